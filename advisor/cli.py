@@ -1,0 +1,81 @@
+"""The command line: a lazy table of commands, so that each one imports only what it needs."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from advisor.types import AdvisorError
+
+# command -> "module:attribute"
+COMMANDS = {
+    "recommend": "advisor.commands.recommend:recommend",
+    "compose": "advisor.commands.recommend:compose",
+    "schema": "advisor.commands.recommend:schema",
+    "validate": "advisor.commands.validate:validate",
+    "explain": "advisor.commands.rules:explain",
+    "rules": "advisor.commands.rules:rules",
+    "hardware": "advisor.commands.knowledge:hardware",
+    "models": "advisor.commands.knowledge:models",
+    "knowledge": "advisor.commands.knowledge:knowledge",
+    "predict": "advisor.commands.predict:predict",
+    "train": "advisor.commands.model:train",
+    "evaluate": "advisor.commands.model:evaluate",
+    "data": "advisor.commands.model:data",
+    "bench": "advisor.commands.bench:bench",
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        target = COMMANDS.get(cmd_name)
+        if target is None:
+            return None
+        module, attribute = target.split(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in COMMANDS:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, 1, 0.5)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(package_name="mtp-advisor", prog_name="advisor")
+def cli() -> None:
+    """Configuration advisor for speculative decoding (MTP above all) on vLLM, SGLang and llama-server."""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line. Exit status: 0 done, 1 findings (validate), 2 unusable input, 130 interrupted."""
+    try:
+        cli.main(args=argv, prog_name="advisor", standalone_mode=False)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except AdvisorError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)

@@ -1,0 +1,506 @@
+"""The nouns of the advisor: frozen values, no behaviour beyond tiny properties.
+
+Every stage takes some of these and returns new ones. Units live in names; `None` always means "unknown", never 0.
+Speed-ups are ratios where a value above 1 always means faster, for TPOT and TTFT as well.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+Engine = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
+Method = Literal["none", "mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]
+Basis = Literal["measured", "interpolated", "extrapolated", "physics"]
+Severity = Literal["error", "warning", "info"]
+Goal = Literal["throughput", "tpot", "ttft", "balanced"]
+Decision = Literal["on", "off", "measure"]
+Workload = Literal[
+    "chat", "code", "math", "agent", "rag", "summarization", "creative", "mixed", "random", "reasoning", "factual", "voice"
+]
+Metric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
+Status = Literal["read", "measured", "derived", "recall", "assumed"]
+
+METHODS: tuple[Method, ...] = ("none", "mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark")
+
+
+class AdvisorError(Exception):
+    """A problem that the user can mend: one sentence that says what is wrong and what to do. The CLI exits 2 with it."""
+
+
+class UnknownFact(AdvisorError):
+    """A name (hardware, model, quant, engine version, rule code ...) that is not known; carries the nearest known ones."""
+
+    def __init__(self, kind: str, name: str, nearest: tuple[str, ...] = (), hint: str = "") -> None:
+        self.kind, self.name, self.nearest = kind, name, nearest
+        text = f"unknown {kind} '{name}'"
+        if nearest:
+            text += f"; did you mean {' or '.join(nearest)}?"
+        super().__init__(f"{text} {hint}".rstrip())
+
+
+class Frozen(BaseModel):
+    """Base of all nouns: immutable, no unknown fields, schemas built on first use (keeps the start fast)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+
+
+class Source(Frozen):
+    """Where a number or a statement comes from. `id` is a key of knowledge/sources.yaml or a short citation."""
+
+    id: str
+    title: str = ""
+    address: str = ""
+    date: str = ""
+
+
+class Quantity(Frozen):
+    """A number with its provenance. The unit is in the name of the field that holds it."""
+
+    value: float
+    source: str
+    status: Status = "read"
+
+
+# ---------------------------------------------------------------- what was asked
+
+
+class Request(Frozen):
+    """One question: what hardware, model and load. `None` means "let the advisor choose" (and it says what it chose)."""
+
+    hardware: str
+    gpus: int = 1
+    tp: int | None = None
+    interconnect: str | None = None  # none, pcie, nvlink, roce, ethernet
+    model: str = "qwen3.6-35b-a3b"
+    quant: str | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    concurrency: int = 1
+    ctx_tokens: int = 2048  # prompt tokens per request
+    output_tokens: int = 512
+    workload: Workload = "mixed"
+    thinking: bool | None = None
+    temperature: float | None = None
+    prefix_share: float = 0.0  # part of the prompt shared between requests, 0..1
+    acceptance: tuple[float, ...] | None = None  # conditional acceptance by position, as measured by the user
+    acceptance_length: float | None = None  # tokens emitted per step incl. the bonus token, as measured by the user
+    acceptance_k: int | None = None  # the k at which acceptance_length was measured; None: the plan's k
+    goal: Goal = "balanced"
+    max_ttft_ms: float | None = None
+    max_tpot_ms: float | None = None
+
+
+# ---------------------------------------------------------------- what an engine is told
+
+
+class Span(Frozen):
+    """A place in the text that was read: byte-free, as character offsets into the decoded file; end is exclusive."""
+
+    start: int
+    end: int
+
+
+class Flag(Frozen):
+    """One option as written. `name` is the catalogue's canonical spelling (or the spelling as written if unknown)."""
+
+    name: str
+    raw: str  # the spelling in the file, e.g. "-tp", "LLAMA_ARG_N_PARALLEL", "np"
+    value: str | None = None  # None: a bare switch; "" is an empty string
+    known: bool = True  # the engine's catalogue has it at this launch's version (or at any version if none is known)
+    origin: Literal["cli", "env", "ini", "yaml", "python"] = "cli"
+    line: int = 0  # 1-based; 0 = not from a file
+    column: int = 0
+    span: Span | None = None  # flag and value together, literal in the file (None: built from variables, not editable)
+    value_span: Span | None = None
+    unresolved: bool = False  # the value contains a variable that the file does not set
+
+
+class EnvVar(Frozen):
+    name: str
+    value: str | None = None
+    line: int = 0
+    column: int = 0
+    span: Span | None = None
+    unresolved: bool = False
+
+
+class Container(Frozen):
+    """What surrounds the command: image, shared memory, probes. All optional; None = the file does not say."""
+
+    image: str | None = None
+    tag: str | None = None
+    shm_bytes: int | None = None
+    ipc_host: bool | None = None
+    shm_volume: bool | None = None  # a memory-backed /dev/shm volume is mounted
+    gpus: str | None = None  # as written: "all", "2", device ids "0,1"
+    startup_budget_s: float | None = None  # how long a probe waits before it kills the server
+    rollout_surge: bool | None = None  # a rolling update needs a second GPU
+    kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
+    image_line: int = 0
+    image_span: Span | None = None
+    name: str = ""  # service / unit / preset name
+
+
+class Launch(Frozen):
+    """What an engine is told: engine, version, model, flags and env, each with value, file and line."""
+
+    engine: Engine
+    engine_version: str | None = None  # catalogued release (or interval id for llama-server); None = not pinned
+    version_text: str | None = None  # as written (image tag, bNNNN, commit), for messages
+    version_pinned: bool = False  # True only if the file pins a catalogued release
+    fork: str | None = None  # vllm-ascend, ik_llama.cpp, a community image: rules are at most warnings then
+    model: str | None = None  # as written: repository, path or GGUF name
+    flags: tuple[Flag, ...] = ()
+    env: tuple[EnvVar, ...] = ()
+    container: Container | None = None
+    file: str = ""
+    line: int = 0
+    form: str = "command"
+    notes: tuple[str, ...] = ()  # what was not read (env_file ignored, unresolved variable ...)
+
+    def flag(self, name: str) -> Flag | None:
+        """The last occurrence of a flag by canonical name (engines let the last one win)."""
+        for flag in reversed(self.flags):
+            if flag.name == name:
+                return flag
+        return None
+
+    def env_value(self, name: str) -> str | None:
+        for var in reversed(self.env):
+            if var.name == name:
+                return var.value
+        return None
+
+
+# ---------------------------------------------------------------- what we mean
+
+
+class Plan(Frozen):
+    """A serving configuration in no engine's words. `k` counts draft tokens beyond the bonus token (SGLang topk 1:
+    draft tokens - 1). `None` = left to the engine's default."""
+
+    engine: Engine
+    engine_version: str | None = None
+    model: str | None = None  # repository, path or GGUF as the engine is told
+    served_model_name: str | None = None
+    quantization: str | None = None  # explicit engine flag value (vLLM/SGLang --quantization)
+    method: Method = "none"
+    k: int = 0
+    k_schedule: tuple[tuple[int, int, int], ...] = ()  # (batch from, batch to, k)
+    draft_model: str | None = None
+    prefix_caching: bool | None = None
+    kv_cache_dtype: str | None = None
+    max_num_seqs: int | None = None  # SGLang max-running-requests, llama-server slots
+    max_num_batched_tokens: int | None = None  # SGLang chunked-prefill-size, llama-server -b
+    max_model_len: int | None = None  # tokens per request; llama-server: total -c / slots
+    memory_fraction: float | None = None
+    tp: int = 1
+    pp: int = 1
+    dp: int = 1
+    reasoning_parser: str | None = None
+    tool_call_parser: str | None = None
+    attention_backend: str | None = None
+    mamba_strategy: str | None = None  # SGLang no_buffer / extra_buffer
+    async_scheduling: bool | None = None
+    host: str | None = None
+    port: int | None = None
+    extra: tuple[tuple[str, str | None], ...] = ()  # flags without a noun here, canonical name and value, in order
+    env: tuple[tuple[str, str], ...] = ()
+
+
+# ---------------------------------------------------------------- what is known
+
+
+class Hardware(Frozen):
+    """One accelerator model. Rates are dense peak; the link is per device and direction."""
+
+    id: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    vendor: Literal["nvidia", "amd", "apple", "intel", "huawei", "unknown"] = "unknown"
+    arch: str = ""  # sm_90, gfx1151, apple ...
+    hardware_class: str = ""  # datacenter, workstation, consumer, laptop, unified, igpu
+    unified_memory: bool = False
+    memory_gb: Quantity | None = None
+    memory_bandwidth_gb_s: Quantity | None = None
+    memory_bandwidth_measured_gb_s: Quantity | None = None
+    bf16_tflops: Quantity | None = None
+    fp8_tflops: Quantity | None = None
+    int8_tops: Quantity | None = None
+    fp4_tflops: Quantity | None = None
+    fp32_tflops: Quantity | None = None
+    link: str = ""
+    link_gb_s: Quantity | None = None
+    note: str = ""
+
+
+class Checkpoint(Frozen):
+    """A repository that holds a model at a quantisation."""
+
+    quant: str
+    repository: str
+    file: str | None = None  # GGUF file or quant tag
+    engines: tuple[str, ...] = ()
+    keeps_mtp: bool | None = None  # the MTP tensors are in it and usable; None = not known
+    source: str
+    note: str = ""
+
+
+class LLM(Frozen):
+    """One model's shape. Parameter counts are in units of 1e9 (`_b`) or 1e6 (`_m`); None = not read."""
+
+    id: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    family: str = ""  # qwen3.5, qwen3-next, deepseek, glm ...
+    arch: str = ""  # hybrid-gdn-moe, hybrid-gdn-dense, moe, dense, mla-moe, swa-moe, swa-dense
+    layers: int | None = None
+    hidden: int | None = None
+    dense_ffn: int | None = None
+    dense_layers: int | None = None
+    experts: int | None = None
+    experts_per_token: int | None = None
+    moe_layers: int | None = None
+    moe_ffn: int | None = None
+    shared_ffn: int | None = None
+    full_attention_layers: int | None = None
+    linear_layers: int | None = None
+    swa_layers: int | None = None
+    swa_window: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    vocab: int | None = None
+    mtp_layers: int | None = None
+    total_params_b: float | None = None
+    active_params_b: float | None = None
+    mixer_params_b: float | None = None
+    dense_ffn_params_b: float | None = None
+    expert_params_m: float | None = None  # one expert of one layer
+    shared_params_b: float | None = None
+    lm_head_params_b: float | None = None
+    mtp_params_b: float | None = None
+    state_mb_per_seq: float | None = None  # recurrent state (GDN), MB = 1e6 bytes
+    kv_elems_per_token: float | None = None  # K and V elements over all layers
+    max_context_tokens: int | None = None
+    default_temperature: Quantity | None = None
+    reasoning_parser: str | None = None
+    tool_call_parser: str | None = None
+    thinking_default: bool | None = None
+    multimodal: bool | None = None
+    proxy: str | None = None  # id of the model whose shape stands in where this one's was not read
+    checkpoints: tuple[Checkpoint, ...] = ()
+    source: str = ""
+    note: str = ""
+
+    @property
+    def is_moe(self) -> bool:
+        return bool(self.experts) or "moe" in self.arch
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Recurrent (GDN/KDA/Mamba) layers beside attention: prefix caching and rollback behave differently."""
+        return "hybrid" in self.arch or bool(self.linear_layers)
+
+
+class Quant(Frozen):
+    """Bytes per weight by tensor class, block scales included."""
+
+    id: str
+    aliases: tuple[str, ...] = ()
+    family: str = ""  # bf16, fp8, int4, nvfp4, mxfp4, int8, gguf-k, gguf-i, gguf-legacy, mlx, exl3
+    bits: float | None = None
+    bytes_mixer: float
+    bytes_ffn: float  # dense FFN, experts and shared experts
+    bytes_lm_head: float
+    bytes_embedding: float
+    bytes_mtp: float
+    bytes_mtp_lm_head: float
+    engines: tuple[str, ...] = ()
+    archs: tuple[str, ...] = ()  # architectures that run it natively; empty = any
+    source: str
+    note: str = ""
+
+
+class Evidence(Frozen):
+    """A measured pair near the question."""
+
+    run_id: str
+    source: str
+    hardware: str
+    model: str
+    quant: str
+    engine: str
+    engine_version: str = ""
+    method: str
+    k: int | None
+    concurrency: float | None
+    input_tokens: float | None
+    output_tokens: float | None
+    metric: str
+    speedup: float
+    date: str = ""
+    covers: bool = False  # same hardware, model, quant, engine; concurrency and ctx within a factor of 2; clean pair
+
+
+class Facts(Frozen):
+    """What is known for one request (or one launch). For `validate` any part may be None: rules then are skipped."""
+
+    request: Request | None = None
+    hardware: Hardware | None = None
+    model: LLM | None = None
+    shape: LLM | None = None  # the shape that physics uses: the model's own, or its proxy's
+    quant: Quant | None = None
+    checkpoint: Checkpoint | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    gpus: int = 1
+    tp: int | None = None
+    concurrency: int | None = None
+    ctx_tokens: int | None = None
+    output_tokens: int | None = None
+    workload: Workload | None = None
+    temperature: float | None = None
+    thinking: bool | None = None
+    prefix_share: float | None = None
+    goal: Goal | None = None
+    interconnect: str | None = None
+    evidence: tuple[Evidence, ...] = ()
+    defaults: tuple[tuple[str, str, str], ...] = ()  # (field, value chosen, why): printed where they were used
+
+
+# ---------------------------------------------------------------- what we expect
+
+
+class Interval(Frozen):
+    p10: float
+    p50: float
+    p90: float
+
+
+class MetricEstimate(Frozen):
+    """`speedup` of the plan against the same plan without speculation; `baseline` and `value` in the metric's unit."""
+
+    speedup: Interval
+    baseline: float | None = None
+    value: float | None = None
+
+
+class MemoryBill(Frozen):
+    """GiB per GPU and KV tokens over all GPUs of one replica."""
+
+    weights_gib: float
+    spec_gib: float = 0.0
+    state_gib: float = 0.0
+    kv_gib: float | None = None
+    overhead_gib: float = 0.0
+    available_gib: float | None = None
+    kv_tokens: int | None = None
+    kv_tokens_lost: int | None = None  # against the same plan without speculation
+    fits: bool | None = None
+    short_gib: float | None = None  # by how much it does not fit
+
+
+class Estimate(Frozen):
+    output_tok_s: MetricEstimate
+    tpot_ms: MetricEstimate
+    ttft_ms: MetricEstimate
+    accepted_length: Interval  # tokens emitted per step, bonus token included
+    p_gain: float  # probability that the goal's metric gains, calibrated
+    memory: MemoryBill | None = None
+    basis: Basis = "physics"
+    terms: dict[str, float] = {}  # step-time parts in ms, for `why`
+    notes: tuple[str, ...] = ()
+
+
+class Edit(Frozen):
+    """Replace characters start..end of `file` by `text`."""
+
+    file: str
+    start: int
+    end: int
+    text: str
+
+
+class Fix(Frozen):
+    text: str  # what to do, for a person
+    safe: bool = False  # keeps meaning: may be applied by --fix
+    edits: tuple[Edit, ...] = ()
+
+
+class Finding(Frozen):
+    code: str
+    severity: Severity
+    message: str
+    slug: str = ""
+    file: str = ""
+    line: int = 0
+    column: int = 0
+    engine: str | None = None
+    flag: str | None = None
+    fix: Fix | None = None
+    sources: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()  # sources that say otherwise, in one sentence each
+
+
+class Skipped(Frozen):
+    """A rule that could not be judged because an input is missing."""
+
+    code: str
+    needs: tuple[str, ...]
+    file: str = ""
+
+
+class Case(Frozen):
+    """The single argument of every rule. `launch` is None for a plan that `recommend` proposes."""
+
+    facts: Facts
+    plan: Plan
+    estimate: Estimate | None = None
+    launch: Launch | None = None
+    siblings: tuple[Launch, ...] = ()  # the other launches of the same file
+
+
+class Reason(Frozen):
+    text: str
+    sources: tuple[str, ...] = ()
+    weight: float = 0.0  # for the order of printing, larger first
+
+
+class Candidate(Frozen):
+    """A judged plan."""
+
+    plan: Plan
+    estimate: Estimate | None = None  # None for the plan without speculation
+    findings: tuple[Finding, ...] = ()
+    utility: float = 0.0
+    regret: float = 0.0
+
+
+class LaunchText(Frozen):
+    """A launch ready to paste. `text` is shell-quoted, one option a line."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+    text: str = ""
+
+
+class Advice(Frozen):
+    request: Request
+    facts: Facts
+    decision: Decision
+    plan: Plan
+    candidate: Plan | None = None  # the best speculative plan, which `estimate` describes
+    estimate: Estimate | None = None
+    findings: tuple[Finding, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    runners_up: tuple[Candidate, ...] = ()
+    would_change: tuple[str, ...] = ()
+    launch: LaunchText
+    launch_off: LaunchText
+    launch_on: LaunchText | None = None  # for `measure`: the arm to try
+    measure_with: tuple[str, ...] = ()  # for `measure`: the exact commands of the A/B
+    evidence_newest: str = ""
+
