@@ -1,0 +1,161 @@
+"""Judged candidates -> on, off or measure first, and which k: the order of preference, written once.
+
+What it does: (1) plans that a rule forbids or that miss an objective are set aside; (2) k is the one with the least expected
+regret over the joint uncertainty of the candidates; (3) a clean measured pair for the cell decides on or off by the sign
+of its median; (4) otherwise an interval that spans 1 means "measure first"; (5) otherwise the sign of the expected utility,
+where a loss weighs more than a gain of the same size.
+What it does not know: why (reasons.py says), and how the estimate was made (predict.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor import knowledge
+from advisor.types import Candidate, Decision, Estimate, Evidence, Facts, Finding, Goal, Interval, Request
+
+Array = npt.NDArray[np.float64]
+
+# Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal. Policy, not measurement: see knowledge/thresholds.
+GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = {
+    "throughput": (1.0, 0.0, 0.0),
+    "tpot": (0.0, 1.0, 0.0),
+    "ttft": (0.0, 0.0, 1.0),
+    "balanced": (0.5, 0.35, 0.15),
+}
+# The metrics of measured rows that speak for a goal, best first.
+GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
+    "throughput": ("output_tok_s", "request_tok_s"),
+    "tpot": ("tpot", "request_tok_s"),
+    "ttft": ("ttft",),
+    "balanced": ("output_tok_s", "request_tok_s", "tpot"),
+}
+_SAMPLES = 128
+_Z10 = 1.2815515594
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was decided: `best` indexes the candidates (the most promising speculative one), `rule` names the deciding step."""
+
+    decision: Decision
+    best: int | None
+    rule: str
+    candidates: tuple[Candidate, ...]
+
+
+def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
+    """Choose among judged candidates; the first must be the plan without speculation.
+
+    Returns the verdict with utilities and regrets filled in. Pure and deterministic.
+    """
+    goal: Goal = facts.goal or "balanced"
+    scored = _score(candidates, goal)
+    eligible = [i for i, c in enumerate(scored) if c.estimate is not None and not vetoes(c.findings)]
+    if not eligible:
+        speculative = [i for i, c in enumerate(scored) if c.estimate is not None]
+        best = min(speculative, key=lambda i: scored[i].regret) if speculative else None
+        return Verdict("off", best, "rule" if speculative else "no_method", scored)
+    eligible = _within_k_limits(scored, eligible)
+    best = min(eligible, key=lambda i: (scored[i].regret, scored[i].plan.k))
+    chosen = scored[best]
+    objective = _objectives(facts.request, chosen.estimate)
+    if objective is not None:
+        return Verdict(objective, best, "objective", scored)
+    measured = covering_median(facts.evidence, goal, chosen.plan.k)
+    if measured is not None:
+        return Verdict("on" if measured > 1.0 else "off", best, "measured", scored)
+    if spans_one(goal_interval(chosen.estimate, goal)):
+        return Verdict("measure", best, "interval", scored)
+    return Verdict("on" if chosen.utility > 0 else "off", best, "expected", scored)
+
+
+def vetoes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings that forbid the plan: an error, or a documented veto."""
+    return tuple(f for f in findings if f.severity == "error" or f.effect == "veto")
+
+
+def covering_median(evidence: Sequence[Evidence], goal: Goal, k: int) -> float | None:
+    """Median speed-up of the clean measured pairs that cover the cell for this goal; those at the same k first."""
+    for metric in GOAL_METRICS[goal]:
+        rows = [e for e in evidence if e.covers and e.metric == metric]
+        same_k = [e for e in rows if e.k == k] or rows
+        if same_k:
+            return float(np.median([e.speedup for e in same_k]))
+    return None
+
+
+def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
+    """The 80 % interval of the speed-up that the goal looks at (balanced: the weighted geometric mean)."""
+    if estimate is None:
+        return Interval(p10=1.0, p50=1.0, p90=1.0)
+    weights = GOAL_WEIGHTS[goal]
+    parts = (estimate.output_tok_s.speedup, estimate.tpot_ms.speedup, estimate.ttft_ms.speedup)
+
+    def mix(values: Sequence[float]) -> float:
+        return float(np.exp(sum(w * np.log(max(v, 1e-6)) for w, v in zip(weights, values, strict=True))))
+
+    return Interval(p10=mix([p.p10 for p in parts]), p50=mix([p.p50 for p in parts]), p90=mix([p.p90 for p in parts]))
+
+
+def spans_one(interval: Interval) -> bool:
+    return interval.p10 <= 1.0 <= interval.p90
+
+
+def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]:
+    """Fill in expected utility and expected regret (both in log speed-up; no speculation is the zero)."""
+    samples = np.stack([_utility_samples(c.estimate, goal, index) for index, c in enumerate(candidates)])
+    expected = samples.mean(axis=1)
+    regret = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
+    return tuple(
+        c.model_copy(update={"utility": float(expected[i]), "regret": float(regret[i])}) for i, c in enumerate(candidates)
+    )
+
+
+def _utility_samples(estimate: Estimate | None, goal: Goal, index: int) -> Array:
+    """Samples of the loss-averse log-utility; errors of the candidates are mostly shared (same model, same machine)."""
+    if estimate is None:
+        return np.zeros(_SAMPLES)
+    interval = goal_interval(estimate, goal)
+    shared = knowledge.threshold("candidate_error_correlation").value
+    z = np.sqrt(shared) * _normal(0) + np.sqrt(1.0 - shared) * _normal(index + 1)
+    middle = np.log(interval.p50)
+    low, high = middle - np.log(interval.p10), np.log(interval.p90) - middle
+    gain: Array = middle + np.where(z < 0, low, high) * z / _Z10
+    aversion = knowledge.threshold("loss_aversion").value
+    return np.where(gain < 0, aversion * gain, gain)
+
+
+def _normal(dimension: int) -> Array:
+    """A low-discrepancy standard-normal sequence: the same numbers every time, no random state (Shore's inverse)."""
+    golden = (0.6180339887498949 * (dimension + 1) ** 0.5) % 1.0
+    u = (np.arange(1, _SAMPLES + 1) * golden + 0.5) % 1.0
+    u = np.clip(u, 1e-4, 1 - 1e-4)
+    upper = np.maximum(u, 1 - u)
+    z = 5.55556 * (1.0 - ((1.0 - upper) / upper) ** 0.1186)
+    return np.where(u >= 0.5, z, -z)
+
+
+def _within_k_limits(candidates: Sequence[Candidate], eligible: list[int]) -> list[int]:
+    """Keep to the largest k that the documented sweeps allow, if any eligible plan does."""
+    limits = [f.k_max for i in eligible for f in candidates[i].findings if f.effect == "k_max" and f.k_max]
+    if not limits:
+        return eligible
+    return [i for i in eligible if candidates[i].plan.k <= min(limits)] or eligible
+
+
+def _objectives(request: Request | None, estimate: Estimate | None) -> Decision | None:
+    """on or off when only one of the arms meets the latency objectives; None when they do not tell the arms apart."""
+    if request is None or estimate is None or (request.max_tpot_ms is None and request.max_ttft_ms is None):
+        return None
+    on, off = True, True
+    for limit, metric in ((request.max_tpot_ms, estimate.tpot_ms), (request.max_ttft_ms, estimate.ttft_ms)):
+        if limit is not None and metric.value is not None and metric.baseline is not None:
+            on, off = on and metric.value <= limit, off and metric.baseline <= limit
+    if on == off:
+        return None
+    return "on" if on else "off"

@@ -1,0 +1,174 @@
+"""Facts -> candidate plans, always including "no speculation".
+
+What it does: one plan per method and k that the engine version can run for this model on this hardware, all with the same
+batch limits, memory share and context, so that the arms differ in speculation alone.
+What it does not know: whether a plan pays (predict), whether it is safe (rules), which one to take (decide).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from advisor import knowledge
+from advisor.types import AdvisorError, Facts, Plan
+
+# k offered per engine: beyond these, published sweeps only lose (knowledge/thresholds: k_range_*).
+K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 2, 3, 4, 5, 6)}
+CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
+TOOL_WORKLOADS = {"chat", "agent", "mixed"}
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The serving limits shared by all arms."""
+
+    tp: int
+    dp: int
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    memory_fraction: float
+
+
+def limits(facts: Facts) -> Limits:
+    """Batch, context and memory limits for this load. Raises AdvisorError when the prompt exceeds the model's context."""
+    concurrency = facts.concurrency or 1
+    context = _context(facts)
+    tp, dp = parallelism(facts)
+    per_replica = ceil(concurrency / dp)
+    seqs = per_replica if facts.engine == "llama-server" else _power_of_two(per_replica)
+    small = _memory_gb(facts) <= 32
+    batched = 4096 if small and facts.engine != "llama-server" else 8192
+    fraction = 0.75 if facts.hardware is not None and facts.hardware.unified_memory else 0.9
+    return Limits(tp, dp, context, seqs, batched, fraction)
+
+
+def parallelism(facts: Facts) -> tuple[int, int]:
+    """(tp, dp): the asked tp, else the smallest split that fits and at most as many ranks as KV heads serve well."""
+    gpus = max(1, facts.gpus)
+    if facts.tp:
+        if gpus % facts.tp:
+            raise AdvisorError(f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the number of GPUs")
+        return facts.tp, gpus // facts.tp
+    if facts.engine == "llama-server" or gpus == 1:
+        return gpus, 1  # llama-server splits layers over all devices
+    heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
+    tp = 1
+    while tp * 2 <= gpus and (tp * 2 <= heads or not _fits(facts, tp)):
+        tp *= 2
+    if gpus % tp:
+        tp = gpus
+    return tp, gpus // tp
+
+
+def plans(facts: Facts) -> tuple[Plan, ...]:
+    """Candidate plans for the resolved facts; the first one is without speculation."""
+    base = base_plan(facts)
+    found = [base]
+    for method in methods(facts):
+        for k in k_values(facts, method):
+            found.append(with_method(facts, base, method, k))
+    return tuple(found)
+
+
+def methods(facts: Facts) -> tuple[str, ...]:
+    """Speculative methods with a path on this engine for this model: MTP where the model has a head."""
+    model = facts.model
+    if model is not None and (model.mtp_layers or (facts.shape is not None and facts.shape.mtp_layers)):
+        return ("mtp",)
+    return ()
+
+
+def k_values(facts: Facts, method: str) -> tuple[int, ...]:
+    return K_RANGE.get(facts.engine or "", (1, 2, 3))
+
+
+def base_plan(facts: Facts) -> Plan:
+    """The plan without speculation; all others are made from it."""
+    if facts.engine not in ("vllm", "sglang", "llama-server"):
+        raise AdvisorError(f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or llama-server")
+    lim = limits(facts)
+    model = facts.model
+    chat = facts.workload in CHAT_WORKLOADS
+    return Plan(
+        engine=facts.engine,
+        engine_version=facts.engine_version,
+        model=model_reference(facts, "none"),
+        method="none",
+        prefix_caching=prefix_caching(facts, "none"),
+        kv_cache_dtype=None,
+        max_num_seqs=lim.max_num_seqs,
+        max_num_batched_tokens=lim.max_num_batched_tokens,
+        max_model_len=lim.max_model_len,
+        memory_fraction=None if facts.engine == "llama-server" else lim.memory_fraction,
+        tp=lim.tp,
+        dp=lim.dp,
+        reasoning_parser=model.reasoning_parser if model is not None and chat else None,
+        tool_call_parser=model.tool_call_parser if model is not None and facts.workload in TOOL_WORKLOADS else None,
+        port=8000 if facts.engine != "llama-server" else 8080,
+    )
+
+
+def with_method(facts: Facts, base: Plan, method: str, k: int) -> Plan:
+    """The same serving limits with speculation: the arms must differ in nothing else that is not forced."""
+    return base.model_copy(
+        update={
+            "method": method,
+            "k": k,
+            "model": model_reference(facts, method),
+            "prefix_caching": prefix_caching(facts, method),
+        }
+    )
+
+
+def prefix_caching(facts: Facts, method: str) -> bool:
+    """Prefix caching pays only when prompts share a prefix; with MTP on a hybrid it also costs hit rate and carries a
+    correctness defect (vllm#38182, #43559), so it then needs a large share to be worth it."""
+    share = facts.prefix_share or 0.0
+    hybrid = facts.model is not None and facts.model.is_hybrid
+    if not hybrid:
+        return True
+    needed = knowledge.threshold("prefix_share_worth_caching_with_mtp").value
+    return share >= needed if method == "mtp" else share > 0.0
+
+
+def model_reference(facts: Facts, method: str) -> str:
+    """The repository that holds the model at this quantisation, or a visible placeholder where none is known."""
+    found = knowledge.checkpoint(facts.model, facts.quant, facts.engine, method) if facts.model and facts.quant else None
+    if found is None:
+        name = facts.model.name or facts.model.id if facts.model else "MODEL"
+        quant = facts.quant.id if facts.quant else "QUANT"
+        return f"YOUR-ORG/{name.replace(' ', '-')}-{quant.upper()}"
+    return found.repository if found.file is None else f"{found.repository}:{found.file}"
+
+
+def _context(facts: Facts) -> int:
+    need = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
+    top = facts.model.max_context_tokens if facts.model is not None else None
+    if top is not None and need > top:
+        raise AdvisorError(
+            f"{need} tokens per request do not fit the model's context of {top}: lower --ctx or --output-tokens"
+        )
+    room = ceil(max(need * 1.1, 4096) / 1024) * 1024
+    return min(room, top) if top is not None else room
+
+
+def _power_of_two(value: int) -> int:
+    size = 1
+    while size < value:
+        size *= 2
+    return size
+
+
+def _memory_gb(facts: Facts) -> float:
+    memory = facts.hardware.memory_gb if facts.hardware is not None else None
+    return memory.value if memory is not None else 80.0
+
+
+def _fits(facts: Facts, tp: int) -> bool:
+    """Weights alone against 85 % of the memory of tp devices: a coarse bound, memory.bill has the last word."""
+    shape, quant = facts.shape, facts.quant
+    if shape is None or quant is None or not shape.total_params_b:
+        return True
+    return shape.total_params_b * quant.bytes_ffn <= 0.85 * _memory_gb(facts) * tp
