@@ -1,0 +1,435 @@
+"""Turn measurement-table rows and proposed plans into `Points`.
+
+Names (hardware, model, quantisation) are resolved through `knowledge`, once per distinct spelling. A name that is not
+known is not an error as long as something says how big the model is: the point then carries NaN and `fill` says what
+stands in. What is read here is only what the row or the plan says: no prior, no default.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor import points as P
+from advisor.types import AdvisorError
+
+if TYPE_CHECKING:
+    from advisor.types import LLM, Facts, Hardware, Plan, Quant
+
+NAN = float("nan")
+Row = Mapping[str, str]
+Vector = dict[str, float]
+
+ENGINE_ALIASES = {
+    "llama.cpp": "llama-server", "llamacpp": "llama-server", "llama-cpp": "llama-server",
+    "llama_server": "llama-server",
+    "ik-llama.cpp": "ik_llama.cpp", "ik_llama": "ik_llama.cpp", "trtllm": "tensorrt-llm", "trt-llm": "tensorrt-llm",
+    "mlx-lm": "mlx", "mlx_lm": "mlx", "vllm-mlx": "mlx", "omlx": "mlx", "lm-studio": "lmstudio",
+    "llama-cpp-python": "llama-server", "vllm-ascend": "vllm",
+}  # fmt: skip
+METHOD_ALIASES = {
+    "nextn": "mtp", "qwen3_next_mtp": "mtp", "qwen3_5_mtp": "mtp", "draft-mtp": "mtp", "deepseek_mtp": "mtp",
+    "draft": "draft_model", "draft-model": "draft_model", "draft_simple": "draft_model", "standalone": "draft_model",
+    "eagle-3": "eagle3", "eagle-1": "eagle", "eagle2": "eagle", "eagle-2": "eagle", "n-gram": "ngram",
+    "lookup": "ngram", "prompt-lookup": "ngram", "ngram-mod": "ngram", "ngram-cache": "ngram", "suffix": "ngram", "off": "none",
+    "baseline": "none", "draft-dflash": "dflash",
+}  # fmt: skip
+METRIC_ALIASES = {"tpot_ms": "tpot", "ttft_ms": "ttft", "throughput": "output_tok_s", "decode_tok_s": "request_tok_s"}
+KV_BYTES = {
+    "f32": 4.0, "f16": 2.0, "fp16": 2.0, "bf16": 2.0, "bfloat16": 2.0, "auto": NAN, "": NAN, "fp8": 1.0,
+    "fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "int8": 1.0, "q8_0": 1.0625, "q5_1": 0.75, "q5_0": 0.6875, "q4_1": 0.625, "q4_0": 0.5625,
+    "iq4_nl": 0.5625, "nvfp4": 0.5625, "fp4": 0.5625, "tq3_0": 0.4375, "turbo4": 0.5625, "turbo3": 0.4375,
+}  # fmt: skip
+_TRUE, _FALSE = {"1", "1.0", "on", "true", "yes"}, {"0", "0.0", "off", "false", "no"}
+_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?:-a(\d+(?:\.\d+)?)b)?(?![a-z0-9])", re.I)
+_DRAFT_SIZE = re.compile(r"(\d+(?:\.\d+)?)b\b", re.I)
+_TREE = re.compile(r"topk (\d+)\D+?(\d+)", re.I)
+_P_MIN = re.compile(r"p-min (\d*\.\d+)")
+
+
+def number(text: object) -> float:
+    """A finite float from a cell, else NaN."""
+    try:
+        value = float(str(text).strip())
+    except ValueError:
+        return NAN
+    return value if math.isfinite(value) else NAN
+
+
+def positive(text: object) -> float:
+    """A number above 0, else NaN."""
+    value = number(text)
+    return value if value > 0 else NAN
+
+
+def not_negative(text: object) -> float:
+    value = number(text)
+    return value if value >= 0 else NAN
+
+
+def boolean(text: object) -> float:
+    word = str(text).strip().lower()
+    return 1.0 if word in _TRUE else 0.0 if word in _FALSE else NAN
+
+
+def fraction(text: object) -> float:
+    value = number(text)
+    return value if 0 <= value <= 1 else NAN
+
+
+def version_number(engine: str, text: str) -> float:
+    """A sortable number from a version text: 0.25.1 -> 2501, b9860 -> 9860, NaN if it does not say."""
+    found = re.match(r"[v~]?(\d+)\.(\d+)(?:\.(\d+))?", text.strip())
+    if found and engine not in ("llama-server", "ik_llama.cpp"):
+        major, minor, patch = (int(part or 0) for part in found.groups())
+        return float(major * 10000 + minor * 100 + patch)
+    built = re.search(r"\bb(\d{3,6})\b", text)
+    return float(built.group(1)) if built else NAN
+
+
+# ---------------------------------------------------------------- names
+
+
+def _value(quantity: object, scale: float) -> float:
+    value = getattr(quantity, "value", None)
+    return NAN if value is None else float(value) * scale
+
+
+def _scaled(value: float | None, scale: float = 1.0) -> float:
+    return NAN if value is None else float(value) * scale
+
+
+def hardware_vector(hw: Hardware) -> Vector:
+    """The fields of `Points` that one accelerator gives."""
+    return {
+        "bw": _value(hw.memory_bandwidth_gb_s, 1e9),
+        "bw_measured": _value(hw.memory_bandwidth_measured_gb_s, 1e9),
+        "bf16": _value(hw.bf16_tflops, 1e12),
+        "fp8": _value(hw.fp8_tflops, 1e12),
+        "int8": _value(hw.int8_tops, 1e12),
+        "fp4": _value(hw.fp4_tflops, 1e12),
+        "fp32": _value(hw.fp32_tflops, 1e12),
+        "memory_bytes": _value(hw.memory_gb, 1e9),
+        "unified": float(hw.unified_memory),
+        "link_bw": _value(hw.link_gb_s, 1e9),
+        "arch": P.code(P.ARCHS, arch_word(hw.arch)),
+        "hw_class": P.code(P.CLASSES, hw.hardware_class),
+    }
+
+
+def arch_word(arch: str) -> str:
+    """The vocabulary's word for an architecture: sm_90a -> sm_90, gfx1151 -> gfx11, Apple GPU -> apple."""
+    text = arch.lower().replace("-", "_")
+    found = re.match(r"sm_?(\d{2,3})", text)
+    if found:
+        number_ = int(found.group(1))
+        near = [(abs(int(a[3:]) - number_), a) for a in P.ARCHS if a.startswith("sm_")]
+        return min(near)[1]
+    for start, word in (("gfx10", "gfx11"), ("gfx11", "gfx11"), ("gfx12", "gfx12"), ("gfx", "gfx9")):
+        if text.startswith(start):
+            return word
+    for part, word in (("apple", "apple"), ("xe", "intel"), ("ascend", "ascend")):
+        if part in text:
+            return word
+    return "unknown"
+
+
+def family_word(llm_id: str, family: str = "") -> str:
+    """Model family as far as acceptance and kernels care: one recipe, one word."""
+    text = f"{family} {llm_id}".lower()
+    if re.search(r"qwen3[._]?[5-9]|qwen3-next|qwen3\.5-3\.6", text):
+        return "qwen3.5"
+    for part, word in (
+        ("qwen", "qwen3"),
+        ("qwq", "qwen3"),
+        ("deepseek", "deepseek"),
+        ("glm", "glm"),
+        ("gemma", "gemma"),
+    ):
+        if part in text:
+            return word
+    return "llama" if "llama" in text else "other" if llm_id else "unknown"
+
+
+def model_vector(llm: LLM, shape: LLM | None) -> Vector:
+    """The fields of `Points` that one model gives; `shape` is its own or its proxy's, None where neither is known."""
+    own = shape or llm
+    heads, head_dim = own.heads, own.head_dim
+    state = _scaled(own.state_mb_per_seq, 1e6)
+    moe = llm.is_moe or own.is_moe
+    known = own.layers is not None
+    return {
+        "mixer_params": _scaled(own.mixer_params_b, 1e9),
+        "dense_ffn_params": _scaled(own.dense_ffn_params_b, 1e9),
+        "expert_params": _scaled(own.expert_params_m, 1e6) if moe else 0.0,
+        "experts": _scaled(own.experts) if moe else 0.0,
+        "topk": _scaled(own.experts_per_token) if moe else 0.0,
+        "moe_layers": _scaled(own.moe_layers) if moe else 0.0,
+        "shared_params": _scaled(own.shared_params_b, 1e9),
+        "lm_head_params": _scaled(own.lm_head_params_b, 1e9),
+        "mtp_params": _scaled(own.mtp_params_b or None, 1e9),
+        "layers": _scaled(own.layers),
+        "attn_layers": _scaled((own.full_attention_layers or 0) + (own.swa_layers or 0) or None),
+        "linear_layers": _scaled(own.linear_layers) if own.is_hybrid else (0.0 if known else NAN),
+        "hidden": _scaled(own.hidden),
+        "heads": _scaled(heads),
+        "head_dim": _scaled(head_dim),
+        "state_bytes": state if own.is_hybrid else (0.0 if known else NAN),
+        "kv_elems": _scaled(own.kv_elems_per_token),
+        "total_params": _scaled(llm.total_params_b or own.total_params_b, 1e9),
+        "active_params": _scaled(llm.active_params_b or own.active_params_b, 1e9),
+        "is_moe": float(moe) if known or moe else NAN,
+        "is_hybrid": float(own.is_hybrid) if known or own.is_hybrid else NAN,
+        "family": P.code(P.FAMILIES, family_word(llm.id, llm.family)),
+    }
+
+
+def quant_vector(quant: Quant) -> Vector:
+    """The fields of `Points` that one quantisation gives."""
+    return {
+        "bytes_mixer": quant.bytes_mixer,
+        "bytes_ffn": quant.bytes_ffn,
+        "bytes_lm_head": quant.bytes_lm_head,
+        "bytes_mtp": quant.bytes_mtp,
+        "bytes_mtp_lm_head": quant.bytes_mtp_lm_head,
+        "quant_bits": _scaled(quant.bits),
+        "quant_family": P.code(P.QUANT_FAMILIES, quant.family),
+    }
+
+
+@lru_cache(maxsize=4096)
+def _hardware(name: str) -> Vector:
+    from advisor import knowledge
+
+    try:
+        return hardware_vector(knowledge.hardware(name)) if name else {}
+    except AdvisorError:
+        text = name.lower()
+        kind = "apple" if "apple" in text else "unknown"
+        return {"arch": P.code(P.ARCHS, kind), "unified": 1.0 if kind == "apple" else NAN}
+
+
+def _known_shape(llm: LLM) -> LLM | None:
+    from advisor import knowledge
+
+    if llm.mixer_params_b is not None:
+        return llm
+    if not llm.proxy:
+        return None
+    try:
+        return knowledge.shape_of(llm)
+    except AdvisorError:
+        return None
+
+
+@lru_cache(maxsize=4096)
+def _model(name: str) -> tuple[Vector, bool]:
+    """Fields of a model name, and whether the name means anything at all."""
+    from advisor import knowledge
+
+    if not name:
+        return {}, False
+    try:
+        llm = knowledge.llm(name)
+        return model_vector(llm, _known_shape(llm)), True
+    except AdvisorError:
+        pass
+    family = P.code(P.FAMILIES, family_word(name))
+    size = _SIZE.search(name)
+    if size:
+        total, active = float(size.group(1)), float(size.group(2) or size.group(1))
+        return {"total_params": total * 1e9, "active_params": active * 1e9, "family": family}, True
+    return {"family": family}, P.FAMILIES[family] != "other"
+
+
+@lru_cache(maxsize=4096)
+def _quant(name: str) -> Vector:
+    from advisor import knowledge
+
+    if not name:
+        return {}
+    try:
+        return quant_vector(knowledge.quant(name))
+    except AdvisorError:
+        found = knowledge.quant_from_text(name)
+        return quant_vector(found) if found else {}
+
+
+# ---------------------------------------------------------------- words
+
+
+def kernel_path(engine: str, arch: int, hints: str = "") -> int:
+    """Code of the kernel path: which kernels this engine uses on this platform. `hints`: text that may name a backend.
+
+    llama.cpp on AMD is taken as ROCm unless the text says Vulkan; on Intel as Vulkan.
+    """
+    word, text = P.ARCHS[arch], hints.lower()
+    nvidia = word.startswith("sm_") or word == "unknown"
+    if engine in ("llama-server", "ik_llama.cpp", "ollama", "lmstudio"):
+        if word == "apple":
+            name = "llamacpp-metal"
+        elif "vulkan" in text or word == "intel":
+            name = "llamacpp-vulkan"
+        elif "rocm" in text or "hip" in text or word.startswith("gfx"):
+            name = "llamacpp-rocm"
+        else:
+            name = "llamacpp-cuda"
+    elif engine in ("vllm", "sglang"):
+        name = f"{engine}-cuda" if nvidia else "mlx" if word == "apple" else "vllm-other"
+    else:
+        name = "mlx" if engine == "mlx" else "other"
+    return P.PATHS.index(name)
+
+
+def _normal(text: object) -> str:
+    return str(text or "").strip().lower()
+
+
+def _row_words(row: Row) -> tuple[Vector, str | None]:
+    """Codes, names and the error of one row."""
+    engine = ENGINE_ALIASES.get(_normal(row.get("engine")), _normal(row.get("engine")))
+    method = METHOD_ALIASES.get(_normal(row.get("spec_method")), _normal(row.get("spec_method")))
+    metric = METRIC_ALIASES.get(_normal(row.get("speedup_metric")), _normal(row.get("speedup_metric")))
+    model, model_known = _model(str(row.get("model") or "").strip())
+    hardware = _hardware(str(row.get("hardware") or "").strip())
+    made: Vector = {**hardware, **model, **_quant(str(row.get("quant") or "").strip())}
+    total, active = positive(row.get("total_params_b")), positive(row.get("active_params_b"))
+    for name, value in (("total_params", total), ("active_params", active)):
+        if math.isnan(made.get(name, NAN)):
+            made[name] = value * 1e9
+    if math.isnan(made.get("is_moe", NAN)):
+        made["is_moe"] = boolean(row.get("is_moe"))
+    version = str(row.get("engine_version") or "")
+    hints = f"{row.get('spec_extra') or ''} {version}"
+    made["engine"] = P.code(P.ENGINES, engine)
+    made["path"] = kernel_path(engine, int(made.get("arch", 0)), hints)
+    made["method"] = P.METHOD_CODE.get(method, 0)  # type: ignore[call-overload]
+    made["metric"] = P.code(P.METRICS, metric)
+    made["link"] = P.code(P.LINKS, _normal(row.get("interconnect")))
+    made["workload"] = P.code(P.WORKLOADS, _normal(row.get("workload")))
+    made["version"] = version_number(engine, version)
+    made["kv_bytes"] = KV_BYTES.get(_normal(row.get("kv_cache_dtype")), NAN)
+    made.update(_spec_extra(str(row.get("spec_extra") or ""), method))
+    graphs = _normal(row.get("cuda_graphs"))
+    made["piecewise"] = 1.0 if graphs in ("piecewise", "0", "off") else 0.0 if graphs.startswith(("full", "1")) else NAN
+    error = None
+    if metric not in P.METRICS[1:]:
+        error = f"unknown speedup_metric '{metric}'; use one of {', '.join(P.METRICS[1:])}"
+    elif method not in P.METHOD_CODE:
+        error = f"unknown spec_method '{method}'; use one of {', '.join(P.METHOD_CODE)}"
+    elif not model_known and math.isnan(total):
+        error = "neither the model nor total_params_b is known; give one of them"
+    return made, error
+
+
+def _spec_extra(text: str, method: str) -> Vector:
+    """What the free text of a method says: tree width, early stop, size of a separate draft model."""
+    made: Vector = {}
+    tree = _TREE.search(text)
+    if tree and int(tree.group(1)) > 1:
+        made["verify_tokens"] = float(tree.group(2))
+    p_min = _P_MIN.search(text)
+    if p_min:
+        made["p_min"] = float(p_min.group(1))
+    size = _DRAFT_SIZE.search(text) if method == "draft_model" else None
+    if size:
+        made["draft_params"] = float(size.group(1)) * 1e9
+    return made
+
+
+NUMBER_COLUMNS: dict[str, tuple[str, Callable[[object], float]]] = {
+    "k": ("k", not_negative), "tp": ("tp", positive), "gpus": ("gpu_count", positive),
+    "concurrency": ("concurrency", positive), "input_tokens": ("input_tokens", not_negative),
+    "output_tokens": ("output_tokens", positive), "depth_tokens": ("depth_tokens", not_negative),
+    "prefix_caching": ("prefix_caching", boolean), "prefix_share": ("prefix_share", fraction),
+    "max_num_seqs": ("max_num_seqs", positive), "max_num_batched_tokens": ("max_num_batched_tokens", positive),
+    "kv_pool_tokens": ("kv_pool_tokens", positive), "n_requests": ("n_requests", positive),
+    "output_spread": ("output_spread", fraction), "temperature": ("temperature", not_negative),
+    "thinking": ("thinking", boolean), "given_rate": ("acceptance_rate", fraction),
+    "given_length": ("acceptance_length", positive),
+}  # fmt: skip
+
+
+def from_rows(rows: Sequence[Row]) -> tuple[P.Points, list[str | None]]:
+    """See points.from_rows."""
+    words, errors = [], []
+    for row in rows:
+        made, error = _row_words(row)
+        words.append(made)
+        errors.append(error)
+    n = len(rows)
+    columns: dict[str, object] = {}
+    for name in {key for made in words for key in made}:
+        missing = 0 if name in P.CODE_FIELDS else NAN
+        columns[name] = np.array([made.get(name, missing) for made in words])
+    for name, (column, read) in NUMBER_COLUMNS.items():
+        columns[name] = np.array([read(row.get(column)) for row in rows]) if n else np.zeros(0)
+    columns["given_length"] = np.where(np.asarray(columns["given_length"]) < 1, np.nan, columns["given_length"])  # type: ignore[call-overload]
+    columns["k"] = np.round(np.minimum(np.asarray(columns["k"], dtype=float), 256))
+    return P.build(n, columns), errors
+
+
+# ---------------------------------------------------------------- plans
+
+
+def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
+    """See points.from_plans."""
+    base: dict[str, object] = {}
+    if facts.hardware:
+        base.update(hardware_vector(facts.hardware))
+    if facts.model:
+        base.update(model_vector(facts.model, facts.shape))
+    if facts.quant:
+        base.update(quant_vector(facts.quant))
+    base.update(_request_columns(facts))
+    n = len(plans)
+    columns: dict[str, object] = dict(base)
+    arch = int(float(str(base.get("arch", 0))))
+    columns["engine"] = [P.code(P.ENGINES, plan.engine) for plan in plans]
+    columns["path"] = [kernel_path(plan.engine, arch, dict(plan.extra).get("backend") or "") for plan in plans]
+    columns["method"] = [P.METHOD_CODE[plan.method] for plan in plans]
+    columns["k"] = [float(plan.k) for plan in plans]
+    columns["tp"] = [float(plan.tp) for plan in plans]
+    columns["prefix_caching"] = [_scaled(plan.prefix_caching) for plan in plans]
+    columns["max_num_seqs"] = [_scaled(plan.max_num_seqs) for plan in plans]
+    columns["max_num_batched_tokens"] = [_scaled(plan.max_num_batched_tokens) for plan in plans]
+    columns["kv_bytes"] = [KV_BYTES.get(_normal(plan.kv_cache_dtype), NAN) for plan in plans]
+    columns["version"] = [
+        version_number(plan.engine, plan.engine_version or facts.engine_version or "") for plan in plans
+    ]
+    columns["draft_params"] = [_draft_model_size(plan) for plan in plans]
+    return P.build(n, columns)
+
+
+def _draft_model_size(plan: Plan) -> float:
+    found = _DRAFT_SIZE.search(plan.draft_model or "") if plan.method == "draft_model" else None
+    return float(found.group(1)) * 1e9 if found else NAN
+
+
+def _request_columns(facts: Facts) -> dict[str, object]:
+    made: dict[str, object] = {
+        "gpus": float(facts.gpus),
+        "concurrency": _scaled(facts.concurrency),
+        "input_tokens": _scaled(facts.ctx_tokens),
+        "output_tokens": _scaled(facts.output_tokens),
+        "temperature": _scaled(facts.temperature),
+        "thinking": _scaled(facts.thinking),
+        "prefix_share": _scaled(facts.prefix_share),
+        "workload": P.code(P.WORKLOADS, facts.workload or ""),
+        "link": P.code(P.LINKS, facts.interconnect or ""),
+    }
+    request = facts.request
+    if request and request.acceptance:
+        conditional = np.full(P.MAX_K, np.nan)
+        given = request.acceptance[: P.MAX_K]
+        conditional[: len(given)] = given
+        made["given_conditional"] = conditional
+    if request and request.acceptance_length is not None:
+        made["given_length"] = float(request.acceptance_length)
+        made["given_k"] = _scaled(request.acceptance_k)
+    return made
