@@ -1,0 +1,174 @@
+"""Why: the verdict in sentences, each with its source, and what would change it.
+
+What it does: turns measured pairs, step-time terms, rule findings and the deciding step into reasons, strongest first, and
+finds the nearest load at which the answer flips by asking the predictor about neighbouring loads in one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor import predict
+from advisor.decide import GOAL_METRICS, Verdict, goal_interval, vetoes
+from advisor.types import Candidate, Estimate, Evidence, Facts, Finding, Goal, Plan, Reason
+
+METRIC_NAMES = {
+    "output_tok_s": "output tok/s",
+    "request_tok_s": "tok/s per request",
+    "tpot": "TPOT speed",
+    "ttft": "TTFT speed",
+}
+PHYSICS = "advisor physics core (knowledge/sources: perf_model)"
+_CONCURRENCY = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_CTX = (512, 2048, 8192, 32768, 131072)
+
+
+def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
+    """Reasons for the verdict, strongest first."""
+    if verdict.best is None:
+        return (Reason(text=_no_method(facts), sources=("knowledge/llms",), weight=1.0),)
+    best = verdict.candidates[verdict.best]
+    goal: Goal = facts.goal or "balanced"
+    told = [*_from_rules(best, verdict), *_from_evidence(facts, goal, best.plan), *_from_step(best), _from_step_decided(verdict, best, goal)]
+    return tuple(sorted(told, key=lambda reason: -reason.weight))
+
+
+def percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
+    """Sentences that name the nearest change of load, acceptance or goal that flips the answer."""
+    if verdict.best is None:
+        return ("a checkpoint with an MTP head, or a drafter for this model",)
+    best = verdict.candidates[verdict.best]
+    lines = [*_flip_along(facts, best, "concurrency", _CONCURRENCY), *_flip_along(facts, best, "ctx_tokens", _CTX)]
+    line = _acceptance_break_even(best.estimate)
+    if line:
+        lines.insert(0, line)
+    lines += _flip_of_goal(facts, verdict, best)
+    if verdict.decision == "measure":
+        lines.insert(0, "a measured pair on this machine: its sign decides")
+    return tuple(lines)
+
+
+def _no_method(facts: Facts) -> str:
+    name = facts.model.name or facts.model.id if facts.model else "this model"
+    return f"{name} has no MTP head and no drafter is known for it here, so there is nothing to speculate with"
+
+
+def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
+    weights = {"veto": 3.0, "k_max": 0.9, "caution": 1.2, "support": 1.3}
+    told = []
+    for finding in best.findings:
+        weight = weights.get(finding.effect or "", 0.0)
+        if finding.severity == "error":
+            weight = 3.0
+        if weight:
+            told.append(Reason(text=f"{finding.message} [{finding.code}]", sources=finding.sources, weight=weight))
+    others = [f for i, c in enumerate(verdict.candidates) if i != verdict.best for f in vetoes(c.findings)]
+    known = {f.code for f in best.findings}
+    for code, finding in {f.code: f for f in others if f.code not in known}.items():
+        told.append(Reason(text=f"Other k set aside: {finding.message} [{code}]", sources=finding.sources, weight=0.4))
+    return told
+
+
+def _from_evidence(facts: Facts, goal: Goal, plan: Plan) -> list[Reason]:
+    """Covering pairs first; else the two nearest."""
+    wanted = [e for e in facts.evidence if e.metric in GOAL_METRICS[goal] or e.metric == "output_tok_s"]
+    covering = sorted((e for e in wanted if e.covers), key=lambda e: e.k != plan.k)
+    told = [
+        Reason(text=f"Measured here: {evidence_text(e)}", sources=(e.source,), weight=2.5 - 0.1 * i)
+        for i, e in enumerate(covering[:3])
+    ]
+    if not told:
+        told = [
+            Reason(text=f"Nearest measurement: {evidence_text(e)}", sources=(e.source,), weight=1.0 - 0.1 * i)
+            for i, e in enumerate(wanted[:2])
+        ]
+    return told
+
+
+def evidence_text(row: Evidence) -> str:
+    """One measured pair in one line."""
+    load = f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens" if row.input_tokens else f"{row.concurrency or 1:g} streams"
+    version = f" {row.engine_version}" if row.engine_version else ""
+    k = f" k={row.k}" if row.k else ""
+    return (
+        f"{row.method}{k} gave {percent(row.speedup)} {METRIC_NAMES.get(row.metric, row.metric)} "
+        f"({row.hardware}, {row.model} {row.quant}, {row.engine}{version}, {load})"
+    )
+
+
+def _from_step(best: Candidate) -> list[Reason]:
+    estimate = best.estimate
+    if estimate is None:
+        return []
+    terms, length = estimate.terms, estimate.accepted_length
+    base, cycle = terms.get("base_step_ms"), terms.get("cycle_ms")
+    if not base or not cycle:
+        return []
+    text = (
+        f"A draft-and-verify cycle at k={best.plan.k} costs {cycle / base:.2f} plain steps ({cycle:.1f} against "
+        f"{base:.1f} ms) and yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f})"
+    )
+    return [Reason(text=text, sources=(PHYSICS,), weight=1.4)]
+
+
+def _from_step_decided(verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
+    interval = goal_interval(best.estimate, goal)
+    span = f"{percent(interval.p10)} to {percent(interval.p90)}"
+    gain = f"P(gain) {best.estimate.p_gain:.0%}" if best.estimate is not None else ""
+    texts = {
+        "rule": "A documented finding forbids speculation here",
+        "objective": "Only one of the two arms meets the latency objectives",
+        "measured": "A clean measured pair covers this cell: its sign decides",
+        "interval": f"No measured pair covers this cell and the expected change for the goal '{goal}' is {span}: it may be a loss",
+        "expected": f"The expected change for the goal '{goal}' is {percent(interval.p50)} ({span}, {gain})",
+    }
+    return Reason(text=texts[verdict.rule], sources=("models/speedup.md",), weight=0.8)
+
+
+def _acceptance_break_even(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return ""
+    base, cycle = estimate.terms.get("base_step_ms"), estimate.terms.get("cycle_ms")
+    if not base or not cycle:
+        return ""
+    need, now = cycle / base, estimate.accepted_length.p50
+    if now > need:
+        return f"an acceptance length below {need:.2f} tokens per step (expected {now:.2f}): off"
+    return f"an acceptance length above {need:.2f} tokens per step (expected {now:.2f}): on"
+
+
+def _flip_along(facts: Facts, best: Candidate, field: str, grid: Sequence[int]) -> list[str]:
+    """The nearest value of one load parameter at which the sign of the goal's median flips, each way at most one."""
+    now = getattr(facts, field) or grid[0]
+    others = [value for value in grid if value != now]
+    cases = [facts.model_copy(update={field: value}) for value in others]
+    goal: Goal = facts.goal or "balanced"
+    estimates = predict.estimate_many([(case, best.plan) for case in cases])
+    here = goal_interval(best.estimate, goal).p50 > 1
+    flips = [v for v, e in zip(others, estimates, strict=True) if (goal_interval(e, goal).p50 > 1) != here]
+    above, below = [v for v in flips if v > now], [v for v in flips if v < now]
+    word = "off" if here else "on"
+    label = "concurrent requests" if field == "concurrency" else "prompt tokens per request"
+    lines = [f"about {min(above)} {label} or more: {word}"] if above else []
+    return lines + ([f"about {max(below)} {label} or fewer: {word}"] if below else [])
+
+
+def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> list[str]:
+    """Goals under which the median has the other sign."""
+    if best.estimate is None or verdict.rule == "rule":
+        return []
+    goal: Goal = facts.goal or "balanced"
+    here = goal_interval(best.estimate, goal).p50 > 1
+    others: list[Goal] = [g for g in ("throughput", "tpot", "ttft") if g != goal]
+    flips = [g for g in others if (goal_interval(best.estimate, g).p50 > 1) != here]
+    return [f"the goal {g} instead of {goal} ({percent(goal_interval(best.estimate, g).p50)})" for g in flips]
+
+
+def strongest(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """Findings by severity, errors first."""
+    order = {"error": 0, "warning": 1, "info": 2}
+    return tuple(sorted(findings, key=lambda f: (order[f.severity], f.code)))
