@@ -1,0 +1,111 @@
+"""The step-cost sweep against a mock engine: resumable, honest about what it measured, and right in its bookkeeping."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from advisor.bench import cells, shapes, step_cost, worker
+from advisor.types import UnknownFact
+
+
+@dataclass
+class _Request:
+    name: str
+    left: int
+
+
+class MockEngine:
+    """Emits two tokens per request and step after one prefill step, like a speculative engine at full acceptance."""
+
+    def __init__(self) -> None:
+        self.waiting: list[_Request] = []
+        self.running: list[_Request] = []
+        self.most = 0
+
+    def add_request(self, name: str, prompt: dict[str, Any], length: int) -> None:
+        self.waiting.append(_Request(name, length))
+
+    def step(self) -> list[Any]:
+        out = []
+        for request in self.running:
+            take = min(2, request.left)
+            request.left -= take
+            out.append(self._output(request, take))
+        self.running = [r for r in self.running if r.left]
+        for request in self.waiting:
+            request.left -= 1
+            out.append(self._output(request, 1))
+            self.running.append(request)
+        self.waiting = []
+        self.most = max(self.most, len(self.running))
+        return out
+
+    @staticmethod
+    def _output(request: _Request, count: int) -> Any:
+        return SimpleNamespace(
+            request_id=request.name, outputs=[SimpleNamespace(token_ids=[0] * count)], finished=request.left == 0
+        )
+
+
+def test_driver_counts_tokens_and_keeps_to_the_concurrency() -> None:
+    engine = MockEngine()
+    row = worker.Driver(engine, lambda length: length).run(
+        {"concurrency": 4, "input_tokens": 8, "output_tokens": 20}, 16
+    )
+    assert row["prompts"] == 16
+    assert engine.most <= 4
+    assert 1.8 < row["acceptance_length"] <= 2.0
+    assert 16 * 10 <= row["tokens"] <= 16 * 30
+    assert row["tpot_ms"] > 0
+
+
+def test_gaps_touched_by_a_wait_for_a_first_token_are_left_out() -> None:
+    kept = worker.outside([(0.0, 1.0), (0.5, 2.0), (5.0, 6.0)], [(0.2, 0.4), (2.5, 3.0), (4.0, 5.5), (6.0, 6.5)])
+    assert kept == pytest.approx([0.5, 0.5])
+
+
+def test_shared_prefix_is_shared() -> None:
+    driver = worker.Driver(MockEngine(), lambda length: length)
+    first, second = driver.prompts({"input_tokens": 100, "prefix_share": 0.5}, 2)
+    assert first[:50] == second[:50]
+    assert first[50:] != second[50:]
+
+
+def test_resumes_where_it_stopped(tmp_path: Path) -> None:
+    job = cells.Job("demo", "qwen3.6-35b-a3b", "fp8", 2, (cells.Point(1, 64, 16), cells.Point(2, 64, 16)))
+    assert step_cost.missing([job], tmp_path) == (job,)
+    rows = step_cost.rows_file(tmp_path, job)
+    rows.write_text(json.dumps({"label": "demo", "key": job.points[0].key}) + "\n")
+    assert step_cost.progress([job], tmp_path).done == 1
+    rows.write_text("".join(json.dumps({"label": "demo", "key": p.key}) + "\n" for p in job.points))
+    assert step_cost.missing([job], tmp_path) == ()
+
+
+def test_a_failing_engine_is_reported_and_the_sweep_goes_on(tmp_path: Path) -> None:
+    jobs = [cells.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (cells.Point(1, 64, 16),)) for i in range(2)]
+    told: list[str] = []
+    last = step_cost.run(jobs, tmp_path, tell=lambda p: told.append(p.note))  # no vLLM here: both workers fail
+    assert last.done == 0
+    assert len(told) == 2
+    assert all("status" in note for note in told)
+
+
+def test_labels_are_unique_and_the_first_jobs_are_the_most_valuable() -> None:
+    jobs = cells.sweep()
+    assert len({job.label for job in jobs}) == len(jobs)
+    assert [job.k for job in jobs[:5]] == [0, 2, 4, 1, 3]
+    assert all(len({p.key for p in job.points}) == len(job.points) for job in jobs)
+
+
+@pytest.mark.parametrize("model", sorted(shapes.SHAPES))
+def test_shape_matches_the_layer_pattern(model: str) -> None:
+    text = shapes.config(model, "fp8")["text_config"]
+    assert text["layer_types"].count("full_attention") * 4 == text["num_hidden_layers"]
+    with pytest.raises(UnknownFact, match="qwen"):
+        shapes.config("qwen3.6-99b", "fp8")
