@@ -229,4 +229,4 @@ def fill(points: Points) -> Points:
     """The same points with a documented stand-in for every unknown that physics needs (see points_fill)."""
     from advisor import points_fill
 
-    return points if points.filled else points_fill.fill(points)
+    return points if points.filled else points_fill.filled(points)

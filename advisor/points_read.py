@@ -36,13 +36,15 @@ METHOD_ALIASES = {
     "nextn": "mtp", "qwen3_next_mtp": "mtp", "qwen3_5_mtp": "mtp", "draft-mtp": "mtp", "deepseek_mtp": "mtp",
     "draft": "draft_model", "draft-model": "draft_model", "draft_simple": "draft_model", "standalone": "draft_model",
     "eagle-3": "eagle3", "eagle-1": "eagle", "eagle2": "eagle", "eagle-2": "eagle", "n-gram": "ngram",
-    "lookup": "ngram", "prompt-lookup": "ngram", "ngram-mod": "ngram", "ngram-cache": "ngram", "suffix": "ngram", "off": "none",
+    "lookup": "ngram", "prompt-lookup": "ngram", "ngram-mod": "ngram", "ngram-cache": "ngram", "suffix": "ngram",
+    "off": "none",
     "baseline": "none", "draft-dflash": "dflash",
 }  # fmt: skip
 METRIC_ALIASES = {"tpot_ms": "tpot", "ttft_ms": "ttft", "throughput": "output_tok_s", "decode_tok_s": "request_tok_s"}
 KV_BYTES = {
     "f32": 4.0, "f16": 2.0, "fp16": 2.0, "bf16": 2.0, "bfloat16": 2.0, "auto": NAN, "": NAN, "fp8": 1.0,
-    "fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "int8": 1.0, "q8_0": 1.0625, "q5_1": 0.75, "q5_0": 0.6875, "q4_1": 0.625, "q4_0": 0.5625,
+    "fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "int8": 1.0, "q8_0": 1.0625, "q5_1": 0.75, "q5_0": 0.6875, "q4_1": 0.625,
+    "q4_0": 0.5625,
     "iq4_nl": 0.5625, "nvfp4": 0.5625, "fp4": 0.5625, "tq3_0": 0.4375, "turbo4": 0.5625, "turbo3": 0.4375,
 }  # fmt: skip
 _TRUE, _FALSE = {"1", "1.0", "on", "true", "yes"}, {"0", "0.0", "off", "false", "no"}
@@ -222,9 +224,10 @@ def _known_shape(llm: LLM) -> LLM | None:
     if not llm.proxy:
         return None
     try:
-        return knowledge.shape_of(llm)
+        shape: LLM = knowledge.shape_of(llm)
     except AdvisorError:
         return None
+    return shape
 
 
 @lru_cache(maxsize=4096)
