@@ -16,6 +16,7 @@ Basis = Literal["measured", "interpolated", "extrapolated", "physics"]
 Severity = Literal["error", "warning", "info"]
 Goal = Literal["throughput", "tpot", "ttft", "balanced"]
 Decision = Literal["on", "off", "measure"]
+Effect = Literal["veto", "caution", "k_max", "support"]
 Workload = Literal[
     "chat", "code", "math", "agent", "rag", "summarization", "creative", "mixed", "random", "reasoning", "factual", "voice"
 ]
@@ -443,6 +444,8 @@ class Finding(Frozen):
     fix: Fix | None = None
     sources: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()  # sources that say otherwise, in one sentence each
+    effect: Effect | None = None  # what the decision makes of it; see advisor/rules/policy.py
+    k_max: int | None = None  # with effect "k_max": the largest k that the documented sweeps support here
 
 
 class Skipped(Frozen):
