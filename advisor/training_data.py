@@ -1,0 +1,202 @@
+"""The measured pairs as arrays: what training fits and what evaluation is scored on.
+
+One example is one speculative arm and one metric for which a speed-up was published or follows from both arms (TPOT and TTFT pairs are
+derived so). A rig is (source, hardware, GPU count). A fold is a source; a community table of many machines is split by rig.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor import points as pts
+from advisor.acceptance_fit import Observations
+from advisor.measurements import COLUMN_OF_METRIC, Row, by_group, measurements_dir, ratio, read_acceptance, read_runs
+from advisor.types import AdvisorError
+
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.str_]
+
+COMMUNITY_TABLES = ("sudo38",)  # one table, many contributors: a fold is a rig, not the table
+FORCED = ("forced", "loop", "repetitive", "broken", "dead", "artefact", "implausible", "never fired")
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """M examples. `log_speedup` = log of the measured ratio; `weight` sums to 1 per rig."""
+
+    points: pts.Points
+    log_speedup: Floats
+    weight: Floats
+    source: Words
+    rig: Words
+    fold: Words
+    hardware: Words
+    engine: Words
+    model: Words
+    method: Words
+    metric: Words
+    run_id: Words
+    group: Words
+    sweep: Words
+    use: Words
+    primary: npt.NDArray[np.bool_]  # the metric that the source published as the speed-up
+    acceptance_known: npt.NDArray[np.bool_]
+    sd: Floats  # expected replicate sd of the log ratio
+
+    def __len__(self) -> int:
+        return len(self.log_speedup)
+
+    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Examples:
+        picked = {name: value[index] for name, value in vars(self).items() if name != "points"}
+        return Examples(points=self.points.take(index), **picked)
+
+
+def fold_of(source: str, rig: str) -> str:
+    """The unit that is left out together."""
+    return rig if source in COMMUNITY_TABLES else source
+
+
+def row_text(row: Row) -> dict[str, str]:
+    """The raw row with what its notes say about thinking put into a column of its own."""
+    raw = dict(row.raw)
+    notes = raw.get("notes", "").lower()
+    if not raw.get("thinking"):
+        if "nonthinking" in notes or "non-thinking" in notes or "thinking off" in notes:
+            raw["thinking"] = "0"
+        elif "thinking" in notes:
+            raw["thinking"] = "1"
+    return raw
+
+
+def _pairs(group: list[Row]) -> list[tuple[Row, str, float, bool]]:
+    off = next((row.run for row in group if row.run.spec_method == "none"), None)
+    out: list[tuple[Row, str, float, bool]] = []
+    for row in group:
+        run = row.run
+        if run.spec_method == "none":
+            continue
+        if run.speedup and run.speedup_metric:
+            out.append((row, run.speedup_metric, run.speedup, True))
+        for metric in COLUMN_OF_METRIC if off else ():
+            value = ratio(run, off, metric) if off else None
+            if value and metric != run.speedup_metric and 0.02 < value < 30:
+                out.append((row, metric, value, False))
+    return out
+
+
+def examples(folder: Path | None = None, uses: tuple[str, ...] = ("train", "eval")) -> Examples:
+    """All pairs of the measurement files. Raises AdvisorError where a file has bad rows."""
+    rows, problems = read_runs(folder or measurements_dir())
+    if problems:
+        raise AdvisorError(f"{len(problems)} bad measured rows, the first: {problems[0]}; see `advisor data check`.")
+    pairs = [pair for group in by_group(rows).values() for pair in _pairs(group) if pair[0].run.use in uses]
+    return _assemble(pairs)
+
+
+def _assemble(pairs: list[tuple[Row, str, float, bool]]) -> Examples:
+    texts = [row_text(row) | {"speedup_metric": metric} for row, metric, _, _ in pairs]
+    points, errors = pts.from_rows(texts)
+    keep = [i for i, error in enumerate(errors) if error is None]
+    index = np.array(keep, dtype=np.int64)
+    runs = [pairs[i][0].run for i in keep]
+    rigs = [f"{r.source_id}|{r.hardware}|{r.gpu_count or '?'}" for r in runs]
+    sweeps = [
+        "|".join(map(str, (pairs[i][0].run.group_id, pairs[i][0].run.spec_method, pairs[i][1]))) for i in keep
+    ]
+    primary = np.array([pairs[i][3] for i in keep])
+    return Examples(
+        points=points.take(index),
+        log_speedup=np.array([math.log(pairs[i][2]) for i in keep]),
+        weight=rig_weight(np.array(rigs), primary),
+        source=np.array([r.source_id for r in runs]),
+        rig=np.array(rigs),
+        fold=np.array([fold_of(r.source_id, rig) for r, rig in zip(runs, rigs, strict=True)]),
+        hardware=np.array([r.hardware for r in runs]),
+        engine=np.array([r.engine for r in runs]),
+        model=np.array([r.model for r in runs]),
+        method=np.array([r.spec_method for r in runs]),
+        metric=np.array([pairs[i][1] for i in keep]),
+        run_id=np.array([r.run_id for r in runs]),
+        group=np.array([r.group_id for r in runs]),
+        sweep=np.array(sweeps),
+        use=np.array([r.use for r in runs]),
+        primary=primary,
+        acceptance_known=np.array([r.acceptance_rate is not None or r.acceptance_length is not None for r in runs]),
+        sd=np.array([0.029 if (r.n_trials or 1) >= 3 else 0.045 for r in runs]),
+    )
+
+
+def rig_weight(rigs: Words, primary: npt.NDArray[np.bool_]) -> Floats:
+    """1 / rows of the rig, derived pairs at half weight; sums to 1 per rig."""
+    each = np.where(primary, 1.0, 0.5)
+    names, which = np.unique(rigs, return_inverse=True)
+    total = np.bincount(which, weights=each, minlength=len(names))
+    weight: Floats = each / total[which]
+    return weight
+
+
+def observations(folder: Path | None = None) -> Observations:
+    """Stated acceptances of clean arms and of the per-position tables, as observations of log(tokens per step)."""
+    where = folder or measurements_dir()
+    rows, _ = read_runs(where)
+    texts: list[dict[str, str]] = []
+    for row in rows:
+        run = row.run
+        said = f"{run.use_why} {run.notes}".lower()
+        stated = run.acceptance_rate is not None or run.acceptance_length is not None
+        if run.use == "train" and stated and run.k and not any(word in said for word in FORCED):
+            texts.append(row_text(row) | {"speedup_metric": "request_tok_s"})
+    made = [(text, *_stated(text)) for text in texts] + _position_tables(where)
+    points, errors = pts.from_rows([text for text, _, _ in made])
+    good = np.array([e is None for e in errors]) & np.array([1.0 < t < k + 1 for _, k, t in made])
+    k = np.array([k for _, k, _ in made])
+    tau = np.array([t for _, _, t in made])
+    source = np.array([text["source_id"] for text, _, _ in made])
+    return Observations(points.take(good), k[good], np.log(tau[good]), source[good])
+
+
+def _stated(text: dict[str, str]) -> tuple[float, float]:
+    k = float(text["k"])
+    if text.get("acceptance_length"):
+        return k, float(text["acceptance_length"])
+    return k, 1 + k * float(text["acceptance_rate"])
+
+
+def _position_tables(folder: Path) -> list[tuple[dict[str, str], float, float]]:
+    """Prefixes of per-position tables: (row, k, tokens per step at k). Means of whole drafts are in the runs already,
+    unless the source has no clean arm."""
+    accepted, _ = read_acceptance(folder)
+    tables: dict[tuple[str, ...], list[tuple[int, float]]] = {}
+    for row in accepted:
+        key = (row.source_id, row.model, row.quant, row.engine, row.spec_method, row.workload.split("-c")[0])
+        if row.position == "mean":
+            if row.source_id in ("infxgold", "l4", "luka", "gb10yuyu") and row.k and row.acceptance_rate is not None:
+                tables[(*key, str(row.k))] = [(row.k, 1 + row.k * row.acceptance_rate)]
+            continue
+        tables.setdefault((*key, "positions"), []).append((row.position + 1, row.acceptance_rate or 0.0))
+    out = []
+    for key, cells in tables.items():
+        total, prefix = 1.0, []
+        for k, value in sorted(cells):
+            total = total + value if key[-1] == "positions" else value
+            prefix.append((k, total))
+        for k, tau in prefix:
+            text = dict(zip(("source_id", "model", "quant", "engine", "spec_method", "workload"), key, strict=False))
+            out.append((text | {"k": str(k), "speedup_metric": "request_tok_s"}, float(k), tau))
+    return out
+
+
+def data_hash(folder: Path | None = None) -> str:
+    """Hash of all rows that training reads."""
+    where = folder or measurements_dir()
+    digest = hashlib.sha256()
+    for part in ("runs", "acceptance"):
+        for path in sorted((where / part).glob("*.csv")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
