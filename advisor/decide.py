@@ -112,7 +112,8 @@ def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]
     expected = samples.mean(axis=1)
     regret = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
     return tuple(
-        c.model_copy(update={"utility": float(expected[i]), "regret": float(regret[i])}) for i, c in enumerate(candidates)
+        c.model_copy(update={"utility": float(expected[i]), "regret": float(regret[i])})
+        for i, c in enumerate(candidates)
     )
 
 

@@ -13,11 +13,11 @@ Status = Literal["read", "measured", "derived", "recall", "assumed"]
 
 
 class AdvisorError(Exception):
-    """A problem that the user can mend: one sentence that says what is wrong and what to do. The CLI exits 2 with it."""
+    """A problem that the user can mend: one sentence, what is wrong and what to do. The CLI exits 2 with it."""
 
 
 class UnknownFact(AdvisorError):
-    """A name (hardware, model, quant, engine version, rule code ...) that is not known; carries the nearest known ones."""
+    """A name (hardware, model, quant, engine version ...) that is not known; carries the nearest known ones."""
 
     def __init__(self, kind: str, name: str, nearest: tuple[str, ...] = (), hint: str = "") -> None:
         self.kind, self.name, self.nearest = kind, name, nearest

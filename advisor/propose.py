@@ -49,7 +49,9 @@ def parallelism(facts: Facts) -> tuple[int, int]:
     gpus = max(1, facts.gpus)
     if facts.tp:
         if gpus % facts.tp:
-            raise AdvisorError(f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the number of GPUs")
+            raise AdvisorError(
+                f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the number of GPUs"
+            )
         return facts.tp, gpus // facts.tp
     if facts.engine == "llama-server" or gpus == 1:
         return gpus, 1  # llama-server splits layers over all devices
@@ -87,7 +89,9 @@ def k_values(facts: Facts, method: str) -> tuple[int, ...]:
 def base_plan(facts: Facts) -> Plan:
     """The plan without speculation; all others are made from it."""
     if facts.engine not in ("vllm", "sglang", "llama-server"):
-        raise AdvisorError(f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or llama-server")
+        raise AdvisorError(
+            f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or llama-server"
+        )
     lim = limits(facts)
     model = facts.model
     chat = facts.workload in CHAT_WORKLOADS
@@ -135,7 +139,9 @@ def prefix_caching(facts: Facts, method: str) -> bool:
 
 def model_reference(facts: Facts, method: str) -> str:
     """The repository that holds the model at this quantisation, or a visible placeholder where none is known."""
-    found = knowledge.checkpoint(facts.model, facts.quant, facts.engine, method) if facts.model and facts.quant else None
+    found = (
+        knowledge.checkpoint(facts.model, facts.quant, facts.engine, method) if facts.model and facts.quant else None
+    )
     if found is None:
         name = facts.model.name or facts.model.id if facts.model else "MODEL"
         quant = facts.quant.id if facts.quant else "QUANT"

@@ -29,7 +29,12 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
         return (Reason(text=_no_method(facts), sources=("knowledge/llms",), weight=1.0),)
     best = verdict.candidates[verdict.best]
     goal: Goal = facts.goal or "balanced"
-    told = [*_from_rules(best, verdict), *_from_evidence(facts, goal, best.plan), *_from_step(best), _from_step_decided(verdict, best, goal)]
+    told = [
+        *_from_rules(best, verdict),
+        *_from_evidence(facts, goal, best.plan),
+        *_from_step(best),
+        _from_step_decided(verdict, best, goal),
+    ]
     return tuple(sorted(told, key=lambda reason: -reason.weight))
 
 
@@ -91,7 +96,11 @@ def _from_evidence(facts: Facts, goal: Goal, plan: Plan) -> list[Reason]:
 
 def evidence_text(row: Evidence) -> str:
     """One measured pair in one line."""
-    load = f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens" if row.input_tokens else f"{row.concurrency or 1:g} streams"
+    load = (
+        f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens"
+        if row.input_tokens
+        else f"{row.concurrency or 1:g} streams"
+    )
     version = f" {row.engine_version}" if row.engine_version else ""
     k = f" k={row.k}" if row.k else ""
     return (

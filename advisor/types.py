@@ -50,7 +50,7 @@ METHODS: tuple[Method, ...] = ("none", "mtp", "eagle", "eagle3", "draft_model", 
 
 
 class Request(Frozen):
-    """One question: what hardware, model and load. `None` means "let the advisor choose" (and it says what it chose)."""
+    """One question: what hardware, model and load. `None` means "let the advisor choose", and it says what it chose."""
 
     hardware: str
     gpus: int = 1

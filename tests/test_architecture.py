@@ -19,7 +19,18 @@ LAYERS = {
     "pipeline": 4, "validating": 4,
     "commands": 5, "cli": 6,
 }  # fmt: skip
-HEAVY = {"pandas", "sklearn", "rich", "matplotlib", "ruamel", "scipy", "jsonschema", "tree_sitter", "tree_sitter_bash", "yaml"}
+HEAVY = {
+    "pandas",
+    "sklearn",
+    "rich",
+    "matplotlib",
+    "ruamel",
+    "scipy",
+    "jsonschema",
+    "tree_sitter",
+    "tree_sitter_bash",
+    "yaml",
+}
 FILES = sorted(p for p in PACKAGE.rglob("*.py"))
 
 
@@ -63,10 +74,22 @@ def test_imports_point_one_way(path: Path) -> None:
         target = module_path(name)
         if target is not None and target != path:
             other = layer(target)
-            assert other is None or other <= own, f"{path.relative_to(ROOT)} (layer {own}) imports {name} (layer {other})"
+            assert other is None or other <= own, (
+                f"{path.relative_to(ROOT)} (layer {own}) imports {name} (layer {other})"
+            )
 
 
-OFF_THE_HOT_PATH = ("train", "evaluate", "report", "measurement", "knowledge_build", "fixes", "readme", "acceptance_fit", "training")
+OFF_THE_HOT_PATH = (
+    "train",
+    "evaluate",
+    "report",
+    "measurement",
+    "knowledge_build",
+    "fixes",
+    "readme",
+    "acceptance_fit",
+    "training",
+)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

@@ -86,7 +86,14 @@ def sweep(model: str = "qwen3.6-35b-a3b", quant: str = "fp8") -> tuple[Job, ...]
     for k in (0, 2):
         jobs.append(Job(f"{name}-k{k}-prefix", model, quant, k, points_shared(), prefix_caching=True))
     jobs += [
-        Job(f"{name}-k{k}-mnbt2048", model, quant, k, (Point(4, 8192, 128), Point(16, 2048, 128)), max_num_batched_tokens=2048)
+        Job(
+            f"{name}-k{k}-mnbt2048",
+            model,
+            quant,
+            k,
+            (Point(4, 8192, 128), Point(16, 2048, 128)),
+            max_num_batched_tokens=2048,
+        )
         for k in (0, 2)
     ]
     jobs += [Job(f"{model}-bf16-k{k}", model, "bf16", k, points_side()) for k in (0, 2)]

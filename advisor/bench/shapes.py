@@ -153,7 +153,9 @@ def _unquantised(shape: Shape, depth: int) -> list[str]:
         if shape.experts:
             names += [f"{prefix}.layers.{i}.mlp.gate", f"{prefix}.layers.{i}.mlp.shared_expert_gate"]
         if kind == "linear_attention":
-            names += [f"{prefix}.layers.{i}.linear_attn.{part}" for part in ("conv1d", "in_proj_a", "in_proj_b", "in_proj_ba")]
+            names += [
+                f"{prefix}.layers.{i}.linear_attn.{part}" for part in ("conv1d", "in_proj_a", "in_proj_b", "in_proj_ba")
+            ]
     if shape.experts:
         names += ["mtp.layers.0.mlp.gate", "mtp.layers.0.mlp.shared_expert_gate"]
     return names

@@ -15,7 +15,9 @@ def bench() -> None:
 @bench.command("step-cost")
 @click.option("--model", default="qwen3.6-35b-a3b", show_default=True, help="Model shape to measure (random weights).")
 @click.option("--quant", type=click.Choice(["fp8", "bf16"]), default="fp8", show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), default=Path("step-cost"), show_default=True, help="Folder of rows.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("step-cost"), show_default=True, help="Folder of rows."
+)
 @click.option("--gpus", default="0", show_default=True, help="Comma list of GPU indices, one engine on each.")
 @click.option("--minutes", type=click.FloatRange(min=1), help="Stop before this time; a later call goes on.")
 @click.option("--only", multiple=True, help="Labels to measure (see --list).")
@@ -45,7 +47,9 @@ def _run(jobs: tuple, out: Path, gpus: tuple[str, ...], minutes: float | None) -
     from advisor.types import AdvisorError
 
     if find_spec("vllm") is None:
-        raise AdvisorError("vLLM cannot be imported here: run `advisor bench step-cost` in the environment that serves with it")
+        raise AdvisorError(
+            "vLLM cannot be imported here: run `advisor bench step-cost` in the environment that serves with it"
+        )
     with Progress(TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()) as bar:
         state = sweep.progress(jobs, out)
         task = bar.add_task("measuring", total=state.total, completed=state.done)
