@@ -1,0 +1,235 @@
+"""What rules ask of a case, said once: flags and where they stand, versions, documented defects, other data rows.
+
+Rules hold relations only; releases, thresholds and names that a vendor may change stand in knowledge/rules/*.json
+and in the engine catalogues.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any, NamedTuple
+
+from advisor.paths import knowledge_dir
+from advisor.types import AdvisorError, Case, Edit, Fix, Flag, Launch, Plan
+
+GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
+Release = tuple[int, ...]
+
+# ---------------------------------------------------------------- data rows
+
+
+@cache
+def table(name: str) -> Any:
+    """knowledge/rules/<name>.json. Raises AdvisorError if it is missing."""
+    path = knowledge_dir() / "rules" / f"{name}.json"
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise AdvisorError(f"knowledge/rules/{name}.json is missing: reinstall the package") from None
+
+
+class Defect(NamedTuple):
+    """A documented defect of some releases: since and until are inclusive; until None = no fixed release known."""
+
+    id: str
+    since: str | None
+    until: str | None
+    note: str
+    sources: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+    @property
+    def versions(self) -> str:
+        if self.since and self.until:
+            return self.since if self.since == self.until else f"{self.since} to {self.until}"
+        if self.since:
+            return f"{self.since} and later (no fixed release known)"
+        return f"releases up to {self.until}" if self.until else "all releases"
+
+
+@cache
+def defect(name: str) -> Defect:
+    row = table("defects")[name]
+    return Defect(
+        name,
+        row.get("since"),
+        row.get("until"),
+        row.get("note", ""),
+        tuple(row["sources"]),
+        tuple(row.get("conflicts", ())),
+    )
+
+
+def affects(found: Defect, case: Case) -> bool | None:
+    """Whether the case's release is among the affected ones; None where the release is not known."""
+    return between(release(case), found.since, found.until)
+
+
+def between(at: Release | None, since: str | None, until: str | None) -> bool | None:
+    """since <= at <= until. None where `at` is unknown."""
+    if at is None:
+        return None
+    low, high = parse_release(since), parse_release(until)
+    return (low is None or at >= low) and (high is None or at <= _ceiling(high))
+
+
+def _ceiling(at: Release) -> Release:
+    return (*at, 1 << 30)  # 0.5.13 as an upper end includes 0.5.13.post1
+
+
+# ---------------------------------------------------------------- versions
+
+
+def release(case: Case) -> Release | None:
+    """The release as comparable numbers, also where it is only a hint (a fork's tag); None if the text names none.
+
+    llama.cpp: b9235 is (0, 9235); a semantic version, which is newer than every build number, is (1, 0, 5, 0).
+    """
+    texts = [case.plan.engine_version]
+    if case.launch is not None:
+        texts = [case.launch.version_text, case.launch.engine_version]
+    for text in texts:
+        found = parse_release(text)
+        if found is not None:
+            semantic = case.plan.engine in GGUF_ENGINES and len(found) > 2
+            return (1, *found) if semantic else found
+    return None
+
+
+def parse_release(text: str | None) -> Release | None:
+    """Numbers of "0.25.1", "v0.25.1-cu130", "0.5.10.post1" (a fourth number) or "b9235"."""
+    if not text or "nightly" in text or "branch" in text:
+        return None
+    build = re.search(r"(?:^|[^0-9a-z])b(\d{4,6})(?![0-9a-f])", text)
+    if build:
+        return (0, int(build[1]))
+    match = re.search(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)(?:\.?post(\d+))?", text)
+    if match is None:
+        return None
+    return tuple(int(part) for part in match.groups() if part is not None)
+
+
+def version_label(case: Case) -> str:
+    """The version for messages, as written where it is known."""
+    if case.launch is not None:
+        return case.launch.engine_version or case.launch.version_text or "an unpinned version"
+    return case.plan.engine_version or "an unpinned version"
+
+
+# ---------------------------------------------------------------- flags
+
+
+def flag(case: Case, *names: str) -> Flag | None:
+    """The last flag of the read launch with one of these canonical names; None also where the plan is ours."""
+    if case.launch is None:
+        return None
+    for name in names:
+        found = case.launch.flag(name)
+        if found is not None:
+            return found
+    return None
+
+
+def flags(case: Case) -> tuple[Flag, ...]:
+    return case.launch.flags if case.launch else ()
+
+
+def value(case: Case, *names: str) -> str | None:
+    """The resolved value of a flag of the launch, or of the plan's extra flags."""
+    found = flag(case, *names)
+    if found is not None:
+        return None if found.unresolved else found.value
+    if case.launch is None:
+        for name, text in case.plan.extra:
+            if name in names:
+                return text
+    return None
+
+
+def has_switch(case: Case, *names: str) -> bool:
+    """Whether a switch is on: given bare or with a true value."""
+    if case.launch is None:
+        return any(name in names for name, _ in case.plan.extra)
+    found = flag(case, *names)
+    return found is not None and (found.value or "true").lower() not in ("false", "0", "off", "no")
+
+
+def integer(text: str | None) -> int | None:
+    """A whole number as engines write it: 8192, 128k (x 1000), 128K (x 1024); None if it is none."""
+    match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)([kKmMgG]?)\s*", text or "")
+    if match is None:
+        return None
+    scale = {"": 1, "k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20, "g": 10**9, "G": 2**30}[match[2]]
+    return int(float(match[1]) * scale)
+
+
+def env(case: Case, name: str) -> str | None:
+    """The value of an environment variable of the launch or the plan."""
+    if case.launch is not None:
+        return case.launch.env_value(name)
+    return dict(case.plan.env).get(name)
+
+
+def spec_flag(case: Case) -> Flag | None:
+    """The flag that turns speculation on, for the place of a finding."""
+    return flag(
+        case,
+        "--speculative-config",
+        "--spec-method",
+        "--spec-model",
+        "--speculative-algorithm",
+        "--spec-type",
+        "--spec-draft-model",
+        "--spec-draft-n-max",
+    )
+
+
+def k_flag(case: Case) -> Flag | None:
+    """The flag that sets the number of draft tokens, else the one that turns speculation on."""
+    names = ("--spec-tokens", "--speculative-num-steps", "--spec-draft-n-max")
+    return flag(case, *names) or spec_flag(case)
+
+
+def env_line(launch: Launch | None, name: str) -> int:
+    return next((var.line for var in reversed(launch.env) if var.name == name), 0) if launch else 0
+
+
+# ---------------------------------------------------------------- models and plans
+
+
+def is_hybrid(case: Case) -> bool | None:
+    """Whether the model has recurrent layers; None where the model is not known."""
+    return case.facts.model.is_hybrid if case.facts.model else None
+
+
+def speculates(plan: Plan) -> bool:
+    return plan.method != "none"
+
+
+def model_text(case: Case) -> str:
+    """Every name under which the file calls the model, for markers in names."""
+    texts = [case.plan.model or "", case.launch.model or "" if case.launch else ""]
+    names = ("--model", "--hf-repo", "--hf-file", "--model-path", "--served-model-name", "--alias", "--quantization")
+    texts += [found.value or "" for found in flags(case) if found.name in names]
+    return " ".join(texts)
+
+
+# ---------------------------------------------------------------- fixes
+
+
+def replace_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> Fix:
+    """Replace a flag with its value; edits only where the text stands literally in the file."""
+    if case.launch is None or found.span is None:
+        return Fix(text=what, safe=False)
+    edit = Edit(file=case.launch.file, start=found.span.start, end=found.span.end, text=text)
+    return Fix(text=what, safe=safe, edits=(edit,))
+
+
+def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> Fix:
+    """Replace a flag's value only."""
+    if case.launch is None or found.value_span is None:
+        return Fix(text=what, safe=False)
+    edit = Edit(file=case.launch.file, start=found.value_span.start, end=found.value_span.end, text=text)
+    return Fix(text=what, safe=safe, edits=(edit,))

@@ -1,0 +1,115 @@
+"""Judge one case by every rule that can speak on it: pure, deterministic, sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from advisor.rules.registry import Hit, Lacking, Row, Rule, get_rule, index, load_row
+from advisor.types import Case, Finding, Flag, Severity, Skipped
+
+
+def check(
+    case: Case, select: Sequence[str] | None = None, ignore: Sequence[str] | None = None
+) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+    """Findings and skipped rules for a case, in the order of line and code.
+
+    select and ignore take codes ("SD201"), families ("SD2") and slugs. A rule of another engine, or about speculation
+    where the plan has none, does not apply and is not listed; one that lacks an input is listed as skipped.
+    """
+    findings: list[Finding] = []
+    skipped: list[Skipped] = []
+    file = case.launch.file if case.launch else ""
+    for row in chosen(select, ignore):
+        if not applies(row, case):
+            continue
+        missing = tuple(name for name in row.needs if not has(case, name))
+        if missing:
+            skipped.append(Skipped(code=row.code, needs=missing, file=file))
+            continue
+        found = load_row(row)
+        for said in found.check(case):
+            if isinstance(said, Lacking):
+                skipped.append(Skipped(code=row.code, needs=said.needs, file=file))
+            else:
+                findings.append(to_finding(found, said, case))
+    return tuple(sorted(set_like(findings), key=place)), tuple(dict.fromkeys(skipped))
+
+
+def chosen(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[Row]:
+    """The rows that --select and --ignore leave. Raises UnknownFact for a code that does not exist."""
+    for name in (*(select or ()), *(ignore or ())):
+        if not any(_named(row, name) for row in index()):
+            get_rule(name)
+    for row in index():
+        wanted = not select or any(_named(row, name) for name in select)
+        if wanted and not any(_named(row, name) for name in ignore or ()):
+            yield row
+
+
+def _named(row: Row, name: str) -> bool:
+    asked = name.strip().upper()
+    family = asked.startswith("SD") and asked[2:].isdigit() and row.code.startswith(asked)
+    return family or row.slug == name.strip().lower().replace("_", "-")
+
+
+def applies(row: Row, case: Case) -> bool:
+    if row.engines and case.plan.engine not in row.engines:
+        return False
+    if row.speculative and case.plan.method == "none":
+        return False
+    return case.launch is not None or "launch" not in row.needs
+
+
+def has(case: Case, name: str) -> bool:
+    """Whether an input that a rule needs is known."""
+    if name == "launch":
+        return case.launch is not None
+    if name == "estimate":
+        return case.estimate is not None
+    if name == "version":
+        return version_pinned(case)
+    return getattr(case.facts, name) is not None
+
+
+def version_pinned(case: Case) -> bool:
+    """Whether the engine's release is fixed: always for a plan of ours, for a file only if it pins a catalogued one."""
+    if case.launch is None:
+        return case.plan.engine_version is not None
+    return case.launch.version_pinned and case.launch.fork is None
+
+
+def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
+    severity = hit.severity or found.severity
+    message = hit.message
+    if found.versioned and not version_pinned(case):
+        severity = capped(severity)
+        if hit.versions:
+            message = f"{message} (no release is pinned here; this is so for {hit.versions})"
+    flag = hit.flag if isinstance(hit.flag, Flag) else None
+    return Finding(
+        code=found.code,
+        severity=severity,
+        message=message,
+        slug=found.slug,
+        file=case.launch.file if case.launch else "",
+        line=hit.line or (flag.line if flag else 0) or (case.launch.line if case.launch else 0),
+        column=flag.column if flag else 0,
+        engine=case.plan.engine,
+        flag=flag.name if flag else hit.flag if isinstance(hit.flag, str) else None,
+        fix=hit.fix,
+        sources=hit.sources or found.sources,
+        conflicts=hit.conflicts,
+    )
+
+
+def capped(severity: Severity) -> Severity:
+    return "warning" if severity == "error" else severity
+
+
+def place(finding: Finding) -> tuple[str, int, int, str, str]:
+    return finding.file, finding.line, finding.column, finding.code, finding.message
+
+
+def set_like(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings without repetitions of one code and message at one place."""
+    return list({place(finding): finding for finding in findings}.values())
