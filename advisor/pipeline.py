@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor import decide, knowledge, predict as predictor, propose, reasons, rules
-from advisor.types import Advice, AdvisorError, Candidate, Case, Estimate, Facts, LaunchText, Plan, Request
+from advisor import decide, knowledge, propose, reasons, rules
+from advisor import predict as predictor
+from advisor.types import Advice, AdvisorError, Candidate, Case, Estimate, Facts, Finding, LaunchText, Plan, Request
 
 if TYPE_CHECKING:
     from advisor.validating import Report
@@ -67,7 +68,8 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
         plan=running.plan,
         candidate=best.plan if best is not None else None,
         estimate=best.estimate if best is not None else None,
-        findings=best.findings if best is not None else base.findings,
+        findings=merged(running, best),
+        plan_findings=running.findings,
         reasons=told,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=reasons.would_change(facts, verdict),
@@ -77,6 +79,12 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
         measure_with=measure_commands(facts, base.plan) if verdict.decision == "measure" else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
     )
+
+
+def merged(running: Candidate, best: Candidate | None) -> tuple[Finding, ...]:
+    """Findings of the plan to run and of the best speculative candidate, each once, worst first."""
+    both = (*running.findings, *(best.findings if best is not None else ()))
+    return reasons.strongest(tuple({(f.code, f.message): f for f in both}.values()))
 
 
 def launch_text(plan: Plan) -> LaunchText:

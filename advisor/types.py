@@ -347,7 +347,8 @@ class Advice(Frozen):
     plan: Plan
     candidate: Plan | None = None  # the best speculative plan, which `estimate` describes
     estimate: Estimate | None = None
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[Finding, ...] = ()  # of the candidate, and of the plan to run where that is another one
+    plan_findings: tuple[Finding, ...] = ()  # of the plan to run
     reasons: tuple[Reason, ...] = ()
     runners_up: tuple[Candidate, ...] = ()
     would_change: tuple[str, ...] = ()

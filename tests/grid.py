@@ -1,0 +1,85 @@
+"""A fixed grid of requests over hardware, model, quant, engine, version, load and goal; `python -m tests.grid` prints the
+emitted launches as JSON lines for the real engine parsers."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator
+from functools import cache
+
+from advisor import engines, pipeline
+from advisor.types import Advice, AdvisorError, Request
+
+HARDWARE = (
+    ("gb10", 1, None), ("gb10", 2, "roce"), ("rtx3090", 1, None), ("rtx3090", 2, "pcie"), ("rtx4090", 1, None),
+    ("rtx5090", 1, None), ("rtx-pro-6000", 1, None), ("a100-80gb", 1, None), ("h100-sxm", 1, None), ("h200", 1, None),
+    ("h200", 4, "nvlink"), ("b200", 1, None), ("mi300x", 1, None), ("apple-m4-max", 1, None), ("apple-m5-pro", 1, None),
+    ("apple-m3-ultra", 1, None), ("strix-halo", 1, None), ("l40s", 2, "pcie"), ("rx7900xtx", 1, None), ("v100", 1, None),
+)  # fmt: skip
+MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.5-35b-a3b", "qwen3.5-122b-a10b", "qwen3-next-80b-a3b", "qwen3.5-9b")
+GOALS = ("balanced", "throughput", "tpot", "ttft")
+LOADS = ((1, 2048), (1, 32768), (2, 512), (4, 8192), (8, 2048), (16, 2048), (32, 1024), (64, 4096), (128, 2048))
+WORKLOADS = ("mixed", "chat", "code", "agent", "rag", "creative")
+SIZE = 2000
+
+
+def requests(size: int = SIZE, seed: int = 20261120) -> Iterator[Request]:
+    """`size` requests, the same every time: every engine version occurs, the rest is drawn evenly."""
+    draw = random.Random(seed)
+    versions = [(name, v) for name in ("vllm", "sglang", "llama-server") for v in (None, *engines.get(name).versions)]
+    for number in range(size):
+        engine, version = versions[number % len(versions)]
+        hardware, gpus, link = draw.choice(HARDWARE)
+        concurrency, ctx = draw.choice(LOADS)
+        yield Request(
+            hardware=hardware,
+            gpus=gpus,
+            interconnect=link,
+            model=draw.choice(MODELS),
+            quant=draw.choice((None, None, "bf16", "fp8", "awq-int4", "nvfp4") if engine != "llama-server" else (None, "q4_k_m", "q8_0", "ud-q4_k_xl")),
+            engine=engine,
+            engine_version=version,
+            concurrency=concurrency,
+            ctx_tokens=ctx,
+            output_tokens=draw.choice((128, 512, 2048)),
+            workload=draw.choice(WORKLOADS),  # type: ignore[arg-type]
+            prefix_share=draw.choice((0.0, 0.0, 0.3, 0.8)),
+            goal=draw.choice(GOALS),  # type: ignore[arg-type]
+        )
+
+
+@cache
+def advices(size: int = SIZE) -> tuple[tuple[Request, Advice | AdvisorError], ...]:
+    """Each request with its advice, or the one-sentence refusal (does not fit, no path on this engine ...)."""
+    found: list[tuple[Request, Advice | AdvisorError]] = []
+    for request in requests(size):
+        try:
+            found.append((request, pipeline.recommend(request)))
+        except AdvisorError as refusal:
+            found.append((request, refusal))
+    return tuple(found)
+
+
+def launches(advice: Advice) -> Iterator[tuple[str, str | None, tuple[str, ...], dict[str, str]]]:
+    """(engine, version, argv, env) of every launch that the advice shows."""
+    for plan, launch in ((advice.plan, advice.launch), (advice.candidate, advice.launch_on), (advice.plan, advice.launch_off)):
+        if launch is not None and plan is not None:
+            yield plan.engine, plan.engine_version, launch.argv, dict(launch.env)
+
+
+def main() -> None:
+    seen = set()
+    for _, advice in advices():
+        if isinstance(advice, Advice):
+            for engine, version, argv, env in launches(advice):
+                line = json.dumps({"engine": engine, "version": version, "argv": list(argv), "env": env})
+                if line not in seen:
+                    seen.add(line)
+                    print(line)
+    print(f"{len(seen)} launches from {SIZE} requests", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
