@@ -99,6 +99,8 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         fix=hit.fix,
         sources=hit.sources or found.sources,
         conflicts=hit.conflicts,
+        effect=hit.effect,
+        k_max=hit.k_max,
     )
 
 

@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-from advisor.types import AdvisorError, Case, Fix, Flag, Severity, UnknownFact
+from advisor.types import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 _SECTIONS = ("Why", "Bad", "Good")
@@ -37,6 +37,8 @@ class Hit:
     sources: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()
     versions: str = ""
+    effect: Effect | None = None  # on the decision: see policy.py
+    k_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,171 @@
+"""What a finding does to the decision, and the sourced numbers that the memory, speed and evidence rules compare with.
+
+A speed or evidence finding may carry an `effect` (Finding.effect), which the decision reads:
+
+- "veto": speculation is not recommended for this plan, whatever the estimate says. Rules give it only for documented
+  losses, and step back to "caution" where a clean measured pair of the very cell gains (`veto_unless_measured`).
+- "caution": documented losses nearby, or evidence that conflicts. On needs a measured pair or a high probability of gain.
+- "k_max": with Finding.k_max, the largest k that published sweeps support here; larger k are set aside.
+- "support": documented gain in this regime.
+
+A finding without an effect informs only. Effects never raise the severity: a veto may be an `info` for a plan that nobody
+runs yet. The numbers stand in knowledge/rules/{memory,regime,claims}.json, each with its source; this module opens none
+itself (asking.table does) and holds none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.rules.asking import GGUF_ENGINES, table
+from advisor.types import Case, Effect, MemoryBill
+
+SPARSE_MOE_ACTIVE_B = "sparse_moe_active_params_b"
+# Measured metrics that speak for each goal; the decision keeps its own order of preference among them.
+_GOAL_METRICS = {
+    "throughput": ("output_tok_s", "request_tok_s"),
+    "tpot": ("tpot", "request_tok_s"),
+    "ttft": ("ttft",),
+    "balanced": ("output_tok_s", "request_tok_s", "tpot"),
+}
+
+
+# ---------------------------------------------------------------- sourced numbers
+
+
+def number(name: str, key: str) -> float:
+    """The value of one row of knowledge/rules/<name>.json, in the unit that its key names."""
+    return float(table(name)[key]["value"])
+
+
+def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:
+    """A list of rows of knowledge/rules/<name>.json, each with its own sources."""
+    return tuple(table(name)[key])
+
+
+def sources(name: str, *keys: str) -> tuple[str, ...]:
+    """The sources of rows, without repetition, in order."""
+    found: list[str] = []
+    for key in keys:
+        row = table(name)[key]
+        for part in row if isinstance(row, list) else [row]:
+            found += part["sources"]
+    return tuple(dict.fromkeys(found))
+
+
+def matches(row: Mapping[str, Any], case: Case) -> bool:
+    """Whether a row's plain filters fit the case: a filter that is absent fits all, one whose fact is unknown does not.
+
+    Filters: engine, method, hardware, vendor, hardware_class, arch, family, quant, quant_family, model (lists of names);
+    sparse_moe, unified (booleans); concurrency, ctx_tokens, k (closed ranges [low, high], null = open).
+    """
+    facts, plan = case.facts, case.plan
+    hw, model, quant = facts.hardware, facts.model, facts.quant
+    named = {
+        "engine": plan.engine,
+        "method": plan.method,
+        "hardware": hw.id if hw else None,
+        "vendor": hw.vendor if hw else None,
+        "hardware_class": hw.hardware_class if hw else None,
+        "arch": hw.arch if hw else None,
+        "family": model.family if model else None,
+        "model": model.id if model else None,
+        "quant": quant.id if quant else None,
+        "quant_family": quant.family if quant else None,
+    }
+    flagged = {"sparse_moe": is_sparse_moe(case), "unified": hw.unified_memory if hw else None}
+    ranged = {"concurrency": facts.concurrency, "ctx_tokens": facts.ctx_tokens, "k": plan.k or None}
+    return (
+        all(value in row[key] for key, value in named.items() if key in row)
+        and all(value is row[key] for key, value in flagged.items() if key in row)
+        and all(_within(value, row[key]) for key, value in ranged.items() if key in row)
+    )
+
+
+def _within(value: float | None, limits: list[float | None]) -> bool:
+    low, high = limits
+    return value is not None and (low is None or value >= low) and (high is None or value <= high)
+
+
+# ---------------------------------------------------------------- facts that several rules ask for
+
+
+def is_sparse_moe(case: Case) -> bool | None:
+    """A mixture of experts with few active parameters (the A3B class); None where the model is not known."""
+    model = case.facts.model
+    if model is None:
+        return None
+    shape = case.facts.shape or model
+    active = model.active_params_b or shape.active_params_b
+    return bool(model.is_moe and active is not None and active <= number("regime", SPARSE_MOE_ACTIVE_B))
+
+
+def streams(case: Case) -> int | None:
+    """Concurrent requests per replica (rounded up); None where the load is not known."""
+    if case.facts.concurrency is None:
+        return None
+    return -(-case.facts.concurrency // max(1, case.plan.dp))
+
+
+def is_gguf(case: Case) -> bool:
+    return case.plan.engine in GGUF_ENGINES
+
+
+def hardware_name(case: Case) -> str:
+    hw = case.facts.hardware
+    return (hw.name or hw.id) if hw else "this hardware"
+
+
+def model_name(case: Case) -> str:
+    model = case.facts.model
+    return (model.name or model.id) if model else "this model"
+
+
+def percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def measured_gain(case: Case) -> float | None:
+    """The best clean measured speed-up of this very cell with this method, for the goal's metrics; None if there is none."""
+    metrics = _GOAL_METRICS[case.facts.goal or "balanced"]
+    found = [e for e in case.facts.evidence if e.covers and e.method == case.plan.method and e.metric in metrics]
+    same_k = [e for e in found if e.k == case.plan.k] or found
+    return max((e.speedup for e in same_k), default=None)
+
+
+def veto_unless_measured(case: Case) -> Effect:
+    """ "veto", or "caution" where a clean measured pair of this cell gains against the documented rule."""
+    gain = measured_gain(case)
+    return "caution" if gain is not None and gain > 1.0 else "veto"
+
+
+# ---------------------------------------------------------------- memory
+
+_last: tuple[object, object, MemoryBill | None] = (None, None, None)
+
+
+def bill(case: Case) -> MemoryBill | None:
+    """The memory bill of the plan; None where hardware, model shape or quantisation is not known."""
+    global _last  # noqa: PLW0603 - one slot: the rules of a family ask for the same bill in a row
+    facts, plan = case.facts, case.plan
+    if case.estimate is not None and case.estimate.memory is not None:
+        return case.estimate.memory
+    if facts.hardware is None or facts.hardware.memory_gb is None or facts.quant is None or facts.shape is None:
+        return None
+    if _last[0] is not facts or _last[1] is not plan:
+        from advisor import memory
+
+        _last = (facts, plan, memory.bill(facts, plan))
+    return _last[2]
+
+
+def demand_tokens(case: Case) -> int | None:
+    """KV tokens that one replica holds when all streams are at full length."""
+    running, ctx = streams(case), case.facts.ctx_tokens
+    if running is None or ctx is None:
+        return None
+    return running * (ctx + (case.facts.output_tokens or 0))
