@@ -105,7 +105,8 @@ class EnvVar(Frozen):
     value: str | None = None
     line: int = 0
     column: int = 0
-    span: Span | None = None
+    span: Span | None = None  # name and value together, where they stand together in the file
+    value_span: Span | None = None
     unresolved: bool = False
 
 
