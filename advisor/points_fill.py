@@ -89,7 +89,9 @@ def fill_hardware(p: P.Points) -> dict[str, Floats]:
     datacenter = p.hw_class == P.CLASSES.index("datacenter")
     stated = _table(LINK_BW, P.LINKS, p.link, np.nan)
     own = _known(p.link_bw, np.where(datacenter, 300e9, 25e9))
-    link = np.where(np.isnan(stated), own, np.where(own > stated, stated, own))
+    link = np.where(np.isnan(stated), 0.8 * own, np.fmin(0.8 * own, stated))
+    own_pcie = (p.link == P.LINKS.index("pcie")) & (own < 100e9)  # the card's own link is PCIe: its generation counts
+    link = np.where(own_pcie, 0.8 * own, link)
     link = np.where(p.link == P.LINKS.index("nvlink"), np.fmax(own, 50e9), link)
     return {
         "bw": bw, "fp32": fp32, "bf16": bf16, "fp8": fp8, "fp4": fp4,

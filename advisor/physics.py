@@ -1,0 +1,350 @@
+"""Step time from bytes, operations and launches: the analytical core, vectorised over points.
+
+One decode step reads the weights once for all its tokens (a mixture reads the union of the experts that its tokens are
+routed to), reads each request's KV cache and recurrent state, and pays launch and host time. A verify step is the same
+with k + 1 tokens per request; drafting costs its passes. Prefill is priced apart. All functions are pure; times are
+seconds, arrays are (N,) float64 and a `batch` may be fractional. Points must be filled (points.fill) and have a k.
+
+What it does not know: kernel quality per platform beyond the constants, memory spill, thermal limits, scheduling (that
+is `schedule`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor import points as P
+from advisor.constants import CONSTANT_SOURCES, ByPath, Constants
+
+__all__ = [
+    "CONSTANT_SOURCES", "Constants", "StepTerms", "conditional_from_unconditional", "decode_seconds", "draft_seconds",
+    "expected_accepted", "prefill_seconds", "step_seconds", "union",
+]  # fmt: skip
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+# Nodes of a standard normal at the middles of eight equally likely classes: expert popularity is lognormal.
+_NODES = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
+_SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
+_NO_INT8_TENSOR = ("sm_60", "sm_70")
+# dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on Ampere and Ada. Two V100
+# sources put the truth between the two laws; the geometric middle of 1 and 2 is taken.
+_INT_LANES = {"sm_70": 1.41, "sm_75": 1.41}
+# Unpacking cost of the quantisation relative to Q4_K: plain 8 bit needs none, codebook types a table look-up more.
+_UNPACK = {"gguf-legacy": 1.4, "gguf-i": 0.85}
+
+
+class StepTerms(NamedTuple):
+    """Parts of one step, seconds, (N,)."""
+
+    dense: Floats  # weights that every token uses, or their operations
+    experts: Floats
+    state: Floats
+    attention: Floats  # KV bytes or attention operations
+    launch: Floats
+    host: Floats
+    link: Floats
+    sampler: Floats
+    distinct_experts: Floats  # experts read per layer (a number, not a time)
+
+    @property
+    def total(self) -> Floats:
+        times = (self.dense, self.experts, self.state, self.attention, self.launch, self.host, self.link, self.sampler)
+        return np.asarray(sum(times), dtype=np.float64)
+
+
+def at(values: ByPath, points: P.Points) -> Floats:
+    """A per-path constant, spread over the points."""
+    return np.array(values)[points.path]
+
+
+def soft_max(a: Floats, b: Floats) -> Floats:
+    """A maximum with a rounded corner: memory and compute overlap, but not perfectly."""
+    return np.hypot(a, b)
+
+
+def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> Floats:
+    """Expected number of distinct experts that `tokens` independent tokens reach, lognormal popularity of width `skew`.
+
+    Uniform routing (skew 0) gives E (1 - (1 - K/E)^tokens), the formula of MoESD (arXiv 2505.19645). 0 for dense models.
+    """
+    share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
+    weights = np.ones(1) if skew <= 0 else np.exp(skew * _NODES) / np.exp(skew * _NODES).mean()
+    left = np.zeros_like(share)
+    for weight in weights:
+        left += np.exp(tokens * np.log1p(-np.minimum(weight * share, 0.995)))
+    return np.asarray(experts * (1 - left / len(weights)))
+
+
+def effective_tokens(batch: Floats, per_request: Floats, rho: float) -> Floats:
+    """Independent tokens that a step's tokens are worth for routing: neighbours in one text share experts (rho)."""
+    return np.asarray(batch * (1 + (1 - rho) * (per_request - 1)))
+
+
+def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
+    """Matrix rates in FLOP/s per device for mixer weights and for FFN or expert weights, by quantisation."""
+    fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
+    int8 = np.where(p.int8 > 0, p.int8, p.bf16)
+    fp4 = np.where(p.fp4 > 0, p.fp4, p.bf16)
+    family = [p.quant_family == P.QUANT_FAMILIES.index(name) for name in ("fp8", "int8", "nvfp4", "mxfp4")]
+    mixer = np.select(family, [fp8, int8, fp8, p.bf16], default=p.bf16)
+    ffn = np.select(family, [fp8, int8, fp4, fp8], default=p.bf16)
+    return np.fmax(mixer, 1e11), np.fmax(ffn, 1e11)
+
+
+def small_batch_rate(p: P.Points, c: Constants) -> Floats:
+    """Operations per second of the matrix-vector kernels that llama.cpp and MLX use for a few tokens."""
+    lanes = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])[p.arch]
+    unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
+    return np.asarray(at(c.mmvq_share, p) * p.fp32 * lanes * unpack)
+
+
+def _params(p: P.Points) -> tuple[Floats, Floats, Floats]:
+    """Parameters that each token uses: mixer, FFN (dense and shared), routed experts."""
+    return p.mixer_params, p.dense_ffn_params + p.shared_params, p.topk * p.expert_params * p.moe_layers
+
+
+def weight_seconds(p: P.Points, c: Constants, tokens: Floats, distinct: Floats) -> tuple[Floats, Floats]:
+    """(dense, experts): reading the weights once and computing `tokens` tokens with them."""
+    mixer, ffn, routed = _params(p)
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    dense_bytes = mixer * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
+    expert_bytes = distinct * p.expert_params * p.moe_layers * p.bytes_ffn
+    dense_read, expert_read = dense_bytes / bandwidth, expert_bytes / (bandwidth * c.expert_bw)
+    mixer_rate, ffn_rate = tensor_rates(p)
+    gemm = c.mfu_gemm * p.tp
+    dense_ops = 2 * tokens * ((mixer + p.lm_head_params) / mixer_rate + ffn / ffn_rate) / gemm
+    expert_ops = 2 * tokens * routed / (ffn_rate * gemm)
+    dense, experts = soft_max(dense_read, dense_ops), soft_max(expert_read, expert_ops)
+    small = p.is_path(*_SMALL_BATCH_PATHS)
+    if small.any():
+        few_dense, few_experts = _small_batch_seconds(p, c, tokens, dense_read, expert_read)
+        dense, experts = np.where(small, few_dense, dense), np.where(small, few_experts, experts)
+    return dense, experts
+
+
+def _small_batch_seconds(
+    p: P.Points, c: Constants, tokens: Floats, dense_read: Floats, expert_read: Floats
+) -> tuple[Floats, Floats]:
+    """llama.cpp and MLX: a matrix-vector kernel up to 8 tokens (no reuse among experts), a tiled one from 9 on."""
+    mixer, ffn, routed = _params(p)
+    rate = small_batch_rate(p, c)
+    ops = 2 * (mixer + ffn + p.lm_head_params)
+    no_tensor = np.isin(p.arch, [P.ARCHS.index(word) for word in _NO_INT8_TENSOR])
+    tiled_rate = rate * c.mmq_gain * np.where(no_tensor, 0.3, 1.0)
+    few = tokens <= c.mmvq_tokens
+    extra = np.fmax(tokens - 1, 0)
+    dense = np.where(few, dense_read + extra * ops / rate, dense_read * c.mmq_fixed + tokens * ops / tiled_rate)
+    experts = np.where(
+        few, expert_read + extra * 2 * routed / rate, expert_read * c.mmq_moe + tokens * 2 * routed / tiled_rate
+    )
+    return dense, experts
+
+
+def step_seconds(
+    points: P.Points,
+    constants: Constants,
+    batch: Floats,
+    tokens_per_request: Floats,
+    spec: Mask | bool,
+    context: Floats,
+) -> StepTerms:
+    """One target step over `batch` requests of `tokens_per_request` tokens, each with `context` tokens behind it.
+
+    `spec`: the step verifies drafts (extra state slots, sampler work, lost graphs). `points` filled; arrays (N,).
+    """
+    p, c = points, constants
+    speculative = np.broadcast_to(np.asarray(spec), batch.shape)
+    tokens = batch * tokens_per_request
+    distinct = union(p.experts, p.topk, effective_tokens(batch, tokens_per_request, c.rho), c.skew)
+    small = p.is_path(*_SMALL_BATCH_PATHS) & (tokens <= c.mmvq_tokens)
+    distinct = np.where(small, np.fmin(tokens * p.topk, p.experts), distinct)  # one weight read per token there
+    dense, experts = weight_seconds(p, c, tokens, distinct)
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    writes = np.where(speculative, 1 + c.state_reads * (tokens_per_request - 1), 1.0)
+    state = batch * p.state_bytes * (1 + writes) / bandwidth
+    layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
+    lost = np.where(speculative, p.piecewise * c.piecewise_layer_s, 0.0)
+    several = np.where(tokens > 1, at(c.verify_layer_s, p), 0.0)
+    launch = p.layers * (layer + lost + several)
+    host = at(c.host_s, p) + batch * at(c.host_seq_s, p) + np.where(speculative, at(c.spec_step_s, p), 0.0)
+    vocab = p.lm_head_params / p.hidden
+    return StepTerms(
+        dense=dense,
+        experts=experts,
+        state=state,
+        attention=attention_seconds(p, c, batch, tokens_per_request, context),
+        launch=launch,
+        host=host,
+        link=link_seconds(p, c, tokens, p.layers),
+        sampler=c.sampler_passes * 4 * vocab * tokens / bandwidth,
+        distinct_experts=distinct,
+    )
+
+
+def decode_seconds(points: P.Points, constants: Constants, batch: Floats, context: Floats, spec: bool) -> Floats:
+    """One whole decode cycle of an arm: a plain step, or a verify step and its drafting. `verify_scale` acts here."""
+    one = np.ones_like(batch)
+    if not spec:
+        return step_seconds(points, constants, batch, one, False, context).total
+    verify = step_seconds(points, constants, batch, points.verify_tokens, True, context).total
+    scale = at(constants.verify_scale, points)
+    if (scale != 1).any():
+        plain = step_seconds(points, constants, batch, one, False, context).total
+        verify = plain + scale * np.fmax(verify - plain, 0)
+    return verify + draft_seconds(points, constants, batch, context)
+
+
+def attention_seconds(p: P.Points, c: Constants, batch: Floats, tokens_per_request: Floats, context: Floats) -> Floats:
+    """KV bytes are read once per request, whatever the tokens verified; operations grow with them."""
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    read = batch * context * p.kv_elems * p.kv_bytes / bandwidth
+    ops = 4 * batch * tokens_per_request * context * p.heads * p.head_dim * p.attn_layers
+    small = p.is_path(*_SMALL_BATCH_PATHS)
+    rate = np.where(small, 0.5 * p.fp32, p.bf16) * c.mfu_attention * p.tp
+    return soft_max(read, ops / rate)
+
+
+def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> Floats:
+    """Two all-reduces per layer under tensor parallelism: a latency each, and the activations over the link."""
+    slow = np.isin(p.link, [P.LINKS.index("roce"), P.LINKS.index("ethernet")])
+    fast = (p.link == P.LINKS.index("nvlink")) | ((p.link == 0) & (p.link_bw > 100e9))
+    latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
+    volume = 2 * tokens * p.hidden * 2 / p.link_bw  # 16 bit activations, ring: about twice the size over each link
+    return np.where(p.tp > 1, 2 * layers * (latency + volume), 0.0)
+
+
+# ---------------------------------------------------------------- drafting
+
+
+def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context: Floats) -> Floats:
+    """All drafting of one cycle for `batch` requests: k passes (or one block pass) of the point's method. 0 for none."""
+    p, c = points, constants
+    k = p.k
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    head = p.lm_head_params * p.bytes_mtp_lm_head / bandwidth
+    launch = at(c.draft_pass_s, p)
+    one_layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
+    kv_layer = batch * context * p.kv_elems / np.fmax(p.attn_layers, 1) * p.kv_bytes / bandwidth
+    first = _mtp_block(p, c, effective_tokens(batch, k + 1, c.rho), batch * (k + 1), bandwidth)
+    later = _mtp_block(p, c, batch, batch, bandwidth)
+    per_pass = head + launch + one_layer + kv_layer + _draft_ops(p, c, batch, p.lm_head_params)
+    mtp = first + np.fmax(k - 1, 0) * later + k * per_pass
+
+    eagle_params = 17 * p.hidden**2  # one layer of 12 h^2 and the fusion of three hidden states
+    eagle_head = np.where(p.is_method("eagle3"), np.fmin(32_000 * p.hidden, p.lm_head_params), p.lm_head_params)
+    eagle_pass = (eagle_params + eagle_head) * 2 / bandwidth + launch + one_layer + kv_layer
+    eagle = k * (eagle_pass + _draft_ops(p, c, batch, eagle_params + eagle_head))
+
+    small_bytes = np.where(p.is_path(*_SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
+    depth = np.clip(16 + 8 * p.draft_params / 1e9, 12, 64)
+    model_pass = p.draft_params * small_bytes / bandwidth + depth * at(c.layer_launch_s, p) + at(c.host_s, p)
+    model = k * (model_pass + _draft_ops(p, c, batch, p.draft_params))
+    rollback = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm") & (p.is_hybrid > 0)
+    model = model + np.where(rollback, c.state_checkpoint_s, 0.0)
+
+    block_params = c.dflash_layers * 12 * p.hidden**2
+    block = (block_params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / bandwidth + launch
+    block = block + c.dflash_layers * (one_layer + kv_layer)
+    block = block + _draft_ops(p, c, batch * (k + 1), block_params + p.lm_head_params)
+
+    chosen = np.select(
+        [p.is_method("mtp"), p.is_method("eagle", "eagle3"), p.is_method("draft_model"), p.is_method("dflash"),
+         p.is_method("dspark"), p.is_method("ngram")],
+        [mtp, eagle, model, block, block + k * c.dspark_token_s, np.full_like(k, c.ngram_host_s) + batch * 10e-6],
+        default=0.0,
+    )  # fmt: skip
+    return np.where(k > 0, chosen * at(c.draft_scale, p), 0.0)
+
+
+def _mtp_block(p: P.Points, c: Constants, routed: Floats, tokens: Floats, bandwidth: Floats) -> Floats:
+    """Weights of one MTP layer, with the experts that its tokens reach, and its operations."""
+    all_experts = np.fmin(p.experts * p.expert_params, 0.95 * p.mtp_params)
+    core = p.mtp_params - all_experts
+    share = np.divide(union(p.experts, p.topk, routed, c.skew), p.experts, out=np.zeros_like(core), where=p.experts > 0)
+    read = (core + all_experts * share) * p.bytes_mtp / bandwidth
+    return np.asarray(read + _draft_ops(p, c, tokens, core))
+
+
+def _draft_ops(p: P.Points, c: Constants, tokens: Floats, params: Floats) -> Floats:
+    """Operations of a drafter beyond its bytes: free on tensor cores for a few tokens, not in matrix-vector kernels."""
+    small = p.is_path(*_SMALL_BATCH_PATHS)
+    vector = np.fmax(tokens - 1, 0) * 2 * params / small_batch_rate(p, c)
+    return np.where(small, vector, 2 * tokens * params / (p.bf16 * c.mfu_gemm * p.tp))
+
+
+# ---------------------------------------------------------------- prefill
+
+
+def prefill_seconds(
+    points: P.Points, constants: Constants, tokens: Floats, context: Floats, spec: Mask | bool
+) -> Floats:
+    """What a step's prompt tokens cost beyond a plain decode step, whose weights and launches they share.
+
+    `tokens` prompt tokens in the step, `context` mean tokens before them. Measured on one H200 (35B-A3B FP8, vLLM 0.25.1):
+    about 112 ms for a call of 2k to 4k tokens, three times a roofline at peak rates.
+    """
+    p, c = points, constants
+    mixer, ffn, routed = _params(p)
+    mixer_rate, ffn_rate = tensor_rates(p)
+    mfu = np.where(p.moe_layers > 0, c.mfu_prefill, c.mfu_prefill_dense) * p.tp
+    per_token = 2 * (mixer / mixer_rate + (ffn + routed) / ffn_rate) / mfu
+    small = p.is_path(*_SMALL_BATCH_PATHS)
+    no_tensor = np.isin(p.arch, [P.ARCHS.index(word) for word in _NO_INT8_TENSOR])
+    tiled = small_batch_rate(p, c) * c.mmq_gain * np.where(no_tensor, 0.3, 1.0) * np.where(p.moe_layers > 0, 0.5, 1.0)
+    per_token = np.where(small, 2 * (mixer + ffn + routed) / tiled, per_token)
+    attention = 4 * (context + tokens / 2) * p.heads * p.head_dim * p.attn_layers
+    rate = np.where(small, tiled, p.bf16 * 2 * c.mfu_attention * p.tp)
+    extra_layer = np.where(np.asarray(spec) & p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / p.layers, 1.0)
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p) * c.expert_bw
+    all_experts = p.experts * p.expert_params * p.moe_layers * p.bytes_ffn / bandwidth
+    reached = 1 - np.exp(-tokens * np.divide(p.topk, p.experts, out=np.zeros_like(p.topk), where=p.experts > 0))
+    call = at(c.prefill_call_s, p) + all_experts * reached
+    work = tokens * (per_token + attention / rate) * extra_layer
+    total = (call + work) * at(c.prefill_scale, p) + link_seconds(p, c, tokens, p.layers)
+    return np.where(tokens > 0, total, 0.0)
+
+
+# ---------------------------------------------------------------- acceptance algebra
+
+
+def expected_accepted(conditional: Floats, k: Floats) -> Floats:
+    """Tokens emitted per step, bonus token included, from conditional acceptances (N, K): 1 + sum of running products.
+
+    `k` may be fractional or above K: a fraction takes its share of the next position, the last column repeats.
+    Leviathan et al., arXiv 2211.17192, for unequal positions.
+    """
+    positions = conditional.shape[1]
+    running = np.ones(conditional.shape[0])
+    tau = np.ones(conditional.shape[0])
+    for i in range(positions):
+        running = running * conditional[:, i]
+        tau = tau + running * np.clip(k - i, 0, 1)
+    beyond = np.fmax(k - positions, 0)
+    last = np.clip(conditional[:, -1], 0, 1 - 1e-9)
+    return np.asarray(tau + running * last * (1 - last**beyond) / (1 - last))
+
+
+def conditional_from_unconditional(rates: Floats) -> Floats:
+    """P(i accepted | those before) from P(1..i accepted), both (N, K)."""
+    before = np.concatenate([np.ones((rates.shape[0], 1)), rates[:, :-1]], axis=1)
+    return np.asarray(np.divide(rates, before, out=np.zeros_like(rates), where=before > 0))
+
+
+def unconditional_from_conditional(conditional: Floats) -> Floats:
+    """P(1..i accepted), (N, K)."""
+    return np.asarray(np.cumprod(conditional, axis=1))
+
+
+def length_from_rate(rate: Floats, k: Floats) -> Floats:
+    """Tokens per step from accepted / drafted: exactly 1 + k rate."""
+    return np.asarray(1 + k * rate)
+
+
+def rate_from_length(length: Floats, k: Floats) -> Floats:
+    """Accepted / drafted from tokens per step; NaN at k = 0."""
+    return np.asarray(np.divide(length - 1, k, out=np.full_like(length, np.nan), where=k > 0))
