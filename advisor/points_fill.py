@@ -183,7 +183,9 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
         "depth_tokens": _known(p.depth_tokens, tokens_in),
         "output_tokens": output,
         # on by default, but for hybrid models in vLLM only since 0.26.0
-        "prefix_caching": _known(p.prefix_caching, 1.0 - (vllm & (made["is_hybrid"] > 0) & (p.version < 2600))),
+        "prefix_caching": _known(
+            p.prefix_caching, np.where(vllm & (made["is_hybrid"] > 0) & (p.version < 2600), 0.0, 1.0)
+        ),
         "prefix_share": _known(p.prefix_share, 0.0),
         "max_num_seqs": _known(p.max_num_seqs, np.where(vllm, np.where(big, 1024.0, 256.0), UNLIMITED_SEQS)),
         "max_num_batched_tokens": np.fmax(_known(p.max_num_batched_tokens, budget), 16.0),

@@ -1,0 +1,104 @@
+"""What the closed loop of clients asks of one engine: slots, prompt tokens to compute, decode steps, their spread.
+
+Shared by the fluid approximation (`schedule`) and the exact replay (`replay`), so that both answer the same question.
+A closed loop: `concurrency` clients start together, each sends its next request when the last one ends.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor import points as P
+from advisor.constants import Constants
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+MEMORY_SHARE = 0.9  # of device memory, engines' usual default
+OVERHEAD_BYTES = 3e9  # activations and graphs
+SGLANG_SPEC_SEQS = 48.0  # SGLang's own cap with speculation and no explicit --max-running-requests
+PAGE_TOKENS, HYBRID_PAGE_TOKENS = (
+    16.0,
+    1056.0,
+)  # prefix-cache granularity; one Mamba page on hybrid models (vLLM log, H200)
+PREFIX_DROP_FIXED = 3300.0  # vLLM 0.33 keeps the last matched block under MTP (vllm #38182)
+ACCEPT_SPREAD = 0.05  # relative spread of tokens per step between requests, beyond chance
+
+
+class Load(NamedTuple):
+    """Arrays (N,); tokens and steps, no times."""
+
+    clients: Floats  # requests in the engine at once
+    prompt: Floats  # prompt tokens computed per request (prefix hits left out)
+    context: Floats  # mean tokens behind a decode step
+    output: Floats
+    tau: Floats  # tokens per decode step
+    steps: Floats  # mean decode steps per request
+    steps_sd: Floats  # their spread between requests
+    budget: Floats  # prompt tokens that fit into one step beside the decode tokens
+    mixed: Mask  # prompts and decodes share a step (vLLM, llama.cpp); else prompts run alone and decodes wait
+    requests: Floats
+    queued: Floats  # clients that wait for a slot
+
+
+def token_variance(tau: Floats, k: Floats) -> Floats:
+    """Variance of the tokens emitted by one step: exact for k = 1, within about a tenth of independent acceptance above."""
+    shape = np.where(k > 0, 0.5 + 0.5 / np.fmax(k, 1), 0.0)
+    return np.asarray(np.fmax((tau - 1) * (k + 1 - tau), 0.0) * shape)
+
+
+def kv_slots(p: P.Points, spec: bool) -> Floats:
+    """Requests whose KV cache and recurrent state fit; infinite where the memory is not known.
+
+    A known pool is the base arm's; with an MTP head and a state slot per drafted token it shrinks.
+    """
+    per_token = p.kv_elems * p.kv_bytes
+    draft = np.where(p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / np.fmax(p.attn_layers, 1), 1.0) if spec else 1.0
+    slots = 1 + np.where(p.method > 0, p.k, 0.0) if spec else np.ones(len(p))
+    per_request = (p.input_tokens + p.output_tokens) * per_token * draft + p.state_bytes * slots
+    weights = p.total_params * p.quant_bits / 8 + (p.mtp_params * p.bytes_mtp if spec else 0.0)
+    free = MEMORY_SHARE * p.memory_bytes * np.fmax(p.gpus, p.tp) - weights - OVERHEAD_BYTES
+    pool = np.where(np.isnan(p.kv_pool_tokens), np.fmax(free, 0.02 * weights), p.kv_pool_tokens * per_token)
+    slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
+    return np.asarray(np.fmax(np.floor(slots_that_fit), 1.0))
+
+
+def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
+    """The load of one arm. `tau` tokens per step counts only where `spec`; points filled, k known."""
+    sglang = p.engine == P.ENGINES.index("sglang")
+    cap = np.where(sglang & spec & (p.max_num_seqs >= 4096), SGLANG_SPEC_SEQS, p.max_num_seqs)
+    clients = np.fmax(np.fmin(np.fmin(p.concurrency, cap), kv_slots(p, spec)), 1.0)
+    per_step = tau if spec else np.ones(len(p))
+    steps = np.fmax(p.output_tokens - 1, 0.5) / per_step
+    chance = token_variance(tau, p.k) / per_step**2 * steps + (ACCEPT_SPREAD * steps) ** 2 if spec else np.zeros(len(p))
+    spread = p.output_spread * steps / np.sqrt(3)
+    verified = p.verify_tokens if spec else np.ones(len(p))
+    mixed = ~(sglang | p.is_path("mlx"))
+    beside = np.where(mixed, clients * verified, 0.0)
+    return Load(
+        clients=clients,
+        prompt=np.fmax(p.input_tokens - prefix_hits(p, spec), 1.0),
+        context=p.input_tokens + p.output_tokens / 2,
+        output=p.output_tokens,
+        tau=per_step,
+        steps=steps,
+        steps_sd=np.sqrt(spread**2 + chance),
+        budget=np.fmax(p.max_num_batched_tokens - beside, 0.1 * p.max_num_batched_tokens),
+        mixed=mixed,
+        requests=np.fmax(p.n_requests, 1.0),
+        queued=np.fmax(p.concurrency - clients, 0.0),
+    )
+
+
+def prefix_hits(p: P.Points, spec: bool) -> Floats:
+    """Prompt tokens found in the prefix cache: whole pages only, and under MTP in vLLM before 0.33 one page fewer."""
+    vllm = p.engine == P.ENGINES.index("vllm")
+    page = np.where(vllm & (p.is_hybrid > 0), HYBRID_PAGE_TOKENS, PAGE_TOKENS)
+    shared = np.floor(p.prefix_share * p.input_tokens / page) * page
+    if spec:
+        old = vllm & p.is_method("mtp", "eagle", "eagle3") & ~(p.version >= PREFIX_DROP_FIXED)
+        shared = np.where(old, np.fmax(shared - page, 0.0), shared)
+    return np.asarray(np.where(p.prefix_caching > 0, shared, 0.0))
