@@ -1,0 +1,182 @@
+"""The options of a question: checked here, one by one and together, and turned into a Request.
+
+Names (hardware, model, quant, version) are left to the knowledge; numbers are refused here when they are nonsense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, TypeVar, get_args
+
+import click
+
+from advisor.types import AdvisorError, Goal, Request, Workload
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
+MAX_POSITIONS = 16
+INTERCONNECTS = ("none", "pcie", "nvlink", "roce", "ethernet")
+WORKLOADS: tuple[str, ...] = get_args(Workload)
+
+
+class Number(click.ParamType):
+    """A finite number within limits; `whole` for counts. Says the limits when it refuses."""
+
+    name = "number"
+
+    def __init__(self, low: float, high: float, *, whole: bool = False) -> None:
+        self.low, self.high, self.whole = low, high, whole
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "N" if self.whole else "X"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | int:
+        kind = "a whole number" if self.whole else "a number"
+        try:
+            number = int(value) if self.whole else float(value)
+        except (TypeError, ValueError, OverflowError):
+            self.fail(f"'{shown(value)}' is not {kind}", param, ctx)
+        if not (self.low <= number <= self.high and isfinite(number)):
+            self.fail(f"{shown(value)} is not {kind} from {self.low:,} to {self.high:,}", param, ctx)
+        return number
+
+
+class Rates(click.ParamType):
+    """Comma-separated acceptance rates, the first draft position first: 0.82,0.63."""
+
+    name = "rates"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "R1,R2,..."
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        parts = str(value).split(",")
+        if len(parts) > MAX_POSITIONS:
+            self.fail(
+                f"{len(parts)} rates are more than the {MAX_POSITIONS} draft positions that can be used", param, ctx
+            )
+        one = Number(0, 1)
+        return tuple(float(one.convert(part.strip(), param, ctx)) for part in parts)
+
+
+def shown(value: object) -> str:
+    """The start of a value, safe to print."""
+    text = "".join(ch if ch.isprintable() else "?" for ch in str(value))
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Shell completion from the knowledge, loaded only when a shell asks."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        from advisor import knowledge
+
+        names = {"hardware": knowledge.hardware_ids, "model": knowledge.llm_ids, "quant": knowledge.quant_ids}[kind]()
+        return [name for name in names if name.startswith(incomplete.lower())]
+
+    return complete
+
+
+def _count(names: str, top: int, text: str, **more: Any) -> Option:
+    return click.option(
+        *names.split(), type=Number(1, top, whole=True), help=text, show_default="default" in more, **more
+    )
+
+
+def _name(name: str, text: str, kind: str = "", **more: Any) -> Option:
+    if kind:
+        more["shell_complete"] = _complete(kind)
+    return click.option(name, metavar=more.pop("metavar", "NAME"), help=text, show_default="default" in more, **more)
+
+
+def _word(name: str, words: tuple[str, ...], text: str, **more: Any) -> Option:
+    return click.option(
+        name, type=click.Choice(words, case_sensitive=False), help=text, show_default="default" in more, **more
+    )
+
+
+_OPTIONS: tuple[Option, ...] = (
+    _name("--hw", "Hardware, e.g. gb10, 3090, h100; auto asks this machine.", "hardware"),
+    _count("--gpus", 1024, "GPUs in all  [default: --tp, else 1]"),
+    _count("--tp", 1024, "Tensor-parallel ranks per replica."),
+    _word("--interconnect", INTERCONNECTS, "Link between the GPUs; roce or ethernet between machines."),
+    _name("--model", "Model.", "model", default="qwen3.6-35b-a3b"),
+    _name("--quant", "Quantisation  [default: the best that fits and runs]", "quant"),
+    _name("--engine", "vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]"),
+    _name(
+        "--engine-version", "Release, llama.cpp build (b9235) or commit  [default: the newest known]", metavar="VERSION"
+    ),
+    _count("--concurrency", 100_000, "Requests at once.", default=1),
+    _count("--ctx ctx_tokens", 10_000_000, "Prompt tokens per request.", default=2048),
+    _count("--output-tokens", 1_000_000, "Answer tokens per request.", default=512),
+    _word("--workload", WORKLOADS, f"{', '.join(WORKLOADS)}.", default="mixed", metavar="WORD"),
+    click.option("--thinking/--no-thinking", default=None, help="Whether the model reasons before it answers."),
+    click.option("--temperature", type=Number(0, 5), help="Sampling temperature  [default: the model card's]"),
+    click.option(
+        "--prefix-share", type=Number(0, 1), default=0.0, help="Part of the prompt that requests share, 0 to 1."
+    ),
+    click.option(
+        "--acceptance",
+        type=Rates(),
+        help="Measured acceptance by draft position, each given the one before: 0.82,0.63.",
+    ),
+    click.option(
+        "--acceptance-length", type=Number(1, 32), help="Measured tokens per step, bonus token included: 2.43."
+    ),
+    _count("--acceptance-k", 31, "The k at which --acceptance-length was measured."),
+    _word("--goal", get_args(Goal), "What counts.", default="balanced"),
+    click.option("--max-ttft-ms", type=Number(0.001, 1e9), help="Objective: the longest time to the first token."),
+    click.option("--max-tpot-ms", type=Number(0.001, 1e9), help="Objective: the longest time per output token."),
+)
+
+
+def question_options(command: Command) -> Command:
+    """Give a command all options of a question."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def request_from(asked: dict[str, Any]) -> Request:
+    """Options as parsed -> Request. Raises AdvisorError for what does not go together."""
+    told = {key: value for key, value in asked.items() if value is not None}
+    hardware, gpus = _hardware(told)
+    engine, at, version = str(told.pop("engine", "")).partition("@")
+    if at and "engine_version" in told:
+        raise AdvisorError("the engine's version is given twice: use either --engine NAME@VERSION or --engine-version")
+    if "acceptance" in told and "acceptance_length" in told:
+        raise AdvisorError("--acceptance and --acceptance-length say the same thing twice: give one of them")
+    length, k = told.get("acceptance_length"), told.get("acceptance_k")
+    if length is not None and k is not None and length > k + 1:
+        raise AdvisorError(
+            f"an acceptance length of {length:g} is impossible at k = {k}: at most {k + 1} tokens a step"
+        )
+    if k is not None and length is None:
+        raise AdvisorError(
+            "--acceptance-k says at which k --acceptance-length was measured: give that too, or leave it out"
+        )
+    told |= {"engine": engine or None, "engine_version": version or told.get("engine_version")}
+    return Request(hardware=hardware, gpus=gpus, **told)
+
+
+def _hardware(told: dict[str, Any]) -> tuple[str, int]:
+    """Name and number of GPUs; `auto` asks the machine."""
+    name = str(told.pop("hw", "")).strip()
+    if not name:
+        raise AdvisorError(
+            "which hardware? give --hw NAME ('advisor hardware list' shows them), or --hw auto to ask this machine"
+        )
+    tp = told.get("tp", 1)
+    gpus = told.pop("gpus", None)
+    if name.lower() == "auto":
+        from advisor import knowledge
+
+        found, count = knowledge.detect_hardware()
+        name, gpus = found.id, gpus or count
+    gpus = gpus or tp
+    if tp > gpus:
+        raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")
+    return name, gpus

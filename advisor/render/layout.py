@@ -1,0 +1,183 @@
+"""Plain-text layout: wrapping, the small table, shell words packed into lines, colour, ASCII fallback.
+
+What it does not know: what advice is. Widths count characters; wide (East Asian) characters are counted as one.
+"""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from advisor.types import LaunchText
+
+MIN_WIDTH = 40
+_KEPT = "\n\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
+_ASCII = str.maketrans(
+    {
+        "–": "-",
+        "—": "-",
+        "−": "-",
+        "‑": "-",
+        "×": "x",
+        "→": "->",
+        "≥": ">=",
+        "≤": "<=",
+        "≈": "~",
+        "±": "+-",
+        "…": "...",
+        "·": ".",
+        "•": "*",
+        "‘": "'",
+        "’": "'",
+        "“": '"',
+        "”": '"',
+        "µ": "u",
+        "\N{NO-BREAK SPACE}": " ",
+        "\N{NARROW NO-BREAK SPACE}": " ",
+    }
+)
+
+
+class Styled(str):
+    """A whole line that carries colour; the colour is written last, after `safe`, so that no other text can bring its own."""
+
+    color: str | None = None
+
+
+def heading(text: str, color: str | None = None) -> Styled:
+    """A bold line, in a colour if one is named."""
+    line = Styled(text)
+    line.color = color
+    return line
+
+
+def finish(lines: Iterable[str], *, color: bool, unicode: bool) -> str:
+    """Join lines into text: made safe for the output, then styled where `color` is allowed."""
+    done = []
+    for line in lines:
+        text = safe(line, unicode=unicode)
+        if color and isinstance(line, Styled) and text:
+            from click import style
+
+            text = style(text, fg=line.color, bold=True)
+        done.append(text)
+    return "\n".join(done)
+
+
+@dataclass(frozen=True)
+class Paper:
+    """What is written on; `width` in characters."""
+
+    width: int = 80
+
+    def wrap(self, text: str, first: str = "", rest: str | None = None) -> list[str]:
+        """Lines of at most `width` characters; `first` and `rest` are the indents (rest: as wide as first)."""
+        hanging = " " * len(first) if rest is None else rest
+        lines = textwrap.wrap(
+            " ".join(text.split()),
+            max(self.width, MIN_WIDTH),
+            initial_indent=first,
+            subsequent_indent=hanging,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        return lines or [first.rstrip()]
+
+    def item(self, text: str, sources: Sequence[str] = (), mark: str = "- ") -> list[str]:
+        """A list item with its sources in brackets."""
+        return self.wrap(text + source_tag(sources), mark)
+
+    def brief(self, text: str, lines: int, mark: str = "- ", sources: Sequence[str] = ()) -> list[str]:
+        """A list item cut to `lines` lines: the words give way to an ellipsis, the sources stay where they fit."""
+        tag = source_tag(sources)
+        whole = self.wrap(text + tag, mark)
+        if len(whole) <= lines:
+            return whole
+        room = max(self.width, MIN_WIDTH) * lines
+        if len(tag) > room // 3:
+            tag = ""
+        words = text.split()
+        while words:
+            words.pop()
+            cut = self.wrap(" ".join(words).rstrip(",;:.(") + " ..." + tag, mark)
+            if len(cut) <= lines:
+                return cut
+        return whole[:lines]
+
+    def rows(self, table: Sequence[Sequence[str]], indent: str = "  ", gap: str = "  ") -> list[str]:
+        """Left-aligned columns; the last one is wrapped under itself."""
+        if not table:
+            return []
+        count = max(len(row) for row in table)
+        widths = [max((len(row[i]) for row in table if i < len(row) - 1), default=0) for i in range(count - 1)]
+        lines: list[str] = []
+        for row in table:
+            head = indent + "".join(cell.ljust(width) + gap for cell, width in zip(row[:-1], widths, strict=False))
+            room_left = max(self.width, MIN_WIDTH) - len(head)
+            lines += self.wrap(row[-1], head) if room_left >= 16 else [head.rstrip(), *self.wrap(row[-1], indent * 2)]
+        return lines
+
+
+def source_tag(sources: Sequence[str]) -> str:
+    return f" [{', '.join(sources)}]" if sources else ""
+
+
+def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]:
+    """The launch as one shell command over as few lines as it takes, an option never parted from its value.
+
+    A word longer than the line stays whole: a broken quote could not be pasted.
+    """
+    units = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
+    units += [" ".join(shlex.quote(word) for word in unit) for unit in option_units(launch.argv)]
+    lines: list[str] = []
+    line = ""
+    for unit in units:
+        candidate = f"{line} {unit}" if line else indent + unit
+        if line and len(candidate) > width - 2:
+            lines.append(f"{line} \\")
+            line = indent + "  " + unit
+        else:
+            line = candidate
+    return [*lines, line] if line else lines
+
+
+def option_units(argv: Sequence[str]) -> list[tuple[str, ...]]:
+    """Split an argument list into the program with its positionals, and each option with its values."""
+    units: list[tuple[str, ...]] = []
+    for word in argv:
+        if units and not _is_option(word):
+            units[-1] = (*units[-1], word)
+        else:
+            units.append((word,))
+    return units
+
+
+def _is_option(word: str) -> bool:
+    """An option starts with a dash and then a letter; "-1" and "-" are values."""
+    return word.startswith("--") or (len(word) > 1 and word[0] == "-" and word[1].isalpha())
+
+
+def shell_line(env: Mapping[str, str], argv: Iterable[str]) -> str:
+    """One line for a POSIX shell: assignments first."""
+    return " ".join([f"{name}={shlex.quote(value)}" for name, value in env.items()] + [shlex.quote(a) for a in argv])
+
+
+def safe(text: str, *, unicode: bool = True) -> str:
+    """Text fit for a terminal: control characters shown as escapes, and only ASCII where the output cannot take more."""
+    shown = "".join(ch if ch in _KEPT or ch.isprintable() else ascii(ch)[1:-1] for ch in text)
+    if unicode:
+        return shown
+    return shown.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number for people: thousands separated, about `digits` significant digits."""
+    if not isfinite(value):
+        return "unknown"
+    size = abs(value)
+    if size >= 1000 or value == int(value):
+        return f"{value:,.0f}"
+    return f"{value:.{max(0, digits - len(str(int(size))))}f}"

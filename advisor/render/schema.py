@@ -1,0 +1,220 @@
+"""JSON Schemas (draft 2020-12) of what the commands print and read.
+
+`recommend` is written out here, strictly: no key beyond those named. The others come from the modules that own their form.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, get_args
+
+from advisor.render.json_out import EVIDENCE_FIELDS, MEMORY_FIELDS, PLAN_FIELDS, SCHEMA_ID
+from advisor.types import METHODS, AdvisorError, Basis, Decision, Engine, Goal, Severity, Workload
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+# what `advisor schema NAME` prints -> the function that makes it
+SCHEMAS = {
+    "recommend": "advisor.render.schema:recommend_schema",
+    "validate": "advisor.render.findings_json:validate_schema",
+    "hardware": "advisor.render.schema:hardware_schema",
+    "model": "advisor.render.schema:model_schema",
+}
+
+Schema = dict[str, Any]
+_TEXT: Schema = {"type": "string"}
+_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+_NUMBER: Schema = {"type": "number"}
+_NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_COUNT_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}
+_BOOLEAN_OR_NULL: Schema = {"type": ["boolean", "null"]}
+_TEXTS: Schema = {"type": "array", "items": _TEXT}
+
+
+def named_schema(name: str) -> Schema:
+    """The schema of one command. Raises AdvisorError for a name that has none."""
+    target = SCHEMAS.get(name)
+    if target is None:
+        raise AdvisorError(f"no schema is called '{name}'; there are {', '.join(SCHEMAS)}")
+    module, attribute = target.split(":")
+    made: Schema = getattr(import_module(module), attribute)()
+    return made
+
+
+def recommend_schema() -> Schema:
+    """What `advisor recommend --format json` prints."""
+    parts: Schema = {
+        "schema": {"const": SCHEMA_ID},
+        "request": _request(),
+        "decision": _enum(Decision),
+        "plan": _ref("plan") | {"description": "what to run; without speculation: method none, k 0"},
+        "estimate": _or_null(_ref("estimate")) | {"description": "describes the plan in `candidate`"},
+        "candidate": _or_null(_ref("plan")) | {"description": "the best speculative plan, null where none can run"},
+        "findings": _list(_ref("finding")),
+        "reasons": _list(_object({"text": _TEXT, "sources": _TEXTS})),
+        "runners_up": _list(_ref("runner_up")),
+        "evidence": _object({"newest": _TEXT_OR_NULL, "rows": _list(_ref("evidence"))}),
+        "would_change": _TEXTS,
+        "defaults": _list(_object({"field": _TEXT, "value": _TEXT, "why": _TEXT})),
+        "launch": _ref("launch"),
+        "launch_off": _ref("launch") | {"description": "the same without speculation"},
+        "launch_on": _or_null(_ref("launch")) | {"description": "the speculative candidate's launch"},
+        "measure_with": _TEXTS,
+    }
+    head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "advisor recommend --format json"}
+    return head | _object(parts) | {"$defs": _definitions()}
+
+
+def hardware_schema() -> Schema:
+    """One hardware file of the user's own."""
+    from advisor.types import Hardware
+
+    return {"$schema": DIALECT} | Hardware.model_json_schema()
+
+
+def model_schema() -> Schema:
+    """One model file of the user's own."""
+    from advisor.types import LLM
+
+    return {"$schema": DIALECT} | LLM.model_json_schema()
+
+
+def _definitions() -> Schema:
+    interval = _object({"p10": _NUMBER_OR_NULL, "p50": _NUMBER_OR_NULL, "p90": _NUMBER_OR_NULL})
+    return {
+        "plan": _plan(),
+        "interval": interval | {"description": "10th, 50th and 90th percentile"},
+        "metric": _object({"speedup": _ref("interval"), "baseline": _NUMBER_OR_NULL, "value": _NUMBER_OR_NULL})
+        | {"description": "speedup above 1 means faster, for TPOT and TTFT as well; baseline is without speculation"},
+        "memory": _memory(),
+        "estimate": _estimate(),
+        "finding": _finding(),
+        "runner_up": _object(
+            {
+                "plan": _ref("plan"),
+                "estimate": _or_null(_ref("estimate")),
+                "regret": _NUMBER_OR_NULL,
+                "findings": _list(_ref("finding")),
+            }
+        ),
+        "evidence": _evidence(),
+        "launch": _object(
+            {"argv": _TEXTS, "env": {"type": "object", "additionalProperties": _TEXT}, "text": _TEXT},
+        ),
+    }
+
+
+def _request() -> Schema:
+    positive: Schema = {"type": "integer", "minimum": 1}
+    rate: Schema = {"type": "number", "minimum": 0, "maximum": 1}
+    return _object(
+        {
+            "hardware": _TEXT,
+            "gpus": positive,
+            "tp": {"type": ["integer", "null"], "minimum": 1},
+            "interconnect": _TEXT_OR_NULL,
+            "model": _TEXT,
+            "quant": _TEXT_OR_NULL,
+            "engine": _TEXT_OR_NULL,
+            "engine_version": _TEXT_OR_NULL,
+            "concurrency": positive,
+            "ctx_tokens": positive,
+            "output_tokens": positive,
+            "workload": _enum(Workload),
+            "thinking": _BOOLEAN_OR_NULL,
+            "temperature": {"type": ["number", "null"], "minimum": 0},
+            "prefix_share": rate,
+            "acceptance": {"type": ["array", "null"], "items": rate},
+            "acceptance_length": {"type": ["number", "null"], "minimum": 1},
+            "acceptance_k": {"type": ["integer", "null"], "minimum": 1},
+            "goal": _enum(Goal),
+            "max_ttft_ms": {"type": ["number", "null"], "exclusiveMinimum": 0},
+            "max_tpot_ms": {"type": ["number", "null"], "exclusiveMinimum": 0},
+        }
+    )
+
+
+def _plan() -> Schema:
+    row: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 3, "maxItems": 3}
+    kinds: Schema = {
+        "engine": _enum(Engine),
+        "engine_version": _TEXT_OR_NULL,
+        "model": _TEXT_OR_NULL,
+        "method": {"enum": list(METHODS)},
+        "k": _COUNT | {"description": "draft tokens beyond the bonus token"},
+        "k_schedule": _list(row) | {"description": "rows of [batch from, batch to, k]; empty: k is fixed"},
+        "draft_model": _TEXT_OR_NULL,
+        "prefix_caching": _BOOLEAN_OR_NULL,
+        "kv_cache_dtype": _TEXT_OR_NULL,
+        "max_num_seqs": _COUNT_OR_NULL,
+        "max_num_batched_tokens": _COUNT_OR_NULL,
+        "max_model_len": _COUNT_OR_NULL,
+        "memory_fraction": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+        "tp": {"type": "integer", "minimum": 1},
+    }
+    return _object({name: kinds[name] for name in PLAN_FIELDS})
+
+
+def _estimate() -> Schema:
+    return _object(
+        {
+            "output_tok_s": _ref("metric"),
+            "tpot_ms": _ref("metric"),
+            "ttft_ms": _ref("metric"),
+            "accepted_length": _ref("interval") | {"description": "tokens emitted per step, bonus token included"},
+            "p_gain": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+            "memory": _or_null(_ref("memory")),
+            "basis": _enum(Basis),
+            "notes": _TEXTS,
+        }
+    )
+
+
+def _memory() -> Schema:
+    kinds: Schema = dict.fromkeys(MEMORY_FIELDS, _NUMBER_OR_NULL)
+    kinds |= {"weights_gib": _NUMBER, "spec_gib": _NUMBER, "kv_tokens": _COUNT_OR_NULL, "fits": _BOOLEAN_OR_NULL}
+    kinds["kv_tokens_lost"] = {"type": ["integer", "null"], "description": "against the same plan without speculation"}
+    return _object(kinds) | {"description": "GiB per GPU; KV tokens over all GPUs of one replica"}
+
+
+def _finding() -> Schema:
+    fix = _object({"text": _TEXT, "safe": {"type": "boolean"}})
+    return _object(
+        {
+            "code": {"type": "string", "pattern": "^SD[0-9]{3}$"},
+            "severity": _enum(Severity),
+            "message": _TEXT,
+            "flag": _TEXT_OR_NULL,
+            "fix": _or_null(fix),
+            "sources": _TEXTS,
+            "conflicts": _TEXTS,
+        }
+    )
+
+
+def _evidence() -> Schema:
+    kinds: Schema = dict.fromkeys(EVIDENCE_FIELDS, _TEXT)
+    kinds |= {"k": _COUNT_OR_NULL, "speedup": _NUMBER_OR_NULL, "covers": {"type": "boolean"}}
+    kinds |= dict.fromkeys(("concurrency", "input_tokens", "output_tokens"), _NUMBER_OR_NULL)
+    return _object(kinds)
+
+
+def _object(properties: Schema) -> Schema:
+    """An object with exactly these keys."""
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+
+
+def _list(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _enum(literal: Any) -> Schema:
+    return {"enum": list(get_args(literal))}

@@ -1,0 +1,182 @@
+"""The part of the text below the first screen: bill, reasons, findings, defaults, evidence, runners-up, A/B, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+
+from advisor.render.layout import Paper, heading, number, pack_launch, source_tag
+from advisor.types import Advice, Candidate, Evidence, Finding, MemoryBill, Source
+
+METHOD_NAMES = {
+    "mtp": "MTP",
+    "eagle": "EAGLE",
+    "eagle3": "EAGLE-3",
+    "draft_model": "draft model",
+    "ngram": "n-gram",
+    "dflash": "DFlash",
+    "dspark": "DSpark",
+}
+_METRIC_NAMES = {"output_tok_s": "output tok/s", "request_tok_s": "request tok/s", "tpot": "TPOT", "ttft": "TTFT"}
+
+
+def details(advice: Advice, paper: Paper, source_of: Callable[[str], Source | None] | None) -> list[str]:
+    """All sections that have something to say, each after a blank line."""
+    sections = (
+        _ab_plan(advice, paper),
+        _reasons(advice, paper),
+        _section("What would change the answer", chain.from_iterable(paper.item(t) for t in advice.would_change)),
+        _findings(advice.findings, paper),
+        _memory(advice, paper),
+        _defaults(advice, paper),
+        _runners_up(advice, paper),
+        _evidence(advice, paper),
+        _off_launch(advice, paper),
+        _step_time(advice, paper),
+        _sources(advice, paper, source_of),
+    )
+    return [line for section in sections if section for line in ("", *section)]
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    body = list(lines)
+    return [heading(title), *body] if body else []
+
+
+def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
+    if advice.decision != "measure":
+        return []
+    lines = paper.wrap("The interval spans 1: about 5 minutes an arm settle it. Arm A, without speculation:")
+    lines += pack_launch(advice.launch_off, paper.width)
+    if advice.launch_on is not None:
+        lines += [*paper.wrap("Arm B, with it:"), *pack_launch(advice.launch_on, paper.width)]
+    lines += paper.wrap("Against each arm, from another terminal, the same load:")
+    for command in advice.measure_with:
+        lines += [f"  {line}" for line in command.splitlines()]
+    lines += paper.wrap("Keep the faster arm; feed its acceptance back with --acceptance-length for a closer estimate.")
+    return _section("Measure it", lines)
+
+
+def _reasons(advice: Advice, paper: Paper) -> list[str]:
+    ordered = sorted(advice.reasons, key=lambda r: -r.weight)
+    return _section("Why, in full", chain.from_iterable(paper.item(r.text, r.sources) for r in ordered))
+
+
+def _findings(findings: Sequence[Finding], paper: Paper) -> list[str]:
+    lines: list[str] = []
+    order = {"error": 0, "warning": 1, "info": 2}
+    for found in sorted(findings, key=lambda f: (order[f.severity], f.code)):
+        lines += paper.item(found.message, found.sources, mark=f"{found.code} {found.severity}: ")
+        if found.fix is not None:
+            lines += paper.wrap(found.fix.text, "  fix: ")
+        for conflict in found.conflicts:
+            lines += paper.wrap(conflict, "  other evidence: ")
+    return _section("What the rules say of the speculative plan", lines)
+
+
+def _memory(advice: Advice, paper: Paper) -> list[str]:
+    bill = advice.estimate.memory if advice.estimate is not None else None
+    if bill is None:
+        return []
+    parts = (
+        ("weights", bill.weights_gib),
+        ("speculative part", bill.spec_gib),
+        ("recurrent state", bill.state_gib),
+        ("overhead", bill.overhead_gib),
+        ("KV cache", bill.kv_gib),
+        ("available", bill.available_gib),
+    )
+    lines = [f"  {name:16}{gib:9.2f} GiB" for name, gib in parts if gib]
+    if bill.kv_tokens is not None:
+        lines += paper.wrap(_kv_words(bill), "  ")
+    if bill.fits is False and bill.short_gib:
+        lines += paper.wrap(f"It does not fit: {number(bill.short_gib)} GiB short.", "  ")
+    return _section("Memory bill per GPU, with speculation", lines)
+
+
+def _kv_words(bill: MemoryBill) -> str:
+    tokens, lost = bill.kv_tokens or 0, bill.kv_tokens_lost
+    text = f"room for {tokens:,} KV tokens"
+    if lost is None:
+        return text
+    before = tokens + lost
+    share = f", {lost / before * 100:.1f} %" if before > 0 else ""
+    return f"{text}; without speculation {before:,} ({lost:,} fewer with it{share})"
+
+
+def _defaults(advice: Advice, paper: Paper) -> list[str]:
+    table = [[field, value, why] for field, value, why in advice.facts.defaults]
+    return _section("Chosen for you (pass the option to choose otherwise)", paper.rows(table))
+
+
+def _runners_up(advice: Advice, paper: Paper) -> list[str]:
+    return _section("Runners-up", chain.from_iterable(paper.item(candidate_words(c)) for c in advice.runners_up))
+
+
+def candidate_words(candidate: Candidate) -> str:
+    """One line for a judged plan."""
+    plan, estimate = candidate.plan, candidate.estimate
+    if plan.method == "none" or estimate is None:
+        return "no speculation"
+    gain = estimate.output_tok_s.speedup
+    text = (
+        f"{METHOD_NAMES.get(plan.method, plan.method)} k = {plan.k}: output tok/s {number(gain.p50)}x "
+        f"({number(gain.p10)} to {number(gain.p90)}), TPOT {number(estimate.tpot_ms.speedup.p50)}x, "
+        f"TTFT {number(estimate.ttft_ms.speedup.p50)}x"
+    )
+    stopped = sorted({f.code for f in candidate.findings if f.severity == "error"})
+    return f"{text}; stopped by {', '.join(stopped)}" if stopped else text
+
+
+def _evidence(advice: Advice, paper: Paper) -> list[str]:
+    lines = chain.from_iterable(paper.item(evidence_words(row)) for row in advice.facts.evidence)
+    newest = f" (newest {advice.evidence_newest})" if advice.evidence_newest else ""
+    return _section(f"Nearest measured pairs{newest}", lines)
+
+
+def evidence_words(row: Evidence) -> str:
+    """One line for a measured pair."""
+    load = [f"{number(row.concurrency)} at once" if row.concurrency is not None else ""]
+    if row.input_tokens is not None:
+        load.append(f"{row.input_tokens:.0f} prompt tokens")
+    if row.output_tokens is not None:
+        load.append(f"{row.output_tokens:.0f} output tokens")
+    setting = " ".join(x for x in (row.hardware, row.model, row.quant, row.engine, row.engine_version) if x)
+    how = f"{METHOD_NAMES.get(row.method, row.method)}" + (f" k={row.k}" if row.k is not None else "")
+    metric = _METRIC_NAMES.get(row.metric, row.metric)
+    words = [f"{metric} {number(row.speedup)}x: {setting}, {how}", *filter(None, load)]
+    return ", ".join(words) + (", covers this case" if row.covers else "") + source_tag([row.run_id])
+
+
+def _off_launch(advice: Advice, paper: Paper) -> list[str]:
+    if advice.decision == "measure":
+        return []
+    if advice.decision == "on":
+        return _section("The same without speculation", pack_launch(advice.launch_off, paper.width))
+    if advice.launch_on is None:
+        return []
+    return _section("With speculation, to try it all the same", pack_launch(advice.launch_on, paper.width))
+
+
+def _step_time(advice: Advice, paper: Paper) -> list[str]:
+    terms = advice.estimate.terms if advice.estimate is not None else {}
+    notes = advice.estimate.notes if advice.estimate is not None else ()
+    lines = paper.rows([[name.replace("_", " "), number(value)] for name, value in terms.items()])
+    return _section("The estimate's parts", [*lines, *chain.from_iterable(paper.item(note) for note in notes)])
+
+
+def _sources(advice: Advice, paper: Paper, source_of: Callable[[str], Source | None] | None) -> list[str]:
+    if source_of is None:
+        return []
+    named = [*chain.from_iterable(r.sources for r in advice.reasons)]
+    named += chain.from_iterable(f.sources for f in advice.findings)
+    named += [row.source for row in advice.facts.evidence]
+    lines: list[str] = []
+    for key in dict.fromkeys(named):
+        entry = source_of(key)
+        if entry is None:
+            continue
+        words = ", ".join(part for part in (entry.title, entry.address, entry.date) if part)
+        if words:
+            lines += paper.wrap(words, f"[{key}] ", "    ")
+    return _section("Sources", lines)

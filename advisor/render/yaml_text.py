@@ -1,0 +1,103 @@
+"""Plain data -> block YAML with every string double-quoted, so that no model name can change the document's shape.
+
+`Noted` puts a comment above a list item or a mapping value. Nothing is parsed and no YAML library is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+_COMMENT_WIDTH = 110
+_RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A value with a comment for the line above it."""
+
+    value: Any
+    comment: str
+
+
+def quoted(text: str) -> str:
+    """A double-quoted YAML scalar; what a YAML reader would refuse or change is escaped."""
+    return '"' + "".join(_escape(ch) for ch in text) + '"'
+
+
+def _escape(ch: str) -> str:
+    if ch in _SHORT:
+        return _SHORT[ch]
+    code = ord(ch)
+    if ch.isprintable() and code != 0xFEFF:
+        return ch
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def document(data: Mapping[str, Any], head: Sequence[str] = ()) -> str:
+    """A whole document; `head` becomes comment lines at the top."""
+    return "\n".join([*(f"# {comment_text(line)}" for line in head), *_mapping(data, "")]) + "\n"
+
+
+def comment_text(text: str) -> str:
+    """One line that cannot end the comment."""
+    line = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
+    return line if len(line) <= _COMMENT_WIDTH else line[: _COMMENT_WIDTH - 3].rstrip() + "..."
+
+
+def _mapping(data: Mapping[str, Any], indent: str) -> list[str]:
+    lines: list[str] = []
+    for key, held in data.items():
+        value = _unwrap(held, lines, indent)
+        lines += _entry(f"{indent}{_key(key)}:", value, indent)
+    return lines
+
+
+def _sequence(items: Sequence[Any], indent: str) -> list[str]:
+    lines: list[str] = []
+    for held in items:
+        value = _unwrap(held, lines, indent)
+        if isinstance(value, Mapping) and value:
+            first, *rest = _mapping(value, indent + "  ")
+            lines += [f"{indent}- {first.strip()}", *rest]
+        else:
+            lines += _entry(f"{indent}-", value, indent)
+    return lines
+
+
+def _entry(head: str, value: Any, indent: str) -> list[str]:
+    if isinstance(value, Mapping) and value:
+        return [head, *_mapping(value, indent + "  ")]
+    if isinstance(value, list | tuple) and value:
+        return [head, *_sequence(value, indent + "  ")]
+    return [f"{head} {_scalar(value)}".rstrip()]
+
+
+def _unwrap(held: Any, lines: list[str], indent: str) -> Any:
+    """The bare value; its comment, if it has one, is written to `lines`."""
+    if not isinstance(held, Noted):
+        return held
+    if held.comment:
+        lines.append(f"{indent}# {comment_text(held.comment)}")
+    return held.value
+
+
+def _scalar(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, str):
+        return quoted(value)
+    return "{}" if isinstance(value, Mapping) else "[]"
+
+
+def _key(key: str) -> str:
+    """Keys that are plain words stay bare; a word that YAML reads as something else (yes, null) is quoted."""
+    word = key.replace("_", "").replace("-", "")
+    plain = word.isascii() and word.isalpha() and key[0] != "-" and key.lower() not in _RESERVED
+    return key if plain else quoted(key)

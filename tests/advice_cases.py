@@ -1,0 +1,232 @@
+"""Hand-made advice for the tests of the renderers: on, off, measure, no method, hostile names. Not a test itself."""
+
+from __future__ import annotations
+
+from advisor.types import (
+    LLM,
+    Advice,
+    Candidate,
+    Estimate,
+    Evidence,
+    Facts,
+    Finding,
+    Fix,
+    Hardware,
+    Interval,
+    LaunchText,
+    MemoryBill,
+    MetricEstimate,
+    Plan,
+    Quant,
+    Reason,
+    Request,
+)
+
+REPOSITORY = "Qwen/Qwen3.6-35B-A3B-FP8"
+REQUEST = Request(hardware="gb10", concurrency=16, ctx_tokens=2048)
+HARDWARE = Hardware(id="gb10", name="NVIDIA GB10 (DGX Spark)", vendor="nvidia", arch="sm_121", unified_memory=True)
+MODEL = LLM(id="qwen3.6-35b-a3b", name="Qwen3.6-35B-A3B", experts=256, linear_layers=30, source="test")
+QUANT = Quant(
+    id="fp8",
+    bytes_mixer=1,
+    bytes_ffn=1,
+    bytes_lm_head=2,
+    bytes_embedding=2,
+    bytes_mtp=2,
+    bytes_mtp_lm_head=2,
+    source="test",
+)
+EVIDENCE = Evidence(
+    run_id="seed000-017",
+    source="seed000",
+    hardware="gb10",
+    model="qwen3.6-35b-a3b",
+    quant="fp8",
+    engine="vllm",
+    engine_version="0.19.1",
+    method="mtp",
+    k=2,
+    concurrency=16,
+    input_tokens=2048,
+    output_tokens=512,
+    metric="output_tok_s",
+    speedup=1.242,
+    date="2026-04-18",
+    covers=True,
+)
+FACTS = Facts(
+    request=REQUEST,
+    hardware=HARDWARE,
+    model=MODEL,
+    shape=MODEL,
+    quant=QUANT,
+    engine="vllm",
+    engine_version="0.33.0",
+    tp=1,
+    concurrency=16,
+    ctx_tokens=2048,
+    output_tokens=512,
+    workload="mixed",
+    goal="balanced",
+    evidence=(EVIDENCE, EVIDENCE.model_copy(update={"run_id": "seed000-018", "metric": "ttft", "speedup": 2.31})),
+    defaults=(
+        ("model", "qwen3.6-35b-a3b", "the advisor's default model"),
+        ("engine", "vllm", "best supported on this hardware"),
+        ("quant", "fp8", "the hardware runs FP8 natively and the weights fit"),
+    ),
+)
+
+
+def plan(k: int = 2, **changes: object) -> Plan:
+    """A vLLM plan for the GB10; k = 0 means without speculation."""
+    base = Plan(
+        engine="vllm",
+        engine_version="0.33.0",
+        model=REPOSITORY,
+        method="mtp" if k else "none",
+        k=k,
+        prefix_caching=False,
+        max_num_seqs=32,
+        max_num_batched_tokens=8192,
+        max_model_len=4096,
+        memory_fraction=0.85,
+        reasoning_parser="qwen3",
+    )
+    return base.model_copy(update=changes)
+
+
+def launch(k: int = 2, model: str = REPOSITORY, env: dict[str, str] | None = None) -> LaunchText:
+    """What the engine would be told for `plan(k)`."""
+    argv = ["vllm", "serve", model, "--max-model-len", "4096", "--max-num-seqs", "32"]
+    argv += ["--max-num-batched-tokens", "8192", "--gpu-memory-utilization", "0.85", "--no-enable-prefix-caching"]
+    argv += ["--reasoning-parser", "qwen3"]
+    if k:
+        argv += ["--speculative-config", f'{{"method":"mtp","num_speculative_tokens":{k}}}']
+    return LaunchText(argv=tuple(argv), env=env or {}, text=" \\\n  ".join(argv))
+
+
+def estimate(middle: float = 1.24) -> Estimate:
+    """An estimate around a speed-up of output tok/s of `middle`."""
+    metric = MetricEstimate(
+        speedup=Interval(p10=middle * 0.9, p50=middle, p90=middle * 1.12), baseline=216.3, value=216.3 * middle
+    )
+    return Estimate(
+        output_tok_s=metric,
+        tpot_ms=metric.model_copy(update={"baseline": 61.2, "value": 61.2 / middle}),
+        ttft_ms=MetricEstimate(speedup=Interval(p10=1.4, p50=2.31, p90=3.2), baseline=3989.0, value=1727.0),
+        accepted_length=Interval(p10=2.2, p50=2.43, p90=2.6),
+        p_gain=0.97,
+        memory=MemoryBill(
+            weights_gib=33.39,
+            spec_gib=0.79,
+            state_gib=0.5,
+            kv_gib=12.0,
+            overhead_gib=3.0,
+            available_gib=108.0,
+            kv_tokens=324_000,
+            kv_tokens_lost=36_000,
+            fits=True,
+        ),
+        basis="measured",
+        terms={"base_step_ms": 40.0, "cycle_ms": 62.0},
+        notes=("the row was measured with vLLM 0.19.1; the interval is widened for 0.33.0",),
+    )
+
+
+FINDINGS = (
+    Finding(
+        code="SD203",
+        severity="warning",
+        message="MTP drops the last matched prefix block, so shared prefixes gain less",
+        fix=Fix(text="pass --no-enable-prefix-caching unless prompts share long prefixes"),
+        sources=("vllm#38182",),
+        conflicts=("the DGX Spark recipe of the vLLM project keeps prefix caching on",),
+    ),
+)
+REASONS = (
+    Reason(
+        text="At 16 concurrent requests the GB10 is bound by memory bandwidth, so verifying 48 tokens in a step costs little "
+        "more than 16: the union of experts grows slower than the tokens that come out of it, and drafts are cheap",
+        sources=("perf_model", "seed000"),
+        weight=2.0,
+    ),
+    Reason(
+        text="A clean measured pair covers this case: +24.2 % output tok/s, TTFT -56.7 %",
+        sources=("seed000",),
+        weight=3.0,
+    ),
+    Reason(
+        text="The draft head adds 0.79 GiB and one state slot per draft position", sources=("gpu_notes",), weight=1.0
+    ),
+)
+CHANGES = (
+    "acceptance length below 1.9 tokens a step (now 2.43), for example creative text at a high temperature",
+    "prompts above about 6,000 tokens with 4 or more at once and throughput as the goal",
+)
+
+
+def on() -> Advice:
+    """Speculation on: the GB10 case."""
+    return Advice(
+        request=REQUEST,
+        facts=FACTS,
+        decision="on",
+        plan=plan(),
+        candidate=plan(),
+        estimate=estimate(),
+        findings=FINDINGS,
+        reasons=REASONS,
+        runners_up=(
+            Candidate(plan=plan(3), estimate=estimate(1.2), utility=0.1, regret=0.02),
+            Candidate(plan=plan(0), estimate=None),
+        ),
+        would_change=CHANGES,
+        launch=launch(),
+        launch_off=launch(0),
+        launch_on=launch(),
+        evidence_newest="2026-04-18",
+    )
+
+
+def off() -> Advice:
+    """Speculation off, with the candidate that lost."""
+    return on().model_copy(
+        update={"decision": "off", "plan": plan(0), "launch": launch(0), "estimate": estimate(0.9), "runners_up": ()}
+    )
+
+
+def measure() -> Advice:
+    """Too close to call: the A/B is handed over."""
+    bench = f"vllm bench serve --model {REPOSITORY} \\\n  --random-input-len 2048 --max-concurrency 16"
+    return off().model_copy(
+        update={"decision": "measure", "estimate": estimate(1.02), "measure_with": (bench,), "launch_on": launch()}
+    )
+
+
+def no_method() -> Advice:
+    """A model without any speculative method."""
+    return off().model_copy(
+        update={
+            "candidate": None,
+            "estimate": None,
+            "launch_on": None,
+            "findings": (),
+            "would_change": (),
+            "evidence_newest": "",
+        }
+    )
+
+
+def hostile(name: str) -> Advice:
+    """The GB10 case with a hostile model name in plan and launches."""
+    return on().model_copy(
+        update={
+            "plan": plan(model=name),
+            "candidate": plan(model=name),
+            "launch": launch(model=name),
+            "launch_off": launch(0, name),
+        }
+    )
+
+
+ALL = {"on": on, "off": off, "measure": measure, "no_method": no_method}
