@@ -53,7 +53,8 @@ def token_variance(tau: Floats, k: Floats) -> Floats:
 def kv_slots(p: P.Points, spec: bool) -> Floats:
     """Requests whose KV cache and recurrent state fit; infinite where the memory is not known.
 
-    A known pool is the base arm's; with an MTP head and a state slot per drafted token it shrinks.
+    A known pool is the base arm's; with an MTP head and a state slot per drafted token it shrinks. Where the weights
+    seem not to fit, the estimate of one of both is wrong (the row was run): no limit then. `memory.bill` judges fit.
     """
     per_token = p.kv_elems * p.kv_bytes
     draft = np.where(p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / np.fmax(p.attn_layers, 1), 1.0) if spec else 1.0
@@ -61,7 +62,9 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     per_request = (p.input_tokens + p.output_tokens) * per_token * draft + p.state_bytes * slots
     weights = p.total_params * p.quant_bits / 8 + (p.mtp_params * p.bytes_mtp if spec else 0.0)
     free = MEMORY_SHARE * p.memory_bytes * np.fmax(p.gpus, p.tp) - weights - OVERHEAD_BYTES
-    pool = np.where(np.isnan(p.kv_pool_tokens), np.fmax(free, 0.02 * weights), p.kv_pool_tokens * per_token)
+    pool = np.where(
+        np.isnan(p.kv_pool_tokens), np.where(free > 0.05 * weights, free, np.nan), p.kv_pool_tokens * per_token
+    )
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
     return np.asarray(np.fmax(np.floor(slots_that_fit), 1.0))
 

@@ -100,7 +100,7 @@ class _State:
         self.queue: list[int] = list(range(clients))
         self.prefilling: list[list[float]] = []  # [request, prompt tokens left], in order
         self.running: dict[int, int] = {}  # request -> decode steps left
-        self.pure_s, self.pure_steps = 0.0, 0
+        self.decode_s, self.decodes = 0.0, 0  # decode seconds weighted by the requests that lived them
 
     def admit(self) -> None:
         while self.queue and len(self.running) + len(self.prefilling) < self.slots:
@@ -115,6 +115,9 @@ class _State:
 
     def decode(self, times: int) -> None:
         """`times` decode steps have just passed for everyone running."""
+        here = len(self.running) * times
+        self.decode_s += here * self.costs.decode[len(self.running)]
+        self.decodes += here
         done = []
         for request in self.running:
             self.running[request] -= times
@@ -153,16 +156,13 @@ def _play(state: _State, tau: float) -> Simulated:
             state.prompt_step()
         elif state.running:
             times = min(state.running.values())
-            seconds = times * state.costs.decode[len(state.running)]
-            state.clock += seconds
+            state.clock += times * state.costs.decode[len(state.running)]
             state.count += times
-            state.pure_s += seconds
-            state.pure_steps += times
             state.decode(times)
         else:
             break
     tokens = np.fmax(state.output - 1, 0.5)
-    per_step = state.pure_s / state.pure_steps if state.pure_steps else state.costs.decode[state.slots]
+    per_step = state.decode_s / max(state.decodes, 1)
     return Simulated(
         output_tok_s=float(state.output.sum() / state.clock),
         request_tok_s=tau / per_step,

@@ -58,61 +58,84 @@ def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill
     return Prefill(small, low, np.fmax(slope, 0.0))
 
 
-def meeting(load: L.Load) -> tuple[Floats, Floats]:
-    """(requests whose prompts fall into one step's reach, share of the full joint start), averaged over the rounds.
+class Prompts(NamedTuple):
+    """How prompts get through, in steps and in prompts, (N,)."""
 
-    The first round starts together. Later, two requests that started together end the same number of steps apart as
-    their lengths differ, a normal difference that widens with the root of the rounds; `reach` is the number of steps
-    that one prompt occupies.
+    same: Floats  # prompts that arrive in one step after the first round
+    wait_first: Floats  # steps until a prompt is done, in the joint start
+    wait_later: Floats  # the same in the rounds after it
+    later_share: Floats  # share of requests after the first round
+
+
+def prompts(load: L.Load) -> Prompts:
+    """Waiting and meeting of prompts.
+
+    The first round starts together. Later, two requests that started together end as many steps apart as their lengths
+    differ: a normal difference that widens with the root of the rounds. In lockstep (no difference) the chunks of the
+    first round stagger the later ones so that none waits; chance makes some meet and wait. That wait is a closed queue
+    with one deterministic server: Schweitzer's approximate mean value analysis, `service` steps a prompt, the clients
+    away for the steps over which ends are spread.
     """
     rounds = np.fmax(load.requests / load.clients, 1.0)
     later = rounds - 1
-    reach = np.fmax(load.prompt / load.budget, 1.0)
+    widened = load.steps_sd * np.sqrt((later + 1) / 2)
     with np.errstate(divide="ignore"):
-        same = reach / (2 * load.steps_sd * np.sqrt(np.pi))
-    mean_root = np.where(later > 0.5, (2 * np.sqrt(np.fmax(later, 0.5)) - 1) / np.fmax(later, 0.5), 1.0)
-    floor = reach / (load.steps + reach)
-    together = 1 + (load.clients - 1) * np.clip(same * mean_root + floor, 0.0, 1.0)
-    return (load.clients + later * together) / rounds, together
+        chance = np.clip(1 / (2 * widened * np.sqrt(np.pi)) + 1 / (load.steps + 1), 0.0, 1.0)
+    same = 1 + (load.clients - 1) * chance
+    service = load.prompt / load.budget
+    alone = np.fmax(service, 1.0)
+    away = np.fmin(load.steps, 3.5 * widened) + 1
+    queue, seen = np.zeros_like(service), (load.clients - 1) / load.clients
+    wait = alone
+    for _ in range(12):
+        busy = load.clients * service / (away + wait)
+        wait = alone + service * seen * np.fmax(queue - 0.5 * np.fmin(busy, 1.0), 0.0)
+        queue = load.clients * wait / (away + wait) * np.fmin(service, 1.0)
+    disorder = widened / (widened + service)
+    return Prompts(
+        same=same,
+        wait_first=(np.fmax(load.clients * service, 1.0) + alone) / 2,
+        wait_later=alone + disorder * (wait - alone),
+        later_share=later / rounds,
+    )
 
 
 def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec") -> Served:
     """What the closed loop serves in one arm. `tau`: tokens per step with speculation (N,), ignored for "base"."""
     p, c, spec = P.fill(points), constants, arm == "spec"
     load = L.load(p, c, tau, spec)
-    line = prefill_line(p, c, load, spec)
-    first_share, together = meeting(load)
-    chunks = np.fmax(first_share * load.prompt / load.budget, 1.0)  # steps that the prompts which meet need together
-    waiting = np.where(load.mixed, (chunks + 1) / 2, 0.0)
-    full = load.clients * load.prompt / load.budget - load.steps  # the token budget is the bottleneck
-    waiting = np.where(load.mixed, np.fmax(waiting, full), waiting)
+    line, meet = prefill_line(p, c, load, spec), prompts(load)
+    first = 1 - meet.later_share
+    waiting = np.where(load.mixed, first * meet.wait_first + meet.later_share * meet.wait_later, 0.0)
     batch = np.fmax(load.clients * load.steps / (load.steps + waiting), np.fmin(load.clients, 1.0))
     step = physics.decode_seconds(p, c, batch, load.context, spec)
+    decode = np.where(load.mixed, step, 0.0)
 
-    per_call = np.fmin(together * load.prompt, load.budget)
-    prompt_s = line.seconds(per_call) * load.prompt / per_call
-    cycle = prompt_s + load.steps * step / batch  # seconds per completed request
-    group_s = line.seconds(np.fmin(first_share * load.prompt, load.budget)) * chunks
-    ttft = group_s * (1 + 1 / chunks) / 2 + np.where(load.mixed, waiting * step, 0.0)
+    per_call = np.fmin(meet.same * load.prompt, load.budget)
+    call_s = line.seconds(per_call)
+    cycle = call_s * load.prompt / per_call + load.steps * step / batch  # seconds per completed request
+    start_tokens = np.fmin(load.clients * load.prompt, load.budget)
+    ttft_first = meet.wait_first * (line.seconds(start_tokens) + 0.5 * decode)
+    ttft_later = np.where(load.mixed, meet.wait_later, np.fmax(per_call / load.budget, load.prompt / load.budget))
+    ttft_later = np.where(load.mixed, ttft_later, 1.0) * np.where(
+        load.mixed, call_s + decode, call_s * np.fmax(load.prompt / load.budget, 1.0)
+    )
     residence = load.clients * cycle
-    ttft = np.fmin(ttft, 0.95 * residence)
+    ttft = np.fmin(first * ttft_first + meet.later_share * ttft_later, 0.98 * residence)
     tpot = (residence - ttft) / np.fmax(load.output - 1, 0.5)
-    total = load.requests * cycle + drain_seconds(p, c, load, cycle, step, spec)
-    rounds = np.fmax(load.requests / load.clients, 1.0)
-    queue = load.queued * cycle * np.clip(1 - 1 / rounds, 0.0, 1.0)
+    total = load.requests * cycle + drain_seconds(load, step)
     return Served(
         output_tok_s=load.requests * load.output / total,
         request_tok_s=load.tau / step,
         tpot_s=tpot,
-        ttft_s=ttft + queue,
+        ttft_s=ttft + load.queued * cycle * meet.later_share,
     )
 
 
-def drain_seconds(p: P.Points, c: Constants, load: L.Load, cycle: Floats, step: Floats, spec: bool) -> Floats:
+def drain_seconds(load: L.Load, step: Floats) -> Floats:
     """Extra time at the end of a benchmark, when slots empty one after another (0 if all end together)."""
-    spread = np.fmin(
-        load.steps_sd * np.sqrt(np.fmax(load.requests / load.clients, 1.0)) / np.fmax(load.steps, 1e-9), 0.3
-    )
+    rounds = np.fmax(load.requests / load.clients, 1.0)
+    spread = np.fmin(load.steps_sd * np.sqrt(rounds) / load.steps, 0.3)
     return np.asarray(spread * np.sqrt(3) * load.steps * step * np.where(load.clients > 1, 0.5, 0.0))
 
 
