@@ -138,8 +138,8 @@ class _State:
                 ready.append(int(item[0]))
             if left <= 0:
                 break
-        batch = len(self.running) if self.mixed else 0
-        self.clock += self.costs.prompt(self.budget - left) + (self.costs.decode[batch] if batch else 0.0)
+        beside = self.costs.decode[max(len(self.running), 1)] if self.mixed else 0.0
+        self.clock += self.costs.prompt(self.budget - left) + beside
         self.count += 1
         if self.mixed:
             self.decode(1)

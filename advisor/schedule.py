@@ -61,7 +61,8 @@ def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill
 class Prompts(NamedTuple):
     """How prompts get through, in steps and in prompts, (N,)."""
 
-    same: Floats  # prompts that arrive in one step after the first round
+    meeting: Floats  # prompts that arrive in one step after the first round, where any does
+    seen: Floats  # the same, as an arriving prompt sees it, itself included
     wait_first: Floats  # steps until a prompt is done, in the joint start
     wait_later: Floats  # the same in the rounds after it
     later_share: Floats  # share of requests after the first round
@@ -80,11 +81,11 @@ def prompts(load: L.Load) -> Prompts:
     later = rounds - 1
     widened = load.steps_sd * np.sqrt((later + 1) / 2)
     with np.errstate(divide="ignore"):
-        chance = np.clip(1 / (2 * widened * np.sqrt(np.pi)) + 1 / (load.steps + 1), 0.0, 1.0)
-    same = 1 + (load.clients - 1) * chance
+        chance = np.clip(np.fmax(1 / (2 * widened * np.sqrt(np.pi)), 1 / (load.steps + 1)), 0.0, 1.0)
+    arrivals = load.clients * chance
     service = load.prompt / load.budget
-    alone = np.fmax(service, 1.0)
-    away = np.fmin(load.steps, 3.5 * widened) + 1
+    alone = np.ceil(service)
+    away = np.fmin(load.steps, 3.5 * widened + load.clients * service) + 1
     queue, seen = np.zeros_like(service), (load.clients - 1) / load.clients
     wait = alone
     for _ in range(12):
@@ -93,7 +94,8 @@ def prompts(load: L.Load) -> Prompts:
         queue = load.clients * wait / (away + wait) * np.fmin(service, 1.0)
     disorder = widened / (widened + service)
     return Prompts(
-        same=same,
+        meeting=np.clip(arrivals / -np.expm1(-arrivals), 1.0, load.clients),
+        seen=1 + (load.clients - 1) * chance,
         wait_first=(np.fmax(load.clients * service, 1.0) + alone) / 2,
         wait_later=alone + disorder * (wait - alone),
         later_share=later / rounds,
@@ -111,15 +113,16 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     step = physics.decode_seconds(p, c, batch, load.context, spec)
     decode = np.where(load.mixed, step, 0.0)
 
-    per_call = np.fmin(meet.same * load.prompt, load.budget)
-    call_s = line.seconds(per_call)
-    cycle = call_s * load.prompt / per_call + load.steps * step / batch  # seconds per completed request
-    start_tokens = np.fmin(load.clients * load.prompt, load.budget)
-    ttft_first = meet.wait_first * (line.seconds(start_tokens) + 0.5 * decode)
-    ttft_later = np.where(load.mixed, meet.wait_later, np.fmax(per_call / load.budget, load.prompt / load.budget))
-    ttft_later = np.where(load.mixed, ttft_later, 1.0) * np.where(
-        load.mixed, call_s + decode, call_s * np.fmax(load.prompt / load.budget, 1.0)
-    )
+    tokens = meet.meeting * load.prompt
+    calls = np.ceil(tokens / load.budget)
+    call_s = line.seconds(tokens / calls)
+    cycle = call_s * calls / meet.meeting + load.steps * step / batch  # seconds per completed request
+    start_s = line.seconds(np.fmin(load.clients * load.prompt, load.budget))
+    ttft_first = meet.wait_first * (start_s + 0.5 * decode)
+    chunks = np.ceil(meet.seen * load.prompt / load.budget)
+    seen_s = line.seconds(meet.seen * load.prompt / chunks)
+    alone = np.ceil(load.prompt / load.budget)
+    ttft_later = np.where(load.mixed, meet.wait_later, (chunks + alone) / 2) * (seen_s + decode)
     residence = load.clients * cycle
     ttft = np.fmin(first * ttft_first + meet.later_share * ttft_later, 0.98 * residence)
     tpot = (residence - ttft) / np.fmax(load.output - 1, 0.5)
