@@ -1,0 +1,249 @@
+"""Readers: any form in which people keep launch commands -> `Launch` values with line numbers.
+
+`read_path` and `read_text` detect the form by themselves. Nothing that is read is ever executed, what cannot be resolved
+is marked so, and secrets are taken out before anyone sees them.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor.readers.mapped import Mapped, literal
+from advisor.readers.reading import Reading
+from advisor.readers.secrets import Redactor
+from advisor.readers.source import Source, decode, open_source
+from advisor.types import AdvisorError, Launch
+
+if TYPE_CHECKING:
+    from advisor.readers.yamlnodes import Node
+
+__all__ = ["FileRead", "read_bytes", "read_inside", "read_path", "read_source", "read_text"]
+
+
+class FileRead(NamedTuple):
+    """What one file holds: its launches, what was not read, and what the writer of fixes and output needs."""
+
+    source: Source
+    form: str
+    launches: tuple[Launch, ...]
+    notes: tuple[str, ...]
+    redactor: Redactor
+
+
+def read_path(path: str, form: str | None = None) -> FileRead:
+    """Read a file. Raises AdvisorError where it cannot be read; a file without an engine has no launches."""
+    return read_source(open_source(path), form)
+
+
+def read_text(text: str, name: str = "-", form: str | None = None) -> FileRead:
+    """Read a text, e.g. from standard input. `form` skips the detection."""
+    return read_source(Source(text.replace("\ue000", "?").replace("\ue001", "?"), name), form)
+
+
+def read_bytes(data: bytes, name: str = "-", form: str | None = None) -> FileRead:
+    """Read bytes of unknown encoding."""
+    return read_source(decode(data, name), form)
+
+
+def read_source(source: Source, form: str | None = None) -> FileRead:
+    reading = Reading(source)
+    read_form(form or _form(source), source, reading)
+    return FileRead(source, reading.form, reading.launches(), tuple(reading.notes), reading.redactor)
+
+
+def _form(source: Source) -> str:
+    from advisor.readers.detect import form_of
+
+    return form_of(source.name, source.text)
+
+
+def read_form(form: str, source: Source, reading: Reading) -> None:
+    """Run the reader of one form."""
+    if form == "yaml":
+        _read_yaml(reading)
+    elif form == "unit":
+        from advisor.readers.systemd import read_unit
+
+        read_unit(reading)
+    elif form == "ini":
+        from advisor.readers.presets import read_presets
+
+        read_presets(reading)
+    elif form == "env":
+        from advisor.readers.presets import read_env_file
+
+        read_env_file(reading)
+    elif form == "python":
+        from advisor.readers.python_calls import read_python
+
+        read_python(reading)
+    elif form in ("batch", "powershell"):
+        from advisor.readers.batch import read_batch
+
+        read_batch(reading, form == "powershell")
+    elif form == "dockerfile":
+        from advisor.readers.dockerfile import read_dockerfile
+
+        read_dockerfile(reading)
+    elif form == "markdown":
+        _read_markdown(reading)
+    else:
+        _read_shell(literal(source.text), reading)
+
+
+def _read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
+    from advisor.readers.images import said_image
+    from advisor.readers.reading import Surroundings
+    from advisor.readers.shell import Shell
+
+    reading.form = "shell" if "\n" in text.text.strip() else "command"
+    around = None
+    said = said_image(text.text)
+    if said is not None:
+        around = Surroundings(image=literal(said[0], said[1]) if not depth else None, kind="comment")
+    Shell(text, reading, around=around, depth=depth).run()
+    if not reading.found and not depth:
+        _bare_options(text, reading)
+
+
+def _bare_options(text: Mapped, reading: Reading) -> None:
+    """Arguments without a program: told by whose options they are."""
+    from advisor.readers.containers import engine_by_options
+    from advisor.readers.reading import Found
+    from advisor.readers.words import split_words
+
+    if len(text) > 20_000 or "--" not in text.text and " -" not in text.text:
+        return
+    words = split_words(text, dollars=False)
+    engine = engine_by_options(words) if words and words[0].text.startswith("-") else None
+    if engine is not None:
+        reading.add(Found(engine, words, {}, words[0].first(), "command"))
+
+
+def _read_yaml(reading: Reading) -> None:
+    from advisor.readers.yamlnodes import compose_all
+
+    try:
+        documents = compose_all(reading.source)
+    except AdvisorError:
+        if reading.source.name.endswith((".yaml", ".yml", ".json")) or not _is_command(reading.source.text):
+            raise
+        _read_shell(literal(reading.source.text), reading)
+        return
+    read_documents(documents, reading)
+
+
+def read_documents(documents: list[Node], reading: Reading) -> None:
+    """YAML documents by their kind."""
+    from advisor.readers.compose import is_compose, read_compose
+    from advisor.readers.kubernetes import read_containers, read_kubernetes
+    from advisor.readers.llama_swap import is_llama_swap, read_llama_swap
+    from advisor.readers.settings_yaml import engine_of_settings, read_settings
+
+    flattened = [item for document in documents for item in _listed(document)]
+    kubernetes = [node for node in flattened if node.kind == "map" and node.get("kind") is not None and node.get("apiVersion") is not None]
+    if kubernetes:
+        read_kubernetes(kubernetes, reading)
+        return
+    for document in flattened:
+        if document.kind == "scalar" and _is_command(document.text):
+            _read_shell(literal(reading.source.text), reading)
+        elif document.kind == "seq":
+            _argument_list(document, reading)
+        elif document.kind != "map":
+            continue
+        elif is_compose(document):
+            read_compose(document, reading)
+        elif is_llama_swap(document):
+            read_llama_swap(document, reading)
+        elif (engine := engine_of_settings(document)) is not None and document.get("image") is None:
+            read_settings(document, engine, reading)
+        else:
+            read_containers(document, reading, "helm-values")
+
+
+def _listed(document: Node) -> list[Node]:
+    """The items of a Kubernetes `List`."""
+    kind, items = (document.get("kind"), document.get("items")) if document.kind == "map" else (None, None)
+    return items.items if kind is not None and kind.text.endswith("List") and items is not None else [document]
+
+
+def _argument_list(document: Node, reading: Reading) -> None:
+    """A YAML or JSON list: the words of one command, or containers and tasks."""
+    from advisor.readers.command import read_command
+    from advisor.readers.kubernetes import read_containers
+    from advisor.readers.yamlnodes import scalar
+
+    if document.items and all(item.kind == "scalar" for item in document.items):
+        read_command([scalar(item, reading.source) for item in document.items], reading, at=document.start)
+        return
+    for item in document.items:
+        if item.kind == "map":
+            read_containers(item, reading, "helm-values")
+
+
+def _is_command(text: str) -> bool:
+    from advisor.readers.command import ENGINE_TEXT
+
+    return bool(ENGINE_TEXT.search(text[:100_000]))
+
+
+def _read_markdown(reading: Reading) -> None:
+    """Code blocks of a document, each by its own form."""
+    text = literal(reading.source.text)
+    for found in re.finditer(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```", text.text, re.S | re.M):
+        read_inside(text.part(found.start(3), found.end(3)), reading, 1, "x." + (found.group(2) or "sh"))
+
+
+def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> None:
+    """Read a text that stands inside another file (a here-document, a ConfigMap's value, a code block)."""
+    if depth > 4 or len(text) > 300_000 or not reading.step():
+        return
+    from advisor.readers.command import ENGINE_TEXT
+    from advisor.readers.detect import form_of
+
+    if not (ENGINE_TEXT.search(text.text) or re.search(r"spec-type|speculative|vllm|sglang|llama", text.text)):
+        return
+    form = form_of(name, text.text)
+    kept = reading.form
+    if form == "shell":
+        if ENGINE_TEXT.search(text.text):
+            _read_shell(text, reading, depth)
+    else:
+        _read_copy(form, text, reading)
+    reading.form = kept
+
+
+def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
+    """Read an inner text by a reader that takes whole files, then move what it found to its place in this file."""
+    inner = Reading(Source(text.text, reading.source.name), reading.redactor)
+    inner.steps = reading.steps
+    try:
+        read_form(form, inner.source, inner)
+    except AdvisorError as error:
+        reading.note(str(error), text.first())
+        return
+    reading.steps = inner.steps
+    for found in inner.found:
+        found.words = [_moved(word, text) for word in found.words]
+        found.pairs = [(_moved(key, text), None if value is None else _moved(value, text)) for key, value in found.pairs]
+        found.env = {name: item._replace(value=_moved(item.value, text) if item.value is not None else None,
+                                         at=_moved_at(item.at, text)) for name, item in found.env.items()}  # fmt: skip
+        found.at = _moved_at(found.at, text)
+        if found.around is not None:
+            for name in ("image", "tag"):
+                value = getattr(found.around, name)
+                setattr(found.around, name, _moved(value, text) if value is not None else None)
+        reading.add(found)
+    for note in inner.notes:
+        reading.note(note)
+
+
+def _moved_at(at: int, text: Mapped) -> int:
+    return text.pos[at] if 0 <= at < len(text.pos) else -1
+
+
+def _moved(word: Mapped, text: Mapped) -> Mapped:
+    return Mapped(word.text, [_moved_at(at, text) for at in word.pos])
+

@@ -1,0 +1,223 @@
+"""From the words of one command to the engine that it starts, through wrappers, containers and nested shells.
+
+Nothing is run: `bash -c`, `ssh host "..."` and the like are read as text. What is no engine's command adds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.containers import RUNTIMES, container_command, docker_run
+from advisor.readers.mapped import EMPTY, HOLE_CLOSE, HOLE_OPEN, Mapped, show
+from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
+from advisor.readers.scope import Scope
+
+SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "busybox"))
+# Programs whose arguments may name an engine without starting it.
+BYSTANDERS = frozenset(
+    "echo printf pip pip3 pipx apt apt-get dnf yum pacman brew conda-install grep egrep rg sed awk cat less head tail tee ls cp mv "
+    "rm mkdir chmod chown ln find which whereis type kill killall pkill pgrep ps systemctl service journalctl curl wget http "
+    "git make cmake ninja cd pushd source . hf huggingface-cli modelscope test [ [[ read export alias unalias trap wait sleep "
+    "docker-compose llama-cli llama-bench llama-quantize llama-gguf-split evalscope lm_eval guidellm aiperf genai-perf "
+    "vllm-bench ollama lms return exit logger notify-send cargo npm go strings file stat du df watch man help".split()
+)
+ENGINE_TEXT = re.compile(
+    r"vllm\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve|llama[-_]server|(docker|podman|nerdctl)\s+run"
+    r"|/server\s+-m|llama\s+(serve|server)\b|api_server\.py"
+)
+_MODULES = (
+    (re.compile(r"^vllm\.entrypoints\.(openai\.)?api_server$"), "vllm"),
+    (re.compile(r"^vllm(\.entrypoints\.cli\.main)?$"), "vllm-cli"),
+    (re.compile(r"^sglang(\.srt)?\.(launch_server|server|entrypoints\.http_server)$"), "sglang"),
+    (re.compile(r"^sglang(\.cli\.main)?$"), "sglang-cli"),
+    (re.compile(r"^sglang_router\.launch_server$"), "sglang"),
+)
+_PYTHON = re.compile(r"^(python[\d.]*|pypy3?)$")
+_ASSIGN = re.compile(r"^[A-Za-z_]\w*=")
+MAX_DEPTH = 12
+OTHER_ENGINES = re.compile(
+    r"\b(ollama\s+(?:serve|run)|llama_cpp\.server|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]|tabbyapi|koboldcpp|lmdeploy\s+serve"
+    r"|text-generation-launcher|trtllm-serve)"
+)
+
+
+def base_name(word: Mapped) -> str:
+    """The program's name without folder and `.exe`; of an unset variable its name (`$LLAMA_SERVER` -> llama-server)."""
+    text = word.text
+    if text.startswith(HOLE_OPEN) and text.endswith(HOLE_CLOSE):
+        text = text[1:-1].lower().replace("_", "-")
+        for known in ("llama-server", "sglang", "vllm", "python"):
+            if known in text:
+                return known
+        return text
+    name = re.split(r"[/\\]", text)[-1].lower()
+    return name.removesuffix(".exe")
+
+
+def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
+    """Engine and index of its first argument, if the command at `i` starts one."""
+    name = base_name(words[i])
+    following = words[i + 1].text if i + 1 < len(words) else ""
+    if _PYTHON.match(name):
+        return _python_start(words, i)
+    if name in ("vllm", "sglang", "vllm-rs"):
+        return (name.removesuffix("-rs"), i + 2) if following == "serve" else None
+    if name.startswith(("llama-server", "llama_server")):
+        return _llama(words[i]), i + 1
+    if name == "llama" and following in ("serve", "server"):
+        return "llama-server", i + 2
+    if name == "server" and ("llama" in words[i].text.lower() or following in ("-m", "--model", "-hf")):
+        return _llama(words[i]), i + 1
+    return _script(words[i].text, i)
+
+
+def _script(text: str, i: int) -> tuple[str, int] | None:
+    if text.endswith(("sglang/launch_server.py", "sglang.launch_server")):
+        return "sglang", i + 1
+    if text.endswith(("openai/api_server.py", "vllm.entrypoints.openai.api_server")):
+        return "vllm", i + 1
+    return None
+
+
+def _llama(word: Mapped) -> str:
+    return "ik_llama.cpp" if re.search(r"ik[-_]llama", word.text.lower()) else "llama-server"
+
+
+def _python_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
+    j = i + 1
+    while j < len(words) and words[j].text.startswith("-") and words[j].text != "-m":
+        if words[j].text == "-c":
+            return None
+        j += 2 if words[j].text in ("-W", "-X") else 1
+    if j >= len(words):
+        return None
+    if words[j].text != "-m":
+        return _script(words[j].text, j)
+    module = words[j + 1].text if j + 1 < len(words) else ""
+    for pattern, engine in _MODULES:
+        if pattern.match(module):
+            if not engine.endswith("-cli"):
+                return engine, j + 2
+            serve = j + 2 < len(words) and words[j + 2].text == "serve"
+            return (engine.removesuffix("-cli"), j + 3) if serve else None
+    if module.startswith("torch.distributed"):
+        return next((start for k in range(j + 2, len(words)) if (start := engine_start(words, k))), None)
+    return None
+
+
+def read_command(
+    words: list[Mapped],
+    reading: Reading,
+    env: Env | None = None,
+    *,
+    scope: Scope | None = None,
+    around: Surroundings | None = None,
+    at: int = -1,
+    depth: int = 0,
+) -> bool:
+    """Find what a command starts and add it to the reading; whether it started anything.
+
+    `env` is the environment of the process, `scope` the shell's variables (for nested `bash -c`), `at` the offset that
+    stands for the command where its words were made from variables.
+    """
+    if not words or depth > MAX_DEPTH or not reading.step():
+        return False
+    env = dict(env or {})
+    i = _leading_env(words, env)
+    if i < len(words) and base_name(words[i]) in BYSTANDERS:
+        _other_engine(words[i:], reading)
+        return False
+    plain = i
+    while i < len(words):
+        name = base_name(words[i])
+        start = engine_start(words, i)
+        if start and (i == plain or _has_options(words, start[1])):
+            engine, first = start
+            begin = words[i].first() if words[i].first() >= 0 else at
+            reading.add(Found(engine, _until_operator(words[first:]), env, begin, reading.form, around))
+            return True
+        if name in SHELLS and (script := _script_of(words, i)) is not None:
+            return _nested(script, words, i, reading, env, scope, around, depth)
+        if name in RUNTIMES and (ran := docker_run(words, i, reading, scope)) is not None:
+            begin = words[i].first() if words[i].first() >= 0 else at
+            return container_command(ran, reading, begin, depth + 1)
+        if " " in words[i].text and i > plain and ENGINE_TEXT.search(words[i].text):
+            return _nested(words[i], words, i, reading, env, scope, around, depth)
+        if i > plain and _ASSIGN.match(words[i].text):
+            _assign(words[i], env)
+        i += 1
+    _other_engine(words, reading)
+    return False
+
+
+def _leading_env(words: list[Mapped], env: Env) -> int:
+    """Skip `A=b`, `env`, `exec`, `sudo` and their like; assignments go to the environment."""
+    i = 0
+    while i < len(words):
+        text = words[i].text
+        if _ASSIGN.match(text):
+            _assign(words[i], env)
+        elif text not in ("env", "exec", "sudo", "command", "nohup", "time", "then", "do", "&", "call", "@", "!", "builtin"):
+            break
+        i += 1
+    return i
+
+
+def _assign(word: Mapped, env: Env) -> None:
+    cut = word.text.index("=")
+    env[word.text[:cut]] = EnvItem(word.part(cut + 1, len(word)) if cut + 1 < len(word) else EMPTY, word.first())
+
+
+def _has_options(words: list[Mapped], first: int) -> bool:
+    return any(word.text.startswith("-") or word.holed for word in words[first : first + 3])
+
+
+def _until_operator(words: list[Mapped]) -> list[Mapped]:
+    """Words up to a shell operator that stood in a place where no shell was expected."""
+    for i, word in enumerate(words):
+        if word.text in ("&&", "||", ";", "|", "2>&1", ">", ">>", "&", "&>"):
+            return words[:i]
+    return words
+
+
+def _script_of(words: list[Mapped], i: int) -> Mapped | None:
+    """The text after `bash -c`, `sh -lc`, `busybox sh -ec`."""
+    for j in range(i + 1, min(i + 8, len(words))):
+        text = words[j].text
+        if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", text) and j + 1 < len(words):
+            return words[j + 1]
+        if not text.startswith(("-", "+")) and text not in SHELLS and words[j - 1].text not in ("-o", "+o", "-O"):
+            return None
+    return None
+
+
+def _nested(
+    script: Mapped,
+    words: list[Mapped],
+    i: int,
+    reading: Reading,
+    env: Env,
+    scope: Scope | None,
+    around: Surroundings | None,
+    depth: int,
+) -> bool:
+    """Read a shell text inside a command; what follows it are its `$0 $1 ...`."""
+    from advisor.readers.shell import Shell
+
+    where = next((j for j in range(i, len(words)) if words[j] is script), i)
+    inner = Scope({name: item.value for name, item in env.items() if item.value is not None}, words[where + 2 :])
+    if scope is not None:
+        for name in scope.exported:
+            inner.values.setdefault(name, scope.values.get(name, EMPTY))
+    inner.exported = dict.fromkeys(inner.values, -1) | {name: item.at for name, item in env.items()}
+    shell = Shell(script, reading, inner, around=around, depth=depth + 1, passed=env)
+    return shell.run()
+
+
+def _other_engine(words: list[Mapped], reading: Reading) -> None:
+    """Say so where the command starts an engine that has no MTP path."""
+    if reading.found:
+        return
+    found = OTHER_ENGINES.search(" ".join(show(word.text) for word in words[:8]))
+    if found:
+        reading.note(f"starts {found.group(1)}, which this program does not judge", words[0].first())

@@ -1,0 +1,139 @@
+"""Conditions of a shell script: true, false, or None where the file does not decide."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from advisor.readers.mapped import Mapped
+from advisor.readers.scope import arithmetic
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from advisor.readers.shell import Shell
+
+_NUMBERS = {"-eq": "==", "-ne": "!=", "-gt": ">", "-ge": ">=", "-lt": "<", "-le": "<="}
+
+
+def condition(shell: Shell, node: Node, depth: int = 0) -> bool | None:
+    """The truth of a test as far as the file tells."""
+    if depth > 30 or not shell.reading.step():
+        return None
+    kind = node.type
+    if kind == "command":
+        return _command(shell, node)
+    if kind == "list":
+        return _list(shell, node, depth)
+    if kind == "negated_command":
+        inner = condition(shell, node.named_children[0], depth + 1) if node.named_children else None
+        return None if inner is None else not inner
+    if kind in ("test_command", "parenthesized_expression"):
+        inside = node.named_children
+        if len(inside) != 1:
+            return None
+        if inside[0].type in ("string", "simple_expansion", "expansion", "word", "raw_string", "concatenation"):
+            return _filled(shell.value(inside[0]))
+        return condition(shell, inside[0], depth + 1)
+    if kind == "unary_expression":
+        return _unary(shell, node, depth)
+    if kind == "binary_expression":
+        return _binary(shell, node, depth)
+    return None
+
+
+def _filled(value: Mapped) -> bool | None:
+    return None if value.holed else bool(value.text)
+
+
+def _command(shell: Shell, node: Node) -> bool | None:
+    name = node.child_by_field_name("name")
+    text = shell.text(name).text if name is not None else ""
+    if text in ("true", ":"):
+        return True
+    if text == "false":
+        return False
+    if text == "test":
+        return _test_words([word for word in shell.words(node.children_by_field_name("argument"))])
+    return None
+
+
+def _test_words(words: list[Mapped]) -> bool | None:
+    texts = [word.text for word in words]
+    if any(word.holed for word in words):
+        return None
+    if len(texts) == 1:
+        return bool(texts[0])
+    if len(texts) == 2 and texts[0] in ("-n", "-z"):
+        return bool(texts[1]) == (texts[0] == "-n")
+    if len(texts) == 3:
+        return compare(texts[0], texts[1], texts[2])
+    return None
+
+
+def _list(shell: Shell, node: Node, depth: int) -> bool | None:
+    parts = [condition(shell, child, depth + 1) for child in node.named_children[:2]]
+    operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
+    return _logic(parts, operator)
+
+
+def _logic(parts: list[bool | None], operator: str) -> bool | None:
+    if operator in ("&&", "-a"):
+        return False if False in parts else None if None in parts else True
+    return True if True in parts else None if None in parts else False
+
+
+def _unary(shell: Shell, node: Node, depth: int) -> bool | None:
+    operator = shell.text(node.children[0]).text if node.children else ""
+    operand = node.named_children[-1] if node.named_children else None
+    if operand is None:
+        return None
+    if operator == "!":
+        inner = condition(shell, operand, depth + 1)
+        return None if inner is None else not inner
+    if operator in ("-n", "-z"):
+        filled = _filled(shell.value(operand))
+        return None if filled is None else filled == (operator == "-n")
+    return None
+
+
+def _binary(shell: Shell, node: Node, depth: int) -> bool | None:
+    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+    if left is None or right is None:
+        return None
+    operator = next((shell.text(child).text for child in node.children if child.id not in (left.id, right.id)), "")
+    if operator in ("&&", "||", "-a", "-o"):
+        parts = [condition(shell, left, depth + 1), condition(shell, right, depth + 1)]
+        return _logic(parts, "&&" if operator in ("&&", "-a") else "||")
+    if operator in ("<", ">", "<=", ">=") or (operator == "==" and left.type in ("variable_name", "number")):
+        one, two = arithmetic(shell.text(left).text, shell.scope), arithmetic(shell.text(right).text, shell.scope)
+        return None if one is None or two is None else _ordered(one, operator, two)
+    first, second = shell.value(left), shell.value(right)
+    if first.holed or second.holed:
+        return None
+    return compare(first.text, operator, second.text)
+
+
+def _ordered(one: int, operator: str, two: int) -> bool:
+    return {"==": one == two, "!=": one != two, ">": one > two, ">=": one >= two, "<": one < two, "<=": one <= two}[operator]
+
+
+def compare(left: str, operator: str, right: str) -> bool | None:
+    """One comparison of known texts."""
+    if operator in _NUMBERS:
+        if not (re.fullmatch(r"\s*-?\d{1,15}\s*", left) and re.fullmatch(r"\s*-?\d{1,15}\s*", right)):
+            return None
+        return _ordered(int(left), _NUMBERS[operator], int(right))
+    if operator in ("=", "==", "!="):
+        same = fnmatchcase(left[:2000], right[:2000]) if any(char in right for char in "*?[") else left == right
+        return same if operator != "!=" else not same
+    return None
+
+
+def matches(subject: Mapped, patterns: list[str]) -> bool | None:
+    """Whether a case branch is taken."""
+    if subject.holed:
+        return None
+    text = subject.text[:2000]
+    return any(fnmatchcase(text, pattern.replace("[^", "[!")) for pattern in patterns)

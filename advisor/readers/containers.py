@@ -1,0 +1,235 @@
+"""`docker run` lines, and what a container starts given its image, entrypoint, arguments and environment."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from advisor.readers.images import engine_of_image, fork_of_image, is_official
+from advisor.readers.mapped import EMPTY, HOLE_OPEN, Mapped, made
+from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings, size_bytes
+from advisor.readers.scope import Scope
+from advisor.readers.words import split_words
+
+RUNTIMES = frozenset(("docker", "podman", "nerdctl", "docker-run", "finch"))
+# Options of `docker run` that stand alone; every other one takes a value.
+_SWITCHES = frozenset(
+    "-d --detach -i --interactive -t --tty --rm --init --privileged -P --publish-all --read-only --no-healthcheck --oom-kill-disable "
+    "--sig-proxy --disable-content-trust -q --quiet --replace --systemd --tls-verify --env-host --http-proxy --no-hosts --rmi "
+    "--use-api-socket --no-hostname --help".split()
+)
+_ARGS_NAME = re.compile(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
+_MODEL_NAMES = ("MODEL_ID", "MODEL", "MODEL_NAME", "MODEL_PATH", "MODEL_REPO", "HF_MODEL", "HF_MODEL_ID", "VLLM_MODEL", "SGLANG_MODEL", "LLM_MODEL")
+_SAME = {
+    "CONTEXT_LEN": {"sglang": "--context-length", "vllm": "--max-model-len", "llama-server": "--ctx-size"},
+    "CTX_SIZE": {"sglang": "--context-length", "vllm": "--max-model-len", "llama-server": "--ctx-size"},
+    "MAX_CONTEXT": {"sglang": "--context-length", "vllm": "--max-model-len", "llama-server": "--ctx-size"},
+    "MEM_FRACTION": {"sglang": "--mem-fraction-static", "vllm": "--gpu-memory-utilization"},
+    "GPU_MEM_UTIL": {"vllm": "--gpu-memory-utilization"},
+    "TP": {"sglang": "--tp-size", "vllm": "--tensor-parallel-size"},
+    "TP_SIZE": {"sglang": "--tp-size", "vllm": "--tensor-parallel-size"},
+    "SPEC_ALGO": {"sglang": "--speculative-algorithm"},
+}
+_ENV_FLAGS = re.compile(
+    r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|"
+    r"MAX_NUM_BATCHED_TOKENS|TENSOR_PARALLEL_SIZE|PIPELINE_PARALLEL_SIZE|DATA_PARALLEL_SIZE|SPECULATIVE_\w+|MEM_FRACTION_STATIC|"
+    r"CONTEXT_LENGTH|CHUNKED_PREFILL_SIZE|MAMBA_\w+|REASONING_PARSER|TOOL_CALL_PARSER|DTYPE|ENFORCE_EAGER|ENABLE_PREFIX_CACHING|"
+    r"DISABLE_RADIX_CACHE|TRUST_REMOTE_CODE|SERVED_MODEL_NAME|LOAD_FORMAT|TOKENIZER|SEED|SPEC_TYPE|SPEC_DRAFT_\w+|N_GPU_LAYERS|PARALLEL)$"
+)
+
+
+@dataclass
+class Ran:
+    """A container: what the file says of it."""
+
+    around: Surroundings
+    entrypoint: list[Mapped] | None = None
+    args: list[Mapped] = field(default_factory=list)
+    env: Env = field(default_factory=dict)
+    scope: Scope | None = None
+
+
+def docker_run(words: list[Mapped], i: int, reading: Reading, scope: Scope | None) -> Ran | None:
+    """Read `docker [container] run|create ...` at `i`; None if it is another docker command."""
+    j = i + 1
+    while j < len(words) and words[j].text.startswith("-"):  # docker's own options: -H, --context
+        j += 1 if "=" in words[j].text else 2
+    if j < len(words) and words[j].text == "container":
+        j += 1
+    if j >= len(words) or words[j].text not in ("run", "create"):
+        return None
+    ran = Ran(Surroundings(kind="docker-run"), scope=scope)
+    j += 1
+    while j < len(words) and (words[j].text.startswith("-") or _is_hole(words[j])):
+        j += _option(ran, words, j, reading)
+    if j >= len(words):
+        return None
+    ran.around.image = words[j]
+    ran.args = words[j + 1 :]
+    return ran
+
+
+def _is_hole(word: Mapped) -> bool:
+    """An unset variable alone among the options; an image in a variable is told by its name."""
+    return word.text.startswith(HOLE_OPEN) and not re.search(r"image|img|container", word.text, re.I)
+
+
+def _option(ran: Ran, words: list[Mapped], j: int, reading: Reading) -> int:
+    """Take one option; how many words it was."""
+    word = words[j]
+    name, equals, _ = word.text.partition("=")
+    if _is_hole(word):
+        return 1
+    if equals and name.startswith("--"):
+        _set(ran, name, word.part(len(name) + 1, len(word)), reading)
+        return 1
+    if name in _SWITCHES or re.fullmatch(r"-[ditPq]{2,}", name):
+        return 1
+    if re.match(r"^-[evpuw]..", word.text):  # -eNAME=value
+        _set(ran, word.text[:2], word.part(2, len(word)), reading)
+        return 1
+    if j + 1 < len(words):
+        _set(ran, name, words[j + 1], reading)
+    return 2
+
+
+def _set(ran: Ran, name: str, value: Mapped, reading: Reading) -> None:
+    around = ran.around
+    if name in ("-e", "--env"):
+        add_env(ran.env, value, ran.scope)
+    elif name == "--env-file":
+        reading.note(f"env_file {value.text} is not read", value.first())
+    elif name == "--shm-size":
+        around.shm_bytes = size_bytes(value.text)
+    elif name == "--ipc":
+        around.ipc_host = value.text == "host"
+    elif name == "--gpus":
+        around.gpus = value.text.strip("'\"")
+    elif name == "--name":
+        around.name = value.shown()
+    elif name == "--entrypoint":
+        ran.entrypoint = [value] if value.text else []
+    elif name in ("-v", "--volume", "--mount", "--tmpfs") and "/dev/shm" in value.text:
+        around.shm_volume = True
+
+
+def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
+    """One `NAME=value` (or `NAME`, passed through) of a container's environment."""
+    name, equals, _ = assignment.text.partition("=")
+    if not re.fullmatch(r"[A-Za-z_][\w.]*", name):
+        return
+    if equals:
+        value: Mapped | None = assignment.part(len(name) + 1, len(assignment)) if len(assignment) > len(name) + 1 else EMPTY
+    else:
+        value = scope.text(name) if scope else None
+    env[name] = EnvItem(value, assignment.first())
+
+
+def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bool:
+    """Find what a container starts: entrypoint and arguments, else what its image is known to start."""
+    from advisor.readers.command import engine_start, read_command
+
+    around, env = ran.around, ran.env
+    words = [*(ran.entrypoint or []), *ran.args]
+    if words and read_command(words, reading, env, scope=_inside(ran), around=around, at=at, depth=depth):
+        return True
+    if ran.entrypoint and not _runs_engine(ran.entrypoint):
+        return False
+    image = around.image_text()
+    engine = engine_of_image(image) if image else None
+    if engine is None and image and not ran.entrypoint:
+        engine = engine_by_options(words)
+    if engine is None:
+        return False
+    words = _plain_args(engine, words)
+    if words and not words[0].text.startswith("-") and (engine != "vllm" or engine_start(words, 0)):
+        return False
+    if not words or not is_official(image):
+        words = [*words, *_from_env(engine, env, words, reading, at)]
+    if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
+        return False
+    if re.search(r"ik[-_]?llama", image.lower()):
+        engine = "ik_llama.cpp"
+    reading.add(Found(engine, words, env, at, reading.form, around, fork=fork_of_image(image)))
+    return True
+
+
+def _inside(ran: Ran) -> Scope:
+    """The variables that a shell inside the container sees."""
+    return Scope({name: item.value for name, item in ran.env.items() if item.value is not None})
+
+
+def _runs_engine(entrypoint: list[Mapped]) -> bool:
+    return any(re.search(r"vllm|sglang|llama|launch_server|entrypoint|^$", word.text) for word in entrypoint)
+
+
+def _plain_args(engine: str, words: list[Mapped]) -> list[Mapped]:
+    """Drop what only the image's own entrypoint takes: `serve`, `--server`, a leading `--`."""
+    while words and words[0].text in ("serve", "vllm", "sglang", "--server", "--", "-s", "exec"):
+        if words[0].text == "-s" and engine not in ("llama-server", "ik_llama.cpp"):
+            break
+        words = words[1:]
+    return words
+
+
+_SIGNS = (
+    (
+        "sglang",
+        frozenset(("--mem-fraction-static", "--model-path", "--speculative-algorithm", "--speculative-algo", "--tp-size", "--context-length",
+                   "--chunked-prefill-size", "--max-running-requests")),
+    ),
+    (
+        "vllm",
+        frozenset(("--gpu-memory-utilization", "--max-model-len", "--tensor-parallel-size", "--speculative-config", "--max-num-seqs",
+                   "--max-num-batched-tokens", "--enable-prefix-caching", "--no-enable-prefix-caching", "--spec-method")),
+    ),
+    (
+        "llama-server",
+        frozenset(("-ngl", "--n-gpu-layers", "--ctx-size", "--spec-type", "-hf", "--hf-repo", "-fa", "--flash-attn", "--jinja", "-ctk",
+                   "--cache-type-k", "--spec-draft-n-max", "-np", "--mmproj", "--gpu-layers", "-ub", "--ubatch-size")),
+    ),
+)  # fmt: skip
+
+
+def engine_by_options(words: list[Mapped]) -> str | None:
+    """The engine whose own options these are: at least two of one engine's and of no other's more."""
+    names = {"--" + t[2:].replace("_", "-") if (t := w.text.split("=")[0]).startswith("--") else t for w in words}
+    best = max(((len(names & signs), engine) for engine, signs in _SIGNS), default=(0, ""))
+    return best[1] if best[0] >= 2 else None
+
+
+def _from_env(engine: str, env: Env, words: list[Mapped], reading: Reading, at: int) -> list[Mapped]:
+    """Options that a wrapper image takes from its environment (EXTRA_ARGS, MODEL_ID, CONTEXT_LEN ...)."""
+    made_words: list[Mapped] = []
+    has_model = any(word.text.split("=")[0] in ("--model", "--model-path", "-m", "-hf", "--hf-repo") for word in words) or (
+        engine == "vllm" and bool(words) and not words[0].text.startswith("-")
+    )
+    for name, item in env.items():
+        value = item.value
+        if value is None or not value.text:
+            continue
+        if name in _MODEL_NAMES and not has_model and re.search(r"[/\w]", value.text):
+            flag = {"vllm": "--model", "sglang": "--model-path"}.get(engine, "--model")
+            made_words += [made(flag, item.at), value]
+            has_model = True
+        elif _ARGS_NAME.search(name) and "--" in value.text:
+            made_words += split_words(value)
+        elif flag := _SAME.get(name, {}).get(engine, ""):
+            made_words += [made(flag, item.at), value]
+        elif _ENV_FLAGS.match(name):
+            made_words += _env_flag(engine, name, item, value)
+    if made_words:
+        reading.note("the image is taken to pass its environment (model, arguments) to the engine", at)
+    return made_words
+
+
+def _env_flag(engine: str, name: str, item: EnvItem, value: Mapped) -> list[Mapped]:
+    from advisor import engines
+
+    flag = "--" + name.lower().replace("_", "-")
+    option = engines.get(engine).catalogue.find(flag, None)
+    if option is None or value.text.lower() in ("none", "null", "auto"):
+        return []
+    if option.takes_value is False:
+        return [made(flag, item.at)] if value.text.lower() in ("1", "true", "yes", "on") else []
+    return [made(flag, item.at), value]

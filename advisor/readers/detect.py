@@ -1,0 +1,81 @@
+"""Which form a text has, from its name and, above all, from what it says."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_YAML_START = re.compile(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t]|$))", re.M)
+_COMMANDS = re.compile(r"\b(vllm|sglang|llama[-_.]?(server|cpp)|launch_server|docker|podman)\b")
+_PYTHON = re.compile(r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class \w+|@\w+)", re.M)
+_INI_SECTION = re.compile(r"^[ \t]*\[[^\]\n]+\][ \t]*\r?$", re.M)
+_INI_PAIR = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
+_ENV_LINE = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=", re.M)
+_FENCE = re.compile(r"^[ \t]*```", re.M)
+
+BY_SUFFIX = {
+    ".sh": "shell",
+    ".bash": "shell",
+    ".zsh": "shell",
+    ".service": "unit",
+    ".container": "unit",
+    ".ini": "ini",
+    ".py": "python",
+    ".cmd": "batch",
+    ".bat": "batch",
+    ".ps1": "powershell",
+    ".yaml": "yaml",
+    ".yml": "yaml",
+    ".json": "yaml",
+    ".env": "env",
+    ".md": "markdown",
+}
+
+
+def form_of(name: str, text: str) -> str:
+    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown."""
+    from advisor.readers.dockerfile import is_dockerfile
+    from advisor.readers.systemd import is_unit
+
+    by_name = BY_SUFFIX.get(os.path.splitext(name.lower())[1])
+    first = text.lstrip()[:300]
+    if first.startswith("#!"):
+        return "python" if "python" in first.split("\n", 1)[0] else "shell"
+    if is_unit(text):
+        return "unit"
+    if by_name:
+        return _corrected(by_name, text)
+    if is_dockerfile(name, text):
+        return "dockerfile"
+    if re.search(r"(^|[/\\])\.env(\.|$)", name):
+        return "env"
+    return _by_content(text, first)
+
+
+def _corrected(form: str, text: str) -> str:
+    """A suffix that the content contradicts plainly: a shell line in a .yaml, YAML in a .sh."""
+    if form == "shell" and re.match(r"\s*(?:#[^\n]*\n\s*)*(apiVersion|services|models)\s*:", text):
+        return "yaml"
+    if form == "yaml" and not _YAML_START.search(text) and not text.lstrip()[:1] in "[{-":
+        return "shell"
+    return form
+
+
+def _by_content(text: str, first: str) -> str:
+    if first.startswith(("{", "[")) and not _INI_SECTION.match(first):
+        return "yaml"
+    if re.search(r"^\s*(@echo off|setlocal\b)", text, re.M | re.I) or (re.search(r"\^[ \t]*\r?$", text, re.M) and "\\\n" not in text):
+        return "batch"
+    if re.search(r"`[ \t]*\r?$", text, re.M) and re.search(r"^\s*(&|\$\w+|[\w./\\-]+)", first) and not _FENCE.search(text):
+        return "powershell"
+    if _INI_SECTION.search(text) and _INI_PAIR.search(text) and not re.search(r"^\s*(if|for|while)\b|\[\[", text, re.M):
+        return "ini"
+    if re.match(r"(?:\s*#[^\n]*\n|\s)*(?:---|[\w\"'-]+:(?:[ \t]*\n|[ \t]+[^\s]))", text) and not re.match(r"\s*[\w.-]+://", text):
+        return "yaml"
+    if _FENCE.search(text):
+        return "markdown"
+    if _PYTHON.search(text) and re.search(r"\b(LLM|Engine|AsyncEngineArgs|EngineArgs|ServerArgs|subprocess)\b\s*[.(]", text):
+        return "python"
+    if _ENV_LINE.search(text) and not _COMMANDS.search(_ENV_LINE.sub("", re.sub(r"=.*", "", text))):
+        return "env"
+    return "shell"

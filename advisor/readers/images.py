@@ -1,0 +1,99 @@
+"""Which engine an image holds, which version its tag names, and whether it is the engine's own build."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.types import Engine
+
+_OFFICIAL: tuple[tuple[str, Engine], ...] = (
+    (r"vllm/vllm-openai(-[a-z0-9]+)*", "vllm"),
+    (r"vllm/vllm", "vllm"),
+    (r"lmsysorg/sglang(-[a-z0-9]+)*", "sglang"),
+    (r"(ggml-org|ggerganov)/llama\.cpp", "llama-server"),
+)
+_NAMES: tuple[tuple[str, Engine], ...] = (
+    (r"ik[-_]?llama", "ik_llama.cpp"),
+    (r"sglang|\bsgl\b", "sglang"),
+    (r"vllm", "vllm"),
+    (r"llama[-_.]?(cpp|server)|llamacpp|llama\.cpp", "llama-server"),
+)
+_OTHERS = re.compile(r"ollama|llama[-_]?(index|stack|factory|guard|swap)|open-?webui|localai|litellm|tgi|text-generation|tabby|exllama|lmdeploy|tensorrt")
+_VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
+_BUILD = re.compile(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
+
+
+def split_image(image: str) -> tuple[str, str | None]:
+    """Repository and tag: the digest is dropped, a registry's port is no tag."""
+    name = image.split("@", 1)[0]
+    head, colon, tail = name.rpartition(":")
+    if colon and "/" not in tail:
+        return head, tail
+    return name, None
+
+
+def engine_of_image(image: str) -> Engine | None:
+    """The engine that an image's name speaks of, None if it does not."""
+    name, tag = split_image(image.lower())
+    for pattern, engine in _OFFICIAL:
+        if re.search(rf"(^|/){pattern}$", name):
+            return engine
+    if _OTHERS.search(name):
+        return None
+    for pattern, engine in _NAMES:
+        if re.search(pattern, name.rsplit("/", 2)[-1]) or re.search(pattern, name):
+            return engine
+    if "llama" in name.rsplit("/", 1)[-1]:
+        return "llama-server"
+    for pattern, engine in _NAMES:
+        if tag and re.search(pattern, tag):
+            return engine
+    return None
+
+
+def is_official(image: str) -> bool:
+    """Whether the image is the project's own release image (a mirror of it counts)."""
+    name, _ = split_image(image.lower())
+    return any(re.search(rf"(^|/){pattern}$", name) for pattern, _ in _OFFICIAL)
+
+
+def fork_of_image(image: str) -> str | None:
+    """What other build it is: "vllm-ascend", or the image's own name if it is not the project's."""
+    if not image or is_official(image):
+        return None
+    return "vllm-ascend" if "ascend" in image.lower() else split_image(image)[0].rsplit("/", 1)[-1]
+
+
+def version_in(tag: str | None) -> str | None:
+    """The version text in a tag: a build number, a release, or the tag itself (latest, nightly)."""
+    if not tag:
+        return None
+    build = _BUILD.search(tag.lower())
+    return build.group(1) if build else tag
+
+
+_SAID = re.compile(
+    r"\b(?P<engine>vllm|sglang|llama\.?cpp|llama-server)\b[ \t]*(?:==|@|:|version|release)?[ \t]*"
+    r"(?P<version>v?\d+\.\d+\.\d+(?:\.?(?:rc|post|dev)\d+)*|b\d{4,6})\b(?!\.\d)",
+    re.I,
+)
+_COMMENT_IMAGE = re.compile(r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)", re.I | re.M)
+_INSTALL = re.compile(
+    r"(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=](?P<engine>vllm|sglang)(?:\[[\w,]+\])?(?:==|@)(?P<version>\d[\w.]*)", re.I
+)
+
+
+def said_image(text: str) -> tuple[str, int] | None:
+    """An `# image: name:tag` comment, which scripts that run inside a container carry: the image and its offset."""
+    found = _COMMENT_IMAGE.search(text)
+    return (found.group(1), found.start(1)) if found else None
+
+
+def said_version(text: str, engine: str) -> str | None:
+    """A version that the file itself names for the engine: an install command first, then a comment or a message."""
+    words = {"vllm": ("vllm",), "sglang": ("sglang",)}.get(engine, ("llama.cpp", "llamacpp", "llama-server"))
+    for pattern in (_INSTALL, _SAID):
+        for found in pattern.finditer(text[:100_000]):
+            if found.group("engine").lower() in words:
+                return found.group("version")
+    return None

@@ -1,0 +1,342 @@
+"""Kubernetes: workloads, Helm values and HelmRelease, LLMKube, KServe, KubeAI; and any other YAML that holds containers."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.containers import Ran, container_command
+from advisor.readers.mapped import EMPTY, Mapped, join, literal, made
+from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings, size_bytes
+from advisor.readers.scope import closing
+from advisor.readers.words import split_words
+from advisor.readers.yamlnodes import Node, scalar, walk
+
+COMMAND_KEYS = ("command", "args", "entrypoint", "cmd", "extraArgs", "extra_args", "serverArgs", "modelArgs", "vllmArgs", "extraCmdArgs", "arguments")
+_KIND = {"Deployment": "kubernetes", "StatefulSet": "kubernetes", "DaemonSet": "kubernetes", "HelmRelease": "helmrelease"}
+
+
+def read_kubernetes(documents: list[Node], reading: Reading) -> None:
+    """All documents of a file: containers wherever they stand, and the kinds that describe a server in their own words."""
+    reading.form = "kubernetes"
+    for document in documents:
+        kind = document.get("kind")
+        name = kind.text if kind is not None else ""
+        if name == "InferenceService" and document.path("spec.modelRef") is not None:
+            _llmkube(document, documents, reading)
+        elif name == "Model" and document.path("spec.engine") is not None:
+            _kubeai(document, reading)
+        elif name == "ConfigMap" or name == "Secret":
+            _config_map(document, reading)
+        else:
+            read_containers(document, reading, _KIND.get(name, "kubernetes" if name else "helm-values"))
+
+
+def read_containers(document: Node, reading: Reading, kind: str) -> None:
+    """Every mapping that looks like a container, with the pod that it stands in."""
+    reading.form = kind
+    for node in walk(document):
+        if not reading.step():
+            return
+        if node.get("vllmConfig") is not None:
+            _production_stack(node, reading, kind)
+        elif node.get("image") is not None and (any(node.get(key) is not None for key in COMMAND_KEYS) or node.get("env", "environment") is not None):
+            _container(node, document, reading, kind)
+        elif node.get("image") is None and any(_is_list(node.get(key)) for key in ("args", "extraArgs", "command")):
+            _container(node, document, reading, kind)
+
+
+def _is_list(node: Node | None) -> bool:
+    return node is not None and node.kind == "seq" and bool(node.items)
+
+
+def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
+    around = Surroundings(kind=kind)
+    _image(around, node, reading)
+    name = node.get("name") or document.path("metadata.name")
+    around.name = name.text if name is not None and name.kind == "scalar" else ""
+    env = environment(node.get("env", "environment", "extraEnv", "envVars", "extraEnvVars"), reading)
+    if (outside := node.get("envFrom")) is not None:
+        reading.note("envFrom is not read", outside.start)
+    command = node.get("command", "entrypoint")
+    entrypoint = words_of(command, reading, env)
+    args = [
+        word for key in COMMAND_KEYS if key not in ("command", "entrypoint") for word in words_of(node.get(key), reading, env) or []
+    ]
+    _pod(around, node, document, reading)
+    start = command or next((found for key in COMMAND_KEYS if (found := node.get(key)) is not None), None)
+    container_command(Ran(around, entrypoint, args, env), reading, start.start if start is not None else node.start)
+
+
+def _image(around: Surroundings, node: Node, reading: Reading) -> None:
+    image = node.get("image")
+    if image is None:
+        return
+    if image.kind == "scalar":
+        around.image = scalar(image, reading.source)
+        tag = node.get("tag", "imageTag")
+    else:
+        name, registry = image.get("repository", "name"), image.get("registry")
+        tag = image.get("tag")
+        if name is not None and name.kind == "scalar":
+            around.image = scalar(name, reading.source)
+            if registry is not None and registry.text:
+                around.image = join((scalar(registry, reading.source), made("/"), around.image))
+    if tag is not None and tag.kind == "scalar" and tag.text:
+        around.tag = scalar(tag, reading.source)
+
+
+def environment(node: Node | None, reading: Reading) -> Env:
+    """`env` as a list of name and value, or as a mapping."""
+    env: Env = {}
+    if node is None:
+        return env
+    for key, value in node.entries():
+        if value.kind == "scalar":
+            env[key.text] = EnvItem(EMPTY if value.is_null else scalar(value, reading.source), key.start)
+    for item in node.items:
+        name, value = item.get("name"), item.get("value")
+        if name is None or name.kind != "scalar":
+            continue
+        known = scalar(value, reading.source) if value is not None and value.kind == "scalar" else None
+        if known is None and item.get("valueFrom") is None:
+            known = EMPTY
+        env[name.text] = EnvItem(known, name.start)
+    return env
+
+
+def words_of(node: Node | None, reading: Reading, env: Env | None = None) -> list[Mapped] | None:
+    """A list of arguments, or a text that is split; `$(NAME)` is replaced from the environment."""
+    if node is None or node.is_null:
+        return None
+    if node.kind == "seq":
+        words = [scalar(item, reading.source) for item in node.items if item.kind == "scalar"]
+    elif node.kind == "scalar":
+        words = split_words(scalar(node, reading.source), dollars=False)
+    else:
+        return _mapping_words(node, reading)
+    return [_dependent(word, env or {}) for word in words]
+
+
+def _mapping_words(node: Node, reading: Reading) -> list[Mapped]:
+    """Arguments as a mapping of option to value (some charts)."""
+    words: list[Mapped] = []
+    for key, value in node.entries():
+        if value.kind != "scalar" or value.truth is False:
+            continue
+        name = scalar(key, reading.source)
+        words.append(name if name.text.startswith("-") else join((made("--"), name)))
+        if value.truth is None and not value.is_null:
+            words.append(scalar(value, reading.source))
+    return words
+
+
+def _dependent(word: Mapped, env: Env) -> Mapped:
+    """Kubernetes' own `$(NAME)`; `$$(` is an escape."""
+    text = word.text
+    if "$(" not in text:
+        return word
+    parts: list[Mapped] = []
+    done = 0
+    while (at := text.find("$(", done)) >= 0:
+        close = closing(text, at + 1)
+        item = env.get(text[at + 2 : close]) if close > 0 else None
+        if item is None or item.value is None or (at and text[at - 1] == "$"):
+            parts.append(word.part(done, at + 2))
+            done = at + 2
+            continue
+        parts += [word.part(done, at), item.value]
+        done = close + 1
+    return join((*parts, word.part(done, len(word))))
+
+
+def _pod(around: Surroundings, node: Node, document: Node, reading: Reading) -> None:
+    """Shared memory, probes, GPUs and rollout of the workload around a container."""
+    for mapping in walk(document, 5_000):
+        medium, size = mapping.get("medium"), mapping.get("sizeLimit")
+        if medium is not None and medium.text == "Memory":
+            around.shm_volume = True
+            if size is not None and size.kind == "scalar":
+                around.shm_bytes = size_bytes(size.text)
+        if mapping.get("hostIPC") is not None and mapping.get("hostIPC").truth:  # type: ignore[union-attr]
+            around.ipc_host = True
+    around.gpus = _gpu_count(node.path("resources.limits") or node.path("resources.requests"))
+    around.startup_budget_s = _probe_budget(node)
+    kind = document.get("kind")
+    around.rollout_surge = _surge(document) if kind is not None and kind.text == "Deployment" else None
+
+
+def _gpu_count(limits: Node | None) -> str | None:
+    for key, value in limits.entries() if limits is not None else []:
+        if re.search(r"gpu|npu|mig", key.text) and value.kind == "scalar":
+            return value.text
+    return None
+
+
+def _probe_budget(node: Node) -> float | None:
+    """Seconds until a startup probe, or without one a liveness probe, kills the server."""
+    probes = node.get("probes", "probeOverrides")
+    startup = node.get("startupProbe") or (probes.get("startup") if probes is not None else None)
+    liveness = node.get("livenessProbe") or (probes.get("liveness") if probes is not None else None)
+    for probe in (startup, liveness):
+        if probe is None or probe.kind != "map":
+            continue
+        enabled = probe.get("enabled")
+        if enabled is not None and enabled.truth is False:
+            continue
+        spec = probe.get("spec") or probe
+        if not any(spec.get(name) for name in ("httpGet", "tcpSocket", "exec", "grpc", "failureThreshold")):
+            continue
+        delay, period, failures = (_number(spec, *of) for of in (("initialDelaySeconds", 0), ("periodSeconds", 10), ("failureThreshold", 3)))
+        return delay + period * failures
+    return None
+
+
+def _number(node: Node, name: str, default: float) -> float:
+    found = node.get(name)
+    return float(found.text) if found is not None and re.fullmatch(r"\d{1,9}", found.text) else float(default)
+
+
+def _surge(document: Node) -> bool | None:
+    """Whether a rollout starts a second pod before the first one stops."""
+    strategy = document.path("spec.strategy")
+    kind = strategy.get("type") if strategy is not None else None
+    if kind is not None and kind.text == "Recreate":
+        return False
+    rolling = strategy.get("rollingUpdate") if strategy is not None else None
+    surge = rolling.get("maxSurge") if rolling is not None else None
+    unavailable = rolling.get("maxUnavailable") if rolling is not None else None
+    if surge is not None and surge.text in ("0", "0%"):
+        return False
+    return not (unavailable is not None and unavailable.text not in ("0", "0%"))
+
+
+# ---------------------------------------------------------------- kinds with their own words
+
+
+def _kebab(name: str) -> str:
+    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "-" + found.group(1).lower(), name).lower()
+
+
+_LLMKUBE = {
+    "contextSize": "--ctx-size",
+    "parallelSlots": "--parallel",
+    "batchSize": "--batch-size",
+    "uBatchSize": "--ubatch-size",
+    "flashAttention": "--flash-attn",
+    "cacheTypeK": "--cache-type-k",
+    "cacheTypeV": "--cache-type-v",
+}  # fmt: skip
+_NOT_OPTIONS = frozenset(
+    "modelRef image runtime command replicas priority resources endpoint extraArgs probeOverrides nodeSelector tolerations modelCache "
+    "rolloutPolicy env autoscaling".split()
+)
+
+
+def _llmkube(document: Node, documents: list[Node], reading: Reading) -> None:
+    spec = document.get("spec")
+    if spec is None:
+        return
+    reading.form = "llmkube"
+    reference = spec.get("modelRef")
+    model = next(
+        (other for other in documents if other.get("kind") is not None and other.get("kind").text == "Model"  # type: ignore[union-attr]
+         and reference is not None and (name := other.path("metadata.name")) is not None and name.text == reference.text),
+        None,
+    )  # fmt: skip
+    runtime = spec.get("runtime")
+    engine = {"vllm": "vllm", "sglang": "sglang"}.get(runtime.text.lower() if runtime is not None else "", "llama-server")
+    words = _llmkube_model(model, engine, reading) if model is not None else []
+    if model is None:
+        reading.note("the Model that modelRef names is in another file", document.start)
+    nested = spec.get("vllmConfig", "sglangConfig", "llamaConfig")
+    for key, value in [*spec.entries(), *(nested.entries() if nested is not None else [])]:
+        if key.text not in _NOT_OPTIONS and value.kind == "scalar":
+            words += _option(key, value, engine, reading)
+    words += words_of(spec.get("extraArgs"), reading) or []
+    around = Surroundings(kind="llmkube")
+    _image(around, spec, reading)
+    name = document.path("metadata.name")
+    around.name = name.text if name is not None else ""
+    _pod(around, spec, document, reading)
+    env = environment(spec.get("env"), reading)
+    reading.add(Found(engine, words, env, document.start, reading.form, around))
+
+
+def _llmkube_model(model: Node, engine: str, reading: Reading) -> list[Mapped]:
+    """Model options from a Model document: source and file, GPU layers."""
+    source, files, layers = model.path("spec.source"), model.path("spec.files"), model.path("spec.hardware.gpu.layers")
+    words: list[Mapped] = []
+    if source is not None and source.kind == "scalar":
+        name = scalar(source, reading.source)
+        name = name.part(5, len(name)) if name.text.startswith("hf://") else name
+        flag = "--model" if engine != "llama-server" or name.text.startswith(("/", "http")) else "--hf-repo"
+        words += [made(flag, source.start), name]
+    if files is not None and files.items and files.items[0].kind == "scalar" and engine == "llama-server":
+        words += [made("--hf-file", files.start), scalar(files.items[0], reading.source)]
+    if layers is not None and engine == "llama-server":
+        words += [made("--n-gpu-layers", layers.start), scalar(layers, reading.source)]
+    return words
+
+
+def _option(key: Node, value: Node, engine: str, reading: Reading) -> list[Mapped]:
+    """A camelCase field as an engine's option, if the engine has one of that name."""
+    from advisor import engines
+
+    flag = _LLMKUBE.get(key.text, "") if engine == "llama-server" else ""
+    flag = flag or "--" + _kebab(key.text)
+    option = engines.get(engine).catalogue.find(flag, None)
+    if option is None or value.is_null:
+        return []
+    if option.takes_value is False or value.truth is not None:
+        if flag == "--flash-attn":
+            return [made(flag, key.start), made("on" if value.truth else "off", value.start)]
+        on = [made(flag, key.start)]
+        return on if value.truth else [made("--no-" + flag[2:], key.start)] if value.truth is False and engine == "vllm" else []
+    return [made(flag, key.start), scalar(value, reading.source)]
+
+
+def _kubeai(document: Node, reading: Reading) -> None:
+    engine_node, url = document.path("spec.engine"), document.path("spec.url")
+    name = engine_node.text.lower() if engine_node is not None else ""
+    engine = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama-server"}.get(name)
+    if engine is None:
+        return
+    words = words_of(document.path("spec.args"), reading) or []
+    if url is not None and url.kind == "scalar":
+        model = scalar(url, reading.source)
+        words = [made("--model", url.start), model.part(5, len(model)) if model.text.startswith("hf://") else model, *words]
+    around = Surroundings(kind="kubeai")
+    spec = document.get("spec")
+    if spec is not None:
+        _image(around, spec, reading)
+    env = environment(document.path("spec.env"), reading)
+    reading.add(Found(engine, words, env, document.start, reading.form, around))
+
+
+def _production_stack(node: Node, reading: Reading, kind: str) -> None:
+    """vLLM's production-stack chart: modelURL, repository, tag, vllmConfig."""
+    config, model, repository, tag = node.get("vllmConfig"), node.get("modelURL"), node.get("repository"), node.get("tag")
+    words: list[Mapped] = []
+    if model is not None and model.kind == "scalar":
+        words += [made("--model", model.start), scalar(model, reading.source)]
+    for key, value in config.entries() if config is not None else []:
+        if value.kind == "scalar":
+            words += _option(key, value, "vllm", reading)
+    words += words_of(config.get("extraArgs"), reading) or [] if config is not None else []
+    around = Surroundings(kind=kind, name=(node.get("name") or node).text)
+    if repository is not None and repository.kind == "scalar":
+        around.image = scalar(repository, reading.source)
+        around.tag = scalar(tag, reading.source) if tag is not None and tag.kind == "scalar" else None
+    reading.add(Found("vllm", words, environment(node.get("env"), reading), node.start, reading.form, around))
+
+
+def _config_map(document: Node, reading: Reading) -> None:
+    """Configurations that a ConfigMap carries as text: llama-swap, presets, scripts."""
+    from advisor.readers import read_inside
+
+    data = document.get("data", "stringData")
+    for key, value in data.entries() if data is not None else []:
+        if value.kind == "scalar" and "\n" in value.text:
+            read_inside(scalar(value, reading.source), reading, 1, key.text)
+        elif re.fullmatch(r"LLAMA_ARG_\w+|\w*_ARGS", key.text):
+            reading.note(f"{key.text} is set for containers that take this ConfigMap", literal(key.text, key.start).first())

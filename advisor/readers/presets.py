@@ -1,0 +1,88 @@
+"""llama-server's INI presets (`[section]`, `[*]`, short keys), `LLAMA_ARG_*` files, and keyed settings of other engines."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.mapped import Mapped, literal, made
+from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
+
+_SECTION = re.compile(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
+_PAIR = re.compile(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
+_MODEL_KEYS = frozenset(
+    ("model", "m", "hf-repo", "hf", "hfr", "hf-file", "hff", "model-url", "mu", "LLAMA_ARG_MODEL", "LLAMA_ARG_HF_REPO", "hf_repo", "docker-repo", "dr")
+)
+_REPOSITORY = re.compile(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
+_NOT_OPTIONS = frozenset(("version", "load-on-startup", "stop-timeout"))
+Pair = tuple[Mapped, Mapped | None]
+
+
+def sections(text: str) -> list[tuple[Mapped, list[Pair]]]:
+    """Sections of an INI text in order; what stands before the first one is in the section named ""."""
+    result: list[tuple[Mapped, list[Pair]]] = [(literal(""), [])]
+    at = 0
+    for line in text.splitlines(keepends=True):
+        if found := _SECTION.match(line.rstrip("\n")):
+            result.append((literal(found.group(1), at + found.start(1)), []))
+        elif not line.lstrip().startswith((";", "#")) and (found := _PAIR.match(line.rstrip("\n"))):
+            value = _unquoted(literal(found.group(2), at + found.start(2)))
+            result[-1][1].append((literal(found.group(1), at + found.start(1)), value))
+        at += len(line)
+    return result
+
+
+def _unquoted(value: Mapped) -> Mapped:
+    text = value.text
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
+        return value.part(1, len(text) - 1)
+    comment = re.search(r"[ \t]+[;#][ \t]", text)
+    return value.part(0, comment.start()) if comment and not text.startswith("{") else value
+
+
+def read_presets(reading: Reading) -> None:
+    """One launch for each section that names a model (or that is named by one); `[*]` and what is above come first."""
+    reading.form = "ini"
+    shared: list[Pair] = []
+    own: list[tuple[Mapped, list[Pair]]] = []
+    for name, pairs in sections(reading.source.text):
+        kept = [pair for pair in pairs if pair[0].text not in _NOT_OPTIONS]
+        if name.text in ("", "*", "default", "DEFAULT", "global"):
+            shared += kept
+        else:
+            own.append((name, kept))
+    for name, pairs in own or [(literal("*"), [])]:
+        _preset(name, [*_overridden(shared, pairs), *pairs], reading)
+
+
+def _overridden(shared: list[Pair], own: list[Pair]) -> list[Pair]:
+    names = {key.text for key, _ in own}
+    return [pair for pair in shared if pair[0].text not in names]
+
+
+def _preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
+    if not any(key.text in _MODEL_KEYS for key, _ in pairs):
+        if not _REPOSITORY.match(name.text):
+            return
+        pairs = [(made("hf-repo", name.first()), name), *pairs]
+    around = Surroundings(kind="ini", name=name.text)
+    at = name.first() if name.first() >= 0 else pairs[0][0].first()
+    reading.add(Found("llama-server", [], {}, at, "ini", around, pairs=pairs, origin="ini"))
+
+
+def read_env_file(reading: Reading) -> None:
+    """A file of NAME=value lines that sets llama-server up by its LLAMA_ARG_* variables, or a wrapper's arguments."""
+    from advisor.readers.containers import Ran, container_command
+
+    reading.form = "env"
+    env: Env = {}
+    for _, pairs in sections(re.sub(r"(?m)^[ \t]*export[ \t]", lambda found: " " * len(found.group()), reading.source.text)):
+        for key, value in pairs:
+            env[key.text] = EnvItem(value, key.first())
+    if any(name.startswith("LLAMA_ARG_") for name in env):
+        at = next(item.at for name, item in env.items() if name.startswith("LLAMA_ARG_"))
+        reading.add(Found("llama-server", [], env, at, "env"))
+        return
+    image = next((item.value for name, item in env.items() if name.endswith("IMAGE") and item.value is not None), None)
+    if image is not None:
+        around = Surroundings(image=image, kind="env")
+        container_command(Ran(around, None, [], env), reading, image.first())

@@ -1,0 +1,238 @@
+"""Python programs: `LLM(...)`, `Engine(...)`, `AsyncEngineArgs(...)` keywords and argument lists, read from the syntax tree.
+
+Nothing is imported or executed. Names are followed to the literals that the file assigns to them.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import warnings
+
+from advisor.readers.command import read_command
+from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
+from advisor.readers.presets import Pair
+from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
+from advisor.readers.words import split_words
+
+_CALLS = {
+    "LLM": "vllm",
+    "AsyncLLM": "vllm",
+    "EngineArgs": "vllm",
+    "AsyncEngineArgs": "vllm",
+    "Engine": "sglang",
+    "ServerArgs": "sglang",
+    "Runtime": "sglang",
+}
+_CLI = re.compile(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
+_FALLBACKS = ("getenv", "get", "environ.get")
+MAX_TEXT = 400_000
+
+
+def read_python(reading: Reading) -> None:
+    """Every engine that the program makes or starts."""
+    reading.form = "python"
+    text = reading.source.text
+    if len(text) > MAX_TEXT:
+        reading.note(f"a Python program of {len(text)} characters is not read")
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        reading.note("the file is not valid Python; it was not read")
+        return
+    Program(tree, reading).run()
+
+
+class Program:
+    def __init__(self, tree: ast.Module, reading: Reading) -> None:
+        self.tree, self.reading = tree, reading
+        self.names: dict[str, ast.expr] = {}
+        self.env: Env = {}
+        self.sglang = bool(re.search(r"^\s*(import sglang|from sglang)", reading.source.text, re.M))
+
+    def run(self) -> None:
+        nodes = list(ast.walk(self.tree))
+        for node in nodes:
+            if isinstance(node, ast.Assign):
+                for target in node.targets:
+                    if isinstance(target, ast.Name):
+                        self.names.setdefault(target.id, node.value)
+                    else:
+                        self._environ(target, node.value)
+            elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
+                self.names.setdefault(node.target.id, node.value)
+            elif isinstance(node, ast.Call) and _name(node.func).endswith("environ.setdefault") and len(node.args) == 2:
+                self._env_item(node.args[0], node.args[1])
+        taken: set[int] = set()
+        for node in nodes:
+            if not self.reading.step():
+                return
+            if isinstance(node, ast.Call):
+                self.call(node)
+            elif isinstance(node, ast.List) and id(node) not in taken:
+                self.listed(node)
+            elif isinstance(node, ast.Constant | ast.JoinedStr):
+                self.command_text(node)
+
+    # -------------------------------------------------------------- what starts an engine
+
+    def call(self, node: ast.Call) -> None:
+        name = _name(node.func).rsplit(".", 1)[-1]
+        engine = _CALLS.get(name)
+        if name == "Llama" and "llama_cpp" in self.reading.source.text:
+            self.reading.note("starts llama-cpp-python, which this program does not judge", self.at(node))
+        if engine is None or (name in ("Engine", "Runtime") and not self.sglang):
+            return
+        pairs: list[Pair] = []
+        if node.args and name == "LLM":
+            pairs.append((made("model", self.at(node)), self.text(node.args[0])))
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                pairs += self.spread(keyword.value)
+            else:
+                pairs += self.pair(keyword.arg, keyword.value, self.at(keyword))
+        if pairs:
+            around = Surroundings(kind="python")
+            self.reading.add(
+                Found(engine, [], dict(self.env), self.at(node), "python", around, pairs=pairs, origin="python")
+            )
+
+    def spread(self, node: ast.expr) -> list[Pair]:
+        """`**settings` where the file holds the dictionary."""
+        node = self.followed(node)
+        pairs: list[Pair] = []
+        if isinstance(node, ast.Dict):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and isinstance(key.value, str):
+                    pairs += self.pair(key.value, value, self.at(key) + 1)
+        elif isinstance(node, ast.Call) and _name(node.func) == "dict":
+            for keyword in node.keywords:
+                if keyword.arg:
+                    pairs += self.pair(keyword.arg, keyword.value, self.at(keyword))
+        else:
+            self.reading.note("keywords given by ** are not known from the file", self.at(node))
+        return pairs
+
+    def pair(self, name: str, value: ast.expr, at: int) -> list[Pair]:
+        value = self.followed(value)
+        if isinstance(value, ast.Constant) and value.value is None:
+            return []
+        return [(literal(name, at), self.text(value))]
+
+    def listed(self, node: ast.List) -> None:
+        """`["vllm", "serve", ...]`, as given to subprocess."""
+        words = self.words(node)
+        if words and _CLI.search(" ".join(word.text for word in words[:6])):
+            read_command(words, self.reading, self.env, at=self.at(node))
+
+    def command_text(self, node: ast.Constant | ast.JoinedStr) -> None:
+        """`os.system("vllm serve ...")` and f-strings like it."""
+        if isinstance(node, ast.Constant) and not isinstance(node.value, str):
+            return
+        text = self.text(node)
+        if " -" in text.text and _CLI.search(text.text[:400]) and len(text) < 20_000 and "\n\n" not in text.text.strip():
+            read_command(split_words(text, dollars=False), self.reading, self.env, at=self.at(node))
+
+    def words(self, node: ast.expr, depth: int = 0) -> list[Mapped]:
+        node = self.followed(node)
+        if depth > 8:
+            return []
+        if isinstance(node, ast.List | ast.Tuple):
+            words: list[Mapped] = []
+            for item in node.elts:
+                words += self.words(item.value, depth + 1) if isinstance(item, ast.Starred) else [self.text(item)]
+            return words
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            return self.words(node.left, depth + 1) + self.words(node.right, depth + 1)
+        return [self.text(node)]
+
+    # -------------------------------------------------------------- values
+
+    def followed(self, node: ast.expr, depth: int = 0) -> ast.expr:
+        """A name to what the file assigns to it; `os.environ.get("X", default)` to its default."""
+        while depth < 10:
+            depth += 1
+            if isinstance(node, ast.Name) and node.id in self.names:
+                node = self.names[node.id]
+            elif isinstance(node, ast.Call) and len(node.args) == 2 and _name(node.func).endswith(_FALLBACKS):
+                node = node.args[1]
+            elif isinstance(node, ast.Call) and _name(node.func) in ("int", "float", "str", "json.dumps") and node.args:
+                node = node.args[0]
+            else:
+                break
+        return node
+
+    def text(self, node: ast.expr, depth: int = 0) -> Mapped:
+        """A value as the text that the command line would carry; what the file does not hold is a hole."""
+        node = self.followed(node)
+        at = self.at(node)
+        if isinstance(node, ast.Constant):
+            return self._constant(node, at)
+        if isinstance(node, ast.JoinedStr) and depth < 8:
+            return join([self.text(part.value if isinstance(part, ast.FormattedValue) else part, depth + 1) for part in node.values])
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < 8:
+            return join((self.text(node.left, depth + 1), self.text(node.right, depth + 1)))
+        if isinstance(node, ast.Dict | ast.List | ast.Tuple):
+            return made(json.dumps(self.plain(node)), at)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return join((made("-", at), self.text(node.operand, depth + 1)))
+        return hole(re.sub(r"[^\w.]", "", _name(node)) or "...", at)
+
+    def _constant(self, node: ast.Constant, at: int) -> Mapped:
+        value = node.value
+        if not isinstance(value, str):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            raw = self.reading.source.text[at : at + len(text)]
+            return literal(text, at) if raw == text else made(text, at)
+        found = self.reading.source.text.find(value, at, at + len(value) + 6) if value else -1
+        value = value.replace(HOLE_OPEN, "?").replace(HOLE_CLOSE, "?")
+        return literal(value, found) if found >= 0 else made(value, at)
+
+    def plain(self, node: ast.expr, depth: int = 0) -> object:
+        node = self.followed(node)
+        if depth > 12:
+            return None
+        if isinstance(node, ast.Dict):
+            pairs = zip(node.keys, node.values, strict=True)
+            return {str(self.plain(key, depth + 1)): self.plain(value, depth + 1) for key, value in pairs if key is not None}
+        if isinstance(node, ast.List | ast.Tuple):
+            return [self.plain(item, depth + 1) for item in node.elts[:1000]]
+        if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, str | int | float)):
+            return node.value
+        return self.text(node).shown()
+
+    def _environ(self, target: ast.expr, value: ast.expr) -> None:
+        if isinstance(target, ast.Subscript) and _name(target.value).endswith("environ"):
+            self._env_item(target.slice, value)
+
+    def _env_item(self, name: ast.expr, value: ast.expr) -> None:
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            self.env[name.value] = EnvItem(self.text(value), self.at(name) + 1)
+
+    def at(self, node: ast.AST) -> int:
+        """Character offset of a node (the tree counts columns in UTF-8 bytes)."""
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        source = self.reading.source
+        if not 1 <= line <= len(source.starts):
+            return -1
+        text = source.line_text(line)
+        return source.starts[line - 1] + (column if text.isascii() else len(text.encode()[:column].decode(errors="ignore")))
+
+
+def _name(node: ast.expr) -> str:
+    """A dotted name as text."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute) and len(parts) < 10:
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    elif isinstance(node, ast.Subscript):
+        parts.append(_name(node.value))
+    elif isinstance(node, ast.Call):
+        parts.append(_name(node.func))
+    return ".".join(reversed(parts))

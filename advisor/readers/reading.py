@@ -1,0 +1,258 @@
+"""One file's reading: what was found, what was noted, and how a found command becomes a `Launch`.
+
+Every reader takes a `Reading`, adds `Found` commands to it and notes what it did not read. Budgets bound the work that a
+hostile file can cause.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from advisor.readers.images import fork_of_image, said_version, split_image, version_in
+from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
+from advisor.readers.secrets import HIDDEN, Redactor, is_secret_flag, is_secret_name
+from advisor.readers.source import Source
+from advisor.types import Container, EnvVar, Launch, Span
+
+if TYPE_CHECKING:
+    from advisor.engines.base import EngineAdapter, Token
+
+MAX_LAUNCHES = 500
+MAX_STEPS = 50_000
+
+
+class EnvItem(NamedTuple):
+    """One variable of a process: its value (None: passed through from outside) and where its name stands."""
+
+    value: Mapped | None
+    at: int = -1
+
+
+Env = dict[str, EnvItem]
+
+
+@dataclass
+class Surroundings:
+    """What stands around a command: the image and the settings of its container."""
+
+    image: Mapped | None = None
+    tag: Mapped | None = None  # where the tag is a field of its own (Helm)
+    kind: str = ""
+    name: str = ""
+    shm_bytes: int | None = None
+    ipc_host: bool | None = None
+    shm_volume: bool | None = None
+    gpus: str | None = None
+    startup_budget_s: float | None = None
+    rollout_surge: bool | None = None
+
+    def image_text(self) -> str:
+        if self.image is None:
+            return ""
+        text = self.image.shown()
+        return f"{text}:{self.tag.shown()}" if self.tag is not None and self.tag.text else text
+
+
+@dataclass
+class Found:
+    """A command that starts an engine: the words after the program, and what surrounds it."""
+
+    engine: str
+    words: list[Mapped]
+    env: Env
+    at: int
+    form: str = "command"
+    around: Surroundings | None = None
+    version_text: str | None = None
+    fork: str | None = None
+    notes: list[str] = field(default_factory=list)
+    pairs: list[tuple[Mapped, Mapped | None]] = field(default_factory=list)  # keys and values, where there are no words
+    origin: str = "cli"
+
+
+class Reading:
+    """Collects what one file holds."""
+
+    def __init__(self, source: Source, redactor: Redactor | None = None) -> None:
+        self.source = source
+        self.redactor = redactor or Redactor()
+        self.found: list[Found] = []
+        self.notes: list[str] = list(source.notes)
+        self.steps = 0
+        self.form = "command"
+
+    def note(self, text: str, at: int = -1) -> None:
+        """Say what was not read or not known; once each."""
+        line = self.source.place(at)[0]
+        text = f"line {line}: {show(text)}" if line else show(text)
+        if text not in self.notes and len(self.notes) < 50:
+            self.notes.append(text)
+
+    def step(self) -> bool:
+        """Spend one unit of the budget; False when it is spent (noted once)."""
+        self.steps += 1
+        if self.steps == MAX_STEPS:
+            self.note("the file is too intricate; the rest of it was not read")
+        return self.steps < MAX_STEPS
+
+    def add(self, found: Found) -> None:
+        """Keep a found command, once, up to a bound."""
+        key = _key(found)
+        if len(self.found) < MAX_LAUNCHES and all(key != _key(other) for other in self.found[-40:]):
+            self.found.append(found)
+
+    def launches(self) -> tuple[Launch, ...]:
+        return tuple(self._launch(found) for found in self.found)
+
+    def _launch(self, found: Found) -> Launch:
+        from advisor import engines
+
+        adapter = engines.get(found.engine)
+        notes = list(found.notes)
+        version_text, fork = self._version(found)
+        about: dict[str, Any] = {
+            "version_text": version_text,
+            "container": self._container(found.around),
+            "file": self.source.name,
+            "line": self.source.place(found.at)[0],
+            "form": found.form,
+        }
+        env = self._env(found.env)
+        if found.pairs:
+            launch = adapter.read_mapping(self._items(found), env, origin=found.origin, **about)
+        else:
+            launch = adapter.read(self._tokens(found, adapter, notes), env, **about)
+        extra: dict[str, object] = {}
+        if fork and not launch.fork:
+            extra["fork"] = fork
+        if launch.model and HOLE_OPEN in launch.model:
+            extra["model"] = show(launch.model)
+        told = tuple(show(note) for note in (*launch.notes, *notes))
+        if told != launch.notes:
+            extra["notes"] = told
+        return launch.model_copy(update=extra) if extra else launch
+
+    def _items(self, found: Found) -> list[tuple[Token, Token | None]]:
+        items: list[tuple[Token, Token | None]] = []
+        for key, value in found.pairs:
+            name = self._token(key, found.at)
+            token = None if value is None else self._token(value, found.at)
+            if token is not None and (is_secret_flag("--" + name.text.lstrip("-")) or is_secret_name(name.text)):
+                self.redactor.learn(token.text)
+                token = token._replace(text=HIDDEN, span=None)
+            items.append((name, token))
+        return items
+
+    def _tokens(self, found: Found, adapter: EngineAdapter, notes: list[str]) -> list[Token]:
+        from advisor.engines.base import Token
+
+        tokens: list[Token] = []
+        near = found.at
+        hide = False
+        for number, word in enumerate(found.words):
+            near = word.first() if word.first() >= 0 else near
+            if word.holed and not hide and self._is_open_end(found, number, adapter):
+                notes.append(f"{word.shown()} is not set in the file: what it adds to the command is not known")
+                continue
+            token = self._token(word, near)
+            name, equals, value = token.text.partition("=")
+            if hide or (equals and is_secret_flag(name)):
+                self.redactor.learn(token.text if hide else value)
+                token = Token(HIDDEN if hide else f"{name}={HIDDEN}", token.line, token.column, None, token.unresolved)
+            hide = not equals and is_secret_flag(name)
+            tokens.append(token)
+        return tokens
+
+    def _token(self, word: Mapped, near: int) -> Token:
+        from advisor.engines.base import Token
+
+        span = word.span()
+        line, column = self.source.place(near)
+        return Token(word.shown(), line, column, Span(start=span[0], end=span[1]) if span else None, word.holed)
+
+    def _is_open_end(self, found: Found, number: int, adapter: EngineAdapter) -> bool:
+        """Whether a word that is nothing but an unset variable stands where options stand, not where a value does."""
+        text = found.words[number].text
+        if not (text.startswith(HOLE_OPEN) and text.find(HOLE_CLOSE) == len(text) - 1):
+            return False
+        if text[1:2] in ("@", "*"):
+            return True
+        before = found.words[number - 1].text if number else ""
+        if not number:
+            return found.engine != "vllm"
+        if not before.startswith("-") or "=" in before:
+            return True
+        option = adapter.catalogue.find(before, None)
+        return option is not None and option.takes_value is False
+
+    def _env(self, env: Env) -> list[EnvVar]:
+        return [self._env_var(name, item) for name, item in env.items()]
+
+    def _env_var(self, name: str, item: EnvItem) -> EnvVar:
+        line, column = self.source.place(item.at)
+        if item.value is None:
+            return EnvVar(name=name, line=line, column=column, unresolved=True)
+        if is_secret_name(name):
+            self.redactor.learn(item.value.text)
+            return EnvVar(name=name, value=HIDDEN, line=line, column=column)
+        span = item.value.span()
+        return EnvVar(
+            name=name,
+            value=item.value.shown(),
+            line=line,
+            column=column,
+            value_span=Span(start=span[0], end=span[1]) if span else None,
+            span=self._assignment(name, item, span),
+            unresolved=item.value.holed,
+        )
+
+    def _assignment(self, name: str, item: EnvItem, value: tuple[int, int] | None) -> Span | None:
+        """The span of NAME=value where both stand together in the file."""
+        text = self.source.text
+        if item.at < 0 or value is None or not text.startswith(name, item.at):
+            return None
+        between = text[item.at + len(name) : value[0]]
+        return Span(start=item.at, end=value[1]) if between in ("=", "='", '="', ": ", ": '", ': "') else None
+
+    def _version(self, found: Found) -> tuple[str | None, str | None]:
+        image = found.around.image_text() if found.around else ""
+        version = found.version_text or version_in(split_image(image)[1] if image else None)
+        if version is None or version in ("latest", "nightly", "main", "dev"):
+            version = said_version(self.source.text, found.engine) or version
+        return version, found.fork or (fork_of_image(image) if image else None)
+
+    def _container(self, around: Surroundings | None) -> Container | None:
+        if around is None:
+            return None
+        image = around.image_text() or None
+        where = around.image if around.image is not None else None
+        span = where.span() if where is not None else None
+        return Container(
+            image=image,
+            tag=split_image(image)[1] if image else None,
+            shm_bytes=around.shm_bytes,
+            ipc_host=around.ipc_host,
+            shm_volume=around.shm_volume,
+            gpus=around.gpus,
+            startup_budget_s=around.startup_budget_s,
+            rollout_surge=around.rollout_surge,
+            kind=around.kind,
+            name=around.name,
+            image_line=self.source.place(where.first())[0] if where is not None else 0,
+            image_span=Span(start=span[0], end=span[1]) if span else None,
+        )
+
+
+def _key(found: Found) -> tuple[object, ...]:
+    return found.engine, found.at, [word.text for word in found.words], [key.text for key, _ in found.pairs]
+
+
+def size_bytes(text: str) -> int | None:
+    """`64gb`, `16Gi`, `8589934592`, `32g` in bytes; None if it is not a size."""
+    import re
+
+    found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", text.lower())
+    if not found:
+        return None
+    return int(float(found.group(1)) * 1024 ** " kmgt".index(found.group(2) or " "))

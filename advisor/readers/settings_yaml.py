@@ -1,0 +1,74 @@
+"""Engines' own settings files: vLLM's `--config` YAML and SGLang's, flat keys or nested groups."""
+
+from __future__ import annotations
+
+import json
+
+from advisor.readers.mapped import HOLE_OPEN, Mapped, join, made
+from advisor.readers.presets import Pair
+from advisor.readers.reading import Found, Reading, Surroundings
+from advisor.readers.yamlnodes import Node, scalar
+
+_SGLANG = frozenset(
+    "model-path mem-fraction-static speculative-algorithm speculative-algo speculative-num-steps context-length tp-size "
+    "chunked-prefill-size max-running-requests mamba-scheduler-strategy mamba-radix-cache-strategy".split()
+)
+_VLLM = frozenset(
+    "model max-model-len gpu-memory-utilization tensor-parallel-size max-num-seqs max-num-batched-tokens speculative-config "
+    "enable-prefix-caching served-model-name kv-cache-dtype spec-method no-enable-prefix-caching pipeline-parallel-size model-tag".split()
+)
+_LLAMA = frozenset("n-gpu-layers ctx-size spec-type hf-repo flash-attn cache-type-k spec-draft-n-max parallel ngl".split())
+
+
+def engine_of_settings(document: Node) -> str | None:
+    """The engine whose options these keys are: two of its own, or the one that says it all."""
+    names = {key.text.replace("_", "-").lstrip("-").split(".")[0] for key, _ in document.entries()}
+    best = max(
+        ((len(names & own), engine) for own, engine in ((_VLLM, "vllm"), (_SGLANG, "sglang"), (_LLAMA, "llama-server"))),
+        default=(0, ""),
+    )
+    return best[1] if best[0] >= 2 or (best[0] == 1 and names & {"speculative-config", "model-path", "spec-type"}) else None
+
+
+def read_settings(document: Node, engine: str, reading: Reading) -> None:
+    """One launch from a mapping of options to values."""
+    reading.form = "config-yaml"
+    pairs: list[Pair] = []
+    for key, value in document.entries():
+        name = scalar(key, reading.source)
+        if value.kind == "map":
+            pairs.append((name, _json(value, reading)))
+        elif value.kind == "seq":
+            spaced = [part for item in value.items if item.kind == "scalar" for part in (made(" "), scalar(item, reading.source))]
+            pairs.append((name, join(spaced[1:])))
+        elif not value.is_null:
+            pairs.append((name, scalar(value, reading.source)))
+    if pairs:
+        around = Surroundings(kind="config-yaml")
+        reading.add(Found(engine, [], {}, pairs[0][0].first(), "config-yaml", around, pairs=pairs, origin="yaml"))
+
+
+def _json(node: Node, reading: Reading) -> Mapped:
+    """A nested mapping as the JSON text that the command line would carry."""
+    return made(json.dumps(plain(node), ensure_ascii=False).replace(HOLE_OPEN, "?"), node.start)
+
+
+def plain(node: Node, depth: int = 0) -> object:
+    """A node as Python data, by YAML's usual scalars."""
+    if depth > 20:
+        return None
+    if node.kind == "map":
+        return {key.text: plain(value, depth + 1) for key, value in node.entries()}
+    if node.kind == "seq":
+        return [plain(item, depth + 1) for item in node.items[:2000]]
+    if node.is_null:
+        return None
+    if node.style is None:
+        if node.text.lower() in ("true", "false"):
+            return node.text.lower() == "true"
+        for kind in (int, float):
+            try:
+                return kind(node.text)
+            except ValueError:
+                continue
+    return node.text

@@ -1,0 +1,523 @@
+"""Shell scripts, read and never run: variables, arrays, conditions and functions are followed as far as the file tells.
+
+A condition that the file does not decide is read both ways: every command is found, variables that only one way sets keep
+that value (with a note), variables that both set differently become unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from advisor.readers.command import read_command
+from advisor.readers.conditions import condition, matches
+from advisor.readers.mapped import EMPTY, Mapped, hole, join, literal
+from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
+from advisor.readers.scope import Scope, Value
+from advisor.readers.words import expand_value, expand_word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_TEXT = 600_000
+MAX_NESTING = 60
+MAX_ROUNDS = 16
+_NON_ASCII = re.compile(r"[^\x00-\x7f]")
+_parser: list[Any] = []
+
+
+def _get_parser() -> Parser:
+    if not _parser:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+
+        _parser.append(Parser(Language(tree_sitter_bash.language())))
+    parser: Parser = _parser[0]
+    return parser
+
+
+def _parsable(text: str) -> bytes:
+    """The text as single bytes, so that byte offsets are character offsets; Windows newlines made harmless."""
+    if "\r" in text:
+        text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
+    return _NON_ASCII.sub("_", text).encode("ascii")
+
+
+class Shell:
+    """One script. `scope` holds its variables, `passed` the environment that it was started with."""
+
+    def __init__(
+        self,
+        source: Mapped,
+        reading: Reading,
+        scope: Scope | None = None,
+        *,
+        around: Surroundings | None = None,
+        depth: int = 0,
+        passed: Env | None = None,
+    ) -> None:
+        self.source, self.reading, self.around, self.depth = source, reading, around, depth
+        self.scope = scope or Scope()
+        self.scope.substitute = self._printed
+        self.passed: Env = dict(passed or {})
+        self.functions: dict[str, Node] = {}
+        self.called: set[str] = set()
+        self.nesting = 0
+        self.sure = True
+
+    def run(self) -> bool:
+        """Read the whole text; whether it starts an engine."""
+        if len(self.source) > MAX_TEXT:
+            self.reading.note(f"a shell text of {len(self.source)} characters is not read", self.source.first())
+            return False
+        before = len(self.reading.found)
+        root = _get_parser().parse(_parsable(self.source.text)).root_node
+        self.block(root)
+        for name in list(self.functions):
+            if name not in self.called:
+                self.call(name, None)
+        return len(self.reading.found) > before
+
+    # -------------------------------------------------------------- helpers
+
+    def text(self, node: Node) -> Mapped:
+        return self.source.part(node.start_byte, node.end_byte)
+
+    def value(self, node: Node | None) -> Mapped:
+        return EMPTY if node is None else expand_value(self.text(node), self.scope)
+
+    def words(self, nodes: list[Node]) -> list[Mapped]:
+        return [field for node in nodes for field in expand_word(self.text(node), self.scope)]
+
+    def _printed(self, body: Mapped) -> Mapped | None:
+        """What `$(...)` prints, for echo, printf '%s' and a here-document through cat; None if not known."""
+        text = body.text.strip()
+        if self.depth > 8 or not self.reading.step():
+            return None
+        if text.startswith("cat <<"):
+            found = re.match(r"\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2\s*$", body.text, re.S)
+            if found:
+                inside = body.part(found.start(3), found.end(3))
+                return inside if found.group(1) else self._here_text(inside)
+        found = re.match(r"\s*(?:echo(?:\s+-[ne]+)?|printf\s+(?:--\s+)?['\"]?%s(?:\\n)?['\"]?)\s+(.*)$", body.text, re.S)
+        if found and not re.search(r"[|;&<>]", re.sub(r"'[^']*'|\"[^\"]*\"", "", found.group(1))):
+            return expand_value(body.part(found.start(1), len(body.text.rstrip())), self.scope)
+        return None
+
+    def _here_text(self, inside: Mapped) -> Mapped:
+        from advisor.readers.scope import interpolate
+
+        return interpolate(inside, self.scope)
+
+    # -------------------------------------------------------------- statements
+
+    def block(self, node: Node) -> bool:
+        """Read the statements under a node in order; True if the script ends here."""
+        if self.nesting > MAX_NESTING:
+            self.reading.note("the script is nested too deeply; the rest of it was not read")
+            return False
+        self.nesting += 1
+        try:
+            return any(self.statement(child) for child in node.named_children)
+        finally:
+            self.nesting -= 1
+
+    def statement(self, node: Node) -> bool:
+        if not self.reading.step():
+            return True
+        handler = _STATEMENTS.get(node.type)
+        if handler is not None:
+            return handler(self, node)
+        if node.type in _GROUPS:
+            return self.block(node)
+        return False
+
+    def command(self, node: Node) -> bool:
+        name = node.child_by_field_name("name")
+        if name is None:
+            for child in node.named_children:
+                if child.type == "variable_assignment":
+                    self.assign(child)
+            return False
+        env: Env = {}
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self._prefix(child, env)
+        arguments = [name, *node.children_by_field_name("argument")]
+        return self.execute(self.words(arguments), env, self.text(node).first())
+
+    def execute(self, words: list[Mapped], env: Env, at: int) -> bool:
+        """What one command does to our knowledge: builtins and functions here, all else may start an engine."""
+        if not words:
+            return False
+        first = words[0].text
+        if first in self.functions and self.nesting < MAX_NESTING:
+            return self.call(first, words[1:])
+        builtin = _BUILTINS.get(first)
+        if builtin is not None:
+            return builtin(self, words[1:], at)
+        started = read_command(
+            words, self.reading, {**self.environment(), **env}, scope=self.scope, around=self.around, at=at, depth=self.depth
+        )
+        return started and first == "exec" and self.sure
+
+    def environment(self) -> Env:
+        """The variables that a command of this script inherits."""
+        env = {name: item for name, item in self.passed.items() if name not in self.scope.unset}
+        for name, at in self.scope.exported.items():
+            value = self.scope.values.get(name)
+            if isinstance(value, Mapped):
+                env[name] = EnvItem(value, at if at >= 0 else (env[name].at if name in env else -1))
+        return env
+
+    def call(self, name: str, args: list[Mapped] | None) -> bool:
+        """Read a function's body with these arguments (None: it is never called in the file)."""
+        body = self.functions[name].child_by_field_name("body")
+        self.called.add(name)
+        if body is None or self.nesting > MAX_NESTING // 2:
+            return False
+        kept, self.scope.args = self.scope.args, args
+        found = len(self.reading.found)
+        try:
+            ended = self.block(body)
+        finally:
+            self.scope.args = kept
+        return ended and len(self.reading.found) > found
+
+    # -------------------------------------------------------------- variables
+
+    def assign(self, node: Node, export: bool = False) -> bool:
+        target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if target is None:
+            return False
+        adds = any(child.type == "+=" for child in node.children)
+        if target.type == "subscript":
+            return False
+        name = self.text(target).text
+        new: Value = self.words(value.named_children) if value is not None and value.type == "array" else self.value(value)
+        if adds:
+            new = _added(self.scope.get(name), new)
+        self.scope.values[name] = new
+        self.scope.unset.discard(name)
+        if export or name in self.scope.exported:
+            self.scope.exported[name] = self.text(target).first()
+        return False
+
+    def _prefix(self, node: Node, env: Env) -> None:
+        target = node.child_by_field_name("name")
+        if target is not None:
+            env[self.text(target).text] = EnvItem(self.value(node.child_by_field_name("value")), self.text(target).first())
+
+    def declaration(self, node: Node) -> bool:
+        text = self.text(node).text
+        export = text.startswith("export") or bool(re.match(r"(declare|typeset)\s+-\w*x", text))
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self.assign(child, export)
+            elif child.type == "variable_name" and export:
+                self.scope.exported.setdefault(self.text(child).text, self.text(child).first())
+            elif child.type == "concatenation":  # export NAME="a"b: seen as one word
+                self._word_assignment(child, export)
+        return False
+
+    def _word_assignment(self, node: Node, export: bool) -> None:
+        word = expand_value(self.text(node), self.scope)
+        name, equals, _ = word.text.partition("=")
+        if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
+            self.scope.values[name] = word.part(len(name) + 1, len(word))
+            if export:
+                self.scope.exported[name] = word.first()
+
+    def unset(self, node: Node) -> bool:
+        for child in node.named_children:
+            name = self.text(child).text
+            self.scope.values.pop(name, None)
+            self.scope.exported.pop(name, None)
+            self.scope.unset.add(name)
+        return False
+
+    # -------------------------------------------------------------- control flow
+
+    def if_statement(self, node: Node) -> bool:
+        branches: list[tuple[list[Node], list[Node]]] = [([], [])]
+        in_condition = True
+        for child in node.children:
+            if child.type in ("elif_clause", "else_clause"):
+                branches.append(_clause(child))
+            elif child.type == "then":
+                in_condition = False
+            elif child.is_named and child.type != "comment":
+                branches[0][0 if in_condition else 1].append(child)
+        return self._branches(
+            [(self._all(test) if test else True, body) for test, body in branches], self.text(node).first()
+        )
+
+    def _all(self, test: list[Node]) -> bool | None:
+        for node in test[:-1]:
+            self.statement(node)
+        return condition(self, test[-1])
+
+    def _branches(self, branches: list[tuple[bool | None, list[Node]]], at: int) -> bool:
+        """Read the branches that can be taken, and merge what they leave behind."""
+        possible: list[list[Node]] = []
+        complete = False
+        for verdict, body in branches:
+            if verdict is not False:
+                possible.append(body)
+            if verdict is True:
+                complete = True
+                break
+        if complete and len(possible) == 1:
+            return self._sequence(possible[0])
+        if not possible:
+            return False
+        if not complete:
+            possible.append([])
+        start, sure = self.scope, self.sure
+        self.sure = False
+        left: list[Scope] = []
+        for body in possible:
+            self.scope = start.copy()
+            self.scope.substitute = self._printed
+            if not self._sequence(body):
+                left.append(self.scope)
+        self.sure = sure
+        self.scope = self._merged(left, at) if left else start
+        return not left and sure
+
+    def _sequence(self, nodes: list[Node]) -> bool:
+        self.nesting += 1
+        try:
+            return self.nesting < MAX_NESTING and any(self.statement(node) for node in nodes)
+        finally:
+            self.nesting -= 1
+
+    def _merged(self, scopes: list[Scope], at: int) -> Scope:
+        first = scopes[0]
+        for other in scopes[1:]:
+            for name in {*first.values, *other.values}:
+                mine, theirs = first.values.get(name), other.values.get(name)
+                if _same(mine, theirs):
+                    continue
+                first.values[name] = chosen = _either(mine, theirs, name, at)
+                if not (isinstance(chosen, Mapped) and chosen.holed):
+                    self.reading.note("the file does not decide this condition; it is read as true", at)
+            first.exported = {**other.exported, **first.exported}
+        return first
+
+    def case_statement(self, node: Node) -> bool:
+        subject = self.value(node.child_by_field_name("value"))
+        branches: list[tuple[bool | None, list[Node]]] = []
+        default: list[Node] | None = None
+        for item in node.named_children:
+            if item.type != "case_item":
+                continue
+            patterns = item.children_by_field_name("value")
+            ids = {child.id for child in patterns}
+            body = [child for child in item.named_children if child.id not in ids]
+            texts = [self.text(child).text.strip("\"'") for child in patterns]
+            if "*" in texts:
+                default = body
+            branches.append((matches(subject, texts), body))
+        if subject.holed and default is not None:  # not given: the default's variables hold, all commands are found
+            kept = self.scope
+            for _, body in branches:
+                if body is not default:
+                    self.scope, self.sure, sure = kept.copy(), False, self.sure
+                    self._sequence(body)
+                    self.scope, self.sure = kept, sure
+            return self._sequence(default) and False
+        return self._branches(branches, self.text(node).first())
+
+    def for_statement(self, node: Node) -> bool:
+        variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+        if body is None:
+            return False
+        name = self.text(variable).text if variable is not None else ""
+        values = self.words(node.children_by_field_name("value"))
+        if not name or not values or any(value.holed for value in values) or len(values) > MAX_ROUNDS:
+            values = [*values[:1], hole(name or "i", self.text(node).first())][-1:]
+        for value in values:
+            if name:
+                self.scope.values[name] = value
+            if self.block(body):
+                return True
+        return False
+
+    def while_statement(self, node: Node) -> bool:
+        """A loop that the file does not decide is skipped (it reads arguments), unless it starts an engine."""
+        body, test = node.child_by_field_name("body"), node.child_by_field_name("condition")
+        if body is None:
+            return False
+        verdict = condition(self, test) if test is not None else None
+        if self.text(node).text.startswith("until"):
+            verdict = None if verdict is None else not verdict
+        if verdict is None:
+            kept = self.scope
+            self.scope = kept.copy()
+            self.block(body)
+            self.scope = kept
+        elif verdict:
+            self.block(body)
+        return False
+
+    def list_statement(self, node: Node) -> bool:
+        """`a && b`, `a || b`."""
+        parts = node.named_children
+        operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
+        if len(parts) < 2:
+            return self.block(node)
+        verdict = condition(self, parts[0])
+        if parts[0].type not in ("test_command", "negated_command"):
+            if self.statement(parts[0]) and operator == "&&":
+                return True
+            if operator == "&&" and verdict is None:
+                return self.statement(parts[1])
+        if verdict is not None:
+            return self.statement(parts[1]) if verdict == (operator == "&&") else False
+        return self._branches([(None, [parts[1]])], self.text(node).first())
+
+    def redirected(self, node: Node) -> bool:
+        body = node.child_by_field_name("body")
+        for redirect in node.children_by_field_name("redirect"):
+            if redirect.type == "heredoc_redirect":
+                self._heredoc(redirect)
+        return self.statement(body) if body is not None else False
+
+    def _heredoc(self, node: Node) -> None:
+        """A configuration written out by the script (`cat > compose.yml <<EOF`) is read as a file of its own."""
+        body = next((child for child in node.named_children if child.type == "heredoc_body"), None)
+        if body is None or self.depth > 3:
+            return
+        start = next((self.text(child).text for child in node.named_children if child.type == "heredoc_start"), "")
+        text = self.text(body)
+        if start[:1] not in "'\"\\":
+            text = self._here_text(text)
+        from advisor.readers import read_inside
+
+        read_inside(text, self.reading, self.depth + 1)
+
+    def function(self, node: Node) -> bool:
+        name = node.child_by_field_name("name")
+        if name is not None:
+            self.functions[self.text(name).text] = node
+        return False
+
+    def subshell(self, node: Node) -> bool:
+        kept = self.scope
+        self.scope = kept.copy()
+        self.block(node)
+        self.scope = kept
+        return False
+
+    # -------------------------------------------------------------- builtins
+
+    def do_exit(self, words: list[Mapped], at: int) -> bool:
+        return True
+
+    def do_set(self, words: list[Mapped], at: int) -> bool:
+        for i, word in enumerate(words):
+            if word.text == "--":
+                self.scope.args = words[i + 1 :]
+            elif word.text in ("-a", "-o") and words[-1].text in ("-a", "allexport"):
+                self.reading.note("set -a: variables set after it are taken as exported", at)
+        return False
+
+    def do_shift(self, words: list[Mapped], at: int) -> bool:
+        if self.scope.args:
+            self.scope.args = self.scope.args[1:]
+        return False
+
+    def do_eval(self, words: list[Mapped], at: int) -> bool:
+        spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
+        inner = Shell(join(spaced), self.reading, self.scope, around=self.around, depth=self.depth + 1, passed=self.passed)
+        if self.depth < 8:
+            inner.run()
+            self.scope.substitute = self._printed
+        return False
+
+    def do_source(self, words: list[Mapped], at: int) -> bool:
+        if words:
+            self.reading.note(f"{words[0].shown()} is sourced and not read", at)
+        return False
+
+    def do_read(self, words: list[Mapped], at: int) -> bool:
+        for word in words:
+            if re.fullmatch(r"[A-Za-z_]\w*", word.text):
+                self.scope.values[word.text] = hole(word.text, at)
+        return False
+
+
+def _clause(node: Node) -> tuple[list[Node], list[Node]]:
+    """Condition and body of an elif; an else has no condition."""
+    if node.type == "else_clause":
+        return [], [child for child in node.named_children if child.type != "comment"]
+    test: list[Node] = []
+    body: list[Node] = []
+    into = test
+    for child in node.children:
+        if child.type == "then":
+            into = body
+        elif child.is_named and child.type != "comment":
+            into.append(child)
+    return test, body
+
+
+def _added(old: Value | None, new: Value) -> Value:
+    if isinstance(new, list):
+        return [*(old if isinstance(old, list) else [old] if old is not None and old.text else []), *new]
+    if isinstance(old, list):
+        return [*old[:-1], join((old[-1], new))] if old else [new]
+    return new if old is None else join((old, new))
+
+
+def _texts(value: Value | None) -> list[str]:
+    return [] if value is None else [item.text for item in (value if isinstance(value, list) else [value])]
+
+
+def _same(one: Value | None, other: Value | None) -> bool:
+    return one is other or ((one is None) == (other is None) and _texts(one) == _texts(other))
+
+
+def _either(one: Value | None, other: Value | None, name: str, at: int) -> Value:
+    """What a variable holds after a condition that is not known."""
+    mine, theirs = _texts(one), _texts(other)
+    if not any(mine) or (len(theirs) > len(mine) and theirs[: len(mine)] == mine):
+        return EMPTY if other is None else other
+    if not any(theirs) or isinstance(one, list):
+        return EMPTY if one is None else one
+    if len(mine) == len(theirs) == 1 and mine[0].startswith(theirs[0]) and one is not None:
+        return one
+    return hole(name, at)
+
+
+_GROUPS = frozenset(
+    ("program", "compound_statement", "do_group", "ERROR", "pipeline", "negated_command", "else_clause", "elif_clause", "case_item")
+)
+_STATEMENTS: dict[str, Callable[[Shell, Any], bool]] = {
+    "command": Shell.command,
+    "variable_assignment": Shell.assign,
+    "variable_assignments": Shell.block,
+    "declaration_command": Shell.declaration,
+    "unset_command": Shell.unset,
+    "if_statement": Shell.if_statement,
+    "case_statement": Shell.case_statement,
+    "for_statement": Shell.for_statement,
+    "c_style_for_statement": Shell.for_statement,
+    "while_statement": Shell.while_statement,
+    "list": Shell.list_statement,
+    "redirected_statement": Shell.redirected,
+    "function_definition": Shell.function,
+    "subshell": Shell.subshell,
+}
+_BUILTINS: dict[str, Callable[[Shell, list[Mapped], int], bool]] = {
+    "exit": Shell.do_exit,
+    "return": Shell.do_exit,
+    "set": Shell.do_set,
+    "shift": Shell.do_shift,
+    "eval": Shell.do_eval,
+    "source": Shell.do_source,
+    ".": Shell.do_source,
+    "read": Shell.do_read,
+}

@@ -1,0 +1,118 @@
+"""Opens what the user names, with guards: regular files only, bounded size, any usual encoding, never a traceback.
+
+Knows the file's encoding, its byte-order mark and where its lines begin. Offsets count characters of the decoded text
+without the byte-order mark; newlines are kept as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from bisect import bisect_right
+from functools import cached_property
+
+from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN
+from advisor.types import AdvisorError
+
+MAX_BYTES = 5_000_000
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_HOLES = re.compile(f"[{HOLE_OPEN}{HOLE_CLOSE}]")
+
+
+class Source:
+    """One text with its name. `encoding` is what it must be written back in; `bom` stands before it in the file."""
+
+    def __init__(
+        self, text: str, name: str = "-", encoding: str = "utf-8", bom: bytes = b"", notes: tuple[str, ...] = ()
+    ) -> None:
+        self.text, self.name, self.encoding, self.bom, self.notes = text, name, encoding, bom, notes
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Offsets at which the lines begin."""
+        return [0, *(found.end() for found in re.finditer("\n", self.text))]
+
+    def place(self, offset: int) -> tuple[int, int]:
+        """Line and column, both from 1, of an offset; (0, 0) for an offset that is not in the file."""
+        if offset < 0:
+            return 0, 0
+        line = bisect_right(self.starts, offset)
+        return line, offset - self.starts[line - 1] + 1
+
+    def line_text(self, line: int) -> str:
+        """The text of a line counted from 1, without its newline; "" for a line that is not there."""
+        if not 1 <= line <= len(self.starts):
+            return ""
+        end = self.starts[line] if line < len(self.starts) else len(self.text)
+        return self.text[self.starts[line - 1] : end].rstrip("\r\n")
+
+
+def open_source(path: str) -> Source:
+    """Read a file. Raises AdvisorError for what is no regular file, too large, binary or not readable."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+    except FileNotFoundError:
+        raise AdvisorError(f"{path}: there is no such file") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the name is not valid"
+        raise AdvisorError(f"{path}: cannot be opened ({reason.lower()})") from None
+    with os.fdopen(descriptor, "rb") as stream:
+        about = os.fstat(stream.fileno())
+        if stat.S_ISDIR(about.st_mode):
+            raise AdvisorError(f"{path}: is a directory; name the files in it, or pass it with --recursive")
+        if not stat.S_ISREG(about.st_mode):
+            raise AdvisorError(f"{path}: is not a regular file; only regular files are read")
+        if about.st_size > MAX_BYTES:
+            raise AdvisorError(_too_large(path, about.st_size))
+        try:
+            data = stream.read(MAX_BYTES + 1)
+        except OSError as error:
+            raise AdvisorError(f"{path}: cannot be read ({(error.strerror or 'error').lower()})") from None
+    return decode(data, path)
+
+
+def decode(data: bytes, name: str) -> Source:
+    """Bytes to text: UTF-8, UTF-16 or UTF-32 by their marks, else Latin-1 with a note. Raises AdvisorError if binary."""
+    if len(data) > MAX_BYTES:
+        raise AdvisorError(_too_large(name, len(data)))
+    notes: tuple[str, ...] = ()
+    encoding, bom = _encoding_of(data)
+    try:
+        text = data[len(bom) :].decode(encoding)
+    except UnicodeDecodeError:
+        if encoding != "utf-8" or _looks_binary(data[:4096]):
+            raise AdvisorError(f"{name}: is not text in UTF-8 or UTF-16; save it as UTF-8") from None
+        encoding, text = "latin-1", data.decode("latin-1")
+        notes = ("the file is not UTF-8; it was read as Latin-1",)
+    if "\x00" in text or _looks_binary(text[:4096].encode("utf-8", "replace")):
+        raise AdvisorError(f"{name}: is a binary file; name a configuration in text form")
+    return Source(_HOLES.sub("?", text), name, encoding, bom, notes)
+
+
+def _encoding_of(data: bytes) -> tuple[str, bytes]:
+    marks = (
+        (b"\xef\xbb\xbf", "utf-8"),
+        (b"\xff\xfe\x00\x00", "utf-32-le"),
+        (b"\x00\x00\xfe\xff", "utf-32-be"),
+        (b"\xff\xfe", "utf-16-le"),
+        (b"\xfe\xff", "utf-16-be"),
+    )
+    for mark, encoding in marks:
+        if data.startswith(mark):
+            return encoding, mark
+    head = data[:512]
+    if len(head) >= 8 and head[1::2].count(0) > len(head) // 4 and head[0::2].count(0) == 0:
+        return "utf-16-le", b""
+    if len(head) >= 8 and head[0::2].count(0) > len(head) // 4 and head[1::2].count(0) == 0:
+        return "utf-16-be", b""
+    return "utf-8", b""
+
+
+def _looks_binary(head: bytes) -> bool:
+    """Control characters that no configuration has: more than one in fifty."""
+    return bool(head) and len(_CONTROL.findall(head.decode("latin-1"))) * 50 > len(head)
+
+
+def _too_large(name: str, size: int) -> str:
+    return f"{name}: has {size / 1e6:.0f} MB; configurations of up to {MAX_BYTES // 1_000_000} MB are read"
