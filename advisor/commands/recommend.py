@@ -67,9 +67,10 @@ def schema(name: str) -> None:
 
 
 def advice_for(asked: dict[str, Any]) -> Advice:
+    request = request_from(asked)
     from advisor import pipeline
 
-    return pipeline.recommend(request_from(asked))
+    return pipeline.recommend(request)
 
 
 def no_mtp_answer(asked: dict[str, Any]) -> str | None:

@@ -13,7 +13,7 @@ from advisor.render.text_sections import METHOD_NAMES, details
 from advisor.types import Advice, Estimate, MetricEstimate, Plan, Reason, Source
 
 SCREEN_LINES = 24
-_TABLE_WIDTH = 68  # the narrowest page that takes the gains as a table
+_TABLE_WIDTH = 76  # the narrowest page that takes the gains as a table
 SourceLookup = Callable[[str], Source | None]
 
 _HEAD = {

@@ -71,7 +71,7 @@ def _findings(findings: Sequence[Finding], paper: Paper) -> list[str]:
             lines += paper.wrap(found.fix.text, "  fix: ")
         for conflict in found.conflicts:
             lines += paper.wrap(conflict, "  other evidence: ")
-    return _section("What the rules say of the speculative plan", lines)
+    return _section("What the rules say", lines)
 
 
 def _memory(advice: Advice, paper: Paper) -> list[str]:
@@ -106,7 +106,7 @@ def _kv_words(bill: MemoryBill) -> str:
 
 def _defaults(advice: Advice, paper: Paper) -> list[str]:
     table = [[field, value, why] for field, value, why in advice.facts.defaults]
-    return _section("Chosen for you (pass the option to choose otherwise)", paper.rows(table))
+    return _section("Chosen for you", paper.rows(table))
 
 
 def _runners_up(advice: Advice, paper: Paper) -> list[str]:
@@ -131,7 +131,7 @@ def candidate_words(candidate: Candidate) -> str:
 def _evidence(advice: Advice, paper: Paper) -> list[str]:
     lines = chain.from_iterable(paper.item(evidence_words(row)) for row in advice.facts.evidence)
     newest = f" (newest {advice.evidence_newest})" if advice.evidence_newest else ""
-    return _section(f"Nearest measured pairs{newest}", lines)
+    return _section(f"Measured nearby{newest}", lines)
 
 
 def evidence_words(row: Evidence) -> str:
