@@ -1,0 +1,137 @@
+"""The measured pairs nearest to a question, from the compiled knowledge/measurements/index.json.
+
+A pair covers the question if hardware, number of GPUs, model, quantisation, engine and method agree, concurrency and prompt
+length lie within a factor of 2, and the pair is clean. What it does not know: whether another version would still do so.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from math import log2
+from typing import Any
+
+from advisor.paths import knowledge_dir
+from advisor.types import Evidence, Facts
+
+Pair = dict[str, Any]
+_FIELDS = frozenset(Evidence.model_fields) - {"covers"}
+FACTOR = 2.0  # concurrency and prompt tokens may differ by this much
+FAR = 4.0  # pairs beyond this distance say nothing about the question
+PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fill the list
+
+
+@cache
+def pairs() -> tuple[Pair, ...]:
+    """All measured pairs; empty where the index is absent."""
+    path = knowledge_dir() / "measurements" / "index.json"
+    try:
+        with path.open(encoding="utf-8") as handle:
+            data = json.load(handle)
+    except (OSError, ValueError):
+        return ()
+    found: list[Pair] = data.get("pairs", []) if isinstance(data, dict) else data
+    return tuple(found)
+
+
+def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]:
+    """All covering pairs, nearest first, then the nearest others up to `limit` in all."""
+    if facts.hardware is None or facts.model is None:
+        return ()
+    scored = []
+    for pair in pairs():
+        if pair["method"] != method:
+            continue
+        distance = _distance(pair, facts)
+        if distance < FAR:
+            scored.append((not _covers(pair, facts), distance, pair["run_id"], pair["metric"], pair))
+    scored.sort(key=lambda item: item[:4])
+    chosen: list[Evidence] = []
+    taken: dict[str, int] = {}
+    for far, _, _, _, pair in scored:
+        if far and (len(chosen) >= limit or taken.get(pair["source"], 0) >= PER_SOURCE):
+            continue
+        if far:
+            taken[pair["source"]] = taken.get(pair["source"], 0) + 1
+        chosen.append(_evidence(pair, covers=not far))
+    return tuple(chosen)
+
+
+def newest_date() -> str:
+    """Date of the newest measured pair, "" where there is none."""
+    return max((str(pair.get("date", "")) for pair in pairs()), default="")
+
+
+def _evidence(pair: Pair, covers: bool) -> Evidence:
+    fields = {name: pair.get(name) for name in _FIELDS if name in pair}
+    for name in ("k", "concurrency", "input_tokens", "output_tokens"):
+        fields.setdefault(name, None)
+    fields.setdefault("quant", "")
+    return Evidence.model_validate({**fields, "covers": covers})
+
+
+def _octaves(measured: float | None, asked: float | None) -> float | None:
+    """Distance in factors of two, None where one is unknown."""
+    if not measured or not asked:
+        return None
+    return abs(log2(measured / asked))
+
+
+def _prompt(pair: Pair) -> float | None:
+    found = pair.get("input_tokens") or pair.get("depth_tokens")
+    return float(found) if found else None
+
+
+def _covers(pair: Pair, facts: Facts) -> bool:
+    same = (
+        pair.get("clean", False)
+        and facts.quant is not None
+        and facts.model is not None
+        and facts.hardware is not None
+        and pair["hardware"] == facts.hardware.id
+        and pair.get("gpu_count") == facts.gpus
+        and pair["model"] == facts.model.id
+        and pair.get("quant") == facts.quant.id
+        and pair["engine"] == facts.engine
+    )
+    if not same:
+        return False
+    limit = log2(FACTOR) + 1e-9
+    steps = (_octaves(pair.get("concurrency"), facts.concurrency), _octaves(_prompt(pair), facts.ctx_tokens))
+    return all(step is not None and step <= limit for step in steps)
+
+
+def _distance(pair: Pair, facts: Facts) -> float:
+    """Hand-made distance: 0 the same cell; hardware and model count most."""
+    assert facts.hardware is not None and facts.model is not None
+    total = 0.0 if pair["hardware"] == facts.hardware.id else 1.5 + _hardware_gap(pair["hardware"], facts)
+    total += 0.0 if pair["model"] == facts.model.id else 1.0 + _model_gap(pair["model"], facts)
+    total += 0.0 if pair["engine"] == facts.engine else 1.2
+    total += 0.0 if facts.quant is not None and pair.get("quant") == facts.quant.id else 0.5
+    total += 0.0 if pair.get("gpu_count") == facts.gpus else 0.6
+    streams = _octaves(pair.get("concurrency"), facts.concurrency)
+    prompt = _octaves(_prompt(pair), facts.ctx_tokens)
+    total += 0.4 * (1.5 if streams is None else streams) + 0.15 * (2.0 if prompt is None else prompt)
+    return total + (0.0 if pair.get("clean") else 0.5)
+
+
+def _hardware_gap(ident: str, facts: Facts) -> float:
+    from advisor import knowledge
+
+    assert facts.hardware is not None
+    entry = knowledge.index()["hardware"].get(ident, {})
+    if entry.get("arch") and entry.get("arch") == facts.hardware.arch:
+        return 0.0
+    same_class = entry.get("hardware_class") == facts.hardware.hardware_class
+    return (0.5 if entry.get("vendor") == facts.hardware.vendor else 1.5) + (0.0 if same_class else 0.5)
+
+
+def _model_gap(ident: str, facts: Facts) -> float:
+    from advisor import knowledge
+
+    assert facts.model is not None
+    entry = knowledge.index()["llms"].get(ident, {})
+    if entry.get("family") == facts.model.family and entry.get("arch") == facts.model.arch:
+        return 0.0
+    sparse = "moe" in entry.get("arch", "")
+    return (0.5 if entry.get("family") == facts.model.family else 1.5) + (0.0 if sparse == facts.model.is_moe else 0.7)

@@ -1,0 +1,249 @@
+"""From a question, or from a launch that was read, to Facts: every default is filled in here and recorded with its reason.
+
+What it does not know: whether the machine is free, and what the checkpoint really holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor import knowledge
+from advisor.types import (
+    LLM,
+    AdvisorError,
+    Checkpoint,
+    Facts,
+    Hardware,
+    Launch,
+    Plan,
+    Quant,
+    Request,
+    UnknownFact,
+)
+
+Row = dict[str, Any]
+Default = tuple[str, str, str]  # field, value chosen, why
+
+
+def _matches(when: dict[str, list[str]], facts: dict[str, str]) -> bool:
+    for name, allowed in when.items():
+        value = facts.get(name, "")
+        fits = any(value.startswith(a) for a in allowed) if name == "arch" else value in allowed
+        if not fits:
+            return False
+    return True
+
+
+def _row(table: str, facts: dict[str, str]) -> Row:
+    rows: list[Row] = knowledge.index()["defaults"][table]
+    return next(row for row in rows if _matches(row["when"], facts))  # the last row has no condition
+
+
+def _hardware_words(hw: Hardware) -> dict[str, str]:
+    return {"vendor": hw.vendor, "arch": hw.arch, "hardware_class": hw.hardware_class}
+
+
+def engine_default(hw: Hardware) -> tuple[str, str]:
+    """The engine for this hardware and why."""
+    row = _row("engine", _hardware_words(hw))
+    return str(row["engine"]), str(row["why"])
+
+
+# ---------------------------------------------------------------- quantisation
+
+
+def weights_gb(shape: LLM, quant: Quant) -> float | None:
+    """Weights in GB (1e9 bytes) by tensor class; None where the sizes are not known."""
+    if shape.mixer_params_b is None:
+        return None if shape.total_params_b is None else shape.total_params_b * quant.bytes_ffn
+    experts = (shape.expert_params_m or 0.0) * 1e-3 * (shape.experts or 0) * (shape.moe_layers or 0)
+    body = (shape.dense_ffn_params_b or 0.0) + (shape.shared_params_b or 0.0) + experts
+    head = shape.lm_head_params_b or 0.0
+    return (
+        shape.mixer_params_b * quant.bytes_mixer
+        + body * quant.bytes_ffn
+        + head * (quant.bytes_lm_head + quant.bytes_embedding)
+        + (shape.mtp_params_b or 0.0) * quant.bytes_mtp
+    )
+
+
+def usable_gb(hw: Hardware, gpus: int) -> float | None:
+    """Memory that a server may plan with, over all GPUs, in GB."""
+    if hw.memory_gb is None:
+        return None
+    name = "usable_memory_share_unified" if hw.unified_memory else "usable_memory_share_device"
+    return hw.memory_gb.value * gpus * knowledge.threshold(name).value
+
+
+def fits(hw: Hardware, shape: LLM, quant: Quant, gpus: int) -> bool | None:
+    """Do the weights leave some room for KV? None where memory or sizes are not known."""
+    room, need = usable_gb(hw, gpus), weights_gb(shape, quant)
+    if room is None or need is None:
+        return None
+    return need + max(1.0, 0.03 * need) <= room
+
+
+def quant_default(hw: Hardware, model: LLM, engine: str, gpus: int) -> tuple[Quant, str]:
+    """The first of the preferred quantisations that fits (else the smallest), and why."""
+    row = _row("quant", {**_hardware_words(hw), "engine": engine, "family": model.family})
+    choices = [knowledge.quant(name) for name in row["quants"]]
+    why = str(row["why"])
+    try:
+        shape = knowledge.shape_of(model)
+    except AdvisorError:
+        return choices[0], f"{why}; not checked against the memory, because the model's size is not known"
+    for number, choice in enumerate(choices):
+        fit = fits(hw, shape, choice, gpus)
+        if fit is None:
+            return choice, f"{why}; not checked against the memory, because a size is not known"
+        if fit:
+            larger = ", ".join(c.id for c in choices[:number])
+            return choice, f"{why}; {larger} does not fit" if larger else why
+    return choices[-1], f"{why}; none of {', '.join(c.id for c in choices)} fits, this is the smallest"
+
+
+# ---------------------------------------------------------------- requests
+
+
+def _version(request: Request, engine: str, hw: Hardware) -> tuple[str | None, list[Default]]:
+    """The engine version to write for: the one asked for, else the newest that has an image."""
+    from advisor import engines
+
+    adapter = engines.get(engine)
+    if request.engine_version:
+        match = adapter.resolve_version(request.engine_version)
+        if match.version is None:
+            known = adapter.versions
+            if engine not in ("llama-server", "ik_llama.cpp"):
+                raise UnknownFact("engine version", f"{engine} {request.engine_version}", (known[-1], known[0]), match.note)
+            return None, [("engine_version", "unknown", match.note or f"{request.engine_version} is not catalogued")]
+        if match.version != request.engine_version.lstrip("v"):
+            return match.version, [("engine_version", match.version, match.note or f"read from '{request.engine_version}'")]
+        return match.version, []
+    for version in reversed(adapter.versions):
+        if adapter.image(version, hw) is not None:
+            return version, [("engine_version", version, "newest catalogued version that has an image for this hardware")]
+    return adapter.newest, [("engine_version", adapter.newest, "newest catalogued version; no image is known for this hardware")]
+
+
+def _engine(request: Request, hw: Hardware) -> tuple[str, list[Default]]:
+    from advisor import engines
+
+    if request.engine is None:
+        engine, why = engine_default(hw)
+        return engine, [("engine", engine, why)]
+    return engines.get(request.engine).name, []
+
+
+def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Quant, list[Default]]:
+    if request.quant is not None:
+        return knowledge.quant(request.quant), []
+    named = knowledge.quant_from_text(request.model) if "/" in request.model else None
+    if named is not None:
+        return named, [("quant", named.id, "read from the repository name")]
+    chosen, why = quant_default(hw, model, engine, request.gpus)
+    return chosen, [("quant", chosen.id, why)]
+
+
+def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Checkpoint | None:
+    found = knowledge.checkpoint(model, quant, engine, "mtp")
+    if found is None and "/" in request.model and "://" not in request.model:
+        note = "As asked; what it holds was not read."
+        return Checkpoint(quant=quant.id, repository=request.model, engines=(engine,), source="request", note=note)
+    return found
+
+
+def _temperature(request: Request, model: LLM) -> tuple[float | None, list[Default]]:
+    if request.temperature is not None:
+        return request.temperature, []
+    value = knowledge.default_temperature(model, request.workload)
+    if value is None or model.default_temperature is None:
+        return None, []
+    return value, [("temperature", f"{value:g}", f"recommended for this model ({model.default_temperature.source})")]
+
+
+def _thinking(request: Request, model: LLM) -> tuple[bool | None, list[Default]]:
+    if request.thinking is not None or model.thinking_default is None:
+        return request.thinking, []
+    return model.thinking_default, [("thinking", "on" if model.thinking_default else "off", "the model's own default")]
+
+
+def _machine(request: Request) -> tuple[Hardware, list[Default]]:
+    if request.hardware.strip().lower() != "auto":
+        return knowledge.hardware(request.hardware), []
+    hw, count = knowledge.detect_hardware()
+    found: list[Default] = [("hardware", hw.id, f"found on this machine: {count} x {hw.name or hw.id}")]
+    if count > request.gpus:
+        found.append(("gpus", str(request.gpus), f"this machine has {count}: give --gpus {count} to use them all"))
+    return hw, found
+
+
+def facts_for_request(request: Request) -> Facts:
+    """Everything known for a request. Raises UnknownFact (with the nearest names) or AdvisorError."""
+    hw, defaults = _machine(request)
+    model = knowledge.llm(request.model)
+    engine, more = _engine(request, hw)
+    defaults += more
+    version, more = _version(request, engine, hw)
+    defaults += more
+    quant, more = _quant(request, hw, model, engine)
+    defaults += more
+    temperature, more = _temperature(request, model)
+    defaults += more
+    thinking, more = _thinking(request, model)
+    defaults += more
+    facts = Facts(
+        request=request, hardware=hw, model=model, shape=_shape(model), quant=quant,
+        checkpoint=_checkpoint(request, model, quant, engine), engine=engine, engine_version=version,
+        gpus=request.gpus, tp=request.tp, concurrency=request.concurrency, ctx_tokens=request.ctx_tokens,
+        output_tokens=request.output_tokens, workload=request.workload, temperature=temperature, thinking=thinking,
+        prefix_share=request.prefix_share, goal=request.goal, interconnect=request.interconnect, defaults=tuple(defaults),
+    )  # fmt: skip
+    return facts.model_copy(update={"evidence": knowledge.nearest_evidence(facts)})
+
+
+def _shape(model: LLM) -> LLM | None:
+    try:
+        return knowledge.shape_of(model)
+    except AdvisorError:
+        return None
+
+
+# ---------------------------------------------------------------- launches
+
+
+def launch_facts(
+    launch: Launch, plan: Plan, *, hw: str | None, gpus: int | None, concurrency: int | None, ctx_tokens: int | None,
+    output_tokens: int | None, workload: str | None,
+) -> Facts:  # fmt: skip
+    """What a launch tells, and what the caller adds. A part that neither tells is None: its rules are then skipped."""
+    named = plan.model or launch.model or ""
+    model = knowledge.llm_from_text(named) or knowledge.llm_from_text(plan.served_model_name or "")
+    quant = _launch_quant(named, plan)
+    hardware = knowledge.hardware(hw) if hw else None
+    parallel = max(plan.tp, 1) * max(plan.pp, 1) * max(plan.dp, 1)
+    facts = Facts(
+        hardware=hardware, model=model, shape=_shape(model) if model else None, quant=quant,
+        checkpoint=_known_checkpoint(model, named, quant), engine=launch.engine, engine_version=launch.engine_version,
+        gpus=gpus or parallel, tp=plan.tp, concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=output_tokens,
+        workload=workload, temperature=knowledge.default_temperature(model) if model else None,
+        thinking=model.thinking_default if model else None,
+    )  # fmt: skip
+    if hardware is None or model is None:
+        return facts
+    return facts.model_copy(update={"evidence": knowledge.nearest_evidence(facts)})
+
+
+def _launch_quant(named: str, plan: Plan) -> Quant | None:
+    found = knowledge.quant_from_text(named)
+    if found is None and plan.quantization:
+        found = knowledge.quant_from_text(plan.quantization)
+    return found
+
+
+def _known_checkpoint(model: LLM | None, named: str, quant: Quant | None) -> Checkpoint | None:
+    if model is None or not named:
+        return None
+    low = named.lower()
+    same = [c for c in model.checkpoints if c.repository.lower() == low or low.startswith(c.repository.lower() + ":")]
+    return next((c for c in same if quant is not None and c.quant == quant.id), same[0] if same else None)
