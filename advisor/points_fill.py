@@ -127,9 +127,11 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
     moe = is_moe > 0
     total = _known(p.total_params, np.where(moe, TOTAL_MOE, TOTAL_DENSE))
     active = np.fmin(_known(p.active_params, np.where(moe, ACTIVE_SHARE * total, total)), total)
-    layers = _known(p.layers, np.round(np.where(moe, 23 * (total / 1e9) ** 0.155, 20 * (total / 1e9) ** 0.35)))
+    depth: Floats = np.where(moe, 23 * np.power(total / 1e9, 0.155), 20 * np.power(total / 1e9, 0.35))
+    layers = _known(p.layers, np.round(depth))
     layers = np.fmax(layers, 1.0)
-    hidden = _known(p.hidden, np.round(np.sqrt(active / (12.5 * layers)) / 64) * 64)
+    width: Floats = np.round(np.sqrt(active / (12.5 * layers)) / 64) * 64
+    hidden = _known(p.hidden, width)
     hidden = np.fmax(hidden, 64.0)
     lm_head = _known(p.lm_head_params, np.fmin(VOCAB * hidden, 0.3 * active))
     experts = np.where(moe, _known(np.where(p.experts > 0, p.experts, np.nan), EXPERTS), 0.0)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor import points as P
-from advisor.types import AdvisorError
+from advisor.types import AdvisorError, UnknownFact
 
 if TYPE_CHECKING:
     from advisor.types import LLM, Facts, Hardware, Plan, Quant
@@ -116,7 +116,7 @@ def hardware_vector(hw: Hardware) -> Vector:
         "int8": _value(hw.int8_tops, 1e12),
         "fp4": _value(hw.fp4_tflops, 1e12),
         "fp32": _value(hw.fp32_tflops, 1e12),
-        "memory_bytes": _value(hw.memory_gb, 1e9),
+        "memory_bytes": _value(hw.memory_gb, 2.0**30),  # vendors write GB where the device reports GiB
         "unified": float(hw.unified_memory),
         "link_bw": _value(hw.link_gb_s, 1e9),
         "arch": P.code(P.ARCHS, arch_word(hw.arch)),
@@ -210,7 +210,7 @@ def _hardware(name: str) -> Vector:
 
     try:
         return hardware_vector(knowledge.hardware(name)) if name else {}
-    except AdvisorError:
+    except UnknownFact:
         text = name.lower()
         kind = "apple" if "apple" in text else "unknown"
         return {"arch": P.code(P.ARCHS, kind), "unified": 1.0 if kind == "apple" else NAN}
@@ -240,7 +240,7 @@ def _model(name: str) -> tuple[Vector, bool]:
     try:
         llm = knowledge.llm(name)
         return model_vector(llm, _known_shape(llm)), True
-    except AdvisorError:
+    except UnknownFact:
         pass
     family = P.code(P.FAMILIES, family_word(name))
     size = _SIZE.search(name)
@@ -258,7 +258,7 @@ def _quant(name: str) -> Vector:
         return {}
     try:
         return quant_vector(knowledge.quant(name))
-    except AdvisorError:
+    except UnknownFact:
         found = knowledge.quant_from_text(name)
         return quant_vector(found) if found else {}
 
