@@ -1,0 +1,89 @@
+"""Predictions for a step-cost sweep, written down before the sweep is run.
+
+`python -m advisor.bench.preregister OUT.json` prices every cell of `cells.sweep()` on one H200 with the physics core as it stands.
+The file is never regenerated after the run: what was measured is held against it as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor import physics, points, schedule
+from advisor.bench.cells import Job, sweep
+from advisor.constants import Constants
+
+
+def rows(job: Job) -> list[dict[str, str]]:
+    """The cells of one job in the columns of the measurement table."""
+    return [
+        {
+            "model": job.model,
+            "quant": job.quant,
+            "hardware": "h200",
+            "gpu_count": "1",
+            "engine": "vllm",
+            "engine_version": "0.25.1",
+            "spec_method": "mtp",
+            "k": str(max(job.k, 1)),
+            "concurrency": str(point.concurrency),
+            "input_tokens": str(point.input_tokens),
+            "output_tokens": str(point.output_tokens),
+            "prefix_share": str(point.prefix_share),
+            "prefix_caching": "1" if job.prefix_caching else "0",
+            "output_spread": "0.5",
+            "n_requests": str(max(4, point.rounds * point.concurrency)),
+            "max_num_seqs": str(job.max_num_seqs),
+            "max_num_batched_tokens": str(job.max_num_batched_tokens),
+            "speedup_metric": "output_tok_s",
+        }
+        for point in job.points
+    ]
+
+
+def predict(job: Job, constants: Constants | None = None) -> list[dict[str, Any]]:
+    """Predicted figures for every cell of a job: decode step, output tok/s, TPOT and TTFT of its own arm."""
+    c = constants or Constants()
+    table, errors = points.from_rows(rows(job))
+    if any(errors):
+        raise ValueError(f"{job.label}: {[e for e in errors if e][0]}")
+    filled = points.fill(table)
+    tau = np.full(len(filled), 1.0 + sum(job.rates[: job.k]))
+    arm: schedule.Arm = "spec" if job.k else "base"
+    served = schedule.replay(filled, c, tau, arm)
+    context = filled.input_tokens + filled.output_tokens / 2
+    step = physics.decode_seconds(filled, c, filled.concurrency, context, bool(job.k))
+
+    def column(values: npt.NDArray[np.float64], scale: float = 1.0) -> list[float]:
+        return [round(float(v) * scale, 4) for v in values]
+
+    columns = {
+        "decode_step_ms": column(step, 1e3),
+        "output_tok_s": column(served.output_tok_s),
+        "tpot_ms": column(served.tpot_s, 1e3),
+        "ttft_ms": column(served.ttft_s, 1e3),
+    }
+    return [
+        {"label": job.label, "key": point.key, "k": job.k, **{name: values[i] for name, values in columns.items()}}
+        for i, point in enumerate(job.points)
+    ]
+
+
+def main(argv: list[str]) -> int:
+    out = Path(argv[0])
+    if out.exists():
+        print(f"{out} exists: a pre-registration is written once", file=sys.stderr)
+        return 2
+    cells = [cell for job in sweep() for cell in predict(job)]
+    out.write_text(json.dumps({"hardware": "h200", "engine": "vllm 0.25.1", "cells": cells}, indent=1) + "\n")
+    print(f"{len(cells)} cells in {out}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
