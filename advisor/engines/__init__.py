@@ -1,0 +1,66 @@
+"""Engines: one adapter each, `get("vllm")`, `get("sglang")`, `get("llama-server")`.
+
+Import is cheap: an adapter and its catalogue are loaded on first use and kept.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from advisor.engines.base import EngineAdapter, Match, Option, Token, VersionMatch
+from advisor.types import UnknownFact
+
+if TYPE_CHECKING:
+    from advisor.types import Engine
+
+__all__ = ["ENGINES", "EngineAdapter", "Match", "Option", "Token", "VersionMatch", "canonical", "get", "no_mtp_answer"]
+
+ENGINES: tuple[Engine, ...] = ("vllm", "sglang", "llama-server", "ik_llama.cpp")
+
+_ALIASES: dict[str, Engine] = {
+    "vllm": "vllm",
+    "vllmascend": "vllm",
+    "sglang": "sglang",
+    "sgl": "sglang",
+    "llamaserver": "llama-server",
+    "llamacpp": "llama-server",
+    "llama": "llama-server",
+    "ikllamacpp": "ik_llama.cpp",
+    "ikllama": "ik_llama.cpp",
+}
+
+
+def canonical(name: str) -> Engine | None:
+    """The engine's canonical name, or None if it is not one that we can launch."""
+    return _ALIASES.get("".join(ch for ch in name.lower() if ch.isalnum()))
+
+
+@cache
+def _load(engine: Engine) -> EngineAdapter:
+    if engine == "vllm":
+        from advisor.engines.vllm import VllmAdapter
+
+        return VllmAdapter()
+    if engine == "sglang":
+        from advisor.engines.sglang import SglangAdapter
+
+        return SglangAdapter()
+    from advisor.engines.llama_server import LlamaServerAdapter
+
+    return LlamaServerAdapter(engine)
+
+
+def get(engine: str) -> EngineAdapter:
+    """The adapter of an engine. Raises UnknownFact, with the plain answer for engines that have no MTP path."""
+    known = canonical(engine)
+    if known is None:
+        raise UnknownFact("engine", engine, ("vllm", "sglang", "llama-server"), no_mtp_answer(engine) or "")
+    return _load(known)
+
+
+def no_mtp_answer(name: str) -> str | None:
+    """What to say of an engine without an MTP path: by version, what it costs, what to run instead. None: not such an engine."""
+    from advisor.engines.no_mtp import answer
+
+    return answer(name)

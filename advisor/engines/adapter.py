@@ -1,0 +1,400 @@
+"""What the three adapters share: reading arguments, plain fields between launch and plan, writing, migrating, checking.
+
+A subclass says which flags carry which field of a Plan (`FIELDS`), how its engine words speculation, and how it reads a
+version. Unset stays None: an engine's default is never written into a plan.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+from advisor.engines import migration, model_names, parsing
+from advisor.engines.base import Token, VersionMatch
+from advisor.engines.catalogue import Catalogue, Style
+from advisor.engines.reading import Reader, Walk, env_flags, mapping_flags, walk_argparse, walk_llama
+from advisor.types import AdvisorError, Container, Engine, EnvVar, Flag, Launch, LaunchText, Plan
+
+Value = Any
+Extras = list[tuple[str, str | None]]
+
+
+class Field(NamedTuple):
+    """How one noun of a Plan stands on the command line."""
+
+    noun: str
+    parse: Callable[[str | None], Value]  # raises ValueError if the text has no such value
+    write: Callable[[Value], str | None] = str
+    skip: Value = None  # a value that is not written (tp 1)
+
+
+def text(value: str | None) -> str:
+    if value is None:
+        raise ValueError("no value")
+    return value
+
+
+def integer(value: str | None) -> int:
+    return int(text(value))
+
+
+def human_integer(value: str | None) -> int:
+    """128k is 128000, 128K is 131072, 1.5m is 1500000: as vLLM reads them."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgG]?)", text(value).strip())
+    if found is None:
+        raise ValueError(value)
+    scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}[found[2]]
+    return int(float(found[1]) * scale)
+
+
+def number(value: str | None) -> float:
+    return float(text(value))
+
+
+def switch(value: str | None) -> bool:
+    if value not in (None, "false"):
+        raise ValueError(value)
+    return value is None
+
+
+def write_switch(value: bool) -> str | None:
+    return None if value else "false"
+
+
+def write_number(value: float) -> str:
+    return f"{value:g}"
+
+
+class Adapter:
+    """Base of the adapters; see EngineAdapter in base.py for the contract."""
+
+    name: ClassVar[str] = ""
+    STYLE: ClassVar[Style] = "argparse"
+    UNDERSCORES: ClassVar[bool] = True
+    PROGRAM: ClassVar[tuple[str, ...]] = ()
+    ENTRY: ClassVar[re.Pattern[str]] = re.compile(r"$^")  # what stands before the options on a command line
+    FIELDS: ClassVar[Mapping[str, Field]] = {}
+    MODEL_FLAGS: ClassVar[tuple[str, ...]] = ("--model",)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        return Catalogue(self.name, self.STYLE, self.UNDERSCORES)
+
+    @property
+    def engine(self) -> Engine:
+        return self.name  # type: ignore[return-value]
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return self.catalogue.versions
+
+    @property
+    def newest(self) -> str:
+        return self.catalogue.newest
+
+    # ------------------------------------------------------------ versions
+
+    def resolve_version(self, text: str | None) -> VersionMatch:
+        """The catalogued release of an image tag or version text. Floating tags, nightlies and branches pin nothing."""
+        from advisor.engines.versions import resolve_release
+
+        return resolve_release(self.name, self.versions, text)
+
+    def known_version(self, version: str | None) -> str | None:
+        """The version itself if catalogued. Raises AdvisorError naming the nearest for another one."""
+        if version is None or version in self.catalogue.versions:
+            return version
+        found = self.resolve_version(version)
+        if found.version is None:
+            raise AdvisorError(f"{self.name} {version} is not catalogued: {found.note}")
+        return found.version
+
+    # ------------------------------------------------------------ reading
+
+    def read(
+        self,
+        tokens: Sequence[Token],
+        env: Sequence[EnvVar] = (),
+        *,
+        version_text: str | None = None,
+        container: Container | None = None,
+        file: str = "",
+        line: int = 0,
+        form: str = "command",
+    ) -> Launch:
+        """A Launch of arguments as the engine's process would see them; a leading program name is skipped."""
+        version = self.resolve_version(version_text)
+        reader = self._reader(version)
+        set_flags, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
+        walk = (walk_llama if self.STYLE == "llama" else walk_argparse)(self._arguments(tokens), reader)
+        return self._launch(set_flags, walk, rest, version, version_text, container, file, line, form)
+
+    def read_mapping(
+        self,
+        items: Sequence[tuple[Token, Token | None]],
+        env: Sequence[EnvVar] = (),
+        *,
+        origin: str = "yaml",
+        version_text: str | None = None,
+        container: Container | None = None,
+        file: str = "",
+        line: int = 0,
+        form: str = "config",
+    ) -> Launch:
+        """A Launch of keys and values: `vllm serve --config` YAML, INI presets, Python keyword arguments."""
+        version = self.resolve_version(version_text)
+        reader = self._reader(version)
+        set_flags, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
+        walk = Walk(mapping_flags(items, reader, origin), (), ())
+        return self._launch(set_flags, walk, rest, version, version_text, container, file, line, form)
+
+    def _reader(self, version: VersionMatch) -> Reader:
+        return Reader(self.catalogue, version.version)
+
+    def _arguments(self, tokens: Sequence[Token]) -> list[Token]:
+        """The tokens after the program's own name."""
+        for count in range(min(len(tokens), 6), 0, -1):
+            if self.ENTRY.fullmatch(" ".join(token.text for token in tokens[:count])):
+                return list(tokens[count:])
+        return list(tokens)
+
+    def _launch(
+        self,
+        first: tuple[Flag, ...],
+        walk: Walk,
+        env: tuple[EnvVar, ...],
+        version: VersionMatch,
+        version_text: str | None,
+        container: Container | None,
+        file: str,
+        line: int,
+        form: str,
+    ) -> Launch:
+        flags = first + walk.flags
+        notes = list(walk.notes)
+        if version.note:
+            notes.append(version.note)
+        model = next((f.value for name in self.MODEL_FLAGS for f in reversed(flags) if f.name == name and f.value), None)
+        left = list(walk.positionals)
+        if model is None and left and self.STYLE == "argparse" and not left[0].text.startswith("$"):
+            token = left.pop(0)
+            model = token.text
+            flags = (self._model_flag(token), *flags)
+        notes += [f"the argument '{_short(token.text)}' was not read" for token in left]
+        return Launch(
+            engine=self.engine,
+            engine_version=version.version,
+            version_text=version_text,
+            version_pinned=version.pinned,
+            fork=self._fork(version_text, container),
+            model=model,
+            flags=flags,
+            env=env,
+            container=container,
+            file=file,
+            line=line or (walk.flags[0].line if walk.flags else 0),
+            form=form,
+            notes=tuple(notes),
+        )
+
+    def _model_flag(self, token: Token) -> Flag:
+        return Flag(
+            name=self.MODEL_FLAGS[0],
+            raw="",
+            value=token.text,
+            line=token.line,
+            column=token.column,
+            span=token.span,
+            value_span=token.span,
+            unresolved=token.unresolved,
+        )
+
+    def _fork(self, version_text: str | None, container: Container | None) -> str | None:
+        return None
+
+    # ------------------------------------------------------------ launch -> plan
+
+    def to_plan(self, launch: Launch, *, own_mtp: Callable[[str], bool] | None = None) -> Plan:
+        """What the launch means. `own_mtp(model)` says whether a model has its own MTP head (default: by name)."""
+        nouns: dict[str, Value] = {}
+        extra: Extras = []
+        for flag in launch.flags:
+            if flag.name in self.MODEL_FLAGS:
+                continue
+            field = self.FIELDS.get(flag.name)
+            if field is None or flag.unresolved:
+                extra.append((flag.name, flag.value))
+                continue
+            try:
+                nouns[field.noun] = field.parse(flag.value)
+            except ValueError:
+                extra.append((flag.name, flag.value))
+        nouns["model"] = launch.model
+        env = {var.name: var.value for var in launch.env if var.value is not None}
+        self._read_meaning(launch, nouns, extra, env, own_mtp or model_names.own_mtp)
+        return Plan(
+            engine=launch.engine,
+            engine_version=launch.engine_version,
+            extra=tuple(extra),
+            env=tuple(env.items()),
+            **nouns,
+        )
+
+    def _read_meaning(
+        self,
+        launch: Launch,
+        nouns: dict[str, Value],
+        extra: Extras,
+        env: dict[str, str],
+        own_mtp: Callable[[str], bool],
+    ) -> None:
+        """Engine's own part: speculation and what several flags say together. Takes what it understands out of `extra`."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ plan -> launch
+
+    def canonical(self, plan: Plan) -> Plan:
+        """The plan with what this engine and version can say: `to_plan(to_launch(plan)) == canonical(plan)`."""
+        return plan
+
+    def to_launch(self, plan: Plan) -> Launch:
+        """The launch of a plan, spelled for its version (None: the newest). Raises AdvisorError if it cannot be said."""
+        plan = self.canonical(plan)
+        version = self.known_version(plan.engine_version)
+        written = list(self._write_fields(plan, version))
+        env = dict(plan.env)
+        written += self._write_meaning(plan, version, env)
+        written += [(name, value) for name, value in plan.extra if not self._consumed(name)]
+        flags = tuple(self._flag(name, value, version) for name, value in written)
+        if plan.model is not None:
+            flags = (*self._write_model(plan.model), *flags)
+        return Launch(
+            engine=plan.engine,
+            engine_version=version,
+            version_text=version,
+            version_pinned=version is not None,
+            model=plan.model,
+            flags=flags,
+            env=tuple(EnvVar(name=name, value=value) for name, value in env.items()),
+        )
+
+    def _write_fields(self, plan: Plan, version: str | None) -> list[tuple[str, str | None]]:
+        given = {name for name, _ in plan.extra}
+        rows = []
+        for name, field in self.FIELDS.items():
+            value = getattr(plan, field.noun)
+            if value is None or value == field.skip or name in given:
+                continue
+            if self.catalogue.option(name, version) is None:
+                if self.catalogue.option(name) is None or name not in self.catalogue.names():
+                    continue
+                since = self.catalogue.since(name)
+                raise AdvisorError(f"{self.name} {version} has no {name}: it is known from {since}")
+            rows.append((name, field.write(value)))
+        return rows
+
+    def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
+        raise NotImplementedError
+
+    def _consumed(self, name: str) -> bool:
+        """Whether an entry of `extra` is written by `_write_meaning` (a key of a JSON option)."""
+        return False
+
+    def _write_model(self, model: str) -> tuple[Flag, ...]:
+        return (Flag(name=self.MODEL_FLAGS[0], raw="", value=model),)
+
+    def _flag(self, name: str, value: str | None, version: str | None) -> Flag:
+        option = self.catalogue.option(name, version)
+        negated = value == "false" and option is not None and option.takes_value is False
+        spelling = self.catalogue.spelling(name, version, negated) if option is not None else None
+        return Flag(name=name, raw=spelling or name, value=value, known=option is not None and not option.removed)
+
+    # ------------------------------------------------------------ text
+
+    def argv(self, launch: Launch) -> tuple[str, ...]:
+        """The argument vector, program included. No shell is involved."""
+        groups = self._groups(launch)
+        return tuple(part for group in groups for part in group)
+
+    def render(self, launch: Launch) -> LaunchText:
+        """Ready to paste: env assignments, then one option a line, shell-quoted."""
+        env = {var.name: var.value for var in launch.env if var.value is not None}
+        lines = [f"{name}={shlex.quote(value)}" for name, value in env.items()]
+        lines += [shlex.join(group) for group in self._groups(launch)]
+        return LaunchText(argv=self.argv(launch), env=env, text=" \\\n  ".join(lines))
+
+    def _groups(self, launch: Launch) -> list[tuple[str, ...]]:
+        head = list(self.PROGRAM)
+        groups: list[tuple[str, ...]] = []
+        for flag in launch.flags:
+            if flag.raw == "" and flag.name in self.MODEL_FLAGS:
+                head.append(flag.value or "")
+            else:
+                groups.append(self._words(flag, launch.engine_version))
+        return [tuple(head), *groups]
+
+    def _words(self, flag: Flag, version: str | None) -> tuple[str, ...]:
+        if flag.origin == "env":
+            spelling = self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
+        elif flag.origin == "cli":
+            spelling = flag.raw or flag.name
+        else:
+            spelling = self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
+        option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
+        if flag.value is None or (flag.value == "false" and option is not None and option.takes_value is False):
+            return (spelling,)
+        if option is not None and option.many:
+            return (spelling, *flag.value.split(" "))
+        if self.STYLE == "argparse" and flag.value.startswith("-") and not re.fullmatch(r"-\d+(\.\d+)?", flag.value):
+            return (f"{spelling}={flag.value}",)
+        return (spelling, flag.value)
+
+    # ------------------------------------------------------------ checks
+
+    def migrate(self, launch: Launch, target_version: str) -> tuple[Launch, tuple[str, ...]]:
+        """The launch for another release, with the same meaning, and notes on what was renamed, made explicit or dropped."""
+        target = self.known_version(target_version)
+        if target is None:
+            raise AdvisorError(f"give the release of {self.name} to migrate to, e.g. {self.newest}")
+        return migration.migrate(self, launch, target)
+
+    def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
+        """Engine's own rewrites before the general renames: (flags, env, notes)."""
+        return list(launch.flags), list(launch.env), []
+
+    def problems(self, argv: Sequence[str], version: str) -> tuple[str, ...]:
+        """Why the release's parser would refuse these arguments, as far as the catalogue knows; empty if accepted."""
+        tokens = self._arguments([Token(arg) for arg in argv])
+        return parsing.problems(self.catalogue, [token.text for token in tokens], version, self.check_value)
+
+    def check_value(self, name: str, value: str, version: str) -> str | None:
+        """Engine's own check of one value (JSON options): what is wrong, or None."""
+        return None
+
+    def image(self, version: str | None, hardware: object = None) -> str | None:
+        """The container image of a release, only where a source shows that it exists; else None."""
+        from advisor.engines.images import image
+
+        return image(self.catalogue, version or self.newest, hardware)
+
+    def benchmark_command(self, plan: Plan, request: object) -> str:
+        from advisor.engines.benchmarks import command
+
+        return command(plan, request)
+
+    def effective_prefix_caching(self, plan: Plan, hybrid: bool | None = None) -> bool | None:
+        """Whether prefix caching is on once the release's default is applied; `hybrid` None: by the model's name."""
+        if plan.prefix_caching is not None:
+            return plan.prefix_caching
+        if hybrid is None:
+            hybrid = plan.model is not None and model_names.hybrid(plan.model)
+        key = "prefix_caching_default_hybrid" if hybrid else "prefix_caching_default"
+        value = self.catalogue.behaviour(key, plan.engine_version)
+        return value if isinstance(value, bool) else None
+
+
+def _short(words: str) -> str:
+    return words if len(words) <= 40 else words[:37] + "..."

@@ -1,0 +1,102 @@
+"""What every engine adapter shares: the token that readers hand over, the option that catalogues hand back, the protocol.
+
+A `Token` is one argument as the engine's process would see it, with its place in the file. Readers make tokens, adapters
+turn them into a `Launch`, a `Launch` into a `Plan`, and both ways back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from advisor.engines.catalogue import Catalogue
+    from advisor.types import Container, EnvVar, Launch, LaunchText, Plan, Request, Span
+
+
+class Token(NamedTuple):
+    """One argument of a command line, a key or a value of a file: text after quoting, with where it stands."""
+
+    text: str
+    line: int = 0
+    column: int = 0
+    span: Span | None = None  # None: built from variables, not editable
+    unresolved: bool = False  # the text still contains a variable that the file does not set
+
+
+class Option(NamedTuple):
+    """One option of one engine at one version (or at its last version, where none is asked)."""
+
+    name: str  # canonical: the first long spelling
+    flags: tuple[str, ...]  # all spellings at this version
+    takes_value: bool | None  # True: needs one, False: a switch, None: optional
+    many: bool  # takes several values (nargs + or *)
+    type: str
+    default: object
+    choices: tuple[str, ...] | None
+    deprecated: bool
+    removed: bool  # the parser knows it only to refuse it
+    since: str  # first catalogued version that has it
+    until: str | None  # last catalogued version that has it; None = the newest has it
+    env: str | None = None  # environment variable that sets it (llama-server)
+
+
+class Match(NamedTuple):
+    """How a spelling was understood."""
+
+    option: Option
+    spelling: str  # the full spelling that the parser resolves it to
+    negated: bool = False  # the off form of a switch
+    dotted: str = ""  # "method" of "--speculative-config.method"
+    abbreviated: bool = False
+
+
+class VersionMatch(NamedTuple):
+    """What a version text means. `version` is a catalogued version or None; `pinned` only if the text fixes one release."""
+
+    version: str | None
+    pinned: bool
+    note: str = ""
+
+
+class EngineAdapter(Protocol):
+    """Everything the rest of the package needs to know of an engine."""
+
+    name: str
+
+    @property
+    def versions(self) -> tuple[str, ...]: ...
+
+    @property
+    def newest(self) -> str: ...
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    def resolve_version(self, text: str | None) -> VersionMatch: ...
+
+    def read(
+        self,
+        tokens: Sequence[Token],
+        env: Sequence[EnvVar] = (),
+        *,
+        version_text: str | None = None,
+        container: Container | None = None,
+        file: str = "",
+        line: int = 0,
+        form: str = "command",
+    ) -> Launch: ...
+
+    def to_plan(self, launch: Launch, *, own_mtp: Callable[[str], bool] | None = None) -> Plan: ...
+
+    def to_launch(self, plan: Plan) -> Launch: ...
+
+    def render(self, launch: Launch) -> LaunchText: ...
+
+    def migrate(self, launch: Launch, target_version: str) -> tuple[Launch, tuple[str, ...]]: ...
+
+    def problems(self, argv: Sequence[str], version: str) -> tuple[str, ...]: ...
+
+    def image(self, version: str | None, hardware: object = None) -> str | None: ...
+
+    def benchmark_command(self, plan: Plan, request: Request) -> str: ...

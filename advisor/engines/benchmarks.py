@@ -1,0 +1,35 @@
+"""The benchmark command for an A/B: each engine's own client, or vLLM's client against llama-server's chat endpoint.
+
+Bounded: the number of prompts follows the concurrency, so that one arm takes about two minutes on the slow side.
+What it does not know: the acceptance of your text; random prompts draft worse or better than real ones.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from advisor.types import Plan
+
+DEFAULT_PORT = {"vllm": 8000, "sglang": 30000, "llama-server": 8080, "ik_llama.cpp": 8080}
+
+
+def command(plan: Plan, request: object) -> str:
+    """One command line; `request` needs concurrency, ctx_tokens and output_tokens (None: 1, 2048, 512)."""
+    concurrency = int(getattr(request, "concurrency", None) or 1)
+    prompt = int(getattr(request, "ctx_tokens", None) or 2048)
+    output = int(getattr(request, "output_tokens", None) or 512)
+    count = max(4 * concurrency, 16)
+    port = plan.port or DEFAULT_PORT[plan.engine]
+    model = plan.served_model_name or plan.model or "MODEL"
+    if plan.engine == "sglang":
+        words = ["python", "-m", "sglang.bench_serving", "--backend", "sglang-oai-chat", "--host", "127.0.0.1", "--port", str(port)]
+        words += ["--model", model, "--dataset-name", "random", "--random-input-len", str(prompt), "--random-output-len", str(output)]
+        words += ["--random-range-ratio", "1.0", "--num-prompts", str(count), "--max-concurrency", str(concurrency), "--seed", "1"]
+        return shlex.join(words)
+    words = ["vllm", "bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
+    words += ["--base-url", f"http://127.0.0.1:{port}", "--model", model]
+    if plan.engine != "vllm":
+        words += ["--tokenizer", "YOUR-TOKENIZER-REPO"]
+    words += ["--dataset-name", "random", "--random-input-len", str(prompt), "--random-output-len", str(output)]
+    words += ["--num-prompts", str(count), "--max-concurrency", str(concurrency), "--ignore-eos", "--seed", "1"]
+    return shlex.join(words)

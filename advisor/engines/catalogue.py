@@ -1,0 +1,324 @@
+"""The compact option catalogue of one engine, read in both directions: spelling -> option, option -> spelling.
+
+It answers for one catalogued release, or, with `version=None`, for the newest release that has the option. Indexes are
+built once per release and looked up by dict. What it does not know: releases that were never catalogued, and options of
+plug-ins or forks.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+from advisor.engines.base import Match, Option
+from advisor.paths import knowledge_dir
+
+Style = Literal["argparse", "llama"]
+ANY = "any"
+
+
+class Removed(NamedTuple):
+    """An option that is gone: the first release without it (None: before the first catalogued one), what to use instead."""
+
+    version: str | None
+    successor: str | None
+    message: str
+    source: str = ""
+
+
+class Catalogue:
+    """Options, environment and JSON fields of one engine over its releases, oldest first."""
+
+    def __init__(self, engine: str, style: Style, underscores: bool) -> None:
+        path = knowledge_dir() / "engines" / f"{engine}.json"
+        data: dict[str, Any] = json.loads(path.read_bytes())
+        self.engine = engine
+        self.style = style
+        self.underscores = underscores  # the parser reads --max_model_len as --max-model-len
+        self.versions: tuple[str, ...] = tuple(data["versions"])
+        self.notes: Mapping[str, Any] = data["notes"]
+        self._records: dict[str, dict[str, Any]] = data["options"]
+        self._configs: dict[str, dict[str, dict[str, Any]]] = data["json_configs"]
+        self._order = {version: index for index, version in enumerate(self.versions)}
+        self._spellings: dict[str, dict[str, tuple[str, bool]]] = {}
+        self._sorted: dict[str, list[str]] = {}
+        self._options: dict[tuple[str, str], Option | None] = {}
+
+    @property
+    def newest(self) -> str:
+        return self.versions[-1]
+
+    def index(self, version: str) -> int:
+        """Position of a release, oldest 0."""
+        return self._order[version]
+
+    def at_least(self, version: str | None, bound: str) -> bool:
+        """Whether `version` is `bound` or newer; an unpinned version counts as the newest."""
+        return version is None or self._order[version] >= self._order[bound]
+
+    # ------------------------------------------------------------ options
+
+    def find(self, token: str, version: str | None = None) -> Option | None:
+        """The option that this spelling means at this release, or None if its parser would not know it."""
+        found = self.match(token, version)
+        return found.option if found is not None else None
+
+    def match(self, token: str, version: str | None = None) -> Match | None:
+        """As `find`, with how it was read: negated, dotted, abbreviated. A `=value` part must be cut off before."""
+        key = version or ANY
+        table = self._table(key)
+        name, dotted = token, ""
+        if name not in table:
+            name = self._normal(token)
+            if name not in table and "." in name:
+                name, _, dotted = name.partition(".")
+        abbreviated = False
+        if name not in table:
+            full = self._complete(name, key) if self.style == "argparse" and name.startswith("--") else None
+            if full is None:
+                return None
+            name, abbreviated = full, True
+        canonical, negated = table[name]
+        option = self.option(canonical, version)
+        if option is None or (dotted and not self.takes_json(option)):
+            return None
+        return Match(option, name, negated, dotted.replace("-", "_"), abbreviated)
+
+    def option(self, name: str, version: str | None = None) -> Option | None:
+        """The option of this canonical name at a release (None: at the newest release that has it)."""
+        key = (name, version or ANY)
+        if key not in self._options:
+            self._options[key] = self._resolve(name, version)
+        return self._options[key]
+
+    def names(self, version: str | None = None) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for name, _ in self._table(version or ANY).values()))
+
+    def spelling(self, name: str, version: str | None, negated: bool = False) -> str | None:
+        """How to write an option at a release: its canonical name if accepted there, else its first long spelling."""
+        option = self.option(name, version)
+        if option is None or option.removed:
+            return None
+        off = self._negations(name)
+        wanted = [flag for flag in option.flags if (flag in off) == negated]
+        if negated:  # the oldest spelling is hidden in new releases but still parsed, and valid in most
+            return next((flag for flag in (*self._hidden(name, version), *wanted) if flag.startswith("--no-")), None) or (
+                wanted[0] if wanted else None
+            )
+        if name in wanted:
+            return name
+        return next((flag for flag in wanted if flag.startswith("--")), wanted[0] if wanted else None)
+
+    def since(self, name: str) -> str | None:
+        """The first catalogued release that knows this spelling."""
+        return next((version for version in self.versions if self._knows(name, version)), None)
+
+    def default(self, name: str, version: str | None = None) -> object:
+        """The parser's default; None if it has none, or if it is not known."""
+        option = self.option(name, version)
+        return option.default if option is not None else None
+
+    def removed(self, name: str) -> Removed | None:
+        """When a spelling was dropped and what replaces it; None if the newest release still takes it or nothing is known."""
+        gone = (self.notes.get("removed_before") or {}).get(name)
+        successor = (self.notes.get("successors") or {}).get(name) or {}
+        if gone is not None:
+            return Removed(None, gone.get("use"), gone["message"], gone.get("source", ""))
+        alive = [version for version in self.versions if self._knows(name, version)]
+        if not alive or alive[-1] == self.newest:
+            return None
+        first_without = self.versions[self._order[alive[-1]] + 1]
+        use = successor.get("use") or (self._records.get(name) or {}).get("successor")
+        message = successor.get("message") or f"{name} is gone since {first_without}" + (f": use {use}" if use else "")
+        return Removed(first_without, use, message, successor.get("source", f"{self.engine} {first_without} parser"))
+
+    def successor(self, name: str, version: str | None = None) -> str | None:
+        """What replaces a deprecated or removed spelling, if it exists at the release."""
+        row = (self.notes.get("successors") or {}).get(name) or (self.notes.get("removed_before") or {}).get(name) or {}
+        use = row.get("use") or (self._records.get(name) or {}).get("successor")
+        return use if use and self.find(use, version) is not None else None
+
+    def predecessor(self, name: str, version: str | None = None) -> str | None:
+        """The older spelling whose successor this is, if it exists at the release (migrating backwards)."""
+        rows = self.notes.get("successors") or {}
+        old = [key for key, row in rows.items() if row.get("use") == name and not row.get("one_way")]
+        old += [key for key, record in self._records.items() if record.get("successor") == name]
+        return next((key for key in old if self._at(key, version)), None)
+
+    def _at(self, name: str, version: str | None) -> bool:
+        option = self.find(name, version)
+        return option is not None and not option.removed
+
+    def takes_json(self, option: Option) -> bool:
+        return option.type in ("json", "parse_dataclass", "union_dict_and_str", "_parse_type", "<lambda>", "loads")
+
+    def nearest(self, name: str, version: str | None = None) -> str | None:
+        """The known spelling that an unknown one most likely meant."""
+        from difflib import get_close_matches
+
+        near = get_close_matches(name, list(self._table(version or ANY)), 1, 0.7)
+        return near[0] if near else None
+
+    # ------------------------------------------------------------ JSON fields and environment
+
+    def json_field(self, config: str, name: str, version: str | None = None) -> dict[str, Any] | None:
+        """One field of a JSON-valued option: {type, default, choices, limits}, or None if unknown at the release."""
+        record = self._config(config).get(name)
+        return self._state(record, version) if record is not None else None
+
+    def json_fields(self, config: str, version: str | None = None) -> tuple[str, ...]:
+        return tuple(n for n, record in self._config(config).items() if self._state(record, version) is not None)
+
+    def env(self, name: str, version: str | None = None) -> dict[str, Any] | None:
+        """An environment variable the engine reads: {type, default, span}, or None if no catalogued release reads it."""
+        record = self._cold["env"].get(name)
+        return self._state(record, version) if record is not None else None
+
+    def env_option(self, name: str) -> tuple[str, bool] | None:
+        """(canonical option, negated) that an environment variable sets (llama-server)."""
+        return self._env_options.get(name)
+
+    def behaviour(self, name: str, version: str | None) -> Any:
+        """A sourced behaviour at a release, e.g. prefix_caching_default_hybrid; None if not recorded."""
+        row = self.behaviour_row(name, version)
+        return row.get("value") if row is not None else None
+
+    def behaviour_row(self, name: str, version: str | None) -> Mapping[str, Any] | None:
+        """As `behaviour`, with the interval and the source: {from, until, value, source}."""
+        at = self._order[version] if version is not None else len(self.versions) - 1
+        for row in (self.notes.get("behaviours") or {}).get(name, ()):
+            first = self._order[row["from"]] if row.get("from") else 0
+            last = self._order[row["until"]] if row.get("until") else len(self.versions)
+            if first <= at <= last:
+                found: Mapping[str, Any] = row
+                return found
+        return None
+
+    # ------------------------------------------------------------ insides
+
+    @cached_property
+    def _cold(self) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads((knowledge_dir() / "engines" / f"{self.engine}_cold.json").read_bytes())
+        return data
+
+    def _config(self, name: str) -> dict[str, dict[str, Any]]:
+        if name in self._configs:
+            return self._configs[name]
+        found: dict[str, dict[str, Any]] = self._cold["json_configs"].get(name, {})
+        return found
+
+    @cached_property
+    def _env_options(self) -> dict[str, tuple[str, bool]]:
+        table: dict[str, tuple[str, bool]] = {}
+        for name, record in self._records.items():
+            for state in ({"env": change["env"]} for _, change in record.get("was", ()) if change.get("env")):
+                table.setdefault(state["env"], (name, "_NO_" in state["env"] and bool(record.get("neg"))))
+            if record.get("env"):
+                table[record["env"]] = (name, False)
+                if record.get("neg"):
+                    table.setdefault(record["env"].replace("LLAMA_ARG_", "LLAMA_ARG_NO_"), (name, True))
+        return table
+
+    def _normal(self, token: str) -> str:
+        if not self.underscores or not token.startswith("--"):
+            return token
+        head, dot, tail = token.partition(".")
+        return head.replace("_", "-") + dot + tail
+
+    def _complete(self, name: str, key: str) -> str | None:
+        """The full spelling of a unique prefix; spellings of one option do not make it ambiguous for a reader."""
+        if len(name) < 4:
+            return None
+        if key not in self._sorted:
+            self._sorted[key] = sorted(s for s in self._table(key) if s.startswith("--"))
+        spellings = self._sorted[key]
+        start = bisect_left(spellings, name)
+        table = self._table(key)
+        found: list[str] = []
+        for spelling in spellings[start:]:
+            if not spelling.startswith(name):
+                break
+            if found and table[spelling] != table[found[0]]:
+                return None
+            found.append(spelling)
+        return found[0] if found else None
+
+    def candidates(self, name: str, version: str | None) -> list[str]:
+        """All spellings that a prefix could mean (argparse refuses it if they are several)."""
+        self._complete(name, version or ANY)
+        return [s for s in self._sorted.get(version or ANY, ()) if s.startswith(name)]
+
+    def _table(self, key: str) -> dict[str, tuple[str, bool]]:
+        """spelling -> (canonical name, negated) at one release, or over all of them."""
+        table = self._spellings.get(key)
+        if table is None:
+            table = self._spellings[key] = {}
+            for name, record in self._records.items():
+                off = set(record.get("neg", ()))
+                for flag in self._all_spellings(record, key):
+                    if flag.startswith("-") and (flag not in table or key != ANY):
+                        table[flag] = (name, flag in off)
+        return table
+
+    def _all_spellings(self, record: dict[str, Any], key: str) -> list[str]:
+        if key != ANY:
+            state = self._state(record, key)
+            return [] if state is None else [*state["flags"], *(state.get("hidden") or ())]
+        flags = [*record["flags"], *(record.get("hidden") or ())]
+        for _, change in record.get("was", ()):
+            flags += [*(change.get("flags") or ()), *(change.get("hidden") or ())]
+        return flags
+
+    def _state(self, record: dict[str, Any], version: str | None) -> dict[str, Any] | None:
+        """The record as it was at a release; None if it was absent."""
+        if version is None:
+            return record
+        at = self._order[version]
+        first, last = record.get("span", (self.versions[0], self.versions[-1]))
+        if not self._order[first] <= at <= self._order[last] or version in record.get("absent", ()):
+            return None
+        state = record
+        for until, change in record.get("was", ()):
+            if at <= self._order[until]:
+                state = {**state, **change}
+        return state
+
+    def _resolve(self, name: str, version: str | None) -> Option | None:
+        record = self._records.get(name)
+        state = self._state(record, version) if record is not None else None
+        if record is None or state is None:
+            return None
+        first, last = record.get("span", (self.versions[0], self.versions[-1]))
+        nargs = state.get("nargs")
+        return Option(
+            name=name.partition("#")[0],
+            flags=tuple(state["flags"]),
+            takes_value=False if nargs == 0 else None if nargs == "?" else True,
+            many=nargs in ("+", "*"),
+            type=state.get("type") or "str",
+            default=state.get("default"),
+            choices=tuple(state["choices"]) if state.get("choices") else None,
+            deprecated=bool(state.get("deprecated")),
+            removed=bool(state.get("removed")),
+            since=first,
+            until=None if last == self.versions[-1] else last,
+            env=state.get("env"),
+        )
+
+    def _knows(self, spelling: str, version: str) -> bool:
+        table = self._table(version)
+        entry = table.get(spelling) or table.get(self._normal(spelling))
+        if entry is None:
+            return False
+        option = self.option(entry[0], version)
+        return option is not None and not option.removed
+
+    def _negations(self, name: str) -> frozenset[str]:
+        return frozenset(self._records[name].get("neg", ()))
+
+    def _hidden(self, name: str, version: str | None) -> tuple[str, ...]:
+        state = self._state(self._records[name], version)
+        return tuple(state.get("hidden") or ()) if state else ()

@@ -1,0 +1,13 @@
+"""Container images per release: only tags that a source shows to exist; for the others None."""
+
+from __future__ import annotations
+
+from advisor.engines.catalogue import Catalogue
+
+
+def image(catalogue: Catalogue, version: str, hardware: object = None) -> str | None:
+    """The pinned image of a release for a device's vendor (default NVIDIA), or None where its existence is not established."""
+    vendor = str(getattr(hardware, "vendor", "nvidia") or "nvidia")
+    table = (catalogue.notes.get("images") or {}).get(vendor if vendor != "unknown" else "nvidia") or {}
+    row = (table.get("tags") or {}).get(version)
+    return f"{table['repository']}:{row['tag']}" if row else None

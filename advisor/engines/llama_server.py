@@ -1,0 +1,313 @@
+"""llama.cpp's llama-server, and reading of ik_llama.cpp: slots share the context, speculation is a list of types.
+
+What it does not know: builds outside the catalogued range, and ik_llama.cpp's own options beyond a short list.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from advisor.engines import builds
+from advisor.engines.adapter import Adapter, Extras, Field, Value, integer, switch, text, write_switch
+from advisor.engines.base import VersionMatch
+from advisor.engines.catalogue import Catalogue
+from advisor.engines.reading import Reader
+from advisor.types import AdvisorError, Container, Engine, EnvVar, Flag, Launch, Plan
+
+TYPE, N_MAX, OLD_N_MAX, MOD_N_MAX = "--spec-type", "--spec-draft-n-max", "--draft-max", "--spec-ngram-mod-n-max"
+DRAFT, CTX, SLOTS, UNIFIED = "--spec-draft-model", "--ctx-size", "--parallel", "--kv-unified"
+FLASH, LAYERS, JINJA, K_TYPE, V_TYPE = "--flash-attn", "--gpu-layers", "--jinja", "--cache-type-k", "--cache-type-v"
+SPLIT = "--tensor-split"
+TYPES = {"mtp": "draft-mtp", "eagle3": "draft-eagle3", "draft_model": "draft-simple", "dflash": "draft-dflash"}
+TYPES |= {"dspark": "draft-dspark", "ngram": "ngram-mod"}
+WORDS = {word: method for method, word in TYPES.items()}
+WORDS |= {"mtp": "mtp", "nextn": "mtp", "draft": "draft_model", "eagle3": "eagle3", "dflash": "dflash", "dspark": "dspark"}
+ALL_LAYERS = 99
+# ik_llama.cpp's options that mainline does not have (its README and PRs 417, 932, 1744): read, never written
+IK_SWITCHES = frozenset({"-mtp", "--multi-token-prediction", "-fmoe", "--fused-moe", "-rtr", "--run-time-repack", "-ger", "-mqkv"})
+IK_VALUES = frozenset({"-amb", "-mla", "--mla-use", "-draft", "--draft-params", "-sas", "-cuda", "--draft-max", "--draft-min"})
+
+
+class LlamaServerAdapter(Adapter):
+    name = "llama-server"
+    STYLE = "llama"
+    PROGRAM = ("llama-server",)
+    ENTRY = re.compile(r"\S*llama-server(\.exe)?|\S*llama\.cpp/server|\S*/llama serve")
+    MODEL_FLAGS = ("--model", "--hf-repo", "--model-url")
+    FIELDS = {
+        "--alias": Field("served_model_name", text),
+        "--batch-size": Field("max_num_batched_tokens", integer),
+        "--cache-prompt": Field("prefix_caching", switch, write_switch),
+        "--host": Field("host", text),
+        "--port": Field("port", integer),
+    }
+
+    def __init__(self, engine: Engine = "llama-server") -> None:
+        self._engine: Engine = engine
+
+    @property
+    def engine(self) -> Engine:
+        return self._engine
+
+    # ------------------------------------------------------------ versions
+
+    def resolve_version(self, text: str | None) -> VersionMatch:
+        """bNNNN, a commit, an image tag that ends in one, or a semantic version -> catalogue interval."""
+        if self._engine == "ik_llama.cpp":
+            return VersionMatch(None, False, "ik_llama.cpp has no catalogue; it is read with llama.cpp's options")
+        return builds.resolve(self.catalogue.notes["builds"], text)[0]
+
+    def _reader(self, version: VersionMatch) -> Reader:
+        return Reader(self.catalogue, version.version, builds.also(self.catalogue.notes["builds"], version))
+
+    def _fork(self, version_text: str | None, container: Container | None) -> str | None:
+        image = (container.image or "").lower() if container is not None else ""
+        if self._engine == "ik_llama.cpp" or "ik_llama" in image:
+            return "ik_llama.cpp"
+        official = ("ghcr.io/ggml-org/llama.cpp", "ghcr.io/ggerganov/llama.cpp")
+        return image if image and not image.startswith(official) else None
+
+    # ------------------------------------------------------------ reading
+
+    def _read_meaning(
+        self, launch: Launch, nouns: dict[str, Value], extra: Extras, env: dict[str, str], own_mtp: Callable[[str], bool]
+    ) -> None:
+        self._read_context(nouns, extra)
+        keys, values = _last(extra, K_TYPE), _last(extra, V_TYPE)
+        if keys is not None and keys == values:
+            nouns["kv_cache_dtype"] = keys
+            _drop(extra, K_TYPE, V_TYPE)
+        split = _last(extra, SPLIT)
+        if split is not None and len(split.split(",")) > 1:
+            nouns["tp"] = len(split.split(","))
+            if set(split.split(",")) == {"1"}:
+                _drop(extra, SPLIT)
+        _drop_if(extra, FLASH, lambda v: v in (None, "on", "1", "true", "enabled"))
+        _drop_if(extra, LAYERS, lambda v: v in ("all", str(ALL_LAYERS)))
+        _drop_if(extra, JINJA, lambda v: v is None)
+        self._read_speculation(launch, nouns, extra)
+
+    def _read_context(self, nouns: dict[str, Value], extra: Extras) -> None:
+        """-c is a total over the slots, unless they share one KV pool (-kvu, or slots left to auto)."""
+        slots, total = _whole(_last(extra, SLOTS)), _whole(_last(extra, CTX))
+        if slots is not None and slots > 0:
+            nouns["max_num_seqs"] = slots
+            _drop(extra, SLOTS)
+        if total is None or total <= 0:
+            return
+        unified = (UNIFIED, None) in extra or slots is None or slots < 1
+        share = 1 if unified else int(nouns.get("max_num_seqs", 1))
+        if total % share == 0:
+            _drop(extra, CTX)
+        nouns["max_model_len"] = total // share
+
+    def _read_speculation(self, launch: Launch, nouns: dict[str, Value], extra: Extras) -> None:
+        written = _last(extra, TYPE)
+        words, inline = _spec_words(written)
+        draft = _last(extra, DRAFT) or _last(extra, "--spec-draft-hf")
+        if not words and any(name in ("-mtp", "--multi-token-prediction") for name, _ in extra):
+            words = ["mtp"]
+        if not words and (("--spec-default", None) in extra):
+            words = ["ngram-mod"]
+        if not words and draft is not None:
+            words = ["draft-simple"]
+        methods = [WORDS.get(word) or ("ngram" if word.startswith("ngram") else None) for word in words]
+        method = next((m for m in methods if m not in (None, "ngram")), None) or next((m for m in methods if m), None)
+        if method is None:
+            return
+        nouns["method"] = method
+        if len(words) == 1 and written is not None and not inline and TYPES.get(method) == words[0]:
+            _drop(extra, TYPE)
+        if _last(extra, DRAFT) is not None:
+            nouns["draft_model"] = _last(extra, DRAFT)
+            _drop(extra, DRAFT)
+        nouns["k"] = self._read_k(launch.engine_version, method, inline, extra)
+
+    def _read_k(self, version: str | None, method: str, inline: dict[str, str], extra: Extras) -> int:
+        if method == "ngram":
+            k = _whole(_last(extra, MOD_N_MAX))
+            if k is not None:
+                _drop(extra, MOD_N_MAX)
+            return k if k is not None else 0
+        k = _whole(inline.get("n_max")) if inline else None
+        for name in (N_MAX, OLD_N_MAX):
+            given = _whole(_last(extra, name))
+            if k is None and given is not None:
+                k = given
+                if name == N_MAX or version is not None:
+                    _drop(extra, name)
+        if k is not None:
+            return k
+        default = self.catalogue.behaviour("draft_n_max_default", version)
+        return int(default) if default is not None else 0
+
+    # ------------------------------------------------------------ writing
+
+    def to_launch(self, plan: Plan) -> Launch:
+        if plan.engine == "ik_llama.cpp":
+            raise AdvisorError("launches for ik_llama.cpp are read but not written: ask for llama-server")
+        return super().to_launch(plan)
+
+    def _write_model(self, model: str) -> tuple[Flag, ...]:
+        """A path is -m; a repository, with or without :file or :quant, is -hf (and -hff for a file of it)."""
+        if model.startswith(("/", "./", "../", "~")) or (model.endswith(".gguf") and ":" not in model):
+            return (Flag(name="--model", raw="-m", value=model),)
+        if model.startswith(("http://", "https://")):
+            return (Flag(name="--model-url", raw="-mu", value=model),)
+        repository, _, file = model.partition(":")
+        if file.endswith(".gguf"):
+            return (Flag(name="--hf-repo", raw="-hf", value=repository), Flag(name="--hf-file", raw="-hff", value=file))
+        return (Flag(name="--hf-repo", raw="-hf", value=model),)
+
+    def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
+        given = {name for name, _ in plan.extra}
+        rows: Extras = []
+        if LAYERS not in given:
+            rows.append((LAYERS, str(ALL_LAYERS)))
+        if plan.tp > 1 and SPLIT not in given:
+            rows.append((SPLIT, ",".join("1" * plan.tp)))
+        if plan.max_model_len is not None and CTX not in given:
+            shared = (UNIFIED, None) in plan.extra or plan.max_num_seqs is None
+            rows.append((CTX, str(plan.max_model_len * (1 if shared else plan.max_num_seqs or 1))))
+        if plan.max_num_seqs is not None and SLOTS not in given:
+            rows.append((SLOTS, str(plan.max_num_seqs)))
+        if FLASH not in given:
+            option = self.catalogue.option(FLASH, version)
+            rows.append((FLASH, "on" if option is not None and option.takes_value else None))
+        if plan.kv_cache_dtype is not None:
+            rows += [(K_TYPE, plan.kv_cache_dtype), (V_TYPE, plan.kv_cache_dtype)]
+        if JINJA not in given:
+            rows.append((JINJA, None))
+        return rows + (self._write_speculation(plan, version, given) if plan.method != "none" else [])
+
+    def _write_speculation(self, plan: Plan, version: str | None, given: set[str]) -> Extras:
+        if plan.k_schedule:
+            raise AdvisorError("llama-server takes no k schedule per batch size: vllm does from 0.24.0")
+        word = TYPES.get(plan.method)
+        types = self.spec_types(version)
+        rows: Extras = []
+        if word in types:
+            if TYPE not in given:
+                rows.append((TYPE, word))
+        elif not (plan.method == "draft_model" and plan.draft_model):  # older builds draft with any -md
+            since = next((v for v in self.versions if word in self.spec_types(v)), None)
+            raise AdvisorError(
+                f"llama-server {version} has no path for the method '{plan.method}': "
+                + (f"it is known from {since}" if since else "no catalogued build has it")
+            )
+        if plan.draft_model is not None:
+            rows.append((DRAFT, plan.draft_model))
+        name = MOD_N_MAX if plan.method == "ngram" else N_MAX
+        if self.catalogue.option(name, version) is None:
+            name = OLD_N_MAX
+        if plan.k and name not in given:
+            rows.append((name, str(plan.k)))
+        return rows
+
+    def spec_types(self, version: str | None) -> tuple[str, ...]:
+        """Values of --spec-type at a build (empty before it existed)."""
+        option = self.catalogue.option(TYPE, version)
+        return (option.choices or ()) if option is not None else ()
+
+    def check_value(self, name: str, value: str, version: str) -> str | None:
+        if name != TYPE:
+            return None
+        words = value.split(",")
+        types = self.spec_types(version)
+        wrong = [word for word in words if word not in types]
+        return f"{TYPE}: '{wrong[0]}' is not a type of llama-server {version}" if wrong else None
+
+    # ------------------------------------------------------------ migration
+
+    def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
+        notes: list[str] = []
+        flags = list(launch.flags)
+        if self.catalogue.option("--load-mode", target) is not None:
+            flags = _load_mode(flags, notes)
+        moved = []
+        for flag in flags:
+            if flag.name == TYPE and flag.value:
+                flag = self._migrate_types(flag, target, notes)
+            moved.append(flag)
+        k_given = any(flag.name in (N_MAX, OLD_N_MAX) for flag in moved)
+        plan = self.to_plan(launch)
+        before = self.catalogue.behaviour("draft_n_max_default", launch.engine_version)
+        after = self.catalogue.behaviour("draft_n_max_default", target)
+        if plan.method not in ("none", "ngram") and not k_given and launch.engine_version is not None and before != after and before:
+            name = N_MAX if self.catalogue.option(N_MAX, target) else OLD_N_MAX
+            moved.append(Flag(name=name, raw=name, value=str(before)))
+            notes.append(f"{name} {before} made explicit: the default became {after}")
+        return moved, list(launch.env), notes
+
+    def _migrate_types(self, flag: Flag, target: str, notes: list[str]) -> Flag:
+        types = self.spec_types(target)
+        words = []
+        for word in (flag.value or "").split(","):
+            new = word if word in types else TYPES.get(WORDS.get(word, ""), word)
+            if new != word:
+                notes.append(f"--spec-type {word} is now {new}")
+            words.append(new)
+        return flag.model_copy(update={"value": ",".join(words)})
+
+
+def _load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
+    """--mmap, --no-mmap, --mlock, --direct-io -> --load-mode."""
+    words: set[str] = set()
+    kept = []
+    for flag in flags:
+        if flag.name in ("--mmap", "--mlock", "--direct-io"):
+            off = flag.value == "false"
+            words.add({"--mmap": "none" if off else "mmap", "--mlock": "" if off else "mlock", "--direct-io": "" if off else "dio"}[flag.name])
+        else:
+            kept.append(flag)
+    words.discard("")
+    if not words:
+        if len(kept) != len(flags):
+            notes.append("--no-mlock or --no-direct-io dropped: it is the default")
+        return list(kept)
+    mode = "dio" if "dio" in words else "mlock" if {"none", "mlock"} <= words else "mmap+mlock" if "mlock" in words else next(iter(words))
+    notes.append(f"--mmap/--mlock/--direct-io are now --load-mode {mode}")
+    return [*kept, Flag(name="--load-mode", raw="--load-mode", value=mode)]
+
+
+def _spec_words(value: str | None) -> tuple[list[str], dict[str, str]]:
+    """Types of a comma list, and ik_llama.cpp's inline settings: mtp:n_max=2,p_min=0.0."""
+    if not value or value == "none":
+        return [], {}
+    inline: dict[str, str] = {}
+    words = []
+    for part in value.split(","):
+        word, colon, setting = part.partition(":")
+        if not colon and "=" in word:
+            setting, word = word, ""
+        if setting:
+            key, _, number = setting.partition("=")
+            inline[key] = number
+        if word and word != "none":
+            words.append(word)
+    return words, inline
+
+
+def _last(extra: Extras, name: str) -> str | None:
+    return next((value for key, value in reversed(extra) if key == name and value is not None), None)
+
+
+def _drop(extra: Extras, *names: str) -> None:
+    extra[:] = [row for row in extra if row[0] not in names]
+
+
+def _drop_if(extra: Extras, name: str, test: Callable[[str | None], bool]) -> None:
+    rows = [value for key, value in extra if key == name]
+    if rows and test(rows[-1]):
+        _drop(extra, name)
+
+
+def _whole(value: str | None) -> int | None:
+    try:
+        return int(value) if value is not None else None
+    except ValueError:
+        return None
+
+
+__all__ = ["IK_SWITCHES", "IK_VALUES", "Catalogue", "LlamaServerAdapter"]

@@ -1,0 +1,97 @@
+"""A launch for another release of the same engine: spellings renamed, removed options dropped, both said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.engines.base import Option
+from advisor.types import Flag, Launch
+
+if TYPE_CHECKING:
+    from advisor.engines.adapter import Adapter
+
+
+def migrate(adapter: Adapter, launch: Launch, target: str) -> tuple[Launch, tuple[str, ...]]:
+    """(launch at `target`, notes). Flags keep their order; what the target cannot say is dropped and noted."""
+    flags, env, notes = adapter.migrate_rules(launch, target)
+    moved: list[Flag] = []
+    for flag in flags:
+        result = _flag(adapter, flag, target, notes)
+        if result is not None:
+            moved.append(result)
+    seen: set[str] = set()
+    kept: list[Flag] = []
+    for flag in reversed(moved):  # a rename may meet the new spelling: the last one wins, as in the engines
+        single = flag.name not in seen or "." in flag.name
+        seen.add(flag.name)
+        if single:
+            kept.append(flag)
+    result_launch = launch.model_copy(
+        update={
+            "flags": tuple(reversed(kept)),
+            "env": tuple(env),
+            "engine_version": target,
+            "version_text": target,
+            "version_pinned": True,
+        }
+    )
+    return result_launch, tuple(dict.fromkeys(notes))
+
+
+def _flag(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag | None:
+    catalogue = adapter.catalogue
+    if flag.raw == "" and flag.name in adapter.MODEL_FLAGS:
+        return flag
+    base, dot, key = flag.name.partition(".")
+    option = catalogue.option(base, target)
+    if option is None or option.removed:
+        return _renamed(adapter, flag, target, notes)
+    if dot:
+        return flag.model_copy(update={"raw": f"{catalogue.spelling(base, target) or base}.{key}", "known": True})
+    negated = flag.value == "false" and option.takes_value is False
+    raw = flag.raw
+    found = catalogue.match(raw, target) if flag.origin == "cli" else None
+    if found is None or found.option.name != base or found.negated != negated or found.abbreviated:
+        raw = catalogue.spelling(base, target, negated) or base
+        if flag.origin == "cli" and flag.raw != raw and flag.raw.startswith("-"):
+            notes.append(f"{flag.raw} is written {raw}")
+    value = _value(option, flag, notes)
+    if value is _DROP:
+        return None
+    return flag.model_copy(update={"raw": raw, "value": value, "known": True, "origin": "cli"})
+
+
+_DROP = "\0drop"
+
+
+def _value(option: Option, flag: Flag, notes: list[str]) -> str | None:
+    """The value in the target's terms: a bare switch that now takes on/off, and the other way round."""
+    value = flag.value
+    if option.takes_value is True and value is None and option.choices and "on" in option.choices:
+        notes.append(f"{flag.raw} now takes a value: on")
+        return "on"
+    if option.takes_value is True and value == "false" and option.choices and "off" in option.choices:
+        return "off"
+    if option.takes_value is False and value in ("on", "auto", "1", "true", "enabled"):
+        return None
+    if option.takes_value is False and value in ("off", "0", "disabled"):
+        notes.append(f"{flag.raw} {value} dropped: off is the default there")
+        return _DROP
+    if value is not None and option.choices and option.takes_value and not option.many and option.name != "--spec-type":
+        if value not in option.choices and not flag.unresolved:
+            notes.append(f"{flag.raw} {value} dropped: the release takes {', '.join(option.choices[:8])}")
+            return _DROP
+    return value
+
+
+def _renamed(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag | None:
+    successor = adapter.catalogue.successor(flag.name, target) or adapter.catalogue.predecessor(flag.name, target)
+    if successor is not None:
+        notes.append(f"{flag.raw or flag.name} is now {successor}")
+        option = adapter.catalogue.find(successor, target)
+        name = option.name if option is not None else successor
+        return flag.model_copy(update={"name": name, "raw": successor, "known": True, "origin": "cli"})
+    since = adapter.catalogue.since(flag.name)
+    why = f"known from {since}" if since and adapter.catalogue.index(since) > adapter.catalogue.index(target) else "not an option there"
+    notes.append(f"{flag.raw or flag.name} dropped: {why} ({adapter.name} {target})")
+    return None

@@ -1,0 +1,36 @@
+"""What a model's name tells: whether it carries its own MTP head, whether its layers are hybrid (recurrent + attention).
+
+A heuristic over published families, used where only a file's text is at hand; a caller who knows better passes its own
+answer. What it does not know: fine-tunes that dropped the head, or renamed checkpoints.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+# Families that are published with multi-token-prediction layers inside the checkpoint.
+_OWN_MTP = re.compile(
+    r"qwen[-_. ]?3[._-]?[5-9](?!\d)|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
+    r"|deepseek[-_. ]?(v3|v4|r1)|glm[-_. ]?(4[._][5-9]|5)|mimo[-_. ]?(7b|v2)|ernie[-_. ]?4[._]5|longcat|minimax[-_. ]?m[2-9]"
+    r"|nemotron[-_. ]?3|exaone[-_. ]?4|step[-_. ]?3[._]5|ornith[-_. ]?1|(?<![a-z])mtp(?![a-z])",
+    re.IGNORECASE,
+)
+_HYBRID = re.compile(
+    r"qwen[-_. ]?3[._-]?[5-9](?!\d)|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]|kimi[-_. ]?linear"
+    r"|nemotron[-_. ]?(h|3|nano[-_. ]?v?2|nano[-_. ]?9b)|granite[-_. ]?4|falcon[-_. ]?h1|jamba|bamba|zamba|mamba|ring[-_. ]?2[._]5|minimax[-_. ]?text"
+    r"|ornith[-_. ]?1",
+    re.IGNORECASE,
+)
+
+
+@lru_cache(maxsize=1024)
+def own_mtp(model: str) -> bool:
+    """Whether the name belongs to a family that ships its own MTP head."""
+    return _OWN_MTP.search(model) is not None
+
+
+@lru_cache(maxsize=1024)
+def hybrid(model: str) -> bool:
+    """Whether the name belongs to a family with recurrent layers beside attention."""
+    return _HYBRID.search(model) is not None

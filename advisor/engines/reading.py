@@ -1,0 +1,227 @@
+"""Arguments -> flags, the way the engines' own parsers walk a command line.
+
+Two habits: Python's argparse (vLLM, SGLang: `--x=v`, unique prefixes, nargs, dotted JSON keys) and llama.cpp's own loop
+(exact spellings, the next argument is always the value). A spelling that the parser would refuse is kept and marked
+`known=False`, with the canonical name where the intent is plain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from advisor.engines.base import Match, Token
+from advisor.engines.catalogue import Catalogue
+from advisor.types import EnvVar, Flag, Span
+
+_NUMBER = re.compile(r"-\d*\.?\d+$")
+TRUE = frozenset({"1", "true", "on", "yes", "enabled"})
+FALSE = frozenset({"0", "false", "off", "no", "disabled"})
+
+
+class Walk(NamedTuple):
+    flags: tuple[Flag, ...]
+    positionals: tuple[Token, ...]
+    notes: tuple[str, ...]
+
+
+class Reader(NamedTuple):
+    """What a walk needs: the catalogue, the release (None: any) and a second release whose options count as known too."""
+
+    catalogue: Catalogue
+    version: str | None
+    also: str | None = None
+
+    def match(self, name: str) -> tuple[Match | None, bool]:
+        """(how the spelling reads, whether this release takes it): unknown here, it is sought in all releases."""
+        for version in (self.version, self.also):
+            found = self.catalogue.match(name, version) if version is not None or self.version is None else None
+            if found is not None:
+                return found, not found.option.removed
+        if self.version is None:
+            loose = self.catalogue.match(name.replace("_", "-"), None)
+            return loose, False
+        found = self.catalogue.match(name, None) or self.catalogue.match(name.replace("_", "-"), None)
+        return found, False
+
+
+def is_flag(token: Token) -> bool:
+    text = token.text
+    return text.startswith("-") and len(text) > 1 and not _NUMBER.match(text) and " " not in text
+
+
+def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
+    """Flags and positionals of an argparse command line."""
+    flags: list[Flag] = []
+    positionals: list[Token] = []
+    notes: list[str] = []
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        at += 1
+        if not is_flag(token):
+            positionals.append(token)
+            continue
+        if token.text == "--":
+            continue
+        name, equals, inline = token.text.partition("=")
+        found, known = reader.match(name)
+        if found is None:
+            packed = _packed(token, reader)
+            if packed is not None:
+                flags.append(packed)
+                continue
+        values: list[Token] = []
+        if equals:
+            values = [token._replace(text=inline)]
+        elif found is None or found.dotted or found.option.takes_value is not False:
+            many = found is not None and found.option.many and not found.dotted
+            while at < len(tokens) and not is_flag(tokens[at]) and (many or not values):
+                values.append(tokens[at])
+                at += 1
+        flags.append(make_flag(token, name, found, known, values))
+    return Walk(tuple(flags), tuple(positionals), tuple(notes))
+
+
+def _packed(token: Token, reader: Reader) -> Flag | None:
+    """A short option with its value in one argument: -O2, -tp4."""
+    short = re.match(r"(-[A-Za-z]+)(\d+)$", token.text)
+    if short is None:
+        return None
+    found, known = reader.match(short[1])
+    if found is None:
+        return None
+    return make_flag(token, short[1], found, known, [token._replace(text=short[2])])
+
+
+def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
+    """Flags of a llama.cpp command line: exact spellings; `--x=v` is refused by the server but the intent is read."""
+    flags: list[Flag] = []
+    positionals: list[Token] = []
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        at += 1
+        if not is_flag(token):
+            positionals.append(token)
+            continue
+        name, equals, inline = token.text.partition("=")
+        found, known = reader.match(name)
+        values: list[Token] = []
+        if equals:
+            values, known = [token._replace(text=inline)], False
+        elif found is None or found.option.takes_value is not False:
+            follows = tokens[at] if at < len(tokens) else None
+            if follows is not None and (not is_flag(follows) or (found is not None and not _flagged(found, follows, reader))):
+                values = [follows]
+                at += 1
+        flags.append(make_flag(token, name, found, known, values))
+    return Walk(tuple(flags), tuple(positionals), ())
+
+
+def _flagged(found: Match, follows: Token, reader: Reader) -> bool:
+    """Whether what follows is an option of its own: the value was forgotten (a bare -fa)."""
+    return reader.match(follows.text)[0] is not None or found.option.type == "int"
+
+
+def make_flag(token: Token, name: str, found: Match | None, known: bool, values: Sequence[Token]) -> Flag:
+    """One Flag of a name token and its value tokens. A switch that is on has the value None, one that is off "false"."""
+    canonical = name
+    value: str | None = " ".join(v.text for v in values) if values else None
+    if found is not None:
+        canonical = found.option.name + (f".{found.dotted}" if found.dotted else "")
+        if found.option.takes_value is False and not found.dotted:
+            value = switch_value(value, found.negated)
+    last = values[-1] if values else token
+    span = value_span = None
+    if token.span is not None and last.span is not None and last.span.end >= token.span.start:
+        span = Span(start=token.span.start, end=last.span.end)
+        if values and values[0].span is not None:
+            value_span = Span(start=values[0].span.start, end=last.span.end)
+            if values[0].span == token.span and "=" in token.text:  # --x=v: the value is the tail of the one argument
+                value_span = Span(start=token.span.end - len(values[0].text), end=token.span.end)
+    return Flag.model_construct(
+        name=canonical,
+        raw=name,
+        value=value,
+        known=known,
+        origin="cli",
+        line=token.line,
+        column=token.column,
+        span=span,
+        value_span=value_span,
+        unresolved=token.unresolved or any(v.unresolved for v in values),
+    )
+
+
+def switch_value(value: str | None, negated: bool) -> str | None:
+    """The value of a switch: None is on, "false" is off."""
+    state = not negated
+    if value is not None and value.lower() in FALSE:
+        state = negated
+    elif value is not None and value.lower() not in TRUE:
+        return value
+    return None if state else "false"
+
+
+def env_flags(env: Iterable[EnvVar], reader: Reader) -> tuple[tuple[Flag, ...], tuple[EnvVar, ...]]:
+    """(flags set by environment variables, the other variables): llama-server's LLAMA_ARG_*."""
+    flags: list[Flag] = []
+    rest: list[EnvVar] = []
+    for var in env:
+        target = reader.catalogue.env_option(var.name)
+        if target is None:
+            rest.append(var)
+            continue
+        name, negated = target
+        option = reader.catalogue.option(name, reader.version) or reader.catalogue.option(name)
+        value = var.value
+        if option is not None and option.takes_value is False:
+            value = switch_value(value, negated)
+        flags.append(
+            Flag(
+                name=name,
+                raw=var.name,
+                value=value,
+                known=option is not None and not option.removed and reader.catalogue.option(name, reader.version) is not None,
+                origin="env",
+                line=var.line,
+                column=var.column,
+                span=var.span,
+                unresolved=var.unresolved,
+            )
+        )
+    return tuple(flags), tuple(rest)
+
+
+def mapping_flags(items: Iterable[tuple[Token, Token | None]], reader: Reader, origin: str) -> tuple[Flag, ...]:
+    """Flags of keys and values: INI presets (np, fa, ctk), `--config` YAML and Python keywords (max_model_len)."""
+    flags: list[Flag] = []
+    for key, value in items:
+        found, known, name = None, False, key.text
+        for name in _key_spellings(key.text):
+            found, known = reader.match(name)
+            if found is not None and not found.abbreviated:
+                break
+        else:
+            found = None
+        if found is None and key.text.startswith("LLAMA_ARG_"):
+            made, _ = env_flags([_as_env(key, value)], reader)
+            flags += [flag.model_copy(update={"origin": origin}) for flag in made]
+            if made:
+                continue
+        made_flag = make_flag(key, name if found is not None else key.text, found, known, [value] if value else [])
+        flags.append(made_flag.model_copy(update={"origin": origin, "raw": key.text}))
+    return tuple(flags)
+
+
+def _key_spellings(key: str) -> tuple[str, ...]:
+    if key.startswith("-"):
+        return (key,)
+    dashed = key.replace("_", "-")
+    return (f"--{dashed}", f"-{dashed}", f"--{key}")
+
+
+def _as_env(key: Token, value: Token | None) -> EnvVar:
+    return EnvVar(name=key.text, value=value.text if value else None, line=key.line, column=key.column, span=key.span)

@@ -1,0 +1,223 @@
+"""SGLang: `python -m sglang.launch_server --model-path MODEL`, speculation as steps, topk and draft tokens.
+
+What it does not know: checks the server makes after parsing (they are rules), and `sglang serve` wrappers' own options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from advisor.engines import model_names
+from advisor.engines.adapter import Adapter, Extras, Field, Value, human_integer, integer, number, text, write_number
+from advisor.types import AdvisorError, Container, EnvVar, Flag, Launch, Plan
+
+ALGORITHM, STEPS = "--speculative-algorithm", "--speculative-num-steps"
+TOPK, TOKENS = "--speculative-eagle-topk", "--speculative-num-draft-tokens"
+DRAFT = "--speculative-draft-model-path"
+NO_RADIX, NO_OVERLAP = "--disable-radix-cache", "--disable-overlap-schedule"
+STRATEGIES = ("--mamba-radix-cache-strategy", "--mamba-scheduler-strategy")
+SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
+ALGORITHMS = {"mtp": "NEXTN", "eagle": "EAGLE", "eagle3": "EAGLE3", "draft_model": "STANDALONE", "ngram": "NGRAM"}
+ALGORITHMS |= {"dflash": "DFLASH", "dspark": "DSPARK"}
+METHODS = {algorithm: method for method, algorithm in ALGORITHMS.items()} | {"MTP": "mtp", "FROZEN_KV_MTP": "mtp"}
+AUTO_OWN_MTP, AUTO_OTHER = 3, 7  # k of the server's own choice: (steps 3, topk 1, tokens 4), else (5, 4, 8)
+
+
+class SglangAdapter(Adapter):
+    name = "sglang"
+    UNDERSCORES = False
+    PROGRAM = ("python", "-m", "sglang.launch_server")
+    ENTRY = re.compile(r"(\S*/)?python[\d.]* -m sglang\.launch_server|(\S*/)?sglang serve")
+    MODEL_FLAGS = ("--model-path",)
+    FIELDS = {
+        "--served-model-name": Field("served_model_name", text),
+        "--quantization": Field("quantization", text),
+        "--tp-size": Field("tp", integer, skip=1),
+        "--pp-size": Field("pp", integer, skip=1),
+        "--dp-size": Field("dp", integer, skip=1),
+        "--context-length": Field("max_model_len", human_integer),
+        "--max-running-requests": Field("max_num_seqs", integer),
+        "--chunked-prefill-size": Field("max_num_batched_tokens", integer),
+        "--mem-fraction-static": Field("memory_fraction", number, write_number),
+        "--kv-cache-dtype": Field("kv_cache_dtype", text),
+        "--attention-backend": Field("attention_backend", text),
+        "--reasoning-parser": Field("reasoning_parser", text),
+        "--tool-call-parser": Field("tool_call_parser", text),
+        "--host": Field("host", text),
+        "--port": Field("port", integer),
+    }
+
+    def _fork(self, version_text: str | None, container: Container | None) -> str | None:
+        image = (container.image or "") if container is not None else ""
+        official = ("lmsysorg/sglang", "rocm/sgl-dev", "nvcr.io/nvidia/sglang")
+        return image if image and not image.removeprefix("docker.io/").startswith(official) else None
+
+    # ------------------------------------------------------------ reading
+
+    def _read_meaning(
+        self, launch: Launch, nouns: dict[str, Value], extra: Extras, env: dict[str, str], own_mtp: Callable[[str], bool]
+    ) -> None:
+        model = launch.model or ""
+        _take_switch(extra, NO_RADIX, nouns, "prefix_caching")
+        _take_switch(extra, NO_OVERLAP, nouns, "async_scheduling")
+        for name in STRATEGIES:
+            value = _take(extra, name)
+            if value is not None:
+                nouns["mamba_strategy"] = value
+        word = _last(extra, ALGORITHM)
+        if word is None:
+            return
+        draft = _take(extra, DRAFT)
+        _take(extra, ALGORITHM)
+        method = METHODS.get(word.upper())
+        if method is None or (method == "eagle" and own_mtp(model) and (draft is None or draft == model)):
+            method = "mtp"
+        nouns["method"] = method
+        nouns["draft_model"] = draft
+        if word.upper() not in METHODS:
+            extra.append((ALGORITHM, word))
+        nouns["k"] = self._read_k(extra, method, own_mtp(model))
+        if env.get(SPEC_V2) == "1" and self.needs_spec_v2(launch.engine_version):
+            del env[SPEC_V2]
+
+    def _read_k(self, extra: Extras, method: str, own_mtp: bool) -> int:
+        """Draft tokens beyond the bonus token; steps and topk that say more than k stay in `extra`."""
+        steps, topk, tokens = (_whole(_last(extra, name)) for name in (STEPS, TOPK, TOKENS))
+        if tokens is not None:
+            k = max(tokens - 1, 0)
+        elif steps is not None:
+            k = steps
+        else:
+            return 0 if method == "ngram" else AUTO_OWN_MTP if own_mtp else AUTO_OTHER
+        if method == "ngram":
+            if tokens is not None:
+                _take(extra, TOKENS)
+            return k
+        if tokens is not None and (topk or 1) == 1 and (steps is None or steps == k):
+            for name in (STEPS, TOPK, TOKENS):
+                _take(extra, name)
+        return k
+
+    # ------------------------------------------------------------ writing
+
+    def canonical(self, plan: Plan) -> Plan:
+        """Radix cache and overlap have no on-switch, so True reads back as unset; a hybrid with MTP gets its strategy."""
+        update: dict[str, object] = {}
+        if plan.prefix_caching:
+            update["prefix_caching"] = None
+        if plan.async_scheduling:
+            update["async_scheduling"] = None
+        if plan.mamba_strategy is None and self.needs_extra_buffer(plan):
+            update["mamba_strategy"] = "extra_buffer"
+        return plan.model_copy(update=update) if update else plan
+
+    def needs_extra_buffer(self, plan: Plan) -> bool:
+        """Whether this release dies at start for a hybrid with MTP and radix cache unless told extra_buffer."""
+        if plan.method == "none" or plan.prefix_caching is False or plan.model is None:
+            return False
+        return bool(model_names.hybrid(plan.model) and self.catalogue.behaviour("extra_buffer_must_be_asked", plan.engine_version))
+
+    def needs_spec_v2(self, version: str | None) -> bool:
+        """Whether the release reads SGLANG_ENABLE_SPEC_V2 and has it off by default."""
+        return self.catalogue.behaviour("spec_v2_env", version) == "default off"
+
+    def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
+        rows: Extras = []
+        if plan.prefix_caching is False:
+            rows.append((NO_RADIX, None))
+        if plan.async_scheduling is False:
+            rows.append((NO_OVERLAP, None))
+        if plan.mamba_strategy is not None:
+            name = next((n for n in STRATEGIES if self._usable(n, version)), None)
+            if name is None:
+                raise AdvisorError(f"sglang {version} has no option for the mamba strategy")
+            rows.append((name, plan.mamba_strategy))
+        if plan.method != "none":
+            rows += self._write_speculation(plan, version)
+            if self.needs_spec_v2(version) and plan.method != "ngram":
+                env[SPEC_V2] = "1"
+        return rows
+
+    def _write_speculation(self, plan: Plan, version: str | None) -> Extras:
+        if plan.k_schedule:
+            raise AdvisorError("sglang takes no k schedule per batch size: use --speculative-adaptive, or vllm from 0.24.0")
+        given = {name for name, _ in plan.extra}
+        rows: Extras = []
+        if ALGORITHM not in given:
+            rows.append((ALGORITHM, self._algorithm(plan.method, version)))
+        if plan.draft_model is not None:
+            rows.append((DRAFT, plan.draft_model))
+        if plan.k and not given & {STEPS, TOPK, TOKENS}:
+            if plan.method != "ngram":
+                rows += [(STEPS, str(plan.k)), (TOPK, "1")]
+            rows.append((TOKENS, str(plan.k + 1)))
+        return rows
+
+    def _algorithm(self, method: str, version: str | None) -> str:
+        since = (self.catalogue.notes.get("methods_since") or {}).get(method)
+        if since and not self.catalogue.at_least(version, since):
+            raise AdvisorError(f"sglang {version} has no path for the method '{method}': it is known from {since}")
+        return ALGORITHMS[method]
+
+    def _usable(self, name: str, version: str | None) -> bool:
+        option = self.catalogue.option(name, version)
+        return option is not None and not option.removed
+
+    def _write_model(self, model: str) -> tuple[Flag, ...]:
+        return (Flag(name="--model-path", raw="--model-path", value=model),)
+
+    # ------------------------------------------------------------ migration
+
+    def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
+        notes: list[str] = []
+        env = []
+        for var in launch.env:
+            if var.name == SPEC_V2 and self.catalogue.behaviour("spec_v2_env", target) == "not read":
+                notes.append(f"{SPEC_V2} dropped: sglang {target} does not read it")
+            else:
+                env.append(var)
+        flags = list(launch.flags)
+        plan = self.to_plan(launch)
+        if plan.method != "none":
+            at_target = plan.model_copy(update={"engine_version": target})
+            if plan.mamba_strategy is None and self.needs_extra_buffer(at_target):
+                name = next(n for n in STRATEGIES if self._usable(n, target))
+                flags.append(Flag(name=name, raw=name, value="extra_buffer"))
+                notes.append(f"{name} extra_buffer added: sglang {target} refuses MTP with radix cache on a hybrid without it")
+            if self.needs_spec_v2(target) and not any(var.name == SPEC_V2 for var in env) and plan.method != "ngram":
+                env.append(EnvVar(name=SPEC_V2, value="1"))
+                notes.append(f"{SPEC_V2}=1 added: sglang {target} reads it and has it off")
+        return [self._graph(flag, target, notes) for flag in flags], env, notes
+
+    def _graph(self, flag: Flag, target: str, notes: list[str]) -> Flag:
+        if flag.name != "--disable-cuda-graph" or self._usable(flag.name, target):
+            return flag
+        new = "--cuda-graph-backend-decode"
+        notes.append(f"--disable-cuda-graph is now {new} disabled")
+        return Flag(name=new, raw=new, value="disabled")
+
+
+def _last(extra: Extras, name: str) -> str | None:
+    return next((value for key, value in reversed(extra) if key == name and value is not None), None)
+
+
+def _take(extra: Extras, name: str) -> str | None:
+    value = _last(extra, name)
+    if value is not None:
+        extra[:] = [row for row in extra if row[0] != name]
+    return value
+
+
+def _take_switch(extra: Extras, name: str, nouns: dict[str, Value], noun: str) -> None:
+    """An off-switch that is on means the noun is False; one that is off says nothing."""
+    if any(row == (name, None) for row in extra):
+        extra[:] = [row for row in extra if row[0] != name]
+        nouns[noun] = False
+
+
+def _whole(value: str | None) -> int | None:
+    try:
+        return int(value) if value is not None else None
+    except ValueError:
+        return None

@@ -1,0 +1,146 @@
+"""vLLM's speculative JSON between its own words and a Plan's: method names, k, schedule, fields by release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from advisor.engines.catalogue import Catalogue
+from advisor.types import Plan
+
+SCHEDULE = "num_speculative_tokens_per_batch_size"
+TOKENS = "num_speculative_tokens"
+DIRECT = {"eagle", "eagle3", "draft_model", "dflash", "dspark"}
+NGRAM = {"ngram", "[ngram]", "ngram_gpu", "suffix"}
+METHOD_NAMES = {"mtp": "mtp", "nextn": "mtp"}
+
+
+def is_object(value: str | None) -> bool:
+    """Whether a text is a JSON object."""
+    if not value:
+        return False
+    try:
+        return isinstance(json.loads(value), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def scalar(value: str | None) -> Any:
+    """A dotted key's value: JSON where it is JSON, else the text; a bare key is true."""
+    if value is None:
+        return True
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bool]) -> str:
+    """The canonical method of a speculative JSON; an absent method is guessed as the engine does, by the draft's name."""
+    word = str(config.get("method") or "").lower()
+    draft = str(config.get("model") or "")
+    if word in NGRAM or draft in NGRAM:
+        return "ngram"
+    if word == "nextn" or word == "mtp" or word.endswith("_mtp"):
+        return "mtp"
+    if word == "eagle" and (not draft or draft == model) and own_mtp(model):
+        return "mtp"
+    if word in DIRECT:
+        return word
+    for name in ("eagle3", "eagle", "dflash", "dspark"):
+        if name in draft.lower():
+            return name
+    if not draft or draft == model:
+        return "mtp" if own_mtp(draft or model) or not word else "draft_model"
+    return "draft_model"
+
+
+def read(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bool]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(nouns of a Plan, keys without a noun). A missing k is the head's own depth, 1, for MTP and unknown (0) otherwise."""
+    method = method_of(config, model, own_mtp)
+    left = dict(config)
+    word = left.pop("method", None)
+    if method == "ngram" and word not in (None, "ngram"):
+        left["method"] = word
+    nouns: dict[str, Any] = {"method": method}
+    k = left.get(TOKENS)
+    if isinstance(k, int) and not isinstance(k, bool):
+        nouns["k"] = left.pop(TOKENS)
+    elif k is None:
+        left.pop(TOKENS, None)
+        nouns["k"] = 1 if method == "mtp" else 0
+    if isinstance(left.get("model"), str):
+        nouns["draft_model"] = left.pop("model")
+    schedule = _schedule(left.get(SCHEDULE))
+    if schedule is not None:
+        nouns["k_schedule"] = schedule
+        del left[SCHEDULE]
+    return nouns, left
+
+
+def _schedule(rows: Any) -> tuple[tuple[int, int, int], ...] | None:
+    if not isinstance(rows, list) or not rows:
+        return None
+    if not all(isinstance(row, list) and len(row) == 3 and all(type(part) is int for part in row) for row in rows):
+        return None
+    return tuple((row[0], row[1], row[2]) for row in rows)
+
+
+def write(plan: Plan) -> dict[str, Any]:
+    """The speculative JSON of a plan, without the keys that have no noun."""
+    config: dict[str, Any] = {"method": plan.method}
+    if plan.draft_model is not None:
+        config["model"] = plan.draft_model
+    if plan.k:
+        config[TOKENS] = plan.k
+    if plan.k_schedule:
+        config[SCHEDULE] = [list(row) for row in plan.k_schedule]
+    return config
+
+
+def check(catalogue: Catalogue, config: Mapping[str, Any], version: str) -> str | None:
+    """What the release's SpeculativeConfig would refuse: unknown keys, values outside the choices, k below 1."""
+    known = catalogue.json_fields("SpeculativeConfig", version)
+    for key, value in config.items():
+        if key not in known:
+            return f"--speculative-config: vllm {version} has no key '{key}'"
+        choices = (catalogue.json_field("SpeculativeConfig", key, version) or {}).get("choices")
+        if choices and value is not None and isinstance(value, str) and value not in choices and not _open(catalogue, key, version):
+            return f"--speculative-config: '{value}' is not a {key} of vllm {version}"
+    k = config.get(TOKENS)
+    if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
+        return f"--speculative-config: {TOKENS} must be a whole number above 0, not {k!r}"
+    return None
+
+
+def _open(catalogue: Catalogue, key: str, version: str) -> bool:
+    """Whether a field takes other text beside its choices."""
+    kind = str((catalogue.json_field("SpeculativeConfig", key, version) or {}).get("type") or "")
+    return "str" in kind.replace("Literal", "").split("[")[0] or "| str" in kind or "str |" in kind
+
+
+def migrate(catalogue: Catalogue, config: Mapping[str, Any], target: str, notes: list[str]) -> dict[str, Any]:
+    """The same speculation in the words of another release; notes name what changed or was dropped."""
+    moved = dict(config)
+    word = str(moved.get("method") or "")
+    if word != "mtp" and (word.endswith("_mtp") or word.lower() == "nextn"):
+        moved["method"] = "mtp"
+        notes.append(f"method '{word}' is now 'mtp'")
+    rate = moved.pop("synthetic_acceptance_rate", None)
+    known = catalogue.json_fields("SpeculativeConfig", target)
+    if rate is not None and "synthetic_acceptance_rate" in known:
+        moved["synthetic_acceptance_rate"] = rate
+    elif rate is not None and "synthetic_acceptance_rates" in known:
+        k = moved.get(TOKENS) or 1
+        moved["synthetic_acceptance_rates"] = [round(float(rate) ** (i + 1), 6) for i in range(k)]
+        notes.append("synthetic_acceptance_rate became synthetic_acceptance_rates (unconditional, one per position)")
+    for key in [key for key in moved if key not in known]:
+        del moved[key]
+        notes.append(f"--speculative-config key '{key}' dropped: vllm {target} has no such key")
+    for key, value in list(moved.items()):
+        choices = (catalogue.json_field("SpeculativeConfig", key, target) or {}).get("choices")
+        if key != "method" and choices and isinstance(value, str) and value not in choices and not _open(catalogue, key, target):
+            del moved[key]
+            notes.append(f"--speculative-config {key} '{value}' dropped: not a value of vllm {target}")
+    return moved

@@ -1,0 +1,227 @@
+"""vLLM: `vllm serve MODEL --options`, speculation as one JSON option.
+
+What it does not know: plug-ins' options, and what the engine refuses only after loading the model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from advisor.engines import speculative_json as spec
+from advisor.engines.adapter import (
+    Adapter,
+    Extras,
+    Field,
+    Value,
+    human_integer,
+    integer,
+    number,
+    switch,
+    text,
+    write_number,
+    write_switch,
+)
+from advisor.types import AdvisorError, Container, EnvVar, Flag, Launch, Plan
+
+CONFIG = "--speculative-config"
+SHORTHAND = {"--spec-method": "method", "--spec-model": "model", "--spec-tokens": "num_speculative_tokens"}
+AUTO_TOOLS, TOOL_PARSER = "--enable-auto-tool-choice", "--tool-call-parser"
+
+
+class VllmAdapter(Adapter):
+    name = "vllm"
+    PROGRAM = ("vllm", "serve")
+    ENTRY = re.compile(r"(\S*/)?vllm serve|(\S*/)?python[\d.]* -m vllm\.entrypoints\.(openai\.api_server|api_server|cli\.main serve)")
+    FIELDS = {
+        "--served-model-name": Field("served_model_name", text),
+        "--quantization": Field("quantization", text),
+        "--tensor-parallel-size": Field("tp", integer, skip=1),
+        "--pipeline-parallel-size": Field("pp", integer, skip=1),
+        "--data-parallel-size": Field("dp", integer, skip=1),
+        "--max-model-len": Field("max_model_len", human_integer),
+        "--max-num-seqs": Field("max_num_seqs", human_integer),
+        "--max-num-batched-tokens": Field("max_num_batched_tokens", human_integer),
+        "--gpu-memory-utilization": Field("memory_fraction", number, write_number),
+        "--kv-cache-dtype": Field("kv_cache_dtype", text),
+        "--enable-prefix-caching": Field("prefix_caching", switch, write_switch),
+        "--async-scheduling": Field("async_scheduling", switch, write_switch),
+        "--attention-backend": Field("attention_backend", text),
+        "--reasoning-parser": Field("reasoning_parser", text),
+        TOOL_PARSER: Field("tool_call_parser", text),
+        "--host": Field("host", text),
+        "--port": Field("port", integer),
+    }
+
+    def _fork(self, version_text: str | None, container: Container | None) -> str | None:
+        image = (container.image or "") if container is not None else ""
+        words = f"{image} {version_text or ''}".lower()
+        if "ascend" in words:
+            return "vllm-ascend"
+        official = ("vllm/vllm-openai", "vllm-openai-rocm", "vllm/vllm-openai-rocm", "nvcr.io/nvidia/vllm")
+        if image and not image.removeprefix("docker.io/").startswith(official):
+            return image
+        return None
+
+    # ------------------------------------------------------------ reading
+
+    def _read_meaning(
+        self, launch: Launch, nouns: dict[str, Value], extra: Extras, env: dict[str, str], own_mtp: Callable[[str], bool]
+    ) -> None:
+        config, rest = speculative_config(extra)
+        extra[:] = rest
+        if config:
+            meaning, left = spec.read(config, launch.model or "", own_mtp)
+            nouns.update(meaning)
+            extra += [(f"{CONFIG}.{key}", json.dumps(value)) for key, value in left.items()]
+        if "tool_call_parser" in nouns:
+            if (AUTO_TOOLS, None) in extra:
+                extra.remove((AUTO_TOOLS, None))
+            elif not any(name == AUTO_TOOLS for name, _ in extra):
+                extra.append((AUTO_TOOLS, "false"))
+
+    # ------------------------------------------------------------ writing
+
+    def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
+        rows: Extras = []
+        if plan.tool_call_parser is not None and not any(name == AUTO_TOOLS for name, _ in plan.extra):
+            rows.append((AUTO_TOOLS, None))
+        if plan.method != "none":
+            rows.append((CONFIG, json.dumps(self._config(plan, version), separators=(",", ":"))))
+        return rows
+
+    def _consumed(self, name: str) -> bool:
+        return name.startswith(CONFIG + ".")
+
+    def _config(self, plan: Plan, version: str | None) -> dict[str, Any]:
+        config = spec.write(plan)
+        config |= {name[len(CONFIG) + 1 :]: json.loads(value or "null") for name, value in plan.extra if self._consumed(name)}
+        config = {key: value for key, value in config.items() if value is not None}
+        method = self.catalogue.json_field("SpeculativeConfig", "method", version)
+        choices = (method or {}).get("choices") or ()
+        if "method" in config and config["method"] not in choices:
+            raise AdvisorError(self._too_old(f"the method '{config['method']}'", self._since_method(config["method"]), version))
+        if plan.k_schedule and spec.SCHEDULE not in self.catalogue.json_fields("SpeculativeConfig", version):
+            since = next(v for v in self.versions if spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", v))
+            raise AdvisorError(self._too_old("a k schedule per batch size", since, version))
+        return config
+
+    def _since_method(self, method: str) -> str | None:
+        for version in self.versions:
+            field = self.catalogue.json_field("SpeculativeConfig", "method", version) or {}
+            if method in (field.get("choices") or ()):
+                return version
+        return None
+
+    def _too_old(self, what: str, since: str | None, version: str | None) -> str:
+        return f"vllm {version or self.newest} has no path for {what}: " + (
+            f"it is known from {since}" if since else "no catalogued release has it"
+        )
+
+    def json_config(self, launch: Launch, name: str = CONFIG) -> dict[str, Any] | None:
+        """A JSON option as the engine merges it (JSON, dotted keys, shorthand); None if absent, raises ValueError if broken."""
+        rows: Extras = [(f.name, f.value) for f in launch.flags if f.name.partition(".")[0] == name or f.name in SHORTHAND]
+        if not rows:
+            return None
+        for key, value in rows:
+            if key == name and value is not None:
+                json.loads(value)
+        return merge_json(rows, name)
+
+    # ------------------------------------------------------------ checks and migration
+
+    def check_value(self, name: str, value: str, version: str) -> str | None:
+        option, _, key = name.partition(".")
+        if option != CONFIG:
+            return None
+        if key:
+            return spec.check(self.catalogue, {key.partition(".")[0]: spec.scalar(value)}, version)
+        try:
+            config = json.loads(value)
+        except ValueError as error:
+            return f"{CONFIG} is not JSON: {error}"
+        if not isinstance(config, dict):
+            return f"{CONFIG} must be a JSON object"
+        return spec.check(self.catalogue, config, version)
+
+    def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
+        notes: list[str] = []
+        flags = [self._migrate_config(flag, target, notes) for flag in launch.flags]
+        env = []
+        for var in launch.env:
+            if var.name == "VLLM_ATTENTION_BACKEND" and var.value and self.catalogue.env(var.name, target) is None:
+                flags.append(Flag(name="--attention-backend", raw="--attention-backend", value=var.value))
+                notes.append("VLLM_ATTENTION_BACKEND is no longer read: --attention-backend takes its value")
+            else:
+                env.append(var)
+        source = launch.engine_version
+        if source is not None and launch.flag("--gpu-memory-utilization") is None:
+            before, after = (self.catalogue.default("--gpu-memory-utilization", v) for v in (source, target))
+            if before != after:
+                flags.append(Flag(name="--gpu-memory-utilization", raw="--gpu-memory-utilization", value=str(before)))
+                notes.append(f"--gpu-memory-utilization {before} made explicit: the default became {after}")
+        self._keep_prefix_caching(launch, target, flags, notes)
+        return flags, env, notes
+
+    def _keep_prefix_caching(self, launch: Launch, target: str, flags: list[Flag], notes: list[str]) -> None:
+        if launch.engine_version is None or launch.flag("--enable-prefix-caching") is not None or launch.model is None:
+            return
+        plan = Plan(engine="vllm", engine_version=launch.engine_version, model=launch.model)
+        before = self.effective_prefix_caching(plan)
+        after = self.effective_prefix_caching(plan.model_copy(update={"engine_version": target}))
+        if before is not None and after is not None and before != after:
+            value = None if before else "false"
+            raw = self.catalogue.spelling("--enable-prefix-caching", target, not before) or "--enable-prefix-caching"
+            flags.append(Flag(name="--enable-prefix-caching", raw=raw, value=value))
+            notes.append(f"{raw} made explicit: the default for this model became {'on' if after else 'off'}")
+
+    def _migrate_config(self, flag: Flag, target: str, notes: list[str]) -> Flag:
+        if flag.name != CONFIG or not flag.value:
+            return flag
+        try:
+            config = json.loads(flag.value)
+        except ValueError:
+            return flag
+        if not isinstance(config, dict):
+            return flag
+        moved = spec.migrate(self.catalogue, config, target, notes)
+        if moved == config:
+            return flag
+        return flag.model_copy(update={"value": json.dumps(moved, separators=(",", ":"))})
+
+
+def speculative_config(extra: Extras) -> tuple[dict[str, Any], Extras]:
+    """(the merged speculative JSON, all other entries). Broken JSON stays among the others."""
+    mine: Extras = []
+    rest: Extras = []
+    for name, value in extra:
+        if name in SHORTHAND or name.startswith(CONFIG + ".") or (name == CONFIG and spec.is_object(value)):
+            mine.append((name, value))
+        else:
+            rest.append((name, value))
+    return merge_json(mine, CONFIG), rest
+
+
+def merge_json(rows: Extras, option: str) -> dict[str, Any]:
+    """One dict of the JSON value, dotted keys (which override it) and vLLM's shorthand options."""
+    merged: dict[str, Any] = {}
+    for name, value in rows:
+        if name == option and spec.is_object(value):
+            merged.update(json.loads(value or "{}"))
+    for name, value in rows:
+        if name in SHORTHAND:
+            merged[SHORTHAND[name]] = spec.scalar(value)
+        elif name.startswith(option + "."):
+            _put(merged, name[len(option) + 1 :].split("."), spec.scalar(value))
+    return merged
+
+
+def _put(target: dict[str, Any], path: list[str], value: Any) -> None:
+    for key in path[:-1]:
+        inner = target.get(key)
+        if not isinstance(inner, dict):
+            inner = target[key] = {}
+        target = inner
+    target[path[-1]] = value
