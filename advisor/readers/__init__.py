@@ -31,23 +31,27 @@ class FileRead(NamedTuple):
     redactor: Redactor
 
 
-def read_path(path: str, form: str | None = None) -> FileRead:
-    """Read a file. Raises AdvisorError where it cannot be read; a file without an engine has no launches."""
-    return read_source(open_source(path), form)
+def read_path(path: str, form: str | None = None, *, version: str | None = None) -> FileRead:
+    """Read a file. Raises AdvisorError where it cannot be read; a file without an engine has no launches.
+
+    `form` skips the detection; `version` is the engine's release, whatever the file says.
+    """
+    return read_source(open_source(path), form, version=version)
 
 
-def read_text(text: str, name: str = "-", form: str | None = None) -> FileRead:
-    """Read a text, e.g. from standard input. `form` skips the detection."""
-    return read_source(Source(text.replace("\ue000", "?").replace("\ue001", "?"), name), form)
+def read_text(text: str, name: str = "-", form: str | None = None, *, version: str | None = None) -> FileRead:
+    """Read a text, e.g. from standard input."""
+    return read_source(Source(text.replace("\ue000", "?").replace("\ue001", "?"), name), form, version=version)
 
 
-def read_bytes(data: bytes, name: str = "-", form: str | None = None) -> FileRead:
+def read_bytes(data: bytes, name: str = "-", form: str | None = None, *, version: str | None = None) -> FileRead:
     """Read bytes of unknown encoding."""
-    return read_source(decode(data, name), form)
+    return read_source(decode(data, name), form, version=version)
 
 
-def read_source(source: Source, form: str | None = None) -> FileRead:
-    reading = Reading(source)
+def read_source(source: Source, form: str | None = None, *, version: str | None = None) -> FileRead:
+    """Read an opened text."""
+    reading = Reading(source, version=version)
     read_form(form or _form(source), source, reading)
     return FileRead(source, reading.form, reading.launches(), tuple(reading.notes), reading.redactor)
 

@@ -74,8 +74,9 @@ class Found:
 class Reading:
     """Collects what one file holds."""
 
-    def __init__(self, source: Source, redactor: Redactor | None = None) -> None:
+    def __init__(self, source: Source, redactor: Redactor | None = None, version: str | None = None) -> None:
         self.source = source
+        self.version = version  # told by the caller: outweighs what the file says
         self.redactor = redactor or Redactor()
         self.found: list[Found] = []
         self.notes: list[str] = list(source.notes)
@@ -217,7 +218,7 @@ class Reading:
 
     def _version(self, found: Found) -> tuple[str | None, str | None]:
         image = found.around.image_text() if found.around else ""
-        version = found.version_text or version_in(split_image(image)[1] if image else None)
+        version = self.version or found.version_text or version_in(split_image(image)[1] if image else None)
         if version is None or version in ("latest", "nightly", "main", "dev"):
             version = said_version(self.source.text, found.engine) or version
         return version, found.fork or (fork_of_image(image) if image else None)

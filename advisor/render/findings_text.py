@@ -1,0 +1,97 @@
+"""A report for people: one finding a line with its place and code, then the fix, then what could not be judged."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from advisor.types import Finding
+
+if TYPE_CHECKING:
+    from advisor.validating import Judged, Report
+
+_COLOURS = {"error": "31", "warning": "33", "info": "36"}
+
+
+def report_text(report: Report, color: bool = False) -> str:
+    """The whole report as text, without a trailing newline."""
+    lines: list[str] = []
+    for one in report.files:
+        if one.error:
+            lines.append(f"{one.file}: {_paint('unreadable', 'error', color)} {_without_name(one.error, one.file)}")
+    for finding in report.findings:
+        lines += _finding(finding, color)
+    if lines:
+        lines.append("")
+    lines += _launches(report)
+    lines += _skipped(report)
+    lines += [f"note: {one.file}: {note}" for one in report.files for note in one.notes]
+    lines.append(_summary(report))
+    return "\n".join(lines)
+
+
+def _without_name(text: str, name: str) -> str:
+    return text.removeprefix(f"{name}:").strip()
+
+
+def _paint(text: str, severity: str, color: bool) -> str:
+    return f"\x1b[{_COLOURS[severity]}m{text}\x1b[0m" if color else text
+
+
+def place(finding: Finding) -> str:
+    """file:line:column, as far as known."""
+    parts = [finding.file or "-"]
+    if finding.line:
+        parts.append(str(finding.line))
+        if finding.column:
+            parts.append(str(finding.column))
+    return ":".join(parts)
+
+
+def _finding(finding: Finding, color: bool) -> list[str]:
+    lines = [f"{place(finding)}: {_paint(finding.severity, finding.severity, color)} {finding.code} {finding.message}"]
+    if finding.fix is not None:
+        kind = "" if not finding.fix.edits else " (--fix)" if finding.fix.safe else " (--unsafe-fixes)"
+        lines.append(f"    fix{kind}: {finding.fix.text}")
+    lines += [f"    but: {text}" for text in finding.conflicts]
+    if finding.sources:
+        lines.append(f"    source: {'; '.join(finding.sources)}")
+    return lines
+
+
+def _launches(report: Report) -> list[str]:
+    lines: list[str] = []
+    for one in report.launches:
+        lines.append(f"{one.launch.file or '-'}:{one.launch.line}: {described(one)}")
+        lines += [f"    note: {note}" for note in one.launch.notes]
+        if one.change is not None:
+            lines += [f"    {line}" for line in one.change.lines]
+    return lines
+
+
+def described(one: Judged) -> str:
+    """One launch in one line: engine, version, model, speculation."""
+    version = one.launch.engine_version or one.launch.version_text or "version not pinned"
+    if one.launch.engine_version and not one.launch.version_pinned:
+        version += " (not pinned)"
+    fork = f", {one.launch.fork}" if one.launch.fork else ""
+    plan = one.plan
+    spec = "no speculation" if plan.method == "none" else f"{plan.method} k={plan.k}"
+    return f"{one.launch.engine} {version}{fork}, {one.launch.model or 'model not in the file'}, {spec}"
+
+
+def _skipped(report: Report) -> list[str]:
+    """Rules that lacked an input, by what they lack."""
+    groups: dict[tuple[str, ...], set[str]] = {}
+    for one in report.skipped:
+        groups.setdefault(one.needs, set()).add(one.code)
+    return [f"not judged, for want of {', '.join(needs)}: {', '.join(sorted(codes))}" for needs, codes in sorted(groups.items())]
+
+
+def _summary(report: Report) -> str:
+    counts = Counter(finding.severity for finding in report.findings)
+    said = ", ".join(f"{counts[name]} {name}{'s' if counts[name] != 1 and name != 'info' else ''}" for name in ("error", "warning", "info") if counts[name])
+    suppressed = sum(one.suppressed for one in report.files)
+    tail = f" ({suppressed} ignored in the file)" if suppressed else ""
+    launches, files = len(report.launches), len(report.files)
+    return f"{said or 'no findings'}{tail} in {launches} launch{'es' if launches != 1 else ''} of {files} file{'s' if files != 1 else ''}"
