@@ -1,0 +1,173 @@
+"""The fitted model: acceptance, constants of physics, learned residual, nearby measurements. Pure arrays, numpy only.
+
+The order is always the same: believe an acceptance, let physics and the closed loop turn it into a speed-up per metric, add what is
+learned of log(measured / physics), pull towards measured pairs of the same cell, and scale the spread to what left-out sources
+showed. All spreads are in log speed-up. It does not decide (decide does) and does not read files (predict does).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor import acceptance as acc
+from advisor import features, schedule
+from advisor import points as pts
+from advisor.constants import Constants, shifted
+from advisor.nearby import Nearby
+from advisor.residual import Residual, Table
+
+Floats = npt.NDArray[np.float64]
+
+TTFT = pts.METRICS.index("ttft")
+REQUEST = pts.METRICS.index("request_tok_s")
+REPLICATE_SD = 0.029  # spread of ten replicates of one arm, in log speed-up
+UNKNOWN_SD = 0.05  # added per stand-in (features.unknown_count)
+USUAL_K_SD = 0.10  # added where k is the method's usual one
+MAX_LOG = 2.3  # a ratio beyond 10 is not believed
+Z10 = 1.2815515594
+
+_METRIC_NAMES = ("output_tok_s", "request_tok_s", "tpot", "ttft")
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How model spreads become 80 % intervals and chances of a gain, from sources that were left out.
+
+    `low` and `high`: half-widths in model sd, for a stated and for a guessed acceptance. `gain`: offset and slope of the logit of
+    p_gain over mean / sd.
+    """
+
+    low: tuple[float, float] = (Z10, Z10)
+    high: tuple[float, float] = (Z10, Z10)
+    gain: tuple[float, float] = (0.0, 1.7)
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"low": list(self.low), "high": list(self.high), "gain": list(self.gain)}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Calibration:
+        low, high, gain = (tuple(map(float, state[key])) for key in ("low", "high", "gain"))
+        return cls((low[0], low[1]), (high[0], high[1]), (gain[0], gain[1]))
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Model output before calibration; (N,) each. `mean` and `sd` in log speed-up of the point's metric."""
+
+    mean: Floats
+    sd: Floats
+    log_physics: Floats
+    belief: acc.Acceptance
+    table: Table
+    full: pts.Points
+
+
+def prepare(points: pts.Points) -> tuple[pts.Points, pts.Points]:
+    """Points with a k everywhere, and the same with every unknown filled in."""
+    given_k = np.where(np.isnan(points.given_k), points.k, points.given_k)
+    raw = dataclasses.replace(points, k=acc.draft_k(points), given_k=given_k)
+    return raw, pts.fill(raw)
+
+
+def log_physics(full: pts.Points, constants: Constants, tau: Floats) -> dict[str, Floats]:
+    """log speed-up by metric, physics and closed loop alone. (N,) each."""
+    found = schedule.speedups(full, constants, tau)
+    return {name: np.clip(np.log(np.maximum(value, 1e-6)), -MAX_LOG, MAX_LOG) for name, value in found.items()}
+
+
+def of_metric(by_metric: Mapping[str, Floats], metric: npt.NDArray[np.int16]) -> Floats:
+    """The value of each point's own metric. (N,)"""
+    out = np.array(by_metric["output_tok_s"])
+    for name in _METRIC_NAMES[1:]:
+        out = np.where(metric == pts.METRICS.index(name), by_metric[name], out)
+    return out
+
+
+def elasticity(full: pts.Points, table: Table) -> Floats:
+    """d log(speed-up) / d log(tokens per step): 1 in decode, less where prefill shares the time, small for TTFT."""
+    mixed = 1 - table.numbers["prefill_share"]
+    return np.where(full.metric == REQUEST, 1.0, np.where(full.metric == TTFT, 0.15, mixed))
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that is learned."""
+
+    acceptance: acc.AcceptanceModel
+    shifts: Mapping[str, float]
+    decode: Residual
+    ttft: Residual
+    calibration: Calibration
+    nearby: Nearby | None = None
+    paths_seen: tuple[int, ...] = ()
+    methods_seen: tuple[int, ...] = ()
+
+    @cached_property
+    def constants(self) -> Constants:
+        return shifted(Constants(), self.shifts)
+
+    def raw(self, points: pts.Points, hide: bool = False) -> Raw:
+        """Mean and sd of the log speed-up of each point's metric, nearby measurements not yet used."""
+        ready, full = prepare(points)
+        belief = acc.believe(self.acceptance, ready, hide)
+        by_metric = log_physics(full, self.constants, belief.tau)
+        return self.correct(points, ready, full, belief, of_metric(by_metric, full.metric))
+
+    def correct(
+        self, points: pts.Points, ready: pts.Points, full: pts.Points, belief: acc.Acceptance, physics: Floats
+    ) -> Raw:
+        """Physics plus residual, with every known reason for doubt in the sd."""
+        table = features.table(ready, full, belief, physics, self.constants)
+        mean, variance = self.decode.predict(table)
+        slow = full.metric == TTFT
+        if slow.any():
+            rows = np.flatnonzero(slow)
+            mean[rows], variance[rows] = self.ttft.predict(table.take(rows))
+        doubt = (elasticity(full, table) * belief.log_tau_sd) ** 2 + REPLICATE_SD**2
+        doubt += (UNKNOWN_SD * features.unknown_count(points)) ** 2
+        doubt += np.where(np.isnan(points.k) & (points.method > 0), USUAL_K_SD, 0.0) ** 2
+        total = np.clip(physics + mean, -MAX_LOG, MAX_LOG)
+        return Raw(total, np.sqrt(variance + doubt), physics, belief, table, full)
+
+    def interval(self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+        """The 80 % interval of the log speed-up."""
+        low, high = self.calibration.low, self.calibration.high
+        return mean - np.where(known, low[0], low[1]) * sd, mean + np.where(known, high[0], high[1]) * sd
+
+    def p_gain(self, mean: Floats, sd: Floats) -> Floats:
+        """Calibrated probability that the speed-up is above 1."""
+        offset, slope = self.calibration.gain
+        out: Floats = 1 / (1 + np.exp(-np.clip(offset + slope * mean / sd, -12, 12)))
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "acceptance": self.acceptance.to_dict(),
+            "constants": dict(sorted(self.shifts.items())),
+            "decode": self.decode.to_dict(),
+            "ttft": self.ttft.to_dict(),
+            "calibration": self.calibration.to_dict(),
+            "nearby": self.nearby.to_dict() if self.nearby else None,
+            "paths_seen": list(self.paths_seen),
+            "methods_seen": list(self.methods_seen),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Model:
+        return cls(
+            acceptance=acc.AcceptanceModel.from_dict(state["acceptance"]),
+            shifts=state["constants"],
+            decode=Residual.from_dict(state["decode"]),
+            ttft=Residual.from_dict(state["ttft"]),
+            calibration=Calibration.from_dict(state["calibration"]),
+            nearby=Nearby.from_dict(state["nearby"]) if state["nearby"] else None,
+            paths_seen=tuple(state["paths_seen"]),
+            methods_seen=tuple(state["methods_seen"]),
+        )

@@ -1,0 +1,272 @@
+"""Fit the model, and predict every fold by a model that has not seen it. Used by train and evaluate.
+
+The settings in this module are frozen before a fold is opened: terms and widths of the residual, noise, number of steps. What is
+fitted on training folds only: acceptance, constants of physics, residual, spread between sources, calibration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor import acceptance as acc
+from advisor import acceptance_fit, calibrate, features, nearby, residual
+from advisor import points as pts
+from advisor.constants import Constants
+from advisor.fitted import TTFT, Calibration, Model, Raw, log_physics, of_metric, prepare
+from advisor.residual import Group, Residual, Surface, Term
+from advisor.training_data import Examples
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.str_]
+
+# What the residual may look like: shrunken surfaces per method over the load, and per kernel path over the hardware.
+DECODE_TERMS: tuple[Term, ...] = (
+    Surface((("log_k", 1.0), ("log_streams", 1.0), ("log_depth", 1.5), ("log_active", 1.5), ("log_tau", 1.0)), ("method",), 0.09, 72),
+    Surface((("log_bw", 1.0), ("intensity", 1.0), ("log_active", 1.5), ("log_k", 1.5)), ("path",), 0.09, 72),
+)
+TTFT_TERMS: tuple[Term, ...] = (Group((), 0.1), Group(("path",), 0.1))
+BASE_SD = 0.05  # what one row misses beyond replicates: prompts, lengths, drivers
+STATED_SD = 0.03
+TTFT_SD = 0.25
+ROWS_PER_RIG = 12.0  # rows of one rig beyond these add no weight
+GROUP_SD = 0.10
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Switches of a fit, for comparisons: which parts are learned."""
+
+    constants: bool = True
+    decode: tuple[Term, ...] = DECODE_TERMS
+    ttft: tuple[Term, ...] = TTFT_TERMS
+    nearby: bool = True
+
+
+@dataclass(frozen=True)
+class Slopes:
+    """Jacobian of physics over its constants at all examples, shared by all folds (a chord method)."""
+
+    names: tuple[str, ...]
+    values: Floats
+
+
+def slopes(examples: Examples, observations: acceptance_fit.Observations) -> Slopes:
+    """The shared Jacobian, with acceptances of a fit to everything: it only steers the steps of a fold's own fit."""
+    ready, full = prepare(examples.points)
+    tau = acc.believe(acceptance_fit.fit(observations), ready).tau
+    names = calibrate.names_for(full.path)
+    return Slopes(names, calibrate.jacobian(lambda c: of_metric(log_physics(full, c, tau), full.metric), names))
+
+
+def row_noise(examples: Examples, belief: acc.Acceptance) -> Floats:
+    """Expected sd of each row around the model, larger where its rig has many rows. (M,)"""
+    tau_sd = np.where(belief.known, STATED_SD, belief.log_tau_sd)
+    noise = np.sqrt(examples.sd**2 + BASE_SD**2 + tau_sd**2)
+    noise = np.where(examples.points.metric == TTFT, np.hypot(noise, TTFT_SD), noise)
+    noise = np.where(examples.primary, noise, np.hypot(noise, 0.05))
+    _, which, count = np.unique(examples.rig, return_inverse=True, return_counts=True)
+    out: Floats = noise * np.sqrt(np.maximum(1.0, count[which] / ROWS_PER_RIG))
+    return out
+
+
+def fit(
+    examples: Examples, observations: acceptance_fit.Observations, chords: Slopes, setting: Setting | None = None
+) -> Model:
+    """Fit acceptance, constants and residual to examples. The calibration is still the normal one."""
+    setting = setting or Setting()
+    belief_model = acceptance_fit.fit(observations)
+    ready, full = prepare(examples.points)
+    belief = acc.believe(belief_model, ready)
+    noise = row_noise(examples, belief)
+
+    def physics(constants: Constants) -> Floats:
+        return of_metric(log_physics(full, constants, belief.tau), full.metric)
+
+    shifts: dict[str, float] = {}
+    if setting.constants:
+        shifts = calibrate.fit(physics, chords.names, chords.values, examples.log_speedup, noise, examples.rig)
+    empty = Residual((), np.zeros(0), np.zeros((0, 0)), GROUP_SD)
+    model = Model(belief_model, shifts, empty, empty, Calibration())
+    base = physics(model.constants)
+    table = features.table(ready, full, belief, base, model.constants)
+    slow = full.metric == TTFT
+    fits = []
+    for terms, rows in ((setting.decode, ~slow), (setting.ttft, slow)):
+        index = np.flatnonzero(rows)
+        if not len(index):
+            fits.append(empty)
+            continue
+        fits.append(
+            residual.fit(
+                terms, table.take(index), (examples.log_speedup - base)[index], noise[index], examples.rig[index], GROUP_SD
+            )
+        )
+    model = replace(
+        model,
+        decode=fits[0],
+        ttft=fits[1],
+        paths_seen=tuple(int(c) for c in np.unique(full.path)),
+        methods_seen=tuple(int(c) for c in np.unique(full.method)),
+    )
+    return replace(model, nearby=measured_misses(model, examples)) if setting.nearby else model
+
+
+def measured_misses(model: Model, examples: Examples) -> nearby.Nearby:
+    """What the model still misses at the measured pairs, by cell."""
+    raw = model.raw(examples.points)
+    ready, full = prepare(examples.points)
+    keys = nearby.cell_keys(ready, full)
+    where = nearby.coordinates(ready, full, raw.belief.known)
+    return nearby.Nearby.build(keys, where, np.clip(examples.log_speedup - raw.mean, -1.5, 1.5))
+
+
+def pulled(model: Model, points: pts.Points, raw: Raw) -> nearby.Pull:
+    """The model's output after the update by nearby pairs."""
+    nothing = np.zeros(len(raw.mean), dtype=bool)
+    if model.nearby is None:
+        return nearby.Pull(raw.mean, raw.sd, nothing, nothing)
+    ready, full = prepare(points)
+    keys, where = nearby.cell_keys(ready, full), nearby.coordinates(ready, full, raw.belief.known)
+    return model.nearby.pull(keys, where, raw.mean, raw.sd)
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Predictions of rows by models that have not seen their fold. (M,) each; `known` uses stated acceptances."""
+
+    mean: Floats
+    sd: Floats
+    mean_hidden: Floats
+    sd_hidden: Floats
+    log_physics: Floats
+    log_physics_hidden: Floats
+    known: Flags
+    low: Floats
+    high: Floats
+    low_hidden: Floats
+    high_hidden: Floats
+    p_gain: Floats
+    p_gain_hidden: Floats
+    tau: Floats
+    tau_hidden: Floats
+
+
+Progress = Callable[[Iterable[str]], Iterable[str]]
+
+
+def cross_predict(
+    train: Examples,
+    observations: acceptance_fit.Observations,
+    folds: Words,
+    chords: Slopes,
+    setting: Setting | None = None,
+    extra: tuple[Examples, Words] | None = None,
+    progress: Progress = iter,  # type: ignore[assignment]
+) -> LeftOut:
+    """Predict each fold of `train` (or of `extra`, rows that are only tested) by a model fitted to the other folds."""
+    test, test_folds = extra or (train, folds)
+    n = len(test)
+    out = {name: np.zeros(n) for name in ("mean", "sd", "mean_hidden", "sd_hidden", "log_physics", "log_physics_hidden", "tau", "tau_hidden")}
+    known = np.zeros(n, dtype=bool)
+    for fold in progress(sorted(set(test_folds.tolist()))):
+        here, rest = test_folds == fold, folds != fold
+        inside = train.take(np.flatnonzero(rest))
+        gone = set(train.source[~rest]) | set(test.source[here])
+        gone -= set(inside.source)  # a table that is split by rig still has its other rigs
+        model = fit(inside, observations.without(gone), Slopes(chords.names, chords.values[rest]), setting)
+        points = test.points.take(np.flatnonzero(here))
+        for hide, tail in ((False, ""), (True, "_hidden")):
+            raw = model.raw(points, hide)
+            pull = pulled(model, points, raw)
+            out["mean" + tail][here], out["sd" + tail][here] = pull.mean, pull.sd
+            out["log_physics" + tail][here] = raw.log_physics
+            out["tau" + tail][here] = raw.belief.tau
+            if not hide:
+                known[here] = raw.belief.known
+    return _with_calibration(out, known, test, test_folds)
+
+
+def _with_calibration(out: dict[str, Floats], known: Flags, test: Examples, folds: Words) -> LeftOut:
+    """Intervals and chances of each fold from the errors of the other folds (CV+ over groups)."""
+    n = len(known)
+    made = {name: np.zeros(n) for name in ("low", "high", "low_hidden", "high_hidden", "p_gain", "p_gain_hidden")}
+    weight = fold_weight(folds)
+    empty = Residual((), np.zeros(0), np.zeros((0, 0)), GROUP_SD)
+    for fold in np.unique(folds):
+        here, rest = folds == fold, folds != fold
+        calibration = calibration_of(
+            test.log_speedup[rest], {k: v[rest] for k, v in out.items()}, known[rest], weight[rest]
+        )
+        model = Model(acc.AcceptanceModel(np.zeros(1), np.zeros((1, 1)), 0.3), {}, empty, empty, calibration)
+        for tail, told in (("", known[here]), ("_hidden", np.zeros(here.sum(), dtype=bool))):
+            mean, sd = out["mean" + tail][here], out["sd" + tail][here]
+            made["low" + tail][here], made["high" + tail][here] = model.interval(mean, sd, told)
+            made["p_gain" + tail][here] = model.p_gain(mean, sd)
+    return LeftOut(**out, **made, known=known)
+
+
+def fold_weight(folds: Words) -> Floats:
+    """1 / rows of the fold."""
+    _, which, count = np.unique(folds, return_inverse=True, return_counts=True)
+    weight: Floats = 1.0 / count[which]
+    return weight
+
+
+def calibration_of(measured: Floats, out: dict[str, Floats], known: Flags, weight: Floats) -> Calibration:
+    """Asymmetric half-widths (weighted 10 % and 90 % quantiles of the standardised errors) and the logit of a gain."""
+    stated = (measured - out["mean"])[known] / out["sd"][known]
+    guessed = (measured - out["mean_hidden"]) / out["sd_hidden"]
+    pairs = []
+    for errors, w in ((stated, weight[known]), (guessed, weight)):
+        pairs.append((-quantile(errors, w, 0.1), quantile(errors, w, 0.9)) if len(errors) > 20 else (1.3, 1.3))
+    low = (max(pairs[0][0], 0.3), max(pairs[1][0], 0.3))
+    high = (max(pairs[0][1], 0.3), max(pairs[1][1], 0.3))
+    z = np.concatenate([out["mean"] / out["sd"], out["mean_hidden"] / out["sd_hidden"]])
+    gain = logistic(z, np.concatenate([measured, measured]) > 0, np.concatenate([weight, weight]))
+    rounded = [tuple(round(v, 4) for v in pair) for pair in (low, high, gain)]
+    return Calibration(*rounded)  # type: ignore[arg-type]
+
+
+def quantile(values: Floats, weight: Floats, share: float) -> float:
+    """Weighted quantile, interpolated at the middles of the weights."""
+    order = np.argsort(values, kind="stable")
+    v, w = values[order], weight[order]
+    centre = (np.cumsum(w) - 0.5 * w) / w.sum()
+    return float(np.interp(share, centre, v))
+
+
+def logistic(z: Floats, hit: Flags, weight: Floats, pull: float = 2.0) -> tuple[float, float]:
+    """Offset and slope of a weighted logistic regression, the slope pulled towards 1.7 (a normal error)."""
+    offset, slope = 0.0, 1.7
+    scale = weight / weight.mean()
+    for _ in range(25):
+        p = 1 / (1 + np.exp(-np.clip(offset + slope * z, -12, 12)))
+        g = np.array([(scale * (hit - p)).sum() - pull * offset, (scale * (hit - p) * z).sum() - pull * (slope - 1.7)])
+        v = scale * p * (1 - p)
+        h = np.array([[v.sum() + pull, (v * z).sum()], [(v * z).sum(), (v * z * z).sum() + pull]])
+        step = np.linalg.solve(h, g)
+        offset, slope = float(offset + np.clip(step[0], -1, 1)), float(np.clip(slope + np.clip(step[1], -1, 1), 0.2, 5))
+    return offset, slope
+
+
+def settings() -> Sequence[tuple[str, Setting]]:
+    """The candidates that are compared; the shipped one is `Setting()`."""
+    lines = tuple(
+        residual.Line(name, 0.05)
+        for name in ("log_k", "log_streams", "log_batch", "log_depth", "log_bw", "intensity", "log_active", "bits", "log_tau",
+                     "log_physics", "log_cost", "draft_share", "launch_share", "tiled", "many", "prefix_hybrid")
+    )  # fmt: skip
+    groups = (Group(("path",), 0.06), Group(("method",), 0.07), Group(("path", "method"), 0.07), Group(("path", "moe"), 0.05))
+    return (
+        ("physics, published constants", Setting(constants=False, decode=(), ttft=(), nearby=False)),
+        ("physics, fitted constants", Setting(decode=(), ttft=(), nearby=False)),
+        ("+ shrunken group intercepts", Setting(decode=groups, nearby=False)),
+        ("+ ridge", Setting(decode=lines, nearby=False)),
+        ("+ Gaussian process (surfaces)", Setting(nearby=False)),
+        ("+ Gaussian process and nearby pairs", Setting()),
+    )
