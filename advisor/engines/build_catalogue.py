@@ -97,7 +97,12 @@ def _corrected(raws: Sequence[Mapping[str, Any]], notes: Mapping[str, Any]) -> l
             {**row, **{key: value for rule in mine if rule["flag"] in row["flags"] for key, value in rule["set"].items()}}
             for row in raw["options"]
         ]
-        result.append({**raw, "options": options})
+        single: dict[str, Mapping[str, Any]] = {}
+        for row in options:  # arg.cpp may define a spelling once per tool: keep the one that says most
+            seen = single.get(primary(row["flags"]))
+            if seen is None or (row.get("env") and not seen.get("env")):
+                single[primary(row["flags"])] = row
+        result.append({**raw, "options": list(single.values())})
     return result
 
 

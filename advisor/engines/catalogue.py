@@ -32,6 +32,8 @@ class Removed(NamedTuple):
 class Catalogue:
     """Options, environment and JSON fields of one engine over its releases, oldest first."""
 
+    ALIASES: Mapping[str, str] = {"-O": "--optimization-level"}  # rewritten by vLLM before its parser sees it
+
     def __init__(self, engine: str, style: Style, underscores: bool) -> None:
         path = knowledge_dir() / "engines" / f"{engine}.json"
         data: dict[str, Any] = json.loads(path.read_bytes())
@@ -70,7 +72,7 @@ class Catalogue:
         """As `find`, with how it was read: negated, dotted, abbreviated. A `=value` part must be cut off before."""
         key = version or ANY
         table = self._table(key)
-        name, dotted = token, ""
+        name, dotted = self.ALIASES.get(token, token), ""
         if name not in table:
             name = self._normal(token)
             if name not in table and "." in name:

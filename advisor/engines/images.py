@@ -10,4 +10,7 @@ def image(catalogue: Catalogue, version: str, hardware: object = None) -> str | 
     vendor = str(getattr(hardware, "vendor", "nvidia") or "nvidia")
     table = (catalogue.notes.get("images") or {}).get(vendor if vendor != "unknown" else "nvidia") or {}
     row = (table.get("tags") or {}).get(version)
-    return f"{table['repository']}:{row['tag']}" if row else None
+    if not row:
+        return None
+    arch = str(getattr(hardware, "arch", "") or "")
+    return f"{table['repository']}:{row.get(arch, row['tag'])}"
