@@ -69,7 +69,7 @@ def on_engine(engine: str, argv: tuple[str, ...], vendor: str = "nvidia", tp: in
 ENGINES = {
     "vllm": on_engine("vllm", cases.launch().argv),
     "vllm-amd-tp2": on_engine("vllm", cases.launch().argv, "amd", 2),
-    "sglang": on_engine("sglang", ("python3", "-m", "sglang.launch_server", "--model-path", "x", "--port", "8000")),
+    "sglang": on_engine("sglang", ("python", "-m", "sglang.launch_server", "--model-path", "x", "--port", "8000")),
     "llama-server": on_engine("llama-server", ("llama-server", "-hf", "x:Q4_K_M", "--parallel", "4")),
     "llama-server-intel": on_engine("llama-server", ("llama-server", "-hf", "x:Q4_K_M"), "intel"),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.render import serving
+from advisor.render.flags import program
 from advisor.render.yaml_text import Noted, document
 from advisor.types import Advice
 
@@ -36,7 +37,7 @@ def compose_yaml(advice: Advice) -> str:
 def _command(advice: Advice) -> dict[str, Any]:
     launch = serving.container_launch(advice)
     words = serving.noted_words(advice, launch, _DOLLAR)
-    start = list(serving.program_words(advice, launch))
+    start = list(program(launch.argv))
     if advice.plan.engine == "vllm":
         return {
             "entrypoint": Noted(start, "written out: the image's own entrypoint differs between versions"),

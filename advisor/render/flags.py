@@ -12,18 +12,10 @@ import shlex
 from advisor.render.layout import option_units
 from advisor.types import Advice
 
-# engine -> the words before its options
-PROGRAMS = {
-    "vllm": ("vllm", "serve"),
-    "sglang": ("python3", "-m", "sglang.launch_server"),
-    "llama-server": ("llama-server",),
-    "ik_llama.cpp": ("llama-server",),
-}
-
 
 def flags_text(advice: Advice) -> str:
     """The options of the launch to run, positionals first, one a line; ends in a line feed."""
-    units = option_units(arguments(advice.launch.argv, advice.plan.engine))
+    units = option_units(arguments(advice.launch.argv))
     return "".join(" ".join(shlex.quote(word) for word in unit) + "\n" for unit in units)
 
 
@@ -32,12 +24,15 @@ def env_lines(advice: Advice) -> tuple[str, ...]:
     return tuple(f"{name}={shlex.quote(value)}" for name, value in advice.launch.env.items())
 
 
-def program(argv: tuple[str, ...], engine: str) -> tuple[str, ...]:
-    """The words of `argv` that name the program, as this engine is started."""
-    words = PROGRAMS.get(engine, ())
-    return words if argv[: len(words)] == words else argv[:1]
+def program(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The words that start the program: `vllm serve`, `python3 -m sglang.launch_server`, `llama-server`."""
+    if argv[:2] == ("vllm", "serve"):
+        return argv[:2]
+    if len(argv) > 2 and argv[0].startswith("python") and argv[1] == "-m":
+        return argv[:3]
+    return argv[:1]
 
 
-def arguments(argv: tuple[str, ...], engine: str) -> tuple[str, ...]:
+def arguments(argv: tuple[str, ...]) -> tuple[str, ...]:
     """What follows the program."""
-    return argv[len(program(argv, engine)) :]
+    return argv[len(program(argv)) :]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.render import serving
+from advisor.render.flags import program
 from advisor.render.yaml_text import Noted, document
 from advisor.types import Advice
 
@@ -38,7 +39,7 @@ def deployment_yaml(advice: Advice) -> str:
 def _container(advice: Advice, name: str, maker: str) -> dict[str, Any]:
     launch = serving.container_launch(advice)
     words = serving.noted_words(advice, launch, ("$(", "$$("))
-    start = list(serving.program_words(advice, launch))
+    start = list(program(launch.argv))
     told = (
         {"args": words} if advice.plan.engine in ("llama-server", "ik_llama.cpp") else {"command": start, "args": words}
     )

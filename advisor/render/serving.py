@@ -5,12 +5,11 @@ What it does not know: the network, the disk and the compile cache of the machin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil
 
 from advisor import engines
-from advisor.render.flags import arguments, program
+from advisor.render.flags import arguments
 from advisor.render.layout import option_units
 from advisor.render.notes import note_for
 from advisor.render.yaml_text import Noted
@@ -92,16 +91,12 @@ def image(advice: Advice, form: str) -> str:
 def noted_words(advice: Advice, launch: LaunchText, escape: tuple[str, str] | None = None) -> list[str | Noted]:
     """The arguments after the program, each option with the note that explains it; `escape` replaces (from, to) in words."""
     words: list[str | Noted] = []
-    for unit in option_units(arguments(launch.argv, advice.plan.engine)):
+    for unit in option_units(arguments(launch.argv)):
         head, *rest = (word.replace(*escape) if escape else word for word in unit)
         note = note_for(advice, unit[0])
         words.append(Noted(head, note) if note else head)
         words += rest
     return words
-
-
-def program_words(advice: Advice, launch: LaunchText) -> Sequence[str]:
-    return program(launch.argv, advice.plan.engine)
 
 
 def title(advice: Advice, command: str) -> list[str]:

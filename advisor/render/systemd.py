@@ -48,7 +48,7 @@ def systemd_unit(advice: Advice) -> str:
 
 def _command(advice: Advice) -> str:
     """The words of ExecStart, an option a line."""
-    start = len(program(advice.launch.argv, advice.plan.engine))
+    start = len(program(advice.launch.argv))
     argv = advice.launch.argv
     units = [argv[:start], *option_units(argv[start:])]
     return " \\\n    ".join(" ".join(word(text) for text in unit) for unit in units if unit)

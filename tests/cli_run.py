@@ -1,0 +1,27 @@
+"""Run the command line in this process: exit status, standard output, standard error. Not a test itself."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr, redirect_stdout
+from typing import NamedTuple
+
+from advisor.cli import main
+
+
+class Ran(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+def run(*argv: str) -> Ran:
+    """`advisor ARGV`; any exception but SystemExit passes through, so that a traceback fails the test."""
+    out, err = io.StringIO(), io.StringIO()
+    code: object = 0
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            main(list(argv))
+        except SystemExit as stop:
+            code = stop.code
+    return Ran(int(code) if isinstance(code, int) else 0 if code is None else 1, out.getvalue(), err.getvalue())

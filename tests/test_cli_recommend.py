@@ -1,0 +1,153 @@
+"""`advisor recommend`, `compose` and `schema` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import jsonschema
+import pytest
+import yaml
+from cli_run import run
+
+from advisor.commands.recommend import FORMS, SCHEMA_NAMES
+from advisor.commands.recommend_options import request_from
+from advisor.types import AdvisorError
+
+GB10 = ("recommend", "--hw", "gb10", "--concurrency", "16", "--ctx", "2048")
+
+
+def test_the_question_of_the_readme() -> None:
+    ran = run(*GB10)
+    assert (ran.code, ran.err) == (0, "")
+    screen = ran.out.splitlines()[:24]
+    assert screen[0].startswith("Speculative decoding ON: MTP, k = ")
+    assert any(line.startswith("output tok/s") for line in screen)
+    assert any("vllm serve Qwen/Qwen3.6-35B-A3B-FP8" in line for line in screen)
+    assert "\x1b" not in ran.out
+
+
+def test_json_follows_the_printed_schema() -> None:
+    schema = json.loads(run("schema", "recommend").out)
+    told = json.loads(run(*GB10, "--format", "json").out)
+    jsonschema.Draft202012Validator(schema).validate(told)
+    assert told["request"]["concurrency"] == 16
+
+
+@pytest.mark.parametrize("name", SCHEMA_NAMES)
+def test_every_schema_is_a_schema(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(run("schema", name).out))
+
+
+@pytest.mark.parametrize("form", ["text", *FORMS])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_every_form_is_written_for_every_engine(form: str, engine: str) -> None:
+    ran = run(*GB10, "--engine", engine, "--format", form)
+    assert (ran.code, bool(ran.out)) == (0, True), ran.err
+
+
+def test_compose_is_the_compose_form() -> None:
+    assert run("compose", *GB10[1:]).out == run(*GB10, "--format", "compose").out
+    assert "services" in yaml.safe_load(run("compose", *GB10[1:]).out)
+
+
+def test_flags_are_the_launch() -> None:
+    told = json.loads(run(*GB10, "--format", "json").out)
+    assert shlex.split(run(*GB10, "--format", "flags").out) == told["launch"]["argv"][2:]
+
+
+@pytest.mark.parametrize("name", ["spark", "3090", "GB10", "H100"])
+def test_short_names_resolve(name: str) -> None:
+    assert run("recommend", "--hw", name).code == 0
+
+
+@pytest.mark.parametrize("word", ["random", "reasoning", "factual", "voice", "CODE"])
+def test_the_words_of_the_data_are_workloads(word: str) -> None:
+    assert run(*GB10, "--workload", word, "--format", "json").code == 0
+
+
+def test_the_engine_takes_its_version_along() -> None:
+    told = json.loads(run(*GB10, "--engine", "vllm@0.25.1", "--format", "json").out)
+    assert told["plan"]["engine_version"] == "0.25.1"
+
+
+@pytest.mark.parametrize("engine", ["ollama", "lmstudio", "llama-cpp-python"])
+def test_engines_without_a_path_get_a_plain_answer(engine: str) -> None:
+    ran = run(*GB10, "--engine", engine)
+    assert (ran.code, ran.err) == (0, "")
+    assert "llama-server" in ran.out
+    machine = run(*GB10, "--engine", engine, "--format", "json")
+    assert (machine.code, machine.out) == (2, "")
+    assert run("compose", *GB10[1:], "--engine", engine).code == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "part"),
+    [
+        (("--concurrency", "-3"), "-3 is not a whole number from 1 to"),
+        (("--concurrency", "0"), "0 is not a whole number"),
+        (("--concurrency", "1.5"), "'1.5' is not a whole number"),
+        (("--concurrency", "9" * 400), "not a whole number"),
+        (("--ctx", "nan"), "'nan' is not a whole number"),
+        (("--temperature", "nan"), "nan is not a number from 0 to 5"),
+        (("--prefix-share", "1.2"), "1.2 is not a number from 0 to 1"),
+        (("--prefix-share", "-inf"), "-inf is not a number"),
+        (("--acceptance", "0.8,1.2"), "1.2 is not a number from 0 to 1"),
+        (("--acceptance", "0.8,"), "'' is not a number"),
+        (("--acceptance", ",".join(["0.5"] * 40)), "40 rates"),
+        (("--acceptance-length", "0.5"), "0.5 is not a number from 1 to 32"),
+        (("--acceptance-length", "4", "--acceptance-k", "2"), "impossible at k = 2"),
+        (("--acceptance-k", "2"), "--acceptance-length"),
+        (("--acceptance", "0.8", "--acceptance-length", "2"), "twice"),
+        (("--max-ttft-ms", "0"), "0 is not a number"),
+        (("--workload", "poetry"), "poetry"),
+        (("--goal", "speed"), "speed"),
+        (("--interconnect", "string"), "string"),
+        (("--gpus", "2", "--tp", "4"), "--tp 4 needs at least as many GPUs"),
+        (("--gpus", "3", "--tp", "2"), "does not divide"),
+        (("--engine", "vllm@0.25.1", "--engine-version", "0.33.0"), "twice"),
+        (("--engine", "vlm"), "vllm"),
+        (("--engine-version", "9.9.9"), "9.9.9"),
+        (("--model", "qwen3.6-35b-a3"), "qwen3.6-35b-a3b"),
+        (("--quant", "fp7"), "fp8"),
+        (("--format", "xml"), "xml"),
+        (("--nonsense",), "--nonsense"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(argv: tuple[str, ...], part: str) -> None:
+    ran = run(*GB10, *argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("Error: ") == 1
+    assert part in ran.err.split("Error: ")[1]
+
+
+@pytest.mark.parametrize(("name", "near"), [("gb1O", "gb10"), ("rtx3909", "rtx3090"), ("h100x", "h100")])
+def test_unknown_hardware_names_the_nearest(name: str, near: str) -> None:
+    ran = run("recommend", "--hw", name)
+    assert ran.code == 2
+    assert near in ran.err
+
+
+def test_without_hardware_it_says_how_to_name_it() -> None:
+    ran = run("recommend")
+    assert ran.code == 2
+    assert "--hw auto" in ran.err
+
+
+def test_a_model_that_does_not_fit_says_by_how_much() -> None:
+    ran = run("recommend", "--hw", "3090", "--model", "qwen3.5-397b-a17b")
+    assert ran.code == 2
+    assert "GiB" in ran.err
+
+
+def test_apple_gets_no_compose_file() -> None:
+    ran = run("compose", "--hw", "m4-max")
+    assert ran.code == 2
+    assert "macOS" in ran.err
+
+
+def test_tp_alone_means_as_many_gpus() -> None:
+    assert request_from({"hw": "gb10", "tp": 2}).gpus == 2
+    assert request_from({"hw": "gb10", "tp": 2, "gpus": 4}).gpus == 4
+    with pytest.raises(AdvisorError):
+        request_from({"hw": ""})
