@@ -228,10 +228,14 @@ def default_quant(hw: Hardware, model: LLM, engine: str, gpus: int = 1) -> Quant
     return quant_default(hw, model, engine, gpus)[0]
 
 
-def default_temperature(model: LLM, workload: str | None = None) -> float | None:
-    """Sampling temperature that the model card recommends; greedy work (random token benchmarks) has none."""
-    del workload  # cards give one value; kept for cards that tell workloads apart
-    return model.default_temperature.value if model.default_temperature else None
+def default_temperature(model: LLM, workload: str | None = None, thinking: bool | None = None) -> float | None:
+    """Sampling temperature that the model card recommends for this kind of work, None where none is known."""
+    found = model.default_temperature
+    if workload == "code" and model.code_temperature:
+        found = model.code_temperature
+    if thinking is False and model.direct_temperature:
+        found = model.direct_temperature
+    return found.value if found else None
 
 
 def resolve(request: Request) -> Facts:

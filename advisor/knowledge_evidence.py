@@ -17,7 +17,7 @@ from advisor.types import Evidence, Facts
 Pair = dict[str, Any]
 _FIELDS = frozenset(Evidence.model_fields) - {"covers"}
 FACTOR = 2.0  # concurrency and prompt tokens may differ by this much
-FAR = 4.0  # pairs beyond this distance say nothing about the question
+FAR = 5.5  # pairs beyond this distance say nothing about the question
 PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fill the list
 
 
@@ -35,7 +35,7 @@ def pairs() -> tuple[Pair, ...]:
 
 
 def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]:
-    """All covering pairs, nearest first, then the nearest others up to `limit` in all."""
+    """All covering pairs with all their metrics, nearest first, then the nearest other runs up to `limit` in all."""
     if facts.hardware is None or facts.model is None:
         return ()
     scored = []
@@ -48,9 +48,11 @@ def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]
     scored.sort(key=lambda item: item[:4])
     chosen: list[Evidence] = []
     taken: dict[str, int] = {}
-    for far, _, _, _, pair in scored:
-        if far and (len(chosen) >= limit or taken.get(pair["source"], 0) >= PER_SOURCE):
+    seen: set[str] = set()
+    for far, _, run_id, _, pair in scored:
+        if far and (len(chosen) >= limit or run_id in seen or taken.get(pair["source"], 0) >= PER_SOURCE):
             continue
+        seen.add(run_id)
         if far:
             taken[pair["source"]] = taken.get(pair["source"], 0) + 1
         chosen.append(_evidence(pair, covers=not far))

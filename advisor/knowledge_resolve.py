@@ -52,48 +52,29 @@ def engine_default(hw: Hardware) -> tuple[str, str]:
 # ---------------------------------------------------------------- quantisation
 
 
-def weights_gb(shape: LLM, quant: Quant) -> float | None:
-    """Weights in GB (1e9 bytes) by tensor class; None where the sizes are not known."""
-    if shape.mixer_params_b is None:
-        return None if shape.total_params_b is None else shape.total_params_b * quant.bytes_ffn
-    experts = (shape.expert_params_m or 0.0) * 1e-3 * (shape.experts or 0) * (shape.moe_layers or 0)
-    body = (shape.dense_ffn_params_b or 0.0) + (shape.shared_params_b or 0.0) + experts
-    head = shape.lm_head_params_b or 0.0
-    return (
-        shape.mixer_params_b * quant.bytes_mixer
-        + body * quant.bytes_ffn
-        + head * (quant.bytes_lm_head + quant.bytes_embedding)
-        + (shape.mtp_params_b or 0.0) * quant.bytes_mtp
-    )
+def fits(hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length: int = 4096) -> bool | None:
+    """Does one request of `length` tokens fit beside the weights? None where memory or sizes are not known."""
+    from advisor.memory import bill
+
+    facts = Facts(
+        hardware=hw, model=model, shape=_shape(model), quant=quant, engine=engine, gpus=gpus, tp=gpus, concurrency=1,
+        ctx_tokens=length, output_tokens=0,
+    )  # fmt: skip
+    draft = bool(model.mtp_layers)
+    plan = Plan(
+        engine=engine, method="mtp" if draft else "none", k=1 if draft else 0, tp=gpus, max_model_len=length,
+        max_num_seqs=1, max_num_batched_tokens=2048,
+    )  # fmt: skip
+    return bill(facts, plan).fits
 
 
-def usable_gb(hw: Hardware, gpus: int) -> float | None:
-    """Memory that a server may plan with, over all GPUs, in GB."""
-    if hw.memory_gb is None:
-        return None
-    name = "usable_memory_share_unified" if hw.unified_memory else "usable_memory_share_device"
-    return hw.memory_gb.value * gpus * knowledge.threshold(name).value
-
-
-def fits(hw: Hardware, shape: LLM, quant: Quant, gpus: int) -> bool | None:
-    """Do the weights leave some room for KV? None where memory or sizes are not known."""
-    room, need = usable_gb(hw, gpus), weights_gb(shape, quant)
-    if room is None or need is None:
-        return None
-    return need + max(1.0, 0.03 * need) <= room
-
-
-def quant_default(hw: Hardware, model: LLM, engine: str, gpus: int) -> tuple[Quant, str]:
-    """The first of the preferred quantisations that fits (else the smallest), and why."""
+def quant_default(hw: Hardware, model: LLM, engine: str, gpus: int, length: int = 4096) -> tuple[Quant, str]:
+    """The first of the preferred quantisations that fits (else the smallest), and why. `length`: tokens per request."""
     row = _row("quant", {**_hardware_words(hw), "engine": engine, "family": model.family})
     choices = [knowledge.quant(name) for name in row["quants"]]
     why = str(row["why"])
-    try:
-        shape = knowledge.shape_of(model)
-    except AdvisorError:
-        return choices[0], f"{why}; not checked against the memory, because the model's size is not known"
     for number, choice in enumerate(choices):
-        fit = fits(hw, shape, choice, gpus)
+        fit = fits(hw, model, choice, engine, gpus, length)
         if fit is None:
             return choice, f"{why}; not checked against the memory, because a size is not known"
         if fit:
@@ -126,13 +107,25 @@ def _version(request: Request, engine: str, hw: Hardware) -> tuple[str | None, l
     return adapter.newest, [("engine_version", adapter.newest, "newest catalogued version; no image is known for this hardware")]
 
 
-def _engine(request: Request, hw: Hardware) -> tuple[str, list[Default]]:
+def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Default]]:
     from advisor import engines
 
-    if request.engine is None:
-        engine, why = engine_default(hw)
-        return engine, [("engine", engine, why)]
-    return engines.get(request.engine).name, []
+    if request.engine is not None:
+        return engines.get(request.engine).name, []
+    engine, why = engine_default(hw)
+    if engine != "llama-server" and request.quant is None and _only_gguf_fits(request, hw, model, engine):
+        why = f"no quantisation that {engine} runs well here fits into {request.gpus} x {hw.name or hw.id}; a GGUF does"
+        engine = "llama-server"
+    return engine, [("engine", engine, why)]
+
+
+def _only_gguf_fits(request: Request, hw: Hardware, model: LLM, engine: str) -> bool:
+    length = request.ctx_tokens + request.output_tokens
+    here = quant_default(hw, model, engine, request.gpus, length)[0]
+    if fits(hw, model, here, engine, request.gpus, length) is not False:
+        return False
+    other = quant_default(hw, model, "llama-server", request.gpus, length)[0]
+    return fits(hw, model, other, "llama-server", request.gpus, length) is True
 
 
 def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Quant, list[Default]]:
@@ -141,7 +134,7 @@ def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Qua
     named = knowledge.quant_from_text(request.model) if "/" in request.model else None
     if named is not None:
         return named, [("quant", named.id, "read from the repository name")]
-    chosen, why = quant_default(hw, model, engine, request.gpus)
+    chosen, why = quant_default(hw, model, engine, request.gpus, request.ctx_tokens + request.output_tokens)
     return chosen, [("quant", chosen.id, why)]
 
 
@@ -153,13 +146,14 @@ def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Chec
     return found
 
 
-def _temperature(request: Request, model: LLM) -> tuple[float | None, list[Default]]:
+def _temperature(request: Request, model: LLM, thinking: bool | None) -> tuple[float | None, list[Default]]:
     if request.temperature is not None:
         return request.temperature, []
-    value = knowledge.default_temperature(model, request.workload)
-    if value is None or model.default_temperature is None:
+    value = knowledge.default_temperature(model, request.workload, thinking)
+    if value is None:
         return None, []
-    return value, [("temperature", f"{value:g}", f"recommended for this model ({model.default_temperature.source})")]
+    source = model.default_temperature.source if model.default_temperature else model.source
+    return value, [("temperature", f"{value:g}", f"recommended for this model and workload ({source})")]
 
 
 def _thinking(request: Request, model: LLM) -> tuple[bool | None, list[Default]]:
@@ -182,15 +176,15 @@ def facts_for_request(request: Request) -> Facts:
     """Everything known for a request. Raises UnknownFact (with the nearest names) or AdvisorError."""
     hw, defaults = _machine(request)
     model = knowledge.llm(request.model)
-    engine, more = _engine(request, hw)
+    engine, more = _engine(request, hw, model)
     defaults += more
     version, more = _version(request, engine, hw)
     defaults += more
     quant, more = _quant(request, hw, model, engine)
     defaults += more
-    temperature, more = _temperature(request, model)
-    defaults += more
     thinking, more = _thinking(request, model)
+    defaults += more
+    temperature, more = _temperature(request, model, thinking)
     defaults += more
     facts = Facts(
         request=request, hardware=hw, model=model, shape=_shape(model), quant=quant,
@@ -226,7 +220,7 @@ def launch_facts(
         hardware=hardware, model=model, shape=_shape(model) if model else None, quant=quant,
         checkpoint=_known_checkpoint(model, named, quant), engine=launch.engine, engine_version=launch.engine_version,
         gpus=gpus or parallel, tp=plan.tp, concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=output_tokens,
-        workload=workload, temperature=knowledge.default_temperature(model) if model else None,
+        workload=workload, temperature=knowledge.default_temperature(model, workload) if model else None,
         thinking=model.thinking_default if model else None,
     )  # fmt: skip
     if hardware is None or model is None:

@@ -123,6 +123,8 @@ class LLM(Frozen):
     kv_elems_per_token: float | None = None  # K and V elements over all layers
     max_context_tokens: int | None = None
     default_temperature: Quantity | None = None
+    code_temperature: Quantity | None = None  # where the card recommends another one for precise code
+    direct_temperature: Quantity | None = None  # the same with thinking switched off
     reasoning_parser: str | None = None
     tool_call_parser: str | None = None
     thinking_default: bool | None = None
