@@ -88,7 +88,7 @@ def prompts(load: L.Load) -> Prompts:
     away = np.fmin(load.steps, 3.5 * widened + load.clients * service) + 1
     queue, seen = np.zeros_like(service), (load.clients - 1) / load.clients
     wait = alone
-    for _ in range(12):
+    for _ in range(8):
         busy = load.clients * service / (away + wait)
         wait = alone + service * seen * np.fmax(queue - 0.5 * np.fmin(busy, 1.0), 0.0)
         queue = load.clients * wait / (away + wait) * np.fmin(service, 1.0)

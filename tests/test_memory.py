@@ -1,0 +1,120 @@
+"""The memory bill against two engines' own logs, and what must always hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor import knowledge, memory
+from advisor.types import Facts, MemoryBill, Plan
+
+
+def facts(hardware: str, quant: str, model: str = "qwen3.6-35b-a3b", **known: object) -> Facts:
+    llm = knowledge.llm(model)
+    return Facts(
+        hardware=knowledge.hardware(hardware),
+        model=llm,
+        shape=knowledge.shape_of(llm),
+        quant=knowledge.quant(quant),
+        **known,  # type: ignore[arg-type]
+    )
+
+
+def plan(k: int = 0, **parts: object) -> Plan:
+    return Plan(**{"engine": "vllm", "method": "mtp" if k else "none", "k": k, **parts})  # type: ignore[arg-type]
+
+
+H200 = {"engine_version": "0.25.1", "max_model_len": 32_960, "memory_fraction": 0.9}
+GB10 = {
+    "engine_version": "0.19.1", "max_model_len": 131_072, "memory_fraction": 0.45, "kv_cache_dtype": "fp8_e4m3",
+    "max_num_batched_tokens": 16_384, "max_num_seqs": 32,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("k,gib,tokens,page,padding", [(0, 90.45, 4_228_297, 1056, 0), (2, 89.11, 3_263_864, 1072, 3)])
+def test_h200_pool_to_the_token(k: int, gib: float, tokens: int, page: int, padding: int) -> None:
+    """vLLM 0.25.1's log: KV memory, pool, page size and padding layers."""
+    shape = facts("h200", "fp8").shape
+    assert shape is not None
+    pool = memory.hybrid_pool(shape, 20_480.0, gib * memory.GIB, 32_960, k, legacy=False)
+    assert (pool.tokens, pool.page_tokens, pool.padding_layers) == (tokens, page, padding)
+
+
+def test_h200_bill() -> None:
+    known = facts("h200", "fp8")
+    off, on = memory.bill(known, plan(**H200)), memory.bill(known, plan(2, **H200))
+    assert off.weights_gib == pytest.approx(33.39 + memory.VISION_GIB, abs=0.3)
+    assert on.spec_gib == pytest.approx(0.79, abs=0.01)
+    assert off.kv_tokens == pytest.approx(4_228_297, rel=0.03)
+    assert on.kv_tokens == pytest.approx(3_263_864, rel=0.03)
+    assert on.kv_tokens_lost is not None and off.kv_tokens is not None
+    assert on.kv_tokens_lost / off.kv_tokens == pytest.approx(0.228, abs=0.02)
+
+
+def test_gb10_bill() -> None:
+    """Seed: 360k -> 323,456 tokens (-10 %)."""
+    known = facts("gb10", "fp8")
+    off, on = memory.bill(known, plan(**GB10)), memory.bill(known, plan(2, **GB10))
+    assert off.kv_tokens == pytest.approx(360_000, rel=0.04)
+    assert on.kv_tokens == pytest.approx(323_456, rel=0.04)
+    assert on.kv_tokens_lost is not None and off.kv_tokens is not None
+    assert on.kv_tokens_lost / off.kv_tokens == pytest.approx(0.10, abs=0.03)
+
+
+def test_deeper_drafts_leave_less() -> None:
+    known = facts("h200", "fp8")
+    left = [memory.bill(known, plan(k, **H200)).kv_tokens or 0 for k in range(7)]
+    assert left == sorted(left, reverse=True) and left[-1] < left[1]
+
+
+def test_does_not_fit_says_by_how_much() -> None:
+    made = memory.bill(facts("rtx4090", "fp8", concurrency=1, ctx_tokens=2048), plan())
+    assert made.fits is False
+    assert made.short_gib is not None and 12 < made.short_gib < 22
+
+
+def test_two_cards_split_the_weights() -> None:
+    one = memory.bill(facts("h200", "fp8"), plan())
+    two = memory.bill(facts("h200", "fp8", gpus=2), plan(tp=2))
+    assert two.weights_gib == pytest.approx((one.weights_gib + memory.VISION_GIB) / 2, rel=0.01)
+    assert (two.kv_tokens or 0) > 2 * (one.kv_tokens or 0)
+
+
+def test_llama_server_allocates_all_slots() -> None:
+    known = facts("rtx3090", "q4_k_m", concurrency=4, ctx_tokens=8192, output_tokens=512)
+    one = memory.bill(known, plan(engine="llama-server", max_num_seqs=1))
+    four = memory.bill(known, plan(engine="llama-server", max_num_seqs=4))
+    assert one.fits and one.kv_gib is not None and four.kv_gib == pytest.approx(4 * one.kv_gib)
+    assert one.weights_gib == pytest.approx(19.7, abs=1.5)
+    long = memory.bill(known, plan(engine="llama-server", max_num_seqs=4, max_model_len=200_000))
+    assert long.fits is False and (long.short_gib or 0) > 5
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+@pytest.mark.parametrize("method", ["none", "mtp", "eagle3", "draft_model", "ngram", "dflash"])
+@pytest.mark.parametrize("model", ["qwen3.6-35b-a3b", "qwen3.6-27b", "llama-3.1-8b", "deepseek-r1"])
+def test_every_plan_has_a_bill(engine: str, method: str, model: str) -> None:
+    quant = "q4_k_m" if engine == "llama-server" else "fp8"
+    made = memory.bill(
+        facts("h200", quant, model, concurrency=8, ctx_tokens=4096, gpus=8),
+        plan(engine=engine, method=method, k=0 if method == "none" else 3, tp=8 if engine != "llama-server" else 1),
+    )
+    assert made.weights_gib > 0 and made.spec_gib >= 0 and made.state_gib >= 0
+    assert made.fits is True
+    assert made.kv_tokens is not None and made.kv_tokens > 0
+    if method != "none":
+        assert made.kv_tokens_lost is not None and made.kv_tokens_lost >= 0
+
+
+def test_unknown_parts_stay_unknown() -> None:
+    assert memory.bill(Facts(), plan()) == MemoryBill(weights_gib=0.0, fits=None)
+    known = facts("h200", "fp8").model_copy(update={"hardware": None})
+    made = memory.bill(known, plan(2))
+    assert made.weights_gib > 30 and made.fits is None and made.kv_tokens is None
+
+
+def test_reliefs_free_something_and_name_plan_fields() -> None:
+    known = facts("gb10", "fp8", concurrency=8, ctx_tokens=8192)
+    found = memory.reliefs(known, plan(2, max_model_len=131_072, max_num_seqs=64, max_num_batched_tokens=16_384))
+    levers = [item.lever for item in found]
+    assert levers[0] == "max_model_len" and levers[-1] == "method" and "max_num_seqs" in levers
+    assert all(item.lever in Plan.model_fields and item.frees_gib > 0 for item in found)

@@ -1,0 +1,246 @@
+"""The physics core: dimensions, monotonicity, reference values, and no NaN for any point."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor import constants, physics
+from advisor import points as P
+from advisor.physics import Constants
+
+C = Constants()
+ROW = {
+    "model": "qwen3.6-35b-a3b", "quant": "fp8", "hardware": "h200", "engine": "vllm", "engine_version": "0.25.1",
+    "spec_method": "mtp", "k": "2", "concurrency": "1", "input_tokens": "2048", "output_tokens": "512",
+    "workload": "random", "speedup_metric": "output_tok_s",
+}  # fmt: skip
+GB10 = {**ROW, "hardware": "gb10", "engine_version": "0.19.1", "kv_cache_dtype": "fp8_e4m3"}
+
+
+def points(*changes: dict[str, object], base: dict[str, str] = ROW) -> P.Points:
+    made, errors = P.from_rows([{**base, **{key: str(value) for key, value in change.items()}} for change in changes])
+    assert errors == [None] * len(changes)
+    return P.fill(made)
+
+
+def decode(p: P.Points, spec: bool = False, c: Constants = C) -> npt.NDArray[np.float64]:
+    return physics.decode_seconds(p, c, p.concurrency, p.input_tokens + p.output_tokens / 2, spec)
+
+
+# ---------------------------------------------------------------- reference values
+
+
+@pytest.mark.parametrize(
+    "change,milliseconds,within",
+    [
+        ({"input_tokens": 512, "output_tokens": 512}, 19.45, 0.06),  # GB10 test A, mean TPOT without speculation
+        ({"concurrency": 2, "output_tokens": 256}, 24.36, 0.06),  # D
+        ({"concurrency": 4, "input_tokens": 8192, "output_tokens": 256}, 35.66, 0.08),  # B
+        ({"concurrency": 16}, 67.03, 0.18),  # C
+    ],
+)
+def test_gb10_plain_step_times(change: dict[str, object], milliseconds: float, within: float) -> None:
+    assert decode(points(change, base=GB10))[0] * 1e3 == pytest.approx(milliseconds, rel=within)
+
+
+def test_distinct_experts_of_the_seed() -> None:
+    """Uniform routing: 94 tokens reach 95 % of 256 experts at 8 per token (MoESD's threshold, quoted in a seed)."""
+    e, k = np.array([256.0]), np.array([8.0])
+    assert physics.union(e, k, np.array([94.4]))[0] / 256 == pytest.approx(0.95, abs=0.002)
+    assert physics.union(e, k, np.array([1.0]), 1.2)[0] == pytest.approx(8, rel=0.02)
+    assert physics.union(np.zeros(1), np.zeros(1), np.array([5.0]))[0] == 0
+
+
+def test_llama_cpp_dense_verify_law() -> None:
+    """27B Q4_K on an RTX 3090: about 5.55 ms per extra token up to 8 (operator's report), then a jump to the tiled kernel."""
+    base = {**ROW, "engine": "llama.cpp", "hardware": "rtx3090", "model": "qwen3.6-27b", "quant": "q4_k_m"}
+    p = points({"input_tokens": 100, "output_tokens": 64}, base=base)
+    one = np.ones(1)
+    times = [physics.step_seconds(p, C, one, one * q, False, one * 100).total[0] for q in (1, 2, 4, 8, 9)]
+    assert (times[2] - times[1]) / 2 == pytest.approx(5.55e-3, rel=0.15)
+    assert times[0] == pytest.approx(23.5e-3, rel=0.15)
+    assert times[4] < times[3], "the tiled kernel is the cheaper one for a dense model"
+
+
+def test_h200_prefill_call() -> None:
+    """About 112 ms for a call of 2k to 4k tokens."""
+    p = points({}, {})
+    seconds = physics.prefill_seconds(p, C, np.array([2048.0, 4096.0]), np.zeros(2), False)
+    assert 0.07 < seconds[0] < 0.112
+    assert seconds.mean() == pytest.approx(0.112, rel=0.2)
+
+
+def test_lm_head_is_in_every_draft_pass() -> None:
+    """248,320 x 2048 in 16 bit is 1.02 GB: about 4.7 ms at GB10's effective bandwidth."""
+    p = points({"k": 1}, {"k": 2}, {"k": 3}, base=GB10)
+    seconds = physics.draft_seconds(p, C, p.concurrency, p.input_tokens)
+    assert np.diff(seconds).min() > 1.017e9 / (273e9 * 0.8)
+
+
+# ---------------------------------------------------------------- shape of the answer
+
+
+def test_bandwidth_never_slows() -> None:
+    base = points(*({"concurrency": n} for n in (1, 8, 64)))
+    for spec in (False, True):
+        slow, fast = decode(base, spec), decode(base.replace(bw=base.bw * 1.5), spec)
+        assert (fast <= slow).all()
+
+
+@pytest.mark.parametrize("field", ["bf16", "fp8", "fp32"])
+@pytest.mark.parametrize("engine", ["vllm", "llama.cpp"])
+def test_rates_never_slow(field: str, engine: str) -> None:
+    p = points({"concurrency": 4}, base={**ROW, "engine": engine, "hardware": "rtx4090"})
+    more = p.replace(**{field: getattr(p, field) * 2})
+    assert (decode(more, True) <= decode(p, True)).all()
+    tokens = np.array([2000.0])
+    assert physics.prefill_seconds(more, C, tokens, tokens, False) <= physics.prefill_seconds(
+        p, C, tokens, tokens, False
+    )
+
+
+@pytest.mark.parametrize("method", ["mtp", "eagle3", "draft_model", "ngram"])
+def test_more_drafts_cost_more(method: str) -> None:
+    p = points(*({"k": k} for k in range(1, 8)), base={**ROW, "spec_method": method})
+    assert (np.diff(decode(p, True)) > 0).all()
+    assert decode(p, True)[0] > decode(p)[0]
+
+
+def test_block_drafting_is_one_pass() -> None:
+    p = points({"spec_method": "dflash", "k": 4}, {"spec_method": "dflash", "k": 15}, {"spec_method": "mtp", "k": 15})
+    seconds = physics.draft_seconds(p, C, p.concurrency, p.input_tokens)
+    assert seconds[1] < 1.3 * seconds[0] < seconds[2]
+
+
+def test_batch_and_context_cost_more() -> None:
+    p = points(*({"concurrency": n} for n in (1, 2, 4, 8, 16, 64)))
+    assert (np.diff(decode(p)) > 0).all()
+    p = points(*({"input_tokens": n} for n in (100, 10_000, 100_000)))
+    assert (np.diff(decode(p)) > 0).all()
+
+
+def test_tokens_are_cheaper_together() -> None:
+    """Expert saturation: a verify step of 3 tokens costs less and less of 3 plain steps as the batch grows."""
+    p = points(*({"concurrency": n} for n in (8, 16, 32, 64)), base=GB10)
+    ratio = decode(p, True) / decode(p)
+    assert (np.diff(ratio) < 0).all()
+
+
+def test_lost_graphs_cost() -> None:
+    p = points({}, base=GB10)
+    assert p.piecewise[0] == 1
+    assert decode(p, True) > decode(p.replace(piecewise=0.0), True)
+
+
+def test_seconds_scale_with_bytes() -> None:
+    """Every tensor, the bandwidth and the rates times four: as fast, but for sampling (same vocabulary)."""
+    p = points({"concurrency": 8})
+    size = {n: getattr(p, n) * 4 for n in ("mixer_params", "dense_ffn_params", "expert_params", "shared_params")}
+    size |= {
+        n: getattr(p, n) * 4 for n in ("lm_head_params", "mtp_params", "state_bytes", "kv_elems", "bw", "bf16", "fp8")
+    }
+    big = p.replace(**size, hidden=p.hidden * 4, heads=p.heads * 4)
+    assert decode(big)[0] == pytest.approx(decode(p)[0], rel=5e-3)
+
+
+def test_tensor_parallelism_splits_bytes_and_pays_links() -> None:
+    p = points(
+        {}, {"tp": 2, "gpu_count": 2, "interconnect": "nvlink"}, {"tp": 2, "gpu_count": 2, "interconnect": "pcie"}
+    )
+    one = np.ones(3)
+    terms = physics.step_seconds(p, C, one, one, False, p.input_tokens)
+    assert terms.dense[1] == pytest.approx(terms.dense[0] / 2, rel=1e-6)
+    assert terms.link[0] == 0 < terms.link[1] < terms.link[2]
+
+
+# ---------------------------------------------------------------- acceptance
+
+
+def test_expected_accepted_is_leviathan_for_equal_positions() -> None:
+    a = 0.8
+    conditional = np.full((5, 8), a)
+    k = np.array([0.0, 1.0, 2.0, 8.0, 12.0])
+    want = (1 - a ** (k + 1)) / (1 - a)
+    assert physics.expected_accepted(conditional, k) == pytest.approx(want)
+
+
+def test_seed_acceptance() -> None:
+    """GB10: 0.8157 and 0.6348 unconditional give 2.45 tokens per step."""
+    rates = np.array([[0.8157, 0.6348]])
+    conditional = physics.conditional_from_unconditional(rates)
+    assert conditional[0, 1] == pytest.approx(0.778, abs=1e-3)
+    assert physics.expected_accepted(conditional, np.array([2.0]))[0] == pytest.approx(2.4505)
+    assert physics.unconditional_from_conditional(conditional) == pytest.approx(rates)
+    rate = physics.rate_from_length(np.array([2.4505]), np.array([2.0]))
+    assert physics.length_from_rate(rate, np.array([2.0]))[0] == pytest.approx(2.4505)
+    assert math.isnan(physics.rate_from_length(np.array([1.0]), np.array([0.0]))[0])
+
+
+# ---------------------------------------------------------------- constants
+
+
+def test_every_constant_has_a_source() -> None:
+    names = {field.name for field in dataclasses.fields(Constants)}
+    assert names == set(constants.CONSTANT_SOURCES)
+    for name in names:
+        value = getattr(C, name)
+        assert all(v >= 0 for v in (value if isinstance(value, tuple) else (value,)))
+        assert not isinstance(value, tuple) or len(value) == len(P.PATHS)
+
+
+def test_shifting_constants() -> None:
+    moved = constants.shifted(C, {"rho": 10.0, "mmvq_share[llamacpp-cuda]": math.log(2)})
+    index = P.PATHS.index("llamacpp-cuda")
+    assert moved.rho == 0.98
+    assert moved.mmvq_share[index] == pytest.approx(2 * C.mmvq_share[index])
+    assert moved.mmvq_share[P.PATHS.index("mlx")] == C.mmvq_share[P.PATHS.index("mlx")]
+    with pytest.raises(KeyError):
+        constants.shifted(C, {"luck": 1.0})
+
+
+@pytest.mark.parametrize("name", ["rho", "verify_scale[vllm-cuda]", "draft_scale[vllm-cuda]", "host_s[vllm-cuda]"])
+def test_a_fit_can_move_the_answer(name: str) -> None:
+    p = points({"concurrency": 8})
+    assert decode(p, True, constants.shifted(C, {name: 0.5}))[0] != pytest.approx(decode(p, True)[0], rel=1e-4)
+
+
+# ---------------------------------------------------------------- any point at all
+
+UNSURE = st.one_of(st.just(""), st.floats(0.01, 1e4).map(str))
+ANY_ROW = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(["", "qwen3.6-35b-a3b", "qwen3.6-27b", "deepseek-r1", "zzz-12b", "gpt-oss-20b", "glm-4.6"]),
+        "total_params_b": UNSURE, "active_params_b": UNSURE, "is_moe": st.sampled_from(["", "0", "1"]),
+        "quant": st.sampled_from(["", "fp8", "q4_k_m", "nvfp4", "bf16", "mlx-4bit", "iq4_xs", "what"]),
+        "hardware": st.sampled_from(["", "unknown", "gb10", "h200", "v100", "apple-m4", "radeon-780m", "rtx5060-laptop"]),
+        "engine": st.sampled_from(["vllm", "sglang", "llama.cpp", "mlx", "custom", "tensorrt-llm", ""]),
+        "spec_method": st.sampled_from(["mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]),
+        "k": st.integers(1, 64).map(str), "concurrency": UNSURE, "input_tokens": UNSURE, "output_tokens": UNSURE,
+        "tp": st.sampled_from(["", "1", "2", "8"]), "interconnect": st.sampled_from(["", "none", "pcie", "nvlink", "roce"]),
+        "prefix_share": st.sampled_from(["", "0.5", "1"]), "output_spread": st.sampled_from(["", "0", "0.5", "1"]),
+        "n_requests": UNSURE, "max_num_seqs": UNSURE, "max_num_batched_tokens": UNSURE,
+    }
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(ANY_ROW)
+def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
+    from advisor import schedule
+
+    made, _ = P.from_rows([{**row, "speedup_metric": "tpot"}])
+    p = P.fill(made)
+    terms = physics.step_seconds(p, C, p.concurrency, p.verify_tokens, True, p.input_tokens)
+    for name, value in terms._asdict().items():
+        assert np.isfinite(value).all() and (value >= 0).all(), name
+    assert (decode(p, True) > 0).all()
+    tau = physics.expected_accepted(np.full((1, 8), 0.7), p.k)
+    for name, value in schedule.speedups(p, C, tau).items():
+        assert np.isfinite(value).all() and (value > 0).all(), name

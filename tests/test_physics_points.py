@@ -1,0 +1,195 @@
+"""Reading plan points, and the stand-ins for what they do not know."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor import points as P
+from advisor import points_read
+from advisor.types import Facts, Plan
+
+ROW = {
+    "model": "qwen3.6-35b-a3b", "quant": "fp8", "hardware": "gb10", "engine": "vllm", "engine_version": "0.19.1rc1.dev328",
+    "spec_method": "mtp", "k": "2", "concurrency": "16", "input_tokens": "2048", "output_tokens": "512",
+    "workload": "random", "prefix_caching": "on", "speedup_metric": "output_tok_s", "acceptance_rate": "0.72",
+    "kv_cache_dtype": "fp8_e4m3", "interconnect": "none",
+}  # fmt: skip
+MAY_STAY_UNKNOWN = {
+    "bw_measured", "memory_bytes", "k", "verify_tokens", "p_min", "kv_pool_tokens", "temperature", "thinking", "version",
+    "given_rate", "given_length", "given_k", "given_conditional",
+}  # fmt: skip
+
+
+def test_a_row_of_the_seed() -> None:
+    points, errors = P.from_rows([ROW])
+    assert errors == [None]
+    assert points.experts[0] == 256 and points.topk[0] == 8
+    assert points.bw[0] == pytest.approx(273e9)
+    assert points.prefix_caching[0] == 1.0
+    assert points.kv_bytes[0] == 1.0
+    assert points.version[0] == 1901
+    assert P.PATHS[points.path[0]] == "vllm-cuda"
+    assert P.METRICS[points.metric[0]] == "output_tok_s"
+    assert P.fill(points).piecewise[0] == 1.0, "FlashInfer on SM12x loses its FULL graphs"
+
+
+@pytest.mark.parametrize(
+    "word,number", [("1", 1), ("on", 1), ("True", 1), ("0", 0), ("off", 0), ("false", 0), ("", None)]
+)
+def test_booleans(word: str, number: float | None) -> None:
+    points, _ = P.from_rows([{**ROW, "prefix_caching": word}])
+    assert np.isnan(points.prefix_caching[0]) if number is None else points.prefix_caching[0] == number
+
+
+@pytest.mark.parametrize(
+    "engine,hardware,extra,path",
+    [
+        ("llama.cpp", "rtx3090", "", "llamacpp-cuda"),
+        ("llama-server", "apple-m4", "", "llamacpp-metal"),
+        ("llama.cpp", "rx7900xtx", "", "llamacpp-rocm"),
+        ("llama.cpp", "rx7900xtx", "Vulkan", "llamacpp-vulkan"),
+        ("ik_llama.cpp", "rtx3090", "", "llamacpp-cuda"),
+        ("ollama", "rtx3090", "", "llamacpp-cuda"),
+        ("lmstudio", "apple-m4", "", "llamacpp-metal"),
+        ("mlx", "apple-m3-ultra", "", "mlx"),
+        ("sglang", "b200", "", "sglang-cuda"),
+        ("vllm", "strix-halo", "", "vllm-other"),
+        ("tensorrt-llm", "b200", "", "other"),
+        ("custom", "h200", "", "other"),
+    ],
+)
+def test_kernel_paths(engine: str, hardware: str, extra: str, path: str) -> None:
+    points, errors = P.from_rows([{**ROW, "engine": engine, "hardware": hardware, "spec_extra": extra}])
+    assert errors == [None]
+    assert P.PATHS[points.path[0]] == path
+
+
+@pytest.mark.parametrize(
+    "change,says",
+    [
+        ({"speedup_metric": ""}, "speedup_metric"),
+        ({"speedup_metric": "latency"}, "speedup_metric"),
+        ({"spec_method": ""}, "spec_method"),
+        ({"spec_method": "medusa-7"}, "spec_method"),
+        ({"model": "zzz", "total_params_b": ""}, "model"),
+        ({"model": "", "total_params_b": "-3"}, "model"),
+    ],
+)
+def test_row_errors(change: dict[str, str], says: str) -> None:
+    points, errors = P.from_rows([{**ROW, **change}, ROW])
+    assert errors[0] is not None and says in errors[0]
+    assert errors[1] is None
+    assert len(points) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hardware": "unknown"},
+        {"hardware": "nobody-makes-this"},
+        {"model": "", "total_params_b": "70", "active_params_b": "70"},
+        {"model": "zzz", "total_params_b": "200", "active_params_b": "20"},
+        {"model": "somebody/Newmodel-14B"},
+        {"quant": ""},
+        {"quant": "q3_k_xxl"},
+        {"k": ""},
+        {"concurrency": "", "input_tokens": "", "output_tokens": ""},
+    ],
+)
+def test_unknown_is_not_an_error(change: dict[str, str]) -> None:
+    points, errors = P.from_rows([{**ROW, **change}])
+    assert errors == [None]
+    filled = P.fill(points)
+    for name in P.FLOAT_FIELDS:
+        if name not in MAY_STAY_UNKNOWN:
+            assert np.isfinite(getattr(filled, name)).all(), name
+
+
+def test_fill_keeps_what_is_known_and_leaves_the_original() -> None:
+    points, _ = P.from_rows([ROW, {**ROW, "hardware": "unknown", "quant": ""}])
+    filled = P.fill(points)
+    assert np.isnan(points.bw[1]) and np.isfinite(filled.bw[1])
+    for name in ("bw", "experts", "mixer_params", "concurrency", "bytes_ffn"):
+        assert getattr(filled, name)[0] == getattr(points, name)[0]
+
+
+def test_synthesised_shape_adds_up() -> None:
+    points, _ = P.from_rows([{**ROW, "model": "", "total_params_b": "235", "active_params_b": "22", "is_moe": "1"}])
+    p = P.fill(points)
+    active = p.mixer_params + p.dense_ffn_params + p.shared_params + p.lm_head_params
+    active = active + p.topk * p.expert_params * p.moe_layers
+    assert active[0] == pytest.approx(22e9, rel=0.05)
+    assert (p.experts * p.expert_params * p.moe_layers)[0] < 235e9
+
+
+def test_trees_and_drafts_in_free_text() -> None:
+    points, _ = P.from_rows(
+        [
+            {**ROW, "spec_extra": "steps 4 topk 4 draft 16", "k": "4"},
+            {**ROW, "spec_extra": "NEXTN steps 3 topk 1 draft 4", "k": "3"},
+            {**ROW, "spec_method": "draft_model", "spec_extra": "Qwen3.5-0.8B-Q4_K_M draft"},
+            {**ROW, "spec_extra": "p-min 0.60"},
+        ]
+    )
+    assert points.verify_tokens[0] == 16 and np.isnan(points.verify_tokens[1])
+    assert points.draft_params[2] == pytest.approx(0.8e9)
+    assert points.p_min[3] == 0.6
+
+
+def test_from_plans_and_rows_agree() -> None:
+    from advisor import knowledge
+
+    model = knowledge.llm("qwen3.6-35b-a3b")
+    facts = Facts(
+        hardware=knowledge.hardware("gb10"), model=model, shape=knowledge.shape_of(model), quant=knowledge.quant("fp8"),
+        concurrency=16, ctx_tokens=2048, output_tokens=512, engine_version="0.19.1",
+    )  # fmt: skip
+    plans = [Plan(engine="vllm", method="mtp", k=k, kv_cache_dtype="fp8_e4m3") for k in (1, 2)]
+    planned = P.from_plans(facts, plans)
+    rowed, _ = P.from_rows([ROW])
+    assert planned.k.tolist() == [1.0, 2.0]
+    for name in ("bw", "fp8", "experts", "expert_params", "state_bytes", "bytes_ffn", "kv_bytes", "input_tokens"):
+        assert getattr(planned, name)[1] == pytest.approx(getattr(rowed, name)[0])
+    assert planned.path[0] == rowed.path[0] and planned.family[0] == rowed.family[0]
+
+
+CELLS = st.one_of(st.sampled_from(["", "nan", "-1", "1e400", "0", "on", "x" * 40, "☃", "16"]), st.text(max_size=12))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.dictionaries(st.sampled_from([*ROW, "tp", "gpu_count", "spec_extra", "n_requests", "output_spread"]), CELLS))
+def test_from_rows_never_raises(change: dict[str, str]) -> None:
+    points, errors = P.from_rows([{**ROW, **change}])
+    assert len(points) == len(errors) == 1
+    filled = P.fill(points)
+    assert np.isfinite(filled.bw).all() and (filled.concurrency >= 1).all()
+
+
+def test_no_rows() -> None:
+    points, errors = P.from_rows([])
+    assert len(points) == 0 and errors == []
+    assert len(P.fill(points)) == 0
+
+
+def test_take_concat_replace() -> None:
+    points, _ = P.from_rows([ROW, {**ROW, "k": "4"}])
+    both = P.concat([points.take(np.array([1])), points.take(np.array([True, False]))])
+    assert both.k.tolist() == [4.0, 2.0]
+    assert both.replace(k=3.0).k.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "engine,text,number",
+    [
+        ("vllm", "0.25.1", 2501),
+        ("vllm", "v0.19.1rc1.dev231", 1901),
+        ("llama-server", "b9860", 9860),
+        ("sglang", "", None),
+    ],
+)
+def test_versions(engine: str, text: str, number: float | None) -> None:
+    value = points_read.version_number(engine, text)
+    assert np.isnan(value) if number is None else value == number

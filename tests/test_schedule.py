@@ -1,0 +1,182 @@
+"""The closed loop: mean values against the step-by-step replay, the seeds' serving tests, and what must always hold."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from advisor import load, physics, replay, schedule
+from advisor import points as P
+from advisor.physics import Constants
+
+C = Constants()
+ROW = {
+    "model": "qwen3.6-35b-a3b", "quant": "fp8", "hardware": "h200", "engine": "vllm", "engine_version": "0.25.1",
+    "spec_method": "mtp", "k": "2", "concurrency": "1", "input_tokens": "2048", "output_tokens": "128",
+    "workload": "random", "speedup_metric": "output_tok_s",
+}  # fmt: skip
+GB10 = {
+    **ROW, "hardware": "gb10", "engine_version": "0.19.1", "kv_cache_dtype": "fp8_e4m3", "max_num_batched_tokens": "16384",
+}  # fmt: skip
+ACCEPTED = [0.816, 0.778, 0.756, 0.75, 0.75, 0.74, 0.73, 0.73]
+
+
+def points(*changes: dict[str, object], base: dict[str, str] = ROW) -> P.Points:
+    made, errors = P.from_rows([{**base, **{key: str(value) for key, value in change.items()}} for change in changes])
+    assert errors == [None] * len(changes)
+    return P.fill(made)
+
+
+def tau_of(p: P.Points) -> npt.NDArray[np.float64]:
+    return physics.expected_accepted(np.tile(ACCEPTED, (len(p), 1)), p.k)
+
+
+def grid() -> P.Points:
+    changes: list[dict[str, object]] = []
+    for spread, clients in itertools.product((0, 0.5), (1, 4, 16, 64)):
+        many = {"concurrency": clients, "n_requests": max(8, 5 * clients), "output_spread": spread}
+        changes += [
+            many,
+            {**many, "input_tokens": 64, "output_tokens": 512},
+            {**many, "input_tokens": 8192, "k": 4, "output_tokens": 256},
+            {**many, "engine": "sglang", "k": 3, "output_tokens": 256},
+            {**many, "hardware": "gb10", "output_tokens": 512},
+            {**many, "hardware": "rtx3090", "engine": "llama.cpp", "quant": "q4_k_m", "input_tokens": 1024},
+        ]
+    return points(*changes)
+
+
+def test_mean_values_follow_the_replay() -> None:
+    """Ratio of both arms within 3 % on average over the grid, each arm's output rate within 10 % everywhere."""
+    p = grid()
+    tau = tau_of(p)
+    fluid = {arm: schedule.replay(p, C, tau, arm) for arm in ("base", "spec")}  # type: ignore[arg-type]
+    errors: dict[str, list[float]] = {name: [] for name in schedule.Served._fields}
+    worst = 0.0
+    for i in range(len(p)):
+        exact = {arm: replay.simulate(p, C, tau, arm, i) for arm in ("base", "spec")}  # type: ignore[arg-type]
+        for name, found in errors.items():
+            both = [np.log(getattr(fluid[arm], name)[i] / getattr(exact[arm], name)) for arm in ("base", "spec")]
+            found.append(abs(both[1] - both[0]))
+            if name == "output_tok_s":
+                worst = max(worst, *np.abs(both))
+    assert worst < 0.10
+    assert np.mean(errors["output_tok_s"]) < 0.03
+    assert np.mean(errors["request_tok_s"]) < 0.02
+    assert np.mean(errors["tpot_s"]) < 0.04
+    assert np.mean(errors["ttft_s"]) < 0.08
+
+
+def test_equal_lengths_lock_the_prefill_steps() -> None:
+    """16 prompts of 2k: equal lengths and a joint start favour the plain arm, lengths of +-50 % do not."""
+    p = points(*({"concurrency": 16, "n_requests": 80, "output_spread": s} for s in (0, 0.5)))
+    tau = tau_of(p)
+    equal, unequal = schedule.speedups(p, C, tau)["output_tok_s"]
+    assert equal < 1.06
+    assert 1.12 < unequal < 1.30
+    exact = [
+        replay.simulate(p, C, tau, "spec", i).output_tok_s / replay.simulate(p, C, tau, "base", i).output_tok_s
+        for i in (0, 1)
+    ]
+    assert exact[1] - exact[0] > 0.1
+
+
+SEED_TESTS = {  # output tok/s off and on, TPOT ms off and on, TTFT ms off and on (GB10 tests A to D; A states no TTFT)
+    "A": ({"input_tokens": 512, "output_tokens": 512}, (50.51, 54.92), (19.45, 17.82), None),
+    "B": ({"concurrency": 4, "input_tokens": 8192, "output_tokens": 256}, (73.98, 68.68), (35.66, 46.62), (4742, 2892)),
+    "C": ({"concurrency": 16, "output_tokens": 512}, (214.28, 266.25), (67.03, 55.58), (3979, 1721)),
+    "D": ({"concurrency": 2, "output_tokens": 256}, (73.88, 77.60), (24.36, 23.5), (718, 502)),
+}
+
+
+@pytest.mark.parametrize("name", SEED_TESTS)
+def test_gb10_serving(name: str) -> None:
+    """Unfitted physics stays within 25 % of every measured figure that the joint start does not decide."""
+    change, output, tpot, ttft = SEED_TESTS[name]
+    p = points({**change, "n_requests": 20 if name != "C" else 64}, base=GB10)
+    tau = np.array([2.45])
+    for arm, index in (("base", 0), ("spec", 1)):
+        served = schedule.replay(p, C, tau, arm)  # type: ignore[arg-type]
+        assert served.output_tok_s[0] == pytest.approx(output[index], rel=0.2)
+        assert served.tpot_s[0] * 1e3 == pytest.approx(tpot[index], rel=0.35)
+        if ttft and name != "B":
+            assert served.ttft_s[0] * 1e3 == pytest.approx(ttft[index], rel=0.4)
+
+
+def test_gb10_signs() -> None:
+    """A, C and D gain in output; C gains in TTFT by half and more."""
+    p = points(*({**SEED_TESTS[n][0], "n_requests": 64} for n in "ACD"), base=GB10)
+    gains = schedule.speedups(p, C, np.full(3, 2.45))
+    assert (gains["output_tok_s"] > 1).all()
+    assert gains["ttft"][1] > 1.3 and gains["tpot"][1] > 1.1
+
+
+def test_clients_time_adds_up() -> None:
+    """TTFT + (O - 1) TPOT is what a request spends; slots over that time is the request rate (drain left out)."""
+    p = points(*({"concurrency": c, "n_requests": 100_000} for c in (1, 4, 32)))
+    served = schedule.replay(p, C, tau_of(p), "spec")
+    spent = served.ttft_s + (p.output_tokens - 1) * served.tpot_s
+    assert p.concurrency / spent * p.output_tokens == pytest.approx(served.output_tok_s, rel=0.01)
+
+
+def test_request_speed_knows_no_prefill() -> None:
+    p = points({"input_tokens": 100}, {"input_tokens": 20_000})
+    gains = schedule.speedups(p, C, tau_of(p))
+    assert gains["request_tok_s"][1] / gains["request_tok_s"][0] == pytest.approx(1, abs=0.05)
+    assert gains["output_tok_s"][1] < gains["output_tok_s"][0]
+
+
+def test_slots_limit_and_queue() -> None:
+    p = points({"concurrency": 64, "max_num_seqs": 8, "n_requests": 512}, {"concurrency": 8, "n_requests": 512})
+    served = schedule.replay(p, C, tau_of(p), "base")
+    assert served.output_tok_s[0] == pytest.approx(served.output_tok_s[1], rel=0.02)
+    assert served.ttft_s[0] > 3 * served.ttft_s[1]
+    exact = replay.simulate(p, C, tau_of(p), "base", 0)
+    assert served.ttft_s[0] == pytest.approx(exact.ttft_s, rel=0.2)
+
+
+def test_pool_limits_and_sglang_cap() -> None:
+    p = points({"concurrency": 64, "kv_pool_tokens": 20_000}, {"concurrency": 64, "engine": "sglang"})
+    assert load.load(p, C, tau_of(p), False).clients[0] < 10
+    assert load.load(p, C, tau_of(p), True).clients[1] == 48
+    assert load.load(p, C, tau_of(p), False).clients[1] == 64
+
+
+def test_prefix_hits_are_whole_pages_and_mtp_drops_one() -> None:
+    share = {"input_tokens": 8192, "prefix_share": 0.5, "prefix_caching": 1}
+    p = points(share, {**share, "engine_version": "0.33.0"}, {**share, "prefix_caching": 0})
+    assert load.prefix_hits(p, False).tolist() == [3168, 3168, 0]
+    assert load.prefix_hits(p, True).tolist() == [2112, 3168, 0]
+
+
+def test_more_accepted_is_never_slower() -> None:
+    p = grid()
+    gains = [schedule.speedups(p, C, np.fmin(tau_of(p), t))["output_tok_s"] for t in (1.2, 1.6, 2.2)]
+    assert (gains[1] >= gains[0] * 0.995).all() and (gains[2] >= gains[1] * 0.995).all()
+
+
+def test_a_run_is_repeatable() -> None:
+    p = points({"concurrency": 8})
+    assert replay.simulate(p, C, tau_of(p)) == replay.simulate(p, C, tau_of(p))
+
+
+def test_variance_of_one_draft_is_exact() -> None:
+    rate = np.array([0.3, 0.5, 0.9])
+    assert load.token_variance(1 + rate, np.ones(3)) == pytest.approx(rate * (1 - rate))
+
+
+def test_hundred_thousand_points(capsys: pytest.CaptureFixture[str]) -> None:
+    """Prints the time; only sanity is asserted."""
+    p = grid()
+    big = p.take(np.arange(100_000) % len(p))
+    tau = tau_of(big)
+    start = time.perf_counter()
+    gains = schedule.speedups(big, C, tau)
+    seconds = time.perf_counter() - start
+    with capsys.disabled():
+        print(f"\n100,000 points, both arms, four metrics: {seconds:.2f} s")
+    assert all(len(value) == 100_000 for value in gains.values())
