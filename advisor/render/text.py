@@ -159,6 +159,6 @@ def _run_heading(advice: Advice) -> str:
     warnings = sum(f.severity == "warning" for f in advice.findings)
     told = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
     note = f" ({', '.join(told)} below)" if told else ""
-    return {"on": "Run", "off": "Run, without speculation", "measure": "Run until measured (A/B commands below)"}[
+    return {"on": "Run", "off": "Run, no speculation", "measure": "Run until measured (A/B commands below)"}[
         advice.decision
     ] + (note if advice.decision != "measure" else "")
