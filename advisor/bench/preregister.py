@@ -1,6 +1,7 @@
 """Predictions for a step-cost sweep, written down before the sweep is run.
 
 `python -m advisor.bench.preregister OUT.json` prices every cell of `cells.sweep()` on one H200 with the physics core as it stands.
+With `uniform` after the file name, routing is uniform and neighbours share no experts: what random weights should show.
 The file is never regenerated after the run: what was measured is held against it as it was.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +81,11 @@ def main(argv: list[str]) -> int:
     if out.exists():
         print(f"{out} exists: a pre-registration is written once", file=sys.stderr)
         return 2
-    cells = [cell for job in sweep() for cell in predict(job)]
-    out.write_text(json.dumps({"hardware": "h200", "engine": "vllm 0.25.1", "cells": cells}, indent=1) + "\n")
+    uniform = "uniform" in argv[1:]
+    constants = replace(Constants(), rho=0.0, skew=0.0) if uniform else Constants()
+    cells = [cell for job in sweep() for cell in predict(job, constants)]
+    head = {"hardware": "h200", "engine": "vllm 0.25.1"} | ({"routing": "uniform"} if uniform else {})
+    out.write_text(json.dumps({**head, "cells": cells}, indent=1) + "\n")
     print(f"{len(cells)} cells in {out}", file=sys.stderr)
     return 0
 
