@@ -6,6 +6,7 @@ hostile file can cause.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from advisor.engines.base import EngineAdapter, Token
 
 MAX_LAUNCHES = 500
+_MODEL_NAME = re.compile(r"(?:[\w-]+/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])")
 MAX_STEPS = 50_000
 
 
@@ -127,12 +129,29 @@ class Reading:
         extra: dict[str, object] = {}
         if fork and not launch.fork:
             extra["fork"] = fork
-        if launch.model and HOLE_OPEN in launch.model:
-            extra["model"] = show(launch.model)
+        if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):
+            self._named_model(launch, extra, notes)
         told = tuple(show(note) for note in (*launch.notes, *notes))
         if told != launch.notes:
             extra["notes"] = told
         return launch.model_copy(update=extra) if extra else launch
+
+    def _named_model(self, launch: Launch, extra: dict[str, Any], notes: list[str]) -> None:
+        """A model that the command takes from outside, where the rest of the file (a message, a comment) names just one."""
+        from advisor import knowledge
+
+        if launch.model and knowledge.llm_from_text(launch.model) is not None:
+            return
+        known: dict[str, tuple[str, int]] = {}
+        for said in _MODEL_NAME.finditer(self.source.text[:200_000]):
+            model = knowledge.llm_from_text(said.group())
+            if model is not None:
+                known.setdefault(model.id, (said.group(), said.start()))
+        if len(known) == 1:
+            name, at = next(iter(known.values()))
+            extra["model"] = name
+            given = launch.model or "what is not in the file"
+            notes.append(f"the model is {given}; line {self.source.place(at)[0]} names {name}, which it is taken for")
 
     def _items(self, found: Found) -> list[tuple[Token, Token | None]]:
         items: list[tuple[Token, Token | None]] = []
@@ -251,8 +270,6 @@ def _key(found: Found) -> tuple[object, ...]:
 
 def size_bytes(text: str) -> int | None:
     """`64gb`, `16Gi`, `8589934592`, `32g` in bytes; None if it is not a size."""
-    import re
-
     found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", text.lower())
     if not found:
         return None
