@@ -53,7 +53,7 @@ def predict(job: Job, constants: Constants | None = None) -> list[dict[str, Any]
     c = constants or Constants()
     table, errors = points.from_rows(rows(job))
     if any(errors):
-        raise ValueError(f"{job.label}: {[e for e in errors if e][0]}")
+        raise ValueError(f"{job.label}: {next(e for e in errors if e)}")
     filled = points.fill(table)
     tau = np.full(len(filled), 1.0 + sum(job.rates[: job.k]))
     arm: schedule.Arm = "spec" if job.k else "base"
