@@ -210,6 +210,12 @@ def _with_calibration(out: dict[str, Floats], known: Flags, test: Examples, fold
     return LeftOut(**out, **made, known=known)
 
 
+def calibration_from(found: LeftOut, examples: Examples) -> Calibration:
+    """The shipped calibration: from all left-out predictions."""
+    out = {name: getattr(found, name) for name in ("mean", "sd", "mean_hidden", "sd_hidden")}
+    return calibration_of(examples.log_speedup, out, found.known, fold_weight(examples.fold))
+
+
 def fold_weight(folds: Words) -> Floats:
     """1 / rows of the fold."""
     _, which, count = np.unique(folds, return_inverse=True, return_counts=True)

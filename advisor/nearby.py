@@ -19,7 +19,7 @@ from advisor import points as pts
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-RIG_SD = 0.05  # between two owners of the same cell: drivers, power limits, prompts
+RIG_SD = 0.08  # between two owners of the same cell: drivers, power limits, prompts
 ROW_SD = 0.045  # one published pair around its cell
 PER_DOUBLING_SD = 0.08  # per factor 2 of concurrency or context
 PER_K_SD = 0.06  # per drafted token of difference

@@ -170,6 +170,18 @@ class Residual:
             mean[part], variance[part] = self._predict(table.take(part))
         return mean, variance
 
+    def novelty(self, table: Table) -> Floats:
+        """Share of the smooth terms' prior variance that the data leave open: 0 amid data, 1 far from any. (N,)"""
+        smooth = [basis for basis in self.bases if isinstance(basis.term, Surface)]
+        if not smooth:
+            return np.zeros(len(table))
+        out = np.zeros(len(table))
+        for start in range(0, len(table), CHUNK):
+            part = table.take(slice(start, min(start + CHUNK, len(table))))
+            left = [_features(basis, part)[1] / basis.term.sd**2 for basis in smooth]
+            out[start : start + len(part)] = np.mean(left, axis=0)
+        return out
+
     def _predict(self, table: Table) -> tuple[Floats, Floats]:
         made = [_features(basis, table) for basis in self.bases]
         columns = np.hstack([columns for columns, _ in made]) if made else np.zeros((len(table), 0))

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from advisor import points as pts
 from advisor.acceptance_fit import Observations
 from advisor.measurements import COLUMN_OF_METRIC, Row, by_group, measurements_dir, ratio, read_acceptance, read_runs
+from advisor.rows import row_text
 from advisor.types import AdvisorError
 
 Floats = npt.NDArray[np.float64]
@@ -62,18 +63,6 @@ def fold_of(source: str, rig: str) -> str:
     return rig if source in COMMUNITY_TABLES else source
 
 
-def row_text(row: Row) -> dict[str, str]:
-    """The raw row with what its notes say about thinking put into a column of its own."""
-    raw = dict(row.raw)
-    notes = raw.get("notes", "").lower()
-    if not raw.get("thinking"):
-        if "nonthinking" in notes or "non-thinking" in notes or "thinking off" in notes:
-            raw["thinking"] = "0"
-        elif "thinking" in notes:
-            raw["thinking"] = "1"
-    return raw
-
-
 def _pairs(group: list[Row]) -> list[tuple[Row, str, float, bool]]:
     off = next((row.run for row in group if row.run.spec_method == "none"), None)
     out: list[tuple[Row, str, float, bool]] = []
@@ -100,7 +89,7 @@ def examples(folder: Path | None = None, uses: tuple[str, ...] = ("train", "eval
 
 
 def _assemble(pairs: list[tuple[Row, str, float, bool]]) -> Examples:
-    texts = [row_text(row) | {"speedup_metric": metric} for row, metric, _, _ in pairs]
+    texts = [row_text(row.raw) | {"speedup_metric": metric} for row, metric, _, _ in pairs]
     points, errors = pts.from_rows(texts)
     keep = [i for i, error in enumerate(errors) if error is None]
     index = np.array(keep, dtype=np.int64)
@@ -151,7 +140,7 @@ def observations(folder: Path | None = None) -> Observations:
         said = f"{run.use_why} {run.notes}".lower()
         stated = run.acceptance_rate is not None or run.acceptance_length is not None
         if run.use == "train" and stated and run.k and not any(word in said for word in FORCED):
-            texts.append(row_text(row) | {"speedup_metric": "request_tok_s"})
+            texts.append(row_text(row.raw) | {"speedup_metric": "request_tok_s"})
     made = [(text, *_stated(text)) for text in texts] + _position_tables(where)
     points, errors = pts.from_rows([text for text, _, _ in made])
     good = np.array([e is None for e in errors]) & np.array([1.0 < t < k + 1 for _, k, t in made])

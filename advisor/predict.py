@@ -1,0 +1,251 @@
+"""models/speedup.json + physics -> estimates. Numpy only; the artefact is read once.
+
+Three doors: `estimate` for one question and some plans, `predict_points` for arrays, `predict_dicts` for rows of a table. All three
+take the same road, so a batch and a recommendation cannot disagree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor import acceptance as acc
+from advisor import nearby, physics, schedule
+from advisor import points as pts
+from advisor.fitted import Model, Raw, log_physics, of_metric, prepare
+from advisor.paths import models_dir
+from advisor.types import AdvisorError, Basis, Estimate, Facts, Interval, MetricEstimate, Plan
+
+Floats = npt.NDArray[np.float64]
+
+ARTEFACT = "speedup.json"
+BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
+FAR = 0.5  # share of the prior spread that the data leave open, beyond which a point is extrapolated
+FIELDS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain", "basis", "error")
+# Shares of (output tok/s, TPOT, TTFT) in what a goal calls a gain; the same figures as decide.GOAL_WEIGHTS (a test compares).
+GOAL_WEIGHTS = {
+    "throughput": (1.0, 0.0, 0.0),
+    "tpot": (0.0, 1.0, 0.0),
+    "ttft": (0.0, 0.0, 1.0),
+    "balanced": (0.5, 0.35, 0.15),
+}
+_ESTIMATED = ("output_tok_s", "tpot", "ttft")
+
+
+class Predicted(NamedTuple):
+    """Speed-ups of N points for each point's metric (ratios above 1 are faster), and what they rest on. (N,) each."""
+
+    p10: Floats
+    p50: Floats
+    p90: Floats
+    p_gain: Floats
+    basis: npt.NDArray[np.int8]  # index into BASES
+    tau: Floats  # tokens per step, bonus token included
+    mean: Floats  # of the log speed-up
+    sd: Floats
+
+
+class Samples(NamedTuple):
+    """Gaussian beliefs for choosing among candidates: log speed-ups `mean` (N,), `sd` (N,) and the correlation of two candidates' errors."""
+
+    mean: Floats
+    sd: Floats
+    correlation: float
+
+
+# Two candidates of one machine and model share most of the error: correlation of left-out errors within sweeps over k.
+ERROR_CORRELATION = 0.8
+
+
+@lru_cache(maxsize=4)
+def load(path: Path | None = None) -> Model:
+    """The shipped model (or one at `path`). Raises AdvisorError where it is missing or not readable."""
+    where = path or models_dir() / ARTEFACT
+    try:
+        state = json.loads(where.read_text(encoding="utf-8"))
+        return Model.from_dict(state["model"])
+    except FileNotFoundError as error:
+        raise AdvisorError(f"the trained model {where.name} is missing; run `advisor train`.") from error
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise AdvisorError(f"{where.name} is not a readable model ({error}); run `advisor train`.") from error
+
+
+def predict_points(points: pts.Points, model: Model | None = None, hide: bool = False) -> Predicted:
+    """Predict each point's own metric. `hide` ignores stated acceptances. No speculation (method none) is exactly 1."""
+    model = model or load()
+    raw = model.raw(points, hide)
+    return _finish(model, points, raw)
+
+
+def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
+    mean, sd, known = raw.mean, raw.sd, raw.belief.known
+    covered, near = np.zeros(len(mean), dtype=bool), np.zeros(len(mean), dtype=bool)
+    if model.nearby is not None:
+        keys = nearby.cell_keys(points, raw.full)
+        pull = model.nearby.pull(keys, nearby.coordinates(points, raw.full, known), mean, sd)
+        mean, sd, covered, near = pull.mean, pull.sd, pull.covered, pull.near
+    low, high = model.interval(mean, sd, known)
+    off = (points.method == 0) | (raw.full.k <= 0)
+    mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
+    p_gain = np.where(off, 0.5, model.p_gain(mean, sd))
+    basis = _basis(model, raw, covered, near)
+    return Predicted(np.exp(low), np.exp(mean), np.exp(high), p_gain, basis, raw.belief.tau, mean, np.where(off, 0.0, sd))
+
+
+def _basis(
+    model: Model, raw: Raw, covered: npt.NDArray[np.bool_], near: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int8]:
+    seen = np.isin(raw.full.path, model.paths_seen) & np.isin(raw.full.method, model.methods_seen)
+    far = (model.decode.novelty(raw.table) > FAR) | (raw.table.numbers["unknown"] >= 2)
+    basis = np.select([covered, ~seen, near, far], [0, 3, 1, 2], default=1)
+    return basis.astype(np.int8)
+
+
+def joint_samples(predicted: Predicted) -> Samples:
+    """What a choice among candidates of one question needs: means, spreads, and how far their errors go together."""
+    return Samples(predicted.mean, predicted.sd, ERROR_CORRELATION)
+
+
+# ---------------------------------------------------------------- one question
+
+
+def estimate(facts: Facts, plans: Sequence[Plan], model: Model | None = None) -> list[Estimate]:
+    """One estimate per plan, in order. Raises AdvisorError where the model file is missing."""
+    return estimate_many([(facts, plan) for plan in plans], model)
+
+
+def estimate_many(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) -> list[Estimate]:
+    """One estimate per (facts, plan): loads and plans may differ."""
+    if not cases:
+        return []
+    model = model or load()
+    points = _points(cases)
+    ready, full = prepare(points)
+    belief = acc.believe(model.acceptance, ready)
+    by_metric = log_physics(full, model.constants, belief.tau)
+    found: dict[str, Predicted] = {}
+    for name in _ESTIMATED:
+        code = pts.METRICS.index(name)
+        asked, answered = points.replace(metric=code), full.replace(metric=code)
+        raw = model.correct(asked, ready, answered, belief, of_metric(by_metric, answered.metric))
+        found[name] = _finish(model, asked, raw)
+    base = schedule.replay(full, model.constants, belief.tau, "base")
+    baselines = {"output_tok_s": base.output_tok_s, "tpot": base.tpot_s * 1e3, "ttft": base.ttft_s * 1e3}
+    terms = _terms(full, model)
+    return [_estimate(i, facts, plan, found, baselines, belief, terms, model) for i, (facts, plan) in enumerate(cases)]
+
+
+def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
+    parts: list[pts.Points] = []
+    start = 0
+    for stop in range(1, len(cases) + 1):
+        if stop == len(cases) or cases[stop][0] is not cases[start][0]:
+            parts.append(pts.from_plans(cases[start][0], [plan for _, plan in cases[start:stop]]))
+            start = stop
+    return pts.concat(parts) if len(parts) > 1 else parts[0]
+
+
+def _terms(full: pts.Points, model: Model) -> dict[str, Floats]:
+    """Parts of the step times in ms, of physics with the fitted constants, at the asked concurrency."""
+    c = model.constants
+    batch = np.fmin(full.concurrency, full.max_num_seqs)
+    context = full.input_tokens + full.output_tokens / 2
+    one = np.ones(len(batch))
+    plain = physics.step_seconds(full, c, batch, one, False, context)
+    verify = physics.step_seconds(full, c, batch, full.verify_tokens, True, context)
+    draft = physics.draft_seconds(full, c, batch, context)
+    zero = np.zeros(len(batch))
+    seconds = {
+        "base_step_ms": plain.total, "verify_step_ms": verify.total, "draft_ms": draft, "cycle_ms": verify.total + draft,
+        "weights_ms": plain.dense + plain.experts, "launch_ms": plain.launch + plain.host,
+        "prefill_ms": physics.prefill_seconds(full, c, full.input_tokens, zero, False),
+    }  # fmt: skip
+    terms = {name: 1e3 * value for name, value in seconds.items()}
+    terms["experts_base"], terms["experts_verify"] = plain.distinct_experts, verify.distinct_experts
+    return terms
+
+
+def _interval(found: Predicted, i: int) -> Interval:
+    return Interval(p10=float(found.p10[i]), p50=float(found.p50[i]), p90=float(found.p90[i]))
+
+
+def _estimate(
+    i: int,
+    facts: Facts,
+    plan: Plan,
+    found: Mapping[str, Predicted],
+    baselines: Mapping[str, Floats],
+    belief: acc.Acceptance,
+    terms: Mapping[str, Floats],
+    model: Model,
+) -> Estimate:
+    from advisor import memory
+
+    made = {}
+    for name in _ESTIMATED:
+        speedup, base = _interval(found[name], i), float(baselines[name][i])
+        value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
+        made[name] = MetricEstimate(speedup=speedup, baseline=base, value=value)
+    basis = BASES[min(int(found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
+    return Estimate(
+        output_tok_s=made["output_tok_s"],
+        tpot_ms=made["tpot"],
+        ttft_ms=made["ttft"],
+        accepted_length=Interval(
+            p10=float(belief.tau_at(-1.2816)[i]), p50=float(belief.tau[i]), p90=float(belief.tau_at(1.2816)[i])
+        ),
+        p_gain=_goal_gain(i, facts, found, model),
+        memory=memory.bill(facts, plan),
+        basis=basis,
+        terms={name: round(float(value[i]), 4) for name, value in terms.items()},
+        notes=_notes(i, facts, belief),
+    )
+
+
+def _goal_gain(i: int, facts: Facts, found: Mapping[str, Predicted], model: Model) -> float:
+    """Chance that the goal's metric gains; for a mixed goal, that the weighted mean of the logs does."""
+    weights = GOAL_WEIGHTS[facts.goal or "balanced"]
+    mean = sum(w * found[name].mean[i] for w, name in zip(weights, _ESTIMATED, strict=True))
+    sd = max(sum(w * found[name].sd[i] for w, name in zip(weights, _ESTIMATED, strict=True)), 1e-6)
+    return float(model.p_gain(np.array([mean]), np.array([sd]))[0])
+
+
+def _notes(i: int, facts: Facts, belief: acc.Acceptance) -> tuple[str, ...]:
+    out = []
+    if not belief.known[i]:
+        out.append("acceptance is a prior from published measurements, not measured on this load")
+    elif facts.request is not None:
+        out.append("acceptance as given was combined with the prior")
+    return tuple(out)
+
+
+# ---------------------------------------------------------------- rows of a table
+
+
+def predict_dicts(rows: Sequence[Mapping[str, Any]], model: Model | None = None) -> list[dict[str, Any]]:
+    """Predictions for rows with the columns of the measured runs: the FIELDS, one result a row, in order. Never raises for a row."""
+    from advisor.rows import row_text
+
+    if not rows:
+        return []
+    texts = [row_text({str(k): "" if v is None else str(v) for k, v in row.items()}) for row in rows]
+    points, errors = pts.from_rows(texts)
+    with np.errstate(all="ignore"):
+        found = predict_points(points, model)
+    return [_row(found, i, error) for i, error in enumerate(errors)]
+
+
+def _row(found: Predicted, i: int, error: str | None) -> dict[str, Any]:
+    numbers = (found.p10[i], found.p50[i], found.p90[i], found.p_gain[i])
+    if error is None and not all(np.isfinite(numbers)):
+        error = "the row's numbers lead to no finite prediction"
+    if error is not None:
+        return dict.fromkeys(FIELDS, None) | {"error": error}
+    values = dict(zip(FIELDS, (round(float(v), 4) for v in numbers), strict=False))
+    return values | {"basis": cast(str, BASES[int(found.basis[i])]), "error": None}
