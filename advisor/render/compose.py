@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.render import serving
+from advisor.render import notes, serving
 from advisor.render.flags import program
 from advisor.render.yaml_text import Noted, document
 from advisor.types import Advice
@@ -25,7 +25,7 @@ def compose_yaml(advice: Advice) -> str:
     several machines.
     """
     maker = serving.vendor(advice, FORM)
-    service = {"image": serving.image(advice, FORM), **_command(advice)}
+    service = {"image": Noted(serving.image(advice, FORM), notes.IMAGE), **_command(advice)}
     service |= _gpus(advice, maker)
     service |= _surroundings(advice)
     data: dict[str, Any] = {"services": {advice.plan.engine.replace(".", "-"): service}}
@@ -68,7 +68,7 @@ def _surroundings(advice: Advice) -> dict[str, Any]:
     env: dict[str, Any] = {name: value.replace(*_DOLLAR) for name, value in advice.launch.env.items()}
     env["HF_TOKEN"] = Noted(None, "taken from your shell if it is set there")
     return {
-        "shm_size": Noted(shm, "workers talk through /dev/shm; the default of 64 MB is too small"),
+        "shm_size": Noted(shm, notes.SHM),
         "ports": Noted([f"127.0.0.1:{port}:{port}"], "this machine only; drop the address to serve the network"),
         "volumes": _volumes(plan.engine),
         "environment": env,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.render import serving
+from advisor.render import notes, serving
 from advisor.render.flags import program
 from advisor.render.yaml_text import Noted, document
 from advisor.types import Advice
@@ -25,7 +25,7 @@ def deployment_yaml(advice: Advice) -> str:
     meta = {"name": name, "labels": {"app": name}}
     spec = {
         "replicas": 1,
-        "strategy": Noted({"type": "Recreate"}, "a rolling update would need a second GPU"),
+        "strategy": Noted({"type": "Recreate"}, notes.ROLLOUT),
         "selector": {"matchLabels": {"app": name}},
         "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
     }
@@ -49,14 +49,12 @@ def _container(advice: Advice, name: str, maker: str) -> dict[str, Any]:
     gpus = {_RESOURCES[maker]: serving.gpu_count(advice)}
     return {
         "name": name,
-        "image": serving.image(advice, FORM),
+        "image": Noted(serving.image(advice, FORM), notes.IMAGE),
         **told,
         "env": [{"name": key, "value": value.replace("$(", "$$(")} for key, value in advice.launch.env.items()],
         "ports": [{"containerPort": port}],
         "resources": {"limits": gpus},
-        "startupProbe": Noted(
-            probe | {"failureThreshold": budget}, "download, load, compile and graph capture come first"
-        ),
+        "startupProbe": Noted(probe | {"failureThreshold": budget}, notes.STARTUP),
         "readinessProbe": probe,
         "volumeMounts": [{"name": "cache", "mountPath": "/root/.cache"}, {"name": "shm", "mountPath": "/dev/shm"}],
     }
@@ -70,6 +68,6 @@ def _volumes() -> list[Any]:
         ),
         Noted(
             {"name": "shm", "emptyDir": {"medium": "Memory"}},
-            "workers talk through /dev/shm; the default of 64 MB is too small",
+            notes.SHM,
         ),
     ]

@@ -9,29 +9,48 @@ from advisor.types import Advice
 
 # option -> (code of the rule behind it or "", why it is written out)
 NOTES: dict[str, tuple[str, str]] = {
-    "--speculative-config": ("", "the model's own draft head; k counts draft tokens beyond the bonus token"),
-    "--speculative-algorithm": ("", "the model's own draft head; no second checkpoint"),
-    "--speculative-num-steps": ("", "draft steps = k"),
-    "--speculative-eagle-topk": ("", "one branch: draft tokens = steps + 1"),
-    "--spec-type": ("", "the draft head inside the GGUF"),
-    "--spec-draft-n-max": ("", "k, the draft tokens a step"),
-    "--max-model-len": ("", "prompt + answer with room to spare; more would only reserve memory"),
-    "--context-length": ("", "prompt + answer with room to spare; more would only reserve memory"),
-    "--ctx-size": ("", "total over all slots"),
-    "--parallel": ("", "slots: at least the requests at once"),
-    "--max-num-seqs": ("", "written out: the default differs between versions; at least the requests at once"),
-    "--max-running-requests": ("", "written out: with speculation the engine would cap it at 48"),
-    "--max-num-batched-tokens": ("", "written out: the default differs between versions and GPUs"),
+    "--speculative-config": (
+        "SD404",
+        "the model's own draft head; k, the draft tokens beyond the bonus token, within what sweeps support",
+    ),
+    "--speculative-algorithm": ("SD228", "the model's own draft head; its three numbers belong together"),
+    "--speculative-num-steps": ("SD410", "draft steps = k, after the engine's profiles"),
+    "--speculative-num-draft-tokens": ("SD229", "with one branch: steps + 1"),
+    "--spec-type": ("SD213", "the draft head inside the GGUF, which must have kept it"),
+    "--spec-draft-n-max": ("SD405", "k, the draft tokens a step"),
+    "--tensor-parallel-size": ("SD216", "divides the attention heads"),
+    "--max-model-len": ("SD311", "prompt + answer with room to spare; more would only reserve memory"),
+    "--context-length": ("SD311", "prompt + answer with room to spare; more would only reserve memory"),
+    "--ctx-size": ("SD312", "the total over all slots"),
+    "--parallel": ("SD308", "slots: as many as requests at once"),
+    "--max-num-seqs": ("SD308", "written out: the default differs between versions; at least the requests at once"),
+    "--max-running-requests": ("SD236", "written out: with speculation the engine would set 48"),
+    "--max-num-batched-tokens": ("SD251", "written out: the default differs between versions and GPUs"),
     "--chunked-prefill-size": ("", "written out: the default differs between GPUs"),
-    "--gpu-memory-utilization": ("", "written out: the default changed between versions"),
-    "--mem-fraction-static": ("", "written out: room for the draft's buffers and the graphs"),
-    "--no-enable-prefix-caching": ("", "off on purpose: on hybrid models it costs hit rate and safety with MTP"),
-    "--disable-radix-cache": ("", "off on purpose: on hybrid models it costs memory with MTP"),
-    "--mamba-scheduler-strategy": ("", "hybrid models need it with speculation at this version"),
-    "--mamba-radix-cache-strategy": ("", "hybrid models need it with speculation at this version"),
+    "--gpu-memory-utilization": (
+        "SD305",
+        "written out: the default changed between versions; unified memory is shared with the system",
+    ),
+    "--mem-fraction-static": ("SD304", "written out: speculation takes its share of the KV pool"),
+    "--no-enable-prefix-caching": (
+        "SD403",
+        "off on purpose: with MTP on a hybrid it pays only for long shared prefixes",
+    ),
+    "--disable-prefix-caching": ("SD403", "off on purpose: with MTP on a hybrid it pays only for long shared prefixes"),
+    "--disable-radix-cache": ("SD403", "off on purpose: with MTP on a hybrid it pays only for long shared prefixes"),
+    "--no-cache-prompt": ("SD403", "off on purpose: the prompts share no prefix"),
+    "--mamba-scheduler-strategy": ("SD230", "a hybrid model needs it with speculation at this version"),
+    "--mamba-radix-cache-strategy": ("SD230", "a hybrid model needs it with speculation at this version"),
+    "--flash-attn": ("SD120", "with a value: newer builds refuse the bare switch"),
+    "--jinja": ("SD419", "the chat template: drafts are accepted more often on /v1/chat/completions"),
     "--reasoning-parser": ("", "splits thinking from the answer"),
+    "--tool-call-parser": ("SD219", "the parser of this model family"),
     "--host": ("", "inside a container the loopback address reaches nobody"),
 }
+SHM = "SD240: workers talk through /dev/shm; the default of 64 MB is too small"
+STARTUP = "SD241: download, load, compile and graph capture come before the first answer"
+ROLLOUT = "SD242: a rolling update would need a second GPU"
+IMAGE = "SD238: pinned, and known to exist"
 
 
 def note_for(advice: Advice, option: str) -> str:

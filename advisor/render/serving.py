@@ -13,13 +13,12 @@ from advisor.render.flags import arguments
 from advisor.render.layout import option_units
 from advisor.render.notes import note_for
 from advisor.render.yaml_text import Noted
+from advisor.rules.asking import table
 from advisor.types import Advice, AdvisorError, LaunchText, Quantity
 
 DEFAULT_PORTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080, "ik_llama.cpp": 8080}
-# A start that downloads and compiles took between 5 and 30 minutes in published deployments.
-STARTUP_BASE_S = Quantity(value=600.0, source="rwlove/home-ops; knowledge/rules: probe budget", status="assumed")
-# 289 s for 34.89 GiB in 42 shards on a GB10, doubled because a slower disk or a first download is common.
-STARTUP_S_PER_GIB = Quantity(value=17.0, source="seed000", status="derived")
+# 289 s for 34.89 GiB in 42 shards on a GB10, doubled: a slower disk or a first download is common.
+LOAD_S_PER_GIB = Quantity(value=17.0, source="seed000", status="derived")
 UNKNOWN_WEIGHTS_GIB = 70.0
 HEALTH_PATH = "/health"  # all three engines answer 200 there only once the model is loaded
 
@@ -33,10 +32,19 @@ def container_launch(advice: Advice) -> LaunchText:
 
 
 def startup_seconds(advice: Advice) -> int:
-    """How long to wait before a silent server counts as dead, in whole minutes of seconds."""
+    """How long a silent server may load before it counts as dead, in seconds, rounded up to minutes.
+
+    At least what published deployments of vLLM and SGLang needed (rule SD241's number), which compile; plus the weights' time.
+    """
     bill = advice.estimate.memory if advice.estimate is not None else None
-    gib = (bill.weights_gib + bill.spec_gib) * max(1, advice.plan.tp) if bill is not None else UNKNOWN_WEIGHTS_GIB
-    return int(ceil((STARTUP_BASE_S.value + STARTUP_S_PER_GIB.value * gib) / 60.0) * 60)
+    gib = (bill.weights_gib + bill.spec_gib) * gpu_count(advice) if bill is not None else UNKNOWN_WEIGHTS_GIB
+    loading = 60.0 + LOAD_S_PER_GIB.value * gib
+    compiling = (
+        0.0
+        if advice.plan.engine.startswith(("llama", "ik_"))
+        else float(table("compatibility")["startup_seconds"]["value"])
+    )
+    return ceil(max(loading, compiling) / 60.0) * 60
 
 
 def port(advice: Advice) -> int:

@@ -1,0 +1,55 @@
+"""Cold start and peak memory of one recommendation, beside the bare import of its three libraries. Prints, judges nothing.
+
+    python tests/benchmarks/bench_cold_start.py [rounds]
+
+Rounds alternate between the two, so that a busy machine slows both; the ratio is of medians. Wanted are at most
+1.6 times the bare import, and at most 120 MB.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parents[2]
+BARE = "import click, pydantic, numpy"
+ASK = "import sys; from advisor.cli import main; main(['recommend','--hw','gb10','--concurrency','16','--ctx','2048'])"
+
+
+def timed(code: str) -> tuple[float, float]:
+    """(seconds of wall clock, peak resident MB) of one fresh interpreter."""
+    start = time.perf_counter()
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(ROOT)}
+    )
+    _, status, used = os.wait4(child.pid, 0)
+    seconds = time.perf_counter() - start
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"exit {child.returncode}: {code}")
+    return seconds, peak_mb(used)
+
+
+def peak_mb(used: resource.struct_rusage) -> float:
+    return used.ru_maxrss / (1024.0 if sys.platform != "darwin" else 1024.0**2)
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+    timed(BARE), timed(ASK)  # warm the disk cache and the byte code
+    bare, ask = zip(*((timed(BARE), timed(ASK)) for _ in range(rounds)), strict=True)
+    slow, fast = median(s for s, _ in ask), median(s for s, _ in bare)
+    print(f"bare import of click, pydantic, numpy: {fast * 1000:6.0f} ms, {max(m for _, m in bare):4.0f} MB")
+    print(f"advisor recommend, cold:               {slow * 1000:6.0f} ms, {max(m for _, m in ask):4.0f} MB")
+    print(
+        f"ratio of medians over {rounds} rounds: {slow / fast:.2f} (wanted: at most 1.6); peak wanted: at most 120 MB"
+    )
+
+
+if __name__ == "__main__":
+    main()
