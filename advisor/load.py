@@ -84,7 +84,7 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     return Load(
         clients=clients,
         prompt=np.fmax(p.input_tokens - prefix_hits(p, spec), 1.0),
-        context=p.input_tokens + p.output_tokens / 2,
+        context=np.fmax(p.input_tokens, p.depth_tokens) + p.output_tokens / 2,
         output=p.output_tokens,
         tau=per_step,
         steps=steps,

@@ -396,7 +396,9 @@ def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
     columns["engine"] = [P.code(P.ENGINES, plan.engine) for plan in plans]
     columns["path"] = [kernel_path(plan.engine, arch, dict(plan.extra).get("backend") or "") for plan in plans]
     columns["method"] = [P.METHOD_CODE[plan.method] for plan in plans]
-    columns["k"] = [float(plan.k) for plan in plans]
+    columns["k"] = [scheduled_k(plan, facts.concurrency) for plan in plans]
+    # vLLM's schedule by batch size gives up FULL graphs on the V1 runner
+    columns["piecewise"] = [1.0 if plan.k_schedule else NAN for plan in plans]
     columns["tp"] = [float(plan.tp) for plan in plans]
     columns["prefix_caching"] = [_scaled(plan.prefix_caching) for plan in plans]
     columns["max_num_seqs"] = [_scaled(plan.max_num_seqs) for plan in plans]
@@ -407,6 +409,15 @@ def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
     ]
     columns["draft_params"] = [_draft_model_size(plan) for plan in plans]
     return P.build(n, columns)
+
+
+def scheduled_k(plan: Plan, concurrency: int | None) -> float:
+    """The k that the plan's schedule gives at this many running requests; without a schedule, the plan's k."""
+    running = min(concurrency or 1, plan.max_num_seqs or concurrency or 1)
+    for first, last, k in plan.k_schedule:
+        if first <= running <= last:
+            return float(k)
+    return float(plan.k)
 
 
 def _draft_model_size(plan: Plan) -> float:

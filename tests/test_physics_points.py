@@ -156,6 +156,14 @@ def test_from_plans_and_rows_agree() -> None:
     assert planned.path[0] == rowed.path[0] and planned.family[0] == rowed.family[0]
 
 
+def test_a_schedule_by_batch_size() -> None:
+    schedule = ((1, 8, 3), (9, 64, 1))
+    plans = [Plan(engine="vllm", method="mtp", k=3, k_schedule=schedule), Plan(engine="vllm", method="mtp", k=3)]
+    made = P.from_plans(Facts(concurrency=16), plans)
+    assert made.k.tolist() == [1.0, 3.0]
+    assert made.piecewise[0] == 1.0 and np.isnan(made.piecewise[1])
+
+
 CELLS = st.one_of(st.sampled_from(["", "nan", "-1", "1e400", "0", "on", "x" * 40, "☃", "16"]), st.text(max_size=12))
 
 
