@@ -1,0 +1,52 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import flag, is_hybrid
+from advisor.rules.policy import bill, number, sources
+from advisor.types import Case, Fix
+
+
+@rule(
+    severity="warning",
+    engines=("vllm",),
+    needs=("model",),
+    sources=sources("memory", "mamba_blocks_context_tokens") + ("vllm-project/recipes#551",),
+)
+def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
+    """More sequences than a hybrid model's state cache has blocks for, or the large default at a long context.
+
+    Why: every decoding sequence needs one state block, and one more per draft token. If the profiled cache holds fewer
+    blocks than --max-num-seqs (default 256 to 1024), graph capture aborts and the server restarts for ever.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072 --max-num-seqs 32
+    """
+    if not is_hybrid(case):
+        return
+    slots, length = case.plan.max_num_seqs, case.plan.max_model_len
+    if slots is None:
+        if length is None or length >= number("memory", "mamba_blocks_context_tokens"):
+            said = "the model's full context" if length is None else f"{length:,} tokens"
+            yield Hit(
+                f"--max-num-seqs is left to its default (256 or more) at {said}: a hybrid model can have fewer state "
+                f"blocks than that, and graph capture then aborts",
+                flag=flag(case, "--max-model-len"),
+                fix=Fix(text="set --max-num-seqs to the concurrency that you serve, for example 32"),
+            )
+        return
+    blocks = _blocks(case)
+    if blocks is not None and blocks < slots:
+        yield Hit(
+            f"--max-num-seqs {slots} exceeds the about {blocks} sequences that the memory holds states for "
+            f"({1 + case.plan.k} state blocks each)",
+            flag=flag(case, "--max-num-seqs"),
+            fix=Fix(text=f"--max-num-seqs {max(1, blocks // 8 * 8)} or less, a lower --max-model-len, or more memory"),
+        )
+
+
+def _blocks(case: Case) -> int | None:
+    """Sequences whose states fit all the memory that is left for KV and state; None where it is not known."""
+    shape, found = case.facts.shape, bill(case)
+    if shape is None or found is None or not shape.state_mb_per_seq or found.kv_gib is None:
+        return None
+    room_mb = (found.kv_gib + found.state_gib) * 1073.741824 * case.plan.tp
+    return int(max(0.0, room_mb) / (shape.state_mb_per_seq * (1 + case.plan.k)))

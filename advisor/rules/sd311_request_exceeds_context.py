@@ -1,0 +1,35 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import flag
+from advisor.rules.policy import is_gguf
+from advisor.types import Case, Fix
+
+
+@rule(
+    severity="warning",
+    needs=("ctx_tokens",),
+    sources=("llama-server 0.5.0 --help: --ctx-size, --parallel", "vllm and sglang request checks"),
+)
+def request_exceeds_context(case: Case) -> Iterator[Hit]:
+    """A request of the asked size is longer than the configured length per request.
+
+    Why: vLLM and SGLang refuse such requests; llama-server divides -c by its slots, so that four slots of -c 16384 hold 4096
+    tokens each, and refuses or truncates.
+    Bad (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 4
+    Good (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 65536 --parallel 4
+    """
+    length, ctx = case.plan.max_model_len, case.facts.ctx_tokens
+    if not length or ctx is None:
+        return
+    need = ctx + (case.facts.output_tokens or 0)
+    if need <= length:
+        return
+    slots = case.plan.max_num_seqs or 1
+    shared = f" (-c is shared by {slots} slots)" if is_gguf(case) and slots > 1 else ""
+    yield Hit(
+        f"requests of {ctx:,} + {case.facts.output_tokens or 0:,} tokens exceed the {length:,} tokens per request{shared}",
+        flag=flag(case, "--ctx-size", "--max-model-len", "--context-length"),
+        severity="error" if ctx >= length else None,
+        fix=Fix(text=f"-c {need * slots}" if is_gguf(case) else f"a maximum length of at least {need}"),
+    )

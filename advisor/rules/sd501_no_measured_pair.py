@@ -1,0 +1,34 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.policy import hardware_name, model_name, sources
+from advisor.types import Case
+
+
+@rule(
+    severity="info",
+    speculative=True,
+    needs=("hardware", "model", "concurrency"),
+    sources=sources("claims", "no_pair"),
+)
+def no_measured_pair(case: Case) -> Iterator[Hit]:
+    """No clean measured pair covers this cell, though the hardware was measured.
+
+    Why: the estimate then rests on neighbours and on the cost model; a pair of runs on the machine itself outweighs both.
+    Bad (hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 256 --gpu-memory-utilization 0.75
+    --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 256 --gpu-memory-utilization 0.75
+    """
+    facts = case.facts
+    hw = facts.hardware
+    if hw is None or any(e.covers for e in facts.evidence):
+        return
+    here = [e for e in facts.evidence if e.hardware == hw.id]
+    if not here:
+        return  # sd506 says it
+    near = here[0]
+    yield Hit(
+        f"no clean pair covers {model_name(case)} at {facts.concurrency} streams on {hardware_name(case)}; the nearest one there "
+        f"is {near.model} {near.quant} on {near.engine} at {near.concurrency or 1:g} streams: measure first where it matters",
+        sources=(near.source,),
+    )
