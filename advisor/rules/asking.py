@@ -233,3 +233,44 @@ def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> F
         return Fix(text=what, safe=False)
     edit = Edit(file=case.launch.file, start=found.value_span.start, end=found.value_span.end, text=text)
     return Fix(text=what, safe=safe, edits=(edit,))
+
+
+# ---------------------------------------------------------------- relations that several rules ask for
+
+
+def prefix_caching_on(case: Case) -> bool | None:
+    """Whether vLLM caches prefixes of this hybrid: as told, else the release's default; None where neither is known."""
+    if case.plan.prefix_caching is not None:
+        return case.plan.prefix_caching
+    return between(
+        release(case), table("compatibility")["unknown_hybrid_prefix_caching"]["vllm_default_on_since"], None
+    )
+
+
+def calls_tools(case: Case) -> bool:
+    """Whether the server parses tool calls on its own, or the workload is an agent's."""
+    return case.facts.workload == "agent" or bool(case.plan.tool_call_parser)
+
+
+def fp8_kv(case: Case) -> bool:
+    return (case.plan.kv_cache_dtype or "").lower().startswith("fp8")
+
+
+def on_rocm(case: Case) -> bool | None:
+    """Whether the server runs on ROCm: by the hardware, else by the image's name; None where neither tells."""
+    if case.facts.hardware is not None:
+        return case.facts.hardware.vendor == "amd"
+    container = case.launch.container if case.launch else None
+    text = (
+        f"{case.launch.version_text or ''} {container.image or ''}:{container.tag or ''}"
+        if case.launch and container
+        else ""
+    )
+    if "rocm" in text.lower() or "gfx" in text.lower():
+        return True
+    return False if "cu1" in text or "cuda" in text.lower() else None
+
+
+def compute_arch(case: Case) -> str | None:
+    """sm_90, sm_120 ... of the hardware; None where it is not known."""
+    return case.facts.hardware.arch if case.facts.hardware else None

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, is_hybrid, k_flag, version_label
-from advisor.types import Case
+from advisor.types import Case, Fix
 
 DEFECT = defect("vllm-mtp-gdn-illegal-access")
 
@@ -20,8 +20,12 @@ def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
     if case.plan.method != "mtp" or not is_hybrid(case) or affects(DEFECT, case) is False:
         return
     yield Hit(
-        f"MTP with k={case.plan.k} on a hybrid model under vLLM {version_label(case)} can end in an illegal memory "
-        f"access after minutes of multi-turn traffic; a lower k makes it rarer, only speculation off avoids it",
+        f"MTP with k={case.plan.k} on a hybrid model under vLLM {version_label(case)} can end in an illegal memory access "
+        "after minutes of multi-turn traffic; a lower k makes it rarer, only speculation off avoids it",
         flag=k_flag(case),
+        severity="info" if case.plan.k <= 1 else None,
+        fix=Fix(
+            text="Watch for Xid 31 and worker deaths; use k 1, or switch speculation off until a release has vllm#50021."
+        ),
         versions=DEFECT.versions,
     )

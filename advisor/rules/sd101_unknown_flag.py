@@ -1,0 +1,34 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import flags
+from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, standing, written
+from advisor.types import Case, Fix
+
+
+@rule(
+    severity="error",
+    engines=CATALOGUED,
+    needs=("launch",),
+    versioned=True,
+    sources=("the engines' own parsers, catalogued by release", "nikolatesla20 HALLUCINATED_FLAGS", "PortOS#4653"),
+)
+def unknown_flag(case: Case) -> Iterator[Hit]:
+    """A flag that no catalogued release of the engine knows.
+
+    Why: the server refuses to start; many such flags come from a neighbour engine, a guess or a typo.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --decode-threshold 4
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
+    """
+    for found in flags(case):
+        if standing(case, found) != "unknown":
+            continue
+        near = catalogue(case).nearest(written(found), catalogued_version(case))
+        hint = f"; the nearest is {near}" if near else ""
+        yield Hit(
+            f"{case.plan.engine} has no option {found.raw}{hint}",
+            flag=found,
+            fix=Fix(text=f"Use {near} if that is meant." if near else f"Remove {found.raw}."),
+            severity="info" if case.launch and case.launch.fork else None,
+            versions="all catalogued releases",
+        )

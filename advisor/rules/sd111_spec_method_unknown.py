@@ -1,0 +1,49 @@
+from collections.abc import Iterator
+from difflib import get_close_matches
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import flag, value_fix
+from advisor.rules.spelling import spec_choices, spec_config
+from advisor.types import Case, Fix, Flag
+
+MEANT = {"nextn": "mtp", "next_n": "mtp", "draft-mtp": "mtp", "multi_token_prediction": "mtp", "eagle-3": "eagle3"}
+
+
+@rule(
+    severity="error",
+    engines=("vllm",),
+    needs=("launch",),
+    versioned=True,
+    sources=("vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",),
+)
+def spec_method_unknown(case: Case) -> Iterator[Hit]:
+    """A speculative method that vLLM does not know, such as SGLang's NEXTN.
+
+    Why: the configuration class refuses it and the server does not start.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-config '{"method":"NEXTN","num_speculative_tokens":2}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    choices = spec_choices(case, "method")
+    place, method = named(case)
+    if method is None or not choices or method in choices or "." in method:
+        return
+    near = MEANT.get(method.lower()) or next(iter(get_close_matches(method.lower(), choices, 1, 0.6)), None)
+    said = f"vLLM has no speculative method '{method}'" + (f"; use '{near}'" if near else "")
+    fix = Fix(text=f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ...")
+    if place is not None and near and place.name == "--spec-method":
+        fix = value_fix(case, place, near, f"Use '{near}'.", safe=near == MEANT.get(method.lower()))
+    yield Hit(said, flag=place, fix=fix, versions="all catalogued releases")
+
+
+def named(case: Case) -> tuple[Flag | None, str | None]:
+    """The flag that names the method and the name, where both can be read."""
+    short = flag(case, "--spec-method")
+    if short is not None:
+        return short, None if short.unresolved else short.value
+    read = spec_config(case)
+    if read is None or read.data is None:
+        return None, None
+    method = read.data.get("method")
+    return read.flag, method if isinstance(method, str) else None

@@ -1,0 +1,29 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.sd111_spec_method_unknown import named
+from advisor.rules.spelling import spec_choices
+from advisor.types import Case, Fix
+
+
+@rule(
+    severity="info",
+    engines=("vllm",),
+    needs=("launch",),
+    sources=("vllm 0.33.0 vllm/config/speculative.py", "vllm-project/vllm-ascend#8623"),
+)
+def method_alias(case: Case) -> Iterator[Hit]:
+    """An old name of the method `mtp`.
+
+    Why: every *_mtp name is rewritten to `mtp` with a deprecation warning; a later release may refuse it.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-config '{"method":"qwen3_next_mtp","num_speculative_tokens":2}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    place, method = named(case)
+    if method is not None and method.endswith("_mtp") and method in spec_choices(case, "method"):
+        yield Hit(
+            f"'{method}' is an old name of 'mtp': accepted, with a deprecation warning",
+            flag=place,
+            fix=Fix(text='Write "method":"mtp".'),
+        )

@@ -1,0 +1,31 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import affects, defect, flag, version_label
+from advisor.types import Case, Fix
+
+DEFECT = defect("vllm-mtp-pipeline-parallel")
+
+
+@rule(severity="error", engines=("vllm",), speculative=True, versioned=True, sources=DEFECT.sources)
+def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
+    """MTP with pipeline parallelism.
+
+    Why: the draft class does not support it: NotImplementedError at start, or about 1 % acceptance and gibberish. Later
+    releases run it on the V2 model runner only.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --pipeline-parallel-size 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B --tensor-parallel-size 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    """
+    if case.plan.method != "mtp" or case.plan.pp <= 1:
+        return
+    affected = affects(DEFECT, case)
+    yield Hit(
+        f"MTP with pipeline parallelism {case.plan.pp} under vLLM {version_label(case)}: "
+        + ("the draft class refuses it" if affected else "only the V2 model runner of releases after 0.26 takes it"),
+        flag=flag(case, "--pipeline-parallel-size"),
+        severity="warning" if affected is False else None,
+        fix=Fix(text="Use tensor parallelism instead, or drop speculation."),
+        versions=DEFECT.versions,
+    )

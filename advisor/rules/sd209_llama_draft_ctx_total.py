@@ -1,0 +1,40 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import affects, defect, flag, integer
+from advisor.types import Case, Fix
+
+DEFECT = defect("llama-draft-ctx-total")
+LONGEST_CTX = 262_144  # the longest context of the models here; a total above it is meant for several slots
+
+
+@rule(
+    severity="error",
+    engines=("llama-server",),
+    needs=("launch",),
+    speculative=True,
+    versioned=True,
+    sources=DEFECT.sources,
+)
+def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
+    """MTP with several slots and a total context beyond what the model has.
+
+    Why: the draft context is sized from the total, not from one slot's share, and the server dies at the first decode.
+    Bad (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 1048576 --parallel 4
+        --spec-type draft-mtp
+    Good (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 131072 --parallel 4
+        --spec-type draft-mtp
+    """
+    place = flag(case, "--ctx-size")
+    total = integer(place.value) if place is not None and not place.unresolved else None
+    longest = (case.facts.model.max_context_tokens if case.facts.model else None) or LONGEST_CTX
+    if case.plan.method != "mtp" or total is None or total <= longest or case.plan.max_num_seqs == 1:
+        return
+    if affects(DEFECT, case) is not False:
+        yield Hit(
+            f"a total context of {total} tokens with MTP and several slots: the draft context is sized from the total and the "
+            "server dies at the first decode",
+            flag=place,
+            fix=Fix(text=f"Lower --ctx-size to {longest} or less, or use --parallel 1."),
+            versions=DEFECT.versions,
+        )

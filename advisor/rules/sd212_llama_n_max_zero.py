@@ -1,0 +1,24 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import GGUF_ENGINES, flag, integer
+from advisor.types import Case, Fix
+
+
+@rule(severity="warning", engines=GGUF_ENGINES, needs=("launch",), sources=("noonghunna/club-3090 compose notes",))
+def llama_n_max_zero(case: Case) -> Iterator[Hit]:
+    """A speculative type together with zero draft tokens.
+
+    Why: nothing is drafted, but the draft context and its memory are still built.
+    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 0
+    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
+    """
+    place, kind = flag(case, "--spec-draft-n-max"), flag(case, "--spec-type")
+    if kind is None or (kind.value or "none") == "none" or place is None or place.unresolved:
+        return
+    if integer(place.value) == 0:
+        yield Hit(
+            f"--spec-type {kind.value} with 0 draft tokens drafts nothing but still takes the draft context's memory",
+            flag=place,
+            fix=Fix(text="Remove the speculative flags, or draft 2 tokens."),
+        )

@@ -1,0 +1,63 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import flag, model_text, table
+from advisor.types import LLM, Case, Fix
+
+BLOCK = 128
+
+
+@rule(
+    severity="error",
+    engines=("vllm", "sglang"),
+    needs=("model",),
+    sources=(
+        "sgl-project/sglang#10852",
+        "sgl-project/sglang#19045",
+        "vllm-project/vllm#54178",
+        "vllm-project/vllm#52997",
+    ),
+)
+def block_fp8_tp(case: Case) -> Iterator[Hit]:
+    """A block-FP8 checkpoint split over so many GPUs that a shard no longer holds whole blocks of 128 rows.
+
+    Why: loading fails ("output size is not divisible by block_n"). The small expert and shared-expert matrices decide.
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 8
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 4
+    """
+    tp = case.plan.tp
+    name = model_text(case).lower()
+    if (
+        case.facts.model is None
+        or tp <= 1
+        or "fp8" not in name
+        or any(word in name for word in ("dynamic", "w8a8", "redhat"))
+    ):
+        return
+    if "nvfp4" in name or "awq" in name or "int4" in name:
+        return
+    for part, rows in parts(case.facts.model, expert_parallel(case)):
+        if rows % tp or (rows // tp) % BLOCK:
+            fits = max((n for n in (1, 2, 4, 8) if n < tp and rows % n == 0 and (rows // n) % BLOCK == 0), default=1)
+            yield Hit(
+                f"block-FP8 with tensor parallelism {tp}: the {part} has {rows} rows, {rows / tp:g} on each GPU, and that is no "
+                f"multiple of {BLOCK}; loading fails",
+                flag=flag(case, "--tp-size", "--tensor-parallel-size"),
+                fix=Fix(text=f"Use tensor parallelism {fits}, expert parallelism, or a checkpoint without FP8 blocks."),
+            )
+            return
+
+
+def parts(model: LLM, expert_parallel: bool) -> Iterator[tuple[str, int]]:
+    """The matrices that tensor parallelism splits by rows, with their rows."""
+    expert = model.moe_ffn or table("compatibility")["expert_rows"].get(model.id)
+    if expert and not expert_parallel:
+        yield "expert", expert
+    if model.shared_ffn:
+        yield "shared expert", model.shared_ffn
+    if model.dense_ffn and not model.is_moe:
+        yield "feed-forward layer", model.dense_ffn
+
+
+def expert_parallel(case: Case) -> bool:
+    return flag(case, "--enable-expert-parallel", "--ep-size", "--expert-parallel-size") is not None

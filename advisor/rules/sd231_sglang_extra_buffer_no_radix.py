@@ -1,0 +1,32 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import affects, defect, flag
+from advisor.rules.sd230_sglang_extra_buffer_missing import no_radix
+from advisor.types import Case, Fix
+
+DEFECT = defect("sglang-extra-buffer-no-radix")
+
+
+@rule(severity="error", engines=("sglang",), versioned=True, sources=DEFECT.sources)
+def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
+    """extra_buffer state slots with the radix cache switched off.
+
+    Why: the slots serve that cache: 0.5.10 to 0.5.12 refuse the pair, later releases waste memory on slots nobody uses.
+    Bad (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer --disable-radix-cache
+    Good (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy no_buffer --disable-radix-cache
+    """
+    if (
+        not (case.plan.mamba_strategy or "").startswith("extra_buffer")
+        or not no_radix(case)
+        or affects(DEFECT, case) is False
+    ):
+        return
+    yield Hit(
+        "extra_buffer needs the radix cache, which is switched off here",
+        flag=flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy"),
+        fix=Fix(text="Use no_buffer, or keep the radix cache."),
+        versions=DEFECT.versions,
+    )

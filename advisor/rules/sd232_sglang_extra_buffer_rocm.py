@@ -1,0 +1,32 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, Lacking, rule
+from advisor.rules.asking import affects, defect, flag, on_rocm
+from advisor.types import Case, Fix
+
+DEFECT = defect("sglang-extra-buffer-rocm")
+
+
+@rule(severity="error", engines=("sglang",), versioned=True, sources=DEFECT.sources)
+def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
+    """extra_buffer on ROCm with an SGLang that has it for CUDA only.
+
+    Why: an assertion stops the server.
+    Bad (version=0.5.10, hw=mi300x): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer
+    Good (version=0.5.10, hw=h100): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer
+    """
+    affected, rocm = affects(DEFECT, case), on_rocm(case)
+    if not (case.plan.mamba_strategy or "").startswith("extra_buffer") or affected is False:
+        return
+    if rocm is None:
+        yield Lacking(("hardware",))
+    elif rocm:
+        yield Hit(
+            "extra_buffer asserts CUDA and this is ROCm",
+            flag=flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy"),
+            fix=Fix(text="Drop extra_buffer (the radix cache goes off), or use a build with sglang#27141."),
+            conflicts=DEFECT.conflicts,
+            versions=DEFECT.versions,
+        )

@@ -1,0 +1,34 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import between, release, table, version_label
+from advisor.types import Case, Fix
+
+ROWS = table("compatibility")["model_since"]
+
+
+@rule(
+    severity="warning",
+    engines=("vllm", "sglang"),
+    needs=("model",),
+    sources=("vllm-project/recipes", "sgl-project/sgl-cookbook"),
+)
+def release_before_model(case: Case) -> Iterator[Hit]:
+    """An engine release that is older than the model.
+
+    Why: the architecture is unknown to it and loading fails, or it loads through a fallback and repeats one word.
+    Bad (version=0.15.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    """
+    model = case.facts.model
+    for row in ROWS:
+        if model is None or row["engine"] != case.plan.engine or not model.id.startswith(row["model"]):
+            continue
+        if between(release(case), row["since"], None) is False:
+            yield Hit(
+                f"{case.plan.engine} {version_label(case)} is older than {model.name or model.id}: it needs {row['since']} at least",
+                flag="image",
+                line=case.launch.container.image_line if case.launch and case.launch.container else 0,
+                fix=Fix(text=f"Use {case.plan.engine} {row['since']} or newer."),
+                sources=tuple(row["sources"]),
+            )

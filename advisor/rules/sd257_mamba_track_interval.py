@@ -1,0 +1,30 @@
+from collections.abc import Iterator
+
+from advisor.rules import Hit, rule
+from advisor.rules.asking import flag, integer, table
+from advisor.types import Case, Fix
+
+ROW = table("compatibility")["mamba_track_interval"]
+
+
+@rule(severity="error", engines=("sglang",), needs=("launch",), sources=tuple(ROW["sources"]))
+def mamba_track_interval(case: Case) -> Iterator[Hit]:
+    """A Mamba tracking interval that does not fit the draft tokens or the page size.
+
+    Why: SGLang wants it at least as long as the draft and a multiple of the page size, and asserts both.
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval 100
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval 128
+    """
+    place, page = flag(case, "--mamba-track-interval"), flag(case, "--page-size")
+    given = integer(place.value) if place is not None else None
+    interval, size = given or ROW["value"], (integer(page.value) if page is not None else None) or 1
+    if (place is None and page is None) or interval <= 0:
+        return
+    draft = case.plan.k + 1 if case.plan.method != "none" else 0
+    if interval % size or interval < draft:
+        yield Hit(
+            f"the tracking interval {interval} must be a multiple of the page size {size} and at least {draft or 1}",
+            flag=place or page,
+            severity=None if place is not None else "warning",
+            fix=Fix(text=f"Use --mamba-track-interval {max(size, -(-256 // size) * size)}."),
+        )

@@ -1,0 +1,114 @@
+"""How the engine's catalogue stands to a flag as written: taken, gone, not there yet, another engine's, unknown."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from advisor.rules.asking import GGUF_ENGINES, flag
+from advisor.types import Case, Flag
+
+if TYPE_CHECKING:
+    from advisor.engines.catalogue import Catalogue, Removed
+
+Standing = Literal["taken", "removed", "too-new", "foreign", "unknown"]
+CATALOGUED = ("vllm", "sglang", "llama-server")
+
+
+def catalogue(case: Case) -> Catalogue:
+    from advisor import engines
+
+    return engines.get(case.plan.engine).catalogue
+
+
+def catalogued_version(case: Case) -> str | None:
+    """The catalogued release of the case, or None."""
+    version = case.launch.engine_version if case.launch else case.plan.engine_version
+    return version if version in catalogue(case).versions else None
+
+
+def written(found: Flag) -> str:
+    """The spelling to look up: as written on a command line, canonical for environment variables and keys."""
+    return found.raw.replace("_", "-") if found.raw.startswith("-") else found.name
+
+
+def standing(case: Case, found: Flag) -> Standing:
+    """How the engine takes a flag at the case's release (or at any release where none is known)."""
+    known, version = catalogue(case), catalogued_version(case)
+    name = written(found)
+    option = known.find(name, version)
+    if option is not None and not option.removed and found.known:
+        return "removed" if version is None and gone(case, found) else "taken"
+    if gone(case, found):
+        return "removed"
+    if version is not None and not found.known:
+        ever = known.match(name, None)
+        if ever is not None and known.index(ever.option.since) > known.index(version):
+            return "too-new"
+    if found.known or found.raw in ("--", "-") or "." in name:
+        return "taken"
+    return "foreign" if owners(case, found) else "unknown"
+
+
+def gone(case: Case, found: Flag) -> Removed | None:
+    """The removal that hits this flag at the case's release; where no release is known, any removal."""
+    known, version = catalogue(case), catalogued_version(case)
+    removal = known.removed(written(found))
+    if removal is None or removal.version is None or version is None:
+        return removal
+    return removal if known.index(version) >= known.index(removal.version) else None
+
+
+def owners(case: Case, found: Flag) -> tuple[str, ...]:
+    """Other engines that know this spelling in full."""
+    from advisor import engines
+
+    named = []
+    for engine in CATALOGUED:
+        if engine == case.plan.engine or (case.plan.engine in GGUF_ENGINES and engine in GGUF_ENGINES):
+            continue
+        match = engines.get(engine).catalogue.match(written(found), None)
+        if match is not None and not match.abbreviated and written(found).startswith("--"):
+            named.append(engine)
+    return tuple(named)
+
+
+# ---------------------------------------------------------------- vLLM's --speculative-config
+
+
+class SpecConfig(NamedTuple):
+    """The JSON of --speculative-config as read: `data` is None where it is broken or holds a variable."""
+
+    flag: Flag
+    data: dict[str, Any] | None
+    error: str = ""
+
+
+def spec_config(case: Case) -> SpecConfig | None:
+    """The launch's --speculative-config, or None where there is none or it cannot be read for a variable."""
+    found = flag(case, "--speculative-config")
+    if found is None or found.value is None:
+        return None
+    try:
+        data = json.loads(found.value)
+    except (ValueError, RecursionError) as problem:
+        if found.unresolved:
+            return None
+        where = getattr(problem, "pos", None)
+        text = f"{getattr(problem, 'msg', problem)} at character {where + 1}" if where is not None else str(problem)
+        return SpecConfig(found, None, text)
+    if not isinstance(data, dict):
+        return SpecConfig(found, None, f"it holds a {type(data).__name__}, not an object")
+    return SpecConfig(found, data)
+
+
+def spec_keys(case: Case) -> tuple[str, ...]:
+    """The keys that --speculative-config takes at the case's release (at any release where none is known)."""
+    known = catalogue(case)
+    return known.json_fields("SpeculativeConfig", catalogued_version(case))
+
+
+def spec_choices(case: Case, key: str) -> tuple[str, ...]:
+    """The values that a key of --speculative-config takes at the case's release; empty where it takes any."""
+    row = catalogue(case).json_field("SpeculativeConfig", key, catalogued_version(case)) or {}
+    return tuple(str(choice) for choice in row.get("choices") or ())

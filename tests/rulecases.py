@@ -1,0 +1,129 @@
+"""Cases of rules: texts from docstrings and tests/rules/*.yaml, judged through the real readers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from advisor import knowledge, rules
+from advisor.readers import read_text
+from advisor.rules import all_rules
+from advisor.types import Case, Evidence, Facts, Finding, Request
+from advisor.validating import Given, understand
+
+HERE = Path(__file__).parent / "rules"
+# words of a case or a docstring -> what a caller of validate can tell
+WORDS = {
+    "hw": "hw",
+    "gpus": "gpus",
+    "concurrency": "concurrency",
+    "ctx": "ctx",
+    "output": "output_tokens",
+    "workload": "workload",
+    "version": "engine_version",
+    "engine_version": "engine_version",
+}
+NUMBERS = ("gpus", "concurrency", "ctx", "output_tokens")
+# words that only a Request can tell, put into the facts
+ASKED = ("quant", "prefix_share", "interconnect", "acceptance", "acceptance_length", "k", "thinking", "goal", "evidence")
+
+
+class RuleCase(NamedTuple):
+    """A text and the codes that must (`expect`) and must not (`never`) be found; `severities` of some codes."""
+
+    name: str
+    text: str
+    given: dict[str, Any]
+    expect: tuple[str, ...]
+    never: tuple[str, ...]
+    severities: dict[str, str]
+
+
+def given_of(words: Mapping[str, Any]) -> dict[str, Any]:
+    """What is told beside the text. An unknown word is an error, never ignored."""
+    found: dict[str, Any] = {}
+    for word, value in words.items():
+        key = word if word in ASKED else WORDS[word]
+        found[key] = int(value) if key in NUMBERS else str(value)
+    return found
+
+
+def doc_cases() -> Iterator[RuleCase]:
+    """Bad must fire, Good must not: one pair per rule."""
+    for rule in all_rules():
+        text = rule.text
+        yield RuleCase(f"{rule.code}-bad", text.bad.text, given_of(text.bad.given), (rule.code,), (), {})
+        yield RuleCase(f"{rule.code}-good", text.good.text, given_of(text.good.given), (), (rule.code,), {})
+
+
+def yaml_cases() -> Iterator[RuleCase]:
+    for path in sorted(HERE.glob("sd*.yaml")):
+        for row in yaml.safe_load(path.read_text(encoding="utf-8")):
+            words = {word: row[word] for word in (*WORDS, *ASKED) if word in row}
+            expect = row.get("expect") or []
+            severities = expect if isinstance(expect, dict) else {}
+            never = row.get("not") or []
+            unknown = row.keys() - WORDS.keys() - {*ASKED, "name", "text", "expect", "not"}
+            assert not unknown, f"{path.name}: unknown keys {sorted(unknown)}"
+            yield RuleCase(f"{path.stem}-{row['name']}", row["text"], given_of(words), tuple(expect), tuple(never), dict(severities))
+
+
+def findings(case: RuleCase) -> tuple[Finding, ...]:
+    """Judge every launch of the text as `validate` does, with what only a Request can tell added to the facts."""
+    given = Given(**{key: value for key, value in case.given.items() if key in Given._fields})
+    launches = read_text(case.text, version=given.engine_version).launches
+    assert launches, f"{case.name}: no launch is read from the text"
+    found: list[Finding] = []
+    for number, launch in enumerate(launches):
+        told = understand(launch, given)
+        others = launches[:number] + launches[number + 1 :]
+        facts = asked(told.facts, case.given)
+        found += rules.check(Case(facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others))[0]
+    return tuple(found)
+
+
+def asked(facts: Facts, given: Mapping[str, Any]) -> Facts:
+    """The facts with the words that only a Request can tell."""
+    words = {key: value for key, value in given.items() if key in ASKED}
+    if not words:
+        return facts
+    acceptance = words.get("acceptance")
+    request = Request(
+        hardware=given.get("hw", "unknown"),
+        acceptance=tuple(float(rate) for rate in acceptance.split("/")) if acceptance else None,
+        acceptance_length=float(words["acceptance_length"]) if "acceptance_length" in words else None,
+        acceptance_k=int(words["k"]) if "k" in words else None,
+        thinking=words["thinking"] == "true" if "thinking" in words else None,
+        prefix_share=float(words.get("prefix_share", 0.0)),
+        interconnect=words.get("interconnect"),
+    )
+    known: dict[str, Any] = {"request": request, "goal": words.get("goal") or facts.goal}
+    if "evidence" in words:
+        known["evidence"] = (measured_by(words["evidence"], facts),)
+    if "quant" in words:
+        known["quant"] = knowledge.quant(words["quant"])
+    known |= {name: getattr(request, name) for name in ("prefix_share", "interconnect", "thinking") if name in words}
+    return facts.model_copy(update=known)
+
+
+def measured_by(source: str, facts: Facts) -> Evidence:
+    """A gain of 10 % measured by one source in the very cell of the facts."""
+    return Evidence(
+        run_id="example",
+        source=source,
+        hardware=facts.hardware.id if facts.hardware else "unknown",
+        model=facts.model.id if facts.model else "unknown",
+        quant=facts.quant.id if facts.quant else "unknown",
+        engine=facts.engine or "unknown",
+        method="mtp",
+        k=2,
+        concurrency=facts.concurrency,
+        input_tokens=facts.ctx_tokens,
+        output_tokens=facts.output_tokens,
+        metric="output_tok_s",
+        speedup=1.1,
+        covers=True,
+    )
