@@ -31,12 +31,13 @@ _MODULES = (
     (re.compile(r"^sglang(\.srt)?\.(launch_server|server|entrypoints\.http_server)$"), "sglang"),
     (re.compile(r"^sglang(\.cli\.main)?$"), "sglang-cli"),
     (re.compile(r"^sglang_router\.launch_server$"), "sglang"),
+    (re.compile(r"^llama_cpp\.server$"), "llama-server"),
 )
 _PYTHON = re.compile(r"^(python[\d.]*|pypy3?)$")
-_ASSIGN = re.compile(r"^[A-Za-z_]\w*=")
+_ASSIGN = re.compile(r"^[A-Za-z_]\w*=(?!=)")
 MAX_DEPTH = 12
 OTHER_ENGINES = re.compile(
-    r"\b(ollama\s+(?:serve|run)|llama_cpp\.server|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]|tabbyapi|koboldcpp|lmdeploy\s+serve"
+    r"\b(ollama\s+(?:serve|run)|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]|tabbyapi|koboldcpp|lmdeploy\s+serve"
     r"|text-generation-launcher|trtllm-serve)"
 )
 
@@ -134,7 +135,8 @@ def read_command(
         if start and (i == plain or _has_options(words, start[1])):
             engine, first = start
             begin = words[i].first() if words[i].first() >= 0 else at
-            reading.add(Found(engine, _until_operator(words[first:]), env, begin, reading.form, around))
+            fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None
+            reading.add(Found(engine, _until_operator(words[first:]), env, begin, reading.form, around, fork=fork))
             return True
         if name in SHELLS and (script := _script_of(words, i)) is not None:
             return _nested(script, words, i, reading, env, scope, around, depth)
@@ -220,4 +222,7 @@ def _other_engine(words: list[Mapped], reading: Reading) -> None:
         return
     found = OTHER_ENGINES.search(" ".join(show(word.text) for word in words[:8]))
     if found:
-        reading.note(f"starts {found.group(1)}, which this program does not judge", words[0].first())
+        from advisor.engines import no_mtp_answer
+
+        said = no_mtp_answer(re.split(r"[\s._-]", found.group(1))[0]) or "this program does not judge it"
+        reading.note(f"starts {found.group(1)}: {said}", words[0].first())

@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from advisor.readers.mapped import Mapped
 from advisor.readers.scope import arithmetic
+from advisor.readers.words import split_words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
     from advisor.readers.shell import Shell
 
+_EXPRESSIONS = frozenset(("binary_expression", "unary_expression", "parenthesized_expression"))
 _NUMBERS = {"-eq": "==", "-ne": "!=", "-gt": ">", "-ge": ">=", "-lt": "<", "-le": "<="}
 
 
@@ -29,8 +31,17 @@ def condition(shell: Shell, node: Node, depth: int = 0) -> bool | None:
     if kind == "negated_command":
         inner = condition(shell, node.named_children[0], depth + 1) if node.named_children else None
         return None if inner is None else not inner
-    if kind in ("test_command", "parenthesized_expression"):
+    text = shell.text(node).text
+    if kind == "test_command" and text.startswith("[ ") and text.endswith("]"):
+        inside_text = shell.text(node).part(1, len(text) - 1)
+        return _test_words(split_words(inside_text, shell.scope))
+    if kind in ("test_command", "parenthesized_expression", "compound_statement"):
         inside = node.named_children
+        if text.startswith("((") and len(inside) == 1 and inside[0].type in ("variable_name", "number", "simple_expansion"):
+            number = arithmetic(shell.text(inside[0]).text, shell.scope)
+            return None if number is None else number != 0
+        if kind == "compound_statement" and not text.startswith("(("):
+            return None
         if len(inside) != 1:
             return None
         if inside[0].type in ("string", "simple_expansion", "expansion", "word", "raw_string", "concatenation"):
@@ -55,19 +66,28 @@ def _command(shell: Shell, node: Node) -> bool | None:
     if text == "false":
         return False
     if text == "test":
-        return _test_words([word for word in shell.words(node.children_by_field_name("argument"))])
+        return _test_words(shell.words(node.children_by_field_name("argument")))
+    if text.startswith("$") and name is not None:  # if $FLAG; then
+        return {"true": True, ":": True, "false": False}.get(shell.value(name).text)
     return None
 
 
 def _test_words(words: list[Mapped]) -> bool | None:
+    """`[ ... ]` and `test`: `-o` binds weaker than `-a`, `!` negates."""
+    for operator in ("-o", "-a"):
+        for i, word in enumerate(words):
+            if word.text == operator and 0 < i < len(words) - 1:
+                return _logic([_test_words(words[:i]), _test_words(words[i + 1 :])], operator)
+    if words and words[0].text == "!" and len(words) > 1:
+        inner = _test_words(words[1:])
+        return None if inner is None else not inner
     texts = [word.text for word in words]
-    if any(word.holed for word in words):
-        return None
-    if len(texts) == 1:
-        return bool(texts[0])
+    if len(texts) <= 1:
+        return _filled(words[0]) if texts else False
     if len(texts) == 2 and texts[0] in ("-n", "-z"):
-        return bool(texts[1]) == (texts[0] == "-n")
-    if len(texts) == 3:
+        filled = _filled(words[1])
+        return None if filled is None else filled == (texts[0] == "-n")
+    if len(texts) == 3 and not any(word.holed for word in words):
         return compare(texts[0], texts[1], texts[2])
     return None
 
@@ -109,9 +129,13 @@ def _binary(shell: Shell, node: Node, depth: int) -> bool | None:
     if operator in ("<", ">", "<=", ">=") or (operator == "==" and left.type in ("variable_name", "number")):
         one, two = arithmetic(shell.text(left).text, shell.scope), arithmetic(shell.text(right).text, shell.scope)
         return None if one is None or two is None else _ordered(one, operator, two)
+    if left.type in _EXPRESSIONS or right.type in _EXPRESSIONS:
+        return None
     first, second = shell.value(left), shell.value(right)
     if first.holed or second.holed:
         return None
+    if operator == "=~":
+        return bool(re.search(second.text, first.text[:500])) if re.fullmatch(r"[\w|^$()-]{1,80}", second.text) else None
     return compare(first.text, operator, second.text)
 
 

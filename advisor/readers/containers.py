@@ -137,7 +137,7 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
         return False
     image = around.image_text()
     engine = engine_of_image(image) if image else None
-    if engine is None and image and not ran.entrypoint:
+    if engine is None and not ran.entrypoint and (image or (words and words[0].text.startswith("-"))):
         engine = engine_by_options(words)
     if engine is None:
         return False

@@ -6,9 +6,8 @@ import os
 import re
 
 _YAML_START = re.compile(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t]|$))", re.M)
-_COMMANDS = re.compile(r"\b(vllm|sglang|llama[-_.]?(server|cpp)|launch_server|docker|podman)\b")
 _PYTHON = re.compile(r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class \w+|@\w+)", re.M)
-_INI_SECTION = re.compile(r"^[ \t]*\[[^\]\n]+\][ \t]*\r?$", re.M)
+_INI_SECTION = re.compile(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
 _INI_PAIR = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
 _ENV_LINE = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=", re.M)
 _FENCE = re.compile(r"^[ \t]*```", re.M)
@@ -76,6 +75,10 @@ def _by_content(text: str, first: str) -> str:
         return "markdown"
     if _PYTHON.search(text) and re.search(r"\b(LLM|Engine|AsyncEngineArgs|EngineArgs|ServerArgs|subprocess)\b\s*[.(]", text):
         return "python"
-    if _ENV_LINE.search(text) and not _COMMANDS.search(_ENV_LINE.sub("", re.sub(r"=.*", "", text))):
-        return "env"
-    return "shell"
+    return "env" if _only_assignments(text) else "shell"
+
+
+def _only_assignments(text: str) -> bool:
+    """Whether every line is NAME=value, and none holds a command (`CMD="vllm serve ..."` is a script's)."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    return bool(lines) and all(_ENV_LINE.match(line) for line in lines) and not re.search(r"vllm\s+serve|launch_server|llama-server\s", text)

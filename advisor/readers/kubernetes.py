@@ -62,6 +62,10 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
     args = [
         word for key in COMMAND_KEYS if key not in ("command", "entrypoint") for word in words_of(node.get(key), reading, env) or []
     ]
+    source = node.get("storageUri", "modelUri")
+    if source is not None and source.kind == "scalar" and node.get("modelFormat", "runtime") is not None:
+        model = scalar(source, reading.source)
+        args = [made("--model", source.start), model.part(5, len(model)) if model.text.startswith("hf://") else model, *args]
     _pod(around, node, document, reading)
     start = command or next((found for key in COMMAND_KEYS if (found := node.get(key)) is not None), None)
     container_command(Ran(around, entrypoint, args, env), reading, start.start if start is not None else node.start)

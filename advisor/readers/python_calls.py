@@ -83,8 +83,9 @@ class Program:
     def call(self, node: ast.Call) -> None:
         name = _name(node.func).rsplit(".", 1)[-1]
         engine = _CALLS.get(name)
+        fork = None
         if name == "Llama" and "llama_cpp" in self.reading.source.text:
-            self.reading.note("starts llama-cpp-python, which this program does not judge", self.at(node))
+            engine, fork = "llama-server", "llama-cpp-python"
         if engine is None or (name in ("Engine", "Runtime") and not self.sglang):
             return
         pairs: list[Pair] = []
@@ -98,7 +99,7 @@ class Program:
         if pairs:
             around = Surroundings(kind="python")
             self.reading.add(
-                Found(engine, [], dict(self.env), self.at(node), "python", around, pairs=pairs, origin="python")
+                Found(engine, [], dict(self.env), self.at(node), "python", around, fork=fork, pairs=pairs, origin="python")
             )
 
     def spread(self, node: ast.expr) -> list[Pair]:

@@ -156,8 +156,9 @@ class Reading:
     def _items(self, found: Found) -> list[tuple[Token, Token | None]]:
         items: list[tuple[Token, Token | None]] = []
         for key, value in found.pairs:
-            name = self._token(key, found.at)
-            token = None if value is None else self._token(value, found.at)
+            at = key.first() if key.first() >= 0 else found.at
+            name = self._token(key, at)
+            token = None if value is None else self._token(value, at)
             if token is not None and (is_secret_flag("--" + name.text.lstrip("-")) or is_secret_name(name.text)):
                 self.redactor.learn(token.text)
                 token = token._replace(text=HIDDEN, span=None)

@@ -80,9 +80,15 @@ def _element(scope: Scope, name: str, index: str | None) -> Value | None:
     if index is None or value is None:
         return (value[0] if value else EMPTY) if isinstance(value, list) and name not in ("@", "*") else value
     items = value if isinstance(value, list) else [value]
-    key = index[1:-1]
+    key = index[1:-1].strip("\"'")
     if key in ("@", "*"):
         return items
+    if key.startswith("$"):
+        named = scope.text(key.strip("${}"))
+        key = "" if named is None else named.text
+    for item in reversed(items):  # an associative array: [key]=value
+        if key and item.text.startswith(f"[{key}]="):
+            return item.part(len(key) + 3, len(item))
     if key.lstrip("-").isdigit() and len(key) < 6 and -len(items) <= int(key) < len(items):
         return items[int(key)]
     return None

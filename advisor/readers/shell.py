@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.readers.command import read_command
 from advisor.readers.conditions import condition, matches
-from advisor.readers.mapped import EMPTY, Mapped, hole, join, literal
+from advisor.readers.mapped import EMPTY, Mapped, hole, join, literal, made
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
 from advisor.readers.scope import Scope, Value
-from advisor.readers.words import expand_value, expand_word
+from advisor.readers.words import expand_value, expand_word, split_words
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -100,10 +100,13 @@ class Shell:
             if found:
                 inside = body.part(found.start(3), found.end(3))
                 return inside if found.group(1) else self._here_text(inside)
-        found = re.match(r"\s*(?:echo(?:\s+-[ne]+)?|printf\s+(?:--\s+)?['\"]?%s(?:\\n)?['\"]?)\s+(.*)$", body.text, re.S)
-        if found and not re.search(r"[|;&<>]", re.sub(r"'[^']*'|\"[^\"]*\"", "", found.group(1))):
-            return expand_value(body.part(found.start(1), len(body.text.rstrip())), self.scope)
-        return None
+        found = re.match(r"\s*(echo(?:\s+-[neE]+)?|printf(?:\s+--)?)\s+(.*)$", body.text, re.S)
+        if not found or re.search(r"[|;&<>]", re.sub(r"'[^']*'|\"(?:\\.|[^\"])*\"", "", found.group(2))):
+            return None
+        words = split_words(body.part(found.start(2), len(body.text.rstrip())), self.scope)
+        if found.group(1).startswith("echo"):
+            return join([part for word in words for part in (made(" "), word)][1:])
+        return _formatted(words) if words else None
 
     def _here_text(self, inside: Mapped) -> Mapped:
         from advisor.readers.scope import interpolate
@@ -193,15 +196,30 @@ class Shell:
             return False
         adds = any(child.type == "+=" for child in node.children)
         if target.type == "subscript":
-            return False
+            return self._assign_element(target, value)
         name = self.text(target).text
-        new: Value = self.words(value.named_children) if value is not None and value.type == "array" else self.value(value)
+        new: Value = self._array(value) if value is not None and value.type == "array" else self.value(value)
         if adds:
             new = _added(self.scope.get(name), new)
         self.scope.values[name] = new
         self.scope.unset.discard(name)
         if export or name in self.scope.exported:
             self.scope.exported[name] = self.text(target).first()
+        return False
+
+    def _array(self, node: Node) -> list[Mapped]:
+        return self.words([child for child in node.named_children if child.type != "comment"])
+
+    def _assign_element(self, target: Node, value: Node | None) -> bool:
+        """`NAME[key]=value`: kept as an entry `[key]=value`, appended for a number beyond the end."""
+        name, _, key = self.text(target).text.partition("[")
+        key, new, old = key.rstrip("]").strip("\"'"), self.value(value), self.scope.values.get(name)
+        items = list(old) if isinstance(old, list) else []
+        if key.isdigit() and int(key[:6]) < len(items):
+            items[int(key[:6])] = new
+        else:
+            items.append(new if key.isdigit() else join((made(f"[{key}]="), new)))
+        self.scope.values[name] = items
         return False
 
     def _prefix(self, node: Node, env: Env) -> None:
@@ -447,6 +465,24 @@ class Shell:
             if re.fullmatch(r"[A-Za-z_]\w*", word.text):
                 self.scope.values[word.text] = hole(word.text, at)
         return False
+
+
+def _formatted(words: list[Mapped]) -> Mapped | None:
+    """What printf prints for %s and %d; None for other formats."""
+    parts: list[Mapped] = []
+    left = words[1:]
+    done = 0
+    for found in re.finditer(r"%(.)|\\n", words[0].text):
+        parts.append(words[0].part(done, found.start()))
+        done = found.end()
+        if found.group(1) in ("s", "d", "i"):
+            parts += left[:1]
+            left = left[1:]
+        elif found.group(1) == "%":
+            parts.append(made("%"))
+        elif found.group(1) is not None:
+            return None
+    return join((*parts, words[0].part(done, len(words[0]))))
 
 
 def _clause(node: Node) -> tuple[list[Node], list[Node]]:

@@ -33,7 +33,8 @@ def read_unit(reading: Reading) -> None:
     known = {name: item.value for name, item in env.items() if item.value is not None}
     if any(section == "Container" for section, _, _ in entries):
         _quadlet(entries, env, known, reading)
-    reading.form = "systemd"
+    else:
+        reading.form = "systemd"
     for section, key, value in entries:
         if section == "Service" and key == "ExecStart" and value.text:
             lead = re.match(r"[@\-:+!]*", value.text)

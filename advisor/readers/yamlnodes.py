@@ -166,7 +166,7 @@ def _without_templates(text: str) -> str:
     """Helm and Jinja: lines that are only template are comments, expressions inside values are holes of the same length."""
     text = _JINJA_LINE.sub(lambda found: found.group(1) + "#" + found.group()[len(found.group(1)) + 1 :], text)
     text = _TEMPLATE_LINE.sub(lambda found: found.group(1) + "#" + found.group()[len(found.group(1)) + 1 :], text)
-    return _TEMPLATE.sub(lambda found: HOLE_OPEN + "_" * (len(found.group()) - 2) + HOLE_CLOSE, text)
+    return _TEMPLATE.sub(lambda found: HOLE_OPEN + re.sub(r"[^\w.]", "_", found.group()[1:-1]) + HOLE_CLOSE, text)
 
 
 def scalar(node: Node, source: Source) -> Mapped:
