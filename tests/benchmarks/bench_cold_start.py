@@ -12,6 +12,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from statistics import median
@@ -21,12 +22,12 @@ BARE = "import click, pydantic, numpy"
 ASK = "import sys; from advisor.cli import main; main(['recommend','--hw','gb10','--concurrency','16','--ctx','2048'])"
 
 
-def timed(code: str) -> tuple[float, float]:
-    """(seconds of wall clock, peak resident MB) of one fresh interpreter."""
+def timed(code: str, cache: str) -> tuple[float, float]:
+    """(seconds of wall clock, peak resident MB) of one fresh interpreter that finds its byte code in `cache`."""
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    env |= {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": cache}
     start = time.perf_counter()
-    child = subprocess.Popen(
-        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, env=os.environ | {"PYTHONPATH": str(ROOT)}
-    )
+    child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, env=env)
     _, status, used = os.wait4(child.pid, 0)
     seconds = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -41,8 +42,9 @@ def peak_mb(used: resource.struct_rusage) -> float:
 
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
-    timed(BARE), timed(ASK)  # warm the disk cache and the byte code
-    bare, ask = zip(*((timed(BARE), timed(ASK)) for _ in range(rounds)), strict=True)
+    with tempfile.TemporaryDirectory() as cache:
+        timed(BARE, cache), timed(ASK, cache)  # write the byte code, warm the disk cache
+        bare, ask = zip(*((timed(BARE, cache), timed(ASK, cache)) for _ in range(rounds)), strict=True)
     slow, fast = median(s for s, _ in ask), median(s for s, _ in bare)
     print(f"bare import of click, pydantic, numpy: {fast * 1000:6.0f} ms, {max(m for _, m in bare):4.0f} MB")
     print(f"advisor recommend, cold:               {slow * 1000:6.0f} ms, {max(m for _, m in ask):4.0f} MB")
