@@ -206,7 +206,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     weights = weights_gib(shape, quant) if shape and quant else None
     if shape is None or quant is None or weights is None:
         return MemoryBill(weights_gib=0.0, fits=None)
-    gpus = _gpus(facts, plan)
+    gpus = replica_gpus(facts, plan)
     vision = VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
     spec = draft_gib(shape, quant, plan) / gpus
     overhead = overhead_gib(facts, plan, shape)
@@ -246,7 +246,7 @@ def _with_pool(fixed: MemoryBill, kv_gib: float, tokens: int, before: int | None
     )
 
 
-def _gpus(facts: Facts, plan: Plan) -> int:
+def replica_gpus(facts: Facts, plan: Plan) -> int:
     """Devices that share one replica's weights; llama-server spreads layers over all of them."""
     return max(facts.gpus if plan.engine not in SERVERS else plan.tp * plan.pp, 1)
 
@@ -269,30 +269,15 @@ def _llama_bill(facts: Facts, plan: Plan, shape: LLM, fixed: MemoryBill, left: f
     return _with_pool(fixed, need, tokens, lost, short)
 
 
+def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
+    """One sentence: by how much the plan does not fit, and what would (see memory_fit)."""
+    from advisor import memory_fit
+
+    return memory_fit.shortfall(facts, plan, made)
+
+
 def reliefs(facts: Facts, plan: Plan) -> tuple[Relief, ...]:
-    """What to lower first when memory is short: cheapest in speed and quality first, each with the GiB it frees per GPU."""
-    made = bill(facts, plan)
-    shape = facts.shape or facts.model
-    found: list[Relief] = []
-    kv_token = kv_bytes_per_token(shape, plan.kv_cache_dtype) if shape else None
-    asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
-    gpus = _gpus(facts, plan)
-    slots = plan.max_num_seqs or facts.concurrency or 1
-    if kv_token and plan.max_model_len and plan.max_model_len > asked:
-        held = slots if plan.engine not in SERVERS else 1
-        freed = (plan.max_model_len - asked) * kv_token * held / GIB / gpus
-        found.append(Relief("max_model_len", str(asked), freed, "longer requests are refused"))
-    if shape and shape.state_mb_per_seq and slots > (facts.concurrency or slots):
-        spare = slots - (facts.concurrency or slots)
-        freed = spare * shape.state_mb_per_seq * 1e6 * (1 + plan.k) / GIB / gpus
-        found.append(Relief("max_num_seqs", str(facts.concurrency), freed, "more requests queue"))
-    if kv_token and plan.kv_cache_dtype in (None, "auto", "bf16", "f16") and made.kv_gib:
-        to = "fp8" if plan.engine in SERVERS else "q8_0"
-        found.append(Relief("kv_cache_dtype", to, made.kv_gib / 2, "a little accuracy at long context"))
-    if plan.engine in SERVERS and (plan.max_num_batched_tokens or 8192) > 2048 and shape and shape.hidden:
-        freed = ((plan.max_num_batched_tokens or 8192) - 2048) * shape.hidden * ACTIVATION_BYTES / GIB
-        found.append(Relief("max_num_batched_tokens", "2048", freed, "longer prompts take more steps"))
-    if plan.method != "none":
-        freed = made.spec_gib + made.state_gib * plan.k / (1 + plan.k) + GRAPHS_PER_DRAFT_GIB * plan.k
-        found.append(Relief("method", "none", freed, "no speculation"))
-    return tuple(item for item in found if item.frees_gib > 0.005)
+    """What to lower first when memory is short (see memory_fit)."""
+    from advisor import memory_fit
+
+    return memory_fit.reliefs(facts, plan)

@@ -118,3 +118,20 @@ def test_reliefs_free_something_and_name_plan_fields() -> None:
     levers = [item.lever for item in found]
     assert levers[0] == "max_model_len" and levers[-1] == "method" and "max_num_seqs" in levers
     assert all(item.lever in Plan.model_fields and item.frees_gib > 0 for item in found)
+
+
+def test_shortfall_says_by_how_much_and_what_fits() -> None:
+    known = facts("rtx4090", "fp8", concurrency=1, ctx_tokens=2048)
+    text = memory.shortfall(known, plan(), memory.bill(known, plan()))
+    assert "GiB short" in text and "--quant " in text and "--gpus 2" in text
+    assert "\n" not in text
+    huge = facts("rtx3060", "fp8", "deepseek-r1", concurrency=1)
+    assert "smaller model" in memory.shortfall(huge, plan(), memory.bill(huge, plan()))
+
+
+def test_shorter_prompts_are_offered_when_they_are_the_problem() -> None:
+    known = facts("rtx3090", "q4_k_m", concurrency=1, ctx_tokens=262_144)
+    asked = plan(engine="llama-server")
+    made = memory.bill(known, asked)
+    assert made.fits is False
+    assert "--ctx " in memory.shortfall(known, asked, made)
