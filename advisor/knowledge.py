@@ -132,7 +132,9 @@ def checkpoint(model: LLM, quant: Quant | str, engine: str | None, method: str =
     None where no such repository is known.
     """
     wanted = quant if isinstance(quant, str) else quant.id
-    fitting = [c for c in model.checkpoints if c.quant == wanted and (not engine or not c.engines or engine in c.engines)]
+    fitting = [
+        c for c in model.checkpoints if c.quant == wanted and (not engine or not c.engines or engine in c.engines)
+    ]
     if method == "mtp":
         fitting = [c for c in fitting if c.keeps_mtp is not False]
         fitting.sort(key=lambda c: c.keeps_mtp is not True)
@@ -190,7 +192,7 @@ def method_info(method: str) -> dict[str, Any]:
     """What is known of a speculative method: title, needs_drafter, usual_k by engine, summary, sources."""
     found: dict[str, Any] | None = index()["methods"].get(method)
     if found is None:
-        raise UnknownFact("method", method, nearest(method, {key_of(m): m for m in index()["methods"]}))
+        raise UnknownFact("method", method[:80], nearest(method, {key_of(m): m for m in index()["methods"]}))
     return found
 
 
@@ -198,7 +200,7 @@ def source(ident: str) -> Source:
     """A citation by id. Raises UnknownFact."""
     found = index()["sources"].get(ident)
     if found is None:
-        raise UnknownFact("source", ident, nearest(ident, {key_of(s): s for s in index()["sources"]}))
+        raise UnknownFact("source", ident[:80], nearest(ident, {key_of(s): s for s in index()["sources"]}))
     return Source.model_validate({"id": ident, **found})
 
 
@@ -207,7 +209,7 @@ def threshold(ident: str) -> Quantity:
     """A sourced number that code uses. Raises UnknownFact."""
     found = index()["thresholds"].get(ident)
     if found is None:
-        raise UnknownFact("threshold", ident, nearest(ident, {key_of(t): t for t in index()["thresholds"]}))
+        raise UnknownFact("threshold", ident[:80], nearest(ident, {key_of(t): t for t in index()["thresholds"]}))
     return Quantity(value=found["value"], source=found["source"], status=found.get("status", "read"))
 
 

@@ -44,7 +44,7 @@ def read_yaml(path: Path) -> Any:
         text = path.read_text(encoding="utf-8")
         if "&" in text and any(isinstance(t, yaml.AliasToken) for t in yaml.scan(text, Loader=_LOADER)):
             raise FactFileError([(str(path), "", "YAML aliases (*name) are not allowed in a fact file")])
-        return yaml.load(text, Loader=_LOADER)  # noqa: S506 (a safe loader)
+        return yaml.load(text, Loader=_LOADER)
     except OSError as error:
         raise FactFileError([(str(path), "", error.strerror or "cannot be read")]) from None
     except UnicodeDecodeError:

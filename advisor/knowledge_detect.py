@@ -45,7 +45,9 @@ def detect() -> tuple[Hardware, int]:
             f"found '{names[0]}', which is not in the hardware list: give --hw with the nearest name of"
             " `advisor hardware list`, or add a file (see `advisor hardware validate`)"
         )
-    raise AdvisorError("no accelerator found (asked nvidia-smi, rocm-smi, the system): give --hw, see `advisor hardware list`")
+    raise AdvisorError(
+        "no accelerator found (asked nvidia-smi, rocm-smi, the system): give --hw, see `advisor hardware list`"
+    )
 
 
 def match(name: str, memory_gb: float | None = None) -> Hardware | None:
@@ -78,7 +80,9 @@ def _variant(hw: Hardware, memory_gb: float | None) -> Hardware:
 def _with_memory(hw: Hardware, memory_gb: float | None) -> Hardware:
     if memory_gb is None or not hw.unified_memory:
         return hw
-    return hw.model_copy(update={"memory_gb": Quantity(value=round(memory_gb, 1), source="this machine", status="measured")})
+    return hw.model_copy(
+        update={"memory_gb": Quantity(value=round(memory_gb, 1), source="this machine", status="measured")}
+    )
 
 
 def _nvidia() -> tuple[str, int, float | None] | None:

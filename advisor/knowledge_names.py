@@ -38,7 +38,7 @@ def find_name(name: str, keys: Mapping[str, str]) -> str | None:
     if len(key) < 4 or len(key) > 80:
         return None
     starts = {ident for form, ident in keys.items() if form.startswith(key)}
-    if len(starts) == 1 and _DIGITS.search(key):
+    if len(starts) == 1 and (len(key) >= 5 or _DIGITS.search(key)):
         return starts.pop()
     return _near_with_same_digits(key, keys)
 
@@ -69,14 +69,10 @@ def nearest(name: str, keys: Mapping[str, str], count: int = 3) -> tuple[str, ..
     from difflib import get_close_matches
 
     key = key_of(name)[:80]
-    found: dict[str, None] = {}
-    for form in get_close_matches(key, keys, 4 * count, 0.5):
-        found.setdefault(keys[form])
-    if len(found) < count and len(key) >= 2:
-        for form, ident in keys.items():
-            if key in form:
-                found.setdefault(ident)
-    return tuple(found)[:count]
+    close = get_close_matches(key, keys, 4 * count, 0.5)
+    inside = sorted((form for form in keys if key in form), key=len) if len(key) >= 2 else []
+    order = [*close[:1], *inside, *close[1:]] if close and key[:3] == close[0][:3] else [*inside, *close]
+    return tuple(dict.fromkeys(keys[form] for form in order))[:count]
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -103,9 +99,9 @@ def find_model(text: str, forms: Iterable[tuple[str, str]], exclude: Mapping[str
         plain = dotted.replace(".", "")
         for form, ident in forms:
             hay = dotted if "." in form else plain
-            if _whole(form, hay) and (("." in form) or _whole_dotted(form, dotted)):
-                if not any(word in dotted for word in exclude.get(ident, ())):
-                    return ident
+            found = _whole(form, hay) and ("." in form or _whole_dotted(form, dotted))
+            if found and not any(word in dotted for word in exclude.get(ident, ())):
+                return ident
     return None
 
 
@@ -131,7 +127,8 @@ def _whole_dotted(form: str, dotted: str) -> bool:
 
 # ---------------------------------------------------------------- quantisations
 
-_GGUF = re.compile(r"(?<![a-z0-9])(ud[-_ .]?)?(i?q\d(?:[_-](?:k[_-]?(?:xxl|xl|[slm])?|[01]|nl|xxs|xs|kss?|[sm](?![a-z]))){0,3})(?![a-z0-9])")
+_STEP = r"[_-](?:k[_-]?(?:xxl|xl|[slm])?|[01]|nl|xxs|xs|kss?|[sm](?![a-z]))"
+_GGUF = re.compile(rf"(?<![a-z0-9])(ud[-_ .]?)?(i?q\d(?:{_STEP}){{0,3}})(?![a-z0-9])")
 _WORDS = (  # first hit wins; the order puts the telling words before the general ones
     (re.compile(r"exl3[-_ ]?(\d(?:\.\d+)?) ?bpw|(\d(?:\.\d+)?) ?bpw"), "exl3-{}bpw"),
     (re.compile(r"prismaquant"), "prismaquant-4.75bit"),
@@ -165,5 +162,5 @@ def quant_word(text: str) -> str | None:
             return prefix + gguf.group(2).replace("-", "_")
         for pattern, name in _WORDS:
             if hit := pattern.search(low):
-                return name.format(next((g for g in hit.groups() if g), ""))
+                return name.format(next((g.removesuffix(".0") for g in hit.groups() if g), ""))
     return None

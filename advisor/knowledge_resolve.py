@@ -5,13 +5,14 @@ What it does not know: whether the machine is free, and what the checkpoint real
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from advisor import knowledge
 from advisor.types import (
     LLM,
     AdvisorError,
     Checkpoint,
+    Engine,
     Facts,
     Hardware,
     Launch,
@@ -19,6 +20,7 @@ from advisor.types import (
     Quant,
     Request,
     UnknownFact,
+    Workload,
 )
 
 Row = dict[str, Any]
@@ -62,7 +64,7 @@ def fits(hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length:
     )  # fmt: skip
     draft = bool(model.mtp_layers)
     plan = Plan(
-        engine=engine, method="mtp" if draft else "none", k=1 if draft else 0, tp=gpus, max_model_len=length,
+        engine=cast(Engine, engine), method="mtp" if draft else "none", k=1 if draft else 0, tp=gpus, max_model_len=length,
         max_num_seqs=1, max_num_batched_tokens=2048,
     )  # fmt: skip
     return bill(facts, plan).fits
@@ -78,9 +80,9 @@ def quant_default(hw: Hardware, model: LLM, engine: str, gpus: int, length: int 
         if fit is None:
             return choice, f"{why}; not checked against the memory, because a size is not known"
         if fit:
-            larger = ", ".join(c.id for c in choices[:number])
-            return choice, f"{why}; {larger} does not fit" if larger else why
-    return choices[-1], f"{why}; none of {', '.join(c.id for c in choices)} fits, this is the smallest"
+            larger = " and ".join(c.id for c in choices[:number])
+            return choice, f"best choice that fits; {larger} would not" if larger else why
+    return choices[-1], f"the smallest of {', '.join(c.id for c in choices)}; none fits"
 
 
 # ---------------------------------------------------------------- requests
@@ -96,15 +98,23 @@ def _version(request: Request, engine: str, hw: Hardware) -> tuple[str | None, l
         if match.version is None:
             known = adapter.versions
             if engine not in ("llama-server", "ik_llama.cpp"):
-                raise UnknownFact("engine version", f"{engine} {request.engine_version}", (known[-1], known[0]), match.note)
+                raise UnknownFact(
+                    "engine version", f"{engine} {request.engine_version}", (known[-1], known[0]), match.note
+                )
             return None, [("engine_version", "unknown", match.note or f"{request.engine_version} is not catalogued")]
         if match.version != request.engine_version.lstrip("v"):
-            return match.version, [("engine_version", match.version, match.note or f"read from '{request.engine_version}'")]
+            return match.version, [
+                ("engine_version", match.version, match.note or f"read from '{request.engine_version}'")
+            ]
         return match.version, []
     for version in reversed(adapter.versions):
         if adapter.image(version, hw) is not None:
-            return version, [("engine_version", version, "newest catalogued version that has an image for this hardware")]
-    return adapter.newest, [("engine_version", adapter.newest, "newest catalogued version; no image is known for this hardware")]
+            return version, [
+                ("engine_version", version, "newest catalogued version that has an image for this hardware")
+            ]
+    return adapter.newest, [
+        ("engine_version", adapter.newest, "newest catalogued version; no image is known for this hardware")
+    ]
 
 
 def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Default]]:
@@ -220,7 +230,8 @@ def launch_facts(
         hardware=hardware, model=model, shape=_shape(model) if model else None, quant=quant,
         checkpoint=_known_checkpoint(model, named, quant), engine=launch.engine, engine_version=launch.engine_version,
         gpus=gpus or parallel, tp=plan.tp, concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=output_tokens,
-        workload=workload, temperature=knowledge.default_temperature(model, workload) if model else None,
+        workload=cast("Workload | None", workload),
+        temperature=knowledge.default_temperature(model, workload) if model else None,
         thinking=model.thinking_default if model else None,
     )  # fmt: skip
     if hardware is None or model is None:

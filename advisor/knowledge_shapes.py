@@ -23,11 +23,19 @@ def approximate(model: LLM) -> LLM:
     active = float(model.active_params_b or total)
     vocab = model.vocab or 200_000
     sparse = active < 0.7 * total or model.is_moe
-    hidden = model.hidden or _near(1024, 8192, 1024 * max(1.0, total**0.45) if not sparse else 1024 * active**0.35 * 1.5)
+    hidden = model.hidden or _near(
+        1024, 8192, 1024 * max(1.0, total**0.45) if not sparse else 1024 * active**0.35 * 1.5
+    )
     layers = model.layers or _near(24, 96, 30 * total**0.22 if not sparse else 24 * total**0.18)
     head = vocab * hidden / 1e9
     mixer = 0.27 * total if not sparse else min(0.45 * active, 0.1 * total)
-    fields: dict[str, Any] = {"vocab": vocab, "hidden": hidden, "layers": layers, "lm_head_params_b": head, "mixer_params_b": mixer}
+    fields: dict[str, Any] = {
+        "vocab": vocab,
+        "hidden": hidden,
+        "layers": layers,
+        "lm_head_params_b": head,
+        "mixer_params_b": mixer,
+    }
     if sparse:
         experts, topk = model.experts or 256, model.experts_per_token or 8
         body = max(total - mixer - 2 * head, 0.3 * total)
@@ -41,7 +49,8 @@ def approximate(model: LLM) -> LLM:
     attention = layers // 4 if model.is_hybrid else layers
     fields["kv_elems_per_token"] = model.kv_elems_per_token or per_layer * attention
     if model.is_hybrid:
-        fields.update(full_attention_layers=attention, linear_layers=layers - attention, state_mb_per_seq=2.4 * (layers - attention))
+        linear = layers - attention
+        fields.update(full_attention_layers=attention, linear_layers=linear, state_mb_per_seq=2.4 * linear)
     known = {name: value for name in fields if (value := getattr(model, name)) is not None}
     note = f"{model.note} Shape approximated from {total:g}B total and {active:g}B active parameters.".strip()
     return model.model_copy(update={**fields, **known, "note": note})
@@ -85,7 +94,15 @@ def _gguf_by_rule(name: str, key: str, known: dict[str, dict[str, Any]]) -> dict
 def _kin(kind: str, digit: str, tail: str, known: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
     head = f"{kind}{digit}"
     spelled = {key_of(ident): entry for ident, entry in known.items()}
-    for form in (head + tail, head + tail.removesuffix("xl") + "m", head + "km", head + "m", head + "xs", head + "k", head + "0"):
+    for form in (
+        head + tail,
+        head + tail.removesuffix("xl") + "m",
+        head + "km",
+        head + "m",
+        head + "xs",
+        head + "k",
+        head + "0",
+    ):
         if form in spelled:
             return spelled[form]
     family = [e for i, e in spelled.items() if i.startswith(head)]
