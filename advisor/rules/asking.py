@@ -85,17 +85,44 @@ def _ceiling(at: Release) -> Release:
 def release(case: Case) -> Release | None:
     """The release as comparable numbers, also where it is only a hint (a fork's tag); None if the text names none.
 
-    llama.cpp: b9235 is (0, 9235); a semantic version, which is newer than every build number, is (1, 0, 5, 0).
+    llama.cpp: b9235 is (0, 9235); commits and semantic versions take the build number of the catalogue's row.
     """
+    if case.plan.engine in GGUF_ENGINES:
+        return _build(case)
     texts = [case.plan.engine_version]
     if case.launch is not None:
         texts = [case.launch.version_text, case.launch.engine_version]
     for text in texts:
         found = parse_release(text)
         if found is not None:
-            semantic = case.plan.engine in GGUF_ENGINES and len(found) > 2
-            return (1, *found) if semantic else found
+            return found
     return None
+
+
+def _build(case: Case) -> Release | None:
+    text = case.launch.version_text if case.launch is not None else None
+    found = parse_release(text)
+    if found is not None and len(found) == 2:
+        return found
+    version = case.launch.engine_version if case.launch is not None else case.plan.engine_version
+    return build_order(version)
+
+
+def build_order(version: str | None) -> Release | None:
+    """The place of a catalogued llama.cpp version (b9445, 63d93d173, 0.5.0) among the build numbers; None if unknown."""
+    from advisor import engines
+
+    found = parse_release(version)
+    if version is None or (found is not None and len(found) == 2):
+        return found
+    rows = engines.get("llama-server").catalogue.notes.get("builds") or ()
+    return next(((0, int(row["order"])) for row in rows if row["id"] == version), None)
+
+
+def version_name(version: str | None) -> str:
+    """A catalogued version for messages: a llama.cpp commit gets its build number."""
+    order = build_order(version) if version and not re.match(r"b?\d+(\.|$)", version) else None
+    return f"about b{order[1]}" if order else version or "an unknown release"
 
 
 def parse_release(text: str | None) -> Release | None:
@@ -114,8 +141,8 @@ def parse_release(text: str | None) -> Release | None:
 def version_label(case: Case) -> str:
     """The version for messages, as written where it is known."""
     if case.launch is not None:
-        return case.launch.engine_version or case.launch.version_text or "an unpinned version"
-    return case.plan.engine_version or "an unpinned version"
+        return case.launch.version_text or case.launch.engine_version or "(unpinned)"
+    return case.plan.engine_version or "(unpinned)"
 
 
 # ---------------------------------------------------------------- flags
@@ -200,8 +227,12 @@ def env_line(launch: Launch | None, name: str) -> int:
 
 
 def is_hybrid(case: Case) -> bool | None:
-    """Whether the model has recurrent layers; None where the model is not known."""
-    return case.facts.model.is_hybrid if case.facts.model else None
+    """Whether the model has recurrent layers: by its shape, else by its name; None where neither tells."""
+    if case.facts.model is not None:
+        return case.facts.model.is_hybrid
+    from advisor.engines import model_names
+
+    return model_names.hybrid(model_text(case)) or None
 
 
 def speculates(plan: Plan) -> bool:

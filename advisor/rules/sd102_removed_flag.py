@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flags, replace_fix
+from advisor.rules.asking import flags, replace_fix, version_name
 from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, gone, standing, written
 from advisor.types import Case, Fix, Flag
 
@@ -29,7 +29,7 @@ def removed_flag(case: Case) -> Iterator[Hit]:
             flag=found,
             fix=successor_fix(case, found),
             sources=(removal.source,) if removal.source else (),
-            versions=f"{removal.version or 'all catalogued releases'} and later",
+            versions=f"{version_name(removal.version)} and later" if removal.version else "all catalogued releases",
         )
 
 

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, parse_release, release, table, version_label
+from advisor.rules.asking import build_order, flag, release, table, version_label
 from advisor.rules.sd113_spec_type_mtp import RENAMED
 from advisor.types import Case, Fix
 
@@ -28,9 +28,7 @@ def spec_type_too_new(case: Case) -> Iterator[Hit]:
     at = release(case)
     for word in (part.strip() for part in found.value.split(",")):
         since = SINCE.get(word) if word != "sources" else None
-        lowest = parse_release(since)
-        if lowest is not None and len(lowest) > 2:
-            lowest = (1, *lowest)
+        lowest = build_order(since)
         if since is not None and at is not None and lowest is not None and at < lowest:
             yield Hit(
                 f"llama.cpp {version_label(case)} has no speculative type '{word}'; it is in {since} and later",

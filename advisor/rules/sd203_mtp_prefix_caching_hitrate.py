@@ -24,12 +24,13 @@ def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
     shared = case.facts.prefix_share or 0.0
     if affected is False:
         return
+    graver = case.plan.k >= 2 or case.facts.workload == "agent"  # SD202 warns then, with the same remedy
     how = "" if case.plan.prefix_caching else " (on by default here)"
     yield Hit(
         f"prefix caching{how} with MTP on a hybrid drops the last matched block (1,056 to 1,584 tokens) at every hit: short "
         "shared prefixes gain nothing, and decode times scatter",
         flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
-        severity="info" if shared >= 0.5 else None,
+        severity="info" if graver or shared >= 0.5 else None,
         fix=Fix(
             text="Measure with --no-enable-prefix-caching; keep caching where prompts share several thousand tokens."
         ),

@@ -23,7 +23,11 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
     affected = affects(DEFECT, case)
     yield Hit(
         f"MTP with pipeline parallelism {case.plan.pp} under vLLM {version_label(case)}: "
-        + ("the draft class refuses it" if affected else "only the V2 model runner of releases after 0.26 takes it"),
+        + (
+            "only the V2 model runner takes it"
+            if affected is False
+            else "the draft class refuses it (from 0.27 on the V2 model runner takes it)"
+        ),
         flag=flag(case, "--pipeline-parallel-size"),
         severity="warning" if affected is False else None,
         fix=Fix(text="Use tensor parallelism instead, or drop speculation."),

@@ -28,13 +28,16 @@ def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
     if case.plan.method != "draft_model" or not is_hybrid(case):
         return
     refused = affects(REFUSED, case)
+    slow = "every partly rejected round saves and restores the recurrent state (-73 %)"
+    how = (
+        "this build refuses it"
+        if refused
+        else f"builds before b9180 refuse it, later {slow}"
+        if refused is None
+        else slow
+    )
     yield Hit(
-        "an external draft model on a hybrid target: "
-        + (
-            "this build refuses it"
-            if refused
-            else "every partly rejected round saves and restores the recurrent state (-73 %)"
-        ),
+        f"an external draft model on a hybrid target: {how}",
         flag=flag(case, "--spec-draft-model") or spec_flag(case),
         severity="error" if refused else None,
         fix=Fix(

@@ -36,6 +36,5 @@ def floats(container: Container) -> bool:
     return (
         tag in FLOATING
         or "nightly" in tag
-        or (tag.startswith(("server", "full", "light"))
-        and not any(c.isdigit() for c in tag))
+        or (tag.startswith(("server", "full", "light")) and not any(c.isdigit() for c in tag))
     )

@@ -26,7 +26,7 @@ def release_before_model(case: Case) -> Iterator[Hit]:
             continue
         if between(release(case), row["since"], None) is False:
             yield Hit(
-                f"{case.plan.engine} {version_label(case)} is older than {model.name or model.id}: it needs {row['since']} at least",
+                f"{case.plan.engine} {version_label(case)} is older than {model.name or model.id}, which needs {row['since']}",
                 flag="image",
                 line=case.launch.container.image_line if case.launch and case.launch.container else 0,
                 fix=Fix(text=f"Use {case.plan.engine} {row['since']} or newer."),

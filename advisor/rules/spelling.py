@@ -28,8 +28,10 @@ def catalogued_version(case: Case) -> str | None:
 
 
 def written(found: Flag) -> str:
-    """The spelling to look up: as written on a command line, canonical for environment variables and keys."""
-    return found.raw.replace("_", "-") if found.raw.startswith("-") else found.name
+    """The spelling to look up: as written on a command line, as a long flag for keys, canonical for environment variables."""
+    if found.raw.startswith("-"):
+        return found.raw.replace("_", "-")
+    return f"--{found.raw.replace('_', '-')}" if found.origin != "env" and len(found.raw) > 3 else found.name
 
 
 def standing(case: Case, found: Flag) -> Standing:
