@@ -80,6 +80,8 @@ def smaller_quants(facts: Facts, plan: Plan) -> Iterator[Quant]:
     arch = facts.hardware.arch if facts.hardware else ""
     known = [knowledge.quant(name) for name in SMALLER if name in knowledge.quant_ids()]
     for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
+        if quant.family in ("nvfp4", "mxfp4") and not (facts.hardware and facts.hardware.fp4_tflops):
+            continue  # runs elsewhere only through slower stand-in kernels
         runs = (not quant.engines or plan.engine in quant.engines) and (not quant.archs or arch in quant.archs)
         if runs and quant.bits is not None and (bits is None or quant.bits < bits):
             yield quant
