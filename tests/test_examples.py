@@ -19,6 +19,7 @@ REGENERATE = "if the change is wanted: python tests/update_examples.py"
 def test_example(folder: Path) -> None:
     outcome = run(folder)
     assert outcome.code == expected_exit(folder), outcome.errors
+    assert "Traceback" not in outcome.errors
     shown = printed_file(folder)
     assert same(outcome.printed, shown.read_text(encoding="utf-8"), shown.suffix), f"{shown.name} differs; {REGENERATE}"
     for name, text in outcome.files.items():
