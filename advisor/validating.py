@@ -169,7 +169,7 @@ def judged(
     for number, launch in enumerate(launches):
         one = understand(launch, given)
         siblings = launches[:number] + launches[number + 1 :]
-        case = Case(facts=one.facts, plan=one.plan, estimate=one.estimate, launch=launch, siblings=siblings)
+        case = Case.model_construct(facts=one.facts, plan=one.plan, estimate=one.estimate, launch=launch, siblings=siblings)
         found, left = rules.check(case, select, ignore)
         findings += found
         skipped += left

@@ -1,7 +1,7 @@
 """One file's reading: what was found, what was noted, and how a found command becomes a `Launch`.
 
 Every reader takes a `Reading`, adds `Found` commands to it and notes what it did not read. Budgets bound the work that a
-hostile file can cause.
+hostile file can cause. Values of our own making are built by `model_construct`: no schema is compiled on the way.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ class Reading:
 
         span = word.span()
         line, column = self.source.place(near)
-        return Token(word.shown(), line, column, Span(start=span[0], end=span[1]) if span else None, word.holed)
+        return Token(word.shown(), line, column, Span.model_construct(start=span[0], end=span[1]) if span else None, word.holed)
 
     def _is_open_end(self, found: Found, number: int, adapter: EngineAdapter) -> bool:
         """Whether a word that is nothing but an unset variable stands where options stand, not where a value does."""
@@ -213,17 +213,17 @@ class Reading:
     def _env_var(self, name: str, item: EnvItem) -> EnvVar:
         line, column = self.source.place(item.at)
         if item.value is None:
-            return EnvVar(name=name, line=line, column=column, unresolved=True)
+            return EnvVar.model_construct(name=name, line=line, column=column, unresolved=True)
         if is_secret_name(name):
             self.redactor.learn(item.value.text)
-            return EnvVar(name=name, value=HIDDEN, line=line, column=column)
+            return EnvVar.model_construct(name=name, value=HIDDEN, line=line, column=column)
         span = item.value.span()
-        return EnvVar(
+        return EnvVar.model_construct(
             name=name,
             value=item.value.shown(),
             line=line,
             column=column,
-            value_span=Span(start=span[0], end=span[1]) if span else None,
+            value_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
             span=self._assignment(name, item, span),
             unresolved=item.value.holed,
         )
@@ -234,7 +234,7 @@ class Reading:
         if item.at < 0 or value is None or not text.startswith(name, item.at):
             return None
         between = text[item.at + len(name) : value[0]]
-        return Span(start=item.at, end=value[1]) if between in ("=", "='", '="', ": ", ": '", ': "') else None
+        return Span.model_construct(start=item.at, end=value[1]) if between in ("=", "='", '="', ": ", ": '", ': "') else None
 
     def _version(self, found: Found) -> tuple[str | None, str | None]:
         image = found.around.image_text() if found.around else ""
@@ -249,7 +249,7 @@ class Reading:
         image = around.image_text() or None
         where = around.image if around.image is not None else None
         span = where.span() if where is not None else None
-        return Container(
+        return Container.model_construct(
             image=image,
             tag=split_image(image)[1] if image else None,
             shm_bytes=around.shm_bytes,
@@ -261,7 +261,7 @@ class Reading:
             kind=around.kind,
             name=around.name,
             image_line=self.source.place(where.first())[0] if where is not None else 0,
-            image_span=Span(start=span[0], end=span[1]) if span else None,
+            image_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
         )
 
 

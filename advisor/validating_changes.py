@@ -1,0 +1,107 @@
+"""What `recommend` would do with a launch that was read, and by how much it should change.
+
+Both speed-ups are against the same plan without speculation, so their quotient is what switching is worth.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from advisor.types import Advice, AdvisorError, Estimate, Plan, Request
+
+if TYPE_CHECKING:
+    from advisor.validating import Judged
+
+_FIELDS = ("method", "k", "k_schedule", "prefix_caching", "max_num_seqs", "max_num_batched_tokens", "kv_cache_dtype")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The recommendation beside the launch. `ratios` holds new / present speed per metric (p50); above 1 is faster."""
+
+    decision: str
+    fields: tuple[tuple[str, Any, Any], ...] = ()
+    ratios: tuple[tuple[str, float], ...] = ()
+    problem: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The change in words."""
+        if self.problem:
+            return [f"recommend: {self.problem}"]
+        if not self.fields:
+            return [f"recommend: the same ({self.decision})"]
+        said = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, old, new in self.fields)
+        gains = ", ".join(f"{name} x{ratio:.2f}" for name, ratio in self.ratios)
+        return [f"recommend ({self.decision}): {said}" + (f"; expected {gains} against this file" if gains else "")]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "decision": self.decision,
+            "changes": [{"field": name, "from": old, "to": new} for name, old, new in self.fields],
+            "speed_ratio": dict(self.ratios),
+            "problem": self.problem or None,
+        }
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "the default"
+    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+
+
+def change_for(one: Judged) -> Change | None:
+    """Ask `recommend` about the launch's own model, quantisation and engine. None where the model is not known."""
+    facts = one.facts
+    if facts.hardware is None or facts.model is None:
+        return None
+    from advisor.pipeline import recommend
+
+    try:
+        advice = recommend(_request(one))
+    except AdvisorError as error:
+        return Change("none", problem=str(error))
+    return Change(advice.decision, _fields(one.plan, advice.plan), _ratios(one.estimate, advice))
+
+
+def _request(one: Judged) -> Request:
+    facts = one.facts
+    asked: dict[str, Any] = {
+        "hardware": facts.hardware.id if facts.hardware else "",
+        "model": facts.model.id if facts.model else "",
+        "gpus": facts.gpus,
+        "engine": one.plan.engine,
+        "tp": one.plan.tp if one.plan.tp <= facts.gpus else None,
+        "quant": facts.quant.id if facts.quant else None,
+        "engine_version": one.plan.engine_version,
+        "concurrency": facts.concurrency,
+        "ctx_tokens": facts.ctx_tokens,
+        "output_tokens": facts.output_tokens,
+        "workload": facts.workload,
+    }
+    return Request(**{name: value for name, value in asked.items() if value is not None})
+
+
+def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
+    """What differs in what matters; a field that the recommendation leaves to the engine is no change."""
+    found = []
+    for name in _FIELDS:
+        old, new = getattr(present, name), getattr(wanted, name)
+        always = name in ("method", "k")
+        if old != new and (always or new not in (None, ())) and not (name == "k" and wanted.method == "none"):
+            found.append((name, old, new))
+    return tuple(found)
+
+
+def _ratios(present: Estimate | None, advice: Advice) -> tuple[tuple[str, float], ...]:
+    wanted = advice.estimate if advice.plan.method != "none" else None
+    if present is None and wanted is None:
+        return ()
+    ratios = []
+    for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
+        new = getattr(wanted, name).speedup.p50 if wanted is not None else 1.0
+        old = getattr(present, name).speedup.p50 if present is not None else 1.0
+        if old > 0:
+            ratios.append((name.removesuffix("_ms"), round(new / old, 3)))
+    return tuple(ratios)
