@@ -45,6 +45,11 @@ class Prefill(NamedTuple):
     def seconds(self, tokens: Floats) -> Floats:
         return np.asarray(np.fmax(self.small_s + (tokens - self.small_tokens) * self.per_token_s, 0.0))
 
+    def each(self, load: L.Load, together: Floats) -> Floats:
+        """Seconds per prompt where `together` prompts share their steps."""
+        calls = np.ceil(together * load.prompt / load.budget)
+        return np.asarray(self.seconds(together * load.prompt / calls) * calls / together)
+
 
 def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill:
     """The prompt cost of a step as a line through one prompt's chunk and the largest chunk that can come up."""
@@ -97,7 +102,7 @@ def prompts(load: L.Load) -> Prompts:
         meeting=np.clip(arrivals / -np.expm1(-arrivals), 1.0, load.clients),
         seen=1 + (load.clients - 1) * chance,
         wait_first=(np.fmax(load.clients * service, 1.0) + alone) / 2,
-        wait_later=alone + disorder * (wait - alone),
+        wait_later=np.fmax(alone + disorder * (wait - alone), load.clients * service - load.steps),
         later_share=later / rounds,
     )
 
@@ -109,30 +114,45 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     line, meet = prefill_line(p, c, load, spec), prompts(load)
     first = 1 - meet.later_share
     waiting = np.where(load.mixed, first * meet.wait_first + meet.later_share * meet.wait_later, 0.0)
-    batch = np.fmax(load.clients * load.steps / (load.steps + waiting), np.fmin(load.clients, 1.0))
-    step = physics.decode_seconds(p, c, batch, load.context, spec)
-    decode = np.where(load.mixed, step, 0.0)
+    batch = load.clients * load.steps / (load.steps + waiting)
+    step = physics.decode_seconds(p, c, np.fmax(batch, 1.0), load.context, spec)
 
-    tokens = meet.meeting * load.prompt
-    calls = np.ceil(tokens / load.budget)
-    call_s = line.seconds(tokens / calls)
-    cycle = call_s * calls / meet.meeting + load.steps * step / batch  # seconds per completed request
-    start_s = line.seconds(np.fmin(load.clients * load.prompt, load.budget))
-    ttft_first = meet.wait_first * (start_s + 0.5 * decode)
-    chunks = np.ceil(meet.seen * load.prompt / load.budget)
-    seen_s = line.seconds(meet.seen * load.prompt / chunks)
-    alone = np.ceil(load.prompt / load.budget)
-    ttft_later = np.where(load.mixed, meet.wait_later, (chunks + alone) / 2) * (seen_s + decode)
+    prompt_s = first * line.each(load, load.clients) + meet.later_share * line.each(load, meet.meeting)
+    cycle = prompt_s + load.steps * step / batch  # seconds per completed request
     residence = load.clients * cycle
-    ttft = np.fmin(first * ttft_first + meet.later_share * ttft_later, 0.98 * residence)
-    tpot = (residence - ttft) / np.fmax(load.output - 1, 0.5)
+    start = _first_round(load, meet, line, step)
+    steady = _later_rounds(load, meet, line, step, residence)
+    ttft, decoding = (first * a + meet.later_share * b for a, b in zip(start, steady, strict=True))
     total = load.requests * cycle + drain_seconds(load, step)
     return Served(
         output_tok_s=load.requests * load.output / total,
         request_tok_s=load.tau / step,
-        tpot_s=tpot,
+        tpot_s=decoding / np.fmax(load.output - 1, 0.5),
         ttft_s=ttft + load.queued * cycle * meet.later_share,
     )
+
+
+def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tuple[Floats, Floats]:
+    """(TTFT, seconds decoding) of the joint start: prompts done early decode while the others' are still computed."""
+    chunk_s = line.seconds(np.fmin(load.clients * load.prompt, load.budget))
+    service = load.prompt / load.budget
+    others = np.fmax(load.clients * service - np.fmax(service, 1.0), 0.0)  # steps with other clients' prompts
+    decode = np.where(load.mixed, step, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beside = np.where(others <= load.steps, others / 2, load.steps - load.steps**2 / (2 * others))
+    overlap = np.where(load.mixed, beside, others / 2)  # prompts alone: whoever is done early waits for the rest
+    return meet.wait_first * (chunk_s + 0.5 * decode), load.steps * step + overlap * chunk_s
+
+
+def _later_rounds(load: L.Load, meet: Prompts, line: Prefill, step: Floats, residence: Floats) -> tuple[Floats, Floats]:
+    """(TTFT, seconds decoding) in the steady state: they add up to `residence`, and no step holds more than a full chunk."""
+    chunks = np.ceil(meet.seen * load.prompt / load.budget)
+    seen_s = line.seconds(meet.seen * load.prompt / chunks)
+    alone = np.ceil(load.prompt / load.budget)
+    ttft = np.where(load.mixed, meet.wait_later * (seen_s + step), (chunks + alone) / 2 * seen_s)
+    most = np.where(load.mixed, load.steps * (step + line.seconds(load.budget)), np.inf)
+    decoding = np.clip(residence - ttft, load.steps * step, most)
+    return np.fmax(residence - decoding, np.fmin(ttft, residence)), decoding
 
 
 def drain_seconds(load: L.Load, step: Floats) -> Floats:

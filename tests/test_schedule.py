@@ -67,8 +67,35 @@ def test_mean_values_follow_the_replay() -> None:
     assert worst < 0.10
     assert np.mean(errors["output_tok_s"]) < 0.03
     assert np.mean(errors["request_tok_s"]) < 0.02
-    assert np.mean(errors["tpot_s"]) < 0.04
+    assert np.mean(errors["tpot_s"]) < 0.03
     assert np.mean(errors["ttft_s"]) < 0.08
+
+
+def test_mean_values_follow_the_replay_anywhere() -> None:
+    """Random loads, prompt and output lengths, engines and cards: 4 % on average for the output ratio, 9 % for the rest."""
+    rng = np.random.default_rng(5)
+    changes: list[dict[str, object]] = []
+    for _ in range(80):
+        clients = int(rng.choice([1, 2, 4, 8, 12, 24, 48, 96]))
+        changes.append(
+            {
+                "hardware": rng.choice(["h200", "gb10", "rtx3090", "l4", "strix-halo", "rtx-pro-6000"]),
+                "engine": rng.choice(["vllm", "sglang", "llama.cpp"]), "k": rng.integers(1, 7), "concurrency": clients,
+                "input_tokens": int(10 ** rng.uniform(1.5, 4.5)), "output_tokens": int(10 ** rng.uniform(1.3, 3.2)),
+                "output_spread": rng.choice([0, 0.2, 0.5, 0.8]), "n_requests": clients * int(rng.choice([2, 4, 8])),
+                "model": rng.choice(["qwen3.6-35b-a3b", "qwen3.6-27b"]),
+            }
+        )  # fmt: skip
+    p = points(*changes)
+    tau = tau_of(p)
+    fluid = [schedule.replay(p, C, tau, arm) for arm in ("base", "spec")]  # type: ignore[arg-type]
+    exact = [[replay.simulate(p, C, tau, arm, i) for i in range(len(p))] for arm in ("base", "spec")]  # type: ignore[arg-type]
+    for name, limit in (("output_tok_s", 0.04), ("request_tok_s", 0.04), ("tpot_s", 0.09), ("ttft_s", 0.09)):
+        logs = [
+            np.log(getattr(f, name) / np.array([getattr(e, name) for e in found]))
+            for f, found in zip(fluid, exact, strict=True)
+        ]
+        assert np.abs(logs[1] - logs[0]).mean() < limit, name
 
 
 def test_equal_lengths_lock_the_prefill_steps() -> None:
