@@ -11,7 +11,7 @@ _CARDS = (1, 2, 4, 8, 16)
 @rule(
     severity="error",
     needs=("hardware", "shape", "quant"),
-    sources=("advisor memory bill", *sources("memory", "kv_pool_uncertainty")),
+    sources=("advisor memory bill", *sources("memory", "least_buffer_share")),
 )
 def weights_do_not_fit(case: Case) -> Iterator[Hit]:
     """Weights, draft head and fixed buffers are larger than the memory that the engine may take.
@@ -28,7 +28,8 @@ def weights_do_not_fit(case: Case) -> Iterator[Hit]:
     short = fixed - found.available_gib
     if short <= 0:
         return
-    unsure = short < number("memory", "kv_pool_uncertainty") * found.available_gib
+    # The buffers are an estimate; that the weights alone are too large is not.
+    unsure = found.weights_gib + found.spec_gib <= found.available_gib * (1 - number("memory", "least_buffer_share"))
     yield Hit(
         f"{model_name(case)} needs {fixed:.1f} GiB per GPU (weights {found.weights_gib:.1f}, draft {found.spec_gib:.1f}, "
         f"buffers {found.overhead_gib:.1f}) but {hardware_name(case)} offers {found.available_gib:.1f} GiB: short by "

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag
 from advisor.rules.policy import bill, number, sources
-from advisor.types import Case, Fix
+from advisor.types import Case, Fix, MemoryBill
 
 
 @rule(
@@ -16,8 +16,7 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit]:
     """One request of the configured maximum length is longer than the whole KV pool.
 
     Why: vLLM refuses to start ("needs N GiB KV cache"); SGLang starts and cuts the length that it admits.
-    Bad (hw=rtx5090, quant=awq-int4): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --max-model-len 262144
-        --max-num-seqs 2 --gpu-memory-utilization 0.85
+    Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 32768 --max-num-seqs 8
     """
     found, length = bill(case), case.plan.max_model_len
@@ -25,10 +24,18 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit]:
         return
     if length <= found.kv_tokens:
         return
-    unsure = length <= found.kv_tokens * (1 + number("memory", "kv_pool_uncertainty"))
+    unsure = length <= _at_best(found)
     yield Hit(
         f"a request of the maximum length, {length:,} tokens, does not fit the KV pool of about {found.kv_tokens:,}",
         flag=flag(case, "--max-model-len", "--context-length"),
         severity="warning" if unsure or case.plan.engine == "sglang" else None,
         fix=Fix(text=f"a maximum length of at most {found.kv_tokens // 1024 * 1024:,} tokens, or an 8-bit KV cache"),
     )
+
+
+def _at_best(found: MemoryBill) -> float:
+    """Tokens of the pool if the engine needed hardly any buffers: beyond this the request fits under no assumption."""
+    room = (found.available_gib or 0.0) - found.weights_gib - found.spec_gib - found.state_gib
+    if not found.kv_gib or not found.kv_tokens:
+        return 0.0
+    return found.kv_tokens / found.kv_gib * room * (1 + number("memory", "kv_pool_uncertainty"))

@@ -46,7 +46,7 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
 def _blocks(case: Case) -> int | None:
     """Sequences whose states fit all the memory that is left for KV and state; None where it is not known."""
     shape, found = case.facts.shape, bill(case)
-    if shape is None or found is None or not shape.state_mb_per_seq or found.kv_gib is None:
+    if shape is None or found is None or not shape.state_mb_per_seq or not found.kv_gib:
         return None
     room_mb = (found.kv_gib + found.state_gib) * 1073.741824 * case.plan.tp
     return int(max(0.0, room_mb) / (shape.state_mb_per_seq * (1 + case.plan.k)))
