@@ -44,7 +44,9 @@ def _find(kind: str, table: str, name: str) -> str:
     keys: dict[str, str] = index()[f"{table}_keys"]
     found = find_name(str(name), keys)
     if found is None:
-        raise UnknownFact(kind, str(name)[:80], nearest(str(name), keys))
+        several = table == "hardware" and str(name).lstrip()[:1].isdigit() and "x" in str(name)[:3].lower()
+        hint = "(give the number of GPUs with --gpus)" if several else ""
+        raise UnknownFact(kind, str(name)[:80], nearest(str(name), keys), hint)
     return found
 
 

@@ -1,6 +1,7 @@
 """Which accelerator is in this machine: asks nvidia-smi, rocm-smi, then the operating system, each with a time limit.
 
-What it does not know: whether the accelerator is in use, and how several machines are linked.
+Memory sizes are in GiB, as vendors mean "24 GB". What it does not know: whether the accelerator is in use, and how
+several machines are linked.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from advisor.types import AdvisorError, Hardware, Quantity, UnknownFact
 
 TIMEOUT_S = 5.0
 _EXTRA = re.compile(r"\b(nvidia|amd|geforce|tesla|graphics|gpu|generation|laptop|oem)\b|\(r\)|\(tm\)", re.I)
+_SIZE = re.compile(r"-\d+gb$")
 
 
 def _ask(*command: str) -> str:
@@ -57,7 +59,7 @@ def match(name: str, memory_gb: float | None = None) -> Hardware | None:
     tries = [name, short + laptop]
     if memory_gb is not None:
         tries = [f"{short}{laptop} {round(memory_gb)}gb", *tries]
-        tries += [f"{short}-{size}gb" for size in (16, 22, 32, 40, 80) if abs(size - memory_gb) <= 0.08 * size]
+        tries += [f"{short}-{size}gb" for size in (16, 22, 32, 40, 80) if abs(size - memory_gb) <= 0.04 * size]
     for text in tries:
         try:
             hw = knowledge.hardware(text)
@@ -71,9 +73,9 @@ def _variant(hw: Hardware, memory_gb: float | None) -> Hardware:
     """Another entry of the same chip whose memory fits better (A100 40 GB and 80 GB, V100 16 GB and 32 GB)."""
     if memory_gb is None or hw.unified_memory or hw.memory_gb is None:
         return hw
-    stem = hw.id.split("-")[0]
-    kin = [knowledge.hardware(i) for i in knowledge.hardware_ids() if i.split("-")[0] == stem and i != hw.id]
-    options = [hw, *(k for k in kin if k.memory_gb is not None and k.arch == hw.arch and "laptop" not in k.id)]
+    stem = _SIZE.sub("", hw.id)
+    kin = [knowledge.hardware(ident) for ident in knowledge.hardware_ids() if _SIZE.sub("", ident) == stem]
+    options = [hw, *(k for k in kin if k.memory_gb is not None)]
     return min(options, key=lambda o: abs((o.memory_gb.value if o.memory_gb else 0.0) - memory_gb))
 
 
@@ -95,7 +97,7 @@ def _nvidia() -> tuple[str, int, float | None] | None:
     count = sum(row[0].strip() == name for row in rows)
     if not memory.replace(".", "").isdigit():  # a GPU with unified memory reports [N/A]
         return name, count, None
-    return name, count, float(memory) * 1024**2 / 1e9
+    return name, count, float(memory) / 1024
 
 
 def _rocm() -> tuple[str, int, float | None] | None:
@@ -151,4 +153,4 @@ def _system_memory_gb() -> float | None:
     except OSError:
         return None
     found = re.search(r"MemTotal:\s*(\d+) kB", text)
-    return int(found.group(1)) * 1024 / 1e9 if found else None
+    return int(found.group(1)) / 1024**2 if found else None

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 _NOISE = re.compile(r"[\s_\-/()]+")
 _DIGITS = re.compile(r"\d+")
+_LETTERS = re.compile(r"[a-z]+")
 MAX_NAME = 400  # characters; a longer text is cut before it is searched
 
 
@@ -44,24 +45,33 @@ def find_name(name: str, keys: Mapping[str, str]) -> str | None:
 
 
 def _near_with_same_digits(key: str, keys: Mapping[str, str]) -> str | None:
-    from difflib import SequenceMatcher
-
-    digits = _DIGITS.findall(key)
+    """The only id one typing slip away; the slip must lie in a word of four letters or more (rtx6000 is not rtxa6000)."""
+    digits, words = _DIGITS.findall(key), _LETTERS.findall(key)
     best: dict[str, float] = {}
     for form, ident in keys.items():
         if abs(len(form) - len(key)) > 2 or _DIGITS.findall(form) != digits:
             continue
-        matcher = SequenceMatcher(None, key, form)
-        score = matcher.ratio() if matcher.quick_ratio() >= 0.8 else 0.0
-        same_letters = sorted(key) == sorted(form)  # two letters swapped
-        if score >= 0.86 or (same_letters and score >= 0.75):
-            best[ident] = max(score, best.get(ident, 0.0))
-    if not best:
-        return None
+        score = _slip(words, _LETTERS.findall(form))
+        if score > best.get(ident, 0.0):
+            best[ident] = score
     ranked = sorted(best.items(), key=lambda item: -item[1])
-    if len(ranked) > 1 and ranked[0][1] - ranked[1][1] < 0.02:
+    if not ranked or (len(ranked) > 1 and ranked[0][1] - ranked[1][1] < 0.02):
         return None
     return ranked[0][0]
+
+
+def _slip(left: list[str], right: list[str]) -> float:
+    """Likeness of two lists of words that differ in exactly one word, 0 if they are not alike."""
+    if len(left) != len(right):
+        return 0.0
+    odd = [(a, b) for a, b in zip(left, right, strict=True) if a != b]
+    if len(odd) != 1 or min(map(len, odd[0])) < 4:
+        return 0.0
+    from difflib import SequenceMatcher
+
+    ratio = SequenceMatcher(None, *odd[0]).ratio()
+    swapped = sorted(odd[0][0]) == sorted(odd[0][1])
+    return ratio if ratio >= (0.7 if swapped else 0.75) else 0.0
 
 
 def nearest(name: str, keys: Mapping[str, str], count: int = 3) -> tuple[str, ...]:

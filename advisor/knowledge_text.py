@@ -33,13 +33,13 @@ def hardware_listing() -> str:
 
 def model_listing() -> str:
     """A table of all models: id, parameters in 1e9, layers, MTP layers, how the shape is known. "-" is unknown."""
-    head = f"{'id':<27}{'total B':>9}{'active B':>10}{'layers':>8}{'MTP':>5}  {'shape':<9}repositories"
+    head = f"{'id':<27}{'total B':>9}{'active B':>10}{'layers':>8}{'MTP':>5}  {'shape':<8}repos"
     rows = []
     for m in map(knowledge.llm, knowledge.llm_ids()):
         shape = "own" if m.mixer_params_b is not None else "proxy" if m.proxy else "made" if m.total_params_b else "-"
         rows.append(
             f"{m.id:<27}{_number(m.total_params_b):>9}{_number(m.active_params_b):>10}{_number(m.layers):>8}"
-            f"{_number(m.mtp_layers):>5}  {shape:<9}{len({c.repository for c in m.checkpoints})}"
+            f"{_number(m.mtp_layers):>5}  {shape:<8}{len({c.repository for c in m.checkpoints})}"
         )
     return "\n".join((head, *rows))
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from advisor import knowledge
 from advisor.knowledge_build import compile_index, index_text
 from advisor.paths import knowledge_dir
-from advisor.types import AdvisorError, Facts, Quantity, Request, UnknownFact
+from advisor.types import LLM, AdvisorError, Facts, Quantity, Request, UnknownFact
 
 HERE = Path(__file__).parent
 NAMES = json.loads((HERE / "knowledge_names.json").read_text())
@@ -171,7 +171,7 @@ def test_shapes_own_proxy_and_made() -> None:
 @pytest.mark.parametrize(("total", "active"), [(0.5, 0.5), (7, 7), (30, 3), (235, 22), (2400, 95)])
 @pytest.mark.parametrize("arch", ["", "dense", "moe", "hybrid-gdn-moe", "hybrid-gdn-dense"])
 def test_made_shapes_hold_the_parameters_they_were_made_from(total: float, active: float, arch: str) -> None:
-    shape = knowledge.shape_of(knowledge.LLM(id="x", arch=arch, total_params_b=total, active_params_b=active))
+    shape = knowledge.shape_of(LLM(id="x", arch=arch, total_params_b=total, active_params_b=active))
     experts = (shape.experts or 0) * (shape.expert_params_m or 0.0) * (shape.moe_layers or 0) / 1e3
     size = shape.mixer_params_b + (shape.dense_ffn_params_b or 0) + experts + 2 * shape.lm_head_params_b  # type: ignore[operator]
     assert size == pytest.approx(total, rel=0.45)

@@ -1,0 +1,112 @@
+"""--hw auto: what the vendors' tools print, and what we make of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor import knowledge, knowledge_detect
+from advisor.types import AdvisorError, Request
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A machine whose tools print what the test puts in here, by program name."""
+    output: dict[str, str] = {}
+    monkeypatch.setattr(
+        knowledge_detect, "_ask", lambda *command: output.get(" ".join(command[:3]), output.get(command[0], ""))
+    )
+    monkeypatch.setattr(knowledge_detect, "_device_tree", lambda: None)
+    return output
+
+
+@pytest.mark.parametrize(
+    ("printed", "ident", "count"),
+    [
+        ("NVIDIA GeForce RTX 3090, 24576\nNVIDIA GeForce RTX 3090, 24576\n", "rtx3090", 2),
+        ("NVIDIA GeForce RTX 3090 Ti, 24564\n", "rtx3090ti", 1),
+        ("NVIDIA H200, 143771\n" * 8, "h200", 8),
+        ("NVIDIA H100 80GB HBM3, 81559\n", "h100-sxm", 1),
+        ("NVIDIA H100 PCIe, 81559\n", "h100-pcie", 1),
+        ("NVIDIA A100-SXM4-80GB, 81920\n", "a100-80gb", 1),
+        ("NVIDIA A100-SXM4-40GB, 40960\n", "a100-40gb", 1),
+        ("NVIDIA A100-PCIE-40GB, 40960\n", "a100-40gb", 1),
+        ("Tesla V100-SXM2-16GB, 16160\n", "v100-16gb", 1),
+        ("Tesla V100-SXM2-32GB, 32510\n", "v100", 1),
+        ("Tesla T4, 15360\n", "t4", 1),
+        ("NVIDIA L40S, 46068\n", "l40s", 1),
+        ("NVIDIA L4, 23034\n", "l4", 1),
+        ("NVIDIA GB10, [N/A]\n", "gb10", 1),
+        ("NVIDIA GeForce RTX 5090, 32607\n", "rtx5090", 1),
+        ("NVIDIA GeForce RTX 5090 Laptop GPU, 24463\n", "rtx5090-laptop", 1),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition, 97887\n", "rtx-pro-6000", 1),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition, 97887\n", "rtx-pro-6000-maxq", 1),
+        ("NVIDIA RTX 6000 Ada Generation, 49140\n", "rtx6000-ada", 1),
+        ("NVIDIA RTX A6000, 49140\n", "rtx-a6000", 1),
+        ("NVIDIA B200, 183359\n", "b200", 1),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER, 16376\n", "rtx4070ti-super", 1),
+    ],
+)
+def test_nvidia_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
+    bare["nvidia-smi"] = printed
+    hw, found = knowledge.detect_hardware()
+    assert (hw.id, found) == (ident, count)
+
+
+def test_apple_with_its_own_memory(bare: dict[str, str]) -> None:
+    bare["sysctl -n machdep.cpu.brand_string"] = "Apple M4 Max\n"
+    bare["sysctl -n hw.memsize"] = str(64 * 1024**3)
+    hw, count = knowledge.detect_hardware()
+    assert (hw.id, count) == ("apple-m4-max", 1)
+    assert hw.memory_gb is not None and hw.memory_gb.value == 64 and hw.memory_gb.status == "measured"
+
+
+@pytest.mark.parametrize(
+    ("printed", "ident", "count"),
+    [
+        ("GPU[0]\t\t: Card Series: \t\tAMD Radeon RX 7900 XTX\nGPU[0]\t\t: GFX Version: \t\tgfx1100\n", "rx7900xtx", 1),
+        ("GPU[0] : Card Series: AMD Instinct MI300X\nGPU[1] : Card Series: AMD Instinct MI300X\n", "mi300x", 2),
+        ("GPU[0] : Card Series: AMD Radeon Graphics\nGPU[0] : GFX Version: gfx1151\n", "strix-halo", 1),
+    ],
+)
+def test_rocm_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
+    bare["rocm-smi"] = printed
+    hw, found = knowledge.detect_hardware()
+    assert (hw.id, found) == (ident, count)
+
+
+def test_lspci_as_the_last_resort(bare: dict[str, str]) -> None:
+    bare["lspci"] = "00:02.0 Host bridge: AMD\nc5:00.0 VGA compatible controller: AMD/ATI [Radeon 8060S] Strix Halo\n"
+    assert knowledge.detect_hardware()[0].id == "strix-halo"
+
+
+def test_nothing_found_says_what_to_do(bare: dict[str, str]) -> None:
+    with pytest.raises(AdvisorError, match=r"no accelerator found.*--hw"):
+        knowledge.detect_hardware()
+
+
+def test_an_unknown_card_is_named(bare: dict[str, str]) -> None:
+    bare["nvidia-smi"] = "NVIDIA Frobnicator 9000, 8192\n"
+    with pytest.raises(AdvisorError, match="Frobnicator 9000"):
+        knowledge.detect_hardware()
+
+
+@pytest.mark.parametrize("printed", ["", "\n", ",", "No devices were found", "x" * 10_000, "\0,\0", "a,b,c\n" * 50])
+def test_odd_output_is_no_traceback(bare: dict[str, str], printed: str) -> None:
+    bare.update({"nvidia-smi": printed, "rocm-smi": printed, "lspci": printed, "sysctl": printed})
+    with pytest.raises(AdvisorError):
+        knowledge.detect_hardware()
+
+
+def test_auto_says_what_it_found(bare: dict[str, str]) -> None:
+    bare["nvidia-smi"] = "NVIDIA GeForce RTX 3090, 24576\nNVIDIA GeForce RTX 3090, 24576\n"
+    facts = knowledge.resolve(Request(hardware="auto"))
+    assert facts.hardware is not None and facts.hardware.id == "rtx3090"
+    assert {"hardware", "gpus"} <= {field for field, _, _ in facts.defaults}
+
+
+def test_a_tool_that_is_missing_or_hangs_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(knowledge_detect, "TIMEOUT_S", 0.2)
+    assert knowledge_detect._ask("no-such-tool-at-all") == ""
+    assert knowledge_detect._ask("sleep", "5") == ""
+    assert knowledge_detect._ask("false") == ""

@@ -1,0 +1,164 @@
+"""Measured pairs near a question: which ones cover it, and that files which cannot be read leave the rest standing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor import knowledge, knowledge_evidence
+from advisor.types import Facts, Flag, Launch, Plan, UnknownFact
+
+PAIR: dict[str, Any] = {
+    "run_id": "r1", "source": "s1", "hardware": "gb10", "gpu_count": 1, "model": "qwen3.6-35b-a3b", "quant": "fp8",
+    "engine": "vllm", "method": "mtp", "k": 2, "concurrency": 16.0, "input_tokens": 2048, "metric": "output_tok_s",
+    "speedup": 1.24, "date": "2026-04-18", "clean": True,
+}  # fmt: skip
+
+
+def ask(**changes: Any) -> Facts:
+    fields: dict[str, Any] = {
+        "hardware": knowledge.hardware("gb10"), "model": knowledge.llm("qwen3.6-35b-a3b"), "quant": knowledge.quant("fp8"),
+        "engine": "vllm", "gpus": 1, "concurrency": 16, "ctx_tokens": 2048,
+    }  # fmt: skip
+    return Facts(**{**fields, **changes})
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def install(*pairs: dict[str, Any]) -> None:
+        monkeypatch.setattr(knowledge_evidence, "pairs", lambda: tuple({**PAIR, **pair} for pair in pairs))
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("change", "covers"),
+    [
+        ({}, True),
+        ({"concurrency": 8.0}, True),
+        ({"concurrency": 32.0}, True),
+        ({"concurrency": 7.9}, False),
+        ({"concurrency": 33.0}, False),
+        ({"concurrency": None}, False),
+        ({"input_tokens": 1024}, True),
+        ({"input_tokens": 1000}, False),
+        ({"input_tokens": None, "depth_tokens": 4096}, True),
+        ({"input_tokens": None}, False),
+        ({"clean": False}, False),
+        ({"quant": "nvfp4"}, False),
+        ({"quant": ""}, False),
+        ({"engine": "sglang"}, False),
+        ({"gpu_count": 2}, False),
+        ({"gpu_count": None}, False),
+        ({"hardware": "jetson-thor"}, False),
+        ({"model": "qwen3.5-35b-a3b"}, False),
+        ({"engine_version": "0.19.1"}, True),
+    ],
+)
+def test_what_covers(only: Any, change: dict[str, Any], covers: bool) -> None:
+    only(change)
+    assert [e.covers for e in knowledge.nearest_evidence(ask())] == [covers]
+
+
+def test_another_method_is_no_evidence(only: Any) -> None:
+    only({"method": "dflash"})
+    assert knowledge.nearest_evidence(ask()) == ()
+    assert len(knowledge.nearest_evidence(ask(), "dflash")) == 1
+
+
+def test_all_metrics_of_covering_runs_and_one_of_the_others(only: Any) -> None:
+    far = {"hardware": "jetson-thor", "run_id": "r2"}
+    only({}, {"metric": "tpot"}, {"metric": "ttft"}, far, {**far, "metric": "tpot"})
+    found = knowledge.nearest_evidence(ask())
+    assert [(e.run_id, e.covers) for e in found] == [("r1", True)] * 3 + [("r2", False)]
+
+
+def test_limit_counts_all_but_never_drops_a_covering_pair(only: Any) -> None:
+    only(
+        *({"run_id": f"c{i}"} for i in range(9)),
+        *({"run_id": f"f{i}", "quant": "nvfp4", "source": f"s{i}"} for i in range(9)),
+    )
+    found = knowledge.nearest_evidence(ask(), limit=6)
+    assert len(found) == 9 and all(e.covers for e in found)
+    assert len(knowledge.nearest_evidence(ask(quant=knowledge.quant("nvfp4")), limit=10)) == 12
+
+
+def test_far_pairs_are_not_shown(only: Any) -> None:
+    only({"hardware": "apple-m4", "model": "glm-5", "engine": "llama-server", "quant": "q8_0", "concurrency": 1.0})
+    assert knowledge.nearest_evidence(ask()) == ()
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", "nonsense", '{"pairs": []}'])
+def test_a_missing_or_damaged_index_is_no_evidence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None
+) -> None:
+    (tmp_path / "measurements").mkdir()
+    if text is not None:
+        (tmp_path / "measurements" / "index.json").write_text(text)
+    monkeypatch.setattr(knowledge_evidence, "knowledge_dir", lambda: tmp_path)
+    knowledge_evidence.pairs.cache_clear()
+    try:
+        assert knowledge_evidence.pairs() == ()
+        assert knowledge_evidence.newest_date() == ""
+    finally:
+        knowledge_evidence.pairs.cache_clear()
+
+
+def test_the_shipped_pairs_name_known_things() -> None:
+    assert knowledge_evidence.newest_date() > "2026-05"
+    for pair in knowledge_evidence.pairs():
+        assert knowledge.hardware(pair["hardware"]).id == pair["hardware"]
+        assert knowledge.llm(pair["model"]).id == pair["model"]
+        if pair.get("quant"):
+            assert knowledge.quant(pair["quant"]).id == pair["quant"]
+
+
+# ---------------------------------------------------------------- facts of a launch that was read
+
+
+def launch(model: str | None, **plan: Any) -> Facts:
+    read = Launch(engine="vllm", model=model, flags=(Flag(name="--model", raw="--model", value=model),))
+    return knowledge.facts_for_launch(read, Plan(engine="vllm", model=model, **plan))
+
+
+def test_a_launch_tells_model_quant_and_gpus() -> None:
+    facts = launch("Qwen/Qwen3.6-35B-A3B-FP8", tp=2)
+    assert facts.model is not None and facts.model.id == "qwen3.6-35b-a3b"
+    assert facts.quant is not None and facts.quant.id == "fp8"
+    assert facts.checkpoint is not None and facts.checkpoint.keeps_mtp
+    assert (facts.gpus, facts.hardware, facts.concurrency, facts.ctx_tokens) == (2, None, None, None)
+    assert facts.evidence == ()
+
+
+def test_what_a_launch_does_not_tell_stays_unknown() -> None:
+    facts = launch("/models/mystery")
+    assert (facts.model, facts.shape, facts.quant, facts.checkpoint, facts.temperature) == (
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
+    assert launch(None).model is None
+
+
+def test_the_quantisation_flag_helps_where_the_name_is_silent() -> None:
+    facts = launch("/models/qwen3.6-27b", quantization="awq_marlin")
+    assert facts.quant is not None and facts.quant.id == "awq-int4"
+
+
+def test_the_served_name_helps_where_the_path_is_silent() -> None:
+    facts = launch("/models/current", served_model_name="qwen3.6-27b")
+    assert facts.model is not None and facts.model.id == "qwen3.6-27b"
+
+
+def test_hardware_given_by_the_caller_brings_evidence() -> None:
+    read = Launch(engine="vllm", model="Qwen/Qwen3.6-35B-A3B-FP8")
+    plan = Plan(engine="vllm", model=read.model)
+    facts = knowledge.facts_for_launch(read, plan, hw="spark", concurrency=16, ctx_tokens=2048, workload="chat")
+    assert facts.hardware is not None and facts.hardware.id == "gb10"
+    assert any(e.covers for e in facts.evidence)
+    with pytest.raises(UnknownFact):
+        knowledge.facts_for_launch(read, plan, hw="sparkplug9")
