@@ -9,7 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from advisor.engines.base import EngineAdapter, Match, Option, Token, VersionMatch
-from advisor.types import UnknownFact
+from advisor.types import AdvisorError, UnknownFact
 
 if TYPE_CHECKING:
     from advisor.types import Engine
@@ -52,10 +52,13 @@ def _load(engine: Engine) -> EngineAdapter:
 
 
 def get(engine: str) -> EngineAdapter:
-    """The adapter of an engine. Raises UnknownFact, with the plain answer for engines that have no MTP path."""
+    """The adapter of an engine. Raises UnknownFact; for an engine without an MTP path, AdvisorError with the plain answer."""
     known = canonical(engine)
     if known is None:
-        raise UnknownFact("engine", engine, ("vllm", "sglang", "llama-server"), no_mtp_answer(engine) or "")
+        plain = no_mtp_answer(engine)
+        if plain is not None:
+            raise AdvisorError(plain)
+        raise UnknownFact("engine", engine, ("vllm", "sglang", "llama-server"))
     return _load(known)
 
 

@@ -184,18 +184,14 @@ class LlamaServerAdapter(Adapter):
     def _write_speculation(self, plan: Plan, version: str | None, given: set[str]) -> Extras:
         if plan.k_schedule:
             raise AdvisorError("llama-server takes no k schedule per batch size: vllm does from 0.24.0")
-        word = TYPES.get(plan.method)
+        word = TYPES[plan.method]
         types = self.spec_types(version)
         rows: Extras = []
         if word in types:
             if TYPE not in given:
                 rows.append((TYPE, word))
         elif not (plan.method == "draft_model" and plan.draft_model):  # older builds draft with any -md
-            since = next((v for v in self.versions if word in self.spec_types(v)), None)
-            raise AdvisorError(
-                f"llama-server {version} has no path for the method '{plan.method}': "
-                + (f"it is known from {since}" if since else "no catalogued build has it")
-            )
+            raise AdvisorError(f"llama-server {version} has no path for the method '{plan.method}': {self._type_since(word)}")
         if plan.draft_model is not None:
             rows.append((DRAFT, plan.draft_model))
         name = MOD_N_MAX if plan.method == "ngram" else N_MAX
@@ -245,10 +241,17 @@ class LlamaServerAdapter(Adapter):
         words = []
         for word in (flag.value or "").split(","):
             new = word if word in types else TYPES.get(WORDS.get(word, ""), word)
+            if new not in types:
+                raise AdvisorError(f"--spec-type {word} cannot be said on llama-server {target}: {self._type_since(new)}")
             if new != word:
                 notes.append(f"--spec-type {word} is now {new}")
             words.append(new)
         return flag.model_copy(update={"value": ",".join(words)})
+
+
+    def _type_since(self, word: str) -> str:
+        since = next((v for v in self.versions if word in self.spec_types(v)), None)
+        return f"'{word}' is known from {since}" if since else f"no catalogued build has '{word}'"
 
 
 def _load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:

@@ -49,6 +49,9 @@ def _flag(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag |
     if dot:
         return flag.model_copy(update={"raw": f"{catalogue.spelling(base, target) or base}.{key}", "known": True})
     negated = flag.value == "false" and option.takes_value is False
+    if catalogue.spelling(base, target, negated) is None:
+        notes.append(f"{flag.raw} dropped: {catalogue.engine} {target} has only the opposite switch, so it is the default there")
+        return None
     raw = flag.raw
     found = catalogue.match(raw, target) if flag.origin == "cli" else None
     if found is None or found.option.name != base or found.negated != negated or found.abbreviated:

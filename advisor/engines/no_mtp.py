@@ -1,4 +1,4 @@
-"""Engines without an MTP path that we could launch: a plain answer, with what it costs and what to run instead."""
+"""Engines that we cannot launch: a plain answer, with what it costs and what to run instead."""
 
 from __future__ import annotations
 

@@ -180,6 +180,7 @@ class SglangAdapter(Adapter):
         flags = list(launch.flags)
         plan = self.to_plan(launch)
         if plan.method != "none":
+            self._algorithm(plan.method, target)  # says so if the release has no such method
             at_target = plan.model_copy(update={"engine_version": target})
             if plan.mamba_strategy is None and self.needs_extra_buffer(at_target):
                 name = next(n for n in STRATEGIES if self._usable(n, target))

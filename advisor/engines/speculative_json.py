@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.engines.catalogue import Catalogue
-from advisor.types import Plan
+from advisor.types import AdvisorError, Plan
 
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 TOKENS = "num_speculative_tokens"
@@ -127,6 +127,9 @@ def migrate(catalogue: Catalogue, config: Mapping[str, Any], target: str, notes:
     if word != "mtp" and (word.endswith("_mtp") or word.lower() == "nextn"):
         moved["method"] = "mtp"
         notes.append(f"method '{word}' is now 'mtp'")
+    methods = (catalogue.json_field("SpeculativeConfig", "method", target) or {}).get("choices") or ()
+    if moved.get("method") and moved["method"] not in methods:
+        raise AdvisorError(f"the method '{moved['method']}' cannot be said on vllm {target}: its parser does not take it")
     rate = moved.pop("synthetic_acceptance_rate", None)
     known = catalogue.json_fields("SpeculativeConfig", target)
     if rate is not None and "synthetic_acceptance_rate" in known:
