@@ -89,7 +89,7 @@ def test_it_recommends_from_any_folder_and_offline(python: Path, tmp_path: Path)
 
 def test_it_validates_and_explains(python: Path, tmp_path: Path) -> None:
     (tmp_path / "start.sh").write_text("llama-server -hf x/y:Q4_K_M --draft-max 8\n")
-    done = advisor(python, tmp_path, "validate", "start.sh")
+    done = advisor(python, tmp_path, "validate", "start.sh", "--fail-on", "warning")
     assert done.returncode == 1, done.stderr
     assert advisor(python, tmp_path, "explain", "SD102").returncode == 0
 
