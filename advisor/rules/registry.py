@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -21,8 +20,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 _SECTIONS = ("Why", "Bad", "Good")
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """What a rule says of one place.
 
     `flag` is the Flag (or the name) that it is about; `line` only where there is no Flag. `versions` names the affected
@@ -41,8 +39,7 @@ class Hit:
     k_max: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Lacking:
+class Lacking(NamedTuple):
     """Yielded by a rule that found its subject but lacks an input to judge it: reported as skipped, never as passed."""
 
     needs: tuple[str, ...]
@@ -81,8 +78,9 @@ class Example(NamedTuple):
     given: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
+    """A declared rule: what it asks for, where its claim comes from, and the function that judges."""
+
     code: str
     slug: str
     severity: Severity
@@ -92,7 +90,7 @@ class Rule:
     speculative: bool
     versioned: bool
     check: Check
-    doc: str = field(repr=False)
+    doc: str
 
     @property
     def row(self) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from advisor.rules.asking import GGUF_ENGINES, flag
@@ -36,26 +37,40 @@ def written(found: Flag) -> str:
 
 def standing(case: Case, found: Flag) -> Standing:
     """How the engine takes a flag at the case's release (or at any release where none is known)."""
-    known, version = catalogue(case), catalogued_version(case)
-    name = written(found)
+    return _standing(case.plan.engine, catalogued_version(case), written(found), found.known)
+
+
+@lru_cache(maxsize=8192)
+def _standing(engine: str, version: str | None, name: str, taken: bool) -> Standing:
+    from advisor import engines
+
+    known = engines.get(engine).catalogue
     option = known.find(name, version)
-    if option is not None and not option.removed and found.known:
-        return "removed" if version is None and gone(case, found) else "taken"
-    if gone(case, found):
+    removal = _gone(engine, version, name)
+    if option is not None and not option.removed and taken:
+        return "removed" if version is None and removal else "taken"
+    if removal:
         return "removed"
-    if version is not None and not found.known:
+    if version is not None and not taken:
         ever = known.match(name, None)
         if ever is not None and known.index(ever.option.since) > known.index(version):
             return "too-new"
-    if found.known or found.raw in ("--", "-") or "." in name:
+    if taken or name in ("--", "-") or "." in name:
         return "taken"
-    return "foreign" if owners(case, found) else "unknown"
+    return "foreign" if _owners(engine, name) else "unknown"
 
 
 def gone(case: Case, found: Flag) -> Removed | None:
     """The removal that hits this flag at the case's release; where no release is known, any removal."""
-    known, version = catalogue(case), catalogued_version(case)
-    removal = known.removed(written(found))
+    return _gone(case.plan.engine, catalogued_version(case), written(found))
+
+
+@lru_cache(maxsize=8192)
+def _gone(engine: str, version: str | None, name: str) -> Removed | None:
+    from advisor import engines
+
+    known = engines.get(engine).catalogue
+    removal = known.removed(name)
     if removal is None or removal.version is None or version is None:
         return removal
     return removal if known.index(version) >= known.index(removal.version) else None
@@ -63,14 +78,19 @@ def gone(case: Case, found: Flag) -> Removed | None:
 
 def owners(case: Case, found: Flag) -> tuple[str, ...]:
     """Other engines that know this spelling in full."""
+    return _owners(case.plan.engine, written(found))
+
+
+@lru_cache(maxsize=1024)
+def _owners(own: str, name: str) -> tuple[str, ...]:
     from advisor import engines
 
     named = []
     for engine in CATALOGUED:
-        if engine == case.plan.engine or (case.plan.engine in GGUF_ENGINES and engine in GGUF_ENGINES):
+        if engine == own or (own in GGUF_ENGINES and engine in GGUF_ENGINES):
             continue
-        match = engines.get(engine).catalogue.match(written(found), None)
-        if match is not None and not match.abbreviated and written(found).startswith("--"):
+        match = engines.get(engine).catalogue.match(name, None)
+        if match is not None and not match.abbreviated and name.startswith("--"):
             named.append(engine)
     return tuple(named)
 
