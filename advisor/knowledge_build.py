@@ -186,8 +186,19 @@ def compile_index(folder: Path | None = None) -> Index:
     for table in TABLES:
         index[table] = read_table(table, root / table)
     index["methods"] = {path.stem: read_yaml(path) for path in sorted((root / "methods").glob("*.yaml"))}
-    index.update(sources=lists["sources"], thresholds=lists["thresholds"], defaults=lists["defaults"])
+    sources = {**_run_sources(root / "measurements" / "sources"), **lists["sources"]}
+    index.update(sources=dict(sorted(sources.items())), thresholds=lists["thresholds"], defaults=lists["defaults"])
     return with_keys(index, lists["names"])
+
+
+def _run_sources(folder: Path) -> dict[str, dict[str, str]]:
+    """Title, address and date of the measured runs' sources, by id."""
+    out: dict[str, dict[str, str]] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        sidecar = read_yaml(path)
+        fields = {name: str(sidecar[name]) for name in ("title", "address", "date") if sidecar.get(name)}
+        out[str(sidecar["id"])] = fields
+    return out
 
 
 def with_keys(index: Index, names: dict[str, Any]) -> Index:

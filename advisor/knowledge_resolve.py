@@ -118,12 +118,24 @@ def _version(request: Request, engine: str, hw: Hardware) -> tuple[str | None, l
 
 
 def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Default]]:
+    """The engine asked for, else the default of the hardware unless it cannot run what is asked or what fits."""
     from advisor import engines
 
+    asked = knowledge.quant(request.quant) if request.quant is not None else None
     if request.engine is not None:
-        return engines.get(request.engine).name, []
+        engine = engines.get(request.engine).name
+        if asked is not None and asked.engines and engine not in asked.engines:
+            raise AdvisorError(f"{asked.id} does not run on {engine}: it needs {' or '.join(asked.engines)}")
+        return engine, []
     engine, why = engine_default(hw)
-    if engine != "llama-server" and request.quant is None and _only_gguf_fits(request, hw, model, engine):
+    if asked is not None and asked.engines and engine not in asked.engines:
+        known = [name for name in asked.engines if engines.canonical(name)]
+        if not known:
+            raise AdvisorError(
+                f"{asked.id} needs {' or '.join(asked.engines)}, for which no launches are written: choose another --quant"
+            )
+        engine, why = known[0], f"{asked.id} runs on {' and '.join(known)} only"
+    elif engine != "llama-server" and asked is None and _only_gguf_fits(request, hw, model, engine):
         why = f"no quantisation that {engine} runs well here fits into {request.gpus} x {hw.name or hw.id}; a GGUF does"
         engine = "llama-server"
     return engine, [("engine", engine, why)]

@@ -257,6 +257,21 @@ def test_where_only_a_gguf_fits_llama_server_is_chosen_and_it_says_so() -> None:
     assert any(field == "engine" and "fits" in why for field, _, why in facts.defaults)
 
 
+def test_a_quant_brings_the_engine_that_runs_it() -> None:
+    facts = knowledge.resolve(Request(hardware="h200", quant="q4_k_m"))
+    assert facts.engine == "llama-server"
+    assert any(field == "engine" and "q4_k_m" in why for field, _, why in facts.defaults)
+    for fields in ({"quant": "mlx-4bit"}, {"quant": "q4_k_m", "engine": "vllm"}, {"engine": "ollama"}):
+        with pytest.raises(AdvisorError):
+            knowledge.resolve(Request.model_validate({"hardware": "h200", **fields}))
+
+
+def test_sources_of_measured_runs_are_known() -> None:
+    for pair_source in ("seed000", "sudo38", "repov100", "infx"):
+        assert knowledge.source(pair_source).title
+    assert knowledge.source("seed000").address.startswith("https://")
+
+
 @pytest.mark.parametrize("field", ["hardware", "model", "quant", "engine", "engine_version"])
 def test_unknown_parts_of_a_request(field: str) -> None:
     fields = {"hardware": "gb10", "engine": "vllm", field: "nonsense-xyz"}

@@ -82,7 +82,7 @@ def test_limit_counts_all_but_never_drops_a_covering_pair(only: Any) -> None:
     )
     found = knowledge.nearest_evidence(ask(), limit=6)
     assert len(found) == 9 and all(e.covers for e in found)
-    assert len(knowledge.nearest_evidence(ask(quant=knowledge.quant("nvfp4")), limit=10)) == 12
+    assert len(knowledge.nearest_evidence(ask(quant=knowledge.quant("nvfp4")), limit=10)) == 10
 
 
 def test_far_pairs_are_not_shown(only: Any) -> None:
