@@ -76,7 +76,9 @@ class Constants:
     mfu_prefill: float = 0.15
     mfu_prefill_dense: float = 0.45
     prefill_call_s: ByPath = by_path(30e-3, sglang_cuda=15e-3, llamacpp=8e-3, mlx=10e-3)
-    prefill_scale: ByPath = by_path(1.0, llamacpp_metal=1.5, llamacpp_vulkan=1.5, llamacpp_rocm=1.5, vllm_other=1.5)
+    prefill_scale: ByPath = by_path(
+        1.0, sglang_cuda=0.75, llamacpp_metal=1.5, llamacpp_vulkan=1.5, llamacpp_rocm=1.5, vllm_other=1.5
+    )
     # kernel paths, for a fit: multipliers on the part of a verify step beyond a plain step
     verify_scale: ByPath = by_path(1.0)
 
@@ -139,8 +141,10 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "mfu_prefill": Provenance(
         "GB10, 35B-A3B FP8: 32,768 prompt tokens in 4.0 to 4.7 s (baseline TTFT of the tests B and C)", "derived", 0.3),
     "mfu_prefill_dense": Provenance("half of SpecDecode-Bench's 0.77, hybrid layers", "assumed", 0.3),
-    "prefill_call_s": Provenance("H200: about 112 ms for a call of 2k to 4k tokens, less weights and tokens", "derived", 0.5),
-    "prefill_scale": Provenance("multiplier on prefill, for a fit", "assumed", 0.4),
+    "prefill_call_s": Provenance(
+        "H200: about 112 ms for a call of 2k to 4k tokens, less weights and tokens", "derived", 0.5),
+    "prefill_scale": Provenance(
+        "multiplier on prefill; SGLang: TTFT of 8192 tokens at one stream, H200, 35B-A3B and 27B", "derived", 0.4),
     "verify_scale": Provenance("multiplier on what a verify step costs beyond a plain step, for a fit", "assumed", 0.3),
 }  # fmt: skip
 

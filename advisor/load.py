@@ -20,6 +20,10 @@ Mask = npt.NDArray[np.bool_]
 MEMORY_SHARE = 0.9  # of device memory, engines' usual default
 OVERHEAD_BYTES = 3e9  # activations and graphs
 SGLANG_SPEC_SEQS = 48.0  # SGLang's own cap with speculation and no explicit --max-running-requests
+# SGLang gives recurrent states 0.9 / 1.9 of the pool (mamba full memory ratio 0.9), and a running request holds about 7.5 of
+# them: derived from published running batches (output rate times TPOT) of 35B and 27B on H200, B200 and B300.
+SGLANG_STATE_SHARE, SGLANG_STATES = 0.9 / 1.9, 7.5
+SGLANG_FEW = 4.0  # small pools are set by hand: no limit below this
 PAGE_TOKENS, HYBRID_PAGE_TOKENS = (
     16.0,
     1056.0,
@@ -66,6 +70,9 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
         np.isnan(p.kv_pool_tokens), np.where(free > 0.05 * weights, free, np.nan), p.kv_pool_tokens * per_token
     )
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
+    sglang = (p.engine == P.ENGINES.index("sglang")) & (p.state_bytes > 0)
+    states = np.fmax(SGLANG_STATE_SHARE * pool / np.fmax(SGLANG_STATES * p.state_bytes, 1.0), SGLANG_FEW)
+    slots_that_fit = np.where(sglang & ~np.isnan(states), np.fmin(slots_that_fit, states), slots_that_fit)
     return np.asarray(np.fmax(np.floor(slots_that_fit), 1.0))
 
 
