@@ -8,7 +8,7 @@ import shlex
 import advice_cases as cases
 import pytest
 
-from advisor.render.layout import Paper, number, option_units, pack_launch
+from advisor.render.layout import Paper, number, option_units, pack_command, pack_launch
 from advisor.render.text import SCREEN_LINES, advice_text, first_screen, screen_height
 from advisor.types import Advice, LaunchText, Reason, Source
 
@@ -162,6 +162,13 @@ def test_options_keep_their_values() -> None:
         ("-b",),
         ("--c=2",),
     ]
+
+
+@pytest.mark.parametrize("command", ["a --b 'c d' \\\n  --e", "a | b", "a\nb", "X=$Y a"])
+def test_commands_are_packed_only_where_that_keeps_them(command: str) -> None:
+    lines = pack_command(command, 80)
+    assert shell_words(lines) == shell_words([command])
+    assert len(lines) == len(command.replace("\\\n", " ").splitlines())
 
 
 def shell_words(lines: list[str]) -> list[str]:

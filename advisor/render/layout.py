@@ -97,7 +97,7 @@ class Paper:
         if len(whole) <= lines:
             return whole
         room = max(self.width, MIN_WIDTH) * lines
-        if len(tag) > room // 3:
+        if len(tag) > room // 2:
             tag = ""
         words = text.split()
         while words:
@@ -142,6 +142,14 @@ def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]
         else:
             line = candidate
     return [*lines, line] if line else lines
+
+
+def pack_command(command: str, width: int, indent: str = "  ") -> list[str]:
+    """A simple command packed like a launch; one with shell operators, or more than one, as it is."""
+    joined = command.replace("\\\n", " ").strip()
+    if set(joined) & set("|&;<>$`#()\n"):
+        return [indent + line for line in command.splitlines()]
+    return pack_launch(LaunchText(argv=tuple(shlex.split(joined))), width, indent)
 
 
 def option_units(argv: Sequence[str]) -> list[tuple[str, ...]]:

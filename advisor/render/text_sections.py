@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
-from advisor.render.layout import Paper, heading, number, pack_launch, source_tag
+from advisor.render.layout import Paper, heading, number, pack_command, pack_launch, source_tag
 from advisor.types import Advice, Candidate, Evidence, Finding, MemoryBill, Source
 
 METHOD_NAMES = {
@@ -52,7 +52,7 @@ def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
         lines += [*paper.wrap("Arm B, with it:"), *pack_launch(advice.launch_on, paper.width)]
     lines += paper.wrap("Against each arm, from another terminal, the same load:")
     for command in advice.measure_with:
-        lines += [f"  {line}" for line in command.splitlines()]
+        lines += pack_command(command, paper.width)
     lines += paper.wrap("Keep the faster arm; feed its acceptance back with --acceptance-length for a closer estimate.")
     return _section("Measure it", lines)
 
