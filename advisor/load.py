@@ -64,11 +64,11 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     draft = np.where(p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / np.fmax(p.attn_layers, 1), 1.0) if spec else 1.0
     slots = 1 + np.where(p.method > 0, p.k, 0.0) if spec else np.ones(len(p))
     per_request = (p.input_tokens + p.output_tokens) * per_token * draft + p.state_bytes * slots
-    weights = p.total_params * p.quant_bits / 8 + (p.mtp_params * p.bytes_mtp if spec else 0.0)
+    weights = p.total_params * p.quant_bits / 8
     free = MEMORY_SHARE * p.memory_bytes * np.fmax(p.gpus, p.tp) - weights - OVERHEAD_BYTES
-    pool = np.where(
-        np.isnan(p.kv_pool_tokens), np.where(free > 0.05 * weights, free, np.nan), p.kv_pool_tokens * per_token
-    )
+    free = np.where(free > 0.05 * weights, free, np.nan)
+    left = np.fmax(free - p.mtp_params * p.bytes_mtp, 0.02 * weights) if spec else free
+    pool = np.where(np.isnan(p.kv_pool_tokens), left, p.kv_pool_tokens * per_token)
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
     sglang = (p.engine == P.ENGINES.index("sglang")) & (p.state_bytes > 0)
     states = np.fmax(SGLANG_STATE_SHARE * pool / np.fmax(SGLANG_STATES * p.state_bytes, 1.0), SGLANG_FEW)

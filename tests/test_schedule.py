@@ -173,6 +173,12 @@ def test_pool_limits_and_sglang_cap() -> None:
     assert load.load(p, C, tau_of(p), False).clients[1] == 64
 
 
+def test_sglang_runs_what_its_state_pool_holds() -> None:
+    """35B-A3B FP8, 8192 + 1024 tokens: about 94 requests ran on an H200 whatever the clients (rate times TPOT)."""
+    p = points({"concurrency": 1024, "engine": "sglang", "input_tokens": 8192, "output_tokens": 1024})
+    assert load.load(p, C, tau_of(p), False).clients[0] == pytest.approx(94, rel=0.15)
+
+
 def test_prefix_hits_are_whole_pages_and_mtp_drops_one() -> None:
     share = {"input_tokens": 8192, "prefix_share": 0.5, "prefix_caching": 1}
     p = points(share, {**share, "engine_version": "0.33.0"}, {**share, "prefix_caching": 0})
