@@ -67,7 +67,7 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     weights = p.total_params * p.quant_bits / 8
     free = MEMORY_SHARE * p.memory_bytes * np.fmax(p.gpus, p.tp) - weights - OVERHEAD_BYTES
     free = np.where(free > 0.05 * weights, free, np.nan)
-    left = np.fmax(free - p.mtp_params * p.bytes_mtp, 0.02 * weights) if spec else free
+    left = np.maximum(free - p.mtp_params * p.bytes_mtp, 0.02 * weights) if spec else free  # unknown stays unknown
     pool = np.where(np.isnan(p.kv_pool_tokens), left, p.kv_pool_tokens * per_token)
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
     sglang = (p.engine == P.ENGINES.index("sglang")) & (p.state_bytes > 0)

@@ -173,6 +173,12 @@ def test_pool_limits_and_sglang_cap() -> None:
     assert load.load(p, C, tau_of(p), False).clients[1] == 64
 
 
+def test_unknown_memory_limits_nobody() -> None:
+    p = points({"concurrency": 64, "hardware": "unknown"}, {"concurrency": 64, "hardware": "rtx3060"})
+    for spec in (False, True):
+        assert load.load(p, C, tau_of(p), spec).clients.tolist() == [64, 64]
+
+
 def test_sglang_runs_what_its_state_pool_holds() -> None:
     """35B-A3B FP8, 8192 + 1024 tokens: about 94 requests ran on an H200 whatever the clients (rate times TPOT)."""
     p = points({"concurrency": 1024, "engine": "sglang", "input_tokens": 8192, "output_tokens": 1024})
