@@ -126,9 +126,10 @@ class LlamaServerAdapter(Adapter):
 
     def _read_k(self, version: str | None, method: str, inline: dict[str, str], extra: Extras) -> int:
         if method == "ngram":
-            k = _whole(_last(extra, MOD_N_MAX))
+            name = MOD_N_MAX if self.catalogue.option(MOD_N_MAX, version) is not None else OLD_N_MAX
+            k = _whole(_last(extra, name))
             if k is not None:
-                _drop(extra, MOD_N_MAX)
+                _drop(extra, name)
             return k if k is not None else 0
         k = _whole(inline.get("n_max")) if inline else None
         for name in (N_MAX, OLD_N_MAX):
@@ -184,7 +185,7 @@ class LlamaServerAdapter(Adapter):
     def _write_speculation(self, plan: Plan, version: str | None, given: set[str]) -> Extras:
         if plan.k_schedule:
             raise AdvisorError("llama-server takes no k schedule per batch size: vllm does from 0.24.0")
-        word = TYPES[plan.method]
+        word = TYPES.get(plan.method, f"draft-{plan.method}")
         types = self.spec_types(version)
         rows: Extras = []
         if word in types:
