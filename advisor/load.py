@@ -71,7 +71,7 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     pool = np.where(np.isnan(p.kv_pool_tokens), left, p.kv_pool_tokens * per_token)
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
     sglang = (p.engine == P.ENGINES.index("sglang")) & (p.state_bytes > 0)
-    states = np.fmax(SGLANG_STATE_SHARE * pool / np.fmax(SGLANG_STATES * p.state_bytes, 1.0), SGLANG_FEW)
+    states = np.maximum(SGLANG_STATE_SHARE * pool / np.fmax(SGLANG_STATES * p.state_bytes, 1.0), SGLANG_FEW)
     slots_that_fit = np.where(sglang & ~np.isnan(states), np.fmin(slots_that_fit, states), slots_that_fit)
     return np.asarray(np.fmax(np.floor(slots_that_fit), 1.0))
 

@@ -174,9 +174,13 @@ def test_pool_limits_and_sglang_cap() -> None:
 
 
 def test_unknown_memory_limits_nobody() -> None:
-    p = points({"concurrency": 64, "hardware": "unknown"}, {"concurrency": 64, "hardware": "rtx3060"})
+    p = points(
+        {"concurrency": 64, "hardware": "unknown"},
+        {"concurrency": 64, "hardware": "rtx3060"},
+        {"concurrency": 40, "hardware": "unknown", "engine": "sglang"},
+    )
     for spec in (False, True):
-        assert load.load(p, C, tau_of(p), spec).clients.tolist() == [64, 64]
+        assert load.load(p, C, tau_of(p), spec).clients.tolist() == [64, 64, 40]
 
 
 def test_sglang_runs_what_its_state_pool_holds() -> None:
