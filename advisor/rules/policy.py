@@ -101,6 +101,11 @@ def is_sparse_moe(case: Case) -> bool | None:
     return bool(model.is_moe and active is not None and active <= number("regime", SPARSE_MOE_ACTIVE_B))
 
 
+def for_advice(case: Case) -> bool:
+    """Whether a recommendation is asked for: what speaks of the estimate only is noise for a file that runs already."""
+    return case.facts.request is not None
+
+
 def streams(case: Case) -> int | None:
     """Concurrent requests per replica (rounded up); None where the load is not known."""
     if case.facts.concurrency is None:

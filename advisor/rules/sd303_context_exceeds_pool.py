@@ -24,7 +24,7 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit]:
         return
     if length <= found.kv_tokens:
         return
-    unsure = length <= _at_best(found)
+    unsure = length <= _at_best(found) or not _known_kv(case.plan.kv_cache_dtype)
     yield Hit(
         f"a request of the maximum length, {length:,} tokens, does not fit the KV pool of about {found.kv_tokens:,}",
         flag=flag(case, "--max-model-len", "--context-length"),
@@ -35,7 +35,12 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit]:
 
 def _at_best(found: MemoryBill) -> float:
     """Tokens of the pool if the engine needed hardly any buffers: beyond this the request fits under no assumption."""
-    room = (found.available_gib or 0.0) - found.weights_gib - found.spec_gib - found.state_gib
+    room = (found.available_gib or 0.0) - found.weights_gib - found.spec_gib
     if not found.kv_gib or not found.kv_tokens:
         return 0.0
     return found.kv_tokens / found.kv_gib * room * (1 + number("memory", "kv_pool_uncertainty"))
+
+
+def _known_kv(dtype: str | None) -> bool:
+    """Whether the bill knows how many bytes this KV type takes."""
+    return dtype is None or dtype.startswith(("auto", "bf16", "bfloat16", "fp16", "float16", "fp8"))

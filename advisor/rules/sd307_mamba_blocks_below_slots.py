@@ -10,7 +10,7 @@ from advisor.types import Case, Fix
     severity="warning",
     engines=("vllm",),
     needs=("model",),
-    sources=sources("memory", "mamba_blocks_context_tokens") + ("vllm-project/recipes#551",),
+    sources=sources("memory", "mamba_blocks_context_tokens", "vllm_default_slots") + ("vllm-project/recipes#551",),
 )
 def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
     """More sequences than a hybrid model's state cache has blocks for, or the large default at a long context.
@@ -22,19 +22,25 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
     """
     if not is_hybrid(case):
         return
-    slots, length = case.plan.max_num_seqs, case.plan.max_model_len
-    if slots is None:
-        if length is None or length >= number("memory", "mamba_blocks_context_tokens"):
-            said = "the model's full context" if length is None else f"{length:,} tokens"
-            yield Hit(
-                f"--max-num-seqs is left to its default (256 or more) at {said}: a hybrid model can have fewer state "
-                f"blocks than that, and graph capture then aborts",
-                flag=flag(case, "--max-model-len"),
-                fix=Fix(text="set --max-num-seqs to the concurrency that you serve, for example 32"),
-            )
-        return
-    blocks = _blocks(case)
-    if blocks is not None and blocks < slots:
+    slots, length, blocks = case.plan.max_num_seqs, case.plan.max_model_len, _blocks(case)
+    default = int(number("memory", "vllm_default_slots"))
+    if slots is None and (
+        blocks is not None or length is None or length >= number("memory", "mamba_blocks_context_tokens")
+    ):
+        if blocks is not None and blocks >= default:
+            return
+        left = (
+            f"the memory holds states for about {blocks}"
+            if blocks is not None
+            else "at a long context it can have fewer"
+        )
+        yield Hit(
+            f"--max-num-seqs is left to its default ({default} or more): a hybrid model needs a state block per sequence, and "
+            f"{left}; graph capture then aborts",
+            flag=flag(case, "--max-model-len"),
+            fix=Fix(text="set --max-num-seqs to the concurrency that you serve, for example 32"),
+        )
+    elif slots is not None and blocks is not None and blocks < slots:
         yield Hit(
             f"--max-num-seqs {slots} exceeds the about {blocks} sequences that the memory holds states for "
             f"({1 + case.plan.k} state blocks each)",
@@ -48,5 +54,5 @@ def _blocks(case: Case) -> int | None:
     shape, found = case.facts.shape, bill(case)
     if shape is None or found is None or not shape.state_mb_per_seq or not found.kv_gib:
         return None
-    room_mb = (found.kv_gib + found.state_gib) * 1073.741824 * case.plan.tp
+    room_mb = found.kv_gib * 1073.741824 * case.plan.tp  # states live in the same pool of pages
     return int(max(0.0, room_mb) / (shape.state_mb_per_seq * (1 + case.plan.k)))

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag
+from advisor.rules.asking import flag, has_switch
 from advisor.rules.policy import is_gguf
 from advisor.types import Case, Fix
 
@@ -20,7 +20,7 @@ def request_exceeds_context(case: Case) -> Iterator[Hit]:
     Good (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 65536 --parallel 4
     """
     length, ctx = case.plan.max_model_len, case.facts.ctx_tokens
-    if not length or ctx is None:
+    if not length or ctx is None or has_switch(case, "--embedding", "--embeddings", "--reranking"):
         return
     need = ctx + (case.facts.output_tokens or 0)
     if need <= length:

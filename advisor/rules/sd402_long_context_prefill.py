@@ -5,7 +5,9 @@ from advisor.rules.asking import spec_flag
 from advisor.rules.policy import hardware_name, number, sources, streams, veto_unless_measured
 from advisor.types import Case, Fix
 
-_MEASURED = "GB10, 4 x 8192 tokens, MTP k=2: -7.2 % output tok/s, +30.7 % TPOT, 1 s P99 inter-token latency, but -39 % TTFT"
+_MEASURED = (
+    "GB10, 4 x 8192 tokens, MTP k=2: -7.2 % output tok/s, +30.7 % TPOT, 1 s P99 inter-token latency, but -39 % TTFT"
+)
 
 
 @rule(

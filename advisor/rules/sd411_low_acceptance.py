@@ -6,7 +6,7 @@ from advisor.rules.policy import number, sources
 from advisor.types import Case, Fix, Request
 
 
-@rule(severity="warning", speculative=True, needs=("request",), sources=sources("regime", "low_acceptance_rate"))
+@rule(severity="warning", speculative=True, sources=sources("regime", "low_acceptance_rate"))
 def low_acceptance(case: Case) -> Iterator[Hit]:
     """Less than half of the drafted tokens are accepted, by the user's own measurement.
 

@@ -4,7 +4,7 @@ from advisor.rules import Hit, rule
 from advisor.types import Case
 
 
-@rule(severity="info", speculative=True, needs=("request", "model"), sources=("seed002", "seed003", "repo3090"))
+@rule(severity="info", speculative=True, needs=("model",), sources=("seed002", "seed003", "repo3090"))
 def thinking_apart(case: Case) -> Iterator[Hit]:
     """An acceptance measured without saying whether the model was thinking.
 

@@ -20,10 +20,10 @@ def k_schedule_cost(case: Case) -> Iterator[Hit]:
     Why: on the V1 model runner, which vLLM 0.24 to 0.28 use for hybrid models, draft lengths that change force PIECEWISE
     graphs for every step; with data parallelism the schedule is switched off.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-    --speculative-config '{"method":"mtp","num_speculative_tokens":3,
+        --speculative-config '{"method":"mtp","num_speculative_tokens":3,
     "num_speculative_tokens_per_batch_size":[[1,8,3],[9,32,1]]}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-    --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     row, plan = table("regime")["schedule_piecewise"], case.plan
     if not plan.k_schedule:

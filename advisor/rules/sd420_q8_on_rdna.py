@@ -18,9 +18,9 @@ def q8_on_rdna(case: Case) -> Iterator[Hit]:
 
     Why: on an R9700 the same model gained 1.8x to 2.1x in Q5_K_M and Q6_K and lost 6 to 12 % in Q8_0.
     Bad (hw=r9700, quant=q8_0): llama-server -m Qwen3.6-27B-MTP-Q8_0.gguf -c 8192 --parallel 1
-    --spec-type draft-mtp --spec-draft-n-max 2
+        --spec-type draft-mtp --spec-draft-n-max 2
     Good (hw=r9700, quant=q6_k): llama-server -m Qwen3.6-27B-MTP-Q6_K.gguf -c 8192 --parallel 1
-    --spec-type draft-mtp --spec-draft-n-max 2
+        --spec-type draft-mtp --spec-draft-n-max 2
     """
     hw, quant = case.facts.hardware, case.facts.quant
     if hw is None or quant is None or quant.id != "q8_0" or hw.arch not in table("regime")["q8_rdna"]["archs"]:

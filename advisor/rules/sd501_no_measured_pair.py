@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.policy import hardware_name, model_name, sources
+from advisor.rules.policy import for_advice, hardware_name, model_name, sources
 from advisor.types import Case
 
 
@@ -15,10 +15,14 @@ def no_measured_pair(case: Case) -> Iterator[Hit]:
     """No clean measured pair covers this cell, though the hardware was measured.
 
     Why: the estimate then rests on neighbours and on the cost model; a pair of runs on the machine itself outweighs both.
-    Bad (hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 256 --gpu-memory-utilization 0.75
-    --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 256 --gpu-memory-utilization 0.75
+    Bad (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 256
+        --gpu-memory-utilization 0.75
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 256
+        --gpu-memory-utilization 0.75
     """
+    if not for_advice(case):
+        return
     facts = case.facts
     hw = facts.hardware
     if hw is None or any(e.covers for e in facts.evidence):

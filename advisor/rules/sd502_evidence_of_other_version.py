@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import parse_release, release
-from advisor.rules.policy import sources
+from advisor.rules.policy import for_advice, sources
 from advisor.types import Case
 
 
@@ -17,11 +17,13 @@ def evidence_of_other_version(case: Case) -> Iterator[Hit]:
     """The pairs that cover this cell were measured with another release line of the engine.
 
     Why: kernels, graph modes and cache defaults change between releases, and with them the sign of small effects.
-    Bad (hw=gb10, concurrency=16, ctx=2048, version=0.28.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-    --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=gb10, concurrency=16, ctx=2048, version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-    --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Bad (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.28.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
+    if not for_advice(case):
+        return
     asked = release(case)
     covering = [e for e in case.facts.evidence if e.covers and parse_release(e.engine_version) is not None]
     if asked is None or not covering or any(_line(e.engine_version) == asked[:2] for e in covering):

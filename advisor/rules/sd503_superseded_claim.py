@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.policy import matches, rows, sources
+from advisor.rules.policy import for_advice, matches, rows, sources
 from advisor.types import Case
 
 
@@ -15,10 +15,12 @@ def superseded_claim(case: Case) -> Iterator[Hit]:
     """A widely read statement about this set-up is out of date.
 
     Why: guides of spring 2026 are still found first; who follows them turns a gain off or sets what has no effect.
-    Bad (hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
-    --spec-type draft-mtp --spec-draft-n-max 2
-    Good (hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
+    Bad (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
+        --spec-type draft-mtp --spec-draft-n-max 2
+    Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
     """
+    if not for_advice(case):
+        return
     for row in rows("claims", "superseded"):
         if matches(row, case):
             yield Hit(f"superseded: {row['text']}", sources=tuple(row["sources"]), conflicts=tuple(row["conflicts"]))

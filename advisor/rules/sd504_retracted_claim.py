@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.policy import matches, rows, sources
+from advisor.rules.policy import for_advice, matches, rows, sources
 from advisor.types import Case
 
 
@@ -15,11 +15,14 @@ def retracted_claim(case: Case) -> Iterator[Hit]:
     """A published number about this set-up was withdrawn by its author.
 
     Why: it is still quoted. It takes no part in the estimate.
-    Bad (hw=rtx3090, gpus=2, concurrency=1): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2
-    --max-num-seqs 8 --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
-    Good (hw=gb10, concurrency=1): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --max-num-seqs 8 --gpu-memory-utilization 0.75
-    --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    Bad (goal=balanced, hw=rtx3090, gpus=2, concurrency=1): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2
+        --max-num-seqs 8 --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    Good (goal=balanced, hw=gb10, concurrency=1): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --max-num-seqs 8
+        --gpu-memory-utilization 0.75
+        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
     """
+    if not for_advice(case):
+        return
     for row in rows("claims", "retracted"):
         if matches(row, case):
             yield Hit(f"retracted: {row['text']}", sources=tuple(row["sources"]))

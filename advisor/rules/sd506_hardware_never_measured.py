@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.policy import hardware_name, sources
+from advisor.rules.policy import for_advice, hardware_name, sources
 from advisor.types import Case
 
 
@@ -16,11 +16,13 @@ def hardware_never_measured(case: Case) -> Iterator[Hit]:
 
     Why: the cost model carries ratios across machines better than speeds, but engine and platform faults (lost graphs, slow
     verify kernels) are seen only by measuring there.
-    Bad (hw=l40s, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 8
-    --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-    --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Bad (goal=balanced, hw=l40s, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
+    if not for_advice(case):
+        return
     hw = case.facts.hardware
     if hw is not None and not any(e.hardware == hw.id for e in case.facts.evidence):
         yield Hit(

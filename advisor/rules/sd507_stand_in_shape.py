@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.policy import model_name, sources
+from advisor.rules.policy import for_advice, model_name, sources
 from advisor.types import Case
 
 
@@ -10,11 +10,13 @@ def stand_in_shape(case: Case) -> Iterator[Hit]:
     """The model's own shape was not read; another model's stands in.
 
     Why: layer, expert and head sizes enter each cost of the step and the memory bill.
-    Bad (hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.8-27B-FP8 --max-num-seqs 4
-    --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 4
-    --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Bad (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.8-27B-FP8 --max-num-seqs 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 4
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
+    if not for_advice(case):
+        return
     model, shape = case.facts.model, case.facts.shape
     if model is None or shape is None or model.proxy is None or shape.id == model.id:
         return

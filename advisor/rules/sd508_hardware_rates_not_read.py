@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import table
-from advisor.rules.policy import hardware_name, sources
+from advisor.rules.policy import for_advice, hardware_name, sources
 from advisor.types import Case, Hardware, Quant
 
 _RATES = {
@@ -27,11 +27,14 @@ def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
 
     Why: memory bandwidth sets the plain step, the compute rate what verifying adds. The error enters the speed-up where the
     two are near each other.
-    Bad (hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --gpu-memory-utilization 0.75
-    --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=h200, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-    --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Bad (goal=balanced, hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --gpu-memory-utilization 0.75
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=h200, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
+    if not for_advice(case):
+        return
     hw, quant = case.facts.hardware, case.facts.quant
     if hw is None or quant is None:
         return
