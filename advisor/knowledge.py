@@ -32,7 +32,7 @@ def index() -> Index:
         raise AdvisorError(f"{path} is missing: run `advisor knowledge build` or reinstall the package") from None
     except ValueError:
         raise AdvisorError(f"{path} is damaged: run `advisor knowledge build` or reinstall the package") from None
-    folders = [folder for folder in user_dirs() if folder.is_dir()]
+    folders = [f for f in user_dirs() if (f / "hardware").is_dir() or (f / "llms").is_dir()]
     if folders:
         from advisor.knowledge_build import merge_user_files
 

@@ -152,18 +152,20 @@ def name_keys(table: dict[str, dict[str, Any]]) -> dict[str, str]:
     return keys
 
 
-def model_forms(llms: dict[str, dict[str, Any]], text_aliases: dict[str, list[str]]) -> list[tuple[str, str]]:
-    """(form, id) to look for inside longer texts, longest first."""
-    forms: dict[str, str] = {}
+def model_forms(llms: dict[str, dict[str, Any]], text_aliases: dict[str, list[str]]) -> list[tuple[str, str, bool]]:
+    """(form, id, loose) to look for inside longer texts, longest first; loose: a spelling that dropped its dots."""
+    forms: dict[str, tuple[str, bool]] = {}
     for ident, entry in llms.items():
         if ident.startswith("unknown"):
             continue
         names = [ident, *text_aliases.get(ident, ())]
         names += [alias for alias in entry.get("aliases", ()) if len(key_of(alias)) >= 5 and not alias[0].isdigit()]
-        for name in names:
-            for form in (squeeze(name), squeeze(name).replace(".", "")):
-                forms.setdefault(form, ident)
-    return sorted(forms.items(), key=lambda item: (-len(item[0]), item[0]))
+        for form in map(squeeze, names):
+            forms[form] = (ident, False)
+            if "." in form:
+                forms.setdefault(form.replace(".", ""), (ident, True))
+    rows = [(form, ident, loose) for form, (ident, loose) in forms.items()]
+    return sorted(rows, key=lambda row: (-len(row[0]), row[0]))
 
 
 def repositories(llms: dict[str, dict[str, Any]]) -> dict[str, list[str]]:

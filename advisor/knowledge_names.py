@@ -99,17 +99,17 @@ def squeeze(text: str) -> str:
     return _NOISE.sub("", text.lower())
 
 
-def find_model(text: str, forms: Iterable[tuple[str, str]], exclude: Mapping[str, list[str]]) -> str | None:
+def find_model(text: str, forms: Iterable[tuple[str, str, bool]], exclude: Mapping[str, list[str]]) -> str | None:
     """Id of the longest model form inside `text`, where a form must not run on into further digits.
 
-    forms: (form, id), longest first. exclude: id -> words that make the text another model.
+    forms: (form, id, loose), longest first; loose: dots of the text may be passed over. exclude: id -> words that make
+    the text another model.
     """
     for piece in pieces(text):
         dotted = squeeze(piece)
         plain = dotted.replace(".", "")
-        for form, ident in forms:
-            hay = dotted if "." in form else plain
-            found = _whole(form, hay) and ("." in form or _whole_dotted(form, dotted))
+        for form, ident, loose in forms:
+            found = _whole(form, dotted) or (loose and _whole(form, plain) and _whole_dotted(form, dotted))
             if found and not any(word in dotted for word in exclude.get(ident, ())):
                 return ident
     return None
@@ -151,11 +151,11 @@ _WORDS = (  # first hit wins; the order puts the telling words before the genera
     (re.compile(r"(?:awq|gptq)[-_ a-z]*(?:int8|8[-_]?bit)"), "int8-w8a8"),
     (re.compile(r"awq|gptq|paro(?![a-z])|w4a16|w4a8"), "awq-int4"),
     (re.compile(r"w8a8[-_]?fp8|fp8"), "fp8"),
-    (re.compile(r"w8a8|w8a16|int8"), "int8-w8a8"),
+    (re.compile(r"w8a8|w8a16|int8|bnb[-_]?8bit"), "int8-w8a8"),
     (re.compile(r"(?<![a-z])oq([2-8])(?![0-9])"), "oq{}"),
     (re.compile(r"mlx[-_ a-z]*?([2-8])[-_ ]?bit|([2-8])[-_ ]?bit[-_ a-z]*mlx"), "mlx-{}bit"),
     (re.compile(r"(?<![a-z])fp4(?![0-9])|w4a4"), "fp4"),
-    (re.compile(r"int4|bnb[-_]?4bit|nf4"), "int4"),
+    (re.compile(r"int4|bnb[-_]?4bit|nf4|bitsandbytes"), "int4"),
     (re.compile(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![0-9])"), "bf16"),
     (re.compile(r"(?<![0-9.])([2-8])[-_ ]?bit"), "mlx-{}bit"),
 )

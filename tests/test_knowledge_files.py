@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from advisor import knowledge
 from advisor.commands import knowledge as commands
 from advisor.knowledge_build import FactFileError, check_file, write_index
+from advisor.paths import knowledge_dir
 from advisor.types import Request, UnknownFact
 
 CARD = """
@@ -176,3 +177,11 @@ def test_every_entry_can_be_shown() -> None:
 def test_index_check_command() -> None:
     assert write_index(check=True)[1]
     assert run("knowledge", "build", "--check").exit_code == 0
+
+
+def test_the_examples_of_the_readme_are_good_files(tmp_path: Path) -> None:
+    blocks = (knowledge_dir() / "README.md").read_text().split("```yaml\n")[1:]
+    for table, block in zip(("hardware", "llms"), blocks, strict=True):
+        path = tmp_path / f"{table}.yaml"
+        path.write_text(block.split("```")[0])
+        assert check_file(table, path) == []
