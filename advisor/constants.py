@@ -51,6 +51,7 @@ class Constants:
     host_seq_s: ByPath = by_path(8e-6, llamacpp=60e-6, mlx=100e-6)
     sampler_passes: float = 6.0
     spec_step_s: ByPath = by_path(1.0e-3, llamacpp=0.5e-3, mlx=1.0e-3, sglang_cuda=0.7e-3)
+    spec_seq_s: ByPath = by_path(10e-6, llamacpp=30e-6, mlx=50e-6)
     piecewise_layer_s: float = 100e-6
     # small-batch verify kernels of llama.cpp and MLX
     mmvq_share: ByPath = by_path(0.27, llamacpp_metal=0.12, llamacpp_vulkan=0.20, llamacpp_rocm=0.13, mlx=0.15)
@@ -115,6 +116,7 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "sampler_passes": Provenance("float32 logits read or written while sampling", "assumed", 0.5),
     "spec_step_s": Provenance(
         "rejection sampler, draft input preparation; SpecDecode-Bench draft_c_fixed 2.1 ms", "assumed", 0.6),
+    "spec_seq_s": Provenance("rejection and draft bookkeeping of one sequence, on the host", "assumed", 0.8),
     "piecewise_layer_s": Provenance(
         "about 8 eager launches of 12 us a layer once FULL graphs are lost", "assumed", 0.5),
     "mmvq_share": Provenance(

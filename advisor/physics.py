@@ -171,7 +171,8 @@ def step_seconds(
     lost = np.where(speculative, p.piecewise * c.piecewise_layer_s, 0.0)
     several = np.where(tokens > 1, at(c.verify_layer_s, p), 0.0)
     launch = p.layers * (layer + lost + several)
-    host = at(c.host_s, p) + batch * at(c.host_seq_s, p) + np.where(speculative, at(c.spec_step_s, p), 0.0)
+    extra = np.where(speculative, at(c.spec_step_s, p) + batch * at(c.spec_seq_s, p), 0.0)
+    host = at(c.host_s, p) + batch * at(c.host_seq_s, p) + extra
     vocab = p.lm_head_params / p.hidden
     return StepTerms(
         dense=dense,
