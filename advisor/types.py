@@ -297,6 +297,7 @@ class Finding(Frozen):
     conflicts: tuple[str, ...] = ()  # sources that say otherwise, in one sentence each
     effect: Effect | None = None  # what the decision makes of it; see advisor/rules/policy.py
     k_max: int | None = None  # with effect "k_max": the largest k that the documented sweeps support here
+    k_best: int | None = None  # with effect "support": the k that the documented sweep prefers in this regime
 
 
 class Skipped(Frozen):

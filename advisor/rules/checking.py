@@ -101,6 +101,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         conflicts=hit.conflicts,
         effect=hit.effect,
         k_max=hit.k_max,
+        k_best=hit.k_best,
     )
 
 

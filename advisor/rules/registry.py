@@ -37,6 +37,7 @@ class Hit(NamedTuple):
     versions: str = ""
     effect: Effect | None = None  # on the decision: see policy.py
     k_max: int | None = None
+    k_best: int | None = None
 
 
 class Lacking(NamedTuple):

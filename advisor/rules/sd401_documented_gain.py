@@ -28,5 +28,6 @@ def documented_gain(case: Case) -> Iterator[Hit]:
                 sources=tuple(row["sources"]),
                 conflicts=tuple(row["conflicts"]),
                 effect="support",
+                k_best=row.get("k_best"),
             )
             return

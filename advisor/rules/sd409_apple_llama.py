@@ -36,6 +36,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
                 "a model card of 2026-05 says that Apple Silicon gains nothing (seed004); no M5 was measured then",
             ),
             effect="support",
+            k_best=known["k_best"],
         )
     elif generation in known["loses"]:
         yield Hit(

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import k_flag, spec_flag
-from advisor.rules.policy import is_sparse_moe, number, sources, streams, veto_unless_measured
+from advisor.rules.policy import for_advice, is_sparse_moe, number, sources, streams, veto_unless_measured
 from advisor.types import Case, Fix
 
 
@@ -25,7 +25,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
         --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 2
     """
-    running = streams(case) or 1
+    running, few = streams(case) or 1, number("regime", "sglang_low_latency_concurrency")
     if case.plan.method != "mtp":
         return
     if running >= number("regime", "sglang_saturated_concurrency"):
@@ -43,7 +43,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
             ),
             effect=veto_unless_measured(case) if sparse else "caution",
         )
-    elif running > number("regime", "sglang_low_latency_concurrency") and case.plan.k > 1:
+    elif running > few and case.plan.k > 1:
         yield Hit(
             f"{running} streams: the balanced profile is steps 1, topk 1, draft tokens 2 (k=1)",
             flag=k_flag(case),
@@ -53,4 +53,18 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
             ),
             effect="k_max",
             k_max=1,
+        )
+    elif for_advice(case) and is_sparse_moe(case):
+        one = running == 1
+        yield Hit(
+            "the low-latency profile for one stream is steps 3, topk 1, draft tokens 4"
+            if one
+            else "the balanced profile for a few streams is steps 1, topk 1, draft tokens 2",
+            sources=("seed002", "seed003", "sgl-cookbook Qwen3.6"),
+            conflicts=(
+                "recipes without measurements: on a GB10 three draft tokens still gain at four streams (pico), and a dense 27B "
+                "on 2x H20 lost with them even alone (f68420811681)",
+            ),
+            effect="support",
+            k_best=int(number("regime", "sglang_low_latency_k")) if one else 1 if running > few else None,
         )
