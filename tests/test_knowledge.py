@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor import knowledge
@@ -144,6 +144,7 @@ TEXTS = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_any_text_is_found_or_unknown(text: str) -> None:
     for lookup in (knowledge.hardware, knowledge.llm, knowledge.quant):
