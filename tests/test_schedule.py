@@ -142,6 +142,17 @@ def test_gb10_signs() -> None:
     assert gains["ttft"][1] > 1.3 and gains["tpot"][1] > 1.1
 
 
+def test_gb10_b_is_lockstep() -> None:
+    """Test B's contradiction (TTFT -39 %, TPOT +31 %): with all prompts in one step the plain arm's decode is undisturbed."""
+    change = {**SEED_TESTS["B"][0], "n_requests": 20, "max_num_batched_tokens": 33_000}
+    p = points(change, base=GB10)
+    gains = schedule.speedups(p, C, np.array([2.45]))
+    assert gains["ttft"][0] > 1.5 and gains["tpot"][0] < 0.9
+    plain = schedule.replay(p, C, np.array([2.45]), "base")
+    assert plain.tpot_s[0] == pytest.approx(35.66e-3, rel=0.05)
+    assert plain.ttft_s[0] == pytest.approx(4.742, rel=0.2)
+
+
 def test_clients_time_adds_up() -> None:
     """TTFT + (O - 1) TPOT is what a request spends; slots over that time is the request rate (drain left out)."""
     p = points(*({"concurrency": c, "n_requests": 100_000} for c in (1, 4, 32)))
