@@ -9,9 +9,8 @@ LONGEST_CTX = 262_144  # the longest context of the models here; a total above i
 
 
 @rule(
-    severity="error",
+    severity="warning",
     engines=("llama-server",),
-    needs=("launch",),
     speculative=True,
     versioned=True,
     sources=DEFECT.sources,
@@ -26,15 +25,24 @@ def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
         --spec-type draft-mtp
     """
     place = flag(case, "--ctx-size")
-    total = integer(place.value) if place is not None and not place.unresolved else None
     longest = (case.facts.model.max_context_tokens if case.facts.model else None) or LONGEST_CTX
+    total = total_ctx(case)
     if case.plan.method != "mtp" or total is None or total <= longest or case.plan.max_num_seqs == 1:
         return
     if affects(DEFECT, case) is not False:
         yield Hit(
-            f"a total context of {total} tokens with MTP and several slots: the draft context is sized from the total and the "
-            "server dies at the first decode",
+            f"a total context of {total} tokens with MTP and several slots: the draft context is sized from the total, and the "
+            "server was seen to die at the first decode",
             flag=place,
             fix=Fix(text=f"Lower --ctx-size to {longest} or less, or use --parallel 1."),
             versions=DEFECT.versions,
         )
+
+
+def total_ctx(case: Case) -> int | None:
+    """Tokens over all slots: --ctx-size as written, else what the plan comes to; None where it is left to the model."""
+    place = flag(case, "--ctx-size")
+    if place is not None:
+        return None if place.unresolved else integer(place.value)
+    per_slot, slots = case.plan.max_model_len, case.plan.max_num_seqs
+    return per_slot * slots if case.launch is None and per_slot and slots else None

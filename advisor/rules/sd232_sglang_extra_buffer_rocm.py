@@ -1,10 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, Lacking, rule
-from advisor.rules.asking import affects, defect, flag, on_rocm
+from advisor.rules.asking import affects, defect, flag, is_hybrid, on_rocm
 from advisor.types import Case, Fix
 
 DEFECT = defect("sglang-extra-buffer-rocm")
+NEEDED = defect("sglang-no-extra-buffer")
 
 
 @rule(severity="error", engines=("sglang",), versioned=True, sources=DEFECT.sources)
@@ -18,7 +19,7 @@ def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
         --mamba-scheduler-strategy extra_buffer
     """
     affected, rocm = affects(DEFECT, case), on_rocm(case)
-    if not (case.plan.mamba_strategy or "").startswith("extra_buffer") or affected is False:
+    if not strategy(case).startswith("extra_buffer") or affected is False:
         return
     if rocm is None:
         yield Lacking(("hardware",))
@@ -30,3 +31,10 @@ def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
             conflicts=DEFECT.conflicts,
             versions=DEFECT.versions,
         )
+
+
+def strategy(case: Case) -> str:
+    """The state slots in force: as told; for a plan of ours also what the emitter adds where the release needs it."""
+    told = case.plan.mamba_strategy or ""
+    ours = case.launch is None and not told and case.plan.method != "none" and case.plan.prefix_caching is not False
+    return "extra_buffer" if ours and is_hybrid(case) and affects(NEEDED, case) else told

@@ -20,7 +20,7 @@ def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
         --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     """
     affected = affects(DEFECT, case)
-    strategy = case.plan.mamba_strategy or ""
+    strategy = case.plan.mamba_strategy or ("extra_buffer" if case.launch is None else "")  # the emitter adds it
     if not is_hybrid(case) or not strategy.startswith("extra_buffer") or affected is False:
         return
     yield Hit(
