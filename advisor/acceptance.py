@@ -21,7 +21,16 @@ from advisor.types import METHODS
 Floats = npt.NDArray[np.float64]
 
 MAX_DEPTH_K = 64  # drafts longer than this are cut
-USUAL_K = {"mtp": 2.0, "eagle": 3.0, "eagle3": 3.0, "draft_model": 8.0, "ngram": 8.0, "dflash": 8.0, "dspark": 5.0, "none": 0.0}
+USUAL_K = {
+    "mtp": 2.0,
+    "eagle": 3.0,
+    "eagle3": 3.0,
+    "draft_model": 8.0,
+    "ngram": 8.0,
+    "dflash": 8.0,
+    "dspark": 5.0,
+    "none": 0.0,
+}
 MEASURED_SD = 0.03  # sd of log(tokens per step) of a stated acceptance: rounding, other prompts, counters
 POSITION_SD = 0.12  # sd, in logits, of one position around the common curve
 
@@ -249,9 +258,7 @@ def _update(
     return out_mean, out_sd
 
 
-def _update_positions(
-    mean: Floats, sd: Floats, given: Floats, stated: npt.NDArray[np.bool_]
-) -> tuple[Floats, Floats]:
+def _update_positions(mean: Floats, sd: Floats, given: Floats, stated: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """Each stated conditional acceptance observes its logit (noise 0.15); the common part takes what they agree on."""
     noise2, p2 = 0.15**2, POSITION_SD**2
     miss = np.where(stated, logit(given) - mean, 0.0)

@@ -23,7 +23,7 @@ from advisor.acceptance import (
     sigmoid,
     tokens_per_step,
 )
-from advisor.points import Points
+from advisor.points import Points, concat
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,16 +44,33 @@ STEPS = 12
 
 @dataclass(frozen=True)
 class Observations:
-    """M stated acceptances: `points` (workload, method ...), k and log(tokens per step), and the source of each."""
+    """M acceptances: `points` (workload, method ...), k and log(tokens per step), the source of each, and its own sd.
+
+    Stated ones come from the publications. Implied ones (source names end in IMPLIED) are what a measured speed-up asks for at
+    the cycle cost that physics expects: their source effects soak up errors of the cost, and only contrasts within a source teach.
+    """
 
     points: Points
     k: Floats
     log_tau: Floats
     source: npt.NDArray[np.str_]
+    sd: Floats
 
     def without(self, sources: set[str]) -> Observations:
         keep = ~np.isin(self.source, list(sources))
-        return Observations(self.points.take(keep), self.k[keep], self.log_tau[keep], self.source[keep])
+        return Observations(self.points.take(keep), self.k[keep], self.log_tau[keep], self.source[keep], self.sd[keep])
+
+    def plus(self, other: Observations) -> Observations:
+        return Observations(
+            concat([self.points, other.points]),
+            np.concatenate([self.k, other.k]),
+            np.concatenate([self.log_tau, other.log_tau]),
+            np.concatenate([self.source, other.source]),
+            np.concatenate([self.sd, other.sd]),
+        )
+
+
+IMPLIED = "~speed"
 
 
 def _penalty() -> tuple[Floats, Floats]:
@@ -77,6 +94,7 @@ def _jacobian(beta: Floats, common: Floats, slopes: Floats, k: Floats) -> tuple[
 def fit(observations: Observations) -> AcceptanceModel:
     """Coefficients, their covariance and the spread between sources. Deterministic."""
     names, which = np.unique(observations.source, return_inverse=True)
+    stated = ~np.char.endswith(names, IMPLIED)
     common, slopes = common_design(observations.points), position_design(observations.points)
     centre, spread = _penalty()
     p = len(centre)
@@ -86,7 +104,9 @@ def fit(observations: Observations) -> AcceptanceModel:
     weight = _row_weight(which)
     for _ in range(STEPS):
         shifted = np.hstack([common, effect[which][:, None]])
-        value, jac = _jacobian(np.concatenate([beta[: common.shape[1]], [1.0], beta[common.shape[1] :]]), shifted, slopes, observations.k)
+        value, jac = _jacobian(
+            np.concatenate([beta[: common.shape[1]], [1.0], beta[common.shape[1] :]]), shifted, slopes, observations.k
+        )
         jac = np.delete(jac, common.shape[1], axis=1)
         by_source = np.zeros((len(rows), len(names)))
         by_source[rows, which] = jac[:, p - MAX_K : p].sum(axis=1)  # a source shifts all positions alike
@@ -94,13 +114,15 @@ def fit(observations: Observations) -> AcceptanceModel:
         prior = np.concatenate([(centre - beta) / spread**2, -effect / source_sd**2])
         precision = np.concatenate([1 / spread**2, np.full(len(names), 1 / source_sd**2)])
         miss = observations.log_tau - value
-        robust = weight / (1 + (miss / (2.5 * ROW_SD)) ** 2) / (ROW_SD**2 + MEASURED_SD**2)
+        row_sd = np.hypot(observations.sd, MEASURED_SD)
+        robust = weight / (1 + (miss / (2.5 * row_sd)) ** 2) / row_sd**2
         hessian = (full * robust[:, None]).T @ full + np.diag(precision)
         step = np.linalg.solve(hessian, full.T @ (robust * miss) + prior)
         beta = beta + np.clip(step[:p], -0.5, 0.5)
         effect = effect + np.clip(step[p:], -0.5, 0.5)
         inverse = np.linalg.inv(hessian)
-        source_sd = float(np.sqrt(np.mean(effect**2 + np.diag(inverse)[p:])))
+        if stated.any():
+            source_sd = float(np.sqrt(np.mean((effect**2 + np.diag(inverse)[p:])[stated])))
     return AcceptanceModel(beta, inverse[:p, :p], source_sd)
 
 

@@ -20,7 +20,8 @@ Predictor = Callable[[Constants], Floats]
 STEP = 0.15  # finite-difference step in log(constant)
 STEPS = 4
 ROBUST = 2.0
-SOURCE_SD = 0.12
+SOURCE_SD = 0.005  # no room for effects of a source: a source's own level is what the constants should explain
+PRIOR_WIDTH = 1.5  # the published widths are guesses of their authors; wider ones win on left-out sources
 MAX_SHIFT_SD = 2.5
 
 
@@ -41,7 +42,7 @@ def names_for(paths: npt.NDArray[np.int16]) -> tuple[str, ...]:
 
 def prior_sd(names: tuple[str, ...]) -> Floats:
     """Prior width of log(constant)."""
-    return np.array([CONSTANT_SOURCES[name.split("[")[0]].log_sd for name in names])
+    return PRIOR_WIDTH * np.array([CONSTANT_SOURCES[name.split("[")[0]].log_sd for name in names])
 
 
 def jacobian(predict: Predictor, names: tuple[str, ...], at: Mapping[str, float] | None = None) -> Floats:

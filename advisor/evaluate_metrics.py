@@ -136,10 +136,10 @@ class Regret:
     adjusted_p90: float
 
 
-def sweep_regret(
+def regrets(
     measured: Floats, predicted: Floats, k: Floats, sweeps: Words, rule: Callable[[Floats, Floats], int] | None = None
-) -> Regret:
-    """Regret over the sweeps with 3 or more measured k; off (speed 1) is always among the choices.
+) -> Floats:
+    """Regret of each sweep with 3 or more measured k, as a share of its best speed; off (speed 1) is always among the choices.
 
     `rule` takes the predicted log speed-ups and the k of a sweep and returns an index, -1 for off.
     """
@@ -154,11 +154,24 @@ def sweep_regret(
         pick = rule(guess, ks) if rule else (int(guess.argmax()) if guess.max() > 0 else -1)
         got = mean[pick] if pick >= 0 else 0.0
         found.append(1 - np.exp(got - max(mean.max(), 0.0)))
-    if not found:
+    return np.array(found)
+
+
+def sweep_regret(
+    measured: Floats, predicted: Floats, k: Floats, sweeps: Words, rule: Callable[[Floats, Floats], int] | None = None
+) -> Regret:
+    """Mean and 90th percentile of `regrets`."""
+    each = regrets(measured, predicted, k, sweeps, rule)
+    if not len(each):
         return Regret(0, np.nan, np.nan, np.nan, np.nan)
-    each = np.array(found)
     close = np.where(each <= NOISE, 0.0, each)
-    return Regret(len(each), float(each.mean()), float(np.quantile(each, 0.9)), float(close.mean()), float(np.quantile(close, 0.9)))
+    return Regret(
+        len(each),
+        float(each.mean()),
+        float(np.quantile(each, 0.9)),
+        float(close.mean()),
+        float(np.quantile(close, 0.9)),
+    )
 
 
 def calibration(measured: Floats, p_gain: Floats, weight: Floats, bins: int = 6) -> list[tuple[float, float, float]]:
@@ -170,5 +183,7 @@ def calibration(measured: Floats, p_gain: Floats, weight: Floats, bins: int = 6)
         w = weight[which == b]
         if w.sum() > 0:
             hit = (measured > 0)[which == b]
-            out.append((float(np.average(p_gain[which == b], weights=w)), float(np.average(hit, weights=w)), float(w.sum())))
+            out.append(
+                (float(np.average(p_gain[which == b], weights=w)), float(np.average(hit, weights=w)), float(w.sum()))
+            )
     return out

@@ -26,7 +26,10 @@ def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
     known = rows & examples.acceptance_known
     y = examples.log_speedup
     out: dict[str, Any] = {}
-    cases = (("known", known, found.mean, found.low, found.high), ("hidden", rows, found.mean_hidden, found.low_hidden, found.high_hidden))
+    cases = (
+        ("known", known, found.mean, found.low, found.high),
+        ("hidden", rows, found.mean_hidden, found.low_hidden, found.high_hidden),
+    )
     for name, pick, mean, low, high in cases:
         folds = examples.fold[pick]
         error = em.ape(y, mean)[pick]

@@ -46,7 +46,20 @@ UNITS: dict[str, str] = {
     "unknown": "how many of hardware, size, quantisation, load and k are stand-ins",
 }
 GUESSED = ("bw", "total_params", "quant_bits", "concurrency", "k", "layers", "input_tokens")
-CODES = ("path", "method", "moe", "hybrid", "arch", "quant", "metric", "engine", "batched", "workload", "block", "hw_class")
+CODES = (
+    "path",
+    "method",
+    "moe",
+    "hybrid",
+    "arch",
+    "quant",
+    "metric",
+    "engine",
+    "batched",
+    "workload",
+    "block",
+    "hw_class",
+)
 
 
 def log2(value: Floats, at: float = 1.0) -> Floats:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from advisor import acceptance as acc
 from advisor import acceptance_fit, calibrate, features, nearby, residual
 from advisor import points as pts
-from advisor.constants import Constants
+from advisor.constants import Constants, shifted
 from advisor.fitted import TTFT, Calibration, Model, Raw, log_physics, of_metric, prepare
 from advisor.residual import Group, Residual, Surface, Term
 from advisor.training_data import Examples
@@ -26,7 +26,12 @@ Words = npt.NDArray[np.str_]
 
 # What the residual may look like: shrunken surfaces per method over the load, and per kernel path over the hardware.
 DECODE_TERMS: tuple[Term, ...] = (
-    Surface((("log_k", 1.0), ("log_streams", 1.0), ("log_depth", 1.5), ("log_active", 1.5), ("log_tau", 1.0)), ("method",), 0.09, 72),
+    Surface(
+        (("log_k", 1.0), ("log_streams", 1.0), ("log_depth", 1.5), ("log_active", 1.5), ("log_tau", 1.0)),
+        ("method",),
+        0.09,
+        72,
+    ),
     Surface((("log_bw", 1.0), ("intensity", 1.0), ("log_active", 1.5), ("log_k", 1.5)), ("path",), 0.09, 72),
 )
 TTFT_TERMS: tuple[Term, ...] = (Group((), 0.1), Group(("path",), 0.1))
@@ -35,6 +40,7 @@ STATED_SD = 0.03
 TTFT_SD = 0.25
 ROWS_PER_RIG = 12.0  # rows of one rig beyond these add no weight
 GROUP_SD = 0.10
+IMPLIED_SD = 0.15
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ class Setting:
     decode: tuple[Term, ...] = DECODE_TERMS
     ttft: tuple[Term, ...] = TTFT_TERMS
     nearby: bool = True
+    implied: bool = True  # learn acceptance from speed-ups too
 
 
 @dataclass(frozen=True)
@@ -91,8 +98,13 @@ def fit(
     if setting.constants:
         shifts = calibrate.fit(physics, chords.names, chords.values, examples.log_speedup, noise, examples.rig)
     empty = Residual((), np.zeros(0), np.zeros((0, 0)), GROUP_SD)
+    if setting.implied:
+        base = physics(shifted(Constants(), shifts))
+        belief_model = acceptance_fit.fit(observations.plus(implied(examples, belief, base)))
+        belief = acc.believe(belief_model, ready)
+        noise = row_noise(examples, belief)
     model = Model(belief_model, shifts, empty, empty, Calibration())
-    base = physics(model.constants)
+    base = of_metric(log_physics(full, model.constants, belief.tau), full.metric)
     table = features.table(ready, full, belief, base, model.constants)
     slow = full.metric == TTFT
     fits = []
@@ -103,7 +115,12 @@ def fit(
             continue
         fits.append(
             residual.fit(
-                terms, table.take(index), (examples.log_speedup - base)[index], noise[index], examples.rig[index], GROUP_SD
+                terms,
+                table.take(index),
+                (examples.log_speedup - base)[index],
+                noise[index],
+                examples.rig[index],
+                GROUP_SD,
             )
         )
     model = replace(
@@ -114,6 +131,18 @@ def fit(
         methods_seen=tuple(int(c) for c in np.unique(full.method)),
     )
     return replace(model, nearby=measured_misses(model, examples)) if setting.nearby else model
+
+
+def implied(examples: Examples, belief: acc.Acceptance, physics: Floats) -> acceptance_fit.Observations:
+    """Tokens per step that decode speed-ups without a stated acceptance ask for, at the cycle cost of physics."""
+    log_tau = examples.log_speedup - physics + np.log(belief.tau)
+    limit = np.log(np.maximum(belief.k + 0.9, 1.1))
+    rows = np.flatnonzero(
+        ~belief.known & (examples.metric == "request_tok_s") & (belief.k >= 1) & (log_tau > 0.05) & (log_tau < limit)
+    )
+    ready, _ = prepare(examples.points.take(rows))
+    source = np.char.add(examples.rig[rows], acceptance_fit.IMPLIED)
+    return acceptance_fit.Observations(ready, belief.k[rows], log_tau[rows], source, np.full(len(rows), IMPLIED_SD))
 
 
 def measured_misses(model: Model, examples: Examples) -> nearby.Nearby:
@@ -171,7 +200,10 @@ def cross_predict(
     """Predict each fold of `train` (or of `extra`, rows that are only tested) by a model fitted to the other folds."""
     test, test_folds = extra or (train, folds)
     n = len(test)
-    out = {name: np.zeros(n) for name in ("mean", "sd", "mean_hidden", "sd_hidden", "log_physics", "log_physics_hidden", "tau", "tau_hidden")}
+    out = {
+        name: np.zeros(n)
+        for name in ("mean", "sd", "mean_hidden", "sd_hidden", "log_physics", "log_physics_hidden", "tau", "tau_hidden")
+    }
     known = np.zeros(n, dtype=bool)
     for fold in progress(sorted(set(test_folds.tolist()))):
         here, rest = test_folds == fold, folds != fold
@@ -267,7 +299,12 @@ def settings() -> Sequence[tuple[str, Setting]]:
         for name in ("log_k", "log_streams", "log_batch", "log_depth", "log_bw", "intensity", "log_active", "bits", "log_tau",
                      "log_physics", "log_cost", "draft_share", "launch_share", "tiled", "many", "prefix_hybrid")
     )  # fmt: skip
-    groups = (Group(("path",), 0.06), Group(("method",), 0.07), Group(("path", "method"), 0.07), Group(("path", "moe"), 0.05))
+    groups = (
+        Group(("path",), 0.06),
+        Group(("method",), 0.07),
+        Group(("path", "method"), 0.07),
+        Group(("path", "moe"), 0.05),
+    )
     return (
         ("physics, published constants", Setting(constants=False, decode=(), ttft=(), nearby=False)),
         ("physics, fitted constants", Setting(decode=(), ttft=(), nearby=False)),

@@ -78,7 +78,9 @@ def _sidecar_problems(folder: Path) -> Iterable[Problem]:
             facts = yaml.safe_load(sidecar.read_text(encoding="utf-8")) or {}
             noted = (facts.get("files") or {}).get(part) or {}
             if noted.get("sha256") != sha256(path):
-                yield Problem(f"{part}/{path.name}", 0, f"differs from the hash in {name}: rows are superseded, not edited")
+                yield Problem(
+                    f"{part}/{path.name}", 0, f"differs from the hash in {name}: rows are superseded, not edited"
+                )
     for sidecar in sorted((folder / "sources").glob("*.yaml")):
         facts = yaml.safe_load(sidecar.read_text(encoding="utf-8")) or {}
         missing = [field for field in SIDECAR_FIELDS if field not in facts]
@@ -114,7 +116,9 @@ def add(folder: Path, runs: Path | None, acceptance: Path | None = None, sources
     described = {row["source_id"]: row for _, row in read_csv(sources)} if sources else {}
     for source in sorted(set(tables) | set(described)):
         if (folder / "sources" / f"{source}.yaml").exists():
-            raise AdvisorError(f"source {source!r} is there already; rows are superseded under a new source id, not edited.")
+            raise AdvisorError(
+                f"source {source!r} is there already; rows are superseded under a new source id, not edited."
+            )
     if runs:
         _, problems = _check_file(runs, None)
         if problems:

@@ -23,7 +23,12 @@ DataEngine = Literal[
     "vllm", "sglang", "llama.cpp", "llama-server", "ik_llama.cpp", "mlx", "tensorrt-llm", "ollama", "lmstudio", "custom"
 ]
 DataMetric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
-COLUMN_OF_METRIC = {"output_tok_s": "output_tok_s", "request_tok_s": "request_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
+COLUMN_OF_METRIC = {
+    "output_tok_s": "output_tok_s",
+    "request_tok_s": "request_tok_s",
+    "tpot": "tpot_ms",
+    "ttft": "ttft_ms",
+}
 SPEEDUP_TOLERANCE = 0.015  # published ratios are rounded; a larger gap means a wrong pairing
 
 
@@ -210,7 +215,9 @@ def group_problems(rows: Sequence[Row]) -> list[Problem]:
     out: list[Problem] = []
     offs = [row for row in rows if row.run.spec_method == "none"]
     for extra in offs[1:]:
-        out.append(Problem(extra.file, extra.line, f"group {extra.run.group_id} has two baselines ({offs[0].run.run_id})"))
+        out.append(
+            Problem(extra.file, extra.line, f"group {extra.run.group_id} has two baselines ({offs[0].run.run_id})")
+        )
     for row in rows:
         if not offs or row.run.spec_method == "none":
             continue
@@ -221,7 +228,9 @@ def group_problems(rows: Sequence[Row]) -> list[Problem]:
         metric = row.run.speedup_metric
         found = ratio(row.run, off, metric) if metric else None
         if found and row.run.speedup and abs(math.log(found / row.run.speedup)) > SPEEDUP_TOLERANCE:
-            out.append(Problem(row.file, row.line, f"speedup {row.run.speedup} but the arms give {found:.4f} ({metric})"))
+            out.append(
+                Problem(row.file, row.line, f"speedup {row.run.speedup} but the arms give {found:.4f} ({metric})")
+            )
     return out
 
 

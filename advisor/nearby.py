@@ -19,7 +19,7 @@ from advisor import points as pts
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-RIG_SD = 0.08  # between two owners of the same cell: drivers, power limits, prompts
+RIG_SD = 0.12  # between two owners of the same cell: drivers, power limits, prompts
 ROW_SD = 0.045  # one published pair around its cell
 PER_DOUBLING_SD = 0.08  # per factor 2 of concurrency or context
 PER_K_SD = 0.06  # per drafted token of difference
@@ -56,7 +56,9 @@ def cell_keys(raw: pts.Points, full: pts.Points) -> Ints:
 def coordinates(raw: pts.Points, full: pts.Points, known: npt.NDArray[np.bool_]) -> Floats:
     """(N, 5): log2 concurrency, log2 context, k, workload code, acceptance stated."""
     context = np.log2(256 + full.input_tokens)
-    return np.column_stack([np.log2(full.concurrency), context, full.k, full.workload.astype(float), known.astype(float)])
+    return np.column_stack(
+        [np.log2(full.concurrency), context, full.k, full.workload.astype(float), known.astype(float)]
+    )
 
 
 @dataclass(frozen=True)

@@ -95,12 +95,12 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
     p_gain = np.where(off, 0.5, model.p_gain(mean, sd))
     basis = _basis(model, raw, covered, near)
-    return Predicted(np.exp(low), np.exp(mean), np.exp(high), p_gain, basis, raw.belief.tau, mean, np.where(off, 0.0, sd))
+    return Predicted(
+        np.exp(low), np.exp(mean), np.exp(high), p_gain, basis, raw.belief.tau, mean, np.where(off, 0.0, sd)
+    )
 
 
-def _basis(
-    model: Model, raw: Raw, covered: npt.NDArray[np.bool_], near: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.int8]:
+def _basis(model: Model, raw: Raw, covered: npt.NDArray[np.bool_], near: npt.NDArray[np.bool_]) -> npt.NDArray[np.int8]:
     seen = np.isin(raw.full.path, model.paths_seen) & np.isin(raw.full.method, model.methods_seen)
     far = (model.decode.novelty(raw.table) > FAR) | (raw.table.numbers["unknown"] >= 2)
     basis = np.select([covered, ~seen, near, far], [0, 3, 1, 2], default=1)

@@ -28,7 +28,10 @@ def predict_rows(source: Path, target: Path) -> Done:
     if source.resolve() == target.resolve():
         raise AdvisorError("--out is the input itself; write to another file.")
     try:
-        with source.open(newline="", encoding="utf-8-sig") as handle, target.open("w", newline="", encoding="utf-8") as out:
+        with (
+            source.open(newline="", encoding="utf-8-sig") as handle,
+            target.open("w", newline="", encoding="utf-8") as out,
+        ):
             return _stream(handle, out)
     except UnicodeDecodeError as error:
         raise AdvisorError(f"{source.name} is not UTF-8 text; save it as UTF-8 CSV.") from error

@@ -106,7 +106,11 @@ def stale() -> list[str]:
     noted = json.loads(where.read_text(encoding="utf-8")).get("hashes", {})
     now = {"data": training_data.data_hash(), "facts": facts_hash(), "code": code_hash()}
     words = {"data": "measured rows", "facts": "hardware, models or quantisations", "code": "features or fitting code"}
-    return [f"{words[key]} changed since {ARTEFACT} was trained; run `advisor train`" for key in now if noted.get(key) != now[key]]
+    return [
+        f"{words[key]} changed since {ARTEFACT} was trained; run `advisor train`"
+        for key in now
+        if noted.get(key) != now[key]
+    ]
 
 
 def check() -> list[str]:

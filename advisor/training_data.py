@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor import points as pts
-from advisor.acceptance_fit import Observations
+from advisor.acceptance_fit import ROW_SD, Observations
 from advisor.measurements import COLUMN_OF_METRIC, Row, by_group, measurements_dir, ratio, read_acceptance, read_runs
 from advisor.rows import row_text
 from advisor.types import AdvisorError
@@ -95,9 +95,7 @@ def _assemble(pairs: list[tuple[Row, str, float, bool]]) -> Examples:
     index = np.array(keep, dtype=np.int64)
     runs = [pairs[i][0].run for i in keep]
     rigs = [f"{r.source_id}|{r.hardware}|{r.gpu_count or '?'}" for r in runs]
-    sweeps = [
-        "|".join(map(str, (pairs[i][0].run.group_id, pairs[i][0].run.spec_method, pairs[i][1]))) for i in keep
-    ]
+    sweeps = ["|".join(map(str, (pairs[i][0].run.group_id, pairs[i][0].run.spec_method, pairs[i][1]))) for i in keep]
     primary = np.array([pairs[i][3] for i in keep])
     return Examples(
         points=points.take(index),
@@ -147,7 +145,7 @@ def observations(folder: Path | None = None) -> Observations:
     k = np.array([k for _, k, _ in made])
     tau = np.array([t for _, _, t in made])
     source = np.array([text["source_id"] for text, _, _ in made])
-    return Observations(points.take(good), k[good], np.log(tau[good]), source[good])
+    return Observations(points.take(good), k[good], np.log(tau[good]), source[good], np.full(int(good.sum()), ROW_SD))
 
 
 def _stated(text: dict[str, str]) -> tuple[float, float]:
