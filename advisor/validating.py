@@ -79,6 +79,12 @@ class Report:
     def unreadable(self) -> bool:
         return any(one.error for one in self.files)
 
+    def clean(self, text: str) -> str:
+        """A text for output without the secrets of any of the files."""
+        for read in self.reads:
+            text = read.redactor.clean(text)
+        return text
+
 
 def validate(
     source: str | os.PathLike[str] | Sequence[str] | None = None,

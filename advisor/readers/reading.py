@@ -131,7 +131,7 @@ class Reading:
             extra["fork"] = fork
         if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):
             self._named_model(launch, extra, notes)
-        told = tuple(show(note) for note in (*launch.notes, *notes))
+        told = tuple(self.redactor.clean(show(note)) for note in (*launch.notes, *notes))
         if told != launch.notes:
             extra["notes"] = told
         return launch.model_copy(update=extra) if extra else launch

@@ -51,8 +51,15 @@ class Redactor:
         """The text without secrets."""
         for value in sorted(self.values, key=len, reverse=True):
             if value in text:
-                text = text.replace(value, HIDDEN)
+                text = _replaced(text, value)
         return _FORM.sub(HIDDEN, text)
+
+
+def _replaced(text: str, value: str) -> str:
+    """A short secret that is also a word goes only where it stands alone."""
+    if len(value) >= 10:
+        return text.replace(value, HIDDEN)
+    return re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", HIDDEN, text)
 
 
 _ASSIGNED = re.compile(r"""([A-Za-z_][\w-]*)["']?\s*[=:]\s*["']?([^\s"'#,;]{4,})""")

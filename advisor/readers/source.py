@@ -60,7 +60,7 @@ def open_source(path: str) -> Source:
     with os.fdopen(descriptor, "rb") as stream:
         about = os.fstat(stream.fileno())
         if stat.S_ISDIR(about.st_mode):
-            raise AdvisorError(f"{path}: is a directory; name the files in it, or pass it with --recursive")
+            raise AdvisorError(f"{path}: is a directory; name the files in it")
         if not stat.S_ISREG(about.st_mode):
             raise AdvisorError(f"{path}: is not a regular file; only regular files are read")
         if about.st_size > MAX_BYTES:

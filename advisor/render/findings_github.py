@@ -20,7 +20,7 @@ def report_github(report: Report) -> str:
         text = finding.message + (f"\nFix: {finding.fix.text}" if finding.fix else "")
         title = f"{finding.code} {finding.slug}".strip()
         lines.append(f"::{_LEVELS[finding.severity]} {where},title={_property(title)}::{_data(text)}")
-    return "\n".join(lines)
+    return report.clean("\n".join(lines))
 
 
 def _data(text: str) -> str:

@@ -12,12 +12,27 @@ if TYPE_CHECKING:
 
 def report_json(report: Report) -> dict[str, Any]:
     """The report as plain data: files, findings, skipped, launches."""
-    return {
-        "files": [_file(one) for one in report.files],
-        "findings": [finding_json(one) for one in report.findings],
-        "skipped": [{"code": one.code, "needs": list(one.needs), "file": one.file} for one in report.skipped],
-        "launches": [_launch(one) for one in report.launches],
-    }
+    told: dict[str, Any] = cleaned(
+        {
+            "files": [_file(one) for one in report.files],
+            "findings": [finding_json(one) for one in report.findings],
+            "skipped": [{"code": one.code, "needs": list(one.needs), "file": one.file} for one in report.skipped],
+            "launches": [_launch(one) for one in report.launches],
+        },
+        report,
+    )
+    return told
+
+
+def cleaned(data: Any, report: Report) -> Any:
+    """Plain data without the secrets of the files."""
+    if isinstance(data, str):
+        return report.clean(data)
+    if isinstance(data, dict):
+        return {key: cleaned(value, report) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [cleaned(item, report) for item in data]
+    return data
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:

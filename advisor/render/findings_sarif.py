@@ -27,7 +27,7 @@ def report_sarif(report: Report) -> dict[str, Any]:
     codes = sorted({finding.code for finding in report.findings})
     reads = {read.source.name: read for read in report.reads}
     failed = [one for one in report.files if one.error]
-    return {
+    told: dict[str, Any] = {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [
@@ -44,6 +44,10 @@ def report_sarif(report: Report) -> dict[str, Any]:
             }
         ],
     }
+    from advisor.render.findings_json import cleaned
+
+    clean: dict[str, Any] = cleaned(told, report)
+    return clean
 
 
 def _rule(code: str) -> dict[str, Any]:

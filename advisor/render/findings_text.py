@@ -27,7 +27,7 @@ def report_text(report: Report, color: bool = False) -> str:
     lines += _skipped(report)
     lines += [f"note: {one.file}: {note}" for one in report.files for note in one.notes]
     lines.append(_summary(report))
-    return "\n".join(lines)
+    return report.clean("\n".join(lines))
 
 
 def _without_name(text: str, name: str) -> str:

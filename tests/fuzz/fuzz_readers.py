@@ -1,0 +1,205 @@
+"""Fuzz target of the readers: whatever the input, a reading or one AdvisorError, in bounded time, without a secret.
+
+    python tests/fuzz/fuzz_readers.py --count 1000000          # own mutation loop over the corpus, seeded
+    python tests/fuzz/fuzz_readers.py --atheris corpus_folder  # coverage-guided, where atheris is installed
+
+Each input is a corpus file (or a seed of a form that the corpus lacks) after a few mutations: slices cut, doubled,
+swapped and spliced with other files, bytes flipped, words of a dictionary put in. Every 50th reading is also judged by all
+rules, fixed and rendered. Prints the inputs done and each distinct failure; failing inputs are kept under --keep.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:
+    sys.path.insert(0, str(ROOT))
+
+from advisor.readers import FileRead, read_bytes  # noqa: E402
+from advisor.types import AdvisorError  # noqa: E402
+
+SECRET = "hf_FuzzSecretFuzzSecretFuzz"
+SLOW_S = 3.0
+NAMES = ("-", "a.sh", "a.yaml", "a.service", "a.container", "a.ini", "a.cmd", "a.ps1", "a.py", "a.env", "Dockerfile", "a.md", "a.json")
+WORDS = [
+    word.encode()
+    for word in (
+        "${A:-b}", "${A", "$(", "$((", "`", "$$", '"', "'", "\\\n", "\\", "|", "&&", ";", "#", "{", "}", "[", "]", ": ", "- ", "\n  ", "\t", "&a ", "*a",
+        "<<: *a\n", "!!python/object:os.system ", "|\n", ">-\n", "--speculative-config ", '{"method":"mtp","num_speculative_tokens":3}', "--", "-", "=",
+        "vllm serve ", "llama-server ", "python3 -m sglang.launch_server ", "docker run ", "bash -c '", "exec ", "if [ ", " ]; then\n", "fi\n", "else\n",
+        "for i in 1 2; do\n", "done\n", "case $1 in\n", "esac\n", "while true; do\n", "f() {\n", "}\n", "eval ", "cat <<EOF\n", "EOF\n", "export ", "A=(", "A+=(",
+        "services:\n", "command:\n", "image: vllm/vllm-openai:v0.25.1\n", "environment:\n", "apiVersion: v1\nkind: Pod\n", "[*]\n", "[Service]\nExecStart=",
+        "[Container]\nImage=", "models:\n  a:\n    cmd: ", "macros:\n", "${PORT}", "LLM(model=", "**x", "f'{a}'", "%A%", "^\n", "`\n", "\r\n", "\x00", "\ufeff",
+        "\u00e9", "\U0001f600", "\ue000", "\x1b[31m", "{{ .Values.x }}", "{% if %}", "---\n", "a" * 300, "(" * 60, "[" * 200, "{" * 90, "$" * 40, "1e999",
+        f"HF_TOKEN={SECRET}", f"--api-key {SECRET}", f"- name: HF_TOKEN\n  value: {SECRET}\n", "# advisor: ignore=SD2 x", "true", "null", "128k", "@", "%i", "~",
+    )
+]  # fmt: skip
+SEEDS = (
+    ("a.py", b"from vllm import LLM\nK = 2\nllm = LLM(model='Qwen/Qwen3.6-27B', speculative_config={'method': 'mtp', 'num_speculative_tokens': K})\n"),
+    ("a.container", b"[Container]\nImage=vllm/vllm-openai:v0.25.1\nEnvironment=A=b\nExec=--model Qwen/Qwen3.6-27B \\\n  --max-num-seqs 4\n"),
+    ("a.yaml", b"macros:\n  base: llama-server --port ${PORT}\nmodels:\n  a:\n    cmd: ${base} -m /m/q.gguf --spec-type draft-mtp\n"),
+    ("a.yaml", b"model: Qwen/Qwen3.6-27B\nspeculative-config: {method: mtp, num_speculative_tokens: 3}\nmax-num-seqs: 4\n"),
+    ("Dockerfile", b"FROM vllm/vllm-openai:v0.25.1\nENV A=b\nENTRYPOINT [\"vllm\", \"serve\"]\nCMD [\"Qwen/Qwen3.6-27B\", \"--spec-method\", \"mtp\"]\n"),
+    ("a.cmd", b"@echo off\nset M=C:\\m.gguf\nllama-server.exe -m \"%M%\" ^\n  --spec-type draft-mtp\n"),
+    ("a.ps1", b"$env:A = \"1\"\n& llama-server.exe -m q.gguf `\n  --spec-type draft-mtp\n"),
+    ("a.env", b"LLAMA_ARG_MODEL=/m/q.gguf\nLLAMA_ARG_SPEC_TYPE=draft-mtp\n"),
+    ("a.sh", b"N=${N:-3}\nARGS=(--model m)\nif (( N > 0 )); then ARGS+=(--spec-tokens $N); fi\nfor k in 1 2; do vllm serve \"${ARGS[@]}\" -tp $k; done\n"),
+)  # fmt: skip
+
+
+def corpus() -> list[tuple[str, bytes]]:
+    """The seeds: the corpus files and one text for each form that they lack."""
+    files = sorted((ROOT / "tests" / "corpus").glob("case-*"))
+    return [("a" + path.suffix, path.read_bytes()) for path in files] + list(SEEDS) * 2
+
+
+def mutated(seeds: list[tuple[str, bytes]], chance: random.Random) -> tuple[str, bytes]:
+    """One name and input. Long ones lose whole lines, so that a million of them fit into an evening."""
+    name, seed = chance.choice(seeds)
+    data = bytearray(seed)
+    if len(data) > 900 and chance.random() < 0.85:
+        lines = seed.splitlines(keepends=True)
+        kept = [line for line in lines if chance.random() < 800 / len(data) or line[:1] not in b" \t#"]
+        data = bytearray(b"".join(kept if chance.random() < 0.5 else lines[: max(12, len(kept))]))
+    for _ in range(chance.choice((1, 1, 2, 3, 6))):
+        _mutate(data, seeds, chance)
+    return name if chance.random() < 0.7 else chance.choice(NAMES), bytes(data)
+
+
+def _mutate(data: bytearray, seeds: list[tuple[str, bytes]], chance: random.Random) -> None:
+    at = chance.randrange(len(data) + 1)
+    end = min(len(data), at + chance.choice((1, 3, 10, 60)))
+    kind = chance.randrange(6)
+    if kind == 0:
+        del data[at:end]
+    elif kind == 1:
+        data[at:at] = data[at:end] * chance.choice((1, 2, 5))
+    elif kind == 2:
+        data[at:end] = bytes(chance.randrange(256) for _ in range(chance.randrange(4)))
+    elif kind == 3:
+        other = chance.choice(seeds)[1]
+        start = chance.randrange(len(other))
+        data[at:at] = other[start : start + chance.randrange(200)]
+    else:
+        data[at:at] = chance.choice(WORDS)
+
+
+def check(data: bytes, name: str, deep: bool) -> None:
+    """The property. Raises for a failure; AdvisorError is an answer."""
+    begun = time.perf_counter()
+    try:
+        read = read_bytes(data, name)
+    except AdvisorError as error:
+        _sound(str(error))
+    else:
+        for launch in read.launches:
+            _no_secret(read, " ".join(str(flag.value) for flag in launch.flags) + str(launch.model))
+            for flag in launch.flags:
+                if flag.span is not None:
+                    assert 0 <= flag.span.start <= flag.span.end <= len(read.source.text), "a span outside the file"
+        if deep:
+            _judge(read)
+    spent = time.perf_counter() - begun
+    assert spent < SLOW_S, f"took {spent:.1f} s"
+
+
+def _sound(text: str) -> None:
+    assert text and "\n" not in text.strip() and "Traceback" not in text, f"no clear sentence: {text!r}"
+
+
+def _no_secret(read: FileRead, text: str) -> None:
+    assert SECRET not in read.redactor.clean(text), "a secret is shown"
+
+
+def _judge(read: FileRead) -> None:
+    import json
+
+    from advisor import fixes
+    from advisor.render.findings_github import report_github
+    from advisor.render.findings_json import report_json
+    from advisor.render.findings_sarif import report_sarif
+    from advisor.render.findings_text import report_text
+    from advisor.validating import Given, judged
+
+    try:
+        report = judged(read, Given())
+    except AdvisorError as error:
+        _sound(str(error))
+        return
+    change = fixes.planned(read.source, report.findings, unsafe=True)
+    shown = [
+        report_text(report),
+        json.dumps(report_json(report)),
+        json.dumps(report_sarif(report)),
+        report_github(report),
+        read.redactor.clean(fixes.diff(change)),
+    ]
+    for text in shown:
+        assert SECRET not in text, "a secret is printed"
+
+
+def run(count: int, seed: int, keep: Path | None = None, deep_every: int = 50, report_every: int = 50_000) -> Counter[str]:
+    """Check `count` inputs; the distinct failures with how often each was met."""
+    seeds = corpus()
+    failures: Counter[str] = Counter()
+    begun = time.perf_counter()
+    for number in range(count):
+        chance = random.Random(seed * 1_000_003 + number)
+        name, data = mutated(seeds, chance)
+        try:
+            check(data, name, number % deep_every == 0)
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            key = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {str(error)[:100]}"
+            failures[key] += 1
+            if failures[key] == 1:
+                print(f"input {number}: {key}", flush=True)
+                if keep is not None:
+                    (keep / f"seed{seed}-{number}-{name.replace('-', 'stdin')}").write_bytes(data)
+        if report_every and (number + 1) % report_every == 0:
+            rate = (number + 1) / (time.perf_counter() - begun)
+            print(f"{number + 1} inputs, {rate:.0f}/s, {len(failures)} distinct failures", flush=True)
+    return failures
+
+
+def run_atheris(arguments: list[str]) -> None:
+    """Coverage-guided fuzzing with the same property."""
+    import atheris  # type: ignore[import-not-found]
+
+    def one(data: bytes) -> None:
+        name = NAMES[data[0] % len(NAMES)] if data else "-"
+        check(data[1:], name, bool(data) and data[0] % 7 == 0)
+
+    atheris.instrument_all()
+    atheris.Setup([sys.argv[0], *arguments], one)
+    atheris.Fuzz()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--count", type=int, default=20_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "advisor-fuzz")
+    parser.add_argument("--atheris", nargs="*")
+    options = parser.parse_args()
+    if options.atheris is not None:
+        run_atheris(options.atheris)
+        return 0
+    options.keep.mkdir(parents=True, exist_ok=True)
+    failures = run(options.count, options.seed, options.keep)
+    print(f"done: {options.count} inputs of seed {options.seed}, {len(failures)} distinct failures")
+    for key, times in failures.most_common():
+        print(f"{times:>7}  {key}")
+    return int(bool(failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""Hostile input: a bounded time, one clear sentence, nothing executed, no secret shown."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.readers import read_bytes, read_path, read_text
+from advisor.types import AdvisorError
+
+sys.path.insert(0, str(Path(__file__).parent / "fuzz"))
+import fuzz_readers  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def bounded() -> Iterator[None]:
+    begun = time.perf_counter()
+    yield
+    assert time.perf_counter() - begun < 20
+
+
+def refused(data: bytes | str, name: str = "a.yaml") -> str:
+    with pytest.raises(AdvisorError) as caught:
+        read_bytes(data.encode() if isinstance(data, str) else data, name)
+    text = str(caught.value)
+    assert text.startswith(name) and "\n" not in text
+    return text
+
+
+def bomb() -> str:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
+    return "\n".join([*lines, "services:", "  v:", "    image: vllm/vllm-openai:v0.25.1", "    command: *a11", "    environment: *a11", ""])
+
+
+def test_alias_bombs_are_shared_not_copied() -> None:
+    assert read_text(bomb(), "a.yaml").launches == ()
+
+
+def test_bombs_in_places_that_are_searched() -> None:
+    lines = ["x0: &x0 {image: vllm/vllm-openai, args: [--model, m/A]}"]
+    lines += [f"x{i}: &x{i} {{a: *x{i - 1}, b: *x{i - 1}, c: *x{i - 1}}}" for i in range(1, 40)]
+    assert len(read_text("\n".join(lines), "a.yaml").launches) == 1
+
+
+def test_recursive_anchor() -> None:
+    assert "contains itself" in refused("a: &a\n  b: *a\n")
+
+
+def test_merge_keys_that_bite_their_tail() -> None:
+    refused("a: &a\n  <<: *a\nservices: *a\n")
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, "{a: " * 3000, "- " * 4000 + "x", "a:\n" + "".join(f"{' ' * i}b:\n" for i in range(1, 300))])
+def test_deep_nesting(text: str) -> None:
+    refused(text)
+
+
+def test_too_many_nodes() -> None:
+    assert "more than" in refused("[" + "1," * 300_000 + "1]")
+
+
+@pytest.mark.parametrize("text", ["a: [", "services:\n\t- x: y\n: :", 'a: "', "%YAML 9.9\n---\na: b: c", "{broken json: [}"])
+def test_broken_yaml_names_the_line(text: str) -> None:
+    assert "mend" in refused(text)
+
+
+def test_large_files_are_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "big.yaml"
+    with path.open("wb") as stream:
+        stream.truncate(50_000_000)
+    begun = time.perf_counter()
+    with pytest.raises(AdvisorError, match="50 MB"):
+        read_path(str(path))
+    assert time.perf_counter() - begun < 0.5
+
+
+@pytest.mark.parametrize("data", [b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 4, b"GGUF\x03\x00\x00\x00" + b"\x00" * 100, b"a: \x00b"])
+def test_binary(data: bytes) -> None:
+    assert "binary" in refused(data) or "UTF" in refused(data)
+
+
+COMPOSE = "services:\n  é:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model m/Ä --port 1\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1"])
+def test_encodings(encoding: str) -> None:
+    launch = read_bytes(COMPOSE.encode(encoding), "a.yaml").launches[0]
+    assert launch.model == "m/Ä"
+    flag = launch.flag("--port")
+    assert flag is not None and (flag.line, flag.column) == (4, 28)
+
+
+def test_non_ascii_keeps_places_in_shell() -> None:
+    text = "# é😀\nM='ü' vllm serve m/Ä --port 1\n"
+    launch = read_text(text, "a.sh").launches[0]
+    flag = launch.flag("--port")
+    assert flag is not None and flag.span is not None and text[flag.span.start : flag.span.end] == "--port 1"
+
+
+def test_special_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "good.sh").write_text("vllm serve m/A --port 1\n")
+    (tmp_path / "link.sh").symlink_to(tmp_path / "good.sh")
+    for name in ("fifo", "loop", "device", "missing", "", "a\0b"):
+        with pytest.raises(AdvisorError):
+            read_path(str(tmp_path / name) if name else str(tmp_path))
+    assert len(read_path(str(tmp_path / "link.sh")).launches) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm serve $(touch {flag}) --port 1",
+        "vllm serve `touch {flag}` --port 1",
+        "x=$(touch {flag}); eval \"touch {flag}\"\nvllm serve m/A --port 1",
+        "bash -c 'touch {flag}; vllm serve m/A --port 1'",
+        "vllm serve m/A --port $((`touch {flag}`))",
+    ],
+)
+def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    assert len(read_text(text.replace("{flag}", str(flag)), "a.sh").launches) == 1
+    python = f"import os\nfrom vllm import LLM\nos.system('touch {flag}')\nLLM(model=open('{flag}', 'w').name or 'm/A')\n"
+    read_text(python, "a.py")
+    read_text(f"!!python/object/apply:os.system ['touch {flag}']\n", "a.yaml")
+    assert not flag.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$" * 20_000, "${" * 8_000, '"' * 30_001, "`" * 20_001, "(" * 20_000, "if true; then\n" * 2_000, "$((" * 5_000, "{" * 20_000, "[[ " * 5_000,
+        "x=${a:-" * 3_000 + "}" * 3_000, "A+=($A $A)\n" * 2_000, "f() { f; f; }\nf\n", "a() { b; }\nb() { a; a; }\na\n", "while true; do eval \"$x\"; done\n",
+        "x=1\n" + "x=$x$x\n" * 200, "eval " * 3_000, "bash -c " * 3_000, "for i in 1 2 3 4 5 6 7 8; do\n" * 12 + "vllm serve m -tp $i\n" + "done\n" * 12,
+        "vllm serve " + "--port 1 " * 40_000, "case x in\n" * 2_000, "cat <<A\n" * 2_000,
+    ],
+)  # fmt: skip
+def test_shell_puzzles_end(text: str) -> None:
+    read_text(text, "a.sh")
+
+
+SECRET = "hf_QwErTyUiOpAsDfGhJkLz"
+HIDING = {
+    "a.sh": f"export HF_TOKEN={SECRET}\nexport MY_PASSWORD=hunter2hunter2\nvllm serve m/A --api-key {SECRET} --hf-token={SECRET}\n",
+    "b.yaml": f"services:\n  v:\n    image: vllm/vllm-openai:v0.25.1\n    environment:\n      - HUGGING_FACE_HUB_TOKEN={SECRET}\n      - DB_PASSWORD=hunter2hunter2\n"
+    f"    command: --model m/A --api-key {SECRET}\n",
+    "c.yaml": f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: vllm/vllm-openai:v0.25.1\n    args: [--model, m/A, --api-key, '{SECRET}']\n"
+    "    env:\n    - {name: SERVICE_PASSWORD, value: hunter2hunter2}\n",
+    "d.ini": f"[q]\nmodel = q.gguf\napi-key = {SECRET}\nhf-token = hunter2hunter2\n",
+    "e.service": f"[Service]\nEnvironment=HF_TOKEN={SECRET} APP_SECRET=hunter2hunter2\nExecStart=vllm serve m/A --port 1\n",
+    "f.py": f"import os\nfrom vllm import LLM\nos.environ['HF_TOKEN'] = '{SECRET}'\nLLM(model='m/A', hf_token='hunter2hunter2')\n",
+    "g.cmd": f"set HF_TOKEN={SECRET}\nllama-server -m q.gguf --api-key hunter2hunter2\n",
+}
+
+
+@pytest.mark.parametrize("name", HIDING)
+def test_secrets_never_reach_an_output(name: str, tmp_path: Path) -> None:
+    import json
+
+    from click.testing import CliRunner
+
+    from advisor.cli import cli
+    from advisor.validating import validate
+
+    path = tmp_path / name
+    path.write_text(HIDING[name])
+    report = validate(str(path))
+    assert report.launches
+    spoken = json.dumps([one.launch.model_dump() for one in report.launches], default=str)
+    for form in ("text", "json", "sarif", "github"):
+        for more in ((), ("--diff", "--unsafe-fixes"), ("--hw", "h200", "--concurrency", "4", "--ctx", "2048")):
+            spoken += CliRunner().invoke(cli, ["validate", str(path), "--format", form, *more]).output
+    spoken += CliRunner().invoke(cli, ["validate", str(path), "--target-version", "0.30.0"]).output
+    assert SECRET not in spoken and "hunter2" not in spoken
+
+
+def test_broken_yaml_does_not_quote_its_line() -> None:
+    assert SECRET not in refused(f"HF_TOKEN: {SECRET}: x: [\n")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=300), st.sampled_from(fuzz_readers.NAMES))
+def test_any_text(text: str, name: str) -> None:
+    fuzz_readers.check(text.encode("utf-8", "ignore"), name, deep=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=300), st.sampled_from(fuzz_readers.NAMES))
+def test_any_bytes(data: bytes, name: str) -> None:
+    fuzz_readers.check(data, name, deep=True)
+
+
+def test_the_fuzz_target_finds_nothing_in_its_first_inputs() -> None:
+    assert not fuzz_readers.run(1_500, seed=7, report_every=0)
