@@ -118,7 +118,7 @@ def test_canonical_plan_of_sglang_names_the_strategy_that_the_release_needs() ->
     plan = Plan(engine="sglang", engine_version="0.5.10", model="Qwen/Qwen3.6-35B-A3B-FP8", method="mtp", k=3, prefix_caching=True)
     launch = adapter.to_launch(plan)
     assert ("--mamba-scheduler-strategy", "extra_buffer") in [(f.name, f.value) for f in launch.flags]
-    assert dict((v.name, v.value) for v in launch.env) == {"SGLANG_ENABLE_SPEC_V2": "1"}
+    assert {v.name: v.value for v in launch.env} == {"SGLANG_ENABLE_SPEC_V2": "1"}
     assert adapter.to_plan(launch) == adapter.canonical(plan) == adapter.canonical(adapter.canonical(plan))
     for version, env in (("0.5.11", {}), ("0.5.14", {}), ("0.5.23", {})):
         later = adapter.to_launch(plan.model_copy(update={"engine_version": version}))

@@ -7,11 +7,11 @@ turn them into a `Launch`, a `Launch` into a `Plan`, and both ways back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from advisor.engines.catalogue import Catalogue
-    from advisor.types import Container, EnvVar, Launch, LaunchText, Plan, Request, Span
+    from advisor.types import Container, EnvVar, Launch, LaunchText, Plan, Span
 
 
 class Token(NamedTuple):
@@ -62,7 +62,7 @@ class VersionMatch(NamedTuple):
 class EngineAdapter(Protocol):
     """Everything the rest of the package needs to know of an engine."""
 
-    name: str
+    name: ClassVar[str]
 
     @property
     def versions(self) -> tuple[str, ...]: ...
@@ -87,6 +87,19 @@ class EngineAdapter(Protocol):
         form: str = "command",
     ) -> Launch: ...
 
+    def read_mapping(
+        self,
+        items: Sequence[tuple[Token, Token | None]],
+        env: Sequence[EnvVar] = (),
+        *,
+        origin: str = "yaml",
+        version_text: str | None = None,
+        container: Container | None = None,
+        file: str = "",
+        line: int = 0,
+        form: str = "config",
+    ) -> Launch: ...
+
     def to_plan(self, launch: Launch, *, own_mtp: Callable[[str], bool] | None = None) -> Plan: ...
 
     def to_launch(self, plan: Plan) -> Launch: ...
@@ -99,4 +112,10 @@ class EngineAdapter(Protocol):
 
     def image(self, version: str | None, hardware: object = None) -> str | None: ...
 
-    def benchmark_command(self, plan: Plan, request: Request) -> str: ...
+    def benchmark_command(self, plan: Plan, request: object) -> str: ...
+
+    def canonical(self, plan: Plan) -> Plan: ...
+
+    def argv(self, launch: Launch) -> tuple[str, ...]: ...
+
+    def effective_prefix_caching(self, plan: Plan, hybrid: bool | None = None) -> bool | None: ...

@@ -21,15 +21,15 @@ def command(plan: Plan, request: object) -> str:
     count = max(4 * concurrency, 16)
     port = plan.port or DEFAULT_PORT[plan.engine]
     model = plan.served_model_name or plan.model or "MODEL"
+    lengths = ("--dataset-name", "random", "--random-input-len", str(prompt), "--random-output-len", str(output))
     if plan.engine == "sglang":
-        words = ["python", "-m", "sglang.bench_serving", "--backend", "sglang-oai-chat", "--host", "127.0.0.1", "--port", str(port)]
-        words += ["--model", model, "--dataset-name", "random", "--random-input-len", str(prompt), "--random-output-len", str(output)]
-        words += ["--random-range-ratio", "1.0", "--num-prompts", str(count), "--max-concurrency", str(concurrency), "--seed", "1"]
+        words = ["python", "-m", "sglang.bench_serving", "--backend", "sglang-oai-chat", "--host", "127.0.0.1"]
+        words += ["--port", str(port), "--model", model, *lengths, "--random-range-ratio", "1.0"]
+        words += ["--num-prompts", str(count), "--max-concurrency", str(concurrency), "--seed", "1"]
         return shlex.join(words)
     words = ["vllm", "bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
     words += ["--base-url", f"http://127.0.0.1:{port}", "--model", model]
     if plan.engine != "vllm":
         words += ["--tokenizer", "YOUR-TOKENIZER-REPO"]
-    words += ["--dataset-name", "random", "--random-input-len", str(prompt), "--random-output-len", str(output)]
-    words += ["--num-prompts", str(count), "--max-concurrency", str(concurrency), "--ignore-eos", "--seed", "1"]
+    words += [*lengths, "--num-prompts", str(count), "--max-concurrency", str(concurrency), "--ignore-eos", "--seed", "1"]
     return shlex.join(words)

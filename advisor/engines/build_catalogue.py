@@ -90,7 +90,7 @@ def build(engine: str, folder: Path, notes: tuple[Mapping[str, Any], str]) -> tu
 def _corrected(raws: Sequence[Mapping[str, Any]], notes: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The raw catalogues with the hand-kept corrections of what a pattern read wrongly."""
     rules = notes.get("corrections") or ()
-    result = []
+    result: list[Mapping[str, Any]] = []
     for raw in raws:
         mine = [rule for rule in rules if raw["version"] in rule["versions"]]
         options = [

@@ -39,7 +39,8 @@ def resolve(rows: Sequence[Row], text: str | None) -> tuple[VersionMatch, str | 
             known = str(row.get("commit", ""))
             if known and (known.startswith(commit[1]) or commit[1].startswith(known)):
                 return VersionMatch(str(row["id"]), True, ""), None
-        return VersionMatch(None, False, f"the commit {commit[1][:9]} is not in the build table: give its build number (bNNNN)"), None
+        note = f"the commit {commit[1][:9]} is not in the build table: give its build number (bNNNN)"
+        return VersionMatch(None, False, note), None
     return VersionMatch(None, False, f"'{text}' pins no llama.cpp build"), None
 
 
@@ -69,7 +70,8 @@ def _build(rows: Sequence[Row], number: int, text: str) -> tuple[VersionMatch, s
 def _semantic(rows: Sequence[Row], wanted: tuple[int, ...], text: str) -> tuple[VersionMatch, str | None]:
     top = tuple(int(part) for part in str(rows[-1]["id"]).split("."))
     if wanted[:2] == top[:2]:
-        return VersionMatch(str(rows[-1]["id"]), wanted == top, "" if wanted == top else f"{text} is read as {rows[-1]['id']}"), None
+        note = "" if wanted == top else f"{text} is read as {rows[-1]['id']}"
+        return VersionMatch(str(rows[-1]["id"]), wanted == top, note), None
     if wanted > top:
         return VersionMatch(None, False, f"llama.cpp {text} is newer than the catalogue, which ends at {rows[-1]['id']}"), None
     before = rows[-2]["id"]

@@ -6,12 +6,12 @@ What it does not know: builds outside the catalogued range, and ik_llama.cpp's o
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar
 
 from advisor.engines import builds
 from advisor.engines.adapter import Adapter, Extras, Field, Value, integer, switch, text, write_switch
 from advisor.engines.base import VersionMatch
-from advisor.engines.catalogue import Catalogue
 from advisor.engines.reading import Reader
 from advisor.types import AdvisorError, Container, Engine, EnvVar, Flag, Launch, Plan
 
@@ -24,6 +24,8 @@ TYPES |= {"dspark": "draft-dspark", "ngram": "ngram-mod"}
 WORDS = {word: method for method, word in TYPES.items()}
 WORDS |= {"mtp": "mtp", "nextn": "mtp", "draft": "draft_model", "eagle3": "eagle3", "dflash": "dflash", "dspark": "dspark"}
 ALL_LAYERS = 99
+LOAD_MODES = {("--mmap", False): "mmap", ("--mmap", True): "none", ("--mlock", False): "mlock", ("--mlock", True): ""}
+LOAD_MODES |= {("--direct-io", False): "dio", ("--direct-io", True): ""}
 # ik_llama.cpp's options that mainline does not have (its README and PRs 417, 932, 1744): read, never written
 IK_SWITCHES = frozenset({"-mtp", "--multi-token-prediction", "-fmoe", "--fused-moe", "-rtr", "--run-time-repack", "-ger", "-mqkv"})
 IK_VALUES = frozenset({"-amb", "-mla", "--mla-use", "-draft", "--draft-params", "-sas", "-cuda", "--draft-max", "--draft-min"})
@@ -35,7 +37,7 @@ class LlamaServerAdapter(Adapter):
     PROGRAM = ("llama-server",)
     ENTRY = re.compile(r"\S*llama-server(\.exe)?|\S*llama\.cpp/server|\S*/llama serve")
     MODEL_FLAGS = ("--model", "--hf-repo", "--model-url")
-    FIELDS = {
+    FIELDS: ClassVar[Mapping[str, Field]] = {
         "--alias": Field("served_model_name", text),
         "--batch-size": Field("max_num_batched_tokens", integer),
         "--cache-prompt": Field("prefix_caching", switch, write_switch),
@@ -59,6 +61,8 @@ class LlamaServerAdapter(Adapter):
         return builds.resolve(self.catalogue.notes["builds"], text)[0]
 
     def _reader(self, version: VersionMatch) -> Reader:
+        if self._engine == "ik_llama.cpp":
+            return Reader(self.catalogue, None, None, IK_SWITCHES, IK_VALUES)
         return Reader(self.catalogue, version.version, builds.also(self.catalogue.notes["builds"], version))
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
@@ -222,22 +226,21 @@ class LlamaServerAdapter(Adapter):
         flags = list(launch.flags)
         if self.catalogue.option("--load-mode", target) is not None:
             flags = _load_mode(flags, notes)
-        moved = []
-        for flag in flags:
-            if flag.name == TYPE and flag.value:
-                flag = self._migrate_types(flag, target, notes)
-            moved.append(flag)
+        moved = [self._migrate_types(flag, target, notes) for flag in flags]
         k_given = any(flag.name in (N_MAX, OLD_N_MAX) for flag in moved)
         plan = self.to_plan(launch)
         before = self.catalogue.behaviour("draft_n_max_default", launch.engine_version)
         after = self.catalogue.behaviour("draft_n_max_default", target)
-        if plan.method not in ("none", "ngram") and not k_given and launch.engine_version is not None and before != after and before:
+        drafts = plan.method not in ("none", "ngram") and not k_given
+        if drafts and launch.engine_version is not None and before and before != after:
             name = N_MAX if self.catalogue.option(N_MAX, target) else OLD_N_MAX
             moved.append(Flag(name=name, raw=name, value=str(before)))
             notes.append(f"{name} {before} made explicit: the default became {after}")
         return moved, list(launch.env), notes
 
     def _migrate_types(self, flag: Flag, target: str, notes: list[str]) -> Flag:
+        if flag.name != TYPE or not flag.value:
+            return flag
         types = self.spec_types(target)
         words = []
         for word in (flag.value or "").split(","):
@@ -261,8 +264,7 @@ def _load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
     kept = []
     for flag in flags:
         if flag.name in ("--mmap", "--mlock", "--direct-io"):
-            off = flag.value == "false"
-            words.add({"--mmap": "none" if off else "mmap", "--mlock": "" if off else "mlock", "--direct-io": "" if off else "dio"}[flag.name])
+            words.add(LOAD_MODES[flag.name, flag.value == "false"])
         else:
             kept.append(flag)
     words.discard("")
@@ -270,7 +272,12 @@ def _load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
         if len(kept) != len(flags):
             notes.append("--no-mlock or --no-direct-io dropped: it is the default")
         return list(kept)
-    mode = "dio" if "dio" in words else "mlock" if {"none", "mlock"} <= words else "mmap+mlock" if "mlock" in words else next(iter(words))
+    if "dio" in words:
+        mode = "dio"
+    elif "mlock" in words:
+        mode = "mlock" if "none" in words else "mmap+mlock"
+    else:
+        mode = next(iter(words))
     notes.append(f"--mmap/--mlock/--direct-io are now --load-mode {mode}")
     return [*kept, Flag(name="--load-mode", raw="--load-mode", value=mode)]
 
@@ -312,6 +319,3 @@ def _whole(value: str | None) -> int | None:
         return int(value) if value is not None else None
     except ValueError:
         return None
-
-
-__all__ = ["IK_SWITCHES", "IK_VALUES", "Catalogue", "LlamaServerAdapter"]

@@ -80,10 +80,10 @@ def _value(option: Option, flag: Flag, notes: list[str]) -> str | None:
     if option.takes_value is False and value in ("off", "0", "disabled"):
         notes.append(f"{flag.raw} {value} dropped: off is the default there")
         return _DROP
-    if value is not None and option.choices and option.takes_value and not option.many and option.name != "--spec-type":
-        if value not in option.choices and not flag.unresolved:
-            notes.append(f"{flag.raw} {value} dropped: the release takes {', '.join(option.choices[:8])}")
-            return _DROP
+    closed = option.choices and option.takes_value and not option.many and option.name != "--spec-type"
+    if value is not None and closed and value not in (option.choices or ()) and not flag.unresolved:
+        notes.append(f"{flag.raw} {value} dropped: the release takes {', '.join((option.choices or ())[:8])}")
+        return _DROP
     return value
 
 
@@ -95,6 +95,7 @@ def _renamed(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Fla
         name = option.name if option is not None else successor
         return flag.model_copy(update={"name": name, "raw": successor, "known": True, "origin": "cli"})
     since = adapter.catalogue.since(flag.name)
-    why = f"known from {since}" if since and adapter.catalogue.index(since) > adapter.catalogue.index(target) else "not an option there"
+    later = since is not None and adapter.catalogue.index(since) > adapter.catalogue.index(target)
+    why = f"known from {since}" if later else "not an option there"
     notes.append(f"{flag.raw or flag.name} dropped: {why} ({adapter.name} {target})")
     return None

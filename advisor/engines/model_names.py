@@ -17,9 +17,9 @@ _OWN_MTP = re.compile(
     re.IGNORECASE,
 )
 _HYBRID = re.compile(
-    r"qwen[-_. ]?3[._-]?[5-9](?!\d)|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]|kimi[-_. ]?linear"
-    r"|nemotron[-_. ]?(h|3|nano[-_. ]?v?2|nano[-_. ]?9b)|granite[-_. ]?4|falcon[-_. ]?h1|jamba|bamba|zamba|mamba|ring[-_. ]?2[._]5|minimax[-_. ]?text"
-    r"|ornith[-_. ]?1",
+    r"qwen[-_. ]?3[._-]?[5-9](?!\d)|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
+    r"|kimi[-_. ]?linear|nemotron[-_. ]?(h|3|nano[-_. ]?v?2|nano[-_. ]?9b)|granite[-_. ]?4|falcon[-_. ]?h1|jamba|bamba|zamba"
+    r"|mamba|ring[-_. ]?2[._]5|minimax[-_. ]?text|ornith[-_. ]?1",
     re.IGNORECASE,
 )
 

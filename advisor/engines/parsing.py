@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from advisor.engines.base import Option
+from advisor.engines.base import Match, Option
 from advisor.engines.catalogue import Catalogue
 
 _NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
@@ -38,28 +38,35 @@ def _argparse(catalogue: Catalogue, args: Sequence[str], version: str, check: Ch
             while at < len(args) and not _looks_like_flag(args[at]):
                 at += 1
             continue
-        option = match.option
-        if equals:
-            values = [inline]
-        else:
-            stop = at
-            limit = len(args) if option.many else at + (0 if option.takes_value is False and not match.dotted else 1)
-            while stop < min(limit, len(args)) and not _looks_like_flag(args[stop]):
-                stop += 1
-            values, at = list(args[at:stop]), stop
-        if option.takes_value is False and equals and not match.dotted:
-            found.append(f"{name} takes no value")
-        if option.takes_value is True and not values:
-            found.append(f"{name} expects a value")
-        if not match.dotted:
-            found += [problem for value in values for problem in _value(option, value)]
-        for value in values:
-            wrong = check(option.name + (f".{match.dotted}" if match.dotted else ""), value, version)
-            if wrong:
-                found.append(wrong)
+        values, at = _values(args, at, match, inline if equals else None)
+        found += _match_problems(match, name, bool(equals), values)
+        key = match.option.name + (f".{match.dotted}" if match.dotted else "")
+        found += [wrong for wrong in (check(key, value, version) for value in values) if wrong]
     if positionals > (1 if catalogue.engine == "vllm" else 0):
         found.append(f"{positionals} positional arguments")
     return found
+
+
+def _values(args: Sequence[str], at: int, match: Match, inline: str | None) -> tuple[list[str], int]:
+    """(the values that belong to an option, where to go on)."""
+    if inline is not None:
+        return [inline], at
+    single = 0 if match.option.takes_value is False and not match.dotted else 1
+    limit = len(args) if match.option.many else min(at + single, len(args))
+    stop = at
+    while stop < limit and not _looks_like_flag(args[stop]):
+        stop += 1
+    return list(args[at:stop]), stop
+
+
+def _match_problems(match: Match, name: str, inline: bool, values: Sequence[str]) -> list[str]:
+    if match.dotted:
+        return []
+    if match.option.takes_value is False and inline:
+        return [f"{name} takes no value"]
+    if match.option.takes_value is True and not values:
+        return [f"{name} expects a value"]
+    return [problem for value in values for problem in _value(match.option, value)]
 
 
 def _llama(catalogue: Catalogue, args: Sequence[str], version: str, check: Check) -> list[str]:
@@ -101,16 +108,16 @@ def _value(option: Option, value: str) -> list[str]:
     if option.takes_value is False:
         return []
     wrong = None
+    kind = option.type
     if option.choices and option.name != "--spec-type":
-        wrong = None if value in option.choices or _same_number(value, option.choices) else f"not one of {', '.join(option.choices[:8])}"
-    elif option.type == "int" and option.env is None and option.flags and not _is(int, value):
-        wrong = "not an integer" if option.type == "int" and not _is(float, value) else None
-    elif option.type == "float" and not _is(float, value):
+        if value not in option.choices and not _same_number(value, option.choices):
+            wrong = f"not one of {', '.join(option.choices[:8])}"
+    elif (kind == "int" and not _is(int, value) and not _is(float, value)) or (
+        kind.startswith("human_readable_int") and not _HUMAN.match(value) and not (kind.endswith("auto") and value == "auto")
+    ):
+        wrong = "not an integer"
+    elif kind == "float" and not _is(float, value):
         wrong = "not a number"
-    elif option.type == "human_readable_int" and not _HUMAN.match(value):
-        wrong = "not an integer"
-    elif option.type == "human_readable_int_or_auto" and value != "auto" and not _HUMAN.match(value):
-        wrong = "not an integer"
     return [f"{option.name} {value}: {wrong}"] if wrong else []
 
 

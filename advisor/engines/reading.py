@@ -32,6 +32,8 @@ class Reader(NamedTuple):
     catalogue: Catalogue
     version: str | None
     also: str | None = None
+    switches: frozenset[str] = frozenset()  # a fork's own options, read but not catalogued
+    valued: frozenset[str] = frozenset()
 
     def match(self, name: str) -> tuple[Match | None, bool]:
         """(how the spelling reads, whether this release takes it): unknown here, it is sought in all releases."""
@@ -108,15 +110,18 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
             continue
         name, equals, inline = token.text.partition("=")
         found, known = reader.match(name)
+        own = found is None and name in reader.switches | reader.valued
         values: list[Token] = []
         if equals:
             values, known = [token._replace(text=inline)], False
+        elif name in reader.switches:
+            pass
         elif found is None or found.option.takes_value is not False:
             follows = tokens[at] if at < len(tokens) else None
             if follows is not None and (not is_flag(follows) or (found is not None and not _flagged(found, follows, reader))):
                 values = [follows]
                 at += 1
-        flags.append(make_flag(token, name, found, known, values))
+        flags.append(make_flag(token, name, found, known or own, values))
     return Walk(tuple(flags), tuple(positionals), ())
 
 

@@ -6,7 +6,8 @@ What it does not know: checks the server makes after parsing (they are rules), a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from advisor.engines import model_names
 from advisor.engines.adapter import Adapter, Extras, Field, Value, human_integer, integer, number, text, write_number
@@ -30,7 +31,7 @@ class SglangAdapter(Adapter):
     PROGRAM = ("python", "-m", "sglang.launch_server")
     ENTRY = re.compile(r"(\S*/)?python[\d.]* -m sglang\.launch_server|(\S*/)?sglang serve")
     MODEL_FLAGS = ("--model-path",)
-    FIELDS = {
+    FIELDS: ClassVar[Mapping[str, Field]] = {
         "--served-model-name": Field("served_model_name", text),
         "--quantization": Field("quantization", text),
         "--tp-size": Field("tp", integer, skip=1),
@@ -120,7 +121,7 @@ class SglangAdapter(Adapter):
 
     def needs_spec_v2(self, version: str | None) -> bool:
         """Whether the release reads SGLANG_ENABLE_SPEC_V2 and has it off by default."""
-        return self.catalogue.behaviour("spec_v2_env", version) == "default off"
+        return bool(self.catalogue.behaviour("spec_v2_env", version) == "default off")
 
     def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
         rows: Extras = []
@@ -173,8 +174,8 @@ class SglangAdapter(Adapter):
         notes: list[str] = []
         env = []
         for var in launch.env:
-            if var.name == SPEC_V2 and self.catalogue.behaviour("spec_v2_env", target) == "not read":
-                notes.append(f"{SPEC_V2} dropped: sglang {target} does not read it")
+            if var.name == SPEC_V2 and self.catalogue.behaviour("spec_v2_env", target) in ("only warns", "not read"):
+                notes.append(f"{SPEC_V2} dropped: sglang {target} no longer reads it")
             else:
                 env.append(var)
         flags = list(launch.flags)

@@ -13,7 +13,6 @@ SCHEDULE = "num_speculative_tokens_per_batch_size"
 TOKENS = "num_speculative_tokens"
 DIRECT = {"eagle", "eagle3", "draft_model", "dflash", "dspark"}
 NGRAM = {"ngram", "[ngram]", "ngram_gpu", "suffix"}
-METHOD_NAMES = {"mtp": "mtp", "nextn": "mtp"}
 
 
 def is_object(value: str | None) -> bool:
@@ -42,7 +41,7 @@ def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bo
     draft = str(config.get("model") or "")
     if word in NGRAM or draft in NGRAM:
         return "ngram"
-    if word == "nextn" or word == "mtp" or word.endswith("_mtp"):
+    if word in {"nextn", "mtp"} or word.endswith("_mtp"):
         return "mtp"
     if word == "eagle" and (not draft or draft == model) and own_mtp(model):
         return "mtp"

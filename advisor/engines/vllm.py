@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from advisor.engines import speculative_json as spec
 from advisor.engines.adapter import (
@@ -34,8 +34,10 @@ AUTO_TOOLS, TOOL_PARSER = "--enable-auto-tool-choice", "--tool-call-parser"
 class VllmAdapter(Adapter):
     name = "vllm"
     PROGRAM = ("vllm", "serve")
-    ENTRY = re.compile(r"(\S*/)?vllm serve|(\S*/)?python[\d.]* -m vllm\.entrypoints\.(openai\.api_server|api_server|cli\.main serve)")
-    FIELDS = {
+    ENTRY = re.compile(
+        r"(\S*/)?vllm serve|(\S*/)?python[\d.]* -m vllm\.entrypoints\.(openai\.api_server|api_server|cli\.main serve)"
+    )
+    FIELDS: ClassVar[Mapping[str, Field]] = {
         "--served-model-name": Field("served_model_name", text),
         "--quantization": Field("quantization", text),
         "--tensor-parallel-size": Field("tp", integer, skip=1),

@@ -102,9 +102,9 @@ def main() -> int:
     parser.add_argument("--version", help="only this release")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    source = sys.stdin if options.lines == "-" else open(options.lines, encoding="utf-8")
+    text_in = sys.stdin.read() if options.lines == "-" else Path(options.lines).read_text(encoding="utf-8")
     groups: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
-    for text in source:
+    for text in text_in.splitlines():
         row = json.loads(text)
         groups[row["engine"], row["version"]].append(row["argv"])
     chosen = [

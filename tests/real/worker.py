@@ -30,7 +30,7 @@ ABOUT_THE_MODEL = ("target_model", "NoneType", "draft_model_config", "model_conf
 
 def vllm_parser():
     """(parser, extra check) of `vllm serve` under a pretended CUDA platform."""
-    import vllm.platforms as platforms
+    from vllm import platforms
     from vllm.platforms.interface import Platform, PlatformEnum
 
     def method(value):
