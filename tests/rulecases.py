@@ -28,7 +28,17 @@ WORDS = {
 }
 NUMBERS = ("gpus", "concurrency", "ctx", "output_tokens")
 # words that only a Request can tell, put into the facts
-ASKED = ("quant", "prefix_share", "interconnect", "acceptance", "acceptance_length", "k", "thinking", "goal", "evidence")
+ASKED = (
+    "quant",
+    "prefix_share",
+    "interconnect",
+    "acceptance",
+    "acceptance_length",
+    "k",
+    "thinking",
+    "goal",
+    "evidence",
+)
 
 
 class RuleCase(NamedTuple):
@@ -68,7 +78,14 @@ def yaml_cases() -> Iterator[RuleCase]:
             never = row.get("not") or []
             unknown = row.keys() - WORDS.keys() - {*ASKED, "name", "text", "expect", "not"}
             assert not unknown, f"{path.name}: unknown keys {sorted(unknown)}"
-            yield RuleCase(f"{path.stem}-{row['name']}", row["text"], given_of(words), tuple(expect), tuple(never), dict(severities))
+            yield RuleCase(
+                f"{path.stem}-{row['name']}",
+                row["text"],
+                given_of(words),
+                tuple(expect),
+                tuple(never),
+                dict(severities),
+            )
 
 
 def findings(case: RuleCase) -> tuple[Finding, ...]:
@@ -81,7 +98,9 @@ def findings(case: RuleCase) -> tuple[Finding, ...]:
         told = understand(launch, given)
         others = launches[:number] + launches[number + 1 :]
         facts = asked(told.facts, case.given)
-        found += rules.check(Case(facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others))[0]
+        found += rules.check(Case(facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others))[
+            0
+        ]
     return tuple(found)
 
 

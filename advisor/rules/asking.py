@@ -258,6 +258,15 @@ def replace_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) ->
     return Fix(text=what, safe=safe, edits=(edit,))
 
 
+def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool) -> Fix:
+    """Replace a flag's name only, so that quotes, `=` and list items around it stay as they are."""
+    if case.launch is None or found.span is None or not found.raw:
+        return Fix(text=what, safe=False)
+    name = use if found.raw.startswith("-") else use.lstrip("-")
+    start = found.span.start
+    return Fix(text=what, safe=safe, edits=(Edit(file=case.launch.file, start=start, end=start + len(found.raw), text=name),))
+
+
 def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> Fix:
     """Replace a flag's value only."""
     if case.launch is None or found.value_span is None:

@@ -23,6 +23,13 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
     for found in flags(case):
         if standing(case, found) != "unknown":
             continue
+        if catalogue(case).find(written(found), catalogued_version(case)) is not None:
+            yield Hit(
+                f"{case.plan.engine} does not read {found.raw}=VALUE: the value is an argument of its own",
+                flag=found,
+                fix=Fix(text=f"Write {found.raw} {found.value}."),
+            )
+            continue
         near = catalogue(case).nearest(written(found), catalogued_version(case))
         hint = f"; the nearest is {near}" if near else ""
         yield Hit(

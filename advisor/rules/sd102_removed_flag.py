@@ -1,7 +1,8 @@
+import re
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flags, replace_fix, version_name
+from advisor.rules.asking import flags, rename_fix, replace_fix, table, version_name
 from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, gone, standing, written
 from advisor.types import Case, Fix, Flag
 
@@ -34,12 +35,35 @@ def removed_flag(case: Case) -> Iterator[Hit]:
 
 
 def successor_fix(case: Case, found: Flag) -> Fix:
-    """Rename where one flag takes the other's place with the same value; otherwise say what to do."""
-    use = catalogue(case).successor(written(found), catalogued_version(case))
-    if use is None:
-        return Fix(text=f"Remove {found.raw}.")
-    option = catalogue(case).find(use, catalogued_version(case))
-    plain = found.value is not None and not found.unresolved and " " not in found.value and option is not None
-    if not plain or found.origin != "cli" or (option and option.takes_value is False):
+    """Rename where another option means the same, take away what says nothing, else say what to do.
+
+    Safe only where the release is pinned: on another one the old name may be the right one.
+    """
+    known, version, name = catalogue(case), catalogued_version(case), written(found)
+    tables = table("compatibility")
+    use = known.successor(name, version)
+    if use is None or (known.notes.get("removed_before") or {}).get(name):
+        return removal_fix(case, found, use, version is not None and name in tables["safe_removals"]["value"])
+    successors = known.notes.get("successors") or {}
+    row = successors.get(name) or {}
+    value = row.get("value", found.value)
+    if value is None or found.unresolved or not re.fullmatch(r"[\w./:+-]+", value) or found.origin == "env":
         return Fix(text=f"Use {use} instead of {found.raw}.")
-    return replace_fix(case, found, f"{use} {found.value}", f"Rename {found.raw} to {use}.", safe=True)
+    rivals = (
+        [other for other in flags(case) if "value" in (successors.get(written(other)) or {})]
+        if "value" in row
+        else [found]
+    )
+    usual = len(rivals) == 1 and (found.origin == "cli" or (found.value == "false") == found.raw.startswith("no"))
+    safe = usual and version is not None and name in tables["safe_renames"]["value"] and case.plan.method != "ngram"
+    what = f"Write {use} {value} instead of {found.raw}."
+    if "value" not in row:
+        return rename_fix(case, found, use, what, safe=safe)
+    new = f"{use} {value}" if found.origin == "cli" else f"{use.lstrip('-')} = {value}"
+    return replace_fix(case, found, new, what, safe=safe and found.origin in ("cli", "ini"))
+
+
+def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
+    if use is not None:
+        return Fix(text=f"Use {use} instead of {found.raw}.")
+    return replace_fix(case, found, "", f"Remove {found.raw}.", safe=safe)

@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flags
+from advisor.rules.sd102_removed_flag import successor_fix
 from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, written
 from advisor.types import Case, Fix
 
@@ -29,5 +30,5 @@ def deprecated_flag(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{found.raw} is deprecated in {case.plan.engine} {version}" + (f"; use {use}" if use else ""),
             flag=found,
-            fix=Fix(text=f"Use {use}." if use else f"Do without {found.raw}."),
+            fix=successor_fix(case, found) if use else Fix(text=f"Do without {found.raw}."),
         )
