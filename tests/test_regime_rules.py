@@ -1,0 +1,183 @@
+"""The memory, speed and evidence rules against the documented decisions, and the numbers that they compare with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor import knowledge, propose
+from advisor.measurements import measurements_dir, read_csv, source_files
+from advisor.paths import knowledge_dir
+from advisor.rules import check
+from advisor.rules.policy import matches, measured_gain, number, veto_unless_measured
+from advisor.rules.sd411_low_acceptance import mean_rate
+from advisor.types import Case, Evidence, Facts, Finding, Plan, Request
+
+DOCUMENTED = yaml.safe_load((Path(__file__).parent / "test_documented_decisions.yaml").read_text(encoding="utf-8"))[
+    "cases"
+]
+FILES = ("memory", "regime", "claims")
+GOALS = ("throughput", "tpot", "ttft", "balanced")
+
+
+def rows_of(name: str) -> list[tuple[str, dict[str, Any]]]:
+    found = json.loads((knowledge_dir() / "rules" / f"{name}.json").read_text(encoding="utf-8"))
+    return [(key, row) for key, value in found.items() for row in (value if isinstance(value, list) else [value])]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_number_has_a_source(name: str) -> None:
+    for key, row in rows_of(name):
+        assert row["sources"] and all(row["sources"]), key
+        assert row.get("status", "read") in ("read", "measured", "derived", "recall", "assumed"), key
+        if row.get("status") == "assumed":
+            assert row["note"], f"{key}: an assumed number says why"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_filters_name_known_things(name: str) -> None:
+    known = {
+        "hardware": set(knowledge.hardware_ids()),
+        "engine": {"vllm", "sglang", "llama-server", "ik_llama.cpp"},
+        "hardware_class": {knowledge.hardware(h).hardware_class for h in knowledge.hardware_ids()},
+        "vendor": {knowledge.hardware(h).vendor for h in knowledge.hardware_ids()},
+        "arch": {knowledge.hardware(h).arch for h in knowledge.hardware_ids()},
+        "quant_family": {knowledge.quant(q).family for q in knowledge.quant_ids()},
+    }
+    for key, row in rows_of(name):
+        for filtered, names in known.items():
+            assert set(row.get(filtered, ())) <= names, f"{name}.{key}: {filtered}"
+
+
+def test_documented_arms_are_the_stored_rows() -> None:
+    stored = {row["run_id"]: row for path in source_files(measurements_dir()) for _, row in read_csv(path)}
+    for case in (c for c in DOCUMENTED if c["evidence"] == "measured"):
+        ratios = [float(stored[run]["speedup"]) for run in case.get("run_ids", ())]
+        for ratio in ratios:
+            assert any(abs(ratio - told) < 0.002 for told in case["measured"].values()), case["id"]
+
+
+def judged(case: dict[str, Any], goal: str) -> tuple[Finding, ...]:
+    """What the rules say of the arm that was measured."""
+    facts = knowledge.resolve(Request(**{**case["request"], "goal": goal}))
+    base = propose.base_plan(facts)
+    plan = base.model_copy(update={"method": case["arm"]["method"], "k": case["arm"]["k"] or 0})
+    return check(Case(facts=facts, plan=plan))[0]
+
+
+PAIRS = [
+    pytest.param(case, goal, wanted, id=f"{case['id']}-{goal}")
+    for case in DOCUMENTED
+    for goal in GOALS
+    for wanted in [case.get("arm_decision") or case["decision"].get(goal, case["decision"].get("any"))]
+    if case["request"].get("goal", goal) == goal
+]
+
+
+@pytest.mark.parametrize(("case", "goal", "wanted"), PAIRS)
+def test_rules_side_with_the_documented_decision(case: dict[str, Any], goal: str, wanted: str) -> None:
+    """Off: a veto, or a limit below the arm's k. On: neither."""
+    found = judged(case, goal)
+    against = [
+        f for f in found if f.effect == "veto" or (f.effect == "k_max" and (f.k_max or 0) < (case["arm"]["k"] or 0))
+    ]
+    if wanted == "off":
+        assert against, [f.code for f in found]
+    else:
+        tried = case["arm"]["k"] or 0
+        assert not [f for f in against if f.effect == "veto"], [(f.code, f.message) for f in against]
+        assert not against or tried > (case["k_best"] or tried), [(f.code, f.message) for f in against]
+
+
+@pytest.mark.parametrize(
+    "case", [c for c in DOCUMENTED if c["k_best"] and c["evidence"] == "measured"], ids=lambda c: c["id"]
+)
+def test_support_prefers_the_documented_k(case: dict[str, Any]) -> None:
+    for finding in judged(case, case["request"].get("goal", "balanced")):
+        if finding.effect == "support" and finding.k_best:
+            assert finding.k_best == case["k_best"], finding.code
+
+
+# ---------------------------------------------------------------- the helpers
+
+
+def test_a_filter_on_an_unknown_fact_does_not_match() -> None:
+    nothing = Case(facts=Facts(), plan=Plan(engine="vllm", method="mtp", k=2))
+    assert matches({}, nothing)
+    assert matches({"engine": ["vllm"], "k": [1, 3]}, nothing)
+    for row in (
+        {"hardware": ["gb10"]},
+        {"unified": True},
+        {"unified": False},
+        {"sparse_moe": False},
+        {"concurrency": [1, None]},
+    ):
+        assert not matches(row, nothing)
+
+
+def test_ranges_are_closed_and_may_be_open_ended() -> None:
+    case = Case(facts=Facts(concurrency=8), plan=Plan(engine="vllm", method="mtp", k=2))
+    assert matches({"concurrency": [8, 8]}, case) and matches({"concurrency": [None, 8]}, case)
+    assert not matches({"concurrency": [9, None]}, case) and not matches({"k": [3, 4]}, case)
+
+
+def evidence(speedup: float, **changes: Any) -> Evidence:
+    told = {
+        "run_id": "x",
+        "source": "x",
+        "hardware": "gb10",
+        "model": "m",
+        "quant": "fp8",
+        "engine": "vllm",
+        "method": "mtp",
+        "k": 2,
+    }
+    told |= {
+        "concurrency": 1,
+        "input_tokens": 1,
+        "output_tokens": 1,
+        "metric": "output_tok_s",
+        "speedup": speedup,
+        "covers": True,
+    }
+    return Evidence(**(told | changes))
+
+
+@pytest.mark.parametrize(
+    ("rows", "effect"),
+    [
+        ((), "veto"),
+        ((evidence(0.9),), "veto"),
+        ((evidence(1.2),), "caution"),
+        ((evidence(1.2, covers=False),), "veto"),
+        ((evidence(1.2, method="dflash"),), "veto"),
+        ((evidence(1.2, metric="ttft"),), "veto"),
+        ((evidence(1.2, k=1), evidence(0.8)), "veto"),
+    ],
+)
+def test_a_clean_gain_of_the_cell_softens_a_veto(rows: tuple[Evidence, ...], effect: str) -> None:
+    case = Case(facts=Facts(evidence=rows, goal="throughput"), plan=Plan(engine="vllm", method="mtp", k=2))
+    assert veto_unless_measured(case) == effect
+    assert (measured_gain(case) is None) == (
+        not [r for r in rows if r.covers and r.method == "mtp" and r.metric != "ttft"]
+    )
+
+
+def test_mean_rate_from_positions_and_from_length() -> None:
+    by_position = Request(hardware="gb10", acceptance=(0.8, 0.5))
+    assert mean_rate(by_position, 1) == pytest.approx(0.8)
+    assert mean_rate(by_position, 2) == pytest.approx((0.8 + 0.4) / 2)
+    assert mean_rate(by_position, 3) == pytest.approx((0.8 + 0.4 + 0.2) / 3)
+    by_length = Request(hardware="gb10", acceptance_length=2.43, acceptance_k=2)
+    assert mean_rate(by_length, 2) == pytest.approx(0.715)
+    assert mean_rate(by_length, 3) is None and mean_rate(Request(hardware="gb10"), 2) is None
+
+
+def test_thresholds_keep_their_order() -> None:
+    assert number("regime", "prefix_share_low") < number("regime", "prefix_share_high")
+    assert number("regime", "sglang_low_latency_concurrency") < number("regime", "sglang_saturated_concurrency")
+    assert number("memory", "unified_memory_fraction_max") < number("memory", "discrete_memory_fraction_max")
