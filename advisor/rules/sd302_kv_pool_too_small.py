@@ -23,6 +23,8 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit]:
     found, demand, running = bill(case), demand_tokens(case), streams(case)
     if found is None or found.kv_tokens is None or demand is None or not running or demand <= found.kv_tokens:
         return
+    if case.plan.method != "none" and demand <= found.kv_tokens + (found.kv_tokens_lost or 0):
+        return  # SD304 says that speculation decides it
     each = demand // running
     fit = found.kv_tokens // each if each else 0
     lost = f" (MTP took {found.kv_tokens_lost:,} of it)" if found.kv_tokens_lost else ""
