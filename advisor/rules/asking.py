@@ -183,6 +183,11 @@ def has_switch(case: Case, *names: str) -> bool:
     return found is not None and (found.value or "true").lower() not in ("false", "0", "off", "no")
 
 
+def unread(case: Case) -> bool:
+    """Whether more flags may come from what was not read: a variable without a value, an ignored env file."""
+    return case.launch is not None and (bool(case.launch.notes) or any(found.unresolved for found in case.launch.flags))
+
+
 def integer(text: str | None) -> int | None:
     """A whole number as engines write it: 8192, 128k (x 1000), 128K (x 1024); None if it is none."""
     match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)([kKmMgG]?)\s*", text or "")
@@ -264,7 +269,9 @@ def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool) -> F
         return Fix(text=what, safe=False)
     name = use if found.raw.startswith("-") else use.lstrip("-")
     start = found.span.start
-    return Fix(text=what, safe=safe, edits=(Edit(file=case.launch.file, start=start, end=start + len(found.raw), text=name),))
+    return Fix(
+        text=what, safe=safe, edits=(Edit(file=case.launch.file, start=start, end=start + len(found.raw), text=name),)
+    )
 
 
 def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> Fix:

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, has_switch
+from advisor.rules.asking import flag, has_switch, unread
 from advisor.types import Case, Fix
 
 
@@ -26,6 +26,7 @@ def tool_parser_pair(case: Case) -> Iterator[Hit]:
         yield Hit(
             "--enable-auto-tool-choice needs --tool-call-parser: the server refuses to start",
             flag=auto,
+            severity="warning" if unread(case) else None,
             fix=Fix(text="Add --tool-call-parser qwen3_coder (or the one of your model)."),
         )
     elif parser is not None and auto is None:

@@ -21,7 +21,7 @@ def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
     """MTP together with prefix caching on a hybrid model: answers on cache hits can be wrong.
 
     Why: a recurrent-state block that still holds rejected drafts is cached; later hits leak tool calls, lose needles or
-    return nothing, while the acceptance looks normal. A warning from k 2 on or with tool calls, else a note.
+    return nothing, while the acceptance looks normal. A warning from k 2 on and for agents, else a note.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --no-enable-prefix-caching

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import GGUF_ENGINES, affects, defect, flag, is_hybrid, spec_flag
+from advisor.rules.asking import affects, defect, flag, is_hybrid, spec_flag
 from advisor.types import Case, Fix
 
 REFUSED = defect("llama-external-draft-refused")
@@ -10,7 +10,7 @@ SLOW = defect("llama-external-draft-slow")
 
 @rule(
     severity="warning",
-    engines=GGUF_ENGINES,
+    engines=("llama-server",),
     speculative=True,
     versioned=True,
     sources=(*REFUSED.sources, *SLOW.sources),

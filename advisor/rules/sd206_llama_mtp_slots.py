@@ -9,7 +9,7 @@ DEFECT = defect("llama-mtp-slots")
 
 @rule(
     severity="warning",
-    engines=("llama-server", "ik_llama.cpp"),
+    engines=("llama-server",),
     speculative=True,
     versioned=True,
     sources=DEFECT.sources,

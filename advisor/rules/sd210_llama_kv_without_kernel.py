@@ -1,13 +1,13 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import GGUF_ENGINES, flag, table, value_fix
+from advisor.rules.asking import flag, table, value_fix
 from advisor.types import Case
 
 TYPES = table("compatibility")["kv_types_without_kernel"]
 
 
-@rule(severity="warning", engines=GGUF_ENGINES, needs=("launch",), sources=tuple(TYPES["sources"]))
+@rule(severity="warning", engines=("llama-server",), needs=("launch",), sources=tuple(TYPES["sources"]))
 def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
     """A KV cache type for which a default llama.cpp build has no flash-attention kernel.
 

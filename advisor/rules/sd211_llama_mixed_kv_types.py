@@ -1,11 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import GGUF_ENGINES, flag, value_fix
+from advisor.rules.asking import flag, value_fix
 from advisor.types import Case
 
 
-@rule(severity="warning", engines=GGUF_ENGINES, needs=("launch",), sources=("Tanguille/cluster@c9a7856e4",))
+@rule(severity="warning", engines=("llama-server",), needs=("launch",), sources=("Tanguille/cluster@c9a7856e4",))
 def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
     """Different types for the K and the V cache under llama.cpp.
 

@@ -1,11 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import GGUF_ENGINES, flag, integer
+from advisor.rules.asking import flag, integer
 from advisor.types import Case, Fix
 
 
-@rule(severity="warning", engines=GGUF_ENGINES, needs=("launch",), sources=("noonghunna/club-3090 compose notes",))
+@rule(severity="warning", engines=("llama-server",), needs=("launch",), sources=("noonghunna/club-3090 compose notes",))
 def llama_n_max_zero(case: Case) -> Iterator[Hit]:
     """A speculative type together with zero draft tokens.
 

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, spec_flag
+from advisor.rules.asking import flag, spec_flag, unread
 from advisor.types import Case, Fix
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
@@ -31,5 +31,6 @@ def sglang_spec_triple(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{', '.join(given)} without {' and '.join(missing)}: SGLang wants all three or none",
             flag=flag(case, given[0]) or spec_flag(case),
+            severity="warning" if unread(case) else None,
             fix=Fix(text="Give all three, for example 3, 1 and 4."),
         )

@@ -1,13 +1,13 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import GGUF_ENGINES, defect, flag
+from advisor.rules.asking import defect, flag
 from advisor.types import Case, Fix
 
 DEFECT = defect("llama-spec-chain")
 
 
-@rule(severity="warning", engines=GGUF_ENGINES, needs=("launch",), speculative=True, sources=DEFECT.sources)
+@rule(severity="warning", engines=("llama-server",), needs=("launch",), speculative=True, sources=DEFECT.sources)
 def mixed_spec_chain(case: Case) -> Iterator[Hit]:
     """Several speculative types in one --spec-type list.
 
