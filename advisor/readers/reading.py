@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_LAUNCHES = 500
 _MODEL_NAME = re.compile(r"(?:[\w-]+/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])")
 MAX_STEPS = 50_000
+MAX_WORDS = 5_000
 
 
 class EnvItem(NamedTuple):
@@ -101,6 +102,9 @@ class Reading:
 
     def add(self, found: Found) -> None:
         """Keep a found command, once, up to a bound."""
+        if len(found.words) > MAX_WORDS:
+            self.note(f"a command of {len(found.words)} words was read up to the first {MAX_WORDS}", found.at)
+            found.words = found.words[:MAX_WORDS]
         key = _key(found)
         if len(self.found) < MAX_LAUNCHES and all(key != _key(other) for other in self.found[-40:]):
             self.found.append(found)

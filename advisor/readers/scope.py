@@ -125,6 +125,8 @@ def _edit(value: Mapped, operator: str, argument: Mapped, at: int, expand: Calla
         old, _, new = pattern[1 if every else 0 :].partition("/")
         if any(char in old for char in "*?[$") or "$" in new:
             return hole("...", at)
+        if len(text) * max(1, len(new)) > _MAX_TEXT:
+            return hole("...", at)
         return made(text.replace(old, new) if every else text.replace(old, new, 1), at)
     if operator in "^,":
         cased = text.upper() if operator == "^" else text.lower()
@@ -166,10 +168,13 @@ def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:
         return source
     parts: list[Mapped] = []
     done = 0
+    size = 0
     while (dollar := text.find("$", done)) >= 0 and dollar + 1 < len(text):
         parts.append(source.part(done, dollar))
         done, value = _reference(source, dollar, scope, depth)
-        parts.append(value)
+        size += len(value)
+        if size < _MAX_TEXT:
+            parts.append(value)
     parts.append(source.part(done, len(text)))
     return join(parts)
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_TEXT = 600_000
 MAX_NESTING = 60
 MAX_ROUNDS = 16
+MAX_ITEMS, MAX_VALUE = 2_000, 100_000
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 _parser: list[Any] = []
 
@@ -201,7 +202,7 @@ class Shell:
         new: Value = self._array(value) if value is not None and value.type == "array" else self.value(value)
         if adds:
             new = _added(self.scope.get(name), new)
-        self.scope.values[name] = new
+        self.scope.values[name] = _bounded(new, name)
         self.scope.unset.discard(name)
         if export or name in self.scope.exported:
             self.scope.exported[name] = self.text(target).first()
@@ -498,6 +499,13 @@ def _clause(node: Node) -> tuple[list[Node], list[Node]]:
         elif child.is_named and child.type != "comment":
             into.append(child)
     return test, body
+
+
+def _bounded(value: Value, name: str) -> Value:
+    """A value of a sane size; one that a hostile script grew is not known."""
+    if isinstance(value, list):
+        return value[:MAX_ITEMS]
+    return value if len(value) < MAX_VALUE else hole(name)
 
 
 def _added(old: Value | None, new: Value) -> Value:

@@ -57,18 +57,20 @@ def open_source(path: str) -> Source:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the name is not valid"
         raise AdvisorError(f"{path}: cannot be opened ({reason.lower()})") from None
-    with os.fdopen(descriptor, "rb") as stream:
-        about = os.fstat(stream.fileno())
+    try:
+        about = os.fstat(descriptor)
         if stat.S_ISDIR(about.st_mode):
             raise AdvisorError(f"{path}: is a directory; name the files in it")
         if not stat.S_ISREG(about.st_mode):
             raise AdvisorError(f"{path}: is not a regular file; only regular files are read")
         if about.st_size > MAX_BYTES:
             raise AdvisorError(_too_large(path, about.st_size))
-        try:
+        with os.fdopen(descriptor, "rb", closefd=False) as stream:
             data = stream.read(MAX_BYTES + 1)
-        except OSError as error:
-            raise AdvisorError(f"{path}: cannot be read ({(error.strerror or 'error').lower()})") from None
+    except OSError as error:
+        raise AdvisorError(f"{path}: cannot be read ({(error.strerror or 'error').lower()})") from None
+    finally:
+        os.close(descriptor)
     return decode(data, path)
 
 

@@ -11,6 +11,7 @@ _PLAIN = re.compile(r"[^\s'\"\\$`]+")
 _NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "0": "\0"}
 MAX_WORDS = 20_000
+MAX_TEXT = 300_000
 
 
 def split_words(source: Mapped, scope: Scope | None = None, *, dollars: bool = True) -> list[Mapped]:
@@ -47,6 +48,7 @@ class _Lexer:
         self.words: list[Mapped] = []
         self.parts: list[Mapped] = []
         self.started = False
+        self.size = 0
 
     def run(self) -> list[Mapped]:
         text, i = self.source.text, 0
@@ -56,8 +58,10 @@ class _Lexer:
         return self.words
 
     def add(self, part: Mapped) -> None:
-        self.parts.append(part)
         self.started = True
+        self.size += len(part)
+        if self.size < MAX_TEXT:  # a variable that doubles itself stops growing here
+            self.parts.append(part)
 
     def end_word(self) -> None:
         if self.started:
@@ -112,6 +116,8 @@ class _Lexer:
     def unquoted(self, value: Value) -> None:
         """Field splitting of an unquoted expansion."""
         for number, item in enumerate(value if isinstance(value, list) else [value]):
+            if len(self.words) >= MAX_WORDS:
+                return
             if number:
                 self.end_word()
             if not self.fields_split:
@@ -165,6 +171,8 @@ class _Lexer:
         if not value and not any(part.text for part in self.parts):
             self.parts, self.started = [], False  # an empty "$@" is no word at all
         for number, item in enumerate(value):
+            if len(self.words) >= MAX_WORDS:
+                return
             if number and self.fields_split:
                 self.end_word()
             elif number:
