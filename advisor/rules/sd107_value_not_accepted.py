@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flags
-from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, written
+from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, nearest, written
 from advisor.types import Case, Fix
 
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
@@ -46,9 +46,3 @@ def taken(word: str, choices: tuple[str, ...], case: Case) -> bool:
     """vLLM and llama.cpp fold case and truth words for some options; a difference in case alone is not reported."""
     truths = {"on", "off", "auto"} & set(choices) and word.lower() in ("1", "0", "true", "false", "enabled", "disabled")
     return word.lower() in {choice.lower() for choice in choices} or bool(truths)
-
-
-def nearest(word: str, choices: tuple[str, ...]) -> str | None:
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(word.lower(), choices, 1, 0.75)), None)

@@ -1,8 +1,7 @@
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from advisor.rules import Hit, rule
-from advisor.rules.spelling import catalogue, catalogued_version, spec_config, spec_keys
+from advisor.rules.spelling import catalogue, catalogued_version, nearest, spec_config, spec_keys
 from advisor.types import Case, Fix
 
 # A key of another release or another world, and what stands in its place.
@@ -41,7 +40,7 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
             continue
         near = INSTEAD.get(key)
         if near not in keys:
-            near = next(iter(get_close_matches(key, keys, 1, 0.7)), None)
+            near = nearest(key, keys)
         ever = catalogue(case).json_field("SpeculativeConfig", key, None)
         span = ever.get("span") if ever else None
         gone = f" (only {' to '.join(dict.fromkeys(span))} had it)" if span else ""

@@ -1,9 +1,8 @@
 from collections.abc import Iterator
-from difflib import get_close_matches
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, value_fix
-from advisor.rules.spelling import spec_choices, spec_config
+from advisor.rules.spelling import nearest, spec_choices, spec_config
 from advisor.types import Case, Fix, Flag
 
 MEANT = {"nextn": "mtp", "next_n": "mtp", "draft-mtp": "mtp", "multi_token_prediction": "mtp", "eagle-3": "eagle3"}
@@ -29,7 +28,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
     place, method = named(case)
     if method is None or not choices or method in choices or "." in method:
         return
-    near = MEANT.get(method.lower()) or next(iter(get_close_matches(method.lower(), choices, 1, 0.6)), None)
+    near = MEANT.get(method.lower()) or nearest(method, choices)
     said = f"vLLM has no speculative method '{method}'" + (f"; use '{near}'" if near else "")
     fix = Fix(text=f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ...")
     if place is not None and near and place.name == "--spec-method":

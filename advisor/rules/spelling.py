@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -45,11 +46,10 @@ def _standing(engine: str, version: str | None, name: str, taken: bool) -> Stand
     from advisor import engines
 
     known = engines.get(engine).catalogue
-    option = known.find(name, version)
-    removal = _gone(engine, version, name)
+    option = known.find(name, version or known.newest)
     if option is not None and not option.removed and taken:
-        return "removed" if version is None and removal else "taken"
-    if removal:
+        return "taken"
+    if _gone(engine, version, name):
         return "removed"
     if version is not None and not taken:
         ever = known.match(name, None)
@@ -93,6 +93,13 @@ def _owners(own: str, name: str) -> tuple[str, ...]:
         if match is not None and not match.abbreviated and name.startswith("--"):
             named.append(engine)
     return tuple(named)
+
+
+def nearest(word: str, choices: Sequence[str]) -> str | None:
+    """The choice that a wrong word most likely meant."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word.lower(), choices, 1, 0.65)), None)
 
 
 # ---------------------------------------------------------------- vLLM's --speculative-config
