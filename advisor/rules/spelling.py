@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from advisor.rules.asking import GGUF_ENGINES, flag
+from advisor.rules.asking import GGUF_ENGINES, flag, flags
 from advisor.types import Case, Flag
 
 if TYPE_CHECKING:
@@ -116,7 +116,9 @@ class SpecConfig(NamedTuple):
 def spec_config(case: Case) -> SpecConfig | None:
     """The launch's --speculative-config, or None where there is none or it cannot be read for a variable."""
     found = flag(case, "--speculative-config")
-    if found is None or found.value is None:
+    if found is None:
+        return _dotted(case)
+    if found.value is None:
         return None
     try:
         data = json.loads(found.value)
@@ -129,6 +131,17 @@ def spec_config(case: Case) -> SpecConfig | None:
     if not isinstance(data, dict):
         return SpecConfig(found, None, f"it holds a {type(data).__name__}, not an object")
     return SpecConfig(found, data)
+
+
+def _dotted(case: Case) -> SpecConfig | None:
+    """--speculative-config.key value: the keys together; None where there are none or one holds a variable."""
+    prefix = "--speculative-config."
+    parts = [found for found in flags(case) if found.name.startswith(prefix)]
+    if not parts or any(found.unresolved for found in parts):
+        return None
+    from advisor.engines.speculative_json import scalar
+
+    return SpecConfig(parts[0], {found.name.removeprefix(prefix): scalar(found.value) for found in parts})
 
 
 def spec_keys(case: Case) -> tuple[str, ...]:
