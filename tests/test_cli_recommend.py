@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -151,3 +152,10 @@ def test_tp_alone_means_as_many_gpus() -> None:
     assert request_from({"hw": "gb10", "tp": 2, "gpus": 4}).gpus == 4
     with pytest.raises(AdvisorError):
         request_from({"hw": ""})
+
+
+def test_findings_end_with_status_1(tmp_path: Path) -> None:
+    script = tmp_path / "start.sh"
+    script.write_text("llama-server -hf x/y:Q4_K_M --draft-max 8\n")
+    assert run("validate", str(script), "--fail-on", "warning").code == 1
+    assert run("validate", str(tmp_path / "gone.sh")).code == 2
