@@ -79,9 +79,20 @@ def shaped(text: str, edit: Edit) -> Edit:
         return _list_item(text, edit, line, item)
     if flow := _FLOW_BEFORE.search(text[max(0, edit.start - 200) : edit.start]):
         return _flow_item(text, edit, flow.group("quote"))
-    if edit.text:
-        return edit
-    return _word(text, edit, line)
+    start, end = _quoted(text, edit.start, edit.end)
+    edit = edit.model_copy(update={"start": start, "end": end})
+    return edit if edit.text else _word(text, edit, line)
+
+
+def _quoted(text: str, start: int, end: int) -> tuple[int, int]:
+    """The place with the quotes of its words, which spans leave out: `--flag '{...` ends before the closing one."""
+    inside, after = text[start:end], text[end : end + 1]
+    if after and after in "'\"":
+        if inside.count(after) % 2:
+            return start, end + 1
+        if text[start - 1 : start] == after:
+            return start - 1, end + 1
+    return start, end
 
 
 def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:
@@ -126,8 +137,6 @@ def _yaml_word(word: str) -> str:
 def _word(text: str, edit: Edit, line: int) -> Edit:
     """A flag taken out of a command line: with its blanks, and without leaving an empty or dangling line."""
     start, end = edit.start, edit.end
-    if text[start - 1 : start] in ("'", '"') and text[end : end + 1] == text[start - 1 : start]:
-        start, end = start - 1, end + 1
     stop = text.find("\n", end)
     stop = len(text) if stop < 0 else stop
     rest, before = text[end:stop].strip(), text[line:start].strip()
@@ -138,7 +147,7 @@ def _word(text: str, edit: Edit, line: int) -> Edit:
         return Edit(file=edit.file, start=head.start() if head else line, end=stop if head else min(stop + 1, len(text)), text="")
     while start > line and text[start - 1] in " \t":
         start -= 1
-    return Edit(file=edit.file, start=start, end=end, text="" if start > line else "")
+    return Edit(file=edit.file, start=start, end=end, text="")
 
 
 # ---------------------------------------------------------------- showing and writing

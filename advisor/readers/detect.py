@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-_YAML_START = re.compile(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t]|$))", re.M)
+_YAML_START = re.compile(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t\r]|$))", re.M)
 _PYTHON = re.compile(r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class \w+|@\w+)", re.M)
 _INI_SECTION = re.compile(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
 _INI_PAIR = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
@@ -69,7 +69,7 @@ def _by_content(text: str, first: str) -> str:
         return "powershell"
     if _INI_SECTION.search(text) and _INI_PAIR.search(text) and not re.search(r"^\s*(if|for|while)\b|\[\[", text, re.M):
         return "ini"
-    if re.match(r"(?:\s*#[^\n]*\n|\s)*(?:---|[\w\"'-]+:(?:[ \t]*\n|[ \t]+[^\s]))", text) and not re.match(r"\s*[\w.-]+://", text):
+    if re.match(r"(?:\s*#[^\n]*\n|\s)*(?:---|[\w\"'-]+:(?:[ \t\r]*\n|[ \t]+[^\s]))", text) and not re.match(r"\s*[\w.-]+://", text):
         return "yaml"
     if _FENCE.search(text):
         return "markdown"
