@@ -70,7 +70,8 @@ def show(report: Report, options: dict[str, Any]) -> None:
     if form == "text":
         from advisor.render.findings_text import report_text
 
-        click.echo(report_text(report, _colour(options["color"])))
+        colour = _colour(options["color"])
+        click.echo(report_text(report, colour), color=colour)
     elif form == "github":
         from advisor.render.findings_github import report_github
 
