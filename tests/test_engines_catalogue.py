@@ -96,6 +96,8 @@ def test_history() -> None:
     assert drafted is not None and drafted.successor == "--spec-draft-n-max"
     mmap = llama.removed("--no-mmap")
     assert mmap is not None and (mmap.version, mmap.successor) == ("0.5.0", "--load-mode")
+    assert vllm.removed("--disable-log-requests", "0.33.0") is None and vllm.removed("--disable-log-requests", "0.25.1") is not None
+    assert llama.removed("--no-mmap", "b9976") is None and llama.removed("--load-mode", "b9976") is None
     assert vllm.removed("--max-num-seqs") is None and vllm.removed("--never-was") is None
     assert "num_speculative_tokens_per_batch_size" not in vllm.json_fields("SpeculativeConfig", "0.23.0")
     assert "num_speculative_tokens_per_batch_size" in vllm.json_fields("SpeculativeConfig", "0.24.0")

@@ -61,7 +61,11 @@ def flags_of(launch: Launch) -> list[tuple[str, str | None]]:
         ("vllm", "m --max-num-seqs 4", "0.19.1", "0.33.0", ("--gpu-memory-utilization", "0.9"), "made explicit"),
         ("vllm", "Qwen/Qwen3.6-27B --gpu-memory-utilization 0.8", "0.25.1", "0.26.0",
          ("--no-enable-prefix-caching", "false"), "explicit"),
-        ("vllm", "m --enable-reasoning --reasoning-parser qwen3", "0.19.1", "0.24.0", ("--reasoning-parser", "qwen3"), "is now"),
+        ("vllm", "m --enable-reasoning --reasoning-parser qwen3", "0.19.1", "0.24.0", ("--reasoning-parser", "qwen3"), "dropped"),
+        ("vllm", "m --speculative-model a/d --num-speculative-tokens 3", None, "0.25.1",
+         ("--speculative-config", '{"model":"a/d","num_speculative_tokens":3}'), "keys of"),
+        ("llama-server", "-m q.gguf --mtp", None, "0.5.0", ("--spec-type", "draft-mtp"), "is now --spec-type draft-mtp"),
+        ("llama-server", "-m q.gguf -md d --draft-n-max 5", None, "0.5.0", ("--spec-draft-n-max", "5"), "is now"),
     ],
 )  # fmt: skip
 def test_migration(engine: str, text: str, source: str | None, target: str, has: tuple[str, str], note: str) -> None:

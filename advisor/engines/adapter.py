@@ -289,8 +289,6 @@ class Adapter:
             if value is None or value == field.skip or name in given:
                 continue
             if self.catalogue.option(name, version) is None:
-                if self.catalogue.option(name) is None or name not in self.catalogue.names():
-                    continue
                 since = self.catalogue.since(name)
                 raise AdvisorError(f"{self.name} {version} has no {name}: it is known from {since}")
             rows.append((name, field.write(value)))

@@ -123,14 +123,17 @@ class Catalogue:
         option = self.option(name, version)
         return option.default if option is not None else None
 
-    def removed(self, name: str) -> Removed | None:
-        """When a spelling was dropped and what replaces it; None if the newest release still takes it or nothing is known."""
+    def removed(self, name: str, version: str | None = None) -> Removed | None:
+        """When a spelling was dropped and what replaces it; None if the release takes it or will take it later, or if
+        nothing is known. Without a release: if the newest takes it and it was never gone before."""
+        if version is not None and self._knows(name, version):
+            return None
         gone = (self.notes.get("removed_before") or {}).get(name)
         successor = (self.notes.get("successors") or {}).get(name) or {}
         if gone is not None:
             return Removed(None, gone.get("use"), gone["message"], gone.get("source", ""))
         alive = [version for version in self.versions if self._knows(name, version)]
-        if not alive or alive[-1] == self.newest:
+        if not alive or (version is not None and self._order[alive[0]] > self._order[version]) or alive[-1] == self.newest:
             return None
         first_without = self.versions[self._order[alive[-1]] + 1]
         use = successor.get("use") or (self._records.get(name) or {}).get("successor")
@@ -138,10 +141,19 @@ class Catalogue:
         return Removed(first_without, use, message, successor.get("source", f"{self.engine} {first_without} parser"))
 
     def successor(self, name: str, version: str | None = None) -> str | None:
-        """What replaces a deprecated or removed spelling, if it exists at the release."""
+        """What to look at in place of a deprecated or removed spelling, if it exists at the release."""
         row = (self.notes.get("successors") or {}).get(name) or (self.notes.get("removed_before") or {}).get(name) or {}
         use = row.get("use") or (self._records.get(name) or {}).get("successor")
-        return use if use and self.find(use, version) is not None else None
+        return use if use and self._at(use, version) else None
+
+    def replacement(self, name: str, version: str | None = None) -> tuple[str, str | None] | None:
+        """(spelling, fixed value or None to keep the value) that says the same at the release; None if nothing does."""
+        row = (self.notes.get("successors") or {}).get(name)
+        if row is None:
+            gone = (self.notes.get("removed_before") or {}).get(name) or {}
+            row = gone if gone.get("same_value") or gone.get("value") else {}
+        use = row.get("use") or (self._records.get(name) or {}).get("successor")
+        return (use, row.get("value")) if use and self._at(use, version) else None
 
     def predecessor(self, name: str, version: str | None = None) -> str | None:
         """The older spelling whose successor this is, if it exists at the release (migrating backwards)."""

@@ -88,12 +88,18 @@ def _value(option: Option, flag: Flag, notes: list[str]) -> str | None:
 
 
 def _renamed(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag | None:
-    successor = adapter.catalogue.successor(flag.name, target) or adapter.catalogue.predecessor(flag.name, target)
-    if successor is not None:
-        notes.append(f"{flag.raw or flag.name} is now {successor}")
-        option = adapter.catalogue.find(successor, target)
-        name = option.name if option is not None else successor
-        return flag.model_copy(update={"name": name, "raw": successor, "known": True, "origin": "cli"})
+    forward = adapter.catalogue.replacement(flag.name, target)
+    older = adapter.catalogue.predecessor(flag.name, target)
+    if forward is not None or older is not None:
+        spelling, value = forward if forward is not None else (older or "", None)
+        notes.append(f"{flag.raw or flag.name} is now {spelling}" + (f" {value}" if value else ""))
+        option = adapter.catalogue.find(spelling, target)
+        update = {"name": option.name if option is not None else spelling, "raw": spelling, "known": True, "origin": "cli"}
+        return flag.model_copy(update=update | ({"value": value} if value else {}))
+    gone = adapter.catalogue.removed(flag.name, target)
+    if gone is not None:
+        notes.append(f"{flag.raw or flag.name} dropped: {gone.message}")
+        return None
     since = adapter.catalogue.since(flag.name)
     later = since is not None and adapter.catalogue.index(since) > adapter.catalogue.index(target)
     why = f"known from {since}" if later else "not an option there"

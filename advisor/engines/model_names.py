@@ -10,27 +10,25 @@ import re
 from functools import lru_cache
 
 # Families that are published with multi-token-prediction layers inside the checkpoint.
-_OWN_MTP = re.compile(
+_OWN_MTP = (
     r"qwen[-_. ]?3[._-]?[5-9](?!\d)|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
     r"|deepseek[-_. ]?(v3|v4|r1)|glm[-_. ]?(4[._][5-9]|5)|mimo[-_. ]?(7b|v2)|ernie[-_. ]?4[._]5|longcat|minimax[-_. ]?m[2-9]"
-    r"|nemotron[-_. ]?3|exaone[-_. ]?4|step[-_. ]?3[._]5|ornith[-_. ]?1|(?<![a-z])mtp(?![a-z])",
-    re.IGNORECASE,
+    r"|nemotron[-_. ]?3|exaone[-_. ]?4|step[-_. ]?3[._]5|ornith[-_. ]?1|(?<![a-z])mtp(?![a-z])"
 )
-_HYBRID = re.compile(
+_HYBRID = (
     r"qwen[-_. ]?3[._-]?[5-9](?!\d)|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
     r"|kimi[-_. ]?linear|nemotron[-_. ]?(h|3|nano[-_. ]?v?2|nano[-_. ]?9b)|granite[-_. ]?4|falcon[-_. ]?h1|jamba|bamba|zamba"
-    r"|mamba|ring[-_. ]?2[._]5|minimax[-_. ]?text|ornith[-_. ]?1",
-    re.IGNORECASE,
+    r"|mamba|ring[-_. ]?2[._]5|minimax[-_. ]?text|ornith[-_. ]?1"
 )
 
 
 @lru_cache(maxsize=1024)
 def own_mtp(model: str) -> bool:
     """Whether the name belongs to a family that ships its own MTP head."""
-    return _OWN_MTP.search(model) is not None
+    return re.search(_OWN_MTP, model, re.IGNORECASE) is not None
 
 
 @lru_cache(maxsize=1024)
 def hybrid(model: str) -> bool:
     """Whether the name belongs to a family with recurrent layers beside attention."""
-    return _HYBRID.search(model) is not None
+    return re.search(_HYBRID, model, re.IGNORECASE) is not None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from advisor.engines import speculative_json as spec
@@ -28,6 +28,9 @@ from advisor.types import AdvisorError, Container, EnvVar, Flag, Launch, Plan
 
 CONFIG = "--speculative-config"
 SHORTHAND = {"--spec-method": "method", "--spec-model": "model", "--spec-tokens": "num_speculative_tokens"}
+LEGACY = {"--speculative-model": "model", "--num-speculative-tokens": "num_speculative_tokens"}
+LEGACY |= {"--speculative-draft-tensor-parallel-size": "draft_tensor_parallel_size"}
+LEGACY |= {"--ngram-prompt-lookup-max": "prompt_lookup_max", "--ngram-prompt-lookup-min": "prompt_lookup_min"}
 AUTO_TOOLS, TOOL_PARSER = "--enable-auto-tool-choice", "--tool-call-parser"
 
 
@@ -150,7 +153,7 @@ class VllmAdapter(Adapter):
 
     def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
         notes: list[str] = []
-        flags = [self._migrate_config(flag, target, notes) for flag in launch.flags]
+        flags = [self._migrate_config(flag, target, notes) for flag in _legacy_config(launch.flags, notes)]
         env = []
         for var in launch.env:
             if var.name == "VLLM_ATTENTION_BACKEND" and var.value and self.catalogue.env(var.name, target) is None:
@@ -204,6 +207,17 @@ def speculative_config(extra: Extras) -> tuple[dict[str, Any], Extras]:
         else:
             rest.append((name, value))
     return merge_json(mine, CONFIG), rest
+
+
+def _legacy_config(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
+    """The options of the V0 engine (--speculative-model ...) as one JSON option."""
+    old = [flag for flag in flags if flag.name in LEGACY]
+    if not old:
+        return list(flags)
+    config = {LEGACY[flag.name]: spec.scalar(flag.value) for flag in old}
+    notes.append(f"{', '.join(flag.raw for flag in old)} are keys of {CONFIG}")
+    made = Flag(name=CONFIG, raw=CONFIG, value=json.dumps(config, separators=(",", ":")))
+    return [*(flag for flag in flags if flag not in old), made]
 
 
 def merge_json(rows: Extras, option: str) -> dict[str, Any]:
