@@ -18,15 +18,14 @@ def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
     Good (version=0.5.12): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-scheduler-strategy no_buffer --disable-radix-cache
     """
-    if (
-        not (case.plan.mamba_strategy or "").startswith("extra_buffer")
-        or not no_radix(case)
-        or affects(DEFECT, case) is False
-    ):
+    if not (case.plan.mamba_strategy or "").startswith("extra_buffer") or not no_radix(case):
         return
+    refused = affects(DEFECT, case)
     yield Hit(
-        "extra_buffer needs the radix cache, which is switched off here",
+        "extra_buffer serves the radix cache, which is switched off here: "
+        + ("the state slots are wasted memory" if refused is False else "the pair is refused"),
         flag=flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy"),
+        severity="warning" if refused is False else None,
         fix=Fix(text="Use no_buffer, or keep the radix cache."),
         versions=DEFECT.versions,
     )
