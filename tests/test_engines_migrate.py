@@ -64,6 +64,8 @@ def flags_of(launch: Launch) -> list[tuple[str, str | None]]:
         ("vllm", "m --enable-reasoning --reasoning-parser qwen3", "0.19.1", "0.24.0", ("--reasoning-parser", "qwen3"), "dropped"),
         ("vllm", "m --speculative-model a/d --num-speculative-tokens 3", None, "0.25.1",
          ("--speculative-config", '{"model":"a/d","num_speculative_tokens":3}'), "keys of"),
+        ("vllm", "m --spec-method mtp --spec-tokens 2", "0.25.1", "0.21.0",
+         ("--speculative-config", '{"method":"mtp","num_speculative_tokens":2}'), "keys of"),
         ("llama-server", "-m q.gguf --mtp", None, "0.5.0", ("--spec-type", "draft-mtp"), "is now --spec-type draft-mtp"),
         ("llama-server", "-m q.gguf -md d --draft-n-max 5", None, "0.5.0", ("--spec-draft-n-max", "5"), "is now"),
     ],

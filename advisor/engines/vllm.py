@@ -153,7 +153,7 @@ class VllmAdapter(Adapter):
 
     def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
         notes: list[str] = []
-        flags = [self._migrate_config(flag, target, notes) for flag in _legacy_config(launch.flags, notes)]
+        flags = [self._migrate_config(flag, target, notes) for flag in self._one_config(launch.flags, target, notes)]
         env = []
         for var in launch.env:
             if var.name == "VLLM_ATTENTION_BACKEND" and var.value and self.catalogue.env(var.name, target) is None:
@@ -169,6 +169,17 @@ class VllmAdapter(Adapter):
                 notes.append(f"--gpu-memory-utilization {before} made explicit: the default became {after}")
         self._keep_prefix_caching(launch, target, flags, notes)
         return flags, env, notes
+
+    def _one_config(self, flags: Sequence[Flag], target: str, notes: list[str]) -> list[Flag]:
+        """The V0 engine's options (--speculative-model ...), and the shorthand where the release lacks it, as JSON."""
+        words = LEGACY | (SHORTHAND if self.catalogue.option("--spec-method", target) is None else {})
+        old = [flag for flag in flags if flag.name in words]
+        if not old:
+            return list(flags)
+        config = {words[flag.name]: spec.scalar(flag.value) for flag in old}
+        notes.append(f"{', '.join(flag.raw for flag in old)} are keys of {CONFIG}")
+        made = Flag(name=CONFIG, raw=CONFIG, value=json.dumps(config, separators=(",", ":")))
+        return [*(flag for flag in flags if flag not in old), made]
 
     def _keep_prefix_caching(self, launch: Launch, target: str, flags: list[Flag], notes: list[str]) -> None:
         if launch.engine_version is None or launch.flag("--enable-prefix-caching") is not None or launch.model is None:
@@ -207,17 +218,6 @@ def speculative_config(extra: Extras) -> tuple[dict[str, Any], Extras]:
         else:
             rest.append((name, value))
     return merge_json(mine, CONFIG), rest
-
-
-def _legacy_config(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
-    """The options of the V0 engine (--speculative-model ...) as one JSON option."""
-    old = [flag for flag in flags if flag.name in LEGACY]
-    if not old:
-        return list(flags)
-    config = {LEGACY[flag.name]: spec.scalar(flag.value) for flag in old}
-    notes.append(f"{', '.join(flag.raw for flag in old)} are keys of {CONFIG}")
-    made = Flag(name=CONFIG, raw=CONFIG, value=json.dumps(config, separators=(",", ":")))
-    return [*(flag for flag in flags if flag not in old), made]
 
 
 def merge_json(rows: Extras, option: str) -> dict[str, Any]:
