@@ -6,9 +6,11 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
+import yaml
 
 from advisor import readme
 from advisor.cli import COMMANDS, cli
@@ -64,3 +66,20 @@ def test_the_two_commands_are_those_of_the_package() -> None:
     runner = ROOT / ".ci" / "run"
     if runner.exists():
         assert setups[1] in runner.read_text(encoding="utf-8")
+
+
+def test_its_python_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
+    (tmp_path / "docker-compose.yml").write_text((ROOT / "examples/validate-compose/docker-compose.yml").read_text())
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    assert names["advice"].decision in ("on", "off", "measure")
+    assert set(names["rows"][0]) >= {"speedup_p50", "p_gain", "basis", "error"}
+    assert names["report"].findings
+
+
+def test_its_hook_and_workflow_are_yaml() -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", TEXT, re.DOTALL)
+    assert len(blocks) == 2
+    assert all(yaml.safe_load(block) for block in blocks)
