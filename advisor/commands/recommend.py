@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from importlib import import_module
+from textwrap import fill
 from typing import Any
 
 import click
@@ -38,7 +39,7 @@ def recommend(form: str, **asked: Any) -> None:
     """Speculative decoding on, off or measure first: which k, what it gains, why, and the launch to paste."""
     answer = no_mtp_answer(asked)
     if answer and form == "text":
-        write(answer + "\n")
+        write(fill(answer, page_width(), break_long_words=False, break_on_hyphens=False) + "\n")
         return
     if answer:
         raise AdvisorError(answer)

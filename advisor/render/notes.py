@@ -29,7 +29,7 @@ NOTES: dict[str, tuple[str, str]] = {
     "--chunked-prefill-size": ("", "written out: the default differs between GPUs"),
     "--gpu-memory-utilization": (
         "SD305",
-        "written out: the default changed between versions; unified memory is shared with the system",
+        "written out: the default changed between versions; the rest is for the system",
     ),
     "--mem-fraction-static": ("SD304", "written out: speculation takes its share of the KV pool"),
     "--no-enable-prefix-caching": (
