@@ -53,7 +53,7 @@ def planned(source: Source, findings: Sequence[Finding], unsafe: bool = False) -
 
 def _overlap(one: Edit, other: Edit) -> bool:
     if one.start == one.end or other.start == other.end:
-        return one.start == other.start or one.start < other.end and other.start < one.end
+        return one.start == other.start or (one.start < other.end and other.start < one.end)
     return one.start < other.end and other.start < one.end
 
 
@@ -106,7 +106,7 @@ def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:
         return Edit(file=edit.file, start=line, end=len(text) if stop < 0 else stop + 1, text="")
     if item.start() > 0:
         return edit
-    newline = "\r\n" if text[: line].endswith("\r\n") else "\n"
+    newline = "\r\n" if text[:line].endswith("\r\n") else "\n"
     words = [_yaml_word(word) for word in shlex.split(edit.text)]
     joined = f"{newline}{item.group('indent')}- ".join(words)
     return Edit(file=edit.file, start=edit.start - len(item.group("quote")), end=end, text=joined)
@@ -130,7 +130,15 @@ def _after_quote(text: str, end: int) -> int:
 
 
 def _yaml_word(word: str) -> str:
-    plain = re.fullmatch(r"[A-Za-z_/.-][\w/.=:@+-]*", word) and word.lower() not in ("on", "off", "yes", "no", "true", "false", "null")
+    plain = re.fullmatch(r"[A-Za-z_/.-][\w/.=:@+-]*", word) and word.lower() not in (
+        "on",
+        "off",
+        "yes",
+        "no",
+        "true",
+        "false",
+        "null",
+    )
     return word if plain and not word.endswith(":") else "'" + word.replace("'", "''") + "'"
 
 
@@ -144,7 +152,12 @@ def _word(text: str, edit: Edit, line: int) -> Edit:
         if rest:
             return Edit(file=edit.file, start=line, end=min(stop + 1, len(text)), text="")
         head = re.search(r"[ \t]*[\\^`]\r?\n$", text[:line])  # the last line of a command: the one above must not go on
-        return Edit(file=edit.file, start=head.start() if head else line, end=stop if head else min(stop + 1, len(text)), text="")
+        return Edit(
+            file=edit.file,
+            start=head.start() if head else line,
+            end=stop if head else min(stop + 1, len(text)),
+            text="",
+        )
     while start > line and text[start - 1] in " \t":
         start -= 1
     return Edit(file=edit.file, start=start, end=end, text="")
@@ -159,7 +172,10 @@ def diff(change: Change) -> str:
     return "".join(
         line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
         for line in unified_diff(
-            change.source.text.splitlines(keepends=True), change.text.splitlines(keepends=True), f"a/{name}", f"b/{name}"
+            change.source.text.splitlines(keepends=True),
+            change.text.splitlines(keepends=True),
+            f"a/{name}",
+            f"b/{name}",
         )
     )
 

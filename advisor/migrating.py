@@ -78,7 +78,9 @@ def edits(launch: Launch, after: Launch) -> list[Edit]:
         if new is not None:
             changes += _changed(launch, after, flag, new)
             continue
-        text = " ".join(_words(one, flag) for one in added)  # what replaces dropped flags stands where the first one stood
+        text = " ".join(
+            _words(one, flag) for one in added
+        )  # what replaces dropped flags stands where the first one stood
         changes.append(Edit(file=launch.file, start=flag.span.start, end=flag.span.end, text=text))
         added = []
     return changes
@@ -157,7 +159,9 @@ def _told(read: FileRead, moved: Sequence[Migrated], form: str) -> str:
     lines: list[str] = []
     for one in moved:
         before = one.launch.engine_version or one.launch.version_text or "an unpinned version"
-        lines.append(f"# {one.launch.file or '-'}:{one.launch.line} {one.launch.engine} {before} -> {one.after.engine_version}")
+        lines.append(
+            f"# {one.launch.file or '-'}:{one.launch.line} {one.launch.engine} {before} -> {one.after.engine_version}"
+        )
         lines += [f"# {clean(note)}" for note in one.notes]
         lines.append(clean(one.text))
     return "\n".join(lines)

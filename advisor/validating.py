@@ -21,9 +21,25 @@ from advisor.types import AdvisorError, Case, Estimate, Facts, Finding, Launch, 
 if TYPE_CHECKING:
     from advisor.validating_changes import Change
 
-SUFFIXES = (".yaml", ".yml", ".sh", ".service", ".container", ".ini", ".cmd", ".bat", ".ps1", ".py", ".json", ".env", ".bash")
+SUFFIXES = (
+    ".yaml",
+    ".yml",
+    ".sh",
+    ".service",
+    ".container",
+    ".ini",
+    ".cmd",
+    ".bat",
+    ".ps1",
+    ".py",
+    ".json",
+    ".env",
+    ".bash",
+)
 MAX_FILES = 20_000
-_IGNORE = re.compile(r"advisor:[ \t]*ignore(-file)?[ \t]*=[ \t]*([A-Za-z0-9][\w,\- \t]*?)(?=$|[ \t]+[^,\s]|[\"'])", re.M)
+_IGNORE = re.compile(
+    r"advisor:[ \t]*ignore(-file)?[ \t]*=[ \t]*([A-Za-z0-9][\w,\- \t]*?)(?=$|[ \t]+[^,\s]|[\"'])", re.M
+)
 
 
 class Given(NamedTuple):
@@ -134,12 +150,16 @@ def expand(paths: Iterable[str]) -> Iterable[str]:
             yield path
             continue
         for folder, inner, names in os.walk(path):
-            inner[:] = sorted(one for one in inner if not one.startswith(".") and one not in ("node_modules", "__pycache__"))
+            inner[:] = sorted(
+                one for one in inner if not one.startswith(".") and one not in ("node_modules", "__pycache__")
+            )
             for name in sorted(names):
                 if name.endswith(SUFFIXES) or re.match(r"(?i)(docker|container)file", name):
                     count += 1
                     if count > MAX_FILES:
-                        raise AdvisorError(f"{path}: holds more than {MAX_FILES} configuration files; name a smaller folder")
+                        raise AdvisorError(
+                            f"{path}: holds more than {MAX_FILES} configuration files; name a smaller folder"
+                        )
                     yield os.path.join(folder, name)
 
 
@@ -175,7 +195,9 @@ def judged(
     for number, launch in enumerate(launches):
         one = understand(launch, given)
         siblings = launches[:number] + launches[number + 1 :]
-        case = Case.model_construct(facts=one.facts, plan=one.plan, estimate=one.estimate, launch=launch, siblings=siblings)
+        case = Case.model_construct(
+            facts=one.facts, plan=one.plan, estimate=one.estimate, launch=launch, siblings=siblings
+        )
         found, left = rules.check(case, select, ignore)
         findings += found
         skipped += left

@@ -73,7 +73,9 @@ def _count(result: Score, report: Report, row: dict[str, str], expected: dict[st
     if row["class"] == "known-good":
         result.good_warnings.append(warnings)
         result.false_errors += [
-            f"{row['case']} {finding.code} {finding.message}" for finding in report.findings if finding.severity == "error"
+            f"{row['case']} {finding.code} {finding.message}"
+            for finding in report.findings
+            if finding.severity == "error"
         ]
 
 
@@ -106,7 +108,10 @@ def same_model(one: Judged, wanted: str) -> bool:
     known = knowledge.llm_from_text(wanted)
     if known is not None and one.facts.model is not None:
         return known.id == one.facts.model.id
-    names = [one.launch.model or "", *(flag.value or "" for flag in one.launch.flags if flag.name in ("--hf-file", "--model"))]
+    names = [
+        one.launch.model or "",
+        *(flag.value or "" for flag in one.launch.flags if flag.name in ("--hf-file", "--model")),
+    ]
     text = re.sub(r"[^a-z0-9]", "", " ".join(names).lower())
     return all(word in text for word in re.findall(r"[a-z]+[\d.]*|\d+b", wanted.lower().replace(".", ""))[:2])
 
@@ -126,7 +131,11 @@ def report_text(result: Score) -> str:
         f"warnings on known-good files: median {median(result.good_warnings or [0]):g}, most {max(result.good_warnings or [0])}",
         f"warnings on all files: median {median(result.all_warnings or [0]):g}",
     ]
-    for title, items in (("missed", result.missed), ("read otherwise", result.misread), ("false errors", result.false_errors)):
+    for title, items in (
+        ("missed", result.missed),
+        ("read otherwise", result.misread),
+        ("false errors", result.false_errors),
+    ):
         lines += [f"{title}: {text}" for text in items]
     return "\n".join(lines)
 

@@ -1,4 +1,5 @@
 """Fixes: the right characters, layout kept, written in one step, nothing left to do the second time."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ MTP = '{"method":"mtp","num_speculative_tokens":2}'
 
 
 def finding(source: Source, *edits: Edit, safe: bool = True) -> Finding:
-    return Finding(code="SD101", severity="warning", message="m", file=source.name, fix=Fix(text="t", safe=safe, edits=edits))
+    return Finding(
+        code="SD101", severity="warning", message="m", file=source.name, fix=Fix(text="t", safe=safe, edits=edits)
+    )
 
 
 def flag_edit(flag: Flag, text: str, file: str) -> Edit:
@@ -33,7 +36,7 @@ def changed(text: str, name: str, new: str, file: str = "-") -> str:
     return fixes.planned(read.source, [finding(read.source, flag_edit(flag, new, file))]).text
 
 
-LIST = "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1  # why\n    command:\n      - --model\n      - m/A\n      - --max-num-seqs\n      - \"4\"  # four\n      - --enforce-eager\n"
+LIST = 'services:\n  a:\n    image: vllm/vllm-openai:v0.25.1  # why\n    command:\n      - --model\n      - m/A\n      - --max-num-seqs\n      - "4"  # four\n      - --enforce-eager\n'
 SHELL = "exec vllm serve m/A \\\n  --max-num-seqs 4 \\\n  --enforce-eager --port 1 \\\n  --dtype auto\n\necho done\n"
 CASES = {
     "list: value": (LIST, "--max-num-seqs", "--max-num-seqs 8", LIST.replace('"4"', "'8'")),
@@ -84,7 +87,10 @@ def test_windows_newlines_and_marks_are_kept(tmp_path: Path) -> None:
     assert flag is not None
     change = fixes.planned(read.source, [finding(read.source, flag_edit(flag, "--port 8", str(link)))])
     assert fixes.write(change)
-    assert path.read_bytes() == b"\xef\xbb\xbf" + LIST.replace("- --enforce-eager", "- --port\n      - '8'").replace("\n", "\r\n").encode()
+    assert (
+        path.read_bytes()
+        == b"\xef\xbb\xbf" + LIST.replace("- --enforce-eager", "- --port\n      - '8'").replace("\n", "\r\n").encode()
+    )
     assert link.is_symlink() and path.stat().st_mode & 0o777 == 0o640
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
 
@@ -120,7 +126,14 @@ def test_edits_outside_the_text_are_refused() -> None:
         fixes.apply("abc", [Edit(file="-", start=2, end=9, text="")])
 
 
-FLAGS = ("--max-num-seqs 4", "--enforce-eager", "--port 8000", f"--speculative-config '{MTP}'", "--dtype auto", "--trust-remote-code")
+FLAGS = (
+    "--max-num-seqs 4",
+    "--enforce-eager",
+    "--port 8000",
+    f"--speculative-config '{MTP}'",
+    "--dtype auto",
+    "--trust-remote-code",
+)
 
 
 @st.composite
@@ -134,7 +147,11 @@ def configurations(draw: st.DrawFn) -> str:
     items = [word if word.startswith("'") else f'"{word}"' if quote else word for word in words]
     if draw(st.booleans()):
         return f"services:\n  a:\n    image: x/vllm:v0.25.1\n    command: [{', '.join(item if item[0] in QUOTES else repr(item) for item in items)}]\n    ipc: host\n"
-    return "services:\n  a:\n    image: x/vllm:v0.25.1\n    command:\n" + "".join(f"      - {item}\n" for item in items) + "    ipc: host\n"
+    return (
+        "services:\n  a:\n    image: x/vllm:v0.25.1\n    command:\n"
+        + "".join(f"      - {item}\n" for item in items)
+        + "    ipc: host\n"
+    )
 
 
 QUOTES = "\"'"

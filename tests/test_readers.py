@@ -1,4 +1,5 @@
 """Each form in which people keep launch commands: engine, arguments, environment, container and places."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -209,7 +210,7 @@ def test_what_is_not_set_is_unresolved_and_never_guessed() -> None:
 
 
 def test_a_toggle_that_is_off_adds_nothing() -> None:
-    text = "SPEC=${SPEC:-0}\nif [ \"$SPEC\" != 0 ]; then E=(--spec-tokens 2); else E=(); fi\nvllm serve m/A \"${E[@]}\" --port 1\n"
+    text = 'SPEC=${SPEC:-0}\nif [ "$SPEC" != 0 ]; then E=(--spec-tokens 2); else E=(); fi\nvllm serve m/A "${E[@]}" --port 1\n'
     assert "--spec-tokens" not in values(one(text, "a.sh"))
 
 
@@ -257,7 +258,10 @@ def test_configmap_and_markdown_hold_files() -> None:
     text = "apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yaml: |\n    models:\n      q:\n        cmd: llama-server -m /m/q.gguf --spec-type draft-mtp\n"
     launch = one(text)
     assert launch.engine == "llama-server" and launch.line == 7
-    read = read_text("# T\n```bash\nvllm serve m/A --port 1\n```\nx\n```yaml\nservices:\n  a: {image: 'vllm/vllm-openai:v0.25.1', command: '--model m/B'}\n```\n", "a.md")
+    read = read_text(
+        "# T\n```bash\nvllm serve m/A --port 1\n```\nx\n```yaml\nservices:\n  a: {image: 'vllm/vllm-openai:v0.25.1', command: '--model m/B'}\n```\n",
+        "a.md",
+    )
     assert [found.model for found in read.launches] == ["m/A", "m/B"]
 
 

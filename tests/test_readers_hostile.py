@@ -1,4 +1,5 @@
 """Hostile input: a bounded time, one clear sentence, nothing executed, no secret shown."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from advisor.readers import read_bytes, read_path, read_text
 from advisor.types import AdvisorError
 
 sys.path.insert(0, str(Path(__file__).parent / "fuzz"))
-import fuzz_readers  # noqa: E402
+import fuzz_readers
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,17 @@ def refused(data: bytes | str, name: str = "a.yaml") -> str:
 def bomb() -> str:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
-    return "\n".join([*lines, "services:", "  v:", "    image: vllm/vllm-openai:v0.25.1", "    command: *a11", "    environment: *a11", ""])
+    return "\n".join(
+        [
+            *lines,
+            "services:",
+            "  v:",
+            "    image: vllm/vllm-openai:v0.25.1",
+            "    command: *a11",
+            "    environment: *a11",
+            "",
+        ]
+    )
 
 
 def test_alias_bombs_are_shared_not_copied() -> None:
@@ -58,7 +69,9 @@ def test_merge_keys_that_bite_their_tail() -> None:
     refused("a: &a\n  <<: *a\nservices: *a\n")
 
 
-@pytest.mark.parametrize("text", ["[" * 5000, "{a: " * 3000, "- " * 4000 + "x", "a:\n" + "".join(f"{' ' * i}b:\n" for i in range(1, 300))])
+@pytest.mark.parametrize(
+    "text", ["[" * 5000, "{a: " * 3000, "- " * 4000 + "x", "a:\n" + "".join(f"{' ' * i}b:\n" for i in range(1, 300))]
+)
 def test_deep_nesting(text: str) -> None:
     refused(text)
 
@@ -67,7 +80,9 @@ def test_too_many_nodes() -> None:
     assert "more than" in refused("[" + "1," * 300_000 + "1]")
 
 
-@pytest.mark.parametrize("text", ["a: [", "services:\n\t- x: y\n: :", 'a: "', "%YAML 9.9\n---\na: b: c", "{broken json: [}"])
+@pytest.mark.parametrize(
+    "text", ["a: [", "services:\n\t- x: y\n: :", 'a: "', "%YAML 9.9\n---\na: b: c", "{broken json: [}"]
+)
 def test_broken_yaml_names_the_line(text: str) -> None:
     assert "mend" in refused(text)
 
@@ -82,7 +97,9 @@ def test_large_files_are_refused_at_once(tmp_path: Path) -> None:
     assert time.perf_counter() - begun < 0.5
 
 
-@pytest.mark.parametrize("data", [b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 4, b"GGUF\x03\x00\x00\x00" + b"\x00" * 100, b"a: \x00b"])
+@pytest.mark.parametrize(
+    "data", [b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 4, b"GGUF\x03\x00\x00\x00" + b"\x00" * 100, b"a: \x00b"]
+)
 def test_binary(data: bytes) -> None:
     assert "binary" in refused(data) or "UTF" in refused(data)
 
@@ -122,7 +139,7 @@ def test_special_files(tmp_path: Path) -> None:
     [
         "vllm serve $(touch {flag}) --port 1",
         "vllm serve `touch {flag}` --port 1",
-        "x=$(touch {flag}); eval \"touch {flag}\"\nvllm serve m/A --port 1",
+        'x=$(touch {flag}); eval "touch {flag}"\nvllm serve m/A --port 1',
         "bash -c 'touch {flag}; vllm serve m/A --port 1'",
         "vllm serve m/A --port $((`touch {flag}`))",
     ],
@@ -130,7 +147,9 @@ def test_special_files(tmp_path: Path) -> None:
 def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     assert len(read_text(text.replace("{flag}", str(flag)), "a.sh").launches) == 1
-    python = f"import os\nfrom vllm import LLM\nos.system('touch {flag}')\nLLM(model=open('{flag}', 'w').name or 'm/A')\n"
+    python = (
+        f"import os\nfrom vllm import LLM\nos.system('touch {flag}')\nLLM(model=open('{flag}', 'w').name or 'm/A')\n"
+    )
     read_text(python, "a.py")
     read_text(f"!!python/object/apply:os.system ['touch {flag}']\n", "a.yaml")
     assert not flag.exists()

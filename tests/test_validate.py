@@ -1,4 +1,5 @@
 """`validate` and its command: reports, formats, ignores, exit status, fixes and migration."""
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -37,11 +38,15 @@ def test_a_report_says_what_was_read() -> None:
     (one,) = report.launches
     assert (one.launch.engine, one.launch.engine_version, one.plan.method, one.plan.k) == ("vllm", "0.26.0", "mtp", 1)
     assert report.files[0].form == "kubernetes" and report.files[0].launches == 1
-    assert all(finding.file.endswith("case-099.yaml") and finding.line > 0 and finding.sources for finding in report.findings)
+    assert all(
+        finding.file.endswith("case-099.yaml") and finding.line > 0 and finding.sources for finding in report.findings
+    )
 
 
 def test_text_path_and_several_paths() -> None:
-    assert [finding.code for finding in validate(REMOVED).findings] == [finding.code for finding in validate(text=REMOVED).findings]
+    assert [finding.code for finding in validate(REMOVED).findings] == [
+        finding.code for finding in validate(text=REMOVED).findings
+    ]
     both = validate([str(CORPUS / "case-014.sh"), str(CORPUS / "case-101.sh"), "missing.yaml"])
     assert len(both.launches) == 2 and both.unreadable
     assert "no such file" in (both.files[2].error or "")
@@ -71,7 +76,8 @@ def test_select_and_ignore() -> None:
 
 def test_siblings_are_seen() -> None:
     text = "services:\n" + "".join(
-        f"  s{i}:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model Qwen/Qwen3.6-27B --gpu-memory-utilization 0.7 --max-num-seqs 4\n" for i in (1, 2)
+        f"  s{i}:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model Qwen/Qwen3.6-27B --gpu-memory-utilization 0.7 --max-num-seqs 4\n"
+        for i in (1, 2)
     )
     assert len(validate(text).launches) == 2
 
@@ -131,7 +137,9 @@ def test_json_follows_its_schema(name: str) -> None:
     assert {"files", "findings", "skipped", "launches"} <= set(told)
     assert {"engine", "engine_version", "model", "plan"} <= set(told["launches"][0])
     for finding in told["findings"]:
-        assert {"code", "severity", "message", "file", "line", "column", "engine", "flag", "fix", "sources"} <= set(finding)
+        assert {"code", "severity", "message", "file", "line", "column", "engine", "flag", "fix", "sources"} <= set(
+            finding
+        )
 
 
 SARIF = {

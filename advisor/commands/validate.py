@@ -12,7 +12,20 @@ if TYPE_CHECKING:
     from advisor.validating import Report
 
 _RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
-WORKLOADS = ("chat", "code", "math", "agent", "rag", "summarization", "creative", "mixed", "random", "reasoning", "factual", "voice")
+WORKLOADS = (
+    "chat",
+    "code",
+    "math",
+    "agent",
+    "rag",
+    "summarization",
+    "creative",
+    "mixed",
+    "random",
+    "reasoning",
+    "factual",
+    "voice",
+)
 
 
 def _codes(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
@@ -21,10 +34,14 @@ def _codes(_context: click.Context, _option: click.Parameter, values: tuple[str,
 
 @click.command()
 @click.argument("files", nargs=-1, metavar="FILE...")
-@click.option("--format", "form", type=click.Choice(["text", "json", "sarif", "github"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "sarif", "github"]), default="text", show_default=True
+)
 @click.option("--select", multiple=True, callback=_codes, help="Only these codes or families (SD201, SD2).")
 @click.option("--ignore", multiple=True, callback=_codes, help="Leave out these codes or families.")
-@click.option("--fail-on", type=click.Choice(list(_RANK)), default="error", show_default=True, help="Exit 1 from here on.")
+@click.option(
+    "--fail-on", type=click.Choice(list(_RANK)), default="error", show_default=True, help="Exit 1 from here on."
+)
 @click.option("--hw", help="Hardware, as in `advisor hardware`.")
 @click.option("--gpus", type=click.IntRange(1, 1024), help="Number of devices.")
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests in flight.")
@@ -35,7 +52,9 @@ def _codes(_context: click.Context, _option: click.Parameter, values: tuple[str,
 @click.option("--diff", is_flag=True, help="Show what --fix would change; change nothing.")
 @click.option("--fix", is_flag=True, help="Apply the safe fixes in place.")
 @click.option("--unsafe-fixes", is_flag=True, help="Apply (with --diff: show) the other fixes as well.")
-@click.option("--target-version", help="Print the launch for another release of its engine (with --fix: rewrite its flags).")
+@click.option(
+    "--target-version", help="Print the launch for another release of its engine (with --fix: rewrite its flags)."
+)
 @click.option("--skip-unrelated", is_flag=True, help="A file that starts no engine is no error (for hooks).")
 @click.option("--color/--no-color", default=None, help="Colour; default: on a terminal without NO_COLOR.")
 def validate(files: tuple[str, ...], **options: Any) -> None:

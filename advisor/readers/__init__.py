@@ -117,7 +117,7 @@ def _bare_options(text: Mapped, reading: Reading) -> None:
     from advisor.readers.reading import Found
     from advisor.readers.words import split_words
 
-    if len(text) > 20_000 or "--" not in text.text and " -" not in text.text:
+    if len(text) > 20_000 or ("--" not in text.text and " -" not in text.text):
         return
     words = split_words(text, dollars=False)
     engine = engine_by_options(words) if words and words[0].text.startswith("-") else None
@@ -146,7 +146,11 @@ def read_documents(documents: list[Node], reading: Reading) -> None:
     from advisor.readers.settings_yaml import engine_of_settings, read_settings
 
     flattened = [item for document in documents for item in _listed(document)]
-    kubernetes = [node for node in flattened if node.kind == "map" and node.get("kind") is not None and node.get("apiVersion") is not None]
+    kubernetes = [
+        node
+        for node in flattened
+        if node.kind == "map" and node.get("kind") is not None and node.get("apiVersion") is not None
+    ]
     if kubernetes:
         read_kubernetes(kubernetes, reading)
         return
@@ -231,7 +235,9 @@ def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
     reading.steps = inner.steps
     for found in inner.found:
         found.words = [_moved(word, text) for word in found.words]
-        found.pairs = [(_moved(key, text), None if value is None else _moved(value, text)) for key, value in found.pairs]
+        found.pairs = [
+            (_moved(key, text), None if value is None else _moved(value, text)) for key, value in found.pairs
+        ]
         found.env = {name: item._replace(value=_moved(item.value, text) if item.value is not None else None,
                                          at=_moved_at(item.at, text)) for name, item in found.env.items()}  # fmt: skip
         found.at = _moved_at(found.at, text)
@@ -250,4 +256,3 @@ def _moved_at(at: int, text: Mapped) -> int:
 
 def _moved(word: Mapped, text: Mapped) -> Mapped:
     return Mapped(word.text, [_moved_at(at, text) for at in word.pos])
-

@@ -17,11 +17,15 @@ _WORD = re.compile(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
 
 
 def is_powershell(name: str, text: str) -> bool:
-    return name.lower().endswith(".ps1") or bool(re.search(r"^\s*\$env:\w+\s*=|`\s*$", text, re.M) and not re.search(r"^#!.*sh\b", text))
+    return name.lower().endswith(".ps1") or bool(
+        re.search(r"^\s*\$env:\w+\s*=|`\s*$", text, re.M) and not re.search(r"^#!.*sh\b", text)
+    )
 
 
 def is_batch(name: str, text: str) -> bool:
-    return name.lower().endswith((".cmd", ".bat")) or bool(re.search(r"^\s*@?echo off\b|\^\s*$|^\s*set \w+=.*\n(?s:.*)%\w+%", text, re.M | re.I))
+    return name.lower().endswith((".cmd", ".bat")) or bool(
+        re.search(r"^\s*@?echo off\b|\^\s*$|^\s*set \w+=.*\n(?s:.*)%\w+%", text, re.M | re.I)
+    )
 
 
 def read_batch(reading: Reading, powershell: bool) -> None:
@@ -67,7 +71,9 @@ def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env, powershe
     value = line.part(found.start(group), found.end(group))
     if powershell and value.text.startswith("@("):
         inner = value.part(2, len(value.text.rstrip(")")))
-        scope.values[name] = [_resolved(word, scope, True) for word in _words(Mapped(inner.text.replace(",", " "), inner.pos))]
+        scope.values[name] = [
+            _resolved(word, scope, True) for word in _words(Mapped(inner.text.replace(",", " "), inner.pos))
+        ]
         return
     words = _words(value) if value.text[:1] in "\"'" else []
     known = _resolved(words[0] if len(words) == 1 else value, scope, powershell)
@@ -79,7 +85,11 @@ def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env, powershe
 def _commands(line: Mapped) -> list[Mapped]:
     """The parts of a line between `&&`, `&` and `|` outside quotes."""
     masked = re.sub(r'"[^"\n]*"', lambda found: "x" * len(found.group()), line.text)
-    cuts = [0, *(end for found in re.finditer(r"\s(?:&&|&|\|\|?)\s", masked) for end in (found.start(), found.end())), len(line)]
+    cuts = [
+        0,
+        *(end for found in re.finditer(r"\s(?:&&|&|\|\|?)\s", masked) for end in (found.start(), found.end())),
+        len(line),
+    ]
     return [line.part(cuts[i], cuts[i + 1]) for i in range(0, len(cuts) - 1, 2)]
 
 
@@ -140,6 +150,19 @@ def _command(line: Mapped, reading: Reading, scope: Scope, env: Env, powershell:
         known = _resolved(word, scope, powershell)
         whole = known is not word and HOLE_OPEN not in known.text and HOLE_CLOSE not in known.text
         words += _words(known) if whole and " " in known.text and not powershell else [known]
-    while words and words[0].text.lower() in ("start", "call", "&", "cmd", "/c", "/k", "", "start-process", "@call", "/b", "/wait", "/min"):
+    while words and words[0].text.lower() in (
+        "start",
+        "call",
+        "&",
+        "cmd",
+        "/c",
+        "/k",
+        "",
+        "start-process",
+        "@call",
+        "/b",
+        "/wait",
+        "/min",
+    ):
         words = words[1:]
     read_command(words, reading, env, at=line.first())

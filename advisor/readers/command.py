@@ -14,13 +14,15 @@ from advisor.readers.scope import Scope
 
 SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "busybox"))
 # Programs whose arguments may name an engine without starting it.
-BYSTANDERS = frozenset(
-    "echo printf pip pip3 pipx apt apt-get dnf yum pacman brew conda-install grep egrep rg sed awk cat less head tail tee ls cp mv "
-    "rm mkdir chmod chown ln find which whereis type kill killall pkill pgrep ps systemctl service journalctl curl wget http "
-    "git make cmake ninja cd pushd source . hf huggingface-cli modelscope test [ [[ read export alias unalias trap wait sleep "
-    "docker-compose llama-cli llama-bench llama-quantize llama-gguf-split evalscope lm_eval guidellm aiperf genai-perf "
-    "vllm-bench ollama lms return exit logger notify-send cargo npm go strings file stat du df watch man help".split()
-)
+_BYSTANDERS = """
+echo printf pip pip3 pipx apt apt-get dnf yum pacman brew conda-install grep egrep rg sed awk cat less head
+tail tee ls cp mv rm mkdir chmod chown ln find which whereis type kill killall pkill pgrep ps systemctl
+service journalctl curl wget http git make cmake ninja cd pushd source . hf huggingface-cli modelscope test [
+[[ read export alias unalias trap wait sleep docker-compose llama-cli llama-bench llama-quantize
+llama-gguf-split evalscope lm_eval guidellm aiperf genai-perf vllm-bench ollama lms return exit logger
+notify-send cargo npm go strings file stat du df watch man help
+"""
+BYSTANDERS = frozenset(_BYSTANDERS.split())
 ENGINE_TEXT = re.compile(
     r"vllm\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve|llama[-_]server|(docker|podman|nerdctl)\s+run"
     r"|/server\s+-m|llama\s+(serve|server)\b|api_server\.py"
@@ -159,7 +161,21 @@ def _leading_env(words: list[Mapped], env: Env) -> int:
         text = words[i].text
         if _ASSIGN.match(text):
             _assign(words[i], env)
-        elif text not in ("env", "exec", "sudo", "command", "nohup", "time", "then", "do", "&", "call", "@", "!", "builtin"):
+        elif text not in (
+            "env",
+            "exec",
+            "sudo",
+            "command",
+            "nohup",
+            "time",
+            "then",
+            "do",
+            "&",
+            "call",
+            "@",
+            "!",
+            "builtin",
+        ):
             break
         i += 1
     return i

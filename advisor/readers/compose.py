@@ -95,7 +95,11 @@ def _environment(node: Node | None, reading: Reading, scope: Scope) -> Env:
 def _surroundings(around: Surroundings, service: Node, services: Node, reading: Reading, scope: Scope) -> None:
     def plain(name: str) -> str | None:
         node = _field(service, services, name)
-        return interpolate(scalar(node, reading.source), scope).shown() if node is not None and node.kind == "scalar" else None
+        return (
+            interpolate(scalar(node, reading.source), scope).shown()
+            if node is not None and node.kind == "scalar"
+            else None
+        )
 
     ipc, shm = plain("ipc"), plain("shm_size")
     around.ipc_host = None if ipc is None else ipc == "host"
@@ -114,6 +118,11 @@ def _devices(deploy: Node | None, reading: Reading, scope: Scope) -> str | None:
         if count is not None and count.kind == "scalar":
             return interpolate(scalar(count, reading.source), scope).shown()
         if ids is not None:
-            commas = [part for item in ids.items if item.kind == "scalar" for part in (literal(",", -9), scalar(item, reading.source))]
+            commas = [
+                part
+                for item in ids.items
+                if item.kind == "scalar"
+                for part in (literal(",", -9), scalar(item, reading.source))
+            ]
             return interpolate(join(commas[1:]), scope).shown()
     return None

@@ -37,7 +37,11 @@ def condition(shell: Shell, node: Node, depth: int = 0) -> bool | None:
         return _test_words(split_words(inside_text, shell.scope))
     if kind in ("test_command", "parenthesized_expression", "compound_statement"):
         inside = node.named_children
-        if text.startswith("((") and len(inside) == 1 and inside[0].type in ("variable_name", "number", "simple_expansion"):
+        if (
+            text.startswith("((")
+            and len(inside) == 1
+            and inside[0].type in ("variable_name", "number", "simple_expansion")
+        ):
             number = arithmetic(shell.text(inside[0]).text, shell.scope)
             return None if number is None else number != 0
         if kind == "compound_statement" and not text.startswith("(("):
@@ -135,12 +139,16 @@ def _binary(shell: Shell, node: Node, depth: int) -> bool | None:
     if first.holed or second.holed:
         return None
     if operator == "=~":
-        return bool(re.search(second.text, first.text[:500])) if re.fullmatch(r"[\w|^$()-]{1,80}", second.text) else None
+        return (
+            bool(re.search(second.text, first.text[:500])) if re.fullmatch(r"[\w|^$()-]{1,80}", second.text) else None
+        )
     return compare(first.text, operator, second.text)
 
 
 def _ordered(one: int, operator: str, two: int) -> bool:
-    return {"==": one == two, "!=": one != two, ">": one > two, ">=": one >= two, "<": one < two, "<=": one <= two}[operator]
+    return {"==": one == two, "!=": one != two, ">": one > two, ">=": one >= two, "<": one < two, "<=": one <= two}[
+        operator
+    ]
 
 
 def compare(left: str, operator: str, right: str) -> bool | None:

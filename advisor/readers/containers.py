@@ -13,13 +13,25 @@ from advisor.readers.words import split_words
 
 RUNTIMES = frozenset(("docker", "podman", "nerdctl", "docker-run", "finch"))
 # Options of `docker run` that stand alone; every other one takes a value.
-_SWITCHES = frozenset(
-    "-d --detach -i --interactive -t --tty --rm --init --privileged -P --publish-all --read-only --no-healthcheck --oom-kill-disable "
-    "--sig-proxy --disable-content-trust -q --quiet --replace --systemd --tls-verify --env-host --http-proxy --no-hosts --rmi "
-    "--use-api-socket --no-hostname --help".split()
-)
+_SWITCH_NAMES = """
+-d --detach -i --interactive -t --tty --rm --init --privileged -P --publish-all --read-only --no-healthcheck
+--oom-kill-disable --sig-proxy --disable-content-trust -q --quiet --replace --systemd --tls-verify --env-host
+--http-proxy --no-hosts --rmi --use-api-socket --no-hostname --help
+"""
+_SWITCHES = frozenset(_SWITCH_NAMES.split())
 _ARGS_NAME = re.compile(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
-_MODEL_NAMES = ("MODEL_ID", "MODEL", "MODEL_NAME", "MODEL_PATH", "MODEL_REPO", "HF_MODEL", "HF_MODEL_ID", "VLLM_MODEL", "SGLANG_MODEL", "LLM_MODEL")
+_MODEL_NAMES = (
+    "MODEL_ID",
+    "MODEL",
+    "MODEL_NAME",
+    "MODEL_PATH",
+    "MODEL_REPO",
+    "HF_MODEL",
+    "HF_MODEL_ID",
+    "VLLM_MODEL",
+    "SGLANG_MODEL",
+    "LLM_MODEL",
+)
 _SAME = {
     "CONTEXT_LEN": {"sglang": "--context-length", "vllm": "--max-model-len", "llama-server": "--ctx-size"},
     "CTX_SIZE": {"sglang": "--context-length", "vllm": "--max-model-len", "llama-server": "--ctx-size"},
@@ -119,7 +131,9 @@ def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
     if not re.fullmatch(r"[A-Za-z_][\w.]*", name):
         return
     if equals:
-        value: Mapped | None = assignment.part(len(name) + 1, len(assignment)) if len(assignment) > len(name) + 1 else EMPTY
+        value: Mapped | None = (
+            assignment.part(len(name) + 1, len(assignment)) if len(assignment) > len(name) + 1 else EMPTY
+        )
     else:
         value = scope.text(name) if scope else None
     env[name] = EnvItem(value, assignment.first())
@@ -136,7 +150,7 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
     if ran.entrypoint and not _runs_engine(ran.entrypoint):
         return False
     image = around.image_text()
-    engine = engine_of_image(image) if image else None
+    engine: str | None = engine_of_image(image) if image else None
     if engine is None and not ran.entrypoint and (image or (words and words[0].text.startswith("-"))):
         engine = engine_by_options(words)
     if engine is None:
@@ -172,38 +186,29 @@ def _plain_args(engine: str, words: list[Mapped]) -> list[Mapped]:
     return words
 
 
-_SIGNS = (
-    (
-        "sglang",
-        frozenset(("--mem-fraction-static", "--model-path", "--speculative-algorithm", "--speculative-algo", "--tp-size", "--context-length",
-                   "--chunked-prefill-size", "--max-running-requests")),
-    ),
-    (
-        "vllm",
-        frozenset(("--gpu-memory-utilization", "--max-model-len", "--tensor-parallel-size", "--speculative-config", "--max-num-seqs",
-                   "--max-num-batched-tokens", "--enable-prefix-caching", "--no-enable-prefix-caching", "--spec-method")),
-    ),
-    (
-        "llama-server",
-        frozenset(("-ngl", "--n-gpu-layers", "--ctx-size", "--spec-type", "-hf", "--hf-repo", "-fa", "--flash-attn", "--jinja", "-ctk",
-                   "--cache-type-k", "--spec-draft-n-max", "-np", "--mmproj", "--gpu-layers", "-ub", "--ubatch-size")),
-    ),
-)  # fmt: skip
+_SIGNS = {
+    "sglang": """--mem-fraction-static --model-path --speculative-algorithm --speculative-algo --tp-size --context-length
+        --chunked-prefill-size --max-running-requests""",
+    "vllm": """--gpu-memory-utilization --max-model-len --tensor-parallel-size --speculative-config --max-num-seqs
+        --max-num-batched-tokens --enable-prefix-caching --no-enable-prefix-caching --spec-method""",
+    "llama-server": """-ngl --n-gpu-layers --ctx-size --spec-type -hf --hf-repo -fa --flash-attn --jinja -ctk --cache-type-k
+        --spec-draft-n-max -np --mmproj --gpu-layers -ub --ubatch-size""",
+}
 
 
 def engine_by_options(words: list[Mapped]) -> str | None:
     """The engine whose own options these are: at least two of one engine's and of no other's more."""
     names = {"--" + t[2:].replace("_", "-") if (t := w.text.split("=")[0]).startswith("--") else t for w in words}
-    best = max(((len(names & signs), engine) for engine, signs in _SIGNS), default=(0, ""))
+    best = max((len(names.intersection(signs.split())), engine) for engine, signs in _SIGNS.items())
     return best[1] if best[0] >= 2 else None
 
 
 def _from_env(engine: str, env: Env, words: list[Mapped], reading: Reading, at: int) -> list[Mapped]:
     """Options that a wrapper image takes from its environment (EXTRA_ARGS, MODEL_ID, CONTEXT_LEN ...)."""
     made_words: list[Mapped] = []
-    has_model = any(word.text.split("=")[0] in ("--model", "--model-path", "-m", "-hf", "--hf-repo") for word in words) or (
-        engine == "vllm" and bool(words) and not words[0].text.startswith("-")
-    )
+    has_model = any(
+        word.text.split("=")[0] in ("--model", "--model-path", "-m", "-hf", "--hf-repo") for word in words
+    ) or (engine == "vllm" and bool(words) and not words[0].text.startswith("-"))
     for name, item in env.items():
         value = item.value
         if value is None or not value.text:

@@ -6,7 +6,9 @@ import os
 import re
 
 _YAML_START = re.compile(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t\r]|$))", re.M)
-_PYTHON = re.compile(r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class \w+|@\w+)", re.M)
+_PYTHON = re.compile(
+    r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class \w+|@\w+)", re.M
+)
 _INI_SECTION = re.compile(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
 _INI_PAIR = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
 _ENV_LINE = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=", re.M)
@@ -55,7 +57,7 @@ def _corrected(form: str, text: str) -> str:
     """A suffix that the content contradicts plainly: a shell line in a .yaml, YAML in a .sh."""
     if form == "shell" and re.match(r"\s*(?:#[^\n]*\n\s*)*(apiVersion|services|models)\s*:", text):
         return "yaml"
-    if form == "yaml" and not _YAML_START.search(text) and not text.lstrip()[:1] in "[{-":
+    if form == "yaml" and not _YAML_START.search(text) and text.lstrip()[:1] not in "[{-":
         return "shell"
     return form
 
@@ -63,17 +65,27 @@ def _corrected(form: str, text: str) -> str:
 def _by_content(text: str, first: str) -> str:
     if first.startswith(("{", "[")) and not _INI_SECTION.match(first):
         return "yaml"
-    if re.search(r"^\s*(@echo off|setlocal\b)", text, re.M | re.I) or (re.search(r"\^[ \t]*\r?$", text, re.M) and "\\\n" not in text):
+    if re.search(r"^\s*(@echo off|setlocal\b)", text, re.M | re.I) or (
+        re.search(r"\^[ \t]*\r?$", text, re.M) and "\\\n" not in text
+    ):
         return "batch"
-    if re.search(r"`[ \t]*\r?$", text, re.M) and re.search(r"^\s*(&|\$\w+|[\w./\\-]+)", first) and not _FENCE.search(text):
+    if (
+        re.search(r"`[ \t]*\r?$", text, re.M)
+        and re.search(r"^\s*(&|\$\w+|[\w./\\-]+)", first)
+        and not _FENCE.search(text)
+    ):
         return "powershell"
     if _INI_SECTION.search(text) and _INI_PAIR.search(text) and not re.search(r"^\s*(if|for|while)\b|\[\[", text, re.M):
         return "ini"
-    if re.match(r"(?:\s*#[^\n]*\n|\s)*(?:---|[\w\"'-]+:(?:[ \t\r]*\n|[ \t]+[^\s]))", text) and not re.match(r"\s*[\w.-]+://", text):
+    if re.match(r"(?:\s*#[^\n]*\n|\s)*(?:---|[\w\"'-]+:(?:[ \t\r]*\n|[ \t]+[^\s]))", text) and not re.match(
+        r"\s*[\w.-]+://", text
+    ):
         return "yaml"
     if _FENCE.search(text):
         return "markdown"
-    if _PYTHON.search(text) and re.search(r"\b(LLM|Engine|AsyncEngineArgs|EngineArgs|ServerArgs|subprocess)\b\s*[.(]", text):
+    if _PYTHON.search(text) and re.search(
+        r"\b(LLM|Engine|AsyncEngineArgs|EngineArgs|ServerArgs|subprocess)\b\s*[.(]", text
+    ):
         return "python"
     return "env" if _only_assignments(text) else "shell"
 
@@ -81,4 +93,8 @@ def _by_content(text: str, first: str) -> str:
 def _only_assignments(text: str) -> bool:
     """Whether every line is NAME=value, and none holds a command (`CMD="vllm serve ..."` is a script's)."""
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
-    return bool(lines) and all(_ENV_LINE.match(line) for line in lines) and not re.search(r"vllm\s+serve|launch_server|llama-server\s", text)
+    return (
+        bool(lines)
+        and all(_ENV_LINE.match(line) for line in lines)
+        and not re.search(r"vllm\s+serve|launch_server|llama-server\s", text)
+    )

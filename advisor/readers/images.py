@@ -18,7 +18,9 @@ _NAMES: tuple[tuple[str, Engine], ...] = (
     (r"vllm", "vllm"),
     (r"llama[-_.]?(cpp|server)|llamacpp|llama\.cpp", "llama-server"),
 )
-_OTHERS = re.compile(r"ollama|llama[-_]?(index|stack|factory|guard|swap)|open-?webui|localai|litellm|tgi|text-generation|tabby|exllama|lmdeploy|tensorrt")
+_OTHERS = re.compile(
+    r"ollama|llama[-_]?(index|stack|factory|guard|swap)|open-?webui|localai|litellm|tgi|text-generation|tabby|exllama|lmdeploy|tensorrt"
+)
 _VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
 _BUILD = re.compile(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
 
@@ -77,9 +79,12 @@ _SAID = re.compile(
     r"(?P<version>v?\d+\.\d+\.\d+(?:\.?(?:rc|post|dev)\d+)*|b\d{4,6})\b(?!\.\d)",
     re.I,
 )
-_COMMENT_IMAGE = re.compile(r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)", re.I | re.M)
+_COMMENT_IMAGE = re.compile(
+    r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)", re.I | re.M
+)
 _INSTALL = re.compile(
-    r"(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=](?P<engine>vllm|sglang)(?:\[[\w,]+\])?(?:==|@)(?P<version>\d[\w.]*)", re.I
+    r"(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=](?P<engine>vllm|sglang)(?:\[[\w,]+\])?(?:==|@)(?P<version>\d[\w.]*)",
+    re.I,
 )
 
 

@@ -11,8 +11,25 @@ from advisor.readers.scope import closing
 from advisor.readers.words import split_words
 from advisor.readers.yamlnodes import Node, scalar, walk
 
-COMMAND_KEYS = ("command", "args", "entrypoint", "cmd", "extraArgs", "extra_args", "serverArgs", "modelArgs", "vllmArgs", "extraCmdArgs", "arguments")
-_KIND = {"Deployment": "kubernetes", "StatefulSet": "kubernetes", "DaemonSet": "kubernetes", "HelmRelease": "helmrelease"}
+COMMAND_KEYS = (
+    "command",
+    "args",
+    "entrypoint",
+    "cmd",
+    "extraArgs",
+    "extra_args",
+    "serverArgs",
+    "modelArgs",
+    "vllmArgs",
+    "extraCmdArgs",
+    "arguments",
+)
+_KIND = {
+    "Deployment": "kubernetes",
+    "StatefulSet": "kubernetes",
+    "DaemonSet": "kubernetes",
+    "HelmRelease": "helmrelease",
+}
 
 
 def read_kubernetes(documents: list[Node], reading: Reading) -> None:
@@ -25,7 +42,7 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             _llmkube(document, documents, reading)
         elif name == "Model" and document.path("spec.engine") is not None:
             _kubeai(document, reading)
-        elif name == "ConfigMap" or name == "Secret":
+        elif name in ("ConfigMap", "Secret"):
             _config_map(document, reading)
         else:
             read_containers(document, reading, _KIND.get(name, "kubernetes" if name else "helm-values"))
@@ -39,9 +56,10 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             return
         if node.get("vllmConfig") is not None:
             _production_stack(node, reading, kind)
-        elif node.get("image") is not None and (any(node.get(key) is not None for key in COMMAND_KEYS) or node.get("env", "environment") is not None):
-            _container(node, document, reading, kind)
-        elif node.get("image") is None and any(_is_list(node.get(key)) for key in ("args", "extraArgs", "command")):
+        elif (
+            node.get("image") is not None
+            and (any(node.get(key) is not None for key in COMMAND_KEYS) or node.get("env", "environment") is not None)
+        ) or (node.get("image") is None and any(_is_list(node.get(key)) for key in ("args", "extraArgs", "command"))):
             _container(node, document, reading, kind)
 
 
@@ -60,15 +78,21 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
     command = node.get("command", "entrypoint")
     entrypoint = words_of(command, reading, env)
     args = [
-        word for key in COMMAND_KEYS if key not in ("command", "entrypoint") for word in words_of(node.get(key), reading, env) or []
+        word
+        for key in COMMAND_KEYS
+        if key not in ("command", "entrypoint")
+        for word in words_of(node.get(key), reading, env) or []
     ]
     source = node.get("storageUri", "modelUri")
     if source is not None and source.kind == "scalar" and node.get("modelFormat", "runtime") is not None:
-        model = scalar(source, reading.source)
-        args = [made("--model", source.start), model.part(5, len(model)) if model.text.startswith("hf://") else model, *args]
+        args = [made("--model", source.start), _repository(scalar(source, reading.source)), *args]
     _pod(around, node, document, reading)
     start = command or next((found for key in COMMAND_KEYS if (found := node.get(key)) is not None), None)
     container_command(Ran(around, entrypoint, args, env), reading, start.start if start is not None else node.start)
+
+
+def _repository(name: Mapped) -> Mapped:
+    return name.part(5, len(name)) if name.text.startswith("hf://") else name
 
 
 def _image(around: Surroundings, node: Node, reading: Reading) -> None:
@@ -94,9 +118,9 @@ def environment(node: Node | None, reading: Reading) -> Env:
     env: Env = {}
     if node is None:
         return env
-    for key, value in node.entries():
-        if value.kind == "scalar":
-            env[key.text] = EnvItem(EMPTY if value.is_null else scalar(value, reading.source), key.start)
+    for key, given in node.entries():
+        if given.kind == "scalar":
+            env[key.text] = EnvItem(EMPTY if given.is_null else scalar(given, reading.source), key.start)
     for item in node.items:
         name, value = item.get("name"), item.get("value")
         if name is None or name.kind != "scalar":
@@ -161,7 +185,8 @@ def _pod(around: Surroundings, node: Node, document: Node, reading: Reading) -> 
             around.shm_volume = True
             if size is not None and size.kind == "scalar":
                 around.shm_bytes = size_bytes(size.text)
-        if mapping.get("hostIPC") is not None and mapping.get("hostIPC").truth:  # type: ignore[union-attr]
+        host_ipc = mapping.get("hostIPC")
+        if host_ipc is not None and host_ipc.truth:
             around.ipc_host = True
     around.gpus = _gpu_count(node.path("resources.limits") or node.path("resources.requests"))
     around.startup_budget_s = _probe_budget(node)
@@ -190,7 +215,9 @@ def _probe_budget(node: Node) -> float | None:
         spec = probe.get("spec") or probe
         if not any(spec.get(name) for name in ("httpGet", "tcpSocket", "exec", "grpc", "failureThreshold")):
             continue
-        delay, period, failures = (_number(spec, *of) for of in (("initialDelaySeconds", 0), ("periodSeconds", 10), ("failureThreshold", 3)))
+        delay, period, failures = (
+            _number(spec, *of) for of in (("initialDelaySeconds", 0), ("periodSeconds", 10), ("failureThreshold", 3))
+        )
         return delay + period * failures
     return None
 
@@ -230,10 +257,11 @@ _LLMKUBE = {
     "cacheTypeK": "--cache-type-k",
     "cacheTypeV": "--cache-type-v",
 }  # fmt: skip
-_NOT_OPTIONS = frozenset(
-    "modelRef image runtime command replicas priority resources endpoint extraArgs probeOverrides nodeSelector tolerations modelCache "
-    "rolloutPolicy env autoscaling".split()
-)
+_FIELDS = """
+modelRef image runtime command replicas priority resources endpoint extraArgs probeOverrides nodeSelector
+tolerations modelCache rolloutPolicy env autoscaling
+"""
+_NOT_OPTIONS = frozenset(_FIELDS.split())
 
 
 def _llmkube(document: Node, documents: list[Node], reading: Reading) -> None:
@@ -248,7 +276,9 @@ def _llmkube(document: Node, documents: list[Node], reading: Reading) -> None:
         None,
     )  # fmt: skip
     runtime = spec.get("runtime")
-    engine = {"vllm": "vllm", "sglang": "sglang"}.get(runtime.text.lower() if runtime is not None else "", "llama-server")
+    engine = {"vllm": "vllm", "sglang": "sglang"}.get(
+        runtime.text.lower() if runtime is not None else "", "llama-server"
+    )
     words = _llmkube_model(model, engine, reading) if model is not None else []
     if model is None:
         reading.note("the Model that modelRef names is in another file", document.start)
@@ -272,7 +302,7 @@ def _llmkube_model(model: Node, engine: str, reading: Reading) -> list[Mapped]:
     words: list[Mapped] = []
     if source is not None and source.kind == "scalar":
         name = scalar(source, reading.source)
-        name = name.part(5, len(name)) if name.text.startswith("hf://") else name
+        name = _repository(name)
         flag = "--model" if engine != "llama-server" or name.text.startswith(("/", "http")) else "--hf-repo"
         words += [made(flag, source.start), name]
     if files is not None and files.items and files.items[0].kind == "scalar" and engine == "llama-server":
@@ -295,7 +325,13 @@ def _option(key: Node, value: Node, engine: str, reading: Reading) -> list[Mappe
         if flag == "--flash-attn":
             return [made(flag, key.start), made("on" if value.truth else "off", value.start)]
         on = [made(flag, key.start)]
-        return on if value.truth else [made("--no-" + flag[2:], key.start)] if value.truth is False and engine == "vllm" else []
+        return (
+            on
+            if value.truth
+            else [made("--no-" + flag[2:], key.start)]
+            if value.truth is False and engine == "vllm"
+            else []
+        )
     return [made(flag, key.start), scalar(value, reading.source)]
 
 
@@ -307,8 +343,7 @@ def _kubeai(document: Node, reading: Reading) -> None:
         return
     words = words_of(document.path("spec.args"), reading) or []
     if url is not None and url.kind == "scalar":
-        model = scalar(url, reading.source)
-        words = [made("--model", url.start), model.part(5, len(model)) if model.text.startswith("hf://") else model, *words]
+        words = [made("--model", url.start), _repository(scalar(url, reading.source)), *words]
     around = Surroundings(kind="kubeai")
     spec = document.get("spec")
     if spec is not None:
@@ -319,7 +354,12 @@ def _kubeai(document: Node, reading: Reading) -> None:
 
 def _production_stack(node: Node, reading: Reading, kind: str) -> None:
     """vLLM's production-stack chart: modelURL, repository, tag, vllmConfig."""
-    config, model, repository, tag = node.get("vllmConfig"), node.get("modelURL"), node.get("repository"), node.get("tag")
+    config, model, repository, tag = (
+        node.get("vllmConfig"),
+        node.get("modelURL"),
+        node.get("repository"),
+        node.get("tag"),
+    )
     words: list[Mapped] = []
     if model is not None and model.kind == "scalar":
         words += [made("--model", model.start), scalar(model, reading.source)]
@@ -343,4 +383,6 @@ def _config_map(document: Node, reading: Reading) -> None:
         if value.kind == "scalar" and "\n" in value.text:
             read_inside(scalar(value, reading.source), reading, 1, key.text)
         elif re.fullmatch(r"LLAMA_ARG_\w+|\w*_ARGS", key.text):
-            reading.note(f"{key.text} is set for containers that take this ConfigMap", literal(key.text, key.start).first())
+            reading.note(
+                f"{key.text} is set for containers that take this ConfigMap", literal(key.text, key.start).first()
+            )

@@ -18,7 +18,11 @@ _GIVEN = frozenset(("PORT", "MODEL_ID", "PID"))
 
 def is_llama_swap(document: Node) -> bool:
     models = document.get("models")
-    return models is not None and models.kind == "map" and any(value.get("cmd") is not None for _, value in models.entries())
+    return (
+        models is not None
+        and models.kind == "map"
+        and any(value.get("cmd") is not None for _, value in models.entries())
+    )
 
 
 def read_llama_swap(document: Node, reading: Reading) -> None:
@@ -77,6 +81,8 @@ def _expanded(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
         name, at = found.group(1), text.pos[found.start()]
         value = macros.get(name)
         parts.append(text.part(done, found.start()))
-        parts.append(hole(name, at) if value is None else value if name in _GIVEN else _expanded(value, macros, depth + 1))
+        parts.append(
+            hole(name, at) if value is None else value if name in _GIVEN else _expanded(value, macros, depth + 1)
+        )
         done = found.end()
     return join((*parts, text.part(done, len(text)))) if parts else EMPTY if not text.text else text

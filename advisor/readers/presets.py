@@ -10,7 +10,22 @@ from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
 _SECTION = re.compile(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
 _PAIR = re.compile(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
 _MODEL_KEYS = frozenset(
-    ("model", "m", "hf-repo", "hf", "hfr", "hf-file", "hff", "model-url", "mu", "LLAMA_ARG_MODEL", "LLAMA_ARG_HF_REPO", "hf_repo", "docker-repo", "dr")
+    (
+        "model",
+        "m",
+        "hf-repo",
+        "hf",
+        "hfr",
+        "hf-file",
+        "hff",
+        "model-url",
+        "mu",
+        "LLAMA_ARG_MODEL",
+        "LLAMA_ARG_HF_REPO",
+        "hf_repo",
+        "docker-repo",
+        "dr",
+    )
 )
 _REPOSITORY = re.compile(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
 _NOT_OPTIONS = frozenset(("version", "load-on-startup", "stop-timeout"))
@@ -75,7 +90,9 @@ def read_env_file(reading: Reading) -> None:
 
     reading.form = "env"
     env: Env = {}
-    for _, pairs in sections(re.sub(r"(?m)^[ \t]*export[ \t]", lambda found: " " * len(found.group()), reading.source.text)):
+    for _, pairs in sections(
+        re.sub(r"(?m)^[ \t]*export[ \t]", lambda found: " " * len(found.group()), reading.source.text)
+    ):
         for key, value in pairs:
             env[key.text] = EnvItem(value, key.first())
     if any(name.startswith("LLAMA_ARG_") for name in env):

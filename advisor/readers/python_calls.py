@@ -99,7 +99,9 @@ class Program:
         if pairs:
             around = Surroundings(kind="python")
             self.reading.add(
-                Found(engine, [], dict(self.env), self.at(node), "python", around, fork=fork, pairs=pairs, origin="python")
+                Found(
+                    engine, [], dict(self.env), self.at(node), "python", around, fork=fork, pairs=pairs, origin="python"
+                )
             )
 
     def spread(self, node: ast.expr) -> list[Pair]:
@@ -135,7 +137,12 @@ class Program:
         if isinstance(node, ast.Constant) and not isinstance(node.value, str):
             return
         text = self.text(node)
-        if " -" in text.text and _CLI.search(text.text[:400]) and len(text) < 20_000 and "\n\n" not in text.text.strip():
+        if (
+            " -" in text.text
+            and _CLI.search(text.text[:400])
+            and len(text) < 20_000
+            and "\n\n" not in text.text.strip()
+        ):
             read_command(split_words(text, dollars=False), self.reading, self.env, at=self.at(node))
 
     def words(self, node: ast.expr, depth: int = 0) -> list[Mapped]:
@@ -174,7 +181,12 @@ class Program:
         if isinstance(node, ast.Constant):
             return self._constant(node, at)
         if isinstance(node, ast.JoinedStr) and depth < 8:
-            return join([self.text(part.value if isinstance(part, ast.FormattedValue) else part, depth + 1) for part in node.values])
+            return join(
+                [
+                    self.text(part.value if isinstance(part, ast.FormattedValue) else part, depth + 1)
+                    for part in node.values
+                ]
+            )
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < 8:
             return join((self.text(node.left, depth + 1), self.text(node.right, depth + 1)))
         if isinstance(node, ast.Dict | ast.List | ast.Tuple):
@@ -199,7 +211,9 @@ class Program:
             return None
         if isinstance(node, ast.Dict):
             pairs = zip(node.keys, node.values, strict=True)
-            return {str(self.plain(key, depth + 1)): self.plain(value, depth + 1) for key, value in pairs if key is not None}
+            return {
+                str(self.plain(key, depth + 1)): self.plain(value, depth + 1) for key, value in pairs if key is not None
+            }
         if isinstance(node, ast.List | ast.Tuple):
             return [self.plain(item, depth + 1) for item in node.elts[:1000]]
         if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, str | int | float)):
@@ -221,7 +235,9 @@ class Program:
         if not 1 <= line <= len(source.starts):
             return -1
         text = source.line_text(line)
-        return source.starts[line - 1] + (column if text.isascii() else len(text.encode()[:column].decode(errors="ignore")))
+        return source.starts[line - 1] + (
+            column if text.isascii() else len(text.encode()[:column].decode(errors="ignore"))
+        )
 
 
 def _name(node: ast.expr) -> str:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from advisor.engines.base import EngineAdapter, Token
 
 MAX_LAUNCHES = 500
-_MODEL_NAME = re.compile(r"(?:[\w-]+/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])")
+_MODEL_NAME = re.compile(
+    r"(?:[\w-]+/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])"
+)
 MAX_STEPS = 50_000
 MAX_WORDS = 5_000
 
@@ -194,7 +196,9 @@ class Reading:
 
         span = word.span()
         line, column = self.source.place(near)
-        return Token(word.shown(), line, column, Span.model_construct(start=span[0], end=span[1]) if span else None, word.holed)
+        return Token(
+            word.shown(), line, column, Span.model_construct(start=span[0], end=span[1]) if span else None, word.holed
+        )
 
     def _is_open_end(self, found: Found, number: int, adapter: EngineAdapter) -> bool:
         """Whether a word that is nothing but an unset variable stands where options stand, not where a value does."""
@@ -238,7 +242,11 @@ class Reading:
         if item.at < 0 or value is None or not text.startswith(name, item.at):
             return None
         between = text[item.at + len(name) : value[0]]
-        return Span.model_construct(start=item.at, end=value[1]) if between in ("=", "='", '="', ": ", ": '", ': "') else None
+        return (
+            Span.model_construct(start=item.at, end=value[1])
+            if between in ("=", "='", '="', ": ", ": '", ': "')
+            else None
+        )
 
     def _version(self, found: Found) -> tuple[str | None, str | None]:
         image = found.around.image_text() if found.around else ""

@@ -13,16 +13,21 @@ _NAME = re.compile(
     r"|LICENSE[_-]?KEY|BEARER|COOKIE|SESSION[_-]?KEY|ENCRYPTION[_-]?KEY|\bPAT)$",
     re.I,
 )
-_NOT_SECRET = re.compile(r"(PAD|EOS|BOS|MASK|STOP|MAX|NUM|PER|IMAGE|AUDIO|THINK|DRAFT|SPEC|BATCHED|PREFILL)[_-]?TOKEN$", re.I)
+_NOT_SECRET = re.compile(
+    r"(PAD|EOS|BOS|MASK|STOP|MAX|NUM|PER|IMAGE|AUDIO|THINK|DRAFT|SPEC|BATCHED|PREFILL)[_-]?TOKEN$", re.I
+)
 _FLAG = re.compile(
-    r"^--?(api[-_]key|.*[-_](token|secret|password|api[-_]key|auth[-_]key)|hf[-_]?token|hft|password|token|secret)$", re.I
+    r"^--?(api[-_]key|.*[-_](token|secret|password|api[-_]key|auth[-_]key)|hf[-_]?token|hft|password|token|secret)$",
+    re.I,
 )
 _FORM = re.compile(
     r"hf_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{12,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|nvapi-[\w-]{16,}|eyJ[\w-]{16,}\.[\w-]{8,}(?:\.[\w-]*)?"
     r"|(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)|(?<=[Bb]earer )[\w.~+/=-]{8,}"
 )
-_PLACEHOLDER = re.compile(r"^(|\$.*|[xX*.]+|<.*>|none|null|true|false|0|1|-?\d{1,3}|empty|changeme|your.*|dummy)$", re.I)
+_PLACEHOLDER = re.compile(
+    r"^(|\$.*|[xX*.]+|<.*>|none|null|true|false|0|1|-?\d{1,3}|empty|changeme|your.*|dummy)$", re.I
+)
 
 
 def is_secret_name(name: str) -> bool:
@@ -70,7 +75,11 @@ def learn_from_text(redactor: Redactor, text: str) -> None:
     for found in _ASSIGNED.finditer(text):
         if is_secret_name(found.group(1)):
             redactor.learn(found.group(2))
-    for found in re.finditer(r"""(--?[\w-]*(?:key|token|secret|password)[\w-]*)["']?(?:\s*,\s*|\s*\n\s*-\s*|[\s=]+)["']?([^\s"',]+)""", text, re.I):
+    for found in re.finditer(
+        r"""(--?[\w-]*(?:key|token|secret|password)[\w-]*)["']?(?:\s*,\s*|\s*\n\s*-\s*|[\s=]+)["']?([^\s"',]+)""",
+        text,
+        re.I,
+    ):
         if is_secret_flag(found.group(1)):
             redactor.learn(found.group(2))
     for found in re.finditer(r"""name:\s*["']?(\w+)["']?\s*\n\s*value:\s*["']?([^\s"'#]+)""", text):

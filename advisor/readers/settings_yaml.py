@@ -9,25 +9,47 @@ from advisor.readers.presets import Pair
 from advisor.readers.reading import Found, Reading, Surroundings
 from advisor.readers.yamlnodes import Node, scalar
 
-_SGLANG = frozenset(
-    "model-path mem-fraction-static speculative-algorithm speculative-algo speculative-num-steps context-length tp-size "
-    "chunked-prefill-size max-running-requests mamba-scheduler-strategy mamba-radix-cache-strategy".split()
+_SGLANG_KEYS = """
+model-path mem-fraction-static speculative-algorithm speculative-algo speculative-num-steps context-length
+tp-size chunked-prefill-size max-running-requests mamba-scheduler-strategy mamba-radix-cache-strategy
+"""
+_SGLANG = frozenset(_SGLANG_KEYS.split())
+_VLLM_KEYS = """
+model max-model-len gpu-memory-utilization tensor-parallel-size max-num-seqs max-num-batched-tokens
+speculative-config enable-prefix-caching served-model-name kv-cache-dtype spec-method no-enable-prefix-caching
+pipeline-parallel-size model-tag
+"""
+_VLLM = frozenset(_VLLM_KEYS.split())
+_LLAMA = frozenset(
+    [
+        "n-gpu-layers",
+        "ctx-size",
+        "spec-type",
+        "hf-repo",
+        "flash-attn",
+        "cache-type-k",
+        "spec-draft-n-max",
+        "parallel",
+        "ngl",
+    ]
 )
-_VLLM = frozenset(
-    "model max-model-len gpu-memory-utilization tensor-parallel-size max-num-seqs max-num-batched-tokens speculative-config "
-    "enable-prefix-caching served-model-name kv-cache-dtype spec-method no-enable-prefix-caching pipeline-parallel-size model-tag".split()
-)
-_LLAMA = frozenset("n-gpu-layers ctx-size spec-type hf-repo flash-attn cache-type-k spec-draft-n-max parallel ngl".split())
 
 
 def engine_of_settings(document: Node) -> str | None:
     """The engine whose options these keys are: two of its own, or the one that says it all."""
     names = {key.text.replace("_", "-").lstrip("-").split(".")[0] for key, _ in document.entries()}
     best = max(
-        ((len(names & own), engine) for own, engine in ((_VLLM, "vllm"), (_SGLANG, "sglang"), (_LLAMA, "llama-server"))),
+        (
+            (len(names & own), engine)
+            for own, engine in ((_VLLM, "vllm"), (_SGLANG, "sglang"), (_LLAMA, "llama-server"))
+        ),
         default=(0, ""),
     )
-    return best[1] if best[0] >= 2 or (best[0] == 1 and names & {"speculative-config", "model-path", "spec-type"}) else None
+    return (
+        best[1]
+        if best[0] >= 2 or (best[0] == 1 and names & {"speculative-config", "model-path", "spec-type"})
+        else None
+    )
 
 
 def read_settings(document: Node, engine: str, reading: Reading) -> None:
@@ -39,7 +61,12 @@ def read_settings(document: Node, engine: str, reading: Reading) -> None:
         if value.kind == "map":
             pairs.append((name, _json(value, reading)))
         elif value.kind == "seq":
-            spaced = [part for item in value.items if item.kind == "scalar" for part in (made(" "), scalar(item, reading.source))]
+            spaced = [
+                part
+                for item in value.items
+                if item.kind == "scalar"
+                for part in (made(" "), scalar(item, reading.source))
+            ]
             pairs.append((name, join(spaced[1:])))
         elif not value.is_null:
             pairs.append((name, scalar(value, reading.source)))

@@ -10,8 +10,9 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from advisor.readers import control_flow
 from advisor.readers.command import read_command
-from advisor.readers.conditions import condition, matches
+from advisor.readers.control_flow import MAX_NESTING
 from advisor.readers.mapped import EMPTY, Mapped, hole, join, literal, made
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
 from advisor.readers.scope import Scope, Value
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 MAX_TEXT = 600_000
-MAX_NESTING = 60
-MAX_ROUNDS = 16
 MAX_ITEMS, MAX_VALUE = 2_000, 100_000
 _NON_ASCII = re.compile(r"[^\x00-\x7f]")
 _parser: list[Any] = []
@@ -60,7 +59,7 @@ class Shell:
     ) -> None:
         self.source, self.reading, self.around, self.depth = source, reading, around, depth
         self.scope = scope or Scope()
-        self.scope.substitute = self._printed
+        self.scope.substitute = self.printed
         self.passed: Env = dict(passed or {})
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
@@ -91,7 +90,7 @@ class Shell:
     def words(self, nodes: list[Node]) -> list[Mapped]:
         return [field for node in nodes for field in expand_word(self.text(node), self.scope)]
 
-    def _printed(self, body: Mapped) -> Mapped | None:
+    def printed(self, body: Mapped) -> Mapped | None:
         """What `$(...)` prints, for echo, printf '%s' and a here-document through cat; None if not known."""
         text = body.text.strip()
         if self.depth > 8 or not self.reading.step():
@@ -162,7 +161,13 @@ class Shell:
         if builtin is not None:
             return builtin(self, words[1:], at)
         started = read_command(
-            words, self.reading, {**self.environment(), **env}, scope=self.scope, around=self.around, at=at, depth=self.depth
+            words,
+            self.reading,
+            {**self.environment(), **env},
+            scope=self.scope,
+            around=self.around,
+            at=at,
+            depth=self.depth,
         )
         return started and first == "exec" and self.sure
 
@@ -226,7 +231,9 @@ class Shell:
     def _prefix(self, node: Node, env: Env) -> None:
         target = node.child_by_field_name("name")
         if target is not None:
-            env[self.text(target).text] = EnvItem(self.value(node.child_by_field_name("value")), self.text(target).first())
+            env[self.text(target).text] = EnvItem(
+                self.value(node.child_by_field_name("value")), self.text(target).first()
+            )
 
     def declaration(self, node: Node) -> bool:
         text = self.text(node).text
@@ -255,147 +262,6 @@ class Shell:
             self.scope.exported.pop(name, None)
             self.scope.unset.add(name)
         return False
-
-    # -------------------------------------------------------------- control flow
-
-    def if_statement(self, node: Node) -> bool:
-        branches: list[tuple[list[Node], list[Node]]] = [([], [])]
-        in_condition = True
-        for child in node.children:
-            if child.type in ("elif_clause", "else_clause"):
-                branches.append(_clause(child))
-            elif child.type == "then":
-                in_condition = False
-            elif child.is_named and child.type != "comment":
-                branches[0][0 if in_condition else 1].append(child)
-        return self._branches(
-            [(self._all(test) if test else True, body) for test, body in branches], self.text(node).first()
-        )
-
-    def _all(self, test: list[Node]) -> bool | None:
-        for node in test[:-1]:
-            self.statement(node)
-        return condition(self, test[-1])
-
-    def _branches(self, branches: list[tuple[bool | None, list[Node]]], at: int) -> bool:
-        """Read the branches that can be taken, and merge what they leave behind."""
-        possible: list[list[Node]] = []
-        complete = False
-        for verdict, body in branches:
-            if verdict is not False:
-                possible.append(body)
-            if verdict is True:
-                complete = True
-                break
-        if complete and len(possible) == 1:
-            return self._sequence(possible[0])
-        if not possible:
-            return False
-        if not complete:
-            possible.append([])
-        start, sure = self.scope, self.sure
-        self.sure = False
-        left: list[Scope] = []
-        for body in possible:
-            self.scope = start.copy()
-            self.scope.substitute = self._printed
-            if not self._sequence(body):
-                left.append(self.scope)
-        self.sure = sure
-        self.scope = self._merged(left, at) if left else start
-        return not left and sure
-
-    def _sequence(self, nodes: list[Node]) -> bool:
-        self.nesting += 1
-        try:
-            return self.nesting < MAX_NESTING and any(self.statement(node) for node in nodes)
-        finally:
-            self.nesting -= 1
-
-    def _merged(self, scopes: list[Scope], at: int) -> Scope:
-        first = scopes[0]
-        for other in scopes[1:]:
-            for name in {*first.values, *other.values}:
-                mine, theirs = first.values.get(name), other.values.get(name)
-                if _same(mine, theirs):
-                    continue
-                first.values[name] = chosen = _either(mine, theirs, name, at)
-                if not (isinstance(chosen, Mapped) and chosen.holed):
-                    self.reading.note("the file does not decide this condition; it is read as true", at)
-            first.exported = {**other.exported, **first.exported}
-        return first
-
-    def case_statement(self, node: Node) -> bool:
-        subject = self.value(node.child_by_field_name("value"))
-        branches: list[tuple[bool | None, list[Node]]] = []
-        default: list[Node] | None = None
-        for item in node.named_children:
-            if item.type != "case_item":
-                continue
-            patterns = item.children_by_field_name("value")
-            ids = {child.id for child in patterns}
-            body = [child for child in item.named_children if child.id not in ids]
-            texts = [self.text(child).text.strip("\"'") for child in patterns]
-            if "*" in texts:
-                default = body
-            branches.append((matches(subject, texts), body))
-        if subject.holed and default is not None:  # not given: the default's variables hold, all commands are found
-            kept = self.scope
-            for _, body in branches:
-                if body is not default:
-                    self.scope, self.sure, sure = kept.copy(), False, self.sure
-                    self._sequence(body)
-                    self.scope, self.sure = kept, sure
-            return self._sequence(default) and False
-        return self._branches(branches, self.text(node).first())
-
-    def for_statement(self, node: Node) -> bool:
-        variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
-        if body is None:
-            return False
-        name = self.text(variable).text if variable is not None else ""
-        values = self.words(node.children_by_field_name("value"))
-        if not name or not values or any(value.holed for value in values) or len(values) > MAX_ROUNDS:
-            values = [*values[:1], hole(name or "i", self.text(node).first())][-1:]
-        for value in values:
-            if name:
-                self.scope.values[name] = value
-            if self.block(body):
-                return True
-        return False
-
-    def while_statement(self, node: Node) -> bool:
-        """A loop that the file does not decide is skipped (it reads arguments), unless it starts an engine."""
-        body, test = node.child_by_field_name("body"), node.child_by_field_name("condition")
-        if body is None:
-            return False
-        verdict = condition(self, test) if test is not None else None
-        if self.text(node).text.startswith("until"):
-            verdict = None if verdict is None else not verdict
-        if verdict is None:
-            kept = self.scope
-            self.scope = kept.copy()
-            self.block(body)
-            self.scope = kept
-        elif verdict:
-            self.block(body)
-        return False
-
-    def list_statement(self, node: Node) -> bool:
-        """`a && b`, `a || b`."""
-        parts = node.named_children
-        operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
-        if len(parts) < 2:
-            return self.block(node)
-        verdict = condition(self, parts[0])
-        if parts[0].type not in ("test_command", "negated_command"):
-            if self.statement(parts[0]) and operator == "&&":
-                return True
-            if operator == "&&" and verdict is None:
-                return self.statement(parts[1])
-        if verdict is not None:
-            return self.statement(parts[1]) if verdict == (operator == "&&") else False
-        return self._branches([(None, [parts[1]])], self.text(node).first())
 
     def redirected(self, node: Node) -> bool:
         body = node.child_by_field_name("body")
@@ -450,10 +316,12 @@ class Shell:
 
     def do_eval(self, words: list[Mapped], at: int) -> bool:
         spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
-        inner = Shell(join(spaced), self.reading, self.scope, around=self.around, depth=self.depth + 1, passed=self.passed)
+        inner = Shell(
+            join(spaced), self.reading, self.scope, around=self.around, depth=self.depth + 1, passed=self.passed
+        )
         if self.depth < 8:
             inner.run()
-            self.scope.substitute = self._printed
+            self.scope.substitute = self.printed
         return False
 
     def do_source(self, words: list[Mapped], at: int) -> bool:
@@ -486,21 +354,6 @@ def _formatted(words: list[Mapped]) -> Mapped | None:
     return join((*parts, words[0].part(done, len(words[0]))))
 
 
-def _clause(node: Node) -> tuple[list[Node], list[Node]]:
-    """Condition and body of an elif; an else has no condition."""
-    if node.type == "else_clause":
-        return [], [child for child in node.named_children if child.type != "comment"]
-    test: list[Node] = []
-    body: list[Node] = []
-    into = test
-    for child in node.children:
-        if child.type == "then":
-            into = body
-        elif child.is_named and child.type != "comment":
-            into.append(child)
-    return test, body
-
-
 def _bounded(value: Value, name: str) -> Value:
     """A value of a sane size; one that a hostile script grew is not known."""
     if isinstance(value, list):
@@ -516,28 +369,18 @@ def _added(old: Value | None, new: Value) -> Value:
     return new if old is None else join((old, new))
 
 
-def _texts(value: Value | None) -> list[str]:
-    return [] if value is None else [item.text for item in (value if isinstance(value, list) else [value])]
-
-
-def _same(one: Value | None, other: Value | None) -> bool:
-    return one is other or ((one is None) == (other is None) and _texts(one) == _texts(other))
-
-
-def _either(one: Value | None, other: Value | None, name: str, at: int) -> Value:
-    """What a variable holds after a condition that is not known."""
-    mine, theirs = _texts(one), _texts(other)
-    if not any(mine) or (len(theirs) > len(mine) and theirs[: len(mine)] == mine):
-        return EMPTY if other is None else other
-    if not any(theirs) or isinstance(one, list):
-        return EMPTY if one is None else one
-    if len(mine) == len(theirs) == 1 and mine[0].startswith(theirs[0]) and one is not None:
-        return one
-    return hole(name, at)
-
-
 _GROUPS = frozenset(
-    ("program", "compound_statement", "do_group", "ERROR", "pipeline", "negated_command", "else_clause", "elif_clause", "case_item")
+    (
+        "program",
+        "compound_statement",
+        "do_group",
+        "ERROR",
+        "pipeline",
+        "negated_command",
+        "else_clause",
+        "elif_clause",
+        "case_item",
+    )
 )
 _STATEMENTS: dict[str, Callable[[Shell, Any], bool]] = {
     "command": Shell.command,
@@ -545,12 +388,12 @@ _STATEMENTS: dict[str, Callable[[Shell, Any], bool]] = {
     "variable_assignments": Shell.block,
     "declaration_command": Shell.declaration,
     "unset_command": Shell.unset,
-    "if_statement": Shell.if_statement,
-    "case_statement": Shell.case_statement,
-    "for_statement": Shell.for_statement,
-    "c_style_for_statement": Shell.for_statement,
-    "while_statement": Shell.while_statement,
-    "list": Shell.list_statement,
+    "if_statement": control_flow.if_statement,
+    "case_statement": control_flow.case_statement,
+    "for_statement": control_flow.for_statement,
+    "c_style_for_statement": control_flow.for_statement,
+    "while_statement": control_flow.while_statement,
+    "list": control_flow.list_statement,
     "redirected_statement": Shell.redirected,
     "function_definition": Shell.function,
     "subshell": Shell.subshell,

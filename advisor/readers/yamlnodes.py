@@ -120,7 +120,9 @@ def _build(events: Iterator[object], name: str) -> list[Node]:
             _attach(node, stack, keys, documents)
             if kind in ("SequenceStartEvent", "MappingStartEvent"):
                 if len(stack) >= MAX_DEPTH:
-                    raise AdvisorError(f"{name}: is nested deeper than {MAX_DEPTH} levels; that is no launch configuration")
+                    raise AdvisorError(
+                        f"{name}: is nested deeper than {MAX_DEPTH} levels; that is no launch configuration"
+                    )
                 stack.append(node)
                 keys.append(None)
         elif kind in ("SequenceEndEvent", "MappingEndEvent"):

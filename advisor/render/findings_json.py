@@ -110,13 +110,19 @@ def validate_schema() -> dict[str, Any]:
         ["code", "severity", "message", "file", "line", "column", "engine", "flag", "fix", "sources"],
     )  # fmt: skip
     file = _object(
-        {"file": text, "form": text, "launches": number, "notes": texts, "error": maybe, "ignored": number}, ["file", "launches", "error"]
+        {"file": text, "form": text, "launches": number, "notes": texts, "error": maybe, "ignored": number},
+        ["file", "launches", "error"],
     )
-    plan = _object({"engine": text, "method": {"enum": list(METHODS)}, "k": {"type": "integer", "minimum": 0}}, ["engine", "method", "k"])
+    plan = _object(
+        {"engine": text, "method": {"enum": list(METHODS)}, "k": {"type": "integer", "minimum": 0}},
+        ["engine", "method", "k"],
+    )
     launch = _object(
-        {"engine": {"enum": ["vllm", "sglang", "llama-server", "ik_llama.cpp"]}, "engine_version": maybe, "version_text": maybe,
-         "version_pinned": {"type": "boolean"}, "fork": maybe, "model": maybe, "llm": maybe, "quant": maybe, "file": text, "line": number,
-         "form": text, "plan": plan, "notes": texts, "estimate": {"type": "object"}, "recommend": {"type": "object"}},
+        {"engine": {"enum": ["vllm", "sglang", "llama-server", "ik_llama.cpp"]}, "engine_version": maybe,
+         "version_text": maybe, "version_pinned": {"type": "boolean"},
+         "fork": maybe, "model": maybe, "llm": maybe, "quant": maybe, "file": text,
+         "line": number, "form": text, "plan": plan, "notes": texts,
+         "estimate": {"type": "object"}, "recommend": {"type": "object"}},
         ["engine", "engine_version", "model", "plan"],
     )  # fmt: skip
     skipped = _object({"code": text, "needs": texts, "file": text}, ["code", "needs"])

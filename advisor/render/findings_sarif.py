@@ -32,12 +32,16 @@ def report_sarif(report: Report) -> dict[str, Any]:
         "version": "2.1.0",
         "runs": [
             {
-                "tool": {"driver": {"name": "advisor", "semanticVersion": own, "rules": [_rule(code) for code in codes]}},
+                "tool": {
+                    "driver": {"name": "advisor", "semanticVersion": own, "rules": [_rule(code) for code in codes]}
+                },
                 "columnKind": "unicodeCodePoints",
                 "invocations": [
                     {
                         "executionSuccessful": not failed,
-                        "toolExecutionNotifications": [{"level": "error", "message": {"text": one.error}} for one in failed],
+                        "toolExecutionNotifications": [
+                            {"level": "error", "message": {"text": one.error}} for one in failed
+                        ],
                     }
                 ],
                 "results": [_result(one, codes, reads) for one in report.findings],
@@ -59,7 +63,9 @@ def _rule(code: str) -> dict[str, Any]:
         "name": "".join(part.title() for part in found.slug.split("-")),
         "shortDescription": {"text": found.text.summary},
         "fullDescription": {"text": found.text.why},
-        "help": {"text": f"Bad: {found.text.bad.text}\nGood: {found.text.good.text}\nSources: {'; '.join(found.sources)}"},
+        "help": {
+            "text": f"Bad: {found.text.bad.text}\nGood: {found.text.good.text}\nSources: {'; '.join(found.sources)}"
+        },
         "defaultConfiguration": {"level": _LEVELS[found.severity]},
     }
 
@@ -100,7 +106,12 @@ def _fixes(finding: Finding, read: FileRead | None) -> list[dict[str, Any]]:
         (line, column), (end_line, end_column) = read.source.place(edit.start), read.source.place(edit.end)
         replacements.append(
             {
-                "deletedRegion": {"startLine": line, "startColumn": column, "endLine": end_line, "endColumn": end_column},
+                "deletedRegion": {
+                    "startLine": line,
+                    "startColumn": column,
+                    "endLine": end_line,
+                    "endColumn": end_column,
+                },
                 "insertedContent": {"text": edit.text},
             }
         )

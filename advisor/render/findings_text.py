@@ -85,13 +85,21 @@ def _skipped(report: Report) -> list[str]:
     groups: dict[tuple[str, ...], set[str]] = {}
     for one in report.skipped:
         groups.setdefault(one.needs, set()).add(one.code)
-    return [f"not judged, for want of {', '.join(needs)}: {', '.join(sorted(codes))}" for needs, codes in sorted(groups.items())]
+    return [
+        f"not judged, for want of {', '.join(needs)}: {', '.join(sorted(codes))}"
+        for needs, codes in sorted(groups.items())
+    ]
 
 
 def _summary(report: Report) -> str:
     counts = Counter(finding.severity for finding in report.findings)
-    said = ", ".join(f"{counts[name]} {name}{'s' if counts[name] != 1 and name != 'info' else ''}" for name in ("error", "warning", "info") if counts[name])
+    said = ", ".join(
+        f"{counts[name]} {name}{'s' if counts[name] != 1 and name != 'info' else ''}"
+        for name in ("error", "warning", "info")
+        if counts[name]
+    )
     suppressed = sum(one.suppressed for one in report.files)
     tail = f" ({suppressed} ignored in the file)" if suppressed else ""
     launches, files = len(report.launches), len(report.files)
-    return f"{said or 'no findings'}{tail} in {launches} launch{'es' if launches != 1 else ''} of {files} file{'s' if files != 1 else ''}"
+    where = f"{launches} launch{'es' if launches != 1 else ''} of {files} file{'s' if files != 1 else ''}"
+    return f"{said or 'no findings'}{tail} in {where}"

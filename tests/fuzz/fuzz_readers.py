@@ -7,6 +7,7 @@ Each input is a corpus file (or a seed of a form that the corpus lacks) after a 
 swapped and spliced with other files, bytes flipped, words of a dictionary put in. Every 50th reading is also judged by all
 rules, fixed and rendered. Prints the inputs done and each distinct failure; failing inputs are kept under --keep.
 """
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -28,7 +29,21 @@ from advisor.types import AdvisorError  # noqa: E402
 
 SECRET = "hf_FuzzSecretFuzzSecretFuzz"
 SLOW_S = 3.0
-NAMES = ("-", "a.sh", "a.yaml", "a.service", "a.container", "a.ini", "a.cmd", "a.ps1", "a.py", "a.env", "Dockerfile", "a.md", "a.json")
+NAMES = (
+    "-",
+    "a.sh",
+    "a.yaml",
+    "a.service",
+    "a.container",
+    "a.ini",
+    "a.cmd",
+    "a.ps1",
+    "a.py",
+    "a.env",
+    "Dockerfile",
+    "a.md",
+    "a.json",
+)
 WORDS = [
     word.encode()
     for word in (
@@ -146,7 +161,9 @@ def _judge(read: FileRead) -> None:
         assert SECRET not in text, "a secret is printed"
 
 
-def run(count: int, seed: int, keep: Path | None = None, deep_every: int = 50, report_every: int = 50_000) -> Counter[str]:
+def run(
+    count: int, seed: int, keep: Path | None = None, deep_every: int = 50, report_every: int = 50_000
+) -> Counter[str]:
     """Check `count` inputs; the distinct failures with how often each was met."""
     seeds = corpus()
     failures: Counter[str] = Counter()
