@@ -15,6 +15,7 @@ from advisor.types import AdvisorError, Plan
 
 PAIRS = [(engine, version) for engine in ("vllm", "sglang", "llama-server") for version in engines.get(engine).versions]
 MODELS = ("Qwen/Qwen3.6-35B-A3B-FP8", "Qwen/Qwen3.6-27B", "meta/Llama-3.1-8B", "a b/'quoted' \"model\"", "/models/x.gguf", "-dash")
+GGUFS = ("u/Q-GGUF:Q4_K_M", "u/Q-GGUF:sub/q.gguf", "u/Q-GGUF", "/models/x.gguf", "./x", "http://h/x.gguf")
 WORD = st.text(st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=12).filter(
     lambda text: text.strip() == text and "  " not in text and text != "false"
 )
@@ -28,7 +29,8 @@ def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 def plans(draw: st.DrawFn, engine: str, version: str) -> Plan:
     """Canonical plans: what a Plan can say that this engine has words for."""
     method = draw(st.sampled_from(("none", "mtp", "eagle3", "draft_model", "ngram", "dflash", "dspark", "eagle")))
-    fields: dict[str, Any] = {"engine": engine, "engine_version": version, "model": draw(st.sampled_from(MODELS))}
+    model = draw(st.sampled_from(GGUFS if engine == "llama-server" else MODELS))
+    fields: dict[str, Any] = {"engine": engine, "engine_version": version, "model": model}
     fields |= {"method": method, "tp": draw(st.integers(1, 8))}
     if method != "none":
         fields["k"] = draw(st.integers(1, 16))

@@ -78,6 +78,10 @@ class LlamaServerAdapter(Adapter):
         self, launch: Launch, nouns: dict[str, Value], extra: Extras, env: dict[str, str], own_mtp: Callable[[str], bool]
     ) -> None:
         self._read_context(nouns, extra)
+        file = _last(extra, "--hf-file")
+        if file is not None and file.endswith(".gguf") and launch.model:
+            nouns["model"] = f"{launch.model.partition(':')[0]}:{file}"
+            _drop(extra, "--hf-file")
         keys, values = _last(extra, K_TYPE), _last(extra, V_TYPE)
         if keys is not None and keys == values:
             nouns["kv_cache_dtype"] = keys

@@ -1,5 +1,5 @@
 """Print what the adapters write, as JSON lines for real_parsers.py: every plan shape on every catalogued release, and old
-command lines migrated to every release. `python -m tests.real.emit_lines`"""
+command lines and the corpus migrated to every release. `python -m tests.real.emit_lines`"""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import shlex
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 
 from advisor import engines
 from advisor.engines import Token
@@ -78,8 +79,26 @@ def lines() -> Iterator[dict[str, object]]:
                 yield {"engine": engine, "version": version, "argv": list(adapter.render(moved).argv)}
 
 
+def corpus_lines() -> Iterator[dict[str, object]]:
+    """Every launch of the corpus, migrated to every catalogued release; lines with unresolved variables are left out."""
+    from advisor import validating
+
+    for path in sorted((Path(__file__).resolve().parents[1] / "corpus").rglob("case-*")):
+        for launch in validating.read_path(str(path)).launches:
+            adapter = engines.get(launch.engine)
+            if launch.engine not in OLD or launch.fork == "ik_llama.cpp":
+                continue
+            for version in adapter.versions:
+                try:
+                    argv = adapter.argv(adapter.migrate(launch, version)[0])
+                except AdvisorError:  # the release has no such method
+                    continue
+                if not any("$" in word for word in argv):
+                    yield {"engine": launch.engine, "version": version, "argv": list(argv)}
+
+
 def main() -> None:
-    for line in dict.fromkeys(json.dumps(row) for row in lines()):
+    for line in dict.fromkeys(json.dumps(row) for row in (*lines(), *corpus_lines())):
         print(line)
 
 
