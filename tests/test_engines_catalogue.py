@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from advisor import engines
-from advisor.engines import build_catalogue
+from advisor.engines import build_catalogue, model_names
 from advisor.paths import knowledge_dir
 from advisor.types import AdvisorError, Hardware, Plan, Request, UnknownFact
 
@@ -138,6 +138,20 @@ def test_names_of_engines() -> None:
         assert engines.no_mtp_answer(name)
     with pytest.raises(UnknownFact, match="did you mean"):
         engines.get("vlllm")
+
+
+@pytest.mark.parametrize(
+    ("name", "mtp", "hybrid"),
+    [
+        ("Qwen/Qwen3.6-35B-A3B-FP8", True, True), ("/models/qwen36-awq", True, True), ("Qwen3.8-27B-W4A16", True, True),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", True, True), ("qwen3_5-27b", True, True), ("Qwen/Qwen3-8B", False, False),
+        ("Qwen/Qwen3-30B-A3B", False, False), ("meta-llama/Llama-3.1-8B", False, False), ("zai-org/GLM-4.5-Air", True, False),
+        ("deepseek-ai/DeepSeek-V3", True, False), ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", False, False),
+        ("x/gemma-4-12b-MTP-GGUF", True, False), ("nvidia/Nemotron-H-8B", False, True),
+    ],
+)  # fmt: skip
+def test_what_a_name_tells(name: str, mtp: bool, hybrid: bool) -> None:
+    assert (model_names.own_mtp(name), model_names.hybrid(name)) == (mtp, hybrid)
 
 
 def test_images_are_claimed_only_where_a_source_names_them() -> None:

@@ -11,12 +11,12 @@ from functools import lru_cache
 
 # Families that are published with multi-token-prediction layers inside the checkpoint.
 _OWN_MTP = (
-    r"qwen[-_. ]?3[._-]?[5-9](?!\d)|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
-    r"|deepseek[-_. ]?(v3|v4|r1)|glm[-_. ]?(4[._][5-9]|5)|mimo[-_. ]?(7b|v2)|ernie[-_. ]?4[._]5|longcat|minimax[-_. ]?m[2-9]"
-    r"|nemotron[-_. ]?3|exaone[-_. ]?4|step[-_. ]?3[._]5|ornith[-_. ]?1|(?<![a-z])mtp(?![a-z])"
+    r"qwen[-_. ]?3[._-]?[5-9](?!\d|b(?![a-z]))|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
+    r"|deepseek[-_. ]?(v3|v4|r1(?!.*(distill|qwen)))|glm[-_. ]?(4[._][5-9]|5)|mimo[-_. ]?(7b|v2)|ernie[-_. ]?4[._]5"
+    r"|longcat|minimax[-_. ]?m[2-9]|nemotron[-_. ]?3|exaone[-_. ]?(4[._]5|moe)|step[-_. ]?3[._]5|ornith[-_. ]?1|(?<![a-z])mtp(?![a-z])"
 )
 _HYBRID = (
-    r"qwen[-_. ]?3[._-]?[5-9](?!\d)|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
+    r"qwen[-_. ]?3[._-]?[5-9](?!\d|b(?![a-z]))|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
     r"|kimi[-_. ]?linear|nemotron[-_. ]?(h|3|nano[-_. ]?v?2|nano[-_. ]?9b)|granite[-_. ]?4|falcon[-_. ]?h1|jamba|bamba|zamba"
     r"|mamba|ring[-_. ]?2[._]5|minimax[-_. ]?text|ornith[-_. ]?1"
 )
