@@ -10,7 +10,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -54,8 +53,7 @@ class Given(NamedTuple):
     engine_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """One launch with what it means and, where hardware and load are known, what is expected of it."""
 
     launch: Launch
@@ -69,8 +67,7 @@ class Judged:
         return self.launch.model
 
 
-@dataclass(frozen=True, slots=True)
-class FileReport:
+class FileReport(NamedTuple):
     """One file: its form, how many launches it holds, what was not read, or why it could not be read."""
 
     file: str
@@ -81,15 +78,14 @@ class FileReport:
     suppressed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """The answer of `validate`. `reads` are the opened files, for fixes."""
 
     files: tuple[FileReport, ...] = ()
     findings: tuple[Finding, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     launches: tuple[Judged, ...] = ()
-    reads: tuple[FileRead, ...] = field(default=(), repr=False)
+    reads: tuple[FileRead, ...] = ()
 
     @property
     def unreadable(self) -> bool:
@@ -249,7 +245,7 @@ def _estimate(facts: Facts, plan: Plan) -> Estimate | None:
 def _with_change(one: Judged) -> Judged:
     from advisor.validating_changes import change_for
 
-    return replace(one, change=change_for(one))
+    return one._replace(change=change_for(one))
 
 
 def _cleaned(finding: Finding, read: FileRead) -> Finding:

@@ -140,11 +140,6 @@ def _read_yaml(reading: Reading) -> None:
 
 def read_documents(documents: list[Node], reading: Reading) -> None:
     """YAML documents by their kind."""
-    from advisor.readers.compose import is_compose, read_compose
-    from advisor.readers.kubernetes import read_containers, read_kubernetes
-    from advisor.readers.llama_swap import is_llama_swap, read_llama_swap
-    from advisor.readers.settings_yaml import engine_of_settings, read_settings
-
     flattened = [item for document in documents for item in _listed(document)]
     kubernetes = [
         node
@@ -152,6 +147,8 @@ def read_documents(documents: list[Node], reading: Reading) -> None:
         if node.kind == "map" and node.get("kind") is not None and node.get("apiVersion") is not None
     ]
     if kubernetes:
+        from advisor.readers.kubernetes import read_kubernetes
+
         read_kubernetes(kubernetes, reading)
         return
     for document in flattened:
@@ -159,16 +156,32 @@ def read_documents(documents: list[Node], reading: Reading) -> None:
             _read_shell(literal(reading.source.text), reading)
         elif document.kind == "seq":
             _argument_list(document, reading)
-        elif document.kind != "map":
-            continue
-        elif is_compose(document):
-            read_compose(document, reading)
-        elif is_llama_swap(document):
-            read_llama_swap(document, reading)
-        elif (engine := engine_of_settings(document)) is not None and document.get("image") is None:
-            read_settings(document, engine, reading)
-        else:
-            read_containers(document, reading, "helm-values")
+        elif document.kind == "map":
+            _read_mapping(document, reading)
+
+
+def _read_mapping(document: Node, reading: Reading) -> None:
+    """A YAML mapping that is no Kubernetes object: the reader of each form is imported where it is needed."""
+    services = document.get("services")
+    if services is not None and services.kind == "map":
+        from advisor.readers.compose import read_compose
+
+        read_compose(document, reading)
+        return
+    from advisor.readers.llama_swap import is_llama_swap, read_llama_swap
+
+    if is_llama_swap(document):
+        read_llama_swap(document, reading)
+        return
+    from advisor.readers.settings_yaml import engine_of_settings, read_settings
+
+    engine = engine_of_settings(document)
+    if engine is not None and document.get("image") is None:
+        read_settings(document, engine, reading)
+        return
+    from advisor.readers.kubernetes import read_containers
+
+    read_containers(document, reading, "helm-values")
 
 
 def _listed(document: Node) -> list[Node]:

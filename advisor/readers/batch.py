@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 
 from advisor.readers.command import read_command
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal
 from advisor.readers.reading import Env, EnvItem, Reading
 from advisor.readers.scope import Scope
 
-_SET = re.compile(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*?)"?\s*$', re.I)
-_PS_SET = re.compile(r"""^\s*\$(env:)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*;?\s*$""")
-_PERCENT = re.compile(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
-_PS_NAME = re.compile(r"\$\{?(?:env:)?([A-Za-z_]\w*)\}?")
-_WORD = re.compile(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
+_SET = Lazy(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*?)"?\s*$', re.I)
+_PS_SET = Lazy(r"""^\s*\$(env:)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*;?\s*$""")
+_PERCENT = Lazy(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
+_PS_NAME = Lazy(r"\$\{?(?:env:)?([A-Za-z_]\w*)\}?")
+_WORD = Lazy(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
 
 
 def is_powershell(name: str, text: str) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from advisor.readers.containers import RUNTIMES, container_command, docker_run
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import EMPTY, HOLE_CLOSE, HOLE_OPEN, Mapped, show
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
 from advisor.readers.scope import Scope
@@ -23,22 +24,22 @@ llama-gguf-split evalscope lm_eval guidellm aiperf genai-perf vllm-bench ollama 
 notify-send cargo npm go strings file stat du df watch man help
 """
 BYSTANDERS = frozenset(_BYSTANDERS.split())
-ENGINE_TEXT = re.compile(
+ENGINE_TEXT = Lazy(
     r"vllm\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve|llama[-_]server|(docker|podman|nerdctl)\s+run"
     r"|/server\s+-m|llama\s+(serve|server)\b|api_server\.py"
 )
 _MODULES = (
-    (re.compile(r"^vllm\.entrypoints\.(openai\.)?api_server$"), "vllm"),
-    (re.compile(r"^vllm(\.entrypoints\.cli\.main)?$"), "vllm-cli"),
-    (re.compile(r"^sglang(\.srt)?\.(launch_server|server|entrypoints\.http_server)$"), "sglang"),
-    (re.compile(r"^sglang(\.cli\.main)?$"), "sglang-cli"),
-    (re.compile(r"^sglang_router\.launch_server$"), "sglang"),
-    (re.compile(r"^llama_cpp\.server$"), "llama-server"),
+    (Lazy(r"^vllm\.entrypoints\.(openai\.)?api_server$"), "vllm"),
+    (Lazy(r"^vllm(\.entrypoints\.cli\.main)?$"), "vllm-cli"),
+    (Lazy(r"^sglang(\.srt)?\.(launch_server|server|entrypoints\.http_server)$"), "sglang"),
+    (Lazy(r"^sglang(\.cli\.main)?$"), "sglang-cli"),
+    (Lazy(r"^sglang_router\.launch_server$"), "sglang"),
+    (Lazy(r"^llama_cpp\.server$"), "llama-server"),
 )
-_PYTHON = re.compile(r"^(python[\d.]*|pypy3?)$")
-_ASSIGN = re.compile(r"^[A-Za-z_]\w*=(?!=)")
+_PYTHON = Lazy(r"^(python[\d.]*|pypy3?)$")
+_ASSIGN = Lazy(r"^[A-Za-z_]\w*=(?!=)")
 MAX_DEPTH = 12
-OTHER_ENGINES = re.compile(
+OTHER_ENGINES = Lazy(
     r"\b(ollama\s+(?:serve|run)|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]|tabbyapi|koboldcpp|lmdeploy\s+serve"
     r"|text-generation-launcher|trtllm-serve)"
 )

@@ -10,11 +10,6 @@ from advisor.readers.words import split_words
 from advisor.readers.yamlnodes import Node, scalar
 
 
-def is_compose(document: Node) -> bool:
-    services = document.get("services")
-    return services is not None and services.kind == "map" and document.get("kind") is None
-
-
 def read_compose(document: Node, reading: Reading) -> None:
     """Every service that starts an engine."""
     reading.form = "compose"

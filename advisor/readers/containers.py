@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import EMPTY, HOLE_OPEN, Mapped, made
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings, size_bytes
 from advisor.readers.scope import Scope
@@ -19,7 +19,7 @@ _SWITCH_NAMES = """
 --http-proxy --no-hosts --rmi --use-api-socket --no-hostname --help
 """
 _SWITCHES = frozenset(_SWITCH_NAMES.split())
-_ARGS_NAME = re.compile(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
+_ARGS_NAME = Lazy(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
 _MODEL_NAMES = (
     "MODEL_ID",
     "MODEL",
@@ -42,7 +42,7 @@ _SAME = {
     "TP_SIZE": {"sglang": "--tp-size", "vllm": "--tensor-parallel-size"},
     "SPEC_ALGO": {"sglang": "--speculative-algorithm"},
 }
-_ENV_FLAGS = re.compile(
+_ENV_FLAGS = Lazy(
     r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|"
     r"MAX_NUM_BATCHED_TOKENS|TENSOR_PARALLEL_SIZE|PIPELINE_PARALLEL_SIZE|DATA_PARALLEL_SIZE|SPECULATIVE_\w+|MEM_FRACTION_STATIC|"
     r"CONTEXT_LENGTH|CHUNKED_PREFILL_SIZE|MAMBA_\w+|REASONING_PARSER|TOOL_CALL_PARSER|DTYPE|ENFORCE_EAGER|ENABLE_PREFIX_CACHING|"
@@ -50,15 +50,19 @@ _ENV_FLAGS = re.compile(
 )
 
 
-@dataclass
 class Ran:
-    """A container: what the file says of it."""
+    """A container: what the file says of it. No entrypoint: the image's own."""
 
-    around: Surroundings
-    entrypoint: list[Mapped] | None = None
-    args: list[Mapped] = field(default_factory=list)
-    env: Env = field(default_factory=dict)
-    scope: Scope | None = None
+    def __init__(
+        self,
+        around: Surroundings,
+        entrypoint: list[Mapped] | None = None,
+        args: list[Mapped] | None = None,
+        env: Env | None = None,
+        scope: Scope | None = None,
+    ) -> None:
+        self.around, self.entrypoint, self.scope = around, entrypoint, scope
+        self.args, self.env = args or [], {} if env is None else env
 
 
 def docker_run(words: list[Mapped], i: int, reading: Reading, scope: Scope | None) -> Ran | None:

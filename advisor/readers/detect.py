@@ -5,14 +5,20 @@ from __future__ import annotations
 import os
 import re
 
-_YAML_START = re.compile(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t\r]|$))", re.M)
-_PYTHON = re.compile(
+from advisor.readers.lazy import Lazy
+
+_YAML_START = Lazy(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t\r]|$))", re.M)
+_PYTHON = Lazy(
     r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class \w+|@\w+)", re.M
 )
-_INI_SECTION = re.compile(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
-_INI_PAIR = re.compile(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
-_ENV_LINE = re.compile(r"^[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=", re.M)
-_FENCE = re.compile(r"^[ \t]*```", re.M)
+_INI_SECTION = Lazy(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
+_INI_PAIR = Lazy(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
+_ENV_LINE = Lazy(r"^[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=", re.M)
+_UNIT = Lazy(r"^[ \t]*\[(Service|Container)\][ \t]*\r?$", re.M)
+_DOCKERFILE_NAME = Lazy(r"(^|[/\\.])(docker|container)file", re.I)
+_FROM = Lazy(r"^FROM [\w./:${}@-]+", re.M)
+_STARTS = Lazy(r"^(CMD|ENTRYPOINT)[ \t]", re.M)
+_FENCE = Lazy(r"^[ \t]*```", re.M)
 
 BY_SUFFIX = {
     ".sh": "shell",
@@ -35,18 +41,15 @@ BY_SUFFIX = {
 
 def form_of(name: str, text: str) -> str:
     """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown."""
-    from advisor.readers.dockerfile import is_dockerfile
-    from advisor.readers.systemd import is_unit
-
     by_name = BY_SUFFIX.get(os.path.splitext(name.lower())[1])
     first = text.lstrip()[:300]
     if first.startswith("#!"):
         return "python" if "python" in first.split("\n", 1)[0] else "shell"
-    if is_unit(text):
+    if _UNIT.search(text):
         return "unit"
     if by_name:
         return _corrected(by_name, text)
-    if is_dockerfile(name, text):
+    if _DOCKERFILE_NAME.search(name) or (_FROM.search(text) and _STARTS.search(text)):
         return "dockerfile"
     if re.search(r"(^|[/\\])\.env(\.|$)", name):
         return "env"

@@ -6,18 +6,13 @@ import json
 import re
 
 from advisor.readers.containers import Ran, add_env, container_command
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import Mapped, join, literal, made
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
 from advisor.readers.scope import Scope, interpolate
 from advisor.readers.words import split_words
 
-_LINE = re.compile(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD)[ \t]+(.*)$", re.I | re.S)
-
-
-def is_dockerfile(name: str, text: str) -> bool:
-    return bool(re.search(r"(?i)(^|[/\\.])(docker|container)file", name)) or bool(
-        re.search(r"^FROM [\w./:${}@-]+", text, re.M) and re.search(r"^(CMD|ENTRYPOINT)[ \t]", text, re.M)
-    )
+_LINE = Lazy(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD)[ \t]+(.*)$", re.I | re.S)
 
 
 def read_dockerfile(reading: Reading) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from advisor.readers.lazy import Lazy
 from advisor.types import Engine
 
 _OFFICIAL: tuple[tuple[str, Engine], ...] = (
@@ -18,11 +19,11 @@ _NAMES: tuple[tuple[str, Engine], ...] = (
     (r"vllm", "vllm"),
     (r"llama[-_.]?(cpp|server)|llamacpp|llama\.cpp", "llama-server"),
 )
-_OTHERS = re.compile(
+_OTHERS = Lazy(
     r"ollama|llama[-_]?(index|stack|factory|guard|swap)|open-?webui|localai|litellm|tgi|text-generation|tabby|exllama|lmdeploy|tensorrt"
 )
-_VERSION = re.compile(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
-_BUILD = re.compile(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
+_VERSION = Lazy(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
+_BUILD = Lazy(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
 
 
 def split_image(image: str) -> tuple[str, str | None]:
@@ -74,15 +75,15 @@ def version_in(tag: str | None) -> str | None:
     return build.group(1) if build else tag
 
 
-_SAID = re.compile(
+_SAID = Lazy(
     r"\b(?P<engine>vllm|sglang|llama\.?cpp|llama-server)\b[ \t]*(?:==|@|:|version|release)?[ \t]*"
     r"(?P<version>v?\d+\.\d+\.\d+(?:\.?(?:rc|post|dev)\d+)*|b\d{4,6})\b(?!\.\d)",
     re.I,
 )
-_COMMENT_IMAGE = re.compile(
+_COMMENT_IMAGE = Lazy(
     r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)", re.I | re.M
 )
-_INSTALL = re.compile(
+_INSTALL = Lazy(
     r"(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=](?P<engine>vllm|sglang)(?:\[[\w,]+\])?(?:==|@)(?P<version>\d[\w.]*)",
     re.I,
 )

@@ -6,13 +6,14 @@ import re
 
 from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import EMPTY, Mapped, hole, join
 from advisor.readers.reading import Env, Reading, Surroundings
 from advisor.readers.words import split_words
 from advisor.readers.yamlnodes import Node, scalar
 
-_MACRO = re.compile(r"\$\{([\w.-]+)\}")
-_COMMENT_LINE = re.compile(r"^[ \t]*#[^\n]*(?:\n|$)", re.M)
+_MACRO = Lazy(r"\$\{([\w.-]+)\}")
+_COMMENT_LINE = Lazy(r"^[ \t]*#[^\n]*(?:\n|$)", re.M)
 _GIVEN = frozenset(("PORT", "MODEL_ID", "PID"))
 
 

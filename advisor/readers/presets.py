@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import Mapped, literal, made
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
 
-_SECTION = re.compile(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
-_PAIR = re.compile(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
+_SECTION = Lazy(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
+_PAIR = Lazy(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
 _MODEL_KEYS = frozenset(
     (
         "model",
@@ -27,7 +28,7 @@ _MODEL_KEYS = frozenset(
         "dr",
     )
 )
-_REPOSITORY = re.compile(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
+_REPOSITORY = Lazy(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
 _NOT_OPTIONS = frozenset(("version", "load-on-startup", "stop-timeout"))
 Pair = tuple[Mapped, Mapped | None]
 

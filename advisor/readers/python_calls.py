@@ -11,6 +11,7 @@ import re
 import warnings
 
 from advisor.readers.command import read_command
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
 from advisor.readers.presets import Pair
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
@@ -25,7 +26,7 @@ _CALLS = {
     "ServerArgs": "sglang",
     "Runtime": "sglang",
 }
-_CLI = re.compile(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
+_CLI = Lazy(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
 _FALLBACKS = ("getenv", "get", "environ.get")
 MAX_TEXT = 400_000
 

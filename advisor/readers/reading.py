@@ -7,10 +7,10 @@ hostile file can cause. Values of our own making are built by `model_construct`:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.readers.images import fork_of_image, said_version, split_image, version_in
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
 from advisor.readers.secrets import HIDDEN, Redactor, is_secret_flag, is_secret_name
 from advisor.readers.source import Source
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from advisor.engines.base import EngineAdapter, Token
 
 MAX_LAUNCHES = 500
-_MODEL_NAME = re.compile(
-    r"(?:[\w-]+/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])"
-)
+_MODEL_NAME = Lazy(r"(?:[\w-]+/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])")
 MAX_STEPS = 50_000
 MAX_WORDS = 5_000
 
@@ -37,20 +35,17 @@ class EnvItem(NamedTuple):
 Env = dict[str, EnvItem]
 
 
-@dataclass
 class Surroundings:
-    """What stands around a command: the image and the settings of its container."""
+    """What stands around a command: the image (`tag` where that is a field of its own) and its container's settings."""
 
-    image: Mapped | None = None
-    tag: Mapped | None = None  # where the tag is a field of its own (Helm)
-    kind: str = ""
-    name: str = ""
-    shm_bytes: int | None = None
-    ipc_host: bool | None = None
-    shm_volume: bool | None = None
-    gpus: str | None = None
-    startup_budget_s: float | None = None
-    rollout_surge: bool | None = None
+    def __init__(self, image: Mapped | None = None, tag: Mapped | None = None, kind: str = "", name: str = "") -> None:
+        self.image, self.tag, self.kind, self.name = image, tag, kind, name
+        self.shm_bytes: int | None = None
+        self.ipc_host: bool | None = None
+        self.shm_volume: bool | None = None
+        self.gpus: str | None = None
+        self.startup_budget_s: float | None = None
+        self.rollout_surge: bool | None = None
 
     def image_text(self) -> str:
         if self.image is None:
@@ -59,21 +54,27 @@ class Surroundings:
         return f"{text}:{self.tag.shown()}" if self.tag is not None and self.tag.text else text
 
 
-@dataclass
 class Found:
-    """A command that starts an engine: the words after the program, and what surrounds it."""
+    """A command that starts an engine: the words after the program, and what surrounds it.
 
-    engine: str
-    words: list[Mapped]
-    env: Env
-    at: int
-    form: str = "command"
-    around: Surroundings | None = None
-    version_text: str | None = None
-    fork: str | None = None
-    notes: list[str] = field(default_factory=list)
-    pairs: list[tuple[Mapped, Mapped | None]] = field(default_factory=list)  # keys and values, where there are no words
-    origin: str = "cli"
+    `pairs` are keys and values, where the form has no words; `origin` says which kind of keys they are.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        words: list[Mapped],
+        env: Env,
+        at: int,
+        form: str = "command",
+        around: Surroundings | None = None,
+        *,
+        fork: str | None = None,
+        pairs: list[tuple[Mapped, Mapped | None]] | None = None,
+        origin: str = "cli",
+    ) -> None:
+        self.engine, self.words, self.env, self.at, self.form, self.around = engine, words, env, at, form, around
+        self.fork, self.pairs, self.origin = fork, pairs or [], origin
 
 
 class Reading:
@@ -118,7 +119,7 @@ class Reading:
         from advisor import engines
 
         adapter = engines.get(found.engine)
-        notes = list(found.notes)
+        notes: list[str] = []
         version_text, fork = self._version(found)
         about: dict[str, Any] = {
             "version_text": version_text,
@@ -250,7 +251,7 @@ class Reading:
 
     def _version(self, found: Found) -> tuple[str | None, str | None]:
         image = found.around.image_text() if found.around else ""
-        version = self.version or found.version_text or version_in(split_image(image)[1] if image else None)
+        version = self.version or version_in(split_image(image)[1] if image else None)
         if version is None or version in ("latest", "nightly", "main", "dev"):
             version = said_version(self.source.text, found.engine) or version
         return version, found.fork or (fork_of_image(image) if image else None)

@@ -5,15 +5,19 @@ Nothing is executed. What is not set in the file becomes a hole (see `mapped`), 
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import EMPTY, Mapped, hole, join, made
 
+if TYPE_CHECKING:
+    import ast
+
 Value = Mapped | list[Mapped]
-_PARAMETER = re.compile(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?")
+_PARAMETER = Lazy(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?")
 _MAX_TEXT = 200_000
 
 
@@ -223,6 +227,7 @@ def arithmetic(text: str, scope: Scope) -> int | None:
     """The value of `$((...))` over integers; None if it is not known."""
     if len(text) > 200:
         return None
+    import ast
 
     def number(found: re.Match[str]) -> str:
         value = scope.text(found.group(1))
@@ -235,6 +240,8 @@ def arithmetic(text: str, scope: Scope) -> int | None:
 
 
 def _compute(node: ast.expr, depth: int) -> int:
+    import ast
+
     if depth > 30:
         raise ValueError
     if isinstance(node, ast.Constant) and isinstance(node.value, int):

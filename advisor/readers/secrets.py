@@ -7,27 +7,25 @@ from __future__ import annotations
 
 import re
 
+from advisor.readers.lazy import Lazy
+
 HIDDEN = "[redacted]"
-_NAME = re.compile(
+_NAME = Lazy(
     r"(TOKEN|SECRET|PASSW(OR)?D|PASSWD|CREDENTIALS?|PRIVATE[_-]?KEY|API[_-]?KEY|ACCESS[_-]?KEY|AUTH([_-]KEY)?|HF[_-]?KEY"
     r"|LICENSE[_-]?KEY|BEARER|COOKIE|SESSION[_-]?KEY|ENCRYPTION[_-]?KEY|\bPAT)$",
     re.I,
 )
-_NOT_SECRET = re.compile(
-    r"(PAD|EOS|BOS|MASK|STOP|MAX|NUM|PER|IMAGE|AUDIO|THINK|DRAFT|SPEC|BATCHED|PREFILL)[_-]?TOKEN$", re.I
-)
-_FLAG = re.compile(
+_NOT_SECRET = Lazy(r"(PAD|EOS|BOS|MASK|STOP|MAX|NUM|PER|IMAGE|AUDIO|THINK|DRAFT|SPEC|BATCHED|PREFILL)[_-]?TOKEN$", re.I)
+_FLAG = Lazy(
     r"^--?(api[-_]key|.*[-_](token|secret|password|api[-_]key|auth[-_]key)|hf[-_]?token|hft|password|token|secret)$",
     re.I,
 )
-_FORM = re.compile(
+_FORM = Lazy(
     r"hf_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{12,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
     r"|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|nvapi-[\w-]{16,}|eyJ[\w-]{16,}\.[\w-]{8,}(?:\.[\w-]*)?"
     r"|(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)|(?<=[Bb]earer )[\w.~+/=-]{8,}"
 )
-_PLACEHOLDER = re.compile(
-    r"^(|\$.*|[xX*.]+|<.*>|none|null|true|false|0|1|-?\d{1,3}|empty|changeme|your.*|dummy)$", re.I
-)
+_PLACEHOLDER = Lazy(r"^(|\$.*|[xX*.]+|<.*>|none|null|true|false|0|1|-?\d{1,3}|empty|changeme|your.*|dummy)$", re.I)
 
 
 def is_secret_name(name: str) -> bool:
@@ -67,7 +65,7 @@ def _replaced(text: str, value: str) -> str:
     return re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", HIDDEN, text)
 
 
-_ASSIGNED = re.compile(r"""([A-Za-z_][\w-]*)["']?\s*[=:]\s*["']?([^\s"'#,;]{4,})""")
+_ASSIGNED = Lazy(r"""([A-Za-z_][\w-]*)["']?\s*[=:]\s*["']?([^\s"'#,;]{4,})""")
 
 
 def learn_from_text(redactor: Redactor, text: str) -> None:

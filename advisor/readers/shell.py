@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.readers import control_flow
 from advisor.readers.command import read_command
 from advisor.readers.control_flow import MAX_NESTING
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import EMPTY, Mapped, hole, join, literal, made
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
 from advisor.readers.scope import Scope, Value
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 600_000
 MAX_ITEMS, MAX_VALUE = 2_000, 100_000
-_NON_ASCII = re.compile(r"[^\x00-\x7f]")
+_NON_ASCII = Lazy(r"[^\x00-\x7f]")
 _parser: list[Any] = []
 
 

@@ -12,12 +12,13 @@ import stat
 from bisect import bisect_right
 from functools import cached_property
 
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN
 from advisor.types import AdvisorError
 
 MAX_BYTES = 5_000_000
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_HOLES = re.compile(f"[{HOLE_OPEN}{HOLE_CLOSE}]")
+_CONTROL = Lazy(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_HOLES = Lazy(f"[{HOLE_OPEN}{HOLE_CLOSE}]")
 
 
 class Source:

@@ -6,18 +6,15 @@ import re
 
 from advisor.readers.command import read_command
 from advisor.readers.containers import Ran, add_env, container_command
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import Mapped, hole, join, literal, made
 from advisor.readers.reading import Env, Reading, Surroundings, size_bytes
 from advisor.readers.scope import Scope
 from advisor.readers.words import split_words
 
-_SECTION = re.compile(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
-_KEY = re.compile(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
-_VARIABLE = re.compile(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
-
-
-def is_unit(text: str) -> bool:
-    return bool(re.search(r"^[ \t]*\[(Service|Container)\][ \t]*\r?$", text, re.M))
+_SECTION = Lazy(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
+_KEY = Lazy(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
+_VARIABLE = Lazy(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
 
 
 def read_unit(reading: Reading) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import EMPTY, Mapped, hole, join, made
 from advisor.readers.scope import Scope, Value, arithmetic, closing, parameter
 
-_PLAIN = re.compile(r"[^\s'\"\\$`]+")
-_NAME = re.compile(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
+_PLAIN = Lazy(r"[^\s'\"\\$`]+")
+_NAME = Lazy(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "0": "\0"}
 MAX_WORDS = 20_000
 MAX_TEXT = 300_000

@@ -10,15 +10,16 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped
 from advisor.readers.source import Source
 from advisor.types import AdvisorError
 
 MAX_NODES = 200_000
 MAX_DEPTH = 120
-_TEMPLATE_LINE = re.compile(r"^([ \t]*)\{\{[^\n]*\}\}[ \t]*\r?$", re.M)
-_JINJA_LINE = re.compile(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
-_TEMPLATE = re.compile(r"\{\{.*?\}\}")
+_TEMPLATE_LINE = Lazy(r"^([ \t]*)\{\{[^\n]*\}\}[ \t]*\r?$", re.M)
+_JINJA_LINE = Lazy(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
+_TEMPLATE = Lazy(r"\{\{.*?\}\}")
 
 
 class Node:
