@@ -1,0 +1,61 @@
+"""Speed of `advisor validate`, as ratios of one run: `python tests/benchmarks/bench_validate.py`.
+
+Cold start: one compose file, against the bare import of click and pydantic (goal: at most 2). Warm: files a second in one
+process over the corpus (goal: at least 300). Processor time is compared, so that a busy machine does not blur the ratio.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = ROOT / "tests" / "corpus"
+BARE = "import click, pydantic; from pydantic import BaseModel"
+IMPORTS = "import click, pydantic"
+COLD = f"import sys; from advisor.cli import main; sys.argv = ['advisor']; main(['validate', {str(CORPUS / 'case-105.yaml')!r}])"
+
+
+def cpu_seconds(code: str, rounds: int = 9) -> float:
+    """The least processor time that a fresh interpreter takes for a piece of code."""
+    best = float("inf")
+    for _ in range(rounds):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    return best
+
+
+def files_per_second(rounds: int = 5) -> float:
+    """Corpus files judged per second of processor time in one warm process; the best round."""
+    from advisor.validating import validate
+
+    files = [str(path) for path in sorted(CORPUS.glob("case-*"))]
+    for path in files:
+        validate(path)
+    best = 0.0
+    for _ in range(rounds):
+        begun = time.process_time()
+        for path in files:
+            validate(path)
+        best = max(best, len(files) / (time.process_time() - begun))
+    return best
+
+
+def main() -> None:
+    """Print the figures."""
+    imports, bare, cold = cpu_seconds(IMPORTS), cpu_seconds(BARE), cpu_seconds(COLD)
+    print(f"bare import of click and pydantic     {imports * 1e3:7.1f} ms")
+    print(f"... with pydantic's BaseModel         {bare * 1e3:7.1f} ms   {bare / imports:5.2f}")
+    print(f"advisor validate, one compose file    {cold * 1e3:7.1f} ms   {cold / imports:5.2f}  (of BaseModel: {cold / bare:.2f})")
+    print(f"files a second, one process           {files_per_second():7.0f}")
+
+
+if __name__ == "__main__":
+    if str(ROOT) not in sys.path:
+        sys.path.insert(0, str(ROOT))
+    main()
