@@ -12,9 +12,9 @@ from functools import lru_cache
 # Families that are published with multi-token-prediction layers inside the checkpoint.
 _OWN_MTP = (
     r"qwen[-_. ]?3[._-]?[5-9](?!\d|b(?![a-z]))|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4"
-    r"|qwopus[-_. ]?3[._]?[5-9]|deepseek[-_. ]?(v3|v4|r1(?!.*(distill|qwen)))|glm[-_. ]?(4[._][5-9]|5)|mimo[-_. ]?(7b|v2)|ernie[-_. ]?4[._]5"
-    r"|longcat|minimax[-_. ]?m[2-9]|nemotron[-_. ]?3|exaone[-_. ]?(4[._]5|moe)|step[-_. ]?3[._]5|ornith[-_. ]?1"
-    r"|(?<![a-z])mtp(?![a-z])"
+    r"|qwopus[-_. ]?3[._]?[5-9]|deepseek[-_. ]?(v3|v4|r1(?!.*(distill|qwen)))|glm[-_. ]?(4[._][5-9]|5)"
+    r"|mimo[-_. ]?(7b|v2)|ernie[-_. ]?4[._]5|longcat|minimax[-_. ]?m[2-9]|nemotron[-_. ]?3"
+    r"|exaone[-_. ]?(4[._]5|moe)|step[-_. ]?3[._]5|ornith[-_. ]?1|(?<![a-z])mtp(?![a-z])"
 )
 _HYBRID = (
     r"qwen[-_. ]?3[._-]?[5-9](?!\d|b(?![a-z]))|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
