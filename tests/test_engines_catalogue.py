@@ -14,7 +14,7 @@ import pytest
 from advisor import engines
 from advisor.engines import build_catalogue, model_names
 from advisor.paths import knowledge_dir
-from advisor.types import AdvisorError, Hardware, Plan, Request, UnknownFact
+from advisor.types import LLM, AdvisorError, Checkpoint, Facts, Hardware, Plan, Request, UnknownFact
 
 NAMES = ("vllm", "sglang", "llama-server")
 FOLDER = knowledge_dir() / "engines"
@@ -172,6 +172,14 @@ def test_benchmark_commands_follow_the_load() -> None:
         plan = Plan(engine=engine, model="Qwen/Qwen3.6-27B")  # type: ignore[arg-type]
         text = engines.get(engine).benchmark_command(plan, request)
         assert words in text and "--max-concurrency 16" in text and "2048" in text and "256" in text
+
+
+def test_benchmark_of_llama_server_counts_with_the_models_tokenizer() -> None:
+    checkpoint = Checkpoint(quant="bf16", repository="Qwen/Qwen3.6-27B", source="s")
+    facts = Facts(model=LLM(id="qwen3.6-27b", checkpoints=(checkpoint,)), concurrency=4)
+    adapter, plan = engines.get("llama-server"), Plan(engine="llama-server", model="u/Q-GGUF", port=9000)
+    assert "--tokenizer Qwen/Qwen3.6-27B " in adapter.benchmark_command(plan, facts)
+    assert "--tokenizer YOUR-TOKENIZER-REPO " in adapter.benchmark_command(plan, Facts())
 
 
 def test_import_is_light() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import shlex
 
-from advisor.types import Plan
+from advisor.types import LLM, Plan
 
 DEFAULT_PORT = {"vllm": 8000, "sglang": 30000, "llama-server": 8080, "ik_llama.cpp": 8080}
 
@@ -30,6 +30,13 @@ def command(plan: Plan, request: object) -> str:
     words = ["vllm", "bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
     words += ["--base-url", f"http://127.0.0.1:{port}", "--model", model]
     if plan.engine != "vllm":
-        words += ["--tokenizer", "YOUR-TOKENIZER-REPO"]
+        words += ["--tokenizer", _tokenizer(request)]
     words += [*lengths, "--num-prompts", str(count), "--max-concurrency", str(concurrency), "--ignore-eos", "--seed", "1"]
     return shlex.join(words)
+
+
+def _tokenizer(request: object) -> str:
+    """The unquantised repository, whose tokenizer the client counts with; a visible placeholder where none is known."""
+    model = getattr(request, "model", None)
+    rows = model.checkpoints if isinstance(model, LLM) else ()
+    return next((row.repository for row in rows if row.quant == "bf16" and row.file is None), "YOUR-TOKENIZER-REPO")
