@@ -181,14 +181,19 @@ def test_what_one_machine_cannot_hold_is_refused(form: Any) -> None:
         form(on_engine("vllm", cases.launch().argv, "huawei"))
 
 
-def test_no_image_is_an_error_and_not_a_guess(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Bare:
-        def image(self, version: str | None, hardware: Hardware | None) -> None:
-            return None
+@pytest.mark.parametrize(
+    ("known", "told"), [("0.31.0", "--engine-version 0.31.0 has one"), (None, "without a container")]
+)
+def test_no_image_is_an_error_and_not_a_guess(known: str | None, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Adapter:
+        versions = ("0.19.1", "0.31.0", "0.33.0")
+
+        def image(self, version: str | None, hardware: Hardware | None) -> str | None:
+            return IMAGE if known is not None and version in ("0.19.1", known) else None
 
     monkeypatch.undo()
-    monkeypatch.setattr(engines, "get", lambda name: Bare())
-    with pytest.raises(AdvisorError, match=r"no image is known for vllm 0\.33\.0"):
+    monkeypatch.setattr(engines, "get", lambda name: Adapter())
+    with pytest.raises(AdvisorError, match=rf"no image is known for vllm 0\.33\.0 .*{told}"):
         compose_yaml(cases.on())
 
 

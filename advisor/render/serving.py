@@ -86,12 +86,19 @@ def vendor(advice: Advice, form: str) -> str:
 
 def image(advice: Advice, form: str) -> str:
     """The pinned image. Raises AdvisorError where none is known for this version and hardware."""
-    plan = advice.plan
-    found = engines.get(plan.engine).image(plan.engine_version, advice.facts.hardware)
+    plan, hardware = advice.plan, advice.facts.hardware
+    adapter = engines.get(plan.engine)
+    found = adapter.image(plan.engine_version, hardware)
     if found is None:
+        known = next((v for v in reversed(adapter.versions) if adapter.image(v, hardware) is not None), None)
+        remedy = (
+            f"--engine-version {known} has one"
+            if known
+            else "run the launch of 'advisor recommend' without a container"
+        )
         raise AdvisorError(
             f"{form} cannot be written: no image is known for {plan.engine} {plan.engine_version or '(version unknown)'} on "
-            f"{advice.request.hardware}; choose another --engine-version, or build one and use the launch of 'advisor recommend'"
+            f"{advice.request.hardware}; {remedy}"
         )
     return found
 
