@@ -13,7 +13,6 @@ from advisor.engines import Token
 from advisor.types import AdvisorError, EnvVar
 
 
-
 def spellings(name: str) -> list[str]:
     """Every option of every release, whole, cut short and with a dotted tail."""
     adapter = engines.get(name)

@@ -2,6 +2,14 @@
 
 A `Token` is one argument as the engine's process would see it, with its place in the file. Readers make tokens, adapters
 turn them into a `Launch`, a `Launch` into a `Plan`, and both ways back.
+
+How a `Flag` of a `Launch` is to be read:
+- `name` is the catalogue's canonical name, the first long spelling of the newest release: `--tensor-parallel-size` (vLLM),
+  `--tp-size` (SGLang), `--parallel`, `--ctx-size`, `--gpu-layers`, `--draft-max` (llama-server).
+- A switch that is on has the value None, one that is off (`--no-x`, `--disable-x` of an `--enable-x`, `x = false`) "false".
+- A key of a JSON option stays a flag of its own: `--speculative-config.method`; `VllmAdapter.json_config` merges them.
+- A model given without a flag is the flag `--model` with `raw` "".
+- `known` is False for what the release's parser refuses, also where the name shows what was meant.
 """
 
 from __future__ import annotations
