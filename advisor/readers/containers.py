@@ -151,8 +151,9 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
     words = [*(ran.entrypoint or []), *ran.args]
     if words and read_command(words, reading, env, scope=_inside(ran), around=around, at=at, depth=depth):
         return True
-    if ran.entrypoint and not _runs_engine(ran.entrypoint):
+    if words and _starts_something_else(words[0], bool(ran.entrypoint)):
         return False
+    words = list(ran.args)
     image = around.image_text()
     engine: str | None = engine_of_image(image) if image else None
     if engine is None and not ran.entrypoint and (image or (words and words[0].text.startswith("-"))):
@@ -166,8 +167,6 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
         words = [*words, *_from_env(engine, env, words, reading, at)]
     if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
         return False
-    if re.search(r"ik[-_]?llama", image.lower()):
-        engine = "ik_llama.cpp"
     reading.add(Found(engine, words, env, at, reading.form, around, fork=fork_of_image(image)))
     return True
 
@@ -177,8 +176,14 @@ def _inside(ran: Ran) -> Scope:
     return Scope({name: item.value for name, item in ran.env.items() if item.value is not None})
 
 
-def _runs_engine(entrypoint: list[Mapped]) -> bool:
-    return any(re.search(r"vllm|sglang|llama|launch_server|entrypoint|^$", word.text) for word in entrypoint)
+def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:
+    """Whether the first word is a program of its own (`sleep infinity`, `sh -c "hf download ..."`), not an argument."""
+    from advisor.readers.command import BYSTANDERS, SHELLS, base_name
+
+    name = base_name(first)
+    if name in BYSTANDERS or name in SHELLS:
+        return True
+    return is_entrypoint and not re.search(r"vllm|sglang|llama|server|entrypoint|start|run|^$", name)
 
 
 def _plain_args(engine: str, words: list[Mapped]) -> list[Mapped]:

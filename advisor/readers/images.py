@@ -95,11 +95,11 @@ def said_image(text: str) -> tuple[str, int] | None:
     return (found.group(1), found.start(1)) if found else None
 
 
-def said_version(text: str, engine: str) -> str | None:
-    """A version that the file itself names for the engine: an install command first, then a comment or a message."""
+def said_version(text: str, engine: str) -> tuple[str | None, bool]:
+    """A version that the file names for the engine, and whether it installs it (else a comment or a message says it)."""
     words = {"vllm": ("vllm",), "sglang": ("sglang",)}.get(engine, ("llama.cpp", "llamacpp", "llama-server"))
     for pattern in (_INSTALL, _SAID):
         for found in pattern.finditer(text[:100_000]):
             if found.group("engine").lower() in words:
-                return found.group("version")
-    return None
+                return found.group("version"), pattern is _INSTALL
+    return None, False

@@ -7,6 +7,7 @@ import re
 from advisor.readers.containers import Ran, container_command
 from advisor.readers.mapped import EMPTY, Mapped, join, literal, made
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings, size_bytes
+from advisor.readers.recipes import read_scripts
 from advisor.readers.scope import closing
 from advisor.readers.words import split_words
 from advisor.readers.yamlnodes import Node, scalar, walk
@@ -61,6 +62,8 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             and (any(node.get(key) is not None for key in COMMAND_KEYS) or node.get("env", "environment") is not None)
         ) or (node.get("image") is None and any(_is_list(node.get(key)) for key in ("args", "extraArgs", "command"))):
             _container(node, document, reading, kind)
+        else:
+            read_scripts(node, environment(node.get("env", "environment"), reading), reading)
 
 
 def _is_list(node: Node | None) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MAX_LAUNCHES = 500
 _MODEL_NAME = Lazy(r"(?:[\w-]+/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])")
 MAX_STEPS = 50_000
+_IK_LLAMA = Lazy(r"ik[-_]?llama")
 MAX_WORDS = 5_000
 
 
@@ -105,6 +106,8 @@ class Reading:
 
     def add(self, found: Found) -> None:
         """Keep a found command, once, up to a bound."""
+        if found.engine == "llama-server" and found.around and _IK_LLAMA.search(found.around.image_text().lower()):
+            found.engine = "ik_llama.cpp"
         if len(found.words) > MAX_WORDS:
             self.note(f"a command of {len(found.words)} words was read up to the first {MAX_WORDS}", found.at)
             found.words = found.words[:MAX_WORDS]
@@ -120,7 +123,7 @@ class Reading:
 
         adapter = engines.get(found.engine)
         notes: list[str] = []
-        version_text, fork = self._version(found)
+        version_text, fork, sure = self._version(found)
         about: dict[str, Any] = {
             "version_text": version_text,
             "container": self._container(found.around),
@@ -134,6 +137,9 @@ class Reading:
         else:
             launch = adapter.read(self._tokens(found, adapter, notes), env, **about)
         extra: dict[str, object] = {}
+        if not sure and launch.version_pinned:
+            extra["version_pinned"] = False
+            notes.append(f"the release {version_text} is only named in a comment or message: it is taken as a hint")
         if fork and not launch.fork:
             extra["fork"] = fork
         if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):
@@ -249,12 +255,15 @@ class Reading:
             else None
         )
 
-    def _version(self, found: Found) -> tuple[str | None, str | None]:
+    def _version(self, found: Found) -> tuple[str | None, str | None, bool]:
+        """Version text, fork, and whether the text fixes what runs (an image, an installation) or only names it."""
+        sure = True
         image = found.around.image_text() if found.around else ""
         version = self.version or version_in(split_image(image)[1] if image else None)
         if version is None or version in ("latest", "nightly", "main", "dev"):
-            version = said_version(self.source.text, found.engine) or version
-        return version, found.fork or (fork_of_image(image) if image else None)
+            said, installed = said_version(self.source.text, found.engine)
+            version, sure = (said, installed) if said else (version, True)
+        return version, found.fork or (fork_of_image(image) if image else None), sure
 
     def _container(self, around: Surroundings | None) -> Container | None:
         if around is None:

@@ -1,0 +1,40 @@
+"""YAML that keeps commands as text: recipes of cluster launchers, tasks, pipelines."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.mapped import Mapped, join
+from advisor.readers.reading import Env, Reading, Surroundings
+from advisor.readers.scope import Scope
+from advisor.readers.yamlnodes import Node, scalar
+
+_KEYS = ("command", "cmd", "run", "script", "shell", "exec", "start", "launch", "args", "entrypoint")
+
+
+def read_scripts(node: Node, env: Env, reading: Reading) -> None:
+    """The texts of a mapping that start an engine; `{name}` is filled from the mapping `defaults` beside them."""
+    from advisor.readers.command import ENGINE_TEXT
+    from advisor.readers.shell import Shell
+
+    for key in _KEYS:
+        script = node.get(key)
+        if script is None or script.kind != "scalar" or not ENGINE_TEXT.search(script.text):
+            continue
+        text = _filled(scalar(script, reading.source), node.get("defaults", "vars", "variables"), reading)
+        scope = Scope({name: item.value for name, item in env.items() if item.value is not None})
+        reading.form = "recipe"
+        Shell(text, reading, scope, around=Surroundings(kind="recipe"), passed=env).run()
+
+
+def _filled(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
+    if defaults is None or "{" not in text.text:
+        return text
+    parts: list[Mapped] = []
+    done = 0
+    for found in re.finditer(r"(?<![$\w])\{\{?\s*(\w+)\s*\}?\}", text.text):
+        value = defaults.get(found.group(1))
+        if value is not None and value.kind == "scalar":
+            parts += [text.part(done, found.start()), scalar(value, reading.source)]
+            done = found.end()
+    return join((*parts, text.part(done, len(text))))
