@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import shlex
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
-from advisor.pipeline import recommend
+from advisor.pipeline import recommend, validate
 from advisor.render import serving
 from advisor.render.compose import compose_yaml
 from advisor.render.flags import flags_text
@@ -101,6 +102,23 @@ def test_every_unit_is_written_where_there_is_systemd() -> None:
     for advice in answers():
         if advice.facts.hardware is not None and advice.facts.hardware.vendor != "apple":
             assert "ExecStart=/usr/bin/env " in systemd_unit(advice)
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [(compose_yaml, "docker-compose.yml"), (deployment_yaml, "deploy.yaml"), (systemd_unit, "x.service")],
+)
+def test_every_file_is_read_back_as_the_plan_that_it_was_written_for(write: Callable[[Advice], str], name: str) -> None:
+    for advice in answers():
+        try:
+            text = write(advice)
+        except AdvisorError:
+            continue
+        report = validate(None, text=text, name=name)
+        (launch,) = report.launches
+        for field in ("engine", "model", "method", "k", "max_num_seqs", "max_model_len", "tp"):
+            assert getattr(launch.plan, field) == getattr(advice.plan, field), f"{label(advice)}: {field}"
+        assert [f.message for f in report.findings if f.severity == "error"] == [], label(advice)
 
 
 def published_schema() -> Any:
