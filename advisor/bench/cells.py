@@ -12,7 +12,7 @@ RATES = (0.816, 0.635, 0.48, 0.36, 0.27, 0.2, 0.15, 0.11)
 
 @dataclass(frozen=True)
 class Point:
-    """One closed-loop load: `concurrency` clients, `rounds` x concurrency prompts in all (at least 4)."""
+    """One closed-loop load: `concurrency` clients, `rounds` x concurrency prompts in all (at least worker.LEAST_PROMPTS)."""
 
     concurrency: int
     input_tokens: int
