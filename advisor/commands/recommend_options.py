@@ -7,11 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import isfinite
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
 from advisor.types import AdvisorError, Goal, Request, Workload
+
+if TYPE_CHECKING:
+    NumberType = click.ParamType[float]
+    RatesType = click.ParamType[tuple[float, ...]]
+else:  # generic only for the type checker, and not in every release of click
+    NumberType = RatesType = click.ParamType
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
@@ -20,7 +26,7 @@ INTERCONNECTS = ("none", "pcie", "nvlink", "roce", "ethernet")
 WORKLOADS: tuple[str, ...] = get_args(Workload)
 
 
-class Number(click.ParamType):
+class Number(NumberType):
     """A finite number within limits; `whole` for counts. Says the limits when it refuses."""
 
     name = "number"
@@ -42,7 +48,7 @@ class Number(click.ParamType):
         return number
 
 
-class Rates(click.ParamType):
+class Rates(RatesType):
     """Comma-separated acceptance rates, the first draft position first: 0.82,0.63."""
 
     name = "rates"
