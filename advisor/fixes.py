@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from difflib import unified_diff
 from typing import NamedTuple
 
+from advisor.readers.secrets import Redactor, learn_from_text
 from advisor.readers.source import Source
 from advisor.types import AdvisorError, Edit, Finding
 
@@ -178,6 +179,12 @@ def diff(change: Change) -> str:
             f"b/{name}",
         )
     )
+
+
+def shown_diff(change: Change, redactor: Redactor) -> str:
+    """The diff without the secrets that may stand on the lines around a change."""
+    learn_from_text(redactor, change.source.text)
+    return redactor.clean(diff(change))
 
 
 def write(change: Change) -> bool:

@@ -130,7 +130,7 @@ def _rewrite(read: FileRead, moved: Sequence[Migrated], options: Mapping[str, An
     change = fixes.planned(read.source, [finding] if changes else [])
     clean = read.redactor.clean
     if options["diff"]:
-        click.echo(clean(fixes.diff(change)), nl=False)
+        click.echo(fixes.shown_diff(change, read.redactor), nl=False)
     elif read.source.name == "-":
         click.echo(change.text, nl=False)
     elif fixes.write(change):

@@ -30,11 +30,14 @@ class Change:
         """The change in words."""
         if self.problem:
             return [f"recommend: {self.problem}"]
+        head = {"measure": "recommend: measure both ways first"}.get(
+            self.decision, f"recommend: speculation {self.decision}"
+        )
         if not self.fields:
-            return [f"recommend: the same ({self.decision})"]
+            return [f"{head}; nothing to change here"]
         said = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, old, new in self.fields)
         gains = ", ".join(f"{name} x{ratio:.2f}" for name, ratio in self.ratios)
-        return [f"recommend ({self.decision}): {said}" + (f"; expected {gains} against this file" if gains else "")]
+        return [f"{head}; with {said}" + (f": expected {gains} against this file" if gains else "")]
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -62,7 +65,8 @@ def change_for(one: Judged) -> Change | None:
         advice = recommend(_request(one))
     except AdvisorError as error:
         return Change("none", problem=str(error))
-    return Change(advice.decision, _fields(one.plan, advice.plan), _ratios(one.estimate, advice))
+    wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
+    return Change(advice.decision, _fields(one.plan, wanted), _ratios(one.estimate, wanted, advice))
 
 
 def _request(one: Judged) -> Request:
@@ -94,13 +98,13 @@ def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
     return tuple(found)
 
 
-def _ratios(present: Estimate | None, advice: Advice) -> tuple[tuple[str, float], ...]:
-    wanted = advice.estimate if advice.plan.method != "none" else None
-    if present is None and wanted is None:
+def _ratios(present: Estimate | None, wanted: Plan, advice: Advice) -> tuple[tuple[str, float], ...]:
+    expected = advice.estimate if wanted.method != "none" else None
+    if present is None and expected is None:
         return ()
     ratios = []
     for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
-        new = getattr(wanted, name).speedup.p50 if wanted is not None else 1.0
+        new = getattr(expected, name).speedup.p50 if expected is not None else 1.0
         old = getattr(present, name).speedup.p50 if present is not None else 1.0
         if old > 0:
             ratios.append((name.removesuffix("_ms"), round(new / old, 3)))

@@ -204,6 +204,23 @@ def test_secrets_never_reach_an_output(name: str, tmp_path: Path) -> None:
     assert SECRET not in spoken and "hunter2" not in spoken
 
 
+def test_a_diff_hides_the_lines_around_it(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from advisor.cli import cli
+
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        f"services:\n  l:\n    image: ghcr.io/ggml-org/llama.cpp:server-cuda-b10236\n    labels:\n      x.password: hunter2hunter2\n"
+        f"    environment:\n      HF_TOKEN: {SECRET}\n    command: -m /m/q.gguf -fa --jinja --api-key one2three4 five6seven8\n"
+        f"---\napiVersion: v1\nkind: Secret\nstringData:\n  api_key: hunter2hunter2\n"
+    )
+    for more in (("--diff",), ("--target-version", "0.5.0", "--diff")):
+        output = CliRunner().invoke(cli, ["validate", str(path), *more]).output
+        assert SECRET not in output and "hunter2" not in output and "one2three4" not in output and "five6" not in output
+        assert "[redacted]" in output or "--target-version" in more
+
+
 def test_broken_yaml_does_not_quote_its_line() -> None:
     assert SECRET not in refused(f"HF_TOKEN: {SECRET}: x: [\n")
 

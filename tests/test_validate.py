@@ -303,3 +303,41 @@ def test_the_hook_file_calls_a_command_that_is_there() -> None:
     (hook,) = yaml.safe_load((CORPUS.parents[1] / ".pre-commit-hooks.yaml").read_text())
     assert hook["entry"].split()[:2] == ["advisor", "validate"]
     assert status(run(*hook["entry"].split()[2:], str(CORPUS / "case-082.sh"))) == 0
+
+
+# ---------------------------------------------------------------- what recommend writes is read back
+
+NOUNS = (
+    "method",
+    "k",
+    "model",
+    "prefix_caching",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "kv_cache_dtype",
+    "tp",
+    "max_model_len",
+)
+REQUESTS = (
+    {"hardware": "h200", "concurrency": 4, "ctx_tokens": 4096},
+    {"hardware": "gb10", "concurrency": 2, "ctx_tokens": 8192, "engine": "sglang"},
+    {"hardware": "rtx3090", "concurrency": 1, "ctx_tokens": 4096, "engine": "llama-server"},
+)
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=lambda asked: str(asked["hardware"]))
+@pytest.mark.parametrize("form", ["shell", "compose", "kubernetes", "systemd"])
+def test_emitted_launches_are_read_back(asked: dict[str, object], form: str) -> None:
+    from advisor.pipeline import recommend
+    from advisor.render.compose import compose_yaml
+    from advisor.render.k8s import deployment_yaml
+    from advisor.render.systemd import systemd_unit
+
+    advice = recommend(**asked)
+    writers = {"compose": compose_yaml, "kubernetes": deployment_yaml, "systemd": systemd_unit}
+    text = writers[form](advice) if form in writers else advice.launch.text + "\n"
+    report = validate(text=text)
+    (one,) = report.launches
+    assert report.files[0].form == form
+    assert [(noun, getattr(one.plan, noun)) for noun in NOUNS] == [(noun, getattr(advice.plan, noun)) for noun in NOUNS]
+    assert not [finding for finding in report.findings if finding.severity == "error"]

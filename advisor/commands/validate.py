@@ -42,7 +42,7 @@ def _codes(_context: click.Context, _option: click.Parameter, values: tuple[str,
 @click.option(
     "--fail-on", type=click.Choice(list(_RANK)), default="error", show_default=True, help="Exit 1 from here on."
 )
-@click.option("--hw", help="Hardware, as in `advisor hardware`.")
+@click.option("--hw", help="Hardware, as in `advisor hardware`; auto: this machine's.")
 @click.option("--gpus", type=click.IntRange(1, 1024), help="Number of devices.")
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests in flight.")
 @click.option("--ctx", type=click.IntRange(1, 10_000_000), help="Prompt tokens per request.")

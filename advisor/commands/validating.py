@@ -40,6 +40,11 @@ def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
 
     told = ("hw", "gpus", "concurrency", "ctx", "output_tokens", "workload", "engine_version", "select", "ignore")
     wanted = {name: options[name] for name in told if options[name]}
+    if wanted.get("hw") == "auto":
+        from advisor.knowledge import detect_hardware
+
+        found, gpus = detect_hardware()
+        wanted = {"gpus": gpus, **wanted, "hw": found.id}
     complete = bool(options["hw"] and options["concurrency"] and options["ctx"])
     return validate(files[0] if len(files) == 1 else files, changes=complete, **wanted)
 
@@ -55,7 +60,7 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> bool:
             continue
         changed = True
         if options["diff"]:
-            click.echo(read.redactor.clean(fixes.diff(change)), nl=False)
+            click.echo(fixes.shown_diff(change, read.redactor), nl=False)
         elif read.source.name == "-":
             click.echo(change.text, nl=False)
         else:

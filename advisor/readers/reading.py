@@ -191,10 +191,11 @@ class Reading:
                 continue
             token = self._token(word, near)
             name, equals, value = token.text.partition("=")
+            hide = hide and not name.startswith("-")
             if hide or (equals and is_secret_flag(name)):
                 self.redactor.learn(token.text if hide else value)
                 token = Token(HIDDEN if hide else f"{name}={HIDDEN}", token.line, token.column, None, token.unresolved)
-            hide = not equals and is_secret_flag(name)
+            hide = (hide and not name.startswith("-")) or (not equals and is_secret_flag(name))
             tokens.append(token)
         return tokens
 

@@ -139,10 +139,11 @@ def _node(event: object, kind: str, anchors: dict[str, Node], stack: list[Node],
     anchor: str | None = event.anchor  # type: ignore[attr-defined]
     if kind == "AliasEvent":
         known = anchors.get(anchor or "")
+        line = event.start_mark.line + 1  # type: ignore[attr-defined]
         if known is None:
-            raise AdvisorError(f"{name}: the YAML alias *{anchor} has no anchor; mend the YAML first")
+            raise AdvisorError(f"{name}: line {line}: a YAML alias has no anchor; mend the YAML first")
         if any(known is open_node for open_node in stack):
-            raise AdvisorError(f"{name}: the YAML anchor &{anchor} contains itself; mend the YAML first")
+            raise AdvisorError(f"{name}: line {line}: a YAML anchor contains itself; mend the YAML first")
         return known
     node = Node({"ScalarEvent": "scalar", "SequenceStartEvent": "seq"}.get(kind, "map"), start)  # type: ignore[arg-type]
     if kind == "ScalarEvent":
