@@ -64,7 +64,9 @@ def cli() -> None:
 def main(argv: list[str] | None = None) -> None:
     """Run the command line. Exit status: 0 done, 1 findings (validate), 2 unusable input, 130 interrupted."""
     try:
-        cli.main(args=argv, prog_name="advisor", standalone_mode=False)
+        status = cli.main(args=argv, prog_name="advisor", standalone_mode=False)
+        if isinstance(status, int) and status:
+            sys.exit(status)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.Abort:

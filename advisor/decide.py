@@ -2,7 +2,8 @@
 
 What it does: (1) plans that a rule forbids or that miss an objective are set aside; (2) k is the one with the least expected
 regret over the joint uncertainty of the candidates; (3) a clean measured pair for the cell decides on or off by the sign
-of its median; (4) otherwise an interval that spans 1 means "measure first"; (5) otherwise the sign of the expected utility,
+of its median; (4) otherwise an interval that spans 1 means "measure first", unless a documented gain in this very regime speaks
+for it and nothing against; (5) otherwise the sign of the expected utility,
 where a loss weighs more than a gain of the same size.
 What it does not know: why (reasons.py says), and how the estimate was made (predict.py).
 """
@@ -61,7 +62,7 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         best = min(speculative, key=lambda i: scored[i].regret) if speculative else None
         return Verdict("off", best, "rule" if speculative else "no_method", scored)
     eligible = _within_k_limits(scored, eligible)
-    best = min(eligible, key=lambda i: (scored[i].regret, scored[i].plan.k))
+    best = _documented_k(scored, eligible) or min(eligible, key=lambda i: (scored[i].regret, scored[i].plan.k))
     chosen = scored[best]
     objective = _objectives(facts.request, chosen.estimate)
     if objective is not None:
@@ -69,7 +70,11 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     measured = covering_median(facts.evidence, goal, chosen.plan.k)
     if measured is not None:
         return Verdict("on" if measured > 1.0 else "off", best, "measured", scored)
-    if spans_one(goal_interval(chosen.estimate, goal)):
+    interval = goal_interval(chosen.estimate, goal)
+    if spans_one(interval):
+        supported = effects(chosen.findings, "support") and not effects(chosen.findings, "caution")
+        if supported and interval.p50 > 1:
+            return Verdict("on", best, "support", scored)
         return Verdict("measure", best, "interval", scored)
     return Verdict("on" if chosen.utility > 0 else "off", best, "expected", scored)
 
@@ -77,6 +82,11 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
 def vetoes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings that forbid the plan: an error, or a documented veto."""
     return tuple(f for f in findings if f.severity == "error" or f.effect == "veto")
+
+
+def effects(findings: Sequence[Finding], effect: str) -> tuple[Finding, ...]:
+    """Findings with this effect on the decision."""
+    return tuple(f for f in findings if f.effect == effect)
 
 
 def covering_median(evidence: Sequence[Evidence], goal: Goal, k: int) -> float | None:
@@ -147,6 +157,12 @@ def _within_k_limits(candidates: Sequence[Candidate], eligible: list[int]) -> li
     if not limits:
         return eligible
     return [i for i in eligible if candidates[i].plan.k <= min(limits)] or eligible
+
+
+def _documented_k(candidates: Sequence[Candidate], eligible: Sequence[int]) -> int | None:
+    """The eligible plan at the k that a published sweep of this regime prefers, if one does."""
+    wanted = [f.k_best for i in eligible for f in effects(candidates[i].findings, "support") if f.k_best]
+    return next((i for i in eligible if wanted and candidates[i].plan.k == wanted[0]), None)
 
 
 def _objectives(request: Request | None, estimate: Estimate | None) -> Decision | None:

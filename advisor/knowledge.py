@@ -65,7 +65,7 @@ def hardware(name: str) -> Hardware:
 
 @cache
 def _hardware(ident: str) -> Hardware:
-    return Hardware.model_validate(index()["hardware"][ident])
+    return Hardware.from_plain(index()["hardware"][ident])
 
 
 def detect_hardware() -> tuple[Hardware, int]:
@@ -93,7 +93,7 @@ def llm(name: str) -> LLM:
 
 @cache
 def _llm(ident: str) -> LLM:
-    return LLM.model_validate(index()["llms"][ident])
+    return LLM.from_plain(index()["llms"][ident])
 
 
 def _model_in(text: str) -> str | None:
@@ -161,7 +161,7 @@ def quant(name: str) -> Quant:
 
     made = quant_by_rule(str(name), index()["quants"])
     if made is not None:
-        return Quant.model_validate(made)
+        return Quant.from_plain(made)
     ident = find_name(str(name), keys)
     if ident is None:
         raise UnknownFact("quantisation", str(name)[:80], nearest(str(name), keys))
@@ -170,7 +170,7 @@ def quant(name: str) -> Quant:
 
 @cache
 def _quant(ident: str) -> Quant:
-    return Quant.model_validate(index()["quants"][ident])
+    return Quant.from_plain(index()["quants"][ident])
 
 
 def quant_from_text(text: str) -> Quant | None:
@@ -203,7 +203,7 @@ def source(ident: str) -> Source:
     found = index()["sources"].get(ident)
     if found is None:
         raise UnknownFact("source", ident[:80], nearest(ident, {key_of(s): s for s in index()["sources"]}))
-    return Source.model_validate({"id": ident, **found})
+    return Source.from_plain({"id": ident, **found})
 
 
 @cache

@@ -69,7 +69,7 @@ def _evidence(pair: Pair, covers: bool) -> Evidence:
     for name in ("k", "concurrency", "input_tokens", "output_tokens"):
         fields.setdefault(name, None)
     fields.setdefault("quant", "")
-    return Evidence.model_validate({**fields, "covers": covers})
+    return Evidence.from_plain({**fields, "covers": covers})
 
 
 def _octaves(measured: float | None, asked: float | None) -> float | None:

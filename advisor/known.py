@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from advisor.frozen import Frozen
 
 Status = Literal["read", "measured", "derived", "recall", "assumed"]
 
@@ -25,12 +25,6 @@ class UnknownFact(AdvisorError):
         if nearest:
             text += f"; did you mean {' or '.join(nearest)}?"
         super().__init__(f"{text} {hint}".rstrip())
-
-
-class Frozen(BaseModel):
-    """Base of all nouns: immutable, no unknown fields, schemas built on first use (keeps the start fast)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
 
 class Source(Frozen):

@@ -22,19 +22,59 @@ def recommend(request: Request | None = None, **asked: Any) -> Advice:
     Takes a Request, or its fields as keywords (`hardware="gb10", concurrency=16, ctx_tokens=2048`).
     Raises AdvisorError (UnknownFact for names) with one sentence when the question cannot be answered as asked.
     """
-    question = request if request is not None else Request(**asked)
+    question = request if request is not None else checked(asked)
     facts = knowledge.resolve(question)
-    plans = fitting(facts, propose.plans(facts))
-    estimates = estimate_plans(facts, plans)
-    candidates = tuple(judge(facts, plan, estimate) for plan, estimate in zip(plans, estimates, strict=True))
-    return advise(question, facts, candidates)
+    base = workable_base(facts)
+    plans = fitting(facts, propose.speculative_plans(facts, base.plan))
+    estimates = predictor.estimate(replica(facts, base.plan), plans) if plans else []
+    judged = tuple(judge(facts, plan, estimate) for plan, estimate in zip(plans, estimates, strict=True))
+    return advise(question, facts, (base, *judged))
 
 
-def estimate_plans(facts: Facts, plans: Sequence[Plan]) -> list[Estimate | None]:
-    """One estimate per speculative plan, None for the plan without speculation."""
-    speculative = [plan for plan in plans if plan.method != "none"]
-    found = iter(predictor.estimate(facts, speculative) if speculative else [])
-    return [None if plan.method == "none" else next(found) for plan in plans]
+def checked(asked: Mapping[str, Any]) -> Request:
+    """A Request from keywords, with types and ranges checked. Raises AdvisorError with one sentence."""
+    from pydantic import ValidationError
+
+    try:
+        request = Request.model_validate(dict(asked))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "the request"
+        raise AdvisorError(f"{field}: {first['msg'].lower()}") from None
+    for name in ("gpus", "concurrency", "ctx_tokens", "output_tokens"):
+        if getattr(request, name) < 1:
+            raise AdvisorError(f"{name} is {getattr(request, name)}: it must be at least 1")
+    return request
+
+
+def workable_base(facts: Facts) -> Candidate:
+    """The plan without speculation on the first split of the GPUs that fits and that no rule calls an error.
+
+    Raises AdvisorError with the reason of the preferred split when there is none.
+    """
+    from advisor import memory
+
+    refusal = ""
+    for split in propose.splits(facts):
+        plan = propose.base_plan(facts, split)
+        bill = memory.bill(facts, plan)
+        if bill.fits is False:
+            refusal = refusal or memory.shortfall(facts, plan, bill)
+            continue
+        candidate = judge(facts, plan, None)
+        errors = [f for f in candidate.findings if f.severity == "error"]
+        if not errors:
+            return candidate
+        fix = f"; {errors[0].fix.text}" if errors[0].fix is not None else ""
+        refusal = refusal or f"this cannot be served as asked: {errors[0].message} [{errors[0].code}]{fix}"
+    raise AdvisorError(refusal)
+
+
+def replica(facts: Facts, plan: Plan) -> Facts:
+    """The facts as one of `dp` replicas sees them: its share of the concurrent requests."""
+    if plan.dp == 1:
+        return facts
+    return facts.model_copy(update={"concurrency": -(-(facts.concurrency or 1) // plan.dp), "gpus": plan.tp})
 
 
 def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
@@ -44,13 +84,10 @@ def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
 
 
 def fitting(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:
-    """The plans whose memory bill fits. Raises AdvisorError when even the plan without speculation does not."""
+    """The plans whose memory bill fits."""
     from advisor import memory
 
-    bills = [memory.bill(facts, plan) for plan in plans]
-    if bills[0].fits is False:
-        raise AdvisorError(memory.shortfall(facts, plans[0], bills[0]))
-    return tuple(plan for plan, bill in zip(plans, bills, strict=True) if bill.fits is not False)
+    return tuple(plan for plan in plans if memory.bill(facts, plan).fits is not False)
 
 
 def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> Advice:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from advisor import knowledge
-from advisor.types import AdvisorError, Facts, Plan
+from advisor.types import AdvisorError, Facts, Method, Plan
 
 # k offered per engine: beyond these, published sweeps only lose (knowledge/thresholds: k_range_*).
 K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 2, 3, 4, 5, 6)}
@@ -23,77 +23,78 @@ TOOL_WORKLOADS = {"chat", "agent", "mixed"}
 class Limits:
     """The serving limits shared by all arms."""
 
-    tp: int
-    dp: int
     max_model_len: int
     max_num_seqs: int
     max_num_batched_tokens: int
     memory_fraction: float
 
 
-def limits(facts: Facts) -> Limits:
+def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     """Batch, context and memory limits for this load. Raises AdvisorError when the prompt exceeds the model's context."""
-    concurrency = facts.concurrency or 1
-    context = _context(facts)
-    tp, dp = parallelism(facts)
-    per_replica = ceil(concurrency / dp)
+    per_replica = ceil((facts.concurrency or 1) / split[1])
     seqs = per_replica if facts.engine == "llama-server" else _power_of_two(per_replica)
     small = _memory_gb(facts) <= 32
     batched = 4096 if small and facts.engine != "llama-server" else 8192
-    fraction = 0.75 if facts.hardware is not None and facts.hardware.unified_memory else 0.9
-    return Limits(tp, dp, context, seqs, batched, fraction)
+    unified = facts.hardware is not None and facts.hardware.unified_memory
+    return Limits(_context(facts), seqs, batched, 0.75 if unified else 0.9)
 
 
-def parallelism(facts: Facts) -> tuple[int, int]:
-    """(tp, dp): the asked tp, else the smallest split that fits and at most as many ranks as KV heads serve well."""
+def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
+    """(tp, dp) choices, the preferred first: the asked tp alone, else the smallest tp that KV heads serve well, then
+    every other one that divides the GPUs. Raises AdvisorError when the asked tp does not divide them."""
     gpus = max(1, facts.gpus)
     if facts.tp:
         if gpus % facts.tp:
-            raise AdvisorError(
-                f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the number of GPUs"
-            )
-        return facts.tp, gpus // facts.tp
+            raise AdvisorError(f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the GPUs")
+        return ((facts.tp, gpus // facts.tp),)
     if facts.engine == "llama-server" or gpus == 1:
-        return gpus, 1  # llama-server splits layers over all devices
+        return ((gpus, 1),)  # llama-server splits layers over all devices
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
-    tp = 1
-    while tp * 2 <= gpus and (tp * 2 <= heads or not _fits(facts, tp)):
-        tp *= 2
-    if gpus % tp:
-        tp = gpus
-    return tp, gpus // tp
+    sizes = [tp for tp in range(1, gpus + 1) if gpus % tp == 0]
+    best = max(tp for tp in sizes if tp <= heads)
+    order = [best, *(tp for tp in sizes if tp > best), *reversed([tp for tp in sizes if tp < best])]
+    return tuple((tp, gpus // tp) for tp in order)
 
 
-def plans(facts: Facts) -> tuple[Plan, ...]:
-    """Candidate plans for the resolved facts; the first one is without speculation."""
-    base = base_plan(facts)
-    found = [base]
+def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
+    """One plan per method and k that this engine version has a path for; empty when there is none (see `no_path`)."""
+    found = []
     for method in methods(facts):
-        for k in k_values(facts, method):
-            found.append(with_method(facts, base, method, k))
+        if no_path(facts, base, method) is None:
+            found += [with_method(facts, base, method, k) for k in k_values(facts, method)]
     return tuple(found)
 
 
-def methods(facts: Facts) -> tuple[str, ...]:
-    """Speculative methods with a path on this engine for this model: MTP where the model has a head."""
+def methods(facts: Facts) -> tuple[Method, ...]:
+    """Speculative methods for this model: MTP where the model has a head."""
     model = facts.model
     if model is not None and (model.mtp_layers or (facts.shape is not None and facts.shape.mtp_layers)):
         return ("mtp",)
     return ()
 
 
-def k_values(facts: Facts, method: str) -> tuple[int, ...]:
+def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
+    """Why this engine version cannot run the method at all, in one sentence; None when it can."""
+    from advisor import engines
+
+    try:
+        engines.get(base.engine).to_launch(with_method(facts, base, method, 1))
+    except AdvisorError as refusal:
+        return str(refusal)
+    return None
+
+
+def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
     return K_RANGE.get(facts.engine or "", (1, 2, 3))
 
 
-def base_plan(facts: Facts) -> Plan:
+def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     """The plan without speculation; all others are made from it."""
     if facts.engine not in ("vllm", "sglang", "llama-server"):
         raise AdvisorError(
             f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or llama-server"
         )
-    lim = limits(facts)
-    model = facts.model
+    lim, model = limits(facts, split), facts.model
     chat = facts.workload in CHAT_WORKLOADS
     return Plan(
         engine=facts.engine,
@@ -101,20 +102,19 @@ def base_plan(facts: Facts) -> Plan:
         model=model_reference(facts, "none"),
         method="none",
         prefix_caching=prefix_caching(facts, "none"),
-        kv_cache_dtype=None,
         max_num_seqs=lim.max_num_seqs,
         max_num_batched_tokens=lim.max_num_batched_tokens,
         max_model_len=lim.max_model_len,
         memory_fraction=None if facts.engine == "llama-server" else lim.memory_fraction,
-        tp=lim.tp,
-        dp=lim.dp,
+        tp=split[0],
+        dp=split[1],
         reasoning_parser=model.reasoning_parser if model is not None and chat else None,
         tool_call_parser=model.tool_call_parser if model is not None and facts.workload in TOOL_WORKLOADS else None,
         port=8000 if facts.engine != "llama-server" else 8080,
     )
 
 
-def with_method(facts: Facts, base: Plan, method: str, k: int) -> Plan:
+def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     """The same serving limits with speculation: the arms must differ in nothing else that is not forced."""
     return base.model_copy(
         update={
@@ -126,9 +126,11 @@ def with_method(facts: Facts, base: Plan, method: str, k: int) -> Plan:
     )
 
 
-def prefix_caching(facts: Facts, method: str) -> bool:
+def prefix_caching(facts: Facts, method: Method) -> bool | None:
     """Prefix caching pays only when prompts share a prefix; with MTP on a hybrid it also costs hit rate and carries a
     correctness defect (vllm#38182, #43559), so it then needs a large share to be worth it."""
+    if facts.engine == "llama-server":
+        return None  # its prompt cache is per slot and on by default
     share = facts.prefix_share or 0.0
     hybrid = facts.model is not None and facts.model.is_hybrid
     if not hybrid:
@@ -137,7 +139,7 @@ def prefix_caching(facts: Facts, method: str) -> bool:
     return share >= needed if method == "mtp" else share > 0.0
 
 
-def model_reference(facts: Facts, method: str) -> str:
+def model_reference(facts: Facts, method: Method) -> str:
     """The repository that holds the model at this quantisation, or a visible placeholder where none is known."""
     found = (
         knowledge.checkpoint(facts.model, facts.quant, facts.engine, method) if facts.model and facts.quant else None
@@ -170,11 +172,3 @@ def _power_of_two(value: int) -> int:
 def _memory_gb(facts: Facts) -> float:
     memory = facts.hardware.memory_gb if facts.hardware is not None else None
     return memory.value if memory is not None else 80.0
-
-
-def _fits(facts: Facts, tp: int) -> bool:
-    """Weights alone against 85 % of the memory of tp devices: a coarse bound, memory.bill has the last word."""
-    shape, quant = facts.shape, facts.quant
-    if shape is None or quant is None or not shape.total_params_b:
-        return True
-    return shape.total_params_b * quant.bytes_ffn <= 0.85 * _memory_gb(facts) * tp

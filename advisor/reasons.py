@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor import predict
+from advisor import predict, propose
 from advisor.decide import GOAL_METRICS, Verdict, goal_interval, vetoes
 from advisor.types import Candidate, Estimate, Evidence, Facts, Finding, Goal, Plan, Reason
 
@@ -26,7 +26,7 @@ _CTX = (512, 2048, 8192, 32768, 131072)
 def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     """Reasons for the verdict, strongest first."""
     if verdict.best is None:
-        return (Reason(text=_no_method(facts), sources=("knowledge/llms",), weight=1.0),)
+        return (Reason(text=_no_method(facts, verdict.candidates[0].plan), sources=("knowledge/llms",), weight=1.0),)
     best = verdict.candidates[verdict.best]
     goal: Goal = facts.goal or "balanced"
     told = [
@@ -45,6 +45,8 @@ def percent(ratio: float) -> str:
 def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     """Sentences that name the nearest change of load, acceptance or goal that flips the answer."""
     if verdict.best is None:
+        if propose.methods(facts):
+            return ("an engine version with a path for it, or more memory: see the reason",)
         return ("a checkpoint with an MTP head, or a drafter for this model",)
     best = verdict.candidates[verdict.best]
     lines = [*_flip_along(facts, best, "concurrency", _CONCURRENCY), *_flip_along(facts, best, "ctx_tokens", _CTX)]
@@ -57,7 +59,10 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _no_method(facts: Facts) -> str:
+def _no_method(facts: Facts, base: Plan) -> str:
+    for method in propose.methods(facts):
+        refusal = propose.no_path(facts, base, method)
+        return refusal or "speculation leaves no room in memory for this load: see the memory bill"
     name = facts.model.name or facts.model.id if facts.model else "this model"
     return f"{name} has no MTP head and no drafter is known for it here, so there is nothing to speculate with"
 
@@ -133,6 +138,7 @@ def _from_step_decided(verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
         "objective": "Only one of the two arms meets the latency objectives",
         "measured": "A clean measured pair covers this cell: its sign decides",
         "interval": f"No measured pair covers this cell and the expected change for the goal '{goal}' is {span}: it may be a loss",
+        "support": f"A documented gain in this regime speaks for it; the interval {span} still spans no change",
         "expected": f"The expected change for the goal '{goal}' is {percent(interval.p50)} ({span}, {gain})",
     }
     return Reason(text=texts[verdict.rule], sources=("models/speedup.md",), weight=0.8)

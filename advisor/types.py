@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from advisor.frozen import Frozen as Frozen
 from advisor.known import LLM as LLM
 from advisor.known import AdvisorError as AdvisorError
 from advisor.known import Checkpoint as Checkpoint
 from advisor.known import Evidence as Evidence
-from advisor.known import Frozen as Frozen
 from advisor.known import Hardware as Hardware
 from advisor.known import Quant as Quant
 from advisor.known import Quantity as Quantity

@@ -38,7 +38,11 @@ def requests(size: int = SIZE, seed: int = 20261120) -> Iterator[Request]:
             gpus=gpus,
             interconnect=link,
             model=draw.choice(MODELS),
-            quant=draw.choice((None, None, "bf16", "fp8", "awq-int4", "nvfp4") if engine != "llama-server" else (None, "q4_k_m", "q8_0", "ud-q4_k_xl")),
+            quant=draw.choice(
+                (None, None, "bf16", "fp8", "awq-int4", "nvfp4")
+                if engine != "llama-server"
+                else (None, "q4_k_m", "q8_0", "ud-q4_k_xl")
+            ),
             engine=engine,
             engine_version=version,
             concurrency=concurrency,
@@ -51,10 +55,12 @@ def requests(size: int = SIZE, seed: int = 20261120) -> Iterator[Request]:
 
 
 @cache
-def advices(size: int = SIZE) -> tuple[tuple[Request, Advice | AdvisorError], ...]:
-    """Each request with its advice, or the one-sentence refusal (does not fit, no path on this engine ...)."""
+def advices(part: int = 0, parts: int = 1, size: int = SIZE) -> tuple[tuple[Request, Advice | AdvisorError], ...]:
+    """Every `parts`-th request with its advice, or the one-sentence refusal (does not fit, no path on this engine ...)."""
     found: list[tuple[Request, Advice | AdvisorError]] = []
-    for request in requests(size):
+    for number, request in enumerate(requests(size)):
+        if number % parts != part:
+            continue
         try:
             found.append((request, pipeline.recommend(request)))
         except AdvisorError as refusal:
@@ -64,7 +70,11 @@ def advices(size: int = SIZE) -> tuple[tuple[Request, Advice | AdvisorError], ..
 
 def launches(advice: Advice) -> Iterator[tuple[str, str | None, tuple[str, ...], dict[str, str]]]:
     """(engine, version, argv, env) of every launch that the advice shows."""
-    for plan, launch in ((advice.plan, advice.launch), (advice.candidate, advice.launch_on), (advice.plan, advice.launch_off)):
+    for plan, launch in (
+        (advice.plan, advice.launch),
+        (advice.candidate, advice.launch_on),
+        (advice.plan, advice.launch_off),
+    ):
         if launch is not None and plan is not None:
             yield plan.engine, plan.engine_version, launch.argv, dict(launch.env)
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "advisor"
 # Lower layers may not import higher ones.
 LAYERS = {
-    "types": 0, "known": 0, "paths": 0,
+    "types": 0, "known": 0, "frozen": 0, "paths": 0,
     "points": 1, "physics": 1, "schedule": 1, "acceptance": 1, "features": 1, "engines": 1, "knowledge": 1, "memory": 1,
     "measurements": 1,
     "predict": 2, "rules": 2, "propose": 2, "readers": 2,
