@@ -150,8 +150,9 @@ def read_documents(documents: list[Node], reading: Reading) -> None:
         from advisor.readers.kubernetes import read_kubernetes
 
         read_kubernetes(kubernetes, reading)
+    done = {id(node) for node in kubernetes}
     for document in flattened:
-        if document in kubernetes:
+        if id(document) in done:
             continue
         if document.kind == "scalar" and _is_command(document.text):
             _read_shell(literal(reading.source.text), reading)

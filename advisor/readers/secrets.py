@@ -65,7 +65,7 @@ def _replaced(text: str, value: str) -> str:
     return re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", HIDDEN, text)
 
 
-_ASSIGNED = Lazy(r"""([A-Za-z_][\w-]*)["']?\s*[=:]\s*["']?([^\s"'#,;]{4,})""")
+_ASSIGNED = Lazy(r"""([A-Za-z_][\w-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#,;]{4,})""")
 
 
 def learn_from_text(redactor: Redactor, text: str) -> None:
