@@ -15,12 +15,21 @@ VERSION = "0.5.0"
 CANARIES = (["--no-such-flag"], ["--draft-max", "8"], ["--spec-type", "mtp"], ["--no-mmap"])
 
 
+# the value must be a device of this very build, which has none
+DEVICES = frozenset({"-dev", "--device", "-devd", "--device-draft", "--spec-draft-device", "-mmdev", "--mmproj-device"})
+
+
+def without_devices(arguments: list[str]) -> list[str]:
+    named = zip(["", *arguments], arguments, strict=False)
+    return ["none" if before in DEVICES else word for before, word in named]
+
+
 def accepts(binary: str, arguments: list[str], env: dict[str, str]) -> tuple[bool, str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("LLAMA_")}
     done = subprocess.run(
         [binary, *arguments, "--version"], capture_output=True, text=True, timeout=60, check=False, env=clean | env
     )
-    return done.returncode == 0, (done.stderr.strip().splitlines() or [""])[0]
+    return done.returncode == 0, "; ".join(done.stderr.strip().splitlines()[:3])
 
 
 def main() -> int:
@@ -36,7 +45,7 @@ def main() -> int:
         if row["engine"] != "llama-server" or row["version"] != VERSION or key in tried:
             continue
         tried.add(key)
-        good, message = accepts(binary, row["argv"][1:], row.get("env") or {})
+        good, message = accepts(binary, without_devices(row["argv"][1:]), row.get("env") or {})
         if not good:
             refused += 1
             print(f"  {message}\n    {' '.join(row['argv'])}")
