@@ -15,6 +15,7 @@ from typing import Any
 
 from advisor.measurements import (
     ACCEPTANCE_COLUMNS,
+    RARE_COLUMNS,
     RUN_COLUMNS,
     Known,
     Problem,
@@ -97,10 +98,11 @@ def read_sidecars(folder: Path) -> dict[str, dict[str, Any]]:
 
 
 def _csv_text(columns: tuple[str, ...], rows: Iterable[Mapping[str, str]]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, columns, lineterminator="\n")
+    out, listed = io.StringIO(), list(rows)
+    kept = [c for c in columns if c not in RARE_COLUMNS or any(row.get(c) for row in listed)]
+    writer = csv.DictWriter(out, kept, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({column: row.get(column, "") for column in columns} for row in rows)
+    writer.writerows({column: row.get(column, "") for column in kept} for row in listed)
     return out.getvalue()
 
 

@@ -92,6 +92,12 @@ class Run(BaseModel):
     use: Literal["train", "eval", "no"]
     use_why: str = ""
     notes: str = ""
+    # what few publications say; a table without these columns is complete
+    n_requests: Opt[Count] = None
+    output_spread: Opt[Share] = None
+    max_num_seqs: Opt[Count] = None
+    max_num_batched_tokens: Opt[Count] = None
+    prefix_share: Opt[Share] = None
 
 
 class Accepted(BaseModel):
@@ -111,6 +117,7 @@ class Accepted(BaseModel):
 
 
 RUN_COLUMNS: tuple[str, ...] = tuple(Run.model_fields)
+RARE_COLUMNS = ("n_requests", "output_spread", "max_num_seqs", "max_num_batched_tokens", "prefix_share")
 ACCEPTANCE_COLUMNS: tuple[str, ...] = tuple(Accepted.model_fields)
 
 
