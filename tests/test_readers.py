@@ -158,6 +158,22 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         'FROM vllm/vllm-openai:v0.25.1\nENV A="b"\nENTRYPOINT ["vllm", "serve"]\nCMD ["Qwen/Qwen3.6-27B", "--spec-tokens", "2"]\n',
         "Dockerfile", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "2"}, 3,
     ),
+    "recipe with defaults": (
+        "container: vllm-node\ndefaults:\n  tp: 2\ncommand: |\n  vllm serve Qwen/Qwen3.6-27B \\\n    -tp {tp} --port 1\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--tensor-parallel-size": "2"}, 5,
+    ),
+    "task": (
+        "- hosts: all\n  tasks:\n  - name: x\n    ansible.builtin.shell: vllm serve Qwen/Qwen3.6-27B --port 1\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "1"}, 4,
+    ),
+    "configuration in chart values": (
+        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec:\n  values:\n    configMaps:\n      c:\n        data:\n"
+        "          presets.ini: |\n            [q]\n            model = /m/q.gguf\n            spec-type = draft-mtp\n",
+        "-", "llama-server", "/m/q.gguf", {"--spec-type": "draft-mtp"}, 9,
+    ),
+    "dynamo": (
+        "python3 -m dynamo.vllm --model Qwen/Qwen3.6-27B --max-num-seqs 4", "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 1,
+    ),
     "ik_llama": (
         "/opt/ik_llama.cpp/build/bin/llama-server -m q.gguf --spec-type mtp:n_max=2,p_min=0.0",
         "-", "ik_llama.cpp", "q.gguf", {"--spec-type": "mtp:n_max=2,p_min=0.0"}, 1,

@@ -35,6 +35,8 @@ _MODULES = (
     (Lazy(r"^sglang(\.cli\.main)?$"), "sglang-cli"),
     (Lazy(r"^sglang_router\.launch_server$"), "sglang"),
     (Lazy(r"^llama_cpp\.server$"), "llama-server"),
+    (Lazy(r"^dynamo\.vllm(\.main)?$"), "vllm"),
+    (Lazy(r"^dynamo\.sglang(\.main)?$"), "sglang"),
 )
 _PYTHON = Lazy(r"^(python[\d.]*|pypy3?)$")
 _ASSIGN = Lazy(r"^[A-Za-z_]\w*=(?!=)")

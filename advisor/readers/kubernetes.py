@@ -64,6 +64,8 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             _container(node, document, reading, kind)
         else:
             read_scripts(node, environment(node.get("env", "environment"), reading), reading)
+            if (data := node.get("data")) is not None and data.kind == "map":
+                _config_data(data, reading)
 
 
 def _is_list(node: Node | None) -> bool:
@@ -379,10 +381,15 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
 
 def _config_map(document: Node, reading: Reading) -> None:
     """Configurations that a ConfigMap carries as text: llama-swap, presets, scripts."""
+    data = document.get("data", "stringData")
+    if data is not None:
+        _config_data(data, reading)
+
+
+def _config_data(data: Node, reading: Reading) -> None:
     from advisor.readers import read_inside
 
-    data = document.get("data", "stringData")
-    for key, value in data.entries() if data is not None else []:
+    for key, value in data.entries():
         if value.kind == "scalar" and "\n" in value.text:
             read_inside(scalar(value, reading.source), reading, 1, key.text)
         elif re.fullmatch(r"LLAMA_ARG_\w+|\w*_ARGS", key.text):

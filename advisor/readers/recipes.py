@@ -9,7 +9,7 @@ from advisor.readers.reading import Env, Reading, Surroundings
 from advisor.readers.scope import Scope
 from advisor.readers.yamlnodes import Node, scalar
 
-_KEYS = ("command", "cmd", "run", "script", "shell", "exec", "start", "launch", "args", "entrypoint")
+_KEYS = frozenset(("command", "cmd", "run", "script", "shell", "exec", "start", "launch", "args", "entrypoint"))
 
 
 def read_scripts(node: Node, env: Env, reading: Reading) -> None:
@@ -17,9 +17,8 @@ def read_scripts(node: Node, env: Env, reading: Reading) -> None:
     from advisor.readers.command import ENGINE_TEXT
     from advisor.readers.shell import Shell
 
-    for key in _KEYS:
-        script = node.get(key)
-        if script is None or script.kind != "scalar" or not ENGINE_TEXT.search(script.text):
+    for key, script in node.entries():
+        if script.kind != "scalar" or key.text.rsplit(".", 1)[-1] not in _KEYS or not ENGINE_TEXT.search(script.text):
             continue
         text = _filled(scalar(script, reading.source), node.get("defaults", "vars", "variables"), reading)
         scope = Scope({name: item.value for name, item in env.items() if item.value is not None})
