@@ -2,8 +2,8 @@
 
 What it does: (1) plans that a rule forbids or that miss an objective are set aside; (2) k is the one with the least expected
 regret over the joint uncertainty of the candidates; (3) a clean measured pair for the cell decides on or off by the sign
-of its median; (4) otherwise an interval that spans 1 means "measure first", unless a documented gain in this very regime speaks
-for it and nothing against; (5) otherwise the sign of the expected utility,
+of its median; (4) otherwise an interval that spans 1 means "measure first", unless documented experience of this very regime points
+one way only and the median does not contradict it; (5) otherwise the sign of the expected utility,
 where a loss weighs more than a gain of the same size.
 What it does not know: why (reasons.py says), and how the estimate was made (predict.py).
 """
@@ -72,9 +72,11 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         return Verdict("on" if measured > 1.0 else "off", best, "measured", scored)
     interval = goal_interval(chosen.estimate, goal)
     if spans_one(interval):
-        supported = effects(chosen.findings, "support") and not effects(chosen.findings, "caution")
-        if supported and interval.p50 > 1:
+        support, caution = effects(chosen.findings, "support"), effects(chosen.findings, "caution")
+        if support and not caution and interval.p50 > 1 - knowledge.threshold("replicate_noise").value:
             return Verdict("on", best, "support", scored)
+        if caution and not support and interval.p50 <= 1:
+            return Verdict("off", best, "caution", scored)
         return Verdict("measure", best, "interval", scored)
     return Verdict("on" if chosen.utility > 0 else "off", best, "expected", scored)
 
@@ -138,7 +140,7 @@ def _utility_samples(estimate: Estimate | None, goal: Goal, index: int) -> Array
     low, high = middle - np.log(interval.p10), np.log(interval.p90) - middle
     gain: Array = middle + np.where(z < 0, low, high) * z / _Z10
     aversion = knowledge.threshold("loss_aversion").value
-    return np.where(gain < 0, aversion * gain, gain)
+    return np.asarray(np.where(gain < 0, aversion * gain, gain), dtype=np.float64)
 
 
 def _normal(dimension: int) -> Array:
@@ -148,7 +150,7 @@ def _normal(dimension: int) -> Array:
     u = np.clip(u, 1e-4, 1 - 1e-4)
     upper = np.maximum(u, 1 - u)
     z = 5.55556 * (1.0 - ((1.0 - upper) / upper) ** 0.1186)
-    return np.where(u >= 0.5, z, -z)
+    return np.asarray(np.where(u >= 0.5, z, -z), dtype=np.float64)
 
 
 def _within_k_limits(candidates: Sequence[Candidate], eligible: list[int]) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor import decide, knowledge, propose, reasons, rules
+from advisor import decide, k_schedule, knowledge, propose, reasons, rules
 from advisor import predict as predictor
 from advisor.types import Advice, AdvisorError, Candidate, Case, Estimate, Facts, Finding, LaunchText, Plan, Request
 
@@ -95,8 +95,10 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
     verdict = decide.decide(facts, candidates)
     base = verdict.candidates[0]
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
+    if best is not None and verdict.decision == "on":
+        best = scheduled(facts, verdict.candidates, best)
     running = best if best is not None and verdict.decision == "on" else base
-    others = [c for i, c in enumerate(verdict.candidates) if c is not running and i != verdict.best]
+    others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
     told = reasons.explain(facts, verdict)
     return Advice(
         request=request,
@@ -116,6 +118,20 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
         measure_with=measure_commands(facts, base.plan) if verdict.decision == "measure" else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
     )
+
+
+def scheduled(facts: Facts, candidates: Sequence[Candidate], best: Candidate) -> Candidate:
+    """The same candidate with a k per batch size where that pays and no rule speaks against it."""
+    if not k_schedule.takes_one(best.plan):
+        return best
+    ranges = k_schedule.schedule(facts, [c.plan for c in candidates if not decide.vetoes(c.findings)], best.plan)
+    if not ranges:
+        return best
+    plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})
+    judged = judge(facts, plan, best.estimate)
+    known = {f.code for f in best.findings}
+    against = [f for f in judged.findings if f.code not in known and f.severity != "info"]
+    return best if against else best.model_copy(update={"plan": plan, "findings": judged.findings})
 
 
 def merged(running: Candidate, best: Candidate | None) -> tuple[Finding, ...]:

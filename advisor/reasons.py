@@ -139,6 +139,7 @@ def _from_step_decided(verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
         "measured": "A clean measured pair covers this cell: its sign decides",
         "interval": f"No measured pair covers this cell and the expected change for the goal '{goal}' is {span}: it may be a loss",
         "support": f"A documented gain in this regime speaks for it; the interval {span} still spans no change",
+        "caution": f"Documented losses in this regime speak against it; the interval {span} still spans no change",
         "expected": f"The expected change for the goal '{goal}' is {percent(interval.p50)} ({span}, {gain})",
     }
     return Reason(text=texts[verdict.rule], sources=("models/speedup.md",), weight=0.8)
