@@ -84,8 +84,8 @@ def fill_hardware(p: P.Points) -> dict[str, Floats]:
     bw = np.where(np.isnan(p.bw) & (p.arch == P.ARCHS.index("apple")), 300e9, bw)
     fp32 = _known(p.fp32, bw * _table(ARCH_FP32, P.ARCHS, p.arch, 40.0))
     bf16 = _known(p.bf16, fp32 * _table(ARCH_BF16, P.ARCHS, p.arch, 2.0))
-    fp8 = _known(p.fp8, np.where(np.isin(p.arch, [P.ARCHS.index(a) for a in FP8_ARCHS]), 2 * bf16, 0.0))
-    fp4 = _known(p.fp4, np.where(np.isin(p.arch, [P.ARCHS.index(a) for a in FP4_ARCHS]), 4 * bf16, 0.0))
+    fp8 = _known(p.fp8, np.where(P.mask(p.arch, P.ARCHS, FP8_ARCHS), 2 * bf16, 0.0))
+    fp4 = _known(p.fp4, np.where(P.mask(p.arch, P.ARCHS, FP4_ARCHS), 4 * bf16, 0.0))
     datacenter = p.hw_class == P.CLASSES.index("datacenter")
     stated = _table(LINK_BW, P.LINKS, p.link, np.nan)
     own = _known(p.link_bw, np.where(datacenter, 300e9, 25e9))
@@ -175,7 +175,7 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     fixed = p.workload == P.WORKLOADS.index("random")  # synthetic prompts come with forced, equal output lengths
     spec = p.method > 0
     version_hit = np.isnan(p.version) | (p.version <= 2701)
-    lost = vllm & spec & ~p.is_method("ngram") & np.isin(p.arch, [P.ARCHS.index("sm_120"), P.ARCHS.index("sm_121")])
+    lost = vllm & spec & ~p.is_method("ngram") & P.mask(p.arch, P.ARCHS, ("sm_120", "sm_121"))
     lost &= version_hit & (made["kv_bytes"] == 1.0)  # FlashInfer is the backend there for an fp8 KV cache
     return {
         "concurrency": concurrency,
