@@ -15,6 +15,7 @@ from advisor.types import AdvisorError, Facts, Method, Plan
 
 # k offered per engine: beyond these, published sweeps only lose (knowledge/thresholds: k_range_*).
 K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 2, 3, 4, 5, 6)}
+LINKS_BETWEEN_MACHINES = ("roce", "ethernet", "infiniband")
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
 
@@ -111,7 +112,25 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         reasoning_parser=model.reasoning_parser if model is not None and chat else None,
         tool_call_parser=model.tool_call_parser if model is not None and facts.workload in TOOL_WORKLOADS else None,
         port=8000 if facts.engine != "llama-server" else 8080,
+        extra=linked_flags(facts),
     )
+
+
+def linked(facts: Facts) -> bool:
+    """Several machines joined by a network, one accelerator each (two GB10s over RoCE), instead of cards in one host."""
+    return facts.gpus > 1 and facts.interconnect in LINKS_BETWEEN_MACHINES
+
+
+def linked_flags(facts: Facts) -> tuple[tuple[str, str | None], ...]:
+    """What the engine needs to span machines; the address is a visible placeholder."""
+    if not linked(facts):
+        return ()
+    nodes = (("--nnodes", str(facts.gpus)), ("--node-rank", "0"))
+    if facts.engine == "vllm":
+        return (*nodes, ("--master-addr", "FIRST_MACHINE_IP"))
+    if facts.engine == "sglang":
+        return (*nodes, ("--dist-init-addr", "FIRST_MACHINE_IP:5000"))
+    return (("--rpc", ",".join(f"MACHINE_{n}_IP:50052" for n in range(2, facts.gpus + 1))),)
 
 
 def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:

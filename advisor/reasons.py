@@ -18,9 +18,14 @@ METRIC_NAMES = {
     "tpot": "TPOT speed",
     "ttft": "TTFT speed",
 }
-PHYSICS = "advisor physics core (knowledge/sources: perf_model)"
-_CONCURRENCY = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-_CTX = (512, 2048, 8192, 32768, 131072)
+PHYSICS = "physics core"
+_LINKED = {
+    "vllm": "Linked machines: start it on the first; on each other one the same with its own --node-rank, and --headless",
+    "sglang": "Linked machines: start it on the first; on each other one the same with its own --node-rank",
+    "llama-server": "Linked machines: start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
+}
+_LOADS = {"concurrency": (1, 4, 16, 64, 256), "ctx_tokens": (512, 2048, 8192, 32768, 131072)}
+_LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt tokens per request"}
 
 
 def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
@@ -35,6 +40,8 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
         *_from_step(best),
         _from_step_decided(verdict, best, goal),
     ]
+    if propose.linked(facts):
+        told.append(Reason(text=_LINKED.get(facts.engine or "", ""), sources=("knowledge/engines",), weight=0.5))
     return tuple(sorted(told, key=lambda reason: -reason.weight))
 
 
@@ -49,7 +56,7 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
             return ("an engine version with a path for it, or more memory: see the reason",)
         return ("a checkpoint with an MTP head, or a drafter for this model",)
     best = verdict.candidates[verdict.best]
-    lines = [*_flip_along(facts, best, "concurrency", _CONCURRENCY), *_flip_along(facts, best, "ctx_tokens", _CTX)]
+    lines = _flips(facts, best)
     line = _acceptance_break_even(best.estimate)
     if line:
         lines.insert(0, line)
@@ -101,16 +108,13 @@ def _from_evidence(facts: Facts, goal: Goal, plan: Plan) -> list[Reason]:
 
 def evidence_text(row: Evidence) -> str:
     """One measured pair in one line."""
-    load = (
-        f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens"
-        if row.input_tokens
-        else f"{row.concurrency or 1:g} streams"
-    )
+    streams = f"{row.concurrency or 1:g} stream{'s' if (row.concurrency or 1) > 1 else ''}"
+    load = f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens" if row.input_tokens else streams
     version = f" {row.engine_version}" if row.engine_version else ""
     k = f" k={row.k}" if row.k else ""
     return (
         f"{row.method}{k} gave {percent(row.speedup)} {METRIC_NAMES.get(row.metric, row.metric)} "
-        f"({row.hardware}, {row.model} {row.quant}, {row.engine}{version}, {load})"
+        f"({row.hardware}, {f'{row.model} {row.quant}'.strip()}, {row.engine}{version}, {load})"
     )
 
 
@@ -157,20 +161,26 @@ def _acceptance_break_even(estimate: Estimate | None) -> str:
     return f"an acceptance length above {need:.2f} tokens per step (expected {now:.2f}): on"
 
 
-def _flip_along(facts: Facts, best: Candidate, field: str, grid: Sequence[int]) -> list[str]:
-    """The nearest value of one load parameter at which the sign of the goal's median flips, each way at most one."""
-    now = getattr(facts, field) or grid[0]
-    others = [value for value in grid if value != now]
-    cases = [facts.model_copy(update={field: value}) for value in others]
+def _flips(facts: Facts, best: Candidate) -> list[str]:
+    """The nearest load, each way and along each parameter, at which the sign of the goal's median flips."""
     goal: Goal = facts.goal or "balanced"
-    estimates = predict.estimate_many([(case, best.plan) for case in cases])
     here = goal_interval(best.estimate, goal).p50 > 1
-    flips = [v for v, e in zip(others, estimates, strict=True) if (goal_interval(e, goal).p50 > 1) != here]
-    above, below = [v for v in flips if v > now], [v for v in flips if v < now]
+    tried = [(field, v) for field, grid in _LOADS.items() for v in grid if v != (getattr(facts, field) or grid[0])]
+    cases = [(facts.model_copy(update={field: value}), best.plan) for field, value in tried]
+    estimates = predict.estimate_many(cases)
     word = "off" if here else "on"
-    label = "concurrent requests" if field == "concurrency" else "prompt tokens per request"
-    lines = [f"about {min(above)} {label} or more: {word}"] if above else []
-    return lines + ([f"about {max(below)} {label} or fewer: {word}"] if below else [])
+    lines = []
+    for field, label in _LOAD_NAMES.items():
+        now = getattr(facts, field) or _LOADS[field][0]
+        flips = [
+            value
+            for (name, value), estimate in zip(tried, estimates, strict=True)
+            if name == field and (goal_interval(estimate, goal).p50 > 1) != here
+        ]
+        above, below = [v for v in flips if v > now], [v for v in flips if v < now]
+        lines += [f"about {min(above)} {label} or more: {word}"] if above else []
+        lines += [f"about {max(below)} {label} or fewer: {word}"] if below else []
+    return lines
 
 
 def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> list[str]:
