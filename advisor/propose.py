@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from typing import cast
 
 from advisor import knowledge
-from advisor.types import AdvisorError, Facts, Method, Plan
+from advisor.types import AdvisorError, Engine, Facts, Method, Plan
 
 # k offered per engine: beyond these, published sweeps only lose (knowledge/thresholds: k_range_*).
 K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 2, 3, 4, 5, 6)}
@@ -98,7 +99,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     lim, model = limits(facts, split), facts.model
     chat = facts.workload in CHAT_WORKLOADS
     return Plan(
-        engine=facts.engine,
+        engine=cast(Engine, facts.engine),
         engine_version=facts.engine_version,
         model=model_reference(facts, "none"),
         method="none",

@@ -91,31 +91,33 @@ def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
 
 
 def _from_evidence(facts: Facts, goal: Goal, plan: Plan) -> list[Reason]:
-    """Covering pairs first; else the two nearest."""
-    wanted = [e for e in facts.evidence if e.metric in GOAL_METRICS[goal] or e.metric == "output_tok_s"]
-    covering = sorted((e for e in wanted if e.covers), key=lambda e: e.k != plan.k)
-    told = [
-        Reason(text=f"Measured here: {evidence_text(e)}", sources=(e.source,), weight=2.5 - 0.1 * i)
-        for i, e in enumerate(covering[:3])
-    ]
-    if not told:
-        told = [
-            Reason(text=f"Nearest measurement: {evidence_text(e)}", sources=(e.source,), weight=1.0 - 0.1 * i)
-            for i, e in enumerate(wanted[:2])
+    """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
+    wanted = [e for e in facts.evidence if e.metric in GOAL_METRICS[goal] or e.metric in ("output_tok_s", "ttft")]
+    runs: dict[str, list[Evidence]] = {}
+    for row in sorted(wanted, key=lambda e: (not e.covers, e.k != plan.k)):
+        runs.setdefault(row.run_id, []).append(row)
+    covering = [rows for rows in runs.values() if rows[0].covers]
+    if covering:
+        return [
+            Reason(text=f"Measured here: {evidence_text(rows)}", sources=(rows[0].source,), weight=2.5 - 0.1 * i)
+            for i, rows in enumerate(covering[:3])
         ]
-    return told
+    return [
+        Reason(text=f"Nearest measurement: {evidence_text(rows)}", sources=(rows[0].source,), weight=1.0 - 0.1 * i)
+        for i, rows in enumerate(list(runs.values())[:2])
+    ]
 
 
-def evidence_text(row: Evidence) -> str:
-    """One measured pair in one line."""
+def evidence_text(rows: Sequence[Evidence]) -> str:
+    """The metrics of one measured run in one line."""
+    row = rows[0]
+    gains = ", ".join(f"{percent(e.speedup)} {METRIC_NAMES.get(e.metric, e.metric)}" for e in rows)
     streams = f"{row.concurrency or 1:g} stream{'s' if (row.concurrency or 1) > 1 else ''}"
     load = f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens" if row.input_tokens else streams
     version = f" {row.engine_version}" if row.engine_version else ""
     k = f" k={row.k}" if row.k else ""
-    return (
-        f"{row.method}{k} gave {percent(row.speedup)} {METRIC_NAMES.get(row.metric, row.metric)} "
-        f"({row.hardware}, {f'{row.model} {row.quant}'.strip()}, {row.engine}{version}, {load})"
-    )
+    model = f"{row.model} {row.quant}".strip()
+    return f"{row.method}{k} gave {gains} ({row.hardware}, {model}, {row.engine}{version}, {load})"
 
 
 def _from_step(best: Candidate) -> list[Reason]:
