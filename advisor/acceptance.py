@@ -81,10 +81,13 @@ def log_gradient(conditional: Floats, k: Floats) -> Floats:
     reach = np.cumprod(conditional, axis=1) * steps
     last = np.clip(conditional[:, -1], 0.0, 0.999)
     more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
-    tail = np.cumprod(conditional, axis=1)[:, -1] * last * (1 - last**more) / (1 - last)
+    whole = np.cumprod(conditional, axis=1)[:, -1]
+    tail = whole * last * (1 - last**more) / (1 - last)
     remaining = np.cumsum(reach[:, ::-1], axis=1)[:, ::-1] + tail[:, None]
     total = 1.0 + reach.sum(axis=1) + tail
     gradient: Floats = (1 - conditional) * remaining / total[:, None]
+    again = ((1 - (more + 1) * last**more) * (1 - last) + last * (1 - last**more)) / (1 - last) ** 2
+    gradient[:, -1] += whole * again * last * (1 - last) / total  # the last position stands for all later ones too
     return gradient
 
 
@@ -244,7 +247,7 @@ def _update(
     m0, s2 = mean[rows], sd[rows] ** 2
     y, kk, p2 = target[rows], k[rows], position_sd**2
     m = m0.copy()
-    for _ in range(6):
+    for _ in range(4):
         a = sigmoid(m)
         g = log_gradient(a, kk)
         total = g.sum(axis=1)

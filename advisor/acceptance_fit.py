@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from advisor.acceptance import (
     COLUMNS,
-    MAX_K,
     MEASURED_SD,
     NUMBER_COLUMNS,
     STEPS_DOWN,
@@ -23,7 +22,7 @@ from advisor.acceptance import (
     sigmoid,
     tokens_per_step,
 )
-from advisor.points import Points, concat
+from advisor.points import MAX_K, Points, concat
 
 Floats = npt.NDArray[np.float64]
 

@@ -83,5 +83,5 @@ def fit(
         solution = np.linalg.solve(hessian, full.T @ (precision * goal))
         wanted = np.clip(solution[:p], -MAX_SHIFT_SD, MAX_SHIFT_SD) * sd
         shift = shift + np.clip(wanted - shift, -0.4, 0.4)
-        source = solution[p:]
+        source = np.asarray(solution[p:], dtype=np.float64)
     return {name: round(float(s), 4) for name, s in zip(names, shift, strict=True) if abs(s) >= 0.01}

@@ -42,12 +42,12 @@ def ape(measured: Floats, predicted: Floats) -> Floats:
     return out
 
 
-def group_values(values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean) -> Floats:  # type: ignore[assignment]
+def group_values(values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean) -> Floats:
     """One figure a group, in the order of the sorted group names."""
     return np.array([float(reduce(values[groups == g])) for g in np.unique(groups)])
 
 
-def averaged(values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean, seed: int = 7) -> Score:  # type: ignore[assignment]
+def averaged(values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean, seed: int = 7) -> Score:
     """Mean over groups of a figure per group, with a bootstrap over groups."""
     each = group_values(values, groups, reduce)
     if not len(each):

@@ -17,7 +17,8 @@ Flags = npt.NDArray[np.bool_]
 
 def scored_rows(examples: Examples) -> Flags:
     """The rows that the headline counts: published speed-ups of decode or output metrics (TTFT has its own line)."""
-    return examples.primary & (examples.metric != "ttft")
+    rows: Flags = examples.primary & (examples.metric != "ttft")
+    return rows
 
 
 def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
@@ -50,7 +51,8 @@ def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
     out["decision_mtp"] = decision(examples, found.p_gain, rows & (examples.method == "mtp"))
     regret = em.sweep_regret(y[rows], found.mean[rows], examples.points.k[rows], examples.sweep[rows])
     out["k_regret"] = {"sweeps": regret.sweeps, "mean": regret.mean, "p90": regret.p90}
-    return _rounded(out)
+    rounded: dict[str, Any] = _rounded(out)
+    return rounded
 
 
 def decision(examples: Examples, p_gain: Floats, rows: Flags) -> dict[str, float]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor import acceptance as acc
-from advisor import features, schedule
+from advisor import features, physics, schedule
 from advisor import points as pts
 from advisor.constants import Constants, shifted
 from advisor.nearby import Nearby
@@ -30,8 +30,12 @@ REQUEST = pts.METRICS.index("request_tok_s")
 REPLICATE_SD = 0.029  # spread of ten replicates of one arm, in log speed-up
 UNKNOWN_SD = 0.05  # added per stand-in (features.unknown_count)
 USUAL_K_SD = 0.10  # added where k is the method's usual one
+TYPICAL_SD = 0.2  # what left-out rows miss on average
+SPREAD_POWER = 0.5  # the model's own spread tells less than it claims: half of its log differences are believed
 MAX_LOG = 2.3  # a ratio beyond 10 is not believed
 Z10 = 1.2815515594
+
+SLOT_BY_SLOT = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
 
 _METRIC_NAMES = ("output_tok_s", "request_tok_s", "tpot", "ttft")
 
@@ -40,21 +44,21 @@ _METRIC_NAMES = ("output_tok_s", "request_tok_s", "tpot", "ttft")
 class Calibration:
     """How model spreads become 80 % intervals and chances of a gain, from sources that were left out.
 
-    `low` and `high`: half-widths in model sd, for a stated and for a guessed acceptance. `gain`: offset and slope of the logit of
-    p_gain over mean / sd.
+    `low` and `high`: half-widths in model sd, for a stated and for a guessed acceptance. `gain`: slope of the logit of p_gain over
+    mean / sd; there is no offset, so that the chance is above a half exactly where the median is above 1.
     """
 
     low: tuple[float, float] = (Z10, Z10)
     high: tuple[float, float] = (Z10, Z10)
-    gain: tuple[float, float] = (0.0, 1.7)
+    gain: float = 1.7
 
     def to_dict(self) -> dict[str, Any]:
-        return {"low": list(self.low), "high": list(self.high), "gain": list(self.gain)}
+        return {"low": list(self.low), "high": list(self.high), "gain": self.gain}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Calibration:
-        low, high, gain = (tuple(map(float, state[key])) for key in ("low", "high", "gain"))
-        return cls((low[0], low[1]), (high[0], high[1]), (gain[0], gain[1]))
+        low, high = (tuple(map(float, state[key])) for key in ("low", "high"))
+        return cls((low[0], low[1]), (high[0], high[1]), float(state["gain"]))
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Raw:
     mean: Floats
     sd: Floats
     log_physics: Floats
+    novelty: Floats  # 0 amid the training data, 1 far from any
     belief: acc.Acceptance
     table: Table
     full: pts.Points
@@ -79,7 +84,33 @@ def prepare(points: pts.Points) -> tuple[pts.Points, pts.Points]:
 def log_physics(full: pts.Points, constants: Constants, tau: Floats) -> dict[str, Floats]:
     """log speed-up by metric, physics and closed loop alone. (N,) each."""
     found = schedule.speedups(full, constants, tau)
-    return {name: np.clip(np.log(np.maximum(value, 1e-6)), -MAX_LOG, MAX_LOG) for name, value in found.items()}
+    late = serial_drafting(full, constants)
+    out: dict[str, Floats] = {}
+    for name, value in found.items():
+        log = np.log(np.maximum(value, 1e-6)) - (0.0 if name == "ttft" else late)
+        out[name] = np.clip(log, -MAX_LOG, MAX_LOG)
+    return out
+
+
+def serial_drafting(full: pts.Points, constants: Constants) -> Floats:
+    """log of the cycle's stretch because llama.cpp drafts slot after slot: B streams pay B times one stream's drafting. (N,)
+
+    Source: two published machines with several slots (RTX 3090 DFlash and draft model, Strix Halo MTP). 0 elsewhere.
+    """
+    out = np.zeros(len(full))
+    rows = np.flatnonzero(full.is_path(*SLOT_BY_SLOT) & (full.concurrency > 1) & (full.k > 0))
+    if len(rows):
+        p = full.take(rows)
+        batch, context, one = (
+            np.fmin(p.concurrency, p.max_num_seqs),
+            p.depth_tokens + p.output_tokens / 2,
+            np.ones(len(rows)),
+        )
+        together = physics.draft_seconds(p, constants, batch, context)
+        serial = batch * physics.draft_seconds(p, constants, one, context)
+        verify = physics.step_seconds(p, constants, batch, p.verify_tokens, True, context).total
+        out[rows] = np.log((verify + np.fmax(serial, together)) / (verify + together))
+    return out
 
 
 def of_metric(by_metric: Mapping[str, Floats], metric: npt.NDArray[np.int16]) -> Floats:
@@ -125,16 +156,17 @@ class Model:
     ) -> Raw:
         """Physics plus residual, with every known reason for doubt in the sd."""
         table = features.table(ready, full, belief, physics, self.constants)
-        mean, variance = self.decode.predict(table)
+        mean, variance, novelty = self.decode.predict(table)
         slow = full.metric == TTFT
         if slow.any():
             rows = np.flatnonzero(slow)
-            mean[rows], variance[rows] = self.ttft.predict(table.take(rows))
+            mean[rows], variance[rows], _ = self.ttft.predict(table.take(rows))
         doubt = (elasticity(full, table) * belief.log_tau_sd) ** 2 + REPLICATE_SD**2
-        doubt += (UNKNOWN_SD * features.unknown_count(points)) ** 2
-        doubt += np.where(np.isnan(points.k) & (points.method > 0), USUAL_K_SD, 0.0) ** 2
+        spread = TYPICAL_SD * (np.sqrt(variance + doubt) / TYPICAL_SD) ** SPREAD_POWER
+        guessed = (UNKNOWN_SD * features.unknown_count(points)) ** 2
+        guessed += np.where(np.isnan(points.k) & (points.method > 0), USUAL_K_SD, 0.0) ** 2
         total = np.clip(physics + mean, -MAX_LOG, MAX_LOG)
-        return Raw(total, np.sqrt(variance + doubt), physics, belief, table, full)
+        return Raw(total, np.sqrt(spread**2 + guessed), physics, novelty, belief, table, full)
 
     def interval(self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
         """The 80 % interval of the log speed-up."""
@@ -143,8 +175,7 @@ class Model:
 
     def p_gain(self, mean: Floats, sd: Floats) -> Floats:
         """Calibrated probability that the speed-up is above 1."""
-        offset, slope = self.calibration.gain
-        out: Floats = 1 / (1 + np.exp(-np.clip(offset + slope * mean / sd, -12, 12)))
+        out: Floats = 1 / (1 + np.exp(-np.clip(self.calibration.gain * mean / sd, -12, 12)))
         return out
 
     def to_dict(self) -> dict[str, Any]:

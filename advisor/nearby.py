@@ -32,7 +32,7 @@ NUMBERS = ("streams", "context", "k", "workload", "known", "miss")
 
 
 class Pull(NamedTuple):
-    """Result of the update, (N,). `covered`: a pair of the same cell, k included, within a factor 2; `near`: any pair of the cell."""
+    """Result of the update, (N,). `covered`: a pair of the cell at this k, within a factor 2; `near`: any pair of the cell."""
 
     mean: Floats
     sd: Floats
@@ -42,10 +42,14 @@ class Pull(NamedTuple):
 
 def cell_keys(raw: pts.Points, full: pts.Points) -> Ints:
     """One integer a cell; -1 where hardware or model is not known. (N,)"""
-    parts = [
-        np.round(40 * np.log(full.bw / 1e9)), np.round(10 * np.log(full.fp32 / 1e9)), np.round(40 * np.log(full.active_params / 1e6)),
-        np.round(40 * np.log(full.total_params / 1e6)), full.gpus, full.path, full.method, full.metric, full.quant_family, full.engine,
-    ]  # fmt: skip
+    sizes = [
+        np.round(40 * np.log(full.bw / 1e9)),
+        np.round(10 * np.log(full.fp32 / 1e9)),
+        np.round(40 * np.log(full.active_params / 1e6)),
+        np.round(40 * np.log(full.total_params / 1e6)),
+        full.gpus,
+    ]
+    parts = [*sizes, full.path, full.method, full.metric, full.quant_family, full.engine]
     key = np.zeros(len(full), dtype=np.int64)
     for part in parts:
         key = (key * 1_000_003 + part.astype(np.int64)) % 2_305_843_009_213_693_951
@@ -117,4 +121,5 @@ def _cell(pairs: Floats, where: Floats) -> tuple[Floats, Floats, npt.NDArray[np.
         shift = (weight * pairs[None, :, 5]).sum(axis=1) / total
         spread = RIG_SD**2 + np.where(total > 0, 1 / total, np.inf)
     same = (gap[:, :, 0] <= COVERS) & (gap[:, :, 1] <= COVERS) & (gap[:, :, 2] < 0.5)
-    return shift, spread, same.any(axis=1)
+    covered = np.asarray(same.any(axis=1), dtype=np.bool_)
+    return shift, spread, covered

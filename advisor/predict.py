@@ -26,6 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 ARTEFACT = "speedup.json"
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
+PIECE = 8192  # points computed at once in a large table
 FAR = 0.5  # share of the prior spread that the data leave open, beyond which a point is extrapolated
 FIELDS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain", "basis", "error")
 # Shares of (output tok/s, TPOT, TTFT) in what a goal calls a gain; the same figures as decide.GOAL_WEIGHTS (a test compares).
@@ -52,7 +53,7 @@ class Predicted(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """Gaussian beliefs for choosing among candidates: log speed-ups `mean` (N,), `sd` (N,) and the correlation of two candidates' errors."""
+    """Beliefs for a choice among candidates: log speed-ups `mean` and `sd` (N,), and the correlation of two errors."""
 
     mean: Floats
     sd: Floats
@@ -79,8 +80,15 @@ def load(path: Path | None = None) -> Model:
 def predict_points(points: pts.Points, model: Model | None = None, hide: bool = False) -> Predicted:
     """Predict each point's own metric. `hide` ignores stated acceptances. No speculation (method none) is exactly 1."""
     model = model or load()
-    raw = model.raw(points, hide)
-    return _finish(model, points, raw)
+    if len(points) <= PIECE:
+        return _finish(model, points, model.raw(points, hide))
+    from concurrent.futures import ThreadPoolExecutor
+
+    starts = range(0, len(points), PIECE)
+    parts = [points.take(np.arange(i, min(i + PIECE, len(points)))) for i in starts]
+    with ThreadPoolExecutor(2) as pool:  # numpy releases the lock; pieces also stay in the cache
+        found = list(pool.map(lambda part: _finish(model, part, model.raw(part, hide)), parts))
+    return Predicted(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
 def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
@@ -102,7 +110,7 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
 
 def _basis(model: Model, raw: Raw, covered: npt.NDArray[np.bool_], near: npt.NDArray[np.bool_]) -> npt.NDArray[np.int8]:
     seen = np.isin(raw.full.path, model.paths_seen) & np.isin(raw.full.method, model.methods_seen)
-    far = (model.decode.novelty(raw.table) > FAR) | (raw.table.numbers["unknown"] >= 2)
+    far = (raw.novelty > FAR) | (raw.table.numbers["unknown"] >= 2)
     basis = np.select([covered, ~seen, near, far], [0, 3, 1, 2], default=1)
     return basis.astype(np.int8)
 
@@ -229,7 +237,7 @@ def _notes(i: int, facts: Facts, belief: acc.Acceptance) -> tuple[str, ...]:
 
 
 def predict_dicts(rows: Sequence[Mapping[str, Any]], model: Model | None = None) -> list[dict[str, Any]]:
-    """Predictions for rows with the columns of the measured runs: the FIELDS, one result a row, in order. Never raises for a row."""
+    """The FIELDS for rows with the columns of the measured runs, one result a row, in order. Never raises for a row."""
     from advisor.rows import row_text
 
     if not rows:

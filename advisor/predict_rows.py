@@ -6,7 +6,7 @@ import csv
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from advisor import predict
 from advisor.types import AdvisorError
@@ -41,14 +41,14 @@ def predict_rows(source: Path, target: Path) -> Done:
         raise AdvisorError(f"cannot read {source.name} or write {target.name}: {error.strerror}.") from error
 
 
-def _stream(handle: object, out: object) -> Done:
-    reader = csv.reader(handle)  # type: ignore[call-overload]
+def _stream(handle: TextIO, out: TextIO) -> Done:
+    reader = csv.reader(handle)
     header = next(reader, None)
     if not header:
         raise AdvisorError("the input is empty; it needs a header line with the column names.")
     names = [name.strip() for name in header]
     kept = [i for i, name in enumerate(names) if name not in predict.FIELDS]
-    writer = csv.writer(out, lineterminator="\n")  # type: ignore[call-overload]
+    writer = csv.writer(out, lineterminator="\n")
     writer.writerow([*(header[i] for i in kept), *predict.FIELDS])
     rows = errors = 0
     for batch in _batches(reader):

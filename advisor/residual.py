@@ -95,13 +95,18 @@ def _joined(codes: Ints) -> Ints:
     return joined
 
 
-def _kernel(term: Surface, table: Table, centres: Floats, centre_codes: Ints) -> Floats:
+def _kernel(term: Surface, table: Table, centres: Floats, centre_codes: Ints) -> npt.NDArray[np.float32]:
     x = np.column_stack([table.numbers[name] / scale for name, scale in term.scales]).astype(np.float32)
     c = centres.astype(np.float32)
-    distance = (x**2).sum(1)[:, None] + (c**2).sum(1)[None, :] - 2 * x @ c.T
-    value = np.exp(-0.5 * np.maximum(distance, 0))
-    value *= _joined(_codes(table, term.codes))[:, None] == _joined(centre_codes)[None, :]
-    return value.astype(np.float64)
+    distance = x @ (-2 * c.T)
+    distance += (x**2).sum(1)[:, None]
+    distance += (c**2).sum(1)[None, :]
+    np.maximum(distance, 0, out=distance)
+    distance *= np.float32(-0.5)
+    value: npt.NDArray[np.float32] = np.exp(distance, out=distance)
+    if term.codes:
+        value *= _joined(_codes(table, term.codes))[:, None] == _joined(centre_codes)[None, :]
+    return value
 
 
 def _make(term: Term, table: Table) -> _Basis:
@@ -113,7 +118,7 @@ def _make(term: Term, table: Table) -> _Basis:
     codes = _codes(table, term.codes)
     chosen = _spread(x, codes, term.size)
     centres, centre_codes = x[chosen].astype(np.float32).astype(np.float64), codes[chosen]
-    gram = _kernel(term, table.take(chosen), centres, centre_codes)
+    gram = _kernel(term, table.take(chosen), centres, centre_codes).astype(np.float64)
     values, vectors = np.linalg.eigh(gram + 1e-4 * np.eye(len(chosen)))
     keep = values > 3e-3
     return _Basis(term, centres=centres, centre_codes=centre_codes, root=vectors[:, keep] / np.sqrt(values[keep]))
@@ -135,7 +140,7 @@ def _spread(x: Floats, codes: Ints, size: int) -> Ints:
     return np.array(sorted(chosen), dtype=np.int64)
 
 
-def _features(basis: _Basis, table: Table) -> tuple[Floats, Floats]:
+def _features(basis: _Basis, table: Table) -> tuple[npt.NDArray[np.floating[Any]], Floats]:
     """Columns scaled by the prior sd (N, width), and the prior variance that they leave out (N,)."""
     term = basis.term
     n = len(table)
@@ -149,8 +154,8 @@ def _features(basis: _Basis, table: Table) -> tuple[Floats, Floats]:
         if term.of:
             value = np.where(table.codes[term.of] == term.code, value, 0.0)
         return value[:, None], np.zeros(n)
-    kernel = _kernel(term, table, basis.centres, basis.centre_codes) @ basis.root
-    return kernel * term.sd, term.sd**2 * np.maximum(1 - (kernel**2).sum(axis=1), 0.0)
+    kernel = _kernel(term, table, basis.centres, basis.centre_codes) @ basis.root.astype(np.float32)
+    return kernel * np.float32(term.sd), term.sd**2 * np.maximum(1 - (kernel**2).sum(axis=1), 0.0)
 
 
 @dataclass(frozen=True)
@@ -162,38 +167,39 @@ class Residual:
     factor: Floats  # covariance = factor @ factor.T
     group_sd: float  # spread between sources that nothing explains
 
-    def predict(self, table: Table) -> tuple[Floats, Floats]:
-        """Mean and variance (N,) of the residual of a new source, replicate noise not included."""
-        mean, variance = np.zeros(len(table)), np.zeros(len(table))
+    def predict(self, table: Table) -> tuple[Floats, Floats, Floats]:
+        """Mean, variance and novelty (N,) of the residual of a new source, replicate noise not included.
+
+        Novelty is the share of the smooth terms' prior variance that the data leave open: 0 amid data, 1 far from any.
+        """
+        out = np.zeros((3, len(table)))
         for start in range(0, len(table), CHUNK):
             part = slice(start, min(start + CHUNK, len(table)))
-            mean[part], variance[part] = self._predict(table.take(part))
-        return mean, variance
+            out[:, part] = self._predict(table.take(part))
+        return out[0], out[1], out[2]
 
-    def novelty(self, table: Table) -> Floats:
-        """Share of the smooth terms' prior variance that the data leave open: 0 amid data, 1 far from any. (N,)"""
-        smooth = [basis for basis in self.bases if isinstance(basis.term, Surface)]
-        if not smooth:
-            return np.zeros(len(table))
-        out = np.zeros(len(table))
-        for start in range(0, len(table), CHUNK):
-            part = table.take(slice(start, min(start + CHUNK, len(table))))
-            left = [_features(basis, part)[1] / basis.term.sd**2 for basis in smooth]
-            out[start : start + len(part)] = np.mean(left, axis=0)
-        return out
-
-    def _predict(self, table: Table) -> tuple[Floats, Floats]:
-        made = [_features(basis, table) for basis in self.bases]
-        columns = np.hstack([columns for columns, _ in made]) if made else np.zeros((len(table), 0))
-        spread = columns.astype(np.float32) @ self.factor.astype(np.float32)
-        left = sum((rest for _, rest in made), np.zeros(len(table)))
-        return columns @ self.beta, (spread**2).sum(axis=1) + left + self.group_sd**2
+    def _predict(self, table: Table) -> tuple[Floats, Floats, Floats]:
+        n = len(table)
+        left, open_share, smooth = np.zeros(n), np.zeros(n), 0
+        columns = np.empty((n, len(self.beta)), dtype=np.float32)
+        at = 0
+        for basis in self.bases:
+            made, rest = _features(basis, table)
+            columns[:, at : at + basis.width] = made
+            at += basis.width
+            left += rest
+            if isinstance(basis.term, Surface):
+                open_share += rest / basis.term.sd**2
+                smooth += 1
+        spread = columns @ self.factor.astype(np.float32)
+        mean = (columns @ self.beta.astype(np.float32)).astype(np.float64)
+        return mean, (spread**2).sum(axis=1) + left + self.group_sd**2, open_share / max(smooth, 1)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "terms": [_basis_dict(basis) for basis in self.bases],
             "beta": [float(f"{b:.4g}") for b in self.beta],
-            "factor": [float(f"{v:.3g}") for v in _compress(self.factor).ravel()],
+            "factor": [float(f"{v:.2g}") for v in _compress(self.factor).ravel()],
             "factor_rank": int(_compress(self.factor).shape[1]),
             "group_sd": round(self.group_sd, 4),
         }
@@ -205,7 +211,7 @@ class Residual:
         return cls(tuple(map(_basis_from, state["terms"])), beta, factor, float(state["group_sd"]))
 
 
-def _compress(factor: Floats, share: float = 0.995) -> Floats:
+def _compress(factor: Floats, share: float = 0.98) -> Floats:
     """The leading columns of the factor that hold most of its variance."""
     u, s, _ = np.linalg.svd(factor, full_matrices=False)
     total = np.cumsum(s**2) / max((s**2).sum(), 1e-12)
@@ -225,7 +231,7 @@ def _basis_dict(basis: _Basis) -> dict[str, Any]:
         "kind": "surface", "scales": [list(s) for s in term.scales], "codes": list(term.codes), "sd": term.sd,
         "centres": [[float(f"{v:.4g}") for v in row] for row in basis.centres],
         "centre_codes": basis.centre_codes.tolist(),
-        "root": [[float(f"{v:.4g}") for v in row] for row in basis.root],
+        "root": [[float(f"{v:.3g}") for v in row] for row in basis.root],
     }  # fmt: skip
 
 
@@ -257,7 +263,11 @@ def fit(
     Robust: rows far from the fit lose weight. `group_sd` is re-estimated from the fitted effects. Deterministic.
     """
     bases = tuple(_make(term, table) for term in terms)
-    columns = np.hstack([_features(basis, table)[0] for basis in bases]) if bases else np.zeros((len(table), 0))
+    columns = (
+        np.hstack([_features(basis, table)[0].astype(np.float64) for basis in bases])
+        if bases
+        else np.zeros((len(table), 0))
+    )
     _, which = np.unique(groups, return_inverse=True)
     effects = np.eye(which.max() + 1)[which]
     p = columns.shape[1]
@@ -271,8 +281,10 @@ def fit(
         solution = inverse @ (full.T @ (precision * target))
         miss = (target - full @ solution) / noise_sd
         weight = 1 / np.maximum(1.0, (np.abs(miss) / ROBUST))
-        beta, covariance = solution[:p], inverse[:p, :p]
+        beta, covariance = np.asarray(solution[:p], dtype=np.float64), np.asarray(inverse[:p, :p], dtype=np.float64)
         left = solution[p:] ** 2 + np.diag(inverse)[p:]
         group_sd = float(np.clip(group_sd * np.sqrt(left.mean()), 0.03, 0.4))
-    factor = np.linalg.cholesky(covariance + 1e-10 * np.eye(p)) if p else np.zeros((0, 0))
+    factor: Floats = np.zeros((0, 0))
+    if p:
+        factor = np.asarray(np.linalg.cholesky(covariance + 1e-10 * np.eye(p)), dtype=np.float64)
     return Residual(bases, beta, factor, group_sd)

@@ -1,7 +1,8 @@
 """The measured pairs as arrays: what training fits and what evaluation is scored on.
 
-One example is one speculative arm and one metric for which a speed-up was published or follows from both arms (TPOT and TTFT pairs are
-derived so). A rig is (source, hardware, GPU count). A fold is a source; a community table of many machines is split by rig.
+One example is one speculative arm and one metric for which a speed-up was published or follows from both arms (TPOT and
+TTFT pairs are derived so). A rig is (source, hardware, GPU count). A fold is a source; a community table of many machines is
+split by rig.
 """
 
 from __future__ import annotations
@@ -16,13 +17,23 @@ import numpy.typing as npt
 
 from advisor import points as pts
 from advisor.acceptance_fit import ROW_SD, Observations
-from advisor.measurements import COLUMN_OF_METRIC, Row, by_group, measurements_dir, ratio, read_acceptance, read_runs
+from advisor.measurements import (
+    COLUMN_OF_METRIC,
+    Row,
+    Run,
+    by_group,
+    measurements_dir,
+    ratio,
+    read_acceptance,
+    read_runs,
+)
 from advisor.rows import row_text
 from advisor.types import AdvisorError
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.str_]
 
+KERNEL_PATH_SD = 0.15  # own spread of rows whose source blames one kernel path
 COMMUNITY_TABLES = ("sudo38",)  # one table, many contributors: a fold is a rig, not the table
 FORCED = ("forced", "loop", "repetitive", "broken", "dead", "artefact", "implausible", "never fired")
 
@@ -89,7 +100,7 @@ def examples(folder: Path | None = None, uses: tuple[str, ...] = ("train", "eval
 
 
 def _assemble(pairs: list[tuple[Row, str, float, bool]]) -> Examples:
-    texts = [row_text(row.raw) | {"speedup_metric": metric} for row, metric, _, _ in pairs]
+    texts = [row_text(row.raw | {"speedup_metric": metric}) for row, metric, _, _ in pairs]
     points, errors = pts.from_rows(texts)
     keep = [i for i, error in enumerate(errors) if error is None]
     index = np.array(keep, dtype=np.int64)
@@ -115,8 +126,15 @@ def _assemble(pairs: list[tuple[Row, str, float, bool]]) -> Examples:
         use=np.array([r.use for r in runs]),
         primary=primary,
         acceptance_known=np.array([r.acceptance_rate is not None or r.acceptance_length is not None for r in runs]),
-        sd=np.array([0.029 if (r.n_trials or 1) >= 3 else 0.045 for r in runs]),
+        sd=np.array([_replicate_sd(r) for r in runs]),
     )
+
+
+def _replicate_sd(run: Run) -> float:
+    """Spread that the row has by itself; rows whose source blames one kernel path teach little about anything else."""
+    if "one kernel path" in run.use_why:
+        return KERNEL_PATH_SD
+    return 0.029 if (run.n_trials or 1) >= 3 else 0.045
 
 
 def rig_weight(rigs: Words, primary: npt.NDArray[np.bool_]) -> Floats:
@@ -168,13 +186,13 @@ def _position_tables(folder: Path) -> list[tuple[dict[str, str], float, float]]:
             continue
         tables.setdefault((*key, "positions"), []).append((row.position + 1, row.acceptance_rate or 0.0))
     out = []
-    for key, cells in tables.items():
+    for where_, cells in tables.items():
         total, prefix = 1.0, []
         for k, value in sorted(cells):
-            total = total + value if key[-1] == "positions" else value
+            total = total + value if where_[-1] == "positions" else value
             prefix.append((k, total))
         for k, tau in prefix:
-            text = dict(zip(("source_id", "model", "quant", "engine", "spec_method", "workload"), key, strict=False))
+            text = dict(zip(("source_id", "model", "quant", "engine", "spec_method", "workload"), where_, strict=False))
             out.append((text | {"k": str(k), "speedup_metric": "request_tok_s"}, float(k), tau))
     return out
 

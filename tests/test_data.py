@@ -81,9 +81,7 @@ def test_index_is_in_step() -> None:
         ({"speedup_metric": ""}, "speedup without speedup_metric"),
     ],
 )
-def test_bad_row_is_named(
-    table: tuple[Path, list[dict[str, str]]], change: dict[str, str], reason: str
-) -> None:
+def test_bad_row_is_named(table: tuple[Path, list[dict[str, str]]], change: dict[str, str], reason: str) -> None:
     path, rows = table
     index = next(i for i, r in enumerate(rows) if r["use"] == "train" and r["spec_method"] == "mtp")
     rows[index] = rows[index] | change

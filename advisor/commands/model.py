@@ -30,9 +30,9 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
 @click.option("--fast", is_flag=True, help="Primary split only, no figures.")
 def evaluate(out: Path | None, fast: bool) -> None:
     """Score the model on sources it has not seen and write the model card."""
-    from advisor import evaluate as evaluation
+    from advisor.evaluate import run
 
-    click.echo(evaluation.run(out, fast=fast))
+    click.echo(run(out, fast=fast))
 
 
 @click.group()
