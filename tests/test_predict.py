@@ -15,13 +15,13 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor import decide, knowledge, predict, propose, training_data
+from advisor import decide, knowledge, predict, training_data
 from advisor import points as pts
 from advisor.commands.predict import predict as command
 from advisor.measurements import RUN_COLUMNS, measurements_dir, read_csv
 from advisor.paths import models_dir
 from advisor.predict_rows import predict_rows
-from advisor.types import AdvisorError, Request
+from advisor.types import AdvisorError, Plan, Request
 
 ROW = {
     "model": "qwen3.6-35b-a3b", "hardware": "gb10", "engine": "vllm", "spec_method": "mtp", "k": "2", "quant": "fp8",
@@ -168,7 +168,9 @@ def test_measured_cells_are_called_measured() -> None:
 
 def test_estimate_and_rows_take_the_same_road() -> None:
     facts = knowledge.resolve(Request(hardware="gb10", concurrency=16, ctx_tokens=2048, quant="fp8", engine="vllm"))
-    plans = [plan for plan in propose.plans(facts) if plan.method == "mtp"]
+    plans = [
+        Plan(engine="vllm", engine_version=facts.engine_version, method="mtp", k=k, max_num_seqs=16) for k in (1, 2, 4)
+    ]
     made = predict.estimate(facts, plans)
     points = pts.from_plans(facts, plans).replace(metric=pts.METRICS.index("output_tok_s"))
     again = predict.predict_points(points)

