@@ -67,6 +67,8 @@ def read_presets(reading: Reading) -> None:
         else:
             own.append((name, kept))
     for name, pairs in own or [(literal("*"), [])]:
+        if not reading.step():
+            return
         _preset(name, [*_overridden(shared, pairs), *pairs], reading)
 
 

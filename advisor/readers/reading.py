@@ -87,6 +87,9 @@ class Reading:
         self.redactor = redactor or Redactor()
         self.found: list[Found] = []
         self.notes: list[str] = list(source.notes)
+        self.said: dict[str, tuple[str | None, bool]] = {}
+        self.named: dict[str, tuple[str, int]] | None = None
+        self.keys: set[tuple[object, ...]] = set()
         self.steps = 0
         self.form = "command"
 
@@ -112,8 +115,14 @@ class Reading:
             self.note(f"a command of {len(found.words)} words was read up to the first {MAX_WORDS}", found.at)
             found.words = found.words[:MAX_WORDS]
         key = _key(found)
-        if len(self.found) < MAX_LAUNCHES and all(key != _key(other) for other in self.found[-40:]):
-            self.found.append(found)
+        if key in self.keys:
+            return
+        if len(self.found) >= MAX_LAUNCHES:
+            self.note(f"the file starts more than {MAX_LAUNCHES} servers; the rest of it was not read")
+            self.steps = max(self.steps, MAX_STEPS)
+            return
+        self.keys.add(key)
+        self.found.append(found)
 
     def launches(self) -> tuple[Launch, ...]:
         return tuple(self._launch(found) for found in self.found)
@@ -153,18 +162,26 @@ class Reading:
         """A model that the command takes from outside, where the rest of the file (a message, a comment) names just one."""
         from advisor import knowledge
 
-        if launch.model and knowledge.llm_from_text(launch.model) is not None:
+        if len(self.found) > 1 or (launch.model and knowledge.llm_from_text(launch.model) is not None):
             return
-        known: dict[str, tuple[str, int]] = {}
-        for said in _MODEL_NAME.finditer(self.source.text[:200_000]):
-            model = knowledge.llm_from_text(said.group())
-            if model is not None:
-                known.setdefault(model.id, (said.group(), said.start()))
+        known = self._named()
         if len(known) == 1:
             name, at = next(iter(known.values()))
             extra["model"] = name
             given = launch.model or "what is not in the file"
             notes.append(f"the model is {given}; line {self.source.place(at)[0]} names {name}, which it is taken for")
+
+    def _named(self) -> dict[str, tuple[str, int]]:
+        """The known models that the file's text names, with the name and its offset; looked for once a file."""
+        if self.named is None:
+            from advisor import knowledge
+
+            self.named = {}
+            for said in _MODEL_NAME.finditer(self.source.text[:200_000]):
+                model = knowledge.llm_from_text(said.group())
+                if model is not None:
+                    self.named.setdefault(model.id, (said.group(), said.start()))
+        return self.named
 
     def _items(self, found: Found) -> list[tuple[Token, Token | None]]:
         items: list[tuple[Token, Token | None]] = []
@@ -256,13 +273,19 @@ class Reading:
             else None
         )
 
+    def _said(self, engine: str) -> tuple[str | None, bool]:
+        """What `said_version` finds for an engine, looked for once a file."""
+        if engine not in self.said:
+            self.said[engine] = said_version(self.source.text, engine)
+        return self.said[engine]
+
     def _version(self, found: Found) -> tuple[str | None, str | None, bool]:
         """Version text, fork, and whether the text fixes what runs (an image, an installation) or only names it."""
         sure = True
         image = found.around.image_text() if found.around else ""
         version = self.version or version_in(split_image(image)[1] if image else None)
         if version is None or version in ("latest", "nightly", "main", "dev"):
-            said, installed = said_version(self.source.text, found.engine)
+            said, installed = self._said(found.engine)
             version, sure = (said, installed) if said else (version, True)
         return version, found.fork or (fork_of_image(image) if image else None), sure
 
@@ -289,7 +312,7 @@ class Reading:
 
 
 def _key(found: Found) -> tuple[object, ...]:
-    return found.engine, found.at, [word.text for word in found.words], [key.text for key, _ in found.pairs]
+    return found.engine, found.at, tuple(word.text for word in found.words), tuple(key.text for key, _ in found.pairs)
 
 
 def size_bytes(text: str) -> int | None:

@@ -33,7 +33,7 @@ def read_unit(reading: Reading) -> None:
     else:
         reading.form = "systemd"
     for section, key, value in entries:
-        if section == "Service" and key == "ExecStart" and value.text:
+        if section == "Service" and key == "ExecStart" and value.text and reading.step():
             lead = re.match(r"[@\-:+!]*", value.text)
             line = value.part(lead.end() if lead else 0, len(value))
             words = _words(line, known)
