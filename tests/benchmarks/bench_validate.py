@@ -24,7 +24,9 @@ def cpu_seconds(code: str, rounds: int = 9) -> float:
     best = float("inf")
     for _ in range(rounds):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+        )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     return best
@@ -51,7 +53,9 @@ def main() -> None:
     imports, bare, cold = cpu_seconds(IMPORTS), cpu_seconds(BARE), cpu_seconds(COLD)
     print(f"bare import of click and pydantic     {imports * 1e3:7.1f} ms")
     print(f"... with pydantic's BaseModel         {bare * 1e3:7.1f} ms   {bare / imports:5.2f}")
-    print(f"advisor validate, one compose file    {cold * 1e3:7.1f} ms   {cold / imports:5.2f}  (of BaseModel: {cold / bare:.2f})")
+    print(
+        f"advisor validate, one compose file    {cold * 1e3:7.1f} ms   {cold / imports:5.2f}  (of BaseModel: {cold / bare:.2f})"
+    )
     print(f"files a second, one process           {files_per_second():7.0f}")
 
 
