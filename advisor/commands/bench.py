@@ -61,3 +61,53 @@ def _run(jobs: tuple, out: Path, gpus: tuple[str, ...], minutes: float | None) -
             tell=lambda p: bar.update(task, completed=p.done, description=p.note),
         )
     click.echo(f"{last.done} of {last.total} points in {out}; run the same command again for the rest.")
+
+
+@bench.command("import")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--id", "source", help="Source id, starts with `bench-`; default: about.yaml of the folder.")
+@click.option("--hardware", help="Hardware id; default: about.yaml of the folder.")
+@click.option("--date", help="Day of the measurement, YYYY-MM-DD; default: about.yaml of the folder.")
+@click.option("--into", type=click.Path(path_type=Path), help="Measurements folder; default: the shipped one.")
+@click.option("--replace", is_flag=True, help="Write this source anew if it is there.")
+def import_rows(
+    folder: Path, source: str | None, hardware: str | None, date: str | None, into: Path | None, replace: bool
+) -> None:
+    """Take the points of a sweep into the measured runs, as one source with a sidecar."""
+    from advisor import measurement_files as files
+    from advisor.bench.rows import import_folder
+    from advisor.measurements import measurements_dir
+
+    where = into or measurements_dir()
+    name, count = import_folder(folder, where, {"id": source, "hardware": hardware, "date": date}, replace)
+    files.write_index(where)
+    click.echo(f"{count} arms in {where / 'runs' / name}.csv; next: advisor data check, advisor train")
+
+
+@bench.command("report")
+def report_card() -> None:
+    """Write models/h200.md from the raw points: fits, kept-out cells, pre-registered predictions."""
+    from advisor.bench import report
+
+    click.echo(str(report.write()))
+
+
+@bench.command("value")
+@click.argument("source")
+@click.option("--out", type=click.Path(path_type=Path), help="Also write the two lines there (JSON).")
+def value_of(source: str, out: Path | None) -> None:
+    """Error on all other sources, trained with and without SOURCE (minutes)."""
+    import json
+
+    from advisor.bench.value import with_and_without
+    from advisor.progress import bar
+
+    lines, own = with_and_without(source, bar("left-out fits"))
+    for line in lines:
+        click.echo(
+            f"{line.trained:8} others {line.others:.2f} %  same engine {line.same_engine:.2f} %  itself {line.itself:.2f} %"
+        )
+    if out:
+        made: dict[str, object] = {"generated": f"by `advisor bench value {source} --out FILE`"}
+        made |= {"lines": [line._asdict() for line in lines], "own": [item._asdict() for item in own]}
+        out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")

@@ -1,0 +1,82 @@
+"""What a source is worth: the model's error on all other sources, trained with and without it (protocol of `advisor evaluate`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+PRIMARY = ("output_tok_s", "request_tok_s", "tpot")
+
+
+class Line(NamedTuple):
+    """Mean absolute log error of the primary speed-ups in percent, averaged over what was left out."""
+
+    trained: str  # with, without
+    others: float  # all other sources, each left out
+    same_engine: float  # those of them with the source's engine
+    itself: float  # the source's own pairs, left out as a whole (the same in both lines)
+
+
+class Own(NamedTuple):
+    """The source's own pairs, predicted by a model that has seen none of them. Errors of the log speed-up, percent."""
+
+    metric: str
+    k: int
+    pairs: int
+    error: float
+    bias: float
+
+
+def with_and_without(
+    source: str, progress: Callable[[Iterable[str]], Iterable[str]] = iter
+) -> tuple[list[Line], list[Own]]:
+    """The two lines, and the source's own errors by metric and k. Raises AdvisorError where the source has no pair to train on."""
+    from advisor import fitting, training_data
+    from advisor.types import AdvisorError
+
+    everything = training_data.examples(uses=("train",))
+    observed = training_data.observations()
+    inside = everything.source == source
+    if not inside.any():
+        raise AdvisorError(f"source '{source}' has no pair to train on; see `advisor data check`.")
+
+    def left_out(examples: Any, observations: Any) -> Any:
+        chords = fitting.slopes(examples, observations)
+        return fitting.cross_predict(examples, observations, examples.fold, chords, progress=progress)
+
+    whole = left_out(everything, observed)
+    rest = everything.take(~inside)
+    bare = left_out(rest, observed.without({source}))
+    same, same_rest = (np.isin(e.engine, everything.engine[inside]) for e in (everything, rest))
+    own = _mean_error(everything, whole, inside)
+    lines = [
+        Line("with", _mean_error(everything, whole, ~inside), _mean_error(everything, whole, ~inside & same), own),
+        Line("without", _mean_error(rest, bare, np.ones(len(rest), bool)), _mean_error(rest, bare, same_rest), own),
+    ]
+    return lines, _own(everything, whole, inside)
+
+
+def _own(examples: Any, found: Any, inside: npt.NDArray[np.bool_]) -> list[Own]:
+    error: Floats = 100 * (found.mean - examples.log_speedup)
+    out = []
+    for metric in np.unique(examples.metric[inside]):
+        for k in np.unique(examples.points.k[inside]):
+            rows = inside & (examples.metric == metric) & (examples.points.k == k)
+            if rows.any():
+                size = float(np.abs(error[rows]).mean())
+                out.append(
+                    Own(str(metric), int(k), int(rows.sum()), round(size, 2), round(float(error[rows].mean()), 2))
+                )
+    return out
+
+
+def _mean_error(examples: Any, found: Any, rows: npt.NDArray[np.bool_]) -> float:
+    """Per fold, then over folds, of the primary pairs among `rows`; percent."""
+    kept = np.flatnonzero(rows & examples.primary & np.isin(examples.metric, PRIMARY))
+    error: Floats = np.abs(found.mean - examples.log_speedup)[kept]
+    folds = examples.fold[kept]
+    return round(float(100 * np.mean([error[folds == fold].mean() for fold in np.unique(folds)])), 2)
