@@ -20,6 +20,10 @@ DEVICES = frozenset({"-dev", "--device", "-devd", "--device-draft", "--spec-draf
 
 
 def without_devices(arguments: list[str]) -> list[str]:
+    """The arguments for a CPU build: device names become none, and --rpc goes, as it connects while it is parsed."""
+    if "--rpc" in arguments:
+        at = arguments.index("--rpc")
+        arguments = arguments[:at] + arguments[at + 2 :]
     named = zip(["", *arguments], arguments, strict=False)
     return ["none" if before in DEVICES else word for before, word in named]
 
