@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,14 +30,19 @@ REQUEST = pts.METRICS.index("request_tok_s")
 REPLICATE_SD = 0.029  # spread of ten replicates of one arm, in log speed-up
 UNKNOWN_SD = 0.05  # added per stand-in (features.unknown_count)
 USUAL_K_SD = 0.10  # added where k is the method's usual one
+TTFT_SD = (0.10, 0.40)  # added for TTFT, of one stream and of several: who meets whose prompt is not modelled well
 TYPICAL_SD = 0.2  # what left-out rows miss on average
 SPREAD_POWER = 0.5  # the model's own spread tells less than it claims: half of its log differences are believed
 MAX_LOG = 2.3  # a ratio beyond 10 is not believed
 Z10 = 1.2815515594
 
+EARLY_STOP_K = (
+    8.0  # llama.cpp ends a separate draft early when its model is unsure: a larger k is a limit, not a length
+)
 SLOT_BY_SLOT = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
 
 _METRIC_NAMES = ("output_tok_s", "request_tok_s", "tpot", "ttft")
+_FIELDS = {"output_tok_s": "output_tok_s", "request_tok_s": "request_tok_s", "tpot": "tpot_s", "ttft": "ttft_s"}
 
 
 @dataclass(frozen=True)
@@ -77,19 +82,31 @@ class Raw:
 def prepare(points: pts.Points) -> tuple[pts.Points, pts.Points]:
     """Points with a k everywhere, and the same with every unknown filled in."""
     given_k = np.where(np.isnan(points.given_k), points.k, points.given_k)
-    raw = dataclasses.replace(points, k=acc.draft_k(points), given_k=given_k)
+    k = acc.draft_k(points)
+    unsure = points.is_method("draft_model") & points.is_path(*SLOT_BY_SLOT)
+    unsure &= np.isnan(points.given_rate) & np.isnan(points.given_length)
+    raw = dataclasses.replace(points, k=np.where(unsure, np.fmin(k, EARLY_STOP_K), k), given_k=given_k)
     return raw, pts.fill(raw)
 
 
 def log_physics(full: pts.Points, constants: Constants, tau: Floats) -> dict[str, Floats]:
     """log speed-up by metric, physics and closed loop alone. (N,) each."""
-    found = schedule.speedups(full, constants, tau)
+    return loop(full, constants, tau)[0]
+
+
+def loop(full: pts.Points, constants: Constants, tau: Floats) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """(log speed-up, log value without speculation) by metric; values in tok/s, TPOT and TTFT in ms. (N,) each."""
+    spec = schedule.replay(full, constants, tau, "spec")
+    base = schedule.replay(full, constants, tau, "base")
     late = serial_drafting(full, constants)
-    out: dict[str, Floats] = {}
-    for name, value in found.items():
-        log = np.log(np.maximum(value, 1e-6)) - (0.0 if name == "ttft" else late)
-        out[name] = np.clip(log, -MAX_LOG, MAX_LOG)
-    return out
+    gain, plain = {}, {}
+    for name, served in _FIELDS.items():
+        on, off = np.maximum(getattr(spec, served), 1e-9), np.maximum(getattr(base, served), 1e-9)
+        times = name in ("tpot", "ttft")
+        log = (np.log(off / on) if times else np.log(on / off)) - (0.0 if name == "ttft" else late)
+        gain[name] = np.clip(log, -MAX_LOG, MAX_LOG)
+        plain[name] = np.log(off * (1e3 if times else 1.0))
+    return gain, plain
 
 
 def serial_drafting(full: pts.Points, constants: Constants) -> Floats:
@@ -139,10 +156,17 @@ class Model:
     nearby: Nearby | None = None
     paths_seen: tuple[int, ...] = ()
     methods_seen: tuple[int, ...] = ()
+    absolute: Mapping[str, float] = field(default_factory=dict)
 
     @cached_property
     def constants(self) -> Constants:
+        """Constants of the speed-ups."""
         return shifted(Constants(), self.shifts)
+
+    @cached_property
+    def speeds(self) -> Constants:
+        """Constants of absolute speeds: fitted to the off arms as well."""
+        return shifted(Constants(), self.absolute)
 
     def raw(self, points: pts.Points, hide: bool = False) -> Raw:
         """Mean and sd of the log speed-up of each point's metric, nearby measurements not yet used."""
@@ -165,6 +189,7 @@ class Model:
         spread = TYPICAL_SD * (np.sqrt(variance + doubt) / TYPICAL_SD) ** SPREAD_POWER
         guessed = (UNKNOWN_SD * features.unknown_count(points)) ** 2
         guessed += np.where(np.isnan(points.k) & (points.method > 0), USUAL_K_SD, 0.0) ** 2
+        guessed += np.where(slow, np.where(full.concurrency > 1, TTFT_SD[1], TTFT_SD[0]), 0.0) ** 2
         total = np.clip(physics + mean, -MAX_LOG, MAX_LOG)
         return Raw(total, np.sqrt(spread**2 + guessed), physics, novelty, belief, table, full)
 
@@ -182,6 +207,7 @@ class Model:
         return {
             "acceptance": self.acceptance.to_dict(),
             "constants": dict(sorted(self.shifts.items())),
+            "constants_absolute": dict(sorted(self.absolute.items())),
             "decode": self.decode.to_dict(),
             "ttft": self.ttft.to_dict(),
             "calibration": self.calibration.to_dict(),
@@ -195,6 +221,7 @@ class Model:
         return cls(
             acceptance=acc.AcceptanceModel.from_dict(state["acceptance"]),
             shifts=state["constants"],
+            absolute=state["constants_absolute"],
             decode=Residual.from_dict(state["decode"]),
             ttft=Residual.from_dict(state["ttft"]),
             calibration=Calibration.from_dict(state["calibration"]),

@@ -119,7 +119,10 @@ def _cell(pairs: Floats, where: Floats) -> tuple[Floats, Floats, npt.NDArray[np.
     total = weight.sum(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         shift = (weight * pairs[None, :, 5]).sum(axis=1) / total
-        spread = RIG_SD**2 + np.where(total > 0, 1 / total, np.inf)
+        apart = (weight * (pairs[None, :, 5] - shift[:, None]) ** 2).sum(
+            axis=1
+        ) / total  # pairs that contradict each other
+        spread = RIG_SD**2 + np.where(total > 0, 1 / total + apart, np.inf)
     same = (gap[:, :, 0] <= COVERS) & (gap[:, :, 1] <= COVERS) & (gap[:, :, 2] < 0.5)
     covered = np.asarray(same.any(axis=1), dtype=np.bool_)
     return shift, spread, covered

@@ -143,7 +143,7 @@ def estimate_many(cases: Sequence[tuple[Facts, Plan]], model: Model | None = Non
         asked, answered = points.replace(metric=code), full.replace(metric=code)
         raw = model.correct(asked, ready, answered, belief, of_metric(by_metric, answered.metric))
         found[name] = _finish(model, asked, raw)
-    base = schedule.replay(full, model.constants, belief.tau, "base")
+    base = schedule.replay(full, model.speeds, belief.tau, "base")
     baselines = {"output_tok_s": base.output_tok_s, "tpot": base.tpot_s * 1e3, "ttft": base.ttft_s * 1e3}
     terms = _terms(full, model)
     return [_estimate(i, facts, plan, found, baselines, belief, terms, model) for i, (facts, plan) in enumerate(cases)]
@@ -160,20 +160,27 @@ def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
 
 
 def _terms(full: pts.Points, model: Model) -> dict[str, Floats]:
-    """Parts of the step times in ms, of physics with the fitted constants, at the asked concurrency."""
-    c = model.constants
+    """Parts of the step times in ms at the asked concurrency.
+
+    A plain step is priced with the constants of absolute speeds, verifying and drafting relative to it with those of speed-ups.
+    """
     batch = np.fmin(full.concurrency, full.max_num_seqs)
     context = full.input_tokens + full.output_tokens / 2
-    one = np.ones(len(batch))
-    plain = physics.step_seconds(full, c, batch, one, False, context)
+    one, c = np.ones(len(batch)), model.constants
+    plain = physics.step_seconds(full, model.speeds, batch, one, False, context)
+    own = physics.step_seconds(full, c, batch, one, False, context).total
     verify = physics.step_seconds(full, c, batch, full.verify_tokens, True, context)
     draft = physics.draft_seconds(full, c, batch, context)
-    zero = np.zeros(len(batch))
+    scale = plain.total / own
     seconds = {
-        "base_step_ms": plain.total, "verify_step_ms": verify.total, "draft_ms": draft, "cycle_ms": verify.total + draft,
-        "weights_ms": plain.dense + plain.experts, "launch_ms": plain.launch + plain.host,
-        "prefill_ms": physics.prefill_seconds(full, c, full.input_tokens, zero, False),
-    }  # fmt: skip
+        "base_step_ms": plain.total,
+        "verify_step_ms": scale * verify.total,
+        "draft_ms": scale * draft,
+        "cycle_ms": scale * (verify.total + draft),
+        "weights_ms": plain.dense + plain.experts,
+        "launch_ms": plain.launch + plain.host,
+        "prefill_ms": physics.prefill_seconds(full, model.speeds, full.input_tokens, np.zeros(len(batch)), False),
+    }
     terms = {name: 1e3 * value for name, value in seconds.items()}
     terms["experts_base"], terms["experts_verify"] = plain.distinct_experts, verify.distinct_experts
     return terms

@@ -54,7 +54,7 @@ def train(progress: Any = iter) -> dict[str, Any]:
     observations = training_data.observations()
     chords = fitting.slopes(examples, observations)
     left_out = fitting.cross_predict(examples, observations, examples.fold, chords, progress=progress)
-    model = fitting.fit(examples, observations, chords)
+    model = fitting.fit(examples, observations, chords, fitting.Setting(absolute=True))
     model = replace(model, calibration=fitting.calibration_from(left_out, examples))
     return {
         "generated": "by `advisor train` from knowledge/measurements; do not edit",

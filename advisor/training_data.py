@@ -11,6 +11,7 @@ import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from advisor.measurements import (
     Row,
     Run,
     by_group,
+    measured,
     measurements_dir,
     ratio,
     read_acceptance,
@@ -60,6 +62,7 @@ class Examples:
     primary: npt.NDArray[np.bool_]  # the metric that the source published as the speed-up
     acceptance_known: npt.NDArray[np.bool_]
     sd: Floats  # expected replicate sd of the log ratio
+    log_base: Floats  # log of the measured off arm, tok/s or ms; NaN where it was not published
 
     def __len__(self) -> int:
         return len(self.log_speedup)
@@ -74,19 +77,31 @@ def fold_of(source: str, rig: str) -> str:
     return rig if source in COMMUNITY_TABLES else source
 
 
-def _pairs(group: list[Row]) -> list[tuple[Row, str, float, bool]]:
+class Pair(NamedTuple):
+    row: Row
+    metric: str
+    speedup: float
+    primary: bool
+    base: float  # the off arm's value, NaN if not published
+
+
+def _base(off: Run | None, metric: str) -> float:
+    return (measured(off, metric) or math.nan) if off else math.nan
+
+
+def _pairs(group: list[Row]) -> list[Pair]:
     off = next((row.run for row in group if row.run.spec_method == "none"), None)
-    out: list[tuple[Row, str, float, bool]] = []
+    out: list[Pair] = []
     for row in group:
         run = row.run
         if run.spec_method == "none":
             continue
         if run.speedup and run.speedup_metric:
-            out.append((row, run.speedup_metric, run.speedup, True))
+            out.append(Pair(row, run.speedup_metric, run.speedup, True, _base(off, run.speedup_metric)))
         for metric in COLUMN_OF_METRIC if off else ():
             value = ratio(run, off, metric) if off else None
             if value and metric != run.speedup_metric and 0.02 < value < 30:
-                out.append((row, metric, value, False))
+                out.append(Pair(row, metric, value, False, _base(off, metric)))
     return out
 
 
@@ -99,8 +114,8 @@ def examples(folder: Path | None = None, uses: tuple[str, ...] = ("train", "eval
     return _assemble(pairs)
 
 
-def _assemble(pairs: list[tuple[Row, str, float, bool]]) -> Examples:
-    texts = [row_text(row.raw | {"speedup_metric": metric}) for row, metric, _, _ in pairs]
+def _assemble(pairs: list[Pair]) -> Examples:
+    texts = [row_text(row.raw | {"speedup_metric": metric}) for row, metric, *_ in pairs]
     points, errors = pts.from_rows(texts)
     keep = [i for i, error in enumerate(errors) if error is None]
     index = np.array(keep, dtype=np.int64)
@@ -127,6 +142,7 @@ def _assemble(pairs: list[tuple[Row, str, float, bool]]) -> Examples:
         primary=primary,
         acceptance_known=np.array([r.acceptance_rate is not None or r.acceptance_length is not None for r in runs]),
         sd=np.array([_replicate_sd(r) for r in runs]),
+        log_base=np.log(np.array([pairs[i].base for i in keep])),
     )
 
 
