@@ -110,11 +110,32 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         memory_fraction=None if facts.engine == "llama-server" else lim.memory_fraction,
         tp=split[0],
         dp=split[1],
-        reasoning_parser=model.reasoning_parser if model is not None and chat else None,
-        tool_call_parser=model.tool_call_parser if model is not None and facts.workload in TOOL_WORKLOADS else None,
+        reasoning_parser=parser_name(facts, "--reasoning-parser", model.reasoning_parser) if model and chat else None,
+        tool_call_parser=(
+            parser_name(facts, "--tool-call-parser", model.tool_call_parser)
+            if model and facts.workload in TOOL_WORKLOADS
+            else None
+        ),
         port=8000 if facts.engine != "llama-server" else 8080,
         extra=linked_flags(facts),
     )
+
+
+def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
+    """The engine's own spelling of a parser: models name vLLM's (`openai_gptoss`), SGLang has others (`gpt-oss`)."""
+    from advisor import engines
+
+    if wanted is None or facts.engine == "llama-server":
+        return wanted
+    found = engines.get(facts.engine or "").catalogue.find(option, facts.engine_version)
+    if found is None or not found.choices or wanted in found.choices:
+        return wanted if found is not None else None
+
+    def plain(word: str) -> str:
+        return "".join(c for c in word.lower() if c.isalnum())
+
+    alike = [c for c in found.choices if len(plain(c)) > 3 and (plain(c) in plain(wanted) or plain(wanted) in plain(c))]
+    return alike[0] if alike else None
 
 
 def linked(facts: Facts) -> bool:

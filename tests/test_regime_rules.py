@@ -64,7 +64,7 @@ def test_documented_arms_are_the_stored_rows() -> None:
 def judged(case: dict[str, Any], goal: str) -> tuple[Finding, ...]:
     """What the rules say of the arm that was measured."""
     facts = knowledge.resolve(Request(**{**case["request"], "goal": goal}))
-    base = propose.base_plan(facts)
+    base = propose.base_plan(facts, propose.splits(facts)[0])
     plan = base.model_copy(update={"method": case["arm"]["method"], "k": case["arm"]["k"] or 0})
     return check(Case(facts=facts, plan=plan))[0]
 
