@@ -15,7 +15,21 @@ import numpy.typing as npt
 
 from advisor.bench import fit, rows
 from advisor.bench.rows import Measured
-from advisor.bench.text import ADD_A_MACHINE, BIASED, HEAD, LAW, MISSING, NOTICED, PREFILL, ROUTING, RULE, TIMELINE
+from advisor.bench.text import (
+    ADD_A_MACHINE,
+    BIASED,
+    HALF,
+    HEAD,
+    LAW,
+    MISSING,
+    NOTICED,
+    OWN,
+    PREFILL,
+    ROUTING,
+    RULE,
+    TIMELINE,
+    VALUE,
+)
 from advisor.constants import Constants
 from advisor.measurements import measurements_dir
 from advisor.paths import models_dir
@@ -238,18 +252,21 @@ def agreement_text(everything: Sequence[Measured]) -> str:
 def value_text() -> str:
     path = models_dir() / "h200_value.json"
     if not path.exists():
-        return f"Not computed yet: `advisor bench value {SOURCE}`."
+        return f"Not computed yet: `advisor bench value {SOURCE} --out models/{path.name}`."
     found = json.loads(path.read_text())
     head = ("trained", "all other sources", "those on the same engine", "these rows, left out")
     lines = [
         [x["trained"], *(f"{x[name]:.2f}" for name in ("others", "same_engine", "itself"))] for x in found["lines"]
     ]
+    half = [list(x.values()) for x in found["half_kept_out"]]
     own = [[x["metric"], x["k"], x["pairs"], x["error"], x["bias"]] for x in found["own"]]
     return "\n\n".join([
-        "Mean absolute log error of the primary speed-ups in percent, every source predicted by a model that has not seen it.",
+        VALUE.strip(),
         table(head, lines),
-        "These rows by metric and k, predicted from all other sources (the published tokens per step known):",
+        OWN.strip(),
         table(("metric", "k", "pairs", "error, %", "bias, %"), own),
+        HALF.strip(),
+        table(("cells kept out", "metric", "pairs", "MAPE, %", "median, %", "worst, %"), half),
     ])  # fmt: skip
 
 

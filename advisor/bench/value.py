@@ -80,3 +80,33 @@ def _mean_error(examples: Any, found: Any, rows: npt.NDArray[np.bool_]) -> float
     error: Floats = np.abs(found.mean - examples.log_speedup)[kept]
     folds = examples.fold[kept]
     return round(float(100 * np.mean([error[folds == fold].mean() for fold in np.unique(folds)])), 2)
+
+
+def half_kept_out(source: str) -> list[dict[str, object]]:
+    """Errors on every other cell of the source by a model trained on everything else, the cells between included.
+
+    Cells in the order of (prompt, requests), as in `fit.even_cells`; all arms of a cell stay together. Both halves in turn.
+    """
+    from advisor import fitting, training_data
+
+    everything = training_data.examples(uses=("train",))
+    points, inside = everything.points, everything.source == source
+    at = list(zip(points.input_tokens.tolist(), points.concurrency.tolist(), strict=True))
+    cells = sorted({at[i] for i in np.flatnonzero(inside & (everything.metric == "output_tok_s"))})
+    half = {cell: ("even", "odd")[i % 2] for i, cell in enumerate(cells)}
+    tested = inside & np.array([cell in half for cell in at])
+    halves = np.array([half[at[i]] if tested[i] else "" for i in range(len(at))])
+    folds = np.where(tested, np.char.add("half ", halves), everything.fold)
+    rows = everything.take(np.flatnonzero(tested))
+    chords = fitting.slopes(everything, training_data.observations())
+    found = fitting.cross_predict(everything, training_data.observations(), folds, chords, extra=(rows, folds[tested]))
+    error: Floats = 100 * np.abs(np.expm1(found.mean - rows.log_speedup))
+    out: list[dict[str, object]] = []
+    for name in ("odd", "even"):
+        for metric in ("output_tok_s", "tpot", "request_tok_s"):
+            here = error[(folds[tested] == f"half {name}") & (rows.metric == metric)]
+            mean, middle, worst = (round(float(x), 2) for x in (here.mean(), np.median(here), here.max()))
+            out.append(
+                {"kept_out": name, "metric": metric, "pairs": len(here), "mape": mean, "median": middle, "worst": worst}
+            )
+    return out

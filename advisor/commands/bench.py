@@ -99,7 +99,7 @@ def value_of(source: str, out: Path | None) -> None:
     """Error on all other sources, trained with and without SOURCE (minutes)."""
     import json
 
-    from advisor.bench.value import with_and_without
+    from advisor.bench.value import half_kept_out, with_and_without
     from advisor.progress import bar
 
     lines, own = with_and_without(source, bar("left-out fits"))
@@ -110,4 +110,5 @@ def value_of(source: str, out: Path | None) -> None:
     if out:
         made: dict[str, object] = {"generated": f"by `advisor bench value {source} --out FILE`"}
         made |= {"lines": [line._asdict() for line in lines], "own": [item._asdict() for item in own]}
+        made["half_kept_out"] = half_kept_out(source)
         out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
