@@ -79,7 +79,7 @@ def nearest(name: str, keys: Mapping[str, str], count: int = 3) -> tuple[str, ..
     from difflib import get_close_matches
 
     key = key_of(name)[:80]
-    close = get_close_matches(key, keys, 4 * count, 0.5)
+    close = get_close_matches(key, keys, 4 * count, 0.5) or get_close_matches(key, keys, 1, 0.0)
     inside = sorted((form for form in keys if key in form), key=len) if len(key) >= 2 else []
     order = [*close[:1], *inside, *close[1:]] if close and key[:3] == close[0][:3] else [*inside, *close]
     return tuple(dict.fromkeys(keys[form] for form in order))[:count]

@@ -38,7 +38,9 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     small = _memory_gb(facts) <= 32
     batched = 4096 if small and facts.engine != "llama-server" else 8192
     unified = facts.hardware is not None and facts.hardware.unified_memory
-    return Limits(_context(facts), seqs, batched, 0.75 if unified else 0.9)
+    # a unified memory is shared with the system; small cards need all they can give (SD313 warns above 0.96)
+    fraction = 0.75 if unified else 0.95 if small else 0.9
+    return Limits(_context(facts), seqs, batched, fraction)
 
 
 def splits(facts: Facts) -> tuple[tuple[int, int], ...]:

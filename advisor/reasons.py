@@ -69,9 +69,16 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
 def _no_method(facts: Facts, base: Plan) -> str:
     for method in propose.methods(facts):
         refusal = propose.no_path(facts, base, method)
-        return refusal or "speculation leaves no room in memory for this load: see the memory bill"
+        return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
     name = facts.model.name or facts.model.id if facts.model else "this model"
     return f"{name} has no MTP head and no drafter is known for it here, so there is nothing to speculate with"
+
+
+def _no_room(facts: Facts, plan: Plan) -> str:
+    """By how much even one draft token does not fit."""
+    from advisor import memory
+
+    return f"with MTP, {memory.shortfall(facts, plan, memory.bill(facts, plan))}"
 
 
 def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
