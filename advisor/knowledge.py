@@ -45,7 +45,8 @@ def _find(kind: str, table: str, name: str) -> str:
     found = find_name(str(name), keys)
     if found is None:
         several = table == "hardware" and str(name).lstrip()[:1].isdigit() and "x" in str(name)[:3].lower()
-        hint = "(give the number of GPUs with --gpus)" if several else ""
+        hint = "`advisor hardware list` shows all" if table == "hardware" else ""
+        hint = "(give the number of GPUs with --gpus)" if several else hint
         raise UnknownFact(kind, str(name)[:80], nearest(str(name), keys), hint)
     return found
 
