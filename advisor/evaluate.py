@@ -44,8 +44,8 @@ def run(out: Path | None = None, fast: bool = False) -> str:
     from advisor import report, train
     from advisor.progress import bar
 
-    train.single_thread()
-    found = evaluate(fast, bar("left-out fits"))
+    with train.single_thread():
+        found = evaluate(fast, bar("left-out fits"))
     folder = out or models_dir()
     folder.mkdir(parents=True, exist_ok=True)
     figures = [] if fast else report_figures(found, folder)

@@ -48,11 +48,12 @@ def cell_keys(raw: pts.Points, full: pts.Points) -> Ints:
         np.round(40 * np.log(full.active_params / 1e6)),
         np.round(40 * np.log(full.total_params / 1e6)),
         full.gpus,
+        np.round(np.nan_to_num(full.memory_bytes) / 1e9),  # tells cards apart that share bandwidth and rate
     ]
     parts = [*sizes, full.path, full.method, full.metric, full.quant_family, full.engine]
     key = np.zeros(len(full), dtype=np.int64)
     for part in parts:
-        key = (key * 1_000_003 + part.astype(np.int64)) % 2_305_843_009_213_693_951
+        key = (key * 1_000_003 + part.astype(np.int64)) % 1_099_511_627_689
     unknown = np.isnan(raw.bw) | np.isnan(raw.total_params)
     return np.where(unknown, -1, key)
 

@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 ARTEFACT = "speedup.json"
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
-PIECE = 8192  # points computed at once in a large table
+PIECE = 16384  # points computed at once in a large table
 FAR = 0.5  # share of the prior spread that the data leave open, beyond which a point is extrapolated
 FIELDS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain", "basis", "error")
 # Shares of (output tok/s, TPOT, TTFT) in what a goal calls a gain; the same figures as decide.GOAL_WEIGHTS (a test compares).
@@ -84,9 +84,11 @@ def predict_points(points: pts.Points, model: Model | None = None, hide: bool = 
         return _finish(model, points, model.raw(points, hide))
     from concurrent.futures import ThreadPoolExecutor
 
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     starts = range(0, len(points), PIECE)
     parts = [points.take(np.arange(i, min(i + PIECE, len(points)))) for i in starts]
-    with ThreadPoolExecutor(2) as pool:  # numpy releases the lock; pieces also stay in the cache
+    with threadpool_limits(1), ThreadPoolExecutor(2) as pool:  # numpy releases the lock; pieces also stay in the cache
         found = list(pool.map(lambda part: _finish(model, part, model.raw(part, hide)), parts))
     return Predicted(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +50,7 @@ def train(progress: Any = iter) -> dict[str, Any]:
     """The artefact as a dictionary: model, hashes, units, and scores of the left-out predictions behind its intervals."""
     from advisor import evaluate_scores, fitting, training_data
 
+    hashes = {"data": training_data.data_hash(), "facts": facts_hash(), "code": code_hash()}
     examples = training_data.examples(uses=("train",))
     observations = training_data.observations()
     chords = fitting.slopes(examples, observations)
@@ -59,7 +60,7 @@ def train(progress: Any = iter) -> dict[str, Any]:
     return {
         "generated": "by `advisor train` from knowledge/measurements; do not edit",
         "schema": SCHEMA,
-        "hashes": {"data": training_data.data_hash(), "facts": facts_hash(), "code": code_hash()},
+        "hashes": hashes,
         "units": UNITS,
         "codes": list(CODES),
         "rows": len(examples),
@@ -75,16 +76,19 @@ def text(artefact: dict[str, Any]) -> str:
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
-def single_thread() -> None:
-    """Linear algebra in one thread: sums in a fixed order, and the other cores left alone. Before numpy is loaded it is exact."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
+def single_thread() -> AbstractContextManager[object]:
+    """Linear algebra in one thread: sums in a fixed order, and the other cores left alone."""
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    limits: AbstractContextManager[object] = threadpool_limits(1)
+    return limits
 
 
 def run(out: Path | None = None) -> str:
     """Train and write. Returns one line for the user."""
     where = out or models_dir() / ARTEFACT
-    artefact = train(_progress())
+    with single_thread():
+        artefact = train(_progress())
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text(text(artefact), encoding="utf-8")
     return f"{where.name}: {artefact['rows']} examples, {artefact['folds']} folds, {where.stat().st_size // 1024} kB"
@@ -120,7 +124,8 @@ def check() -> list[str]:
     if reasons:
         return reasons
     shipped = where.read_text(encoding="utf-8")
-    made = text(train(_progress()))
+    with single_thread():
+        made = text(train(_progress()))
     if made == shipped:
         return []
     gap = _largest_gap(json.loads(shipped)["scores"], json.loads(made)["scores"])
