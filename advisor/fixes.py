@@ -15,11 +15,14 @@ from collections.abc import Sequence
 from difflib import unified_diff
 from typing import NamedTuple
 
+from advisor.fixes_variables import variable_gone
 from advisor.readers.secrets import Redactor, learn_from_text
 from advisor.readers.source import Source
 from advisor.types import AdvisorError, Edit, Finding
 
 _ITEM_BEFORE = re.compile(r"(?P<indent>[ \t]*)-[ \t]+(?P<quote>[\"']?)$")
+_FLOW_BARE = re.compile(r"\[(?:[^\]\"']*,)?[ \t]*(?P<quote>)$")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*(?=[\"']?[ \t]*[=:\r\n])")
 _FLOW_BEFORE = re.compile(r"[\[,][ \t\r\n]*(?P<quote>[\"'])$")
 
 
@@ -41,7 +44,10 @@ def planned(source: Source, findings: Sequence[Finding], unsafe: bool = False) -
         fix = finding.fix
         if fix is None or not fix.edits or not (fix.safe or unsafe) or finding.file != source.name:
             continue
-        edits = [shaped(source.text, edit) for edit in fix.edits]
+        fitted = [shaped(source.text, edit) for edit in fix.edits]
+        edits = [edit for edit in fitted if edit is not None]
+        if len(edits) < len(fitted):
+            continue
         if all(edit in taken for edit in edits):
             applied.append(finding)
         elif any(_overlap(edit, other) for edit in edits for other in taken):
@@ -70,10 +76,18 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
 # ---------------------------------------------------------------- fitting an edit into its form
 
 
-def shaped(text: str, edit: Edit) -> Edit:
-    """The edit as the form of its place needs it; an edit of a value only stays as it is."""
+def shaped(text: str, edit: Edit) -> Edit | None:
+    """The edit as the form of its place needs it; an edit of a value only stays as it is. None: the form is not one
+    that can be edited without guessing."""
+    if edit.start == edit.end:
+        return _added(text, edit)
     if edit.text and not edit.text.startswith("-"):
         return edit
+    inside = text[edit.start : edit.end]
+    if inside.count("${") > inside.count("}"):
+        return None  # the flag ends within the default of a variable
+    if not edit.text and _VARIABLE.match(text, edit.start):
+        return variable_gone(text, edit)
     line = text.rfind("\n", 0, edit.start) + 1
     before = text[line : edit.start]
     if item := _ITEM_BEFORE.search(before):
@@ -83,6 +97,40 @@ def shaped(text: str, edit: Edit) -> Edit:
     start, end = _quoted(text, edit.start, edit.end)
     edit = edit.model_copy(update={"start": start, "end": end})
     return edit if edit.text else _word(text, edit, line)
+
+
+def _added(text: str, edit: Edit) -> Edit | None:
+    """Something new before a flag: an item, a line of its own where the flag has one, or words."""
+    line = text.rfind("\n", 0, edit.start) + 1
+    before, newline = text[line : edit.start], _newline(text)
+    if edit.text.endswith("\n"):  # a key of its own line
+        return _put(edit, edit.start, edit.text[:-1] + newline + before) if not before.strip() else None
+    if not edit.text.startswith("-"):
+        return edit
+    if item := _ITEM_BEFORE.search(before):
+        joint = f"{newline}{item.group('indent')}- "
+        words = joint.join(_yaml_word(word) for word in shlex.split(edit.text))
+        return _put(edit, edit.start - len(item.group("quote")), words + joint) if item.start() == 0 else None
+    if flow := _FLOW_BEFORE.search(text[max(0, edit.start - 200) : edit.start]) or _FLOW_BARE.search(before):
+        quote = flow.group("quote")
+        words = "".join(f"{quote}{word}{quote}, " for word in shlex.split(edit.text))
+        return _put(edit, edit.start - len(quote), words)
+    stop = text.find("\n", edit.start)
+    ends = re.search(r"(?<=[ \t])[\\^`](?=\r?$)", text[edit.start : stop if stop >= 0 else len(text)])
+    if not before.strip() and ends:
+        return _put(edit, edit.start, f"{edit.text} {ends.group()}{newline}{before}")
+    word = re.match(r"[\w.-]+", text[edit.start :])
+    quoted = word and before[-1:] in ("'", '"') and text[edit.start + word.end() :][:1] == before[-1:]
+    whole = quoted and not before[:-1].rstrip().endswith((":", "="))
+    return _put(edit, edit.start - 1 if whole else edit.start, f"{edit.text} ")
+
+
+def _put(edit: Edit, at: int, text: str) -> Edit:
+    return Edit(file=edit.file, start=at, end=at, text=text)
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _quoted(text: str, start: int, end: int) -> tuple[int, int]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import click
 
 from advisor import engines, fixes
 from advisor.readers import FileRead
+from advisor.rules.editing import addition
 from advisor.types import AdvisorError, Edit, Finding, Fix, Flag, Launch
 from advisor.validating import Given, expand, read_one
 
@@ -63,8 +64,15 @@ def migrated(read: FileRead, target: str) -> list[Migrated]:
     return moved
 
 
+def _left(read: FileRead, moved: Sequence[Migrated]) -> list[str]:
+    """Launches of the same engine that the release cannot say: they stay as they are."""
+    engine, done = {one.launch.engine for one in moved}, [one.launch for one in moved]
+    stayed = [one for one in read.launches if one.engine in engine and one not in done]
+    return [f"{one.file or '-'}:{one.line}: left as it is: the release cannot say it" for one in stayed]
+
+
 def edits(launch: Launch, after: Launch) -> list[Edit]:
-    """What to rewrite in the file: renamed spellings, changed values, dropped flags."""
+    """What to rewrite in the file: renamed spellings, changed values, dropped and new flags, variables."""
     places = {(flag.span.start, flag.span.end) for flag in launch.flags if flag.span is not None}
     kept = {(flag.span.start, flag.span.end): flag for flag in after.flags if flag.span is not None}
     before = {(flag.raw, flag.value) for flag in launch.flags}
@@ -78,12 +86,28 @@ def edits(launch: Launch, after: Launch) -> list[Edit]:
         if new is not None:
             changes += _changed(launch, after, flag, new)
             continue
-        text = " ".join(
-            _words(one, flag) for one in added
-        )  # what replaces dropped flags stands where the first one stood
+        words = [] if flag.origin == "env" else added  # what replaces dropped flags stands where the first one stood
+        text = " ".join(_words(one, flag) for one in words)
         changes.append(Edit(file=launch.file, start=flag.span.start, end=flag.span.end, text=text))
-        added = []
-    return changes
+        added = added if flag.origin == "env" else []
+    still = kept.keys() - {(edit.start, edit.end) for edit in changes}
+    busy = {edit.start for edit in changes}
+    return changes + _new(launch, [place for place in still if place[0] not in busy], added) + _variables(launch, after)
+
+
+def _new(launch: Launch, kept: Collection[tuple[int, int]], added: Sequence[Flag]) -> list[Edit]:
+    """New options before the last one that stays where it stands."""
+    stays = [one for one in launch.flags if one.span and (one.span.start, one.span.end) in kept and one.origin != "env"]
+    beside = next((one for one in reversed(stays) if not one.unresolved and one.raw), None)
+    found = (addition(launch.file, beside, one.raw, None if one.value == "false" else one.value) for one in added)
+    return [edit for edit in found if edit is not None]
+
+
+def _variables(launch: Launch, after: Launch) -> list[Edit]:
+    """Variables that the release no longer reads."""
+    left = {var.name for var in after.env}
+    gone = [var.span for var in launch.env if var.name not in left and var.span is not None]
+    return [Edit(file=launch.file, start=span.start, end=span.end, text="") for span in gone]
 
 
 def _words(new: Flag, old: Flag) -> str:
@@ -102,11 +126,23 @@ def _changed(launch: Launch, after: Launch, old: Flag, new: Flag) -> list[Edit]:
     file, spelling, found = launch.file, written(new, old), []
     if old.origin != "cli" and _still_known(launch, after, old):
         spelling = old.raw
-    if spelling != old.raw and not old.raw.isupper():
+    if old.raw.isupper():
+        spelling = _variable(launch, after, old, new)
+    if spelling != old.raw:
         found.append(Edit(file=file, start=old.span.start, end=old.span.start + len(old.raw), text=spelling))
     if new.value != old.value and new.value is not None and old.value_span is not None:
         found.append(Edit(file=file, start=old.value_span.start, end=old.value_span.end, text=new.value))
     return found
+
+
+def _variable(launch: Launch, after: Launch, old: Flag, new: Flag) -> str:
+    """The variable that sets the same option at the new release; the old one where the option has none."""
+    catalogue = engines.get(launch.engine).catalogue
+    option = catalogue.option(new.name, after.engine_version)
+    still = catalogue.env_option(old.raw)
+    if option is None or option.env is None or (still is not None and still[0] == new.name):
+        return old.raw
+    return option.env
 
 
 def _still_known(launch: Launch, after: Launch, old: Flag) -> bool:
@@ -125,10 +161,11 @@ def written(new: Flag, old: Flag) -> str:
 
 def _rewrite(read: FileRead, moved: Sequence[Migrated], options: Mapping[str, Any]) -> None:
     changes = tuple(dict.fromkeys(edit for one in moved for edit in one.edits))
-    fix = Fix(text="migrate", safe=True, edits=changes)
-    finding = Finding(code="SD000", severity="info", message="", file=read.source.name, fix=fix)
-    change = fixes.planned(read.source, [finding] if changes else [])
+    change = rewritten(read, moved)
     clean = read.redactor.clean
+    hand = sorted(
+        {read.source.place(edit.start)[0] for edit in changes if fixes.shaped(read.source.text, edit) is None}
+    )
     if options["diff"]:
         click.echo(fixes.shown_diff(change, read.redactor), nl=False)
     elif read.source.name == "-":
@@ -138,6 +175,35 @@ def _rewrite(read: FileRead, moved: Sequence[Migrated], options: Mapping[str, An
     for one in moved:
         for note in one.notes:
             click.echo(clean(f"note: {note}"), err=True)
+    for text in _left(read, moved):
+        click.echo(f"note: {text}", err=True)
+    for line in hand:
+        click.echo(f"note: {read.source.name}:{line}: not rewritten, change it by hand", err=True)
+
+
+def rewritten(read: FileRead, moved: Sequence[Migrated]) -> fixes.Change:
+    """The file with the edits of its launches; those that its form does not take are left out."""
+    findings = [
+        Finding(code="SD000", severity="info", message="", file=edit.file, fix=Fix(text="", safe=True, edits=(edit,)))
+        for one in moved
+        for edit in _joined(one.edits)
+    ]
+    return fixes.planned(read.source, findings)
+
+
+def _joined(edits: Sequence[Edit]) -> list[Edit]:
+    """The edits with additions at one place as one."""
+    found: dict[int, Edit] = {}
+    rest: list[Edit] = []
+    for edit in edits:
+        if edit.start != edit.end:
+            rest.append(edit)
+        elif edit.start in found:
+            gap = "" if edit.text[-1:] in "\n " else " "
+            found[edit.start] = edit.model_copy(update={"text": found[edit.start].text + gap + edit.text})
+        else:
+            found[edit.start] = edit
+    return [*rest, *found.values()]
 
 
 def _told(read: FileRead, moved: Sequence[Migrated], form: str) -> str:
@@ -164,4 +230,5 @@ def _told(read: FileRead, moved: Sequence[Migrated], form: str) -> str:
         )
         lines += [f"# {clean(note)}" for note in one.notes]
         lines.append(clean(one.text))
+    lines += [f"# {text}" for text in _left(read, moved)]
     return "\n".join(lines)

@@ -191,9 +191,10 @@ def judged(
     for number, launch in enumerate(launches):
         one = understand(launch, given)
         siblings = launches[:number] + launches[number + 1 :]
-        case = Case.model_construct(
-            facts=one.facts, plan=one.plan, estimate=one.estimate, launch=launch, siblings=siblings
-        )
+        plan = (
+            one.plan if one.plan.method != "none" or not one.plan.k else one.plan.model_copy(update={"k": 0})
+        )  # nothing is drafted
+        case = Case.model_construct(facts=one.facts, plan=plan, estimate=one.estimate, launch=launch, siblings=siblings)
         found, left = rules.check(case, select, ignore)
         findings += found
         skipped += left

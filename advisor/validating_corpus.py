@@ -96,7 +96,7 @@ def _differences(one: Judged, row: dict[str, str]) -> list[str]:
         wrong.append(f"engine {one.launch.engine}, not {engine}")
     if row["method"] and one.plan.method != row["method"]:
         wrong.append(f"method {one.plan.method}, not {row['method']}")
-    if row["method"] and row["k"] and str(one.plan.k) != row["k"]:  # a count without a method drafts nothing
+    if row["k"] and str(one.plan.k) != row["k"]:
         wrong.append(f"k {one.plan.k}, not {row['k']}")
     if not same_model(one, row["model"]):
         wrong.append(f"model {one.launch.model}, not {row['model']}")

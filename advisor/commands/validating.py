@@ -38,24 +38,34 @@ def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     """The report for the files."""
     from advisor.validating import validate
 
-    told = ("hw", "gpus", "concurrency", "ctx", "output_tokens", "workload", "engine_version", "select", "ignore")
-    wanted = {name: options[name] for name in told if options[name]}
+    complete = bool(options["hw"] and options["concurrency"] and options["ctx"])
+    return validate(files[0] if len(files) == 1 else files, changes=complete, **told(options))
+
+
+def told(options: dict[str, Any]) -> dict[str, Any]:
+    """What the caller tells beside the files."""
+    names = ("hw", "gpus", "concurrency", "ctx", "output_tokens", "workload", "engine_version", "select", "ignore")
+    wanted = {name: options[name] for name in names if options[name]}
     if wanted.get("hw") == "auto":
         from advisor.knowledge import detect_hardware
 
         found, gpus = detect_hardware()
         wanted = {"gpus": gpus, **wanted, "hw": found.id}
-    complete = bool(options["hw"] and options["concurrency"] and options["ctx"])
-    return validate(files[0] if len(files) == 1 else files, changes=complete, **wanted)
+    return wanted
 
 
 def apply_fixes(report: Report, options: dict[str, Any]) -> bool:
     """Write (or, with --diff, show) the fixes; whether there was anything to change."""
     from advisor import fixes
+    from advisor.fixing import settled
+    from advisor.validating import validate
 
+    wanted = told(options)
     changed = False
     for read in report.reads:
-        change = fixes.planned(read.source, report.findings, options["unsafe_fixes"])
+        change = settled(
+            read.source, report, lambda text, name: validate(text=text, name=name, **wanted), options["unsafe_fixes"]
+        )
         if change.text == read.source.text:
             continue
         changed = True

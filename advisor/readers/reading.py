@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 MAX_LAUNCHES = 500
 _MODEL_NAME = Lazy(r"(?:[\w-]+/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])")
 MAX_STEPS = 50_000
+# what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
+_ASSIGNS = Lazy(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
 _IK_LLAMA = Lazy(r"ik[-_]?llama")
 MAX_WORDS = 5_000
 
@@ -266,12 +268,8 @@ class Reading:
         text = self.source.text
         if item.at < 0 or value is None or not text.startswith(name, item.at):
             return None
-        between = text[item.at + len(name) : value[0]]
-        return (
-            Span.model_construct(start=item.at, end=value[1])
-            if between in ("=", "='", '="', ": ", ": '", ': "')
-            else None
-        )
+        together = value[0] - item.at < len(name) + 80 and _ASSIGNS.fullmatch(text[item.at + len(name) : value[0]])
+        return Span.model_construct(start=item.at, end=value[1]) if together else None
 
     def _said(self, engine: str) -> tuple[str | None, bool]:
         """What `said_version` finds for an engine, looked for once a file."""

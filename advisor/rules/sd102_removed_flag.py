@@ -3,6 +3,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flags, rename_fix, replace_fix, table, version_name
+from advisor.rules.editing import pinned, shared
 from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, gone, standing, written
 from advisor.types import Case, Fix, Flag
 
@@ -43,24 +44,39 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     tables = table("compatibility")
     use = known.successor(name, version)
     if use is None or (known.notes.get("removed_before") or {}).get(name):
-        return removal_fix(case, found, use, version is not None and name in tables["safe_removals"]["value"])
+        sure = version is not None and pinned(case) and name in tables["safe_removals"]["value"]
+        return removal_fix(case, found, use, sure)
     successors = known.notes.get("successors") or {}
     row = successors.get(name) or {}
     value = row.get("value", found.value)
     if value is None or found.unresolved or not re.fullmatch(r"[\w./:+-]+", value) or found.origin == "env":
         return Fix(text=f"Use {use} instead of {found.raw}.")
-    rivals = (
-        [other for other in flags(case) if "value" in (successors.get(written(other)) or {})]
-        if "value" in row
-        else [found]
-    )
-    usual = len(rivals) == 1 and (found.origin == "cli" or (found.value == "false") == found.raw.startswith("no"))
-    safe = usual and version is not None and name in tables["safe_renames"]["value"] and case.plan.method != "ngram"
+    rivals = [other for other in flags(case) if "value" in (successors.get(written(other)) or {})]
+    if "value" in row and len(rivals) > 1:
+        return _together(case, found, use, rivals)
+    usual = found.origin == "cli" or (found.value == "false") == found.raw.startswith("no")
+    safe = usual and pinned(case) and name in tables["safe_renames"]["value"] and case.plan.method != "ngram"
+    safe = safe and version is not None and not shared(case, found.span)
     what = f"Write {use} {value} instead of {found.raw}."
     if "value" not in row:
         return rename_fix(case, found, use, what, safe=safe)
     new = f"{use} {value}" if found.origin == "cli" else f"{use.lstrip('-')} = {value}"
     return replace_fix(case, found, new, what, safe=safe and found.origin in ("cli", "ini"))
+
+
+def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
+    """Several switches that became one option: --no-mmap and --mlock are --load-mode mlock."""
+    words = {one.name for one in rivals}
+    locked = "mlock" if any(one.name == "--mmap" and one.value == "false" for one in rivals) else "mmap+mlock"
+    value = "dio" if "--direct-io" in words else locked if "--mlock" in words else None
+    what = f"Write {use} {value or 'with one mode'} instead of {', '.join(one.raw for one in rivals)}."
+    literal = all(one.origin == "cli" and one.span and not one.unresolved for one in rivals)
+    off = any(one.name != "--mmap" and one.value == "false" for one in rivals)
+    if value is None or off or not literal:
+        return Fix(text=what)
+    edits = [replace_fix(case, one, f"{use} {value}" if one is rivals[0] else "", what, safe=False) for one in rivals]
+    safe = pinned(case) and not any(shared(case, one.span) for one in rivals)
+    return Fix(text=what, safe=safe, edits=tuple(edit for one in edits for edit in one.edits))
 
 
 def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:

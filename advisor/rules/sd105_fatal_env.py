@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import env_line, parse_release, release, table
-from advisor.types import Case, Fix
+from advisor.rules.editing import pinned, rename_env_fix
+from advisor.types import Case
 
 FATAL = table("compatibility")["fatal_env"]["llama-server"]
 
@@ -34,6 +35,8 @@ def fatal_env(case: Case) -> Iterator[Hit]:
             f"{name} stops llama-server: the option behind it was removed; set {FATAL[name]['use']}",
             flag=name,
             line=lines.get(name) or env_line(case.launch, name),
-            fix=Fix(text=f"Rename {name} to {FATAL[name]['use']}."),
+            fix=rename_env_fix(
+                case, name, FATAL[name]["use"], f"Rename {name} to {FATAL[name]['use']}.", safe=pinned(case)
+            ),
             versions=f"{FATAL[name]['since']} and later",
         )

@@ -1,7 +1,10 @@
+import re
 from collections.abc import Iterator
+from typing import Any
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import env_line, parse_release, release, table
+from advisor.rules.editing import add_fix, drop_env_fix, env_var, pinned
 from advisor.types import Case, Fix
 
 DEAD = table("compatibility")["dead_env"]
@@ -34,8 +37,27 @@ def dead_env(case: Case) -> Iterator[Hit]:
             f"{name} has no effect from {case.plan.engine} {row['since']} on; use {row['use']}",
             flag=name,
             line=env_line(case.launch, name),
-            fix=Fix(text=f"Remove {name}; use {row['use']}."),
+            fix=dead_fix(case, name, row),
             severity="info" if case.plan.engine == "sglang" else None,  # it changes nothing, as nothing is lost
             sources=tuple(row["sources"]),
             versions=f"{row['since']} and later",
         )
+
+
+def dead_fix(case: Case, name: str, row: dict[str, Any]) -> Fix:
+    """Safe where the variable says nothing; a flag in its place gives it an effect that it does not have today."""
+    use = row.get("flag")
+    if release(case) is None:
+        return Fix(text=f"Remove {name}; use {row['use']}.")
+    if use is None:
+        return drop_env_fix(case, name, f"Remove {name}.", safe=pinned(case))
+    var = env_var(case, name)
+    value = var.value if var is not None and not var.unresolved else None
+    what = f"Remove {name}; write {use} {value or '...'}."
+    present = case.launch is not None and case.launch.flag(use) is not None
+    if present:
+        return drop_env_fix(case, name, f"Remove {name}: {use} is set.", safe=pinned(case))
+    beside = next((one for one in case.launch.flags if one.span and one.origin == "cli"), None) if case.launch else None
+    if value is None or not re.fullmatch(r"[\w.-]+", value):
+        return Fix(text=what)
+    return drop_env_fix(case, name, what, safe=False, instead=add_fix(case, beside, use, value, what))

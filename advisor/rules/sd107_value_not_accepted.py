@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flags
+from advisor.rules.editing import set_fix
 from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, nearest, written
 from advisor.types import Case, Fix
 
@@ -37,7 +38,9 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
             f"{found.raw} does not take '{wrong[0]}'"
             + (f"; did you mean {near}?" if near else f"; it takes {choices}"),
             flag=found,
-            fix=Fix(text=f"Use one of {choices}."),
+            fix=set_fix(case, found, near, f"Use {near}; it takes {choices}.")
+            if near and not option.many
+            else Fix(text=f"Use one of {choices}."),
             versions=f"the newest catalogued release ({catalogue(case).newest})",
         )
 

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
+from advisor.rules.editing import json_rename_fix
 from advisor.rules.spelling import catalogue, catalogued_version, nearest, spec_config, spec_keys
 from advisor.types import Case, Fix
 
@@ -14,6 +15,8 @@ INSTEAD = {
     "algorithm": "method",
     "type": "method",
 }
+
+OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of value
 
 
 @rule(
@@ -35,7 +38,8 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
     """
     read = spec_config(case)
     keys = spec_keys(case) if read is not None and read.data is not None else ()
-    for key in read.data if read is not None and read.data is not None else ():
+    given = read.data if read is not None and read.data is not None else {}
+    for key in given:
         if key in keys:
             continue
         near = INSTEAD.get(key)
@@ -47,7 +51,9 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"--speculative-config does not take '{key}'{gone}" + (f"; the nearest key is '{near}'" if near else ""),
             flag=read.flag if read else None,
-            fix=Fix(text=f"Use '{near}'." if near else f"Remove '{key}'."),
+            fix=json_rename_fix(case, read.flag if read else None, key, near, f"Use '{near}'.")
+            if near and near not in given and key not in OTHER_KIND
+            else Fix(text=f"Use '{near}'." if near else f"Remove '{key}'."),
             versions="the catalogued releases 0.19.1 to " + catalogue(case).newest
             if catalogued_version(case) is None
             else "",

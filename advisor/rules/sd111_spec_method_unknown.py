@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, value_fix
+from advisor.rules.editing import json_fix, pinned
 from advisor.rules.spelling import nearest, spec_choices, spec_config
 from advisor.types import Case, Fix, Flag
 
@@ -31,8 +32,11 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
     near = MEANT.get(method.lower()) or nearest(method, choices)
     said = f"vLLM has no speculative method '{method}'" + (f"; use '{near}'" if near else "")
     fix = Fix(text=f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ...")
+    sure = near == MEANT.get(method.lower()) and pinned(case)
     if place is not None and near and place.name == "--spec-method":
-        fix = value_fix(case, place, near, f"Use '{near}'.", safe=near == MEANT.get(method.lower()))
+        fix = value_fix(case, place, near, f"Use '{near}'.", safe=sure)
+    elif near:
+        fix = json_fix(case, place, "method", f'"{near}"', f"Use '{near}'.", safe=sure)
     yield Hit(said, flag=place, fix=fix, versions="all catalogued releases")
 
 

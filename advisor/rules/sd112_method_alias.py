@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
+from advisor.rules.editing import json_fix, set_fix
 from advisor.rules.sd111_spec_method_unknown import named
 from advisor.rules.spelling import spec_choices
-from advisor.types import Case, Fix
+from advisor.types import Case, Fix, Flag
 
 
 @rule(
@@ -25,5 +26,14 @@ def method_alias(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"'{method}' is an old name of 'mtp': accepted, with a deprecation warning",
             flag=place,
-            fix=Fix(text='Write "method":"mtp".'),
+            fix=alias_fix(case, place),
         )
+
+
+def alias_fix(case: Case, place: Flag | None) -> Fix:
+    """Safe: every release that takes the old name rewrites it to the new one itself."""
+    what = 'Write "method":"mtp".'
+    safe = "mtp" in spec_choices(case, "method") and case.launch is not None and case.launch.fork is None
+    if place is not None and place.name == "--spec-method":
+        return set_fix(case, place, "mtp", what, safe=safe)
+    return json_fix(case, place, "method", '"mtp"', what, safe=safe)

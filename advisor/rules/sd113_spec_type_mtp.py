@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import between, flag, release, value_fix
+from advisor.rules.editing import pinned
 from advisor.types import Case
 
 RENAMED = {
@@ -39,6 +40,6 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
             f"--spec-type {found.value}: mainline llama.cpp calls it {new}; '{old[0]}' is valid only on forks and on the "
             "branch before the merge",
             flag=found,
-            fix=value_fix(case, found, new, f"Write {new} (not on a fork that keeps the old word).", safe=False),
+            fix=value_fix(case, found, new, f"Write {new} (not on a fork that keeps the old word).", safe=pinned(case)),
             versions=f"mainline {SINCE} and later",
         )

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flags
+from advisor.rules.editing import drop_fix
 from advisor.rules.spelling import CATALOGUED, catalogue, written
-from advisor.types import Case, Fix, Flag
+from advisor.types import Case, Flag
 
 
 @rule(
@@ -33,7 +34,12 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{found.raw} is given twice: {found.value} is in force, {earlier.value} is not",
             flag=found,
-            fix=Fix(text="Keep one of them."),
+            fix=drop_fix(
+                case,
+                earlier,
+                f"Remove the first one ({earlier.value}), or the last if the first was meant.",
+                safe=case.plan.engine in ("vllm", "sglang"),
+            ),
         )
 
 

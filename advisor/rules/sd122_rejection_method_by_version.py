@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import version_label
+from advisor.rules.editing import json_fix
 from advisor.rules.spelling import catalogue, spec_choices, spec_config
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 KEYS = ("rejection_sample_method", "draft_sample_method")
 
@@ -33,6 +34,6 @@ def rejection_method_by_version(case: Case) -> Iterator[Hit]:
             yield Hit(
                 f"'{key}' does not take '{given}' in vLLM {version_label(case)}; it takes {', '.join(choices)}",
                 flag=read.flag,
-                fix=Fix(text=f"Use '{choices[0]}'."),
+                fix=json_fix(case, read.flag, key, f'"{choices[0]}"', f"Use '{choices[0]}'."),
                 versions=f"0.21.0 to {catalogue(case).newest}",
             )

@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
+from advisor.rules.editing import json_add_fix
 from advisor.rules.spelling import spec_config
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
 
@@ -28,5 +29,11 @@ def spec_config_without_k(case: Case) -> Iterator[Hit]:
     yield Hit(
         "no num_speculative_tokens: k is left to the checkpoint's number of MTP layers",
         flag=read.flag,
-        fix=Fix(text='Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).'),
+        fix=json_add_fix(
+            case,
+            read.flag,
+            "num_speculative_tokens",
+            "2",
+            'Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).',
+        ),
     )

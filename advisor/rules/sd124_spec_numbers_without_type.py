@@ -1,7 +1,8 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, flags
+from advisor.rules.asking import flag, flags, model_text
+from advisor.rules.editing import add_fix
 from advisor.types import Case, Fix
 
 STARTERS = (
@@ -13,6 +14,8 @@ STARTERS = (
     "--lookup-cache-dynamic",
 )
 NUMBERS = ("--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min", "--spec-draft-p-split")
+
+WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the numbers."
 
 
 @rule(
@@ -33,5 +36,7 @@ def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{given[0].raw} without --spec-type or a draft model: nothing is drafted",
             flag=given[0],
-            fix=Fix(text="Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the numbers."),
+            fix=add_fix(case, given[0], "--spec-type", "draft-mtp", WHAT)
+            if "mtp" in model_text(case).lower()
+            else Fix(text=WHAT),
         )

@@ -1,8 +1,12 @@
+import re
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, has_switch, unread
+from advisor.rules.asking import flag, has_switch, model_text, unread
+from advisor.rules.editing import add_fix
 from advisor.types import Case, Fix
+
+WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
 
 
 @rule(
@@ -27,12 +31,14 @@ def tool_parser_pair(case: Case) -> Iterator[Hit]:
             "--enable-auto-tool-choice needs --tool-call-parser: the server refuses to start",
             flag=auto,
             severity="warning" if unread(case) else None,
-            fix=Fix(text="Add --tool-call-parser qwen3_coder (or the one of your model)."),
+            fix=add_fix(case, auto, "--tool-call-parser", "qwen3_coder", WHAT)
+            if re.search(r"qwen3\.[5-9]|qwen3-(coder|next)", model_text(case).lower())
+            else Fix(text=WHAT),
         )
     elif parser is not None and auto is None:
         yield Hit(
             '--tool-call-parser without --enable-auto-tool-choice: tool_choice "auto" is refused',
             flag=parser,
             severity="info",
-            fix=Fix(text="Add --enable-auto-tool-choice."),
+            fix=add_fix(case, parser, "--enable-auto-tool-choice", None, "Add --enable-auto-tool-choice."),
         )

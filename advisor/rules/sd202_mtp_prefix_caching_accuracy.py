@@ -11,7 +11,8 @@ from advisor.rules.asking import (
     spec_flag,
     version_label,
 )
-from advisor.types import Case, Fix
+from advisor.rules.editing import caching_off_fix
+from advisor.types import Case
 
 DEFECT = defect("vllm-mtp-prefix-caching-accuracy")
 
@@ -42,7 +43,9 @@ def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
         f"can be wrong{' and tool calls can leak as text' if calls_tools(case) else ''}; {unfixed}",
         flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
         severity="warning" if risky and affected is not False and caching else "info",
-        fix=Fix(text="Add --no-enable-prefix-caching, or switch MTP off, or test answers on repeated prefixes."),
+        fix=caching_off_fix(
+            case, "Add --no-enable-prefix-caching, or switch MTP off, or test answers on repeated prefixes."
+        ),
         conflicts=DEFECT.conflicts,
         versions=DEFECT.versions,
     )

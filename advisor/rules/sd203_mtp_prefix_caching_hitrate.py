@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, flag, is_hybrid, prefix_caching_on, spec_flag
-from advisor.types import Case, Fix
+from advisor.rules.editing import caching_off_fix
+from advisor.types import Case
 
 DEFECT = defect("vllm-mtp-prefix-caching-hitrate")
 
@@ -31,8 +32,8 @@ def mtp_prefix_caching_hitrate(case: Case) -> Iterator[Hit]:
         "shared prefixes gain nothing, and decode times scatter",
         flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
         severity="info" if graver or shared >= 0.5 else None,
-        fix=Fix(
-            text="Measure with --no-enable-prefix-caching; keep caching where prompts share several thousand tokens."
+        fix=caching_off_fix(
+            case, "Measure with --no-enable-prefix-caching; keep caching where prompts share several thousand tokens."
         ),
         conflicts=DEFECT.conflicts,
         versions=DEFECT.versions,

@@ -1,10 +1,12 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import affects, defect, flag, version_label
+from advisor.rules.asking import affects, defect, flag, rename_fix, version_label
 from advisor.types import Case, Fix
 
 DEFECT = defect("vllm-mtp-pipeline-parallel")
+
+WHAT = "Use tensor parallelism instead, or drop speculation."
 
 
 @rule(severity="error", engines=("vllm",), speculative=True, versioned=True, sources=DEFECT.sources)
@@ -20,7 +22,7 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
     """
     if case.plan.method != "mtp" or case.plan.pp <= 1:
         return
-    affected = affects(DEFECT, case)
+    place, affected = flag(case, "--pipeline-parallel-size"), affects(DEFECT, case)
     yield Hit(
         f"MTP with pipeline parallelism {case.plan.pp} under vLLM {version_label(case)}: "
         + (
@@ -28,8 +30,10 @@ def mtp_pipeline_parallel(case: Case) -> Iterator[Hit]:
             if affected is False
             else "the draft class refuses it (from 0.27 on the V2 model runner takes it)"
         ),
-        flag=flag(case, "--pipeline-parallel-size"),
+        flag=place,
         severity="warning" if affected is False else None,
-        fix=Fix(text="Use tensor parallelism instead, or drop speculation."),
+        fix=rename_fix(case, place, "--tensor-parallel-size", WHAT, safe=False)
+        if place is not None and place.origin == "cli" and flag(case, "--tensor-parallel-size") is None
+        else Fix(text=WHAT),
         versions=DEFECT.versions,
     )

@@ -2,9 +2,12 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, flag, spec_flag
-from advisor.types import Case, Fix
+from advisor.rules.editing import add_fix, set_fix
+from advisor.types import Case
 
 DEFECT = defect("llama-mtp-slots")
+
+WHAT = "Set --parallel 1, or switch speculation off for several slots."
 
 
 @rule(
@@ -35,6 +38,6 @@ def llama_mtp_slots(case: Case) -> Iterator[Hit]:
         f"MTP with {many}: builds up to mid-2026 support one slot only",
         flag=given or spec_flag(case),
         severity=None if slots else "info",
-        fix=Fix(text="Set --parallel 1, or switch speculation off for several slots."),
+        fix=set_fix(case, given, "1", WHAT) if given else add_fix(case, spec_flag(case), "--parallel", "1", WHAT),
         versions=DEFECT.versions,
     )

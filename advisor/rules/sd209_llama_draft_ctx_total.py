@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, flag, integer
-from advisor.types import Case, Fix
+from advisor.rules.editing import set_fix
+from advisor.types import Case
 
 DEFECT = defect("llama-draft-ctx-total")
 LONGEST_CTX = 262_144  # the longest context of the models here; a total above it is meant for several slots
@@ -34,7 +35,7 @@ def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
             f"a total context of {total} tokens with MTP and several slots: the draft context is sized from the total, and the "
             "server was seen to die at the first decode",
             flag=place,
-            fix=Fix(text=f"Lower --ctx-size to {longest} or less, or use --parallel 1."),
+            fix=set_fix(case, place, str(longest), f"Lower --ctx-size to {longest} or less, or use --parallel 1."),
             versions=DEFECT.versions,
         )
 

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, flag, fp8_kv, is_hybrid, version_label
-from advisor.types import Case, Fix
+from advisor.rules.editing import drop_fix
+from advisor.types import Case
 
 DEFECT = defect("vllm-fp8kv-disables-prefix-caching")
 
@@ -19,7 +20,11 @@ def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"fp8 KV under vLLM {version_label(case)} switched prefix caching off on a hybrid: the hit rate was 0.0 %",
             flag=flag(case, "--kv-cache-dtype"),
-            fix=Fix(text="Remove --kv-cache-dtype fp8, or read the prefix cache hit rate in the log."),
+            fix=drop_fix(
+                case,
+                flag(case, "--kv-cache-dtype"),
+                "Remove --kv-cache-dtype fp8, or read the prefix cache hit rate in the log.",
+            ),
             conflicts=DEFECT.conflicts,
             versions=DEFECT.versions,
         )

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, flag, model_text
-from advisor.types import Case, Fix
+from advisor.rules.editing import set_fix
+from advisor.types import Case
 
 DEFECT = defect("vllm-e5m2-refused")
 
@@ -23,6 +24,6 @@ def fp8_e5m2_refused(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"fp8_e5m2 KV is refused {'with an FP8 checkpoint' if checkpoint else 'by TRITON_ATTN'}",
             flag=flag(case, "--kv-cache-dtype"),
-            fix=Fix(text="Use --kv-cache-dtype fp8_e4m3 (fp8)."),
+            fix=set_fix(case, flag(case, "--kv-cache-dtype"), "fp8_e4m3", "Use --kv-cache-dtype fp8_e4m3 (fp8)."),
             versions=DEFECT.versions,
         )

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, compute_arch, defect, flag, fp8_kv, model_text
-from advisor.types import Case, Fix
+from advisor.rules.editing import set_fix
+from advisor.types import Case
 
 DEFECT = defect("vllm-flashinfer-fp8kv-sm120")
 
@@ -24,6 +25,6 @@ def flashinfer_fp8kv_sm120(case: Case) -> Iterator[Hit]:
             + ("" if arch else " (give --hw to know whether this machine is one)"),
             flag=flag(case, "--attention-backend"),
             severity=None if arch else "warning",
-            fix=Fix(text="Use --attention-backend TRITON_ATTN."),
+            fix=set_fix(case, flag(case, "--attention-backend"), "TRITON_ATTN", "Use --attention-backend TRITON_ATTN."),
             versions=DEFECT.versions,
         )

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, flag, is_hybrid, prefix_caching_on, table
-from advisor.types import Case, Fix
+from advisor.rules.editing import set_fix
+from advisor.types import Case
 
 DEFECT = defect("vllm-mamba-align-block")
 BLOCK = table("compatibility")["hybrid_block_tokens"]
@@ -24,6 +25,11 @@ def mamba_align_block(case: Case) -> Iterator[Hit]:
         f"{budget} tokens a step are less than one hybrid cache block (at least {BLOCK['value']})",
         flag=flag(case, "--max-num-batched-tokens"),
         severity=None if sure else "warning",
-        fix=Fix(text="Use --max-num-batched-tokens 2048 or more, or --no-enable-prefix-caching."),
+        fix=set_fix(
+            case,
+            flag(case, "--max-num-batched-tokens"),
+            "2048",
+            "Use --max-num-batched-tokens 2048 or more, or --no-enable-prefix-caching.",
+        ),
         versions=DEFECT.versions,
     )

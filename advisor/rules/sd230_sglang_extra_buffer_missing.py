@@ -2,10 +2,14 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, flag, has_switch, is_hybrid, on_rocm, spec_flag, version_label
-from advisor.types import Case, Fix
+from advisor.rules.editing import add_fix, set_fix
+from advisor.rules.spelling import catalogue, catalogued_version
+from advisor.types import Case
 
 DEFECT = defect("sglang-no-extra-buffer")
 DROPS = defect("sglang-no-extra-buffer-drops-cache")
+
+WHAT = "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or --disable-radix-cache."
 
 
 @rule(severity="error", engines=("sglang",), speculative=True, versioned=True, sources=DEFECT.sources)
@@ -31,16 +35,24 @@ def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
     if affected is False and not explicit:
         return
     dropped = affects(DROPS, case)
+    place = flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
     yield Hit(
         f"speculation on a hybrid with {'no_buffer' if explicit else 'no mamba strategy'} under SGLang {version_label(case)}: "
         + ("the radix cache is dropped" if dropped else "refused together with the radix cache"),
-        flag=flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy") or spec_flag(case),
+        flag=place or spec_flag(case),
         severity=None if affected else "warning" if explicit else "info",
-        fix=Fix(
-            text="Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or --disable-radix-cache."
-        ),
+        fix=set_fix(case, place, "extra_buffer", WHAT)
+        if place is not None
+        else add_fix(case, spec_flag(case), strategy_flag(case), "extra_buffer", WHAT),
         versions=DEFECT.versions,
     )
+
+
+def strategy_flag(case: Case) -> str:
+    """The option's name at the case's release."""
+    new = "--mamba-radix-cache-strategy"
+    option = catalogue(case).find(new, catalogued_version(case))
+    return new if option is not None and not option.removed else "--mamba-scheduler-strategy"
 
 
 def no_radix(case: Case) -> bool:

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, flag
+from advisor.rules.editing import set_fix
 from advisor.rules.sd230_sglang_extra_buffer_missing import no_radix
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 DEFECT = defect("sglang-extra-buffer-no-radix")
 
@@ -21,11 +22,12 @@ def sglang_extra_buffer_no_radix(case: Case) -> Iterator[Hit]:
     if not (case.plan.mamba_strategy or "").startswith("extra_buffer") or not no_radix(case):
         return
     refused = affects(DEFECT, case)
+    place = flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
     yield Hit(
         "extra_buffer serves the radix cache, which is switched off here: "
         + ("the state slots are wasted memory" if refused is False else "the pair is refused"),
-        flag=flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy"),
+        flag=place,
         severity="warning" if refused is False else None,
-        fix=Fix(text="Use no_buffer, or keep the radix cache."),
+        fix=set_fix(case, place, "no_buffer", "Use no_buffer, or keep the radix cache."),
         versions=DEFECT.versions,
     )

@@ -2,9 +2,12 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import spec_flag, table
+from advisor.rules.editing import add_fix
 from advisor.types import Case, Fix
 
 CAP = table("compatibility")["sglang_running_requests"]
+
+WHAT = "Set --max-running-requests to the concurrency you serve."
 
 
 @rule(severity="info", engines=("sglang",), speculative=True, sources=tuple(CAP["sources"]))
@@ -28,5 +31,7 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
         + (f", and {streams} streams are asked for" if streams and streams > CAP["value"] else ""),
         flag=spec_flag(case),
         severity="warning" if streams and streams > CAP["value"] else None,
-        fix=Fix(text="Set --max-running-requests to the concurrency you serve."),
+        fix=add_fix(case, spec_flag(case), "--max-running-requests", str(streams), WHAT)
+        if streams and streams > CAP["value"]
+        else Fix(text=WHAT),
     )

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, has_switch
-from advisor.types import Case, Fix
+from advisor.rules.editing import drop_fix, pinned
+from advisor.types import Case
 
 
 @rule(
@@ -24,5 +25,10 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
         yield Hit(
             "--enable-mixed-chunk is switched off by speculation",
             flag=flag(case, "--enable-mixed-chunk"),
-            fix=Fix(text="Remove it, or switch speculation off where mixed chunks matter more."),
+            fix=drop_fix(
+                case,
+                flag(case, "--enable-mixed-chunk"),
+                "Remove it, or switch speculation off where mixed chunks matter more.",
+                safe=pinned(case),
+            ),
         )

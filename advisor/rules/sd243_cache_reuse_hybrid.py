@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import GGUF_ENGINES, flag, integer, is_hybrid
-from advisor.types import Case, Fix
+from advisor.rules.editing import drop_fix, pinned, set_fix
+from advisor.types import Case
 
 
 @rule(
@@ -25,11 +26,11 @@ def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
         yield Hit(
             "--cache-reuse is ignored on a hybrid; keep --ctx-checkpoints at 32 or more instead",
             flag=reuse,
-            fix=Fix(text="Remove --cache-reuse."),
+            fix=drop_fix(case, reuse, "Remove --cache-reuse.", safe=pinned(case)),
         )
     if checkpoints is not None and integer(checkpoints.value) == 0:
         yield Hit(
             "no context checkpoints on a hybrid: a changed prompt is computed again from its start",
             flag=checkpoints,
-            fix=Fix(text="Keep --ctx-checkpoints at 32 where prompts share their beginning."),
+            fix=set_fix(case, checkpoints, "32", "Keep --ctx-checkpoints at 32 where prompts share their beginning."),
         )

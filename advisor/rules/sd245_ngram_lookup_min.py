@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import calls_tools, spec_flag
+from advisor.rules.editing import json_add_fix, json_fix
 from advisor.rules.spelling import spec_config
-from advisor.types import Case, Fix
+from advisor.types import Case, Fix, Flag
 
 SAFE_MIN = 8
 
@@ -35,5 +36,14 @@ def ngram_lookup_min(case: Case) -> Iterator[Hit]:
         f"n-gram drafts after {least if least is not None else 'the default of 2'} matching tokens are mostly wrong",
         flag=spec_flag(case),
         severity="warning" if calls_tools(case) else None,
-        fix=Fix(text=f'Set "prompt_lookup_min":{SAFE_MIN}, and use n-gram for copying and editing only.'),
+        fix=lookup_fix(case, read.flag, isinstance(least, int), read.data.get("prompt_lookup_max")),
     )
+
+
+def lookup_fix(case: Case, place: Flag, given: bool, most: object) -> Fix:
+    """An edit only where the largest length leaves room for it."""
+    what = f'Set "prompt_lookup_min":{SAFE_MIN}, and use n-gram for copying and editing only.'
+    if not isinstance(most, int) or most < SAFE_MIN:
+        return Fix(text=what)
+    key = "prompt_lookup_min"
+    return (json_fix if given else json_add_fix)(case, place, key, str(SAFE_MIN), what)

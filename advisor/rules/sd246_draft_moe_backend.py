@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, model_text, spec_flag
+from advisor.rules.editing import json_add_fix
 from advisor.rules.spelling import spec_config
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 
 @rule(
@@ -31,5 +32,11 @@ def draft_moe_backend(case: Case) -> Iterator[Hit]:
         yield Hit(
             "the MTP head of an NVFP4 checkpoint fails or crawls on the marlin MoE backend",
             flag=spec_flag(case),
-            fix=Fix(text='Add "moe_backend":"triton" to --speculative-config.'),
+            fix=json_add_fix(
+                case,
+                read.flag if read is not None else None,
+                "moe_backend",
+                '"triton"',
+                'Add "moe_backend":"triton" to --speculative-config.',
+            ),
         )

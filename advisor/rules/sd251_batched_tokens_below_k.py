@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import affects, defect, flag
-from advisor.types import Case, Fix
+from advisor.rules.editing import set_fix
+from advisor.types import Case
 
 DEFECT = defect("vllm-lookahead-budget")
 
@@ -22,7 +23,7 @@ def batched_tokens_below_k(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{budget} tokens a step do not hold k={case.plan.k} draft tokens and one more",
             flag=flag(case, "--max-num-batched-tokens"),
-            fix=Fix(text="Use 2048 or more."),
+            fix=set_fix(case, flag(case, "--max-num-batched-tokens"), "2048", "Use 2048 or more."),
             severity=None if affects(DEFECT, case) else "warning",
             versions=DEFECT.versions,
         )

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, is_hybrid, prefix_caching_on
-from advisor.types import Case, Fix
+from advisor.rules.editing import drop_fix
+from advisor.types import Case
 
 
 @rule(
@@ -23,5 +24,5 @@ def chunked_prefill_off(case: Case) -> Iterator[Hit]:
         yield Hit(
             "prefix caching on a hybrid asserts chunked prefill, which is switched off here",
             flag=place,
-            fix=Fix(text="Remove --no-enable-chunked-prefill, or switch prefix caching off."),
+            fix=drop_fix(case, place, "Remove --no-enable-chunked-prefill, or switch prefix caching off."),
         )

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import defect, flag, has_switch, integer
-from advisor.types import Case, Fix
+from advisor.rules.editing import drop_fix, pinned
+from advisor.types import Case
 
 DEFECT = defect("sglang-adaptive-ignored")
 
@@ -26,5 +27,7 @@ def sglang_adaptive_ignored(case: Case) -> Iterator[Hit]:
         yield Hit(
             "--speculative-adaptive is switched off here: it needs an EAGLE kind, topk 1 and no data-parallel attention",
             flag=flag(case, "--speculative-adaptive"),
-            fix=Fix(text="Use topk 1, or remove the flag."),
+            fix=drop_fix(
+                case, flag(case, "--speculative-adaptive"), "Use topk 1, or remove the flag.", safe=pinned(case)
+            ),
         )

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, integer, table
-from advisor.types import Case, Fix
+from advisor.rules.editing import set_fix
+from advisor.types import Case
 
 ROW = table("compatibility")["mamba_track_interval"]
 
@@ -21,10 +22,11 @@ def mamba_track_interval(case: Case) -> Iterator[Hit]:
     if (place is None and page is None) or interval <= 0:
         return
     draft = case.plan.k + 1 if case.plan.method != "none" else 0
+    use = max(size, -(-256 // size) * size)
     if interval % size or interval < draft:
         yield Hit(
             f"the tracking interval {interval} must be a multiple of the page size {size} and at least {draft or 1}",
             flag=place or page,
             severity=None if place is not None else "warning",
-            fix=Fix(text=f"Use --mamba-track-interval {max(size, -(-256 // size) * size)}."),
+            fix=set_fix(case, place, str(use), f"Use --mamba-track-interval {use}."),
         )

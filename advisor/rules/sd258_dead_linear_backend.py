@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, is_hybrid
-from advisor.types import Case, Fix
+from advisor.rules.editing import set_fix
+from advisor.types import Case
 
 NAMES = ("--linear-attn-backend", "--linear-attn-decode-backend")
 
@@ -26,5 +27,5 @@ def dead_linear_backend(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{place.raw} {place.value} switches extra_buffer off, which speculation on a hybrid needs for its radix cache",
             flag=place,
-            fix=Fix(text="Use triton."),
+            fix=set_fix(case, place, "triton", "Use triton."),
         )

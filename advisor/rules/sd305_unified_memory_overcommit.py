@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag
+from advisor.rules.asking import flag, spec_flag
+from advisor.rules.editing import add_fix, set_fix
 from advisor.rules.policy import hardware_name, number, sources
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 
 @rule(
@@ -23,17 +24,23 @@ def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
     hw, limit = case.facts.hardware, number("memory", "unified_memory_fraction_max")
     if hw is None or not hw.unified_memory:
         return
-    share = case.plan.memory_fraction
+    share, place = case.plan.memory_fraction, flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
     if share is None and case.plan.engine == "vllm" and not flag(case, "--kv-cache-memory-bytes"):
         yield Hit(
             f"no memory share is set, and vLLM's default of {number('memory', 'vllm_default_memory_fraction'):g} or more is "
             f"too much for the unified memory of {hardware_name(case)}",
-            fix=Fix(text=f"set --gpu-memory-utilization to {limit:g} or less"),
+            fix=add_fix(
+                case,
+                flag(case, "--max-model-len") or spec_flag(case),
+                "--gpu-memory-utilization",
+                f"{limit:g}",
+                f"Set --gpu-memory-utilization to {limit:g} or less.",
+            ),
         )
     elif share is not None and share > limit:
         yield Hit(
             f"a memory share of {share:g} leaves too little for the system on the unified memory of {hardware_name(case)}: "
             f"above {limit:g} such machines froze",
-            flag=flag(case, "--gpu-memory-utilization", "--mem-fraction-static"),
-            fix=Fix(text=f"{limit:g} or less"),
+            flag=place,
+            fix=set_fix(case, place, f"{limit:g}", f"Set it to {limit:g} or less."),
         )

@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, is_hybrid
+from advisor.rules.asking import flag, is_hybrid, spec_flag
+from advisor.rules.editing import add_fix, set_fix
 from advisor.rules.policy import bill, number, sources
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 
 @rule(
@@ -38,14 +39,25 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
             f"--max-num-seqs is left to its default ({default} or more): a hybrid model needs a state block per sequence, and "
             f"{left}; graph capture then aborts",
             flag=flag(case, "--max-model-len"),
-            fix=Fix(text="set --max-num-seqs to the concurrency that you serve, for example 32"),
+            fix=add_fix(
+                case,
+                flag(case, "--max-model-len") or spec_flag(case),
+                "--max-num-seqs",
+                str(case.facts.concurrency or 32),
+                "Set --max-num-seqs to the concurrency that you serve, for example 32.",
+            ),
         )
     elif slots is not None and blocks is not None and blocks < slots:
         yield Hit(
             f"--max-num-seqs {slots} exceeds the about {blocks} sequences that the memory holds states for "
             f"({1 + case.plan.k} state blocks each)",
             flag=flag(case, "--max-num-seqs"),
-            fix=Fix(text=f"--max-num-seqs {max(1, blocks // 8 * 8)} or less, a lower --max-model-len, or more memory"),
+            fix=set_fix(
+                case,
+                flag(case, "--max-num-seqs"),
+                str(max(1, blocks // 8 * 8)),
+                f"Set --max-num-seqs to {max(1, blocks // 8 * 8)} or less, lower --max-model-len, or give more memory.",
+            ),
         )
 
 

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, speculates
+from advisor.rules.editing import set_fix
 from advisor.rules.policy import is_gguf, number, sources, streams
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 
 @rule(severity="info", needs=("concurrency",), sources=sources("memory", "seqs_over_concurrency") + ("seed000",))
@@ -24,11 +25,11 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
             f"{running} concurrent requests meet {slots} slots: {running - slots} of them wait at any time",
             flag=place,
             severity="warning",
-            fix=Fix(text=f"at least {running} slots, as far as memory allows"),
+            fix=set_fix(case, place, str(running), f"Set at least {running} slots, as far as memory allows."),
         )
     elif slots > running * number("memory", "seqs_over_concurrency") and (speculates(case.plan) or is_gguf(case)):
         yield Hit(
             f"{slots} slots for {running} concurrent requests reserve memory that nobody uses",
             flag=place,
-            fix=Fix(text=f"about {max(4, 2 * running)} slots"),
+            fix=set_fix(case, place, str(max(4, 2 * running)), f"Set about {max(4, 2 * running)} slots."),
         )

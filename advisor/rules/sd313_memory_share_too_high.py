@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag
+from advisor.rules.editing import set_fix
 from advisor.rules.policy import number, sources
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 
 @rule(
@@ -26,9 +27,10 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
     share, limit = case.plan.memory_fraction, number("memory", "discrete_memory_fraction_max")
     if share is None or share <= limit or (case.facts.hardware is not None and case.facts.hardware.unified_memory):
         return
+    place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
     yield Hit(
         f"a memory share of {share:g} leaves no room for what the profile run does not see while speculating",
-        flag=flag(case, "--gpu-memory-utilization", "--mem-fraction-static"),
-        fix=Fix(text="0.90 to 0.94"),
+        flag=place,
+        fix=set_fix(case, place, "0.92", "Set it to 0.90 to 0.94."),
         conflicts=("one published pair of RTX 3090 runs at 0.98",),
     )

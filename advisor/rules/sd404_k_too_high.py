@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import k_flag
+from advisor.rules.editing import k_fix
 from advisor.rules.policy import is_gguf, matches, number, rows, sources
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 
 @rule(severity="warning", speculative=True, sources=sources("regime", "k_limits"))
@@ -26,7 +27,7 @@ def k_too_high(case: Case) -> Iterator[Hit]:
         f"k={case.plan.k} draft tokens; published sweeps end at {row['usual']} (best: {row['best']})",
         flag=k_flag(case),
         severity="info" if case.plan.k <= row["hard"] else None,
-        fix=Fix(text=f"k={row['usual']} or less"),
+        fix=k_fix(case, row["usual"], f"Draft {row['usual']} tokens or fewer."),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
         effect="k_max",

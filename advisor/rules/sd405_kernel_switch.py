@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import k_flag
+from advisor.rules.editing import k_fix
 from advisor.rules.policy import number, sources, streams
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 
 @rule(
@@ -33,7 +34,11 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
         f"kernels take: on an A100 one stream at k=8 cost 4.7 plain steps (0.82x), at k=4 2.7 (1.49x)",
         flag=k_flag(case),
         severity=None if running == 1 else "info",
-        fix=Fix(text=f"k={best} or less at this load" if best else "speculation off at this load"),
+        fix=k_fix(
+            case,
+            best,
+            f"Draft {best} tokens or fewer at this load." if best else "Switch speculation off at this load.",
+        ),
         conflicts=("the dense 27B still gained at k=8 on an MI210 (1.54x) and an RTX PRO 6000 Max-Q (2.44x)",),
         effect="k_max" if best else "caution",
         k_max=best or None,

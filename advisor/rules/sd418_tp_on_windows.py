@@ -18,7 +18,7 @@ def tp_on_windows(case: Case) -> Iterator[Hit]:
     launch = case.launch
     if launch is None or case.plan.tp < 2:
         return
-    script = launch.file.lower().endswith((".bat", ".cmd", ".ps1"))
+    script = launch.form in ("batch", "powershell")
     if script or re.match(r"[A-Za-z]:\\", launch.model or case.plan.model or ""):
         yield Hit(
             f"TP {case.plan.tp} on Windows: the all-reduce is relayed by the CPU (about 7 tok/s were measured at TP 2)",
