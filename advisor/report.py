@@ -344,7 +344,7 @@ def acceptance(found: Evaluation) -> str:
     header = [
         "tokens per step",
         "sources",
-        "mean |log error|",
+        "mean absolute log error",
         "fixed curve .82 .78 .75 ...",
         "log bias",
         "error / stated sd",
