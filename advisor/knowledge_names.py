@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 _NOISE = re.compile(r"[\s_\-/()]+")
+_SHARD = re.compile(r"[-_.]\d{5}-of-\d{5}")  # a file of a split checkpoint
 _DIGITS = re.compile(r"\d+")
 _LETTERS = re.compile(r"[a-z]+")
 MAX_NAME = 400  # characters; a longer text is cut before it is searched
@@ -106,7 +107,7 @@ def find_model(text: str, forms: Iterable[tuple[str, str, bool]], exclude: Mappi
     the text another model.
     """
     for piece in pieces(text):
-        dotted = squeeze(piece)
+        dotted = squeeze(_SHARD.sub("", piece))
         plain = dotted.replace(".", "")
         for form, ident, loose in forms:
             found = _whole(form, dotted) or (loose and _whole(form, plain) and _whole_dotted(form, dotted))

@@ -18,17 +18,38 @@ from advisor.types import AdvisorError, Container, Engine, EnvVar, Flag, Launch,
 TYPE, N_MAX, OLD_N_MAX, MOD_N_MAX = "--spec-type", "--spec-draft-n-max", "--draft-max", "--spec-ngram-mod-n-max"
 DRAFT, CTX, SLOTS, UNIFIED = "--spec-draft-model", "--ctx-size", "--parallel", "--kv-unified"
 FLASH, LAYERS, JINJA, K_TYPE, V_TYPE = "--flash-attn", "--gpu-layers", "--jinja", "--cache-type-k", "--cache-type-v"
-SPLIT = "--tensor-split"
+SPLIT, STAGE = "--tensor-split", "--spec-stage"
 TYPES = {"mtp": "draft-mtp", "eagle3": "draft-eagle3", "draft_model": "draft-simple", "dflash": "draft-dflash"}
 TYPES |= {"dspark": "draft-dspark", "ngram": "ngram-mod"}
 WORDS = {word: method for method, word in TYPES.items()}
-WORDS |= {"mtp": "mtp", "nextn": "mtp", "draft": "draft_model", "eagle3": "eagle3", "dflash": "dflash", "dspark": "dspark"}
+WORDS |= {
+    "mtp": "mtp",
+    "nextn": "mtp",
+    "draft": "draft_model",
+    "eagle3": "eagle3",
+    "dflash": "dflash",
+    "dspark": "dspark",
+}
 ALL_LAYERS = 99
 LOAD_MODES = {("--mmap", False): "mmap", ("--mmap", True): "none", ("--mlock", False): "mlock", ("--mlock", True): ""}
 LOAD_MODES |= {("--direct-io", False): "dio", ("--direct-io", True): ""}
 # ik_llama.cpp's options that mainline does not have (its README and PRs 417, 932, 1744): read, never written
-IK_SWITCHES = frozenset({"-mtp", "--multi-token-prediction", "-fmoe", "--fused-moe", "-rtr", "--run-time-repack", "-ger", "-mqkv"})
-IK_VALUES = frozenset({"-amb", "-mla", "--mla-use", "-draft", "--draft-params", "-sas", "-cuda", "--draft-max", "--draft-min"})
+IK_SWITCHES = frozenset(
+    {
+        "-mtp",
+        "--multi-token-prediction",
+        "-fmoe",
+        "--fused-moe",
+        "-rtr",
+        "--run-time-repack",
+        "-ger",
+        "-mqkv",
+        "--merge-qkv",
+    }
+) | {"-khad", "-vhad", "--k-cache-hadamard", "--v-cache-hadamard", "--parallel-tool-calls"}
+IK_VALUES = frozenset(
+    {"-amb", "-mla", "--mla-use", "-draft", "--draft-params", "-sas", "-cuda", "--draft-max", "--draft-min"}
+) | {STAGE, "--recurrent-ckpt-mode"}
 
 
 class LlamaServerAdapter(Adapter):
@@ -75,7 +96,12 @@ class LlamaServerAdapter(Adapter):
     # ------------------------------------------------------------ reading
 
     def _read_meaning(
-        self, launch: Launch, nouns: dict[str, Value], extra: Extras, env: dict[str, str], own_mtp: Callable[[str], bool]
+        self,
+        launch: Launch,
+        nouns: dict[str, Value],
+        extra: Extras,
+        env: dict[str, str],
+        own_mtp: Callable[[str], bool],
     ) -> None:
         self._read_context(nouns, extra)
         file = _last(extra, "--hf-file")
@@ -112,7 +138,7 @@ class LlamaServerAdapter(Adapter):
 
     def _read_speculation(self, launch: Launch, nouns: dict[str, Value], extra: Extras) -> None:
         written = _last(extra, TYPE)
-        words, inline = _spec_words(written)
+        words, inline = _stages(extra) or _spec_words(written)
         draft = _last(extra, DRAFT) or _last(extra, "--spec-draft-hf")
         if not words and any(name in ("-mtp", "--multi-token-prediction") for name, _ in extra):
             words = ["mtp"]
@@ -123,6 +149,9 @@ class LlamaServerAdapter(Adapter):
         methods = [WORDS.get(word) or ("ngram" if word.startswith("ngram") else None) for word in words]
         method = next((m for m in methods if m not in (None, "ngram")), None) or next((m for m in methods if m), None)
         if method is None:
+            counts = [_whole(_last(extra, name)) for name in (N_MAX, OLD_N_MAX)]
+            if asked := next((count for count in counts if count), None):
+                nouns["k"] = asked  # a count without a type drafts nothing, but it is what the file asks for
             return
         nouns["method"] = method
         if len(words) == 1 and written is not None and not inline and TYPES.get(method) == words[0]:
@@ -200,7 +229,9 @@ class LlamaServerAdapter(Adapter):
             if TYPE not in given:
                 rows.append((TYPE, word))
         elif not (plan.method == "draft_model" and plan.draft_model):  # older builds draft with any -md
-            raise AdvisorError(f"llama-server {version} has no path for the method '{plan.method}': {self._type_since(word)}")
+            raise AdvisorError(
+                f"llama-server {version} has no path for the method '{plan.method}': {self._type_since(word)}"
+            )
         if plan.draft_model is not None:
             rows.append((DRAFT, plan.draft_model))
         name = MOD_N_MAX if plan.method == "ngram" else N_MAX
@@ -250,12 +281,13 @@ class LlamaServerAdapter(Adapter):
         for word in (flag.value or "").split(","):
             new = word if word in types else TYPES.get(WORDS.get(word, ""), word)
             if new not in types:
-                raise AdvisorError(f"--spec-type {word} cannot be said on llama-server {target}: {self._type_since(new)}")
+                raise AdvisorError(
+                    f"--spec-type {word} cannot be said on llama-server {target}: {self._type_since(new)}"
+                )
             if new != word:
                 notes.append(f"--spec-type {word} is now {new}")
             words.append(new)
         return flag.model_copy(update={"value": ",".join(words)})
-
 
     def _type_since(self, word: str) -> str:
         since = next((v for v in self.versions if word in self.spec_types(v)), None)
@@ -302,6 +334,17 @@ def _spec_words(value: str | None) -> tuple[list[str], dict[str, str]]:
         if word and word != "none":
             words.append(word)
     return words, inline
+
+
+def _stages(extra: Extras) -> tuple[list[str], dict[str, str]] | None:
+    """ik_llama.cpp's chain, one `--spec-stage type:key=value,...` each: all types, and the settings of the first that drafts
+    with a model (n-gram stages only fill in)."""
+    stages = [value.partition(":") for name, value in extra if name == STAGE and value]
+    if not stages:
+        return None
+    main = next((rest for word, _, rest in stages if not word.startswith("ngram")), stages[0][2])
+    settings = (part.partition("=") for part in main.split(","))
+    return [word for word, _, _ in stages], {key: number for key, _, number in settings}
 
 
 def _last(extra: Extras, name: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -15,12 +16,22 @@ DIRECT = {"eagle", "eagle3", "draft_model", "dflash", "dspark"}
 NGRAM = {"ngram", "[ngram]", "ngram_gpu", "suffix"}
 
 
+def load(value: str) -> Any:
+    """A JSON text; an unset variable in it (`"k": ${K}`) becomes a text, so that the rest can be read. Raises ValueError."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        if "${" not in value:
+            raise
+        return json.loads(re.sub(r'(?<=[:,\[])(\s*)(\$\{[^"{}]*\})(?=\s*[,}\]])', r'\1"\2"', value))
+
+
 def is_object(value: str | None) -> bool:
     """Whether a text is a JSON object."""
     if not value:
         return False
     try:
-        return isinstance(json.loads(value), dict)
+        return isinstance(load(value), dict)
     except (ValueError, RecursionError):
         return False
 
@@ -55,7 +66,9 @@ def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bo
     return "draft_model"
 
 
-def read(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bool]) -> tuple[dict[str, Any], dict[str, Any]]:
+def read(
+    config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bool]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """(nouns of a Plan, keys without a noun). A missing k is the head's own depth, 1, for MTP and unknown (0) otherwise."""
     method = method_of(config, model, own_mtp)
     left = dict(config)
@@ -105,7 +118,13 @@ def check(catalogue: Catalogue, config: Mapping[str, Any], version: str) -> str 
         if key not in known:
             return f"--speculative-config: vllm {version} has no key '{key}'"
         choices = (catalogue.json_field("SpeculativeConfig", key, version) or {}).get("choices")
-        if choices and value is not None and isinstance(value, str) and value not in choices and not _open(catalogue, key, version):
+        if (
+            choices
+            and value is not None
+            and isinstance(value, str)
+            and value not in choices
+            and not _open(catalogue, key, version)
+        ):
             return f"--speculative-config: '{value}' is not a {key} of vllm {version}"
     k = config.get(TOKENS)
     if k is not None and (isinstance(k, bool) or not isinstance(k, int) or k < 1):
@@ -128,7 +147,9 @@ def migrate(catalogue: Catalogue, config: Mapping[str, Any], target: str, notes:
         notes.append(f"method '{word}' is now 'mtp'")
     methods = (catalogue.json_field("SpeculativeConfig", "method", target) or {}).get("choices") or ()
     if moved.get("method") and moved["method"] not in methods:
-        raise AdvisorError(f"the method '{moved['method']}' cannot be said on vllm {target}: its parser does not take it")
+        raise AdvisorError(
+            f"the method '{moved['method']}' cannot be said on vllm {target}: its parser does not take it"
+        )
     rate = moved.pop("synthetic_acceptance_rate", None)
     known = catalogue.json_fields("SpeculativeConfig", target)
     if rate is not None and "synthetic_acceptance_rate" in known:
@@ -142,7 +163,13 @@ def migrate(catalogue: Catalogue, config: Mapping[str, Any], target: str, notes:
         notes.append(f"--speculative-config key '{key}' dropped: vllm {target} has no such key")
     for key, value in list(moved.items()):
         choices = (catalogue.json_field("SpeculativeConfig", key, target) or {}).get("choices")
-        if key != "method" and choices and isinstance(value, str) and value not in choices and not _open(catalogue, key, target):
+        if (
+            key != "method"
+            and choices
+            and isinstance(value, str)
+            and value not in choices
+            and not _open(catalogue, key, target)
+        ):
             del moved[key]
             notes.append(f"--speculative-config {key} '{value}' dropped: not a value of vllm {target}")
     return moved

@@ -73,7 +73,12 @@ class VllmAdapter(Adapter):
     # ------------------------------------------------------------ reading
 
     def _read_meaning(
-        self, launch: Launch, nouns: dict[str, Value], extra: Extras, env: dict[str, str], own_mtp: Callable[[str], bool]
+        self,
+        launch: Launch,
+        nouns: dict[str, Value],
+        extra: Extras,
+        env: dict[str, str],
+        own_mtp: Callable[[str], bool],
     ) -> None:
         config, rest = speculative_config(extra)
         extra[:] = rest
@@ -102,14 +107,20 @@ class VllmAdapter(Adapter):
 
     def _config(self, plan: Plan, version: str | None) -> dict[str, Any]:
         config = spec.write(plan)
-        config |= {name[len(CONFIG) + 1 :]: json.loads(value or "null") for name, value in plan.extra if self._consumed(name)}
+        config |= {
+            name[len(CONFIG) + 1 :]: json.loads(value or "null") for name, value in plan.extra if self._consumed(name)
+        }
         config = {key: value for key, value in config.items() if value is not None}
         method = self.catalogue.json_field("SpeculativeConfig", "method", version)
         choices = (method or {}).get("choices") or ()
         if "method" in config and config["method"] not in choices:
-            raise AdvisorError(self._too_old(f"the method '{config['method']}'", self._since_method(config["method"]), version))
+            raise AdvisorError(
+                self._too_old(f"the method '{config['method']}'", self._since_method(config["method"]), version)
+            )
         if plan.k_schedule and spec.SCHEDULE not in self.catalogue.json_fields("SpeculativeConfig", version):
-            since = next(v for v in self.versions if spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", v))
+            since = next(
+                v for v in self.versions if spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", v)
+            )
             raise AdvisorError(self._too_old("a k schedule per batch size", since, version))
         return config
 
@@ -127,7 +138,9 @@ class VllmAdapter(Adapter):
 
     def json_config(self, launch: Launch, name: str = CONFIG) -> dict[str, Any] | None:
         """A JSON option as the engine merges it (JSON, dotted keys, shorthand); None if absent, raises ValueError if broken."""
-        rows: Extras = [(f.name, f.value) for f in launch.flags if f.name.partition(".")[0] == name or f.name in SHORTHAND]
+        rows: Extras = [
+            (f.name, f.value) for f in launch.flags if f.name.partition(".")[0] == name or f.name in SHORTHAND
+        ]
         if not rows:
             return None
         for key, value in rows:
@@ -225,7 +238,7 @@ def merge_json(rows: Extras, option: str) -> dict[str, Any]:
     merged: dict[str, Any] = {}
     for name, value in rows:
         if name == option and spec.is_object(value):
-            merged.update(json.loads(value or "{}"))
+            merged.update(spec.load(value or "{}"))
     for name, value in rows:
         if name in SHORTHAND:
             merged[SHORTHAND[name]] = spec.scalar(value)

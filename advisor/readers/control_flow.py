@@ -35,7 +35,19 @@ def if_statement(shell: Shell, node: Node) -> bool:
 def _all(shell: Shell, test: list[Node]) -> bool | None:
     for node in test[:-1]:
         shell.statement(node)
-    return condition(shell, test[-1])
+    verdict = condition(shell, test[-1])
+    if verdict is None:
+        _tried(shell, test[-1])
+    return verdict
+
+
+def _tried(shell: Shell, node: Node) -> None:
+    """`if start_server ...; then`: a command whose success is asked for runs all the same."""
+    if node.type in ("command", "redirected_statement", "pipeline"):
+        shell.statement(node)
+    elif node.type in ("negated_command", "list") and shell.nesting < MAX_NESTING:
+        for child in node.named_children:
+            _tried(shell, child)
 
 
 def _branches(shell: Shell, branches: list[tuple[bool | None, list[Node]]], at: int) -> bool:

@@ -18,6 +18,10 @@ _UNIT = Lazy(r"^[ \t]*\[(Service|Container)\][ \t]*\r?$", re.M)
 _DOCKERFILE_NAME = Lazy(r"(^|[/\\.])(docker|container)file", re.I)
 _FROM = Lazy(r"^FROM [\w./:${}@-]+", re.M)
 _STARTS = Lazy(r"^(CMD|ENTRYPOINT)[ \t]", re.M)
+_WINDOWS = Lazy(  # what only a command file of Windows says; without it `.cmd` holds a plain command line
+    r"\^[ \t]*\r?$|^\s*@|^\s*(?:set|setlocal|rem|call|start)\b|^\s*::|%\w+%|\.exe\b|(?<![\w/])[A-Za-z]:[\\/]",
+    re.M | re.I,
+)
 _FENCE = Lazy(r"^[ \t]*```", re.M)
 
 BY_SUFFIX = {
@@ -60,6 +64,8 @@ def _corrected(form: str, text: str) -> str:
     """A suffix that the content contradicts plainly: a shell line in a .yaml, YAML in a .sh."""
     if form == "shell" and re.match(r"\s*(?:#[^\n]*\n\s*)*(apiVersion|services|models)\s*:", text):
         return "yaml"
+    if form == "batch" and not _WINDOWS.search(text):
+        return "shell"
     if form == "yaml" and not _YAML_START.search(text) and text.lstrip()[:1] not in "[{-":
         return "shell"
     return form

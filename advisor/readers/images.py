@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from advisor.readers.lazy import Lazy
-from advisor.types import Engine
+from advisor.types import Engine, Flag
 
 _OFFICIAL: tuple[tuple[str, Engine], ...] = (
     (r"vllm/vllm-openai(-[a-z0-9]+)*", "vllm"),
@@ -65,6 +66,17 @@ def fork_of_image(image: str) -> str | None:
     if not image or is_official(image):
         return None
     return "vllm-ascend" if "ascend" in image.lower() else split_image(image)[0].rsplit("/", 1)[-1]
+
+
+_FORK_VALUES = Lazy(r"turbo[234]|tq[1-4]_[0-9]|kvarn[0-9]")  # KV cache types that only forks of llama.cpp have
+
+
+def fork_of_values(flags: Iterable[Flag]) -> str | None:
+    """The fork that a value gives away, where the image does not."""
+    for flag in flags:
+        if flag.name in ("--cache-type-k", "--cache-type-v") and _FORK_VALUES.fullmatch((flag.value or "").lower()):
+            return f"a llama.cpp fork with {flag.value} caches"
+    return None
 
 
 def version_in(tag: str | None) -> str | None:

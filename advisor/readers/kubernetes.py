@@ -40,7 +40,9 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
         kind = document.get("kind")
         name = kind.text if kind is not None else ""
         if name == "InferenceService" and document.path("spec.modelRef") is not None:
-            _llmkube(document, documents, reading)
+            from advisor.readers.llmkube import read_llmkube
+
+            read_llmkube(document, documents, reading)
         elif name == "Model" and document.path("spec.engine") is not None:
             _kubeai(document, reading)
         elif name in ("ConfigMap", "Secret"):
@@ -52,10 +54,14 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
 def read_containers(document: Node, reading: Reading, kind: str) -> None:
     """Every mapping that looks like a container, with the pod that it stands in."""
     reading.form = kind
+    taken: set[int] = set()
     for node in walk(document):
         if not reading.step():
             return
-        if node.get("vllmConfig") is not None:
+        if id(node) in taken:
+            continue
+        if (config := node.get("vllmConfig")) is not None:
+            taken.add(id(config))
             _production_stack(node, reading, kind)
         elif (
             node.get("image") is not None
@@ -74,7 +80,7 @@ def _is_list(node: Node | None) -> bool:
 
 def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
     around = Surroundings(kind=kind)
-    _image(around, node, reading)
+    image_of(around, node, reading)
     name = node.get("name") or document.path("metadata.name")
     around.name = name.text if name is not None and name.kind == "scalar" else ""
     env = environment(node.get("env", "environment", "extraEnv", "envVars", "extraEnvVars"), reading)
@@ -90,17 +96,31 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
     ]
     source = node.get("storageUri", "modelUri")
     if source is not None and source.kind == "scalar" and node.get("modelFormat", "runtime") is not None:
-        args = [made("--model", source.start), _repository(scalar(source, reading.source)), *args]
-    _pod(around, node, document, reading)
+        args = [made("--model", source.start), repository_name(scalar(source, reading.source)), *args]
+    if node.path("modelFormat.name") is not None:
+        args = [_kserve(word) for word in args]
+    pod_of(around, node, document, reading)
     start = command or next((found for key in COMMAND_KEYS if (found := node.get(key)) is not None), None)
     container_command(Ran(around, entrypoint, args, env), reading, start.start if start is not None else node.start)
 
 
-def _repository(name: Mapped) -> Mapped:
+def _kserve(word: Mapped) -> Mapped:
+    """The words of KServe's own Hugging Face server for what vLLM calls --model and --served-model-name."""
+    for theirs, ours in (
+        ("--model_id", "--model"),
+        ("--model_dir", "--model"),
+        ("--model_name", "--served-model-name"),
+    ):
+        if word.text == theirs or word.text.startswith(theirs + "="):
+            return join((made(ours, word.first()), word.part(len(theirs), len(word))))
+    return word
+
+
+def repository_name(name: Mapped) -> Mapped:
     return name.part(5, len(name)) if name.text.startswith("hf://") else name
 
 
-def _image(around: Surroundings, node: Node, reading: Reading) -> None:
+def image_of(around: Surroundings, node: Node, reading: Reading) -> None:
     image = node.get("image")
     if image is None:
         return
@@ -182,7 +202,7 @@ def _dependent(word: Mapped, env: Env) -> Mapped:
     return join((*parts, word.part(done, len(word))))
 
 
-def _pod(around: Surroundings, node: Node, document: Node, reading: Reading) -> None:
+def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -> None:
     """Shared memory, probes, GPUs and rollout of the workload around a container."""
     for mapping in walk(document, 5_000):
         medium, size = mapping.get("medium"), mapping.get("sizeLimit")
@@ -249,97 +269,6 @@ def _surge(document: Node) -> bool | None:
 # ---------------------------------------------------------------- kinds with their own words
 
 
-def _kebab(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "-" + found.group(1).lower(), name).lower()
-
-
-_LLMKUBE = {
-    "contextSize": "--ctx-size",
-    "parallelSlots": "--parallel",
-    "batchSize": "--batch-size",
-    "uBatchSize": "--ubatch-size",
-    "flashAttention": "--flash-attn",
-    "cacheTypeK": "--cache-type-k",
-    "cacheTypeV": "--cache-type-v",
-}  # fmt: skip
-_FIELDS = """
-modelRef image runtime command replicas priority resources endpoint extraArgs probeOverrides nodeSelector
-tolerations modelCache rolloutPolicy env autoscaling
-"""
-_NOT_OPTIONS = frozenset(_FIELDS.split())
-
-
-def _llmkube(document: Node, documents: list[Node], reading: Reading) -> None:
-    spec = document.get("spec")
-    if spec is None:
-        return
-    reading.form = "llmkube"
-    reference = spec.get("modelRef")
-    model = next(
-        (other for other in documents if other.get("kind") is not None and other.get("kind").text == "Model"  # type: ignore[union-attr]
-         and reference is not None and (name := other.path("metadata.name")) is not None and name.text == reference.text),
-        None,
-    )  # fmt: skip
-    runtime = spec.get("runtime")
-    engine = {"vllm": "vllm", "sglang": "sglang"}.get(
-        runtime.text.lower() if runtime is not None else "", "llama-server"
-    )
-    words = _llmkube_model(model, engine, reading) if model is not None else []
-    if model is None:
-        reading.note("the Model that modelRef names is in another file", document.start)
-    nested = spec.get("vllmConfig", "sglangConfig", "llamaConfig")
-    for key, value in [*spec.entries(), *(nested.entries() if nested is not None else [])]:
-        if key.text not in _NOT_OPTIONS and value.kind == "scalar":
-            words += _option(key, value, engine, reading)
-    words += words_of(spec.get("extraArgs"), reading) or []
-    around = Surroundings(kind="llmkube")
-    _image(around, spec, reading)
-    name = document.path("metadata.name")
-    around.name = name.text if name is not None else ""
-    _pod(around, spec, document, reading)
-    env = environment(spec.get("env"), reading)
-    reading.add(Found(engine, words, env, document.start, reading.form, around))
-
-
-def _llmkube_model(model: Node, engine: str, reading: Reading) -> list[Mapped]:
-    """Model options from a Model document: source and file, GPU layers."""
-    source, files, layers = model.path("spec.source"), model.path("spec.files"), model.path("spec.hardware.gpu.layers")
-    words: list[Mapped] = []
-    if source is not None and source.kind == "scalar":
-        name = scalar(source, reading.source)
-        name = _repository(name)
-        flag = "--model" if engine != "llama-server" or name.text.startswith(("/", "http")) else "--hf-repo"
-        words += [made(flag, source.start), name]
-    if files is not None and files.items and files.items[0].kind == "scalar" and engine == "llama-server":
-        words += [made("--hf-file", files.start), scalar(files.items[0], reading.source)]
-    if layers is not None and engine == "llama-server":
-        words += [made("--n-gpu-layers", layers.start), scalar(layers, reading.source)]
-    return words
-
-
-def _option(key: Node, value: Node, engine: str, reading: Reading) -> list[Mapped]:
-    """A camelCase field as an engine's option, if the engine has one of that name."""
-    from advisor import engines
-
-    flag = _LLMKUBE.get(key.text, "") if engine == "llama-server" else ""
-    flag = flag or "--" + _kebab(key.text)
-    option = engines.get(engine).catalogue.find(flag, None)
-    if option is None or value.is_null:
-        return []
-    if option.takes_value is False or value.truth is not None:
-        if flag == "--flash-attn":
-            return [made(flag, key.start), made("on" if value.truth else "off", value.start)]
-        on = [made(flag, key.start)]
-        return (
-            on
-            if value.truth
-            else [made("--no-" + flag[2:], key.start)]
-            if value.truth is False and engine == "vllm"
-            else []
-        )
-    return [made(flag, key.start), scalar(value, reading.source)]
-
-
 def _kubeai(document: Node, reading: Reading) -> None:
     engine_node, url = document.path("spec.engine"), document.path("spec.url")
     name = engine_node.text.lower() if engine_node is not None else ""
@@ -348,11 +277,11 @@ def _kubeai(document: Node, reading: Reading) -> None:
         return
     words = words_of(document.path("spec.args"), reading) or []
     if url is not None and url.kind == "scalar":
-        words = [made("--model", url.start), _repository(scalar(url, reading.source)), *words]
+        words = [made("--model", url.start), repository_name(scalar(url, reading.source)), *words]
     around = Surroundings(kind="kubeai")
     spec = document.get("spec")
     if spec is not None:
-        _image(around, spec, reading)
+        image_of(around, spec, reading)
     env = environment(document.path("spec.env"), reading)
     reading.add(Found(engine, words, env, document.start, reading.form, around))
 
@@ -365,12 +294,14 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
         node.get("repository"),
         node.get("tag"),
     )
+    from advisor.readers.llmkube import option_words
+
     words: list[Mapped] = []
     if model is not None and model.kind == "scalar":
         words += [made("--model", model.start), scalar(model, reading.source)]
     for key, value in config.entries() if config is not None else []:
         if value.kind == "scalar":
-            words += _option(key, value, "vllm", reading)
+            words += option_words(key, value, "vllm", reading)
     words += words_of(config.get("extraArgs"), reading) or [] if config is not None else []
     around = Surroundings(kind=kind, name=(node.get("name") or node).text)
     if repository is not None and repository.kind == "scalar":

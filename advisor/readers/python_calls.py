@@ -11,6 +11,7 @@ import re
 import warnings
 
 from advisor.readers.command import read_command
+from advisor.readers.grown_lists import GrownLists
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
 from advisor.readers.presets import Pair
@@ -53,6 +54,7 @@ class Program:
         self.tree, self.reading = tree, reading
         self.names: dict[str, ast.expr] = {}
         self.env: Env = {}
+        self.lists = GrownLists(self.followed)
         self.sglang = bool(re.search(r"^\s*(import sglang|from sglang)", reading.source.text, re.M))
 
     def run(self) -> None:
@@ -68,6 +70,8 @@ class Program:
                 self.names.setdefault(node.target.id, node.value)
             elif isinstance(node, ast.Call) and _name(node.func).endswith("environ.setdefault") and len(node.args) == 2:
                 self._env_item(node.args[0], node.args[1])
+        self._defaults(nodes)
+        self.lists.read(self.tree.body, {})
         taken: set[int] = set()
         for node in nodes:
             if not self.reading.step():
@@ -78,6 +82,19 @@ class Program:
                 self.listed(node)
             elif isinstance(node, ast.Constant | ast.JoinedStr):
                 self.command_text(node)
+
+    def _defaults(self, nodes: list[ast.AST]) -> None:
+        """Parameters that the file assigns nowhere stand for their defaults."""
+        for node in nodes:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                given = [*node.args.posonlyargs, *node.args.args]
+                for argument, value in zip(
+                    given[len(given) - len(node.args.defaults) :], node.args.defaults, strict=True
+                ):
+                    self.names.setdefault(argument.arg, value)
+                for argument, default in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+                    if default is not None:
+                        self.names.setdefault(argument.arg, default)
 
     # -------------------------------------------------------------- what starts an engine
 
@@ -154,6 +171,8 @@ class Program:
             words: list[Mapped] = []
             for item in node.elts:
                 words += self.words(item.value, depth + 1) if isinstance(item, ast.Starred) else [self.text(item)]
+            for later in self.lists.added.get(id(node), ()):
+                words += self.words(later, depth + 1)
             return words
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             return self.words(node.left, depth + 1) + self.words(node.right, depth + 1)
@@ -190,11 +209,25 @@ class Program:
             )
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < 8:
             return join((self.text(node.left, depth + 1), self.text(node.right, depth + 1)))
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and depth < 8:
+            return self._percent(node, depth)
         if isinstance(node, ast.Dict | ast.List | ast.Tuple):
             return made(json.dumps(self.plain(node)), at)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return join((made("-", at), self.text(node.operand, depth + 1)))
         return hole(re.sub(r"[^\w.]", "", _name(node)) or "...", at)
+
+    def _percent(self, node: ast.BinOp, depth: int) -> Mapped:
+        """`"...%d..." % value`."""
+        pattern = self.text(node.left, depth + 1)
+        right = self.followed(node.right)
+        values = [self.text(item, depth + 1) for item in (right.elts if isinstance(right, ast.Tuple) else [right])]
+        parts: list[Mapped] = []
+        done = 0
+        for found in re.finditer(r"%[dsi]", pattern.text):
+            parts += [pattern.part(done, found.start()), *values[:1]]
+            values, done = values[1:], found.end()
+        return join((*parts, pattern.part(done, len(pattern))))
 
     def _constant(self, node: ast.Constant, at: int) -> Mapped:
         value = node.value

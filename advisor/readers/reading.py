@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from advisor.readers.images import fork_of_image, said_version, split_image, version_in
+from advisor.readers.images import fork_of_image, fork_of_values, said_version, split_image, version_in
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
 from advisor.readers.secrets import HIDDEN, Redactor, is_secret_flag, is_secret_name
@@ -151,6 +151,7 @@ class Reading:
         if not sure and launch.version_pinned:
             extra["version_pinned"] = False
             notes.append(f"the release {version_text} is only named in a comment or message: it is taken as a hint")
+        fork = fork or (fork_of_values(launch.flags) if launch.engine == "llama-server" else None)
         if fork and not launch.fork:
             extra["fork"] = fork
         if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):

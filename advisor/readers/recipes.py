@@ -29,6 +29,8 @@ def read_scripts(node: Node, env: Env, reading: Reading) -> None:
 def _filled(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
     if defaults is None or "{" not in text.text:
         return text
+    if not re.search(r"\{\{\s*\w+\s*\}\}", text.text):
+        return _formatted(text, defaults, reading)
     parts: list[Mapped] = []
     done = 0
     for found in re.finditer(r"(?<![$\w])\{\{?\s*(\w+)\s*\}?\}", text.text):
@@ -36,4 +38,24 @@ def _filled(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
         if value is not None and value.kind == "scalar":
             parts += [text.part(done, found.start()), scalar(value, reading.source)]
             done = found.end()
+    return join((*parts, text.part(done, len(text))))
+
+
+def _formatted(text: Mapped, defaults: Node, reading: Reading) -> Mapped:
+    """As Python's `str.format` fills it: `{name}`, and doubled braces for single ones."""
+    doubled = "{{" in text.text
+    parts: list[Mapped] = []
+    done = 0
+    for found in re.finditer(r"\{\{|\}\}|(?<![$\w])\{(\w+)\}", text.text):
+        name = found.group(1)
+        value = defaults.get(name) if name else None
+        if name and (value is None or value.kind != "scalar"):
+            continue
+        if not name and not doubled:
+            continue
+        parts.append(text.part(done, found.start()))
+        parts.append(
+            scalar(value, reading.source) if value is not None else text.part(found.start(), found.start() + 1)
+        )
+        done = found.end()
     return join((*parts, text.part(done, len(text))))

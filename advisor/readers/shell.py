@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 MAX_TEXT = 600_000
 MAX_ITEMS, MAX_VALUE = 2_000, 100_000
 _NON_ASCII = Lazy(r"[^\x00-\x7f]")
+_LOOSE_END = Lazy(
+    r"\\([ \t]+)(?=\r?\n[ \t]*-)"
+)  # a backslash, then blanks: meant to continue, as the next line's option says
 _parser: list[Any] = []
 
 
@@ -40,6 +43,7 @@ def _get_parser() -> Parser:
 
 def _parsable(text: str) -> bytes:
     """The text as single bytes, so that byte offsets are character offsets; Windows newlines made harmless."""
+    text = _LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
     if "\r" in text:
         text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
     return _NON_ASCII.sub("_", text).encode("ascii")
@@ -66,6 +70,7 @@ class Shell:
         self.called: set[str] = set()
         self.nesting = 0
         self.sure = True
+        self.returning = False
 
     def run(self) -> bool:
         """Read the whole text; whether it starts an engine."""
@@ -73,6 +78,9 @@ class Shell:
             self.reading.note(f"a shell text of {len(self.source)} characters is not read", self.source.first())
             return False
         before = len(self.reading.found)
+        if loose := _LOOSE_END.search(self.source.text):
+            at = self.source.pos[loose.start()]
+            self.reading.note("blanks follow the backslash at the line's end; it is read as if it continued", at)
         root = _get_parser().parse(_parsable(self.source.text)).root_node
         self.block(root)
         for name in list(self.functions):
@@ -193,7 +201,8 @@ class Shell:
             ended = self.block(body)
         finally:
             self.scope.args = kept
-        return ended and len(self.reading.found) > found
+        returned, self.returning = self.returning, False
+        return ended and not returned and len(self.reading.found) > found
 
     # -------------------------------------------------------------- variables
 
@@ -302,6 +311,10 @@ class Shell:
     def do_exit(self, words: list[Mapped], at: int) -> bool:
         return True
 
+    def do_return(self, words: list[Mapped], at: int) -> bool:
+        self.returning = True
+        return True
+
     def do_set(self, words: list[Mapped], at: int) -> bool:
         for i, word in enumerate(words):
             if word.text == "--":
@@ -401,7 +414,7 @@ _STATEMENTS: dict[str, Callable[[Shell, Any], bool]] = {
 }
 _BUILTINS: dict[str, Callable[[Shell, list[Mapped], int], bool]] = {
     "exit": Shell.do_exit,
-    "return": Shell.do_exit,
+    "return": Shell.do_return,
     "set": Shell.do_set,
     "shift": Shell.do_shift,
     "eval": Shell.do_eval,

@@ -9,6 +9,7 @@ from advisor.readers.mapped import EMPTY, Mapped, hole, join, made
 from advisor.readers.scope import Scope, Value, arithmetic, closing, parameter
 
 _PLAIN = Lazy(r"[^\s'\"\\$`]+")
+_LOOSE_END = Lazy(r"[ \t]+\r?\n(?=[ \t]*-)")  # blanks after a backslash that was meant to continue the line
 _NAME = Lazy(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "0": "\0"}
 MAX_WORDS = 20_000
@@ -101,6 +102,8 @@ class _Lexer:
             return i + 3
         if text.startswith("\n", i + 1):
             return i + 2
+        if (loose := _LOOSE_END.match(text, i + 1)) is not None:
+            return loose.end()
         self.add(self.source.part(i + 1, i + 2))
         return i + 2
 

@@ -17,9 +17,9 @@ from advisor.types import AdvisorError
 
 MAX_NODES = 200_000
 MAX_DEPTH = 120
-_TEMPLATE_LINE = Lazy(r"^([ \t]*)\{\{[^\n]*\}\}[ \t]*\r?$", re.M)
+_TEMPLATE_LINE = Lazy(r"^([ \t]*)\{\{(?![ \t]*\"\w+\"[ \t]*:)[^\n]*\}\}[ \t]*\r?$", re.M)
 _JINJA_LINE = Lazy(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
-_TEMPLATE = Lazy(r"\{\{.*?\}\}")
+_TEMPLATE = Lazy(r"\{\{(?!\s*\"\w+\"\s*:).*?\}\}")  # not JSON in doubled braces, as `str.format` wants it
 
 
 class Node:

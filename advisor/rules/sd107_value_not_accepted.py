@@ -41,6 +41,7 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
             fix=set_fix(case, found, near, f"Use {near}; it takes {choices}.")
             if near and not option.many
             else Fix(text=f"Use one of {choices}."),
+            severity="info" if case.launch and case.launch.fork else None,
             versions=f"the newest catalogued release ({catalogue(case).newest})",
         )
 

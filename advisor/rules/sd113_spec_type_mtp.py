@@ -41,5 +41,6 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
             "branch before the merge",
             flag=found,
             fix=value_fix(case, found, new, f"Write {new} (not on a fork that keeps the old word).", safe=pinned(case)),
+            severity="info" if case.launch and case.launch.fork else None,
             versions=f"mainline {SINCE} and later",
         )

@@ -24,5 +24,6 @@ def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"a default build has no flash-attention kernel for a {bad[0].value} KV cache: decoding can hang",
             flag=bad[0],
+            severity="info" if case.launch and case.launch.fork else None,
             fix=value_fix(case, bad[0], "q8_0", "Use q8_0 (or q4_0), the same for K and V.", safe=False),
         )

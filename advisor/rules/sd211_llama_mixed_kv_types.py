@@ -22,5 +22,6 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"K cache {types[0]} and V cache {types[1]}: a default build has flash-attention kernels for equal types only",
             flag=place,
+            severity="info" if case.launch and case.launch.fork else None,
             fix=value_fix(case, v, types[0], f"Use {types[0]} for both.", safe=False) if v else None,
         )

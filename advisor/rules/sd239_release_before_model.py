@@ -28,6 +28,7 @@ def release_before_model(case: Case) -> Iterator[Hit]:
             yield Hit(
                 f"{case.plan.engine} {version_label(case)} is older than {model.name or model.id}, which needs {row['since']}",
                 flag="image",
+                severity="info" if case.launch and case.launch.fork else None,  # a fork may have the model ported back
                 line=case.launch.container.image_line if case.launch and case.launch.container else 0,
                 fix=Fix(text=f"Use {case.plan.engine} {row['since']} or newer."),
                 sources=tuple(row["sources"]),

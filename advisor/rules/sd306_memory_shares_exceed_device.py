@@ -38,7 +38,7 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
     mine, own = case.launch, case.plan.memory_fraction
     if mine is None or own is None or mine.form in _ON_DEMAND:
         return
-    others = [other for other in case.siblings if other is not mine and _same_device(mine, other)]
+    others = [other for other in case.siblings if other is not mine and _together(mine, other)]
     total = own + sum(_share(other) or 0.0 for other in others)
     if total <= 1.0 or any((_share(other) or 0.0) > own and other.line < mine.line for other in others):
         return
@@ -63,6 +63,15 @@ def _share(launch: Launch) -> float | None:
             except ValueError:
                 return None
     return None
+
+
+def _together(one: Launch, other: Launch) -> bool:
+    """Whether two launches can run at once: a loop starts one after the other, and so do two on one port of one machine."""
+    if one.container is None and other.container is None:
+        ports = {launch.flag("--port").value if launch.flag("--port") else None for launch in (one, other)}  # type: ignore[union-attr]
+        if one.line == other.line or len(ports) == 1:
+            return False
+    return _same_device(one, other)
 
 
 def _same_device(one: Launch, other: Launch) -> bool:
