@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor import predict
+from advisor import predictor
 from advisor.decide import goal_interval
 from advisor.types import Facts, Goal, Plan
 
@@ -34,7 +34,7 @@ def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[i
         return ()
     goal: Goal = facts.goal or "balanced"
     cases = [(facts.model_copy(update={"concurrency": size}), plan) for size in sizes for plan in rivals]
-    medians = [goal_interval(estimate, goal).p50 for estimate in predict.estimate_many(cases)]
+    medians = [goal_interval(estimate, goal).p50 for estimate in predictor.estimate_many(cases)]
     wanted = []
     for row, _ in enumerate(sizes):
         here = dict(zip((p.k for p in rivals), medians[row * len(rivals) : (row + 1) * len(rivals)], strict=True))

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor import decide, k_schedule, knowledge, propose, reasons, rules
-from advisor import predict as predictor
+from advisor import decide, k_schedule, knowledge, predictor, propose, reasons, rules
 from advisor.types import Advice, AdvisorError, Candidate, Case, Estimate, Facts, Finding, LaunchText, Plan, Request
 
 if TYPE_CHECKING:

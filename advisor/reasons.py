@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor import predict, propose
+from advisor import predictor, propose
 from advisor.decide import GOAL_METRICS, Verdict, goal_interval, vetoes
 from advisor.types import Candidate, Estimate, Evidence, Facts, Finding, Goal, Plan, Reason
 
@@ -176,7 +176,7 @@ def _flips(facts: Facts, best: Candidate) -> list[str]:
     here = goal_interval(best.estimate, goal).p50 > 1
     tried = [(field, v) for field, grid in _LOADS.items() for v in grid if v != (getattr(facts, field) or grid[0])]
     cases = [(facts.model_copy(update={field: value}), best.plan) for field, value in tried]
-    estimates = predict.estimate_many(cases)
+    estimates = predictor.estimate_many(cases)
     word = "off" if here else "on"
     lines = []
     for field, label in _LOAD_NAMES.items():

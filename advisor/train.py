@@ -15,7 +15,7 @@ from typing import Any
 
 from advisor.features import CODES, UNITS
 from advisor.paths import models_dir
-from advisor.predict import ARTEFACT
+from advisor.predictor import ARTEFACT
 
 SCHEMA = 1
 # Modules whose text decides the artefact: a change in one of them asks for training again.

@@ -235,10 +235,10 @@ def _own_mtp(model: str) -> bool:
 def _estimate(facts: Facts, plan: Plan) -> Estimate | None:
     if facts.hardware is None or facts.concurrency is None or facts.shape is None or plan.method == "none":
         return None
-    from advisor import predict
+    from advisor import predictor
 
     try:
-        return predict.estimate(facts, [plan])[0]
+        return predictor.estimate(facts, [plan])[0]
     except AdvisorError:
         return None
 

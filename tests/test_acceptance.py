@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from advisor import acceptance as acc
-from advisor import physics, predict
+from advisor import physics, predictor
 from advisor import points as pts
 
 ROW = {
@@ -18,7 +18,7 @@ ROW = {
 def believed(hide: bool = False, **change: str) -> acc.Acceptance:
     points, errors = pts.from_rows([ROW | change])
     assert errors == [None]
-    return acc.believe(predict.load().acceptance, points, hide)
+    return acc.believe(predictor.load().acceptance, points, hide)
 
 
 def test_tokens_per_step_is_leviathans_sum() -> None:
@@ -62,8 +62,8 @@ def test_measured_acceptance_moves_the_prior_and_narrows_it() -> None:
 def test_length_measured_at_another_k_carries_over() -> None:
     points, _ = pts.from_rows([ROW | {"k": "4"}])
     at_two = points.replace(given_length=2.2, given_k=2.0)
-    low = acc.believe(predict.load().acceptance, at_two)
-    high = acc.believe(predict.load().acceptance, at_two.replace(given_length=2.8))
+    low = acc.believe(predictor.load().acceptance, at_two)
+    high = acc.believe(predictor.load().acceptance, at_two.replace(given_length=2.8))
     assert acc.tokens_per_step(low.conditional, np.array([2.0]))[0] == pytest.approx(2.2, rel=0.03)
     assert low.tau[0] < high.tau[0]
 
@@ -72,7 +72,7 @@ def test_stated_positions_are_followed() -> None:
     points, _ = pts.from_rows([ROW])
     given = np.full((1, pts.MAX_K), np.nan)
     given[0, :2] = (0.9, 0.5)
-    belief = acc.believe(predict.load().acceptance, points.replace(given_conditional=given))
+    belief = acc.believe(predictor.load().acceptance, points.replace(given_conditional=given))
     assert belief.conditional[0, 0] == pytest.approx(0.9, abs=0.05)
     assert belief.conditional[0, 1] == pytest.approx(0.5, abs=0.1)
 

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from advisor import knowledge, pipeline, propose
-from advisor import predict as predictor
+from advisor import knowledge, pipeline, predictor, propose
 from advisor.decide import vetoes
 from advisor.types import Advice, Estimate, Goal, Plan, Request
 

@@ -15,12 +15,11 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor import decide, knowledge, predict, training_data
+from advisor import decide, knowledge, predictor, training_data
 from advisor import points as pts
 from advisor.commands.predict import predict as command
 from advisor.measurements import RUN_COLUMNS, measurements_dir, read_csv
 from advisor.paths import models_dir
-from advisor.predict_rows import predict_rows
 from advisor.types import AdvisorError, Plan, Request
 
 ROW = {
@@ -31,7 +30,7 @@ KNOWN_SEED_MISSES = 2
 
 
 def one(**change: str) -> dict[str, object]:
-    return predict.predict_dicts([ROW | change])[0]
+    return predictor.predict_dicts([ROW | change])[0]
 
 
 def run(tmp_path: Path, text: str | bytes) -> list[dict[str, str]]:
@@ -154,7 +153,7 @@ def test_seeds_lie_inside_their_intervals() -> None:
     e = training_data.examples(uses=("train",))
     pick = np.isin(e.source, ["seed000", "seed001", "seed004", "repo2x3090"]) & e.primary
     seeds = e.take(np.flatnonzero(pick))
-    found = predict.predict_points(seeds.points)
+    found = predictor.predict_points(seeds.points)
     inside = (np.log(found.p10) <= seeds.log_speedup) & (seeds.log_speedup <= np.log(found.p90))
     groups = {(g, m) for g, m, ok in zip(seeds.group, seeds.method, inside, strict=True) if not ok}
     assert len(groups) <= KNOWN_SEED_MISSES, sorted(groups)
@@ -171,11 +170,11 @@ def test_estimate_and_rows_take_the_same_road() -> None:
     plans = [
         Plan(engine="vllm", engine_version=facts.engine_version, method="mtp", k=k, max_num_seqs=16) for k in (1, 2, 4)
     ]
-    made = predict.estimate(facts, plans)
+    made = predictor.estimate(facts, plans)
     points = pts.from_plans(facts, plans).replace(metric=pts.METRICS.index("output_tok_s"))
-    again = predict.predict_points(points)
+    again = predictor.predict_points(points)
     assert [m.output_tok_s.speedup.p50 for m in made] == pytest.approx(again.p50.tolist())
-    assert predict.estimate_many([(facts, plan) for plan in plans]) == made
+    assert predictor.estimate_many([(facts, plan) for plan in plans]) == made
     for estimate in made:
         assert estimate.tpot_ms.value == pytest.approx((estimate.tpot_ms.baseline or 0) / estimate.tpot_ms.speedup.p50)
         assert estimate.memory is not None
@@ -187,10 +186,10 @@ def test_goal_weights_are_those_of_decide() -> None:
 
 def test_pieces_of_a_large_table_agree_with_single_points(monkeypatch: pytest.MonkeyPatch) -> None:
     e = training_data.examples(uses=("train",)).take(np.arange(60))
-    whole = predict.predict_points(e.points)
+    whole = predictor.predict_points(e.points)
     monkeypatch.setattr(predict, "PIECE", 7)
-    assert predict.predict_points(e.points).p50 == pytest.approx(whole.p50)
-    assert [float(predict.predict_points(e.points.take(np.array([i]))).p50[0]) for i in (0, 31)] == pytest.approx(
+    assert predictor.predict_points(e.points).p50 == pytest.approx(whole.p50)
+    assert [float(predictor.predict_points(e.points.take(np.array([i]))).p50[0]) for i in (0, 31)] == pytest.approx(
         [whole.p50[0], whole.p50[31]], rel=1e-5
     )
 
@@ -199,7 +198,7 @@ def test_prediction_needs_no_heavy_library(tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_text(",".join(ROW) + "\n" + ",".join(ROW.values()) + "\n")
     code = (
-        "import sys; from pathlib import Path; from advisor.predict_rows import predict_rows;"
+        "import sys; from pathlib import Path; from advisor.predictor_rows import predictor_rows;"
         f"predict_rows(Path({str(source)!r}), Path({str(tmp_path / 'out.csv')!r}));"
         "bad = {'pandas', 'sklearn', 'rich', 'matplotlib', 'ruamel', 'scipy'} & {m.split('.')[0] for m in sys.modules};"
         "print(sorted(bad))"
@@ -211,7 +210,7 @@ def test_prediction_needs_no_heavy_library(tmp_path: Path) -> None:
 
 
 def test_artefact_is_small_plain_json() -> None:
-    text = (models_dir() / predict.ARTEFACT).read_text(encoding="utf-8")
+    text = (models_dir() / predictor.ARTEFACT).read_text(encoding="utf-8")
     assert len(text) < 300_000
     state = json.loads(text)
     assert next(iter(state)) == "generated"
@@ -222,9 +221,9 @@ def test_broken_artefact_is_one_sentence(tmp_path: Path) -> None:
     broken = tmp_path / "speedup.json"
     broken.write_text('{"model": {"decode": 3}}')
     with pytest.raises(AdvisorError, match="advisor train"):
-        predict.load(broken)
+        predictor.load(broken)
     with pytest.raises(AdvisorError, match="missing"):
-        predict.load(tmp_path / "none.json")
+        predictor.load(tmp_path / "none.json")
 
 
 def test_command(tmp_path: Path) -> None:
@@ -260,7 +259,7 @@ FREE = [c for c in RUN_COLUMNS if c not in NAMES] + [
     st.dictionaries(st.sampled_from(FREE), WORDS, max_size=12),
 )
 def test_any_row_gives_a_number_or_an_error(names: dict[str, str], cells: dict[str, str]) -> None:
-    found = predict.predict_dicts([names | cells])[0]
+    found = predictor.predict_dicts([names | cells])[0]
     if found["error"] is None:
         values = [float(str(found[f])) for f in ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")]
         assert all(math.isfinite(v) and v >= 0 for v in values)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from advisor import pipeline, points
-from advisor import predict as predictor
+from advisor import predictor
 
 POINTS = 100_000
 ROUNDS = 5

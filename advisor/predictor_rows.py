@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, TextIO
 
-from advisor import predict
+from advisor import predictor
 from advisor.types import AdvisorError
 
 BATCH = 4096
@@ -47,16 +47,16 @@ def _stream(handle: TextIO, out: TextIO) -> Done:
     if not header:
         raise AdvisorError("the input is empty; it needs a header line with the column names.")
     names = [name.strip() for name in header]
-    kept = [i for i, name in enumerate(names) if name not in predict.FIELDS]
+    kept = [i for i, name in enumerate(names) if name not in predictor.FIELDS]
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*(header[i] for i in kept), *predict.FIELDS])
+    writer.writerow([*(header[i] for i in kept), *predictor.FIELDS])
     rows = errors = 0
     for batch in _batches(reader):
         texts = [dict(zip(names, [*row, *[""] * (len(names) - len(row))], strict=False)) for row in batch]
-        found = predict.predict_dicts(texts)
+        found = predictor.predict_dicts(texts)
         for row, made in zip(batch, found, strict=True):
             cells = [row[i] if i < len(row) else "" for i in kept]
-            writer.writerow([*cells, *("" if made[name] is None else made[name] for name in predict.FIELDS)])
+            writer.writerow([*cells, *("" if made[name] is None else made[name] for name in predictor.FIELDS)])
             errors += made["error"] is not None
         rows += len(batch)
     return Done(rows, errors)
