@@ -57,7 +57,8 @@ def dead_fix(case: Case, name: str, row: dict[str, Any]) -> Fix:
     present = case.launch is not None and case.launch.flag(use) is not None
     if present:
         return drop_env_fix(case, name, f"Remove {name}: {use} is set.", safe=pinned(case))
-    beside = next((one for one in case.launch.flags if one.span and one.origin == "cli"), None) if case.launch else None
+    given = case.launch.flags if case.launch is not None else ()
+    beside = next((one for one in given if one.span and one.raw and one.origin == "cli" and not one.unresolved), None)
     if value is None or not re.fullmatch(r"[\w.-]+", value):
         return Fix(text=what)
     return drop_env_fix(case, name, what, safe=False, instead=add_fix(case, beside, use, value, what))
