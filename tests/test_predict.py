@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from advisor import decide, knowledge, predictor, training_data
 from advisor import points as pts
 from advisor.commands.predict import predict as command
+from advisor.predictor_rows import predict_rows
 from advisor.measurements import RUN_COLUMNS, measurements_dir, read_csv
 from advisor.paths import models_dir
 from advisor.types import AdvisorError, Plan, Request
@@ -181,13 +182,13 @@ def test_estimate_and_rows_take_the_same_road() -> None:
 
 
 def test_goal_weights_are_those_of_decide() -> None:
-    assert {str(goal): weights for goal, weights in decide.GOAL_WEIGHTS.items()} == predict.GOAL_WEIGHTS
+    assert {str(goal): weights for goal, weights in decide.GOAL_WEIGHTS.items()} == predictor.GOAL_WEIGHTS
 
 
 def test_pieces_of_a_large_table_agree_with_single_points(monkeypatch: pytest.MonkeyPatch) -> None:
     e = training_data.examples(uses=("train",)).take(np.arange(60))
     whole = predictor.predict_points(e.points)
-    monkeypatch.setattr(predict, "PIECE", 7)
+    monkeypatch.setattr(predictor, "PIECE", 7)
     assert predictor.predict_points(e.points).p50 == pytest.approx(whole.p50)
     assert [float(predictor.predict_points(e.points.take(np.array([i]))).p50[0]) for i in (0, 31)] == pytest.approx(
         [whole.p50[0], whole.p50[31]], rel=1e-5
@@ -198,7 +199,7 @@ def test_prediction_needs_no_heavy_library(tmp_path: Path) -> None:
     source = tmp_path / "in.csv"
     source.write_text(",".join(ROW) + "\n" + ",".join(ROW.values()) + "\n")
     code = (
-        "import sys; from pathlib import Path; from advisor.predictor_rows import predictor_rows;"
+        "import sys; from pathlib import Path; from advisor.predictor_rows import predict_rows;"
         f"predict_rows(Path({str(source)!r}), Path({str(tmp_path / 'out.csv')!r}));"
         "bad = {'pandas', 'sklearn', 'rich', 'matplotlib', 'ruamel', 'scipy'} & {m.split('.')[0] for m in sys.modules};"
         "print(sorted(bad))"
