@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from advisor import decide, knowledge, predictor, training_data
 from advisor import points as pts
 from advisor.commands.predict import predict as command
-from advisor.predictor_rows import predict_rows
 from advisor.measurements import RUN_COLUMNS, measurements_dir, read_csv
 from advisor.paths import models_dir
+from advisor.predictor_rows import predict_rows
 from advisor.types import AdvisorError, Plan, Request
 
 ROW = {
@@ -62,7 +62,7 @@ def test_every_measured_row_comes_back_in_order(tmp_path: Path) -> None:
             assert row["error"] == ""
             assert 0 < float(row["speedup_p10"]) <= float(row["speedup_p50"]) <= float(row["speedup_p90"])
             assert 0 <= float(row["p_gain"]) <= 1
-            assert row["basis"] in predict.BASES
+            assert row["basis"] in predictor.BASES
 
 
 def test_odd_files(tmp_path: Path) -> None:
