@@ -217,7 +217,7 @@ def _word(text: str, edit: Edit, line: int) -> Edit:
 
 def diff(change: Change) -> str:
     """The change as a unified diff, "" if there is none."""
-    name = change.source.name
+    name = change.source.name.lstrip("/")
     return "".join(
         line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
         for line in unified_diff(

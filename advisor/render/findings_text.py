@@ -77,17 +77,40 @@ def described(one: Judged) -> str:
     fork = f", {one.launch.fork}" if one.launch.fork else ""
     plan = one.plan
     spec = "no speculation" if plan.method == "none" else f"{plan.method} k={plan.k}"
+    if plan.method == "none" and plan.k:
+        spec += f" ({plan.k} draft tokens are asked for, but no method)"
     return f"{one.launch.engine} {version}{fork}, {one.launch.model or 'model not in the file'}, {spec}"
 
 
+_TOLD_BY = {
+    "hardware": "--hw",
+    "concurrency": "--concurrency",
+    "ctx_tokens": "--ctx",
+    "output_tokens": "--output-tokens",
+    "workload": "--workload",
+    "version": "--engine-version",
+}
+
+
 def _skipped(report: Report) -> list[str]:
-    """Rules that lacked an input, by what they lack."""
-    groups: dict[tuple[str, ...], set[str]] = {}
+    """Rules that lacked an input: first those that an option tells, then those that only the file could."""
+    open_to_all: set[str] = set()
+    closed: dict[tuple[str, ...], set[str]] = {}
+    options: set[str] = set()
     for one in report.skipped:
-        groups.setdefault(one.needs, set()).add(one.code)
-    return [
+        lacking = tuple(name for name in one.needs if name not in _TOLD_BY)
+        if lacking:
+            closed.setdefault(lacking, set()).add(one.code)
+        else:
+            open_to_all.add(one.code)
+            options |= {_TOLD_BY[name] for name in one.needs}
+    lines = []
+    if open_to_all:
+        asked = ", ".join(option for option in _TOLD_BY.values() if option in options)
+        lines.append(f"not judged, give {asked}: {', '.join(sorted(open_to_all))}")
+    return lines + [
         f"not judged, for want of {', '.join(needs)}: {', '.join(sorted(codes))}"
-        for needs, codes in sorted(groups.items())
+        for needs, codes in sorted(closed.items())
     ]
 
 

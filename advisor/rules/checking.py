@@ -84,7 +84,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     if found.versioned and not version_pinned(case):
         severity = capped(severity)
         if hit.versions:
-            message = f"{message} (no release is pinned here; this is so for {hit.versions})"
+            message = f"{message} (release not pinned; applies to {hit.versions})"
     flag = hit.flag if isinstance(hit.flag, Flag) else None
     return Finding(
         code=found.code,

@@ -34,7 +34,7 @@ def dead_env(case: Case) -> Iterator[Hit]:
         if case.launch.env_value(name) is None or (at is not None and since is not None and at < since):
             continue
         yield Hit(
-            f"{name} has no effect from {case.plan.engine} {row['since']} on; use {row['use']}",
+            f"{name} has no effect from {case.plan.engine} {row['since']} on; {instead(row)}",
             flag=name,
             line=env_line(case.launch, name),
             fix=dead_fix(case, name, row),
@@ -44,11 +44,16 @@ def dead_env(case: Case) -> Iterator[Hit]:
         )
 
 
+def instead(row: dict[str, Any]) -> str:
+    """What takes its place, or why nothing does."""
+    return f"use {row['use']}" if "flag" in row else str(row["use"]).removeprefix("nothing: ")
+
+
 def dead_fix(case: Case, name: str, row: dict[str, Any]) -> Fix:
     """Safe where the variable says nothing; a flag in its place gives it an effect that it does not have today."""
     use = row.get("flag")
     if release(case) is None:
-        return Fix(text=f"Remove {name}; use {row['use']}.")
+        return Fix(text=f"Remove {name}; {instead(row)}.")
     if use is None:
         return drop_env_fix(case, name, f"Remove {name}.", safe=pinned(case))
     var = env_var(case, name)

@@ -21,8 +21,9 @@ def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
         return
     if case.launch is not None and case.launch.fork == "vllm-ascend":  # other kernels
         return
+    drafts = f" with k={case.plan.k}" if case.plan.k else ""
     yield Hit(
-        f"MTP with k={case.plan.k} on a hybrid model under vLLM {version_label(case)} can end in an illegal memory access "
+        f"MTP{drafts} on a hybrid model under vLLM {version_label(case)} can end in an illegal memory access "
         "after minutes of multi-turn traffic; a lower k makes it rarer, only speculation off avoids it",
         flag=k_flag(case),
         severity="info" if case.plan.k <= 1 else None,

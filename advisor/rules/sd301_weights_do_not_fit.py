@@ -45,7 +45,7 @@ def _what_would_fit(case: Case, found: MemoryBill) -> str:
     room = (found.available_gib or 0.0) - found.overhead_gib
     weights = found.weights_gib + found.spec_gib
     if room <= 0:
-        return "take a device with more memory: the buffers alone exceed what is offered"
+        return "Take a device with more memory: the buffers alone exceed what is offered."
     bits = (case.facts.quant.bits if case.facts.quant else None) or 0.0
     options = []
     if bits:
@@ -53,4 +53,4 @@ def _what_would_fit(case: Case, found: MemoryBill) -> str:
     cards = next((n for n in _CARDS if n > case.plan.tp and weights * case.plan.tp / n <= 0.95 * room), None)
     if cards:
         options.append(f"tensor parallel over {cards} such devices")
-    return " or ".join(options) or "take a smaller model"
+    return f"Use {' or '.join(options)}." if options else "Take a smaller model."

@@ -32,5 +32,7 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit]:
         f"the KV pool holds about {max(0, found.kv_tokens):,} tokens{lost}, but {running} requests of {each:,} tokens need "
         f"{demand:,}: about {max(0, fit)} of them run at once, the rest waits",
         flag=flag(case, "--gpu-memory-utilization", "--mem-fraction-static", "--ctx-size", "--kv-cache-dtype"),
-        fix=Fix(text="fewer concurrent requests, a larger memory share, an 8-bit KV cache, or speculation off"),
+        fix=Fix(
+            text="Take fewer concurrent requests, a larger memory share or an 8-bit KV cache, or switch speculation off."
+        ),
     )

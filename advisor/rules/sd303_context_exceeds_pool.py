@@ -29,7 +29,9 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit]:
         f"a request of the maximum length, {length:,} tokens, does not fit the KV pool of about {found.kv_tokens:,}",
         flag=flag(case, "--max-model-len", "--context-length"),
         severity="warning" if unsure or case.plan.engine == "sglang" else None,
-        fix=Fix(text=f"a maximum length of at most {found.kv_tokens // 1024 * 1024:,} tokens, or an 8-bit KV cache"),
+        fix=Fix(
+            text=f"Lower the maximum length to {found.kv_tokens // 1024 * 1024:,} tokens, or use an 8-bit KV cache."
+        ),
     )
 
 

@@ -6,11 +6,11 @@ from advisor.rules.policy import bill, demand_tokens, number, sources
 from advisor.types import Case, Fix
 
 _LOWER_FIRST = {
-    "vllm": "lower --max-num-seqs or the draft tokens first (each running request holds one state slot per draft token), then "
-    "raise --gpu-memory-utilization; shorten the context last",
-    "sglang": "lower the draft tokens or --max-running-requests first, or take FP8 weights; shorten the context last",
-    "llama-server": "lower --parallel or --spec-draft-n-max first, then quantise the KV cache (-ctk q8_0 -ctv q8_0); shorten "
-    "the context last",
+    "vllm": "Lower --max-num-seqs or the draft tokens first (each running request holds one state slot per draft token), then "
+    "raise --gpu-memory-utilization; shorten the context last.",
+    "sglang": "Lower the draft tokens or --max-running-requests first, or take FP8 weights; shorten the context last.",
+    "llama-server": "Lower --parallel or --spec-draft-n-max first, then quantise the KV cache (-ctk q8_0 -ctv q8_0); shorten "
+    "the context last.",
 }
 
 

@@ -47,7 +47,9 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
         f"the memory shares on this device add up to {total:.2f} with {', '.join(names) or 'the other service'}: more than "
         f"the whole memory",
         flag=flag(case, *_SHARES),
-        fix=Fix(text="lower the shares to a sum of at most 0.95 (0.80 on unified memory), or give each its own device"),
+        fix=Fix(
+            text="Lower the shares to a sum of at most 0.95 (0.80 on unified memory), or give each its own device."
+        ),
     )
 
 
@@ -74,8 +76,18 @@ def _together(one: Launch, other: Launch) -> bool:
     return _same_device(one, other)
 
 
+def _visible(launch: Launch) -> set[str]:
+    """The devices that a variable of the process names; empty where none does, or not by number."""
+    names = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+    value = next((var.value for name in names for var in launch.env if var.name == name and var.value), None)
+    return set() if value is None or not value.replace(",", "").isdigit() else set(value.split(","))
+
+
 def _same_device(one: Launch, other: Launch) -> bool:
     """Whether two services can land on one device: both name the same devices, or neither names any."""
+    seen = [_visible(launch) for launch in (one, other)]
+    if seen[0] and seen[1]:
+        return bool(seen[0] & seen[1])
     gpus = [c.gpus if (c := launch.container) is not None else None for launch in (one, other)]
     if any(text is not None and "," in text for text in gpus):
         sets = [set((text or "").split(",")) for text in gpus]

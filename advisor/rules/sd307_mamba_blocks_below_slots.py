@@ -49,7 +49,7 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
         )
     elif slots is not None and blocks is not None and blocks < slots:
         yield Hit(
-            f"--max-num-seqs {slots} exceeds the about {blocks} sequences that the memory holds states for "
+            f"--max-num-seqs {slots} exceeds the {blocks} or so sequences that the memory holds states for "
             f"({1 + case.plan.k} state blocks each)",
             flag=flag(case, "--max-num-seqs"),
             fix=set_fix(

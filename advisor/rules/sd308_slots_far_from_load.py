@@ -29,7 +29,7 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
         )
     elif slots > running * number("memory", "seqs_over_concurrency") and (speculates(case.plan) or is_gguf(case)):
         yield Hit(
-            f"{slots} slots for {running} concurrent requests reserve memory that nobody uses",
+            f"{slots} slots for {running} concurrent request{'s' if running != 1 else ''} reserve memory that nobody uses",
             flag=place,
             fix=set_fix(case, place, str(max(4, 2 * running)), f"Set about {max(4, 2 * running)} slots."),
         )

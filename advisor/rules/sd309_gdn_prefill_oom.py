@@ -31,5 +31,5 @@ def gdn_prefill_oom(case: Case) -> Iterator[Hit]:
         f"prompts of up to {longest:,} tokens on one {hardware_name(case)} ({memory.value:g} GB): the GDN prefill of vLLM ran "
         f"out of memory there beyond about {number('memory', 'gdn_prefill_ctx_tokens'):,.0f} tokens",
         flag=flag(case, "--max-model-len"),
-        fix=Fix(text="a smaller --max-num-batched-tokens (2048), TP 2, a shorter context, or llama-server"),
+        fix=Fix(text="Use --max-num-batched-tokens 2048, TP 2, a shorter context, or llama-server."),
     )

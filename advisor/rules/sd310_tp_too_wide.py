@@ -29,5 +29,5 @@ def tp_too_wide(case: Case) -> Iterator[Hit]:
         f"TP {case.plan.tp} for {model_name(case)}: with {active:.1f} B active parameters the all-reduce outweighs the "
         f"shared work{copies}",
         flag=flag(case, "--tensor-parallel-size", "--tp-size"),
-        fix=Fix(text="TP 1 or 2 (4 for long contexts), and replicas for throughput"),
+        fix=Fix(text="Use TP 1 or 2 (4 for long contexts), and replicas for throughput."),
     )

@@ -31,5 +31,5 @@ def request_exceeds_context(case: Case) -> Iterator[Hit]:
         f"requests of {ctx:,} + {case.facts.output_tokens or 0:,} tokens exceed the {length:,} tokens per request{shared}",
         flag=flag(case, "--ctx-size", "--max-model-len", "--context-length"),
         severity="error" if ctx >= length else None,
-        fix=Fix(text=f"-c {need * slots}" if is_gguf(case) else f"a maximum length of at least {need}"),
+        fix=Fix(text=f"Set -c {need * slots}." if is_gguf(case) else f"Raise the maximum length to {need} or more."),
     )

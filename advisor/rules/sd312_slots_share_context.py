@@ -27,5 +27,5 @@ def slots_share_context(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{slots} slots share -c {length * slots:,}: each request gets {length:,} tokens",
             flag=flag(case, "--ctx-size") or explicit,
-            fix=Fix(text="multiply -c by the number of slots, or use fewer slots"),
+            fix=Fix(text="Multiply -c by the number of slots, or use fewer slots."),
         )

@@ -47,7 +47,7 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
         f"TPOT ({_MEASURED})",
         flag=spec_flag(case),
         fix=Fix(
-            text="speculation off for this load, or an instance of its own for long prompts; on only if TTFT is the goal"
+            text="Switch speculation off for this load, or give long prompts their own server; on only if TTFT is the goal."
         ),
         conflicts=("the measurement is of one release (vLLM 0.19.1) that lost its full graphs with FlashInfer",),
         effect=veto_unless_measured(case) if same else "caution",

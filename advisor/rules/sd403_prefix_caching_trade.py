@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, is_hybrid
+from advisor.rules.editing import caching_off_fix
 from advisor.rules.policy import is_sparse_moe, number, sources
 from advisor.types import Case, Fix
 
@@ -33,7 +34,7 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
             f"prefix caching with MTP cost about {number('regime', 'prefix_cost_points'):.0f} points of decode speed on an "
             f"A3B hybrid, and prompts that share {share:.0%} gain little from it",
             flag=place,
-            fix=Fix(text="--no-enable-prefix-caching"),
+            fix=caching_off_fix(case, "Add --no-enable-prefix-caching."),
             conflicts=(
                 "published deployments keep both on (35B-A3B NVFP4 k=3: +55 %; the NVFP4 recipe; a live one at k=1)",
                 "the dense 27B is reported to work well with both",
@@ -45,7 +46,7 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
             flag=place,
             severity="warning",
             fix=Fix(
-                text="--enable-prefix-caching, and check tool calls and recall on cache hits; vLLM 0.33 keeps the last block"
+                text="Add --enable-prefix-caching, and check tool calls and recall on cache hits; vLLM 0.33 keeps the last block."
             ),
             conflicts=(
                 "on hybrids with MTP, cached states were wrong on hits in several releases (vllm-project/vllm#43559)",

@@ -25,7 +25,9 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
         "n-gram speculation lost 11 to 19 % on general prompts at 2 to 5 % acceptance",
         flag=spec_flag(case),
         severity="info" if copying else None,
-        fix=Fix(text="MTP where the checkpoint has a head, else off; in vLLM at least raise prompt_lookup_min to 8"),
+        fix=Fix(
+            text="Use MTP where the checkpoint has a head, else no speculation; at least raise prompt_lookup_min to 8 (vLLM)."
+        ),
         conflicts=("copy-and-edit loads gained 15 to 24 %",),
         effect="caution" if copying else veto_unless_measured(case),
     )

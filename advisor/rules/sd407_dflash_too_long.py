@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import k_flag
+from advisor.rules.editing import k_fix
 from advisor.rules.policy import number, sources
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 
 @rule(
@@ -29,7 +30,7 @@ def dflash_too_long(case: Case) -> Iterator[Hit]:
         f"DFlash with {case.plan.k} draft tokens: the measured order on an RTX 3090 is +17 to +27 % at 2, +17 to +19 % at 4, "
         f"-9 % at 6, -15 % at 8, -47 % at 16",
         flag=k_flag(case),
-        fix=Fix(text=f"2 draft tokens, {limit} at most"),
+        fix=k_fix(case, 2, f"Draft 2 tokens, {limit} at most."),
         conflicts=("a GB10 fork reports 1.3x to 1.8x at 14 tokens without a controlled off arm",),
         effect="k_max",
         k_max=limit,

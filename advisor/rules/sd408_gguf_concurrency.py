@@ -31,7 +31,7 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"{running} concurrent requests: {row['text']}",
         flag=spec_flag(case),
-        fix=Fix(text="speculation off at this load, or vLLM or SGLang for concurrent requests"),
+        fix=Fix(text="Switch speculation off at this load, or use vLLM or SGLang for concurrent requests."),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
         effect=veto_unless_measured(case) if many else "caution",

@@ -44,7 +44,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
             f"card of 2026-05 found no gain on Apple Silicon; M1 to M3 were not measured with llama.cpp",
             flag=spec_flag(case),
             fix=Fix(
-                text="speculation off with llama.cpp; an MLX server with MTP is another matter (1.1x to 1.2x on an M3 Ultra)"
+                text="Switch speculation off with llama.cpp; an MLX server with MTP is another matter (1.1x to 1.2x, M3 Ultra)."
             ),
             conflicts=("an M5 Pro gains 1.04x to 1.80x with the same engine (m5pro)",),
             effect=veto_unless_measured(case),
@@ -53,6 +53,6 @@ def apple_llama(case: Case) -> Iterator[Hit]:
         yield Hit(
             "the chip is not named, and that decides: rows of an M4 lose, rows of an M5 Pro gain",
             flag=spec_flag(case),
-            fix=Fix(text="name the chip, for example --hw apple-m5-pro"),
+            fix=Fix(text="Name the chip, for example --hw apple-m5-pro."),
             effect="caution",
         )

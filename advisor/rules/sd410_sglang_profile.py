@@ -2,6 +2,7 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import k_flag, spec_flag
+from advisor.rules.editing import k_fix
 from advisor.rules.policy import for_advice, is_sparse_moe, number, sources, streams, veto_unless_measured
 from advisor.types import Case, Fix
 
@@ -35,7 +36,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
             f"saturated server",
             flag=spec_flag(case),
             severity="warning",
-            fix=Fix(text="speculation off, or an instance of its own for interactive users"),
+            fix=Fix(text="Switch speculation off, or give interactive users their own server."),
             sources=("seed002", "seed003", "f68420811681"),
             conflicts=(
                 "the profiles are recipes without measurements; a 27B on 2x H20 lost (0.41x at 64 streams), but GLM-5 on "
@@ -47,7 +48,9 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{running} streams: the balanced profile is steps 1, topk 1, draft tokens 2 (k=1)",
             flag=k_flag(case),
-            fix=Fix(text="--speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2"),
+            fix=k_fix(
+                case, 1, "Use --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2."
+            ),
             conflicts=(
                 "a recipe without measurements: 397B NVFP4 with 3 draft tokens gained 1.56x at 8 and 1.40x at 16 streams (rtx6k)",
             ),

@@ -26,7 +26,9 @@ def low_acceptance(case: Case) -> Iterator[Hit]:
         f"the measured acceptance gives {rate:.0%} of the drafted tokens at k={case.plan.k}, below {floor:.0%}",
         flag=k_flag(case),
         fix=Fix(
-            text=f"k={best}, where it is {mean_rate(request, best):.0%}" if best else "speculation off for this load"
+            text=f"Use k={best}, where it is {mean_rate(request, best):.0%}."
+            if best
+            else "Switch speculation off for this load."
         ),
         conflicts=(
             "one stream can still gain below one half: 1.3x at 0.34 (27B, RTX 5090, k=3), where 8 streams lost (f68893312211)",

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import k_flag
+from advisor.rules.editing import k_fix
 from advisor.rules.policy import is_sparse_moe, number, sources
-from advisor.types import Case, Fix
+from advisor.types import Case
 
 
 @rule(
@@ -34,7 +35,7 @@ def creative_text(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"creative text is accepted least ({measured}, V100): off, or at most k={limit}",
         flag=k_flag(case),
-        fix=Fix(text=f"k={limit}, or speculation off for this load"),
+        fix=k_fix(case, limit, f"Use k={limit}, or switch speculation off for this load."),
         conflicts=("a dense 27B on an RTX 4090 gained 1.65x at k=4 with creative prompts (f59702526243)",),
         effect="k_max" if over else "caution" if sparse else None,
         k_max=limit if over else None,

@@ -37,6 +37,6 @@ def graphs_piecewise(case: Case) -> Iterator[Hit]:
         f"vLLM {version_label(case)} verifies with PIECEWISE graphs on {hardware_name(case)}: FlashInfer "
         f"{'is chosen' if backend else 'follows from the fp8 KV cache'}",
         flag=flag(case, "--attention-backend", "--kv-cache-dtype") or spec_flag(case),
-        fix=Fix(text="vLLM 0.28.0 or later, or a bf16 KV cache with FLASH_ATTN"),
+        fix=Fix(text="Use vLLM 0.28.0 or later, or a bf16 KV cache with FLASH_ATTN."),
         versions="releases up to 0.27.1",
     )

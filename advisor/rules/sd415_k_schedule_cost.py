@@ -32,13 +32,13 @@ def k_schedule_cost(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"with data parallelism {plan.dp} vLLM ignores the schedule of draft tokens",
             flag=spec_flag(case),
-            fix=Fix(text="one k for all batch sizes, or separate servers instead of --data-parallel-size"),
+            fix=Fix(text="Use one k for all batch sizes, or separate servers instead of --data-parallel-size."),
             versions="0.24.0 and later",
         )
     elif is_hybrid(case) and between(release(case), row["since"], row["until"]):
         yield Hit(
             "a schedule of draft tokens costs the full CUDA graphs on this release's runner for hybrid models",
             flag=spec_flag(case),
-            fix=Fix(text="one k for all batch sizes, or vLLM 0.29.0 or later"),
+            fix=Fix(text="Use one k for all batch sizes, or vLLM 0.29.0 or later."),
             versions="0.24.0 to 0.28.0",
         )

@@ -32,7 +32,9 @@ def saturated_server(case: Case) -> Iterator[Hit]:
             f"{running} streams on {hardware_name(case)}: documented losses of saturated servers ({losses})",
             flag=flag(case, "--max-num-seqs"),
             severity="info" if hw is None else None,
-            fix=Fix(text="measure this load on and off; k=1, or a k schedule that ends in 0 where the release runs it"),
+            fix=Fix(
+                text="Measure this load on and off; use k=1, or a k schedule that ends in 0 where the release runs it."
+            ),
             conflicts=against if not unified else ("a GB10 gained 24 % at 16 streams (seed000)",),
             effect="caution",
         )
@@ -41,6 +43,6 @@ def saturated_server(case: Case) -> Iterator[Hit]:
             f"{case.plan.max_num_seqs} slots with speculation: if they fill, verifying can cost more than it brings",
             flag=flag(case, "--max-num-seqs"),
             severity="info",
-            fix=Fix(text="measure at full load, or cap --max-num-seqs"),
+            fix=Fix(text="Measure at full load, or cap --max-num-seqs."),
             conflicts=against,
         )

@@ -32,6 +32,8 @@ def tp_where_one_fits(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"TP {case.plan.tp} over {case.facts.interconnect}, but the weights ({whole:.0f} GiB) fit one device",
             flag=flag(case, "--tensor-parallel-size", "--tp-size"),
-            fix=Fix(text=f"{case.plan.tp} replicas (--data-parallel-size {case.plan.tp}, or one server per device)"),
+            fix=Fix(
+                text=f"Run {case.plan.tp} replicas (--data-parallel-size {case.plan.tp}, or one server per device)."
+            ),
             conflicts=("for one stream, two devices can still decode faster than one",),
         )

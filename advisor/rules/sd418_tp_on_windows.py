@@ -23,5 +23,5 @@ def tp_on_windows(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"TP {case.plan.tp} on Windows: the all-reduce is relayed by the CPU (about 7 tok/s were measured at TP 2)",
             flag=flag(case, "--tensor-parallel-size", "--tp-size"),
-            fix=Fix(text="TP 1, or Linux"),
+            fix=Fix(text="Use TP 1, or Linux."),
         )

@@ -31,7 +31,7 @@ def q8_on_rdna(case: Case) -> Iterator[Hit]:
         f"Q8_0 with MTP on {hardware_name(case)}: 0.94x at k=2 and 0.88x at 3 on one R9700, while Q5_K_M and Q6_K gained "
         f"1.8x to 2.1x",
         flag=spec_flag(case),
-        fix=Fix(text="Q6_K weights, or measure"),
+        fix=Fix(text="Use Q6_K weights, or measure."),
         conflicts=("two R9700 are reported at 2.17x with Q8_0 (aos); the losing run is a build from before the merge",),
         effect="caution",
     )

@@ -24,6 +24,6 @@ def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"a {kv} KV cache on {hardware_name(case)}: one report measures 92 % less speed",
             flag=flag(case, "--cache-type-k", "--cache-type-v"),
-            fix=Fix(text="-ctk q8_0 -ctv q8_0"),
+            fix=Fix(text="Use -ctk q8_0 -ctv q8_0."),
             conflicts=("a single report; discrete AMD cards run q4_0 well",),
         )

@@ -28,7 +28,7 @@ def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{case.facts.ctx_tokens:,} tokens of context: {row['text']}",
             flag=spec_flag(case),
-            fix=Fix(text="measure at this depth, or speculation off for long contexts"),
+            fix=Fix(text="Measure at this depth, or switch speculation off for long contexts."),
             sources=tuple(row["sources"]),
             conflicts=tuple(row["conflicts"]),
             effect="caution",

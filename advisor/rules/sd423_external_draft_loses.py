@@ -26,7 +26,7 @@ def external_draft_loses(case: Case) -> Iterator[Hit]:
     if case.plan.method == "draft_model" and is_hybrid(case) and for_advice(case):
         yield Hit(
             "an external draft model on a hybrid target ran at 0.14 to 0.29 of the plain speed (RTX 3090, n=1 to 32)",
-            fix=Fix(text="draft-mtp or DFlash with 2 draft tokens, or no speculation"),
+            fix=Fix(text="Use draft-mtp or DFlash with 2 draft tokens, or no speculation."),
             conflicts=(
                 "the first tables found 0.40 to 0.61 (seed001), and 122B-A10B users report gains of 15 to 45 %",
             ),
