@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor import predictor
-from advisor.decide import goal_interval
+import numpy as np
+
+from advisor import points, predictor
 from advisor.types import Facts, Goal, Plan
 
 LEAST_GAIN = 0.05  # a change of k must promise this much at its batch size; below it one k is simpler
@@ -33,12 +34,14 @@ def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[i
     if not sizes or len(rivals) < 2:
         return ()
     goal: Goal = facts.goal or "balanced"
-    cases = [(facts.model_copy(update={"concurrency": size}), plan) for size in sizes for plan in rivals]
-    medians = [goal_interval(estimate, goal).p50 for estimate in predictor.estimate_many(cases)]
+    rows = np.tile(np.arange(len(rivals)), len(sizes))
+    batch = np.repeat(np.array(sizes, dtype=np.float64), len(rivals))
+    table = points.from_plans(facts, rivals).take(rows).replace(concurrency=batch)
+    medians = predictor.goal_medians(table, goal)
     wanted = []
     for row, _ in enumerate(sizes):
         here = dict(zip((p.k for p in rivals), medians[row * len(rivals) : (row + 1) * len(rivals)], strict=True))
-        best = max(here, key=lambda k: here[k])
+        best = max(here, key=lambda k: float(here[k]))
         wanted.append(best if here[best] >= here[chosen.k] * (1 + LEAST_GAIN) and best > chosen.k else chosen.k)
     return _ranges([*zip(sizes, wanted, strict=True), (facts.concurrency or 1, chosen.k)], top)
 

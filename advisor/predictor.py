@@ -20,7 +20,7 @@ from advisor import nearby, physics, schedule
 from advisor import points as pts
 from advisor.fitted import Model, Raw, log_physics, of_metric, prepare
 from advisor.paths import models_dir
-from advisor.types import AdvisorError, Basis, Estimate, Facts, Interval, MetricEstimate, Plan
+from advisor.types import AdvisorError, Basis, Estimate, Facts, Goal, Interval, MetricEstimate, Plan
 
 Floats = npt.NDArray[np.float64]
 
@@ -30,7 +30,7 @@ PIECE = 16384  # points computed at once in a large table
 FAR = 0.5  # share of the prior spread that the data leave open, beyond which a point is extrapolated
 FIELDS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain", "basis", "error")
 # Shares of (output tok/s, TPOT, TTFT) in what a goal calls a gain; the same figures as decide.GOAL_WEIGHTS (a test compares).
-GOAL_WEIGHTS = {
+GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = {
     "throughput": (1.0, 0.0, 0.0),
     "tpot": (0.0, 1.0, 0.0),
     "ttft": (0.0, 0.0, 1.0),
@@ -136,6 +136,15 @@ def estimate_many(cases: Sequence[tuple[Facts, Plan]], model: Model | None = Non
         return []
     model = model or load()
     points = _points(cases)
+    found, full, belief = _all_metrics(points, model)
+    base = schedule.replay(full, model.speeds, belief.tau, "base")
+    baselines = {"output_tok_s": base.output_tok_s, "tpot": base.tpot_s * 1e3, "ttft": base.ttft_s * 1e3}
+    terms = _terms(full, model)
+    return [_estimate(i, facts, plan, found, baselines, belief, terms, model) for i, (facts, plan) in enumerate(cases)]
+
+
+def _all_metrics(points: pts.Points, model: Model) -> tuple[dict[str, Predicted], pts.Points, acc.Acceptance]:
+    """The prediction of each of the three metrics, the filled points, and what is believed of acceptance."""
     ready, full = prepare(points)
     belief = acc.believe(model.acceptance, ready)
     by_metric = log_physics(full, model.constants, belief.tau)
@@ -145,10 +154,14 @@ def estimate_many(cases: Sequence[tuple[Facts, Plan]], model: Model | None = Non
         asked, answered = points.replace(metric=code), full.replace(metric=code)
         raw = model.correct(asked, ready, answered, belief, of_metric(by_metric, answered.metric))
         found[name] = _finish(model, asked, raw)
-    base = schedule.replay(full, model.speeds, belief.tau, "base")
-    baselines = {"output_tok_s": base.output_tok_s, "tpot": base.tpot_s * 1e3, "ttft": base.ttft_s * 1e3}
-    terms = _terms(full, model)
-    return [_estimate(i, facts, plan, found, baselines, belief, terms, model) for i, (facts, plan) in enumerate(cases)]
+    return found, full, belief
+
+
+def goal_medians(points: pts.Points, goal: Goal, model: Model | None = None) -> Floats:
+    """Median speed-up of N points for a goal (balanced: the weighted geometric mean): what a search over loads asks."""
+    found, _, _ = _all_metrics(points, model or load())
+    logs = sum(w * np.log(found[name].p50) for w, name in zip(GOAL_WEIGHTS[goal], _ESTIMATED, strict=True))
+    return np.asarray(np.exp(logs), dtype=np.float64)
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor import predictor, propose
+import numpy as np
+
+from advisor import points, predictor, propose
 from advisor.decide import GOAL_METRICS, Verdict, goal_interval, vetoes
 from advisor.types import Candidate, Estimate, Evidence, Facts, Finding, Goal, Plan, Reason
 
@@ -175,21 +177,32 @@ def _flips(facts: Facts, best: Candidate) -> list[str]:
     goal: Goal = facts.goal or "balanced"
     here = goal_interval(best.estimate, goal).p50 > 1
     tried = [(field, v) for field, grid in _LOADS.items() for v in grid if v != (getattr(facts, field) or grid[0])]
-    cases = [(facts.model_copy(update={field: value}), best.plan) for field, value in tried]
-    estimates = predictor.estimate_many(cases)
+    medians = predictor.goal_medians(_loads(facts, best.plan, tried), goal)
     word = "off" if here else "on"
     lines = []
     for field, label in _LOAD_NAMES.items():
         now = getattr(facts, field) or _LOADS[field][0]
         flips = [
             value
-            for (name, value), estimate in zip(tried, estimates, strict=True)
-            if name == field and (goal_interval(estimate, goal).p50 > 1) != here
+            for (name, value), median in zip(tried, medians, strict=True)
+            if name == field and (median > 1) != here
         ]
         above, below = [v for v in flips if v > now], [v for v in flips if v < now]
         lines += [f"about {min(above)} {label} or more: {word}"] if above else []
         lines += [f"about {max(below)} {label} or fewer: {word}"] if below else []
     return lines
+
+
+def _loads(facts: Facts, plan: Plan, tried: Sequence[tuple[str, int]]) -> points.Points:
+    """The plan at each load of (field, value); slots grow with the concurrency, as a new recommendation would let them."""
+    one = points.from_plans(facts, [plan]).take(np.zeros(len(tried), dtype=np.int64))
+    streams = np.array(
+        [v if field == "concurrency" else facts.concurrency or 1 for field, v in tried], dtype=np.float64
+    )
+    tokens = np.array(
+        [v if field == "ctx_tokens" else facts.ctx_tokens or 2048 for field, v in tried], dtype=np.float64
+    )
+    return one.replace(concurrency=streams, input_tokens=tokens, max_num_seqs=np.fmax(one.max_num_seqs, streams))
 
 
 def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> list[str]:
