@@ -39,10 +39,11 @@ def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]
     if facts.hardware is None or facts.model is None:
         return ()
     scored = []
+    gaps: dict[tuple[str, str], float] = {}  # each hardware and model is compared once
     for pair in pairs():
         if pair["method"] != method:
             continue
-        distance = _distance(pair, facts)
+        distance = _distance(pair, facts, gaps)
         if distance < FAR:
             scored.append((not _covers(pair, facts), distance, pair["run_id"], pair["metric"], pair))
     scored.sort(key=lambda item: item[:4])
@@ -103,11 +104,14 @@ def _covers(pair: Pair, facts: Facts) -> bool:
     return all(step is not None and step <= limit for step in steps)
 
 
-def _distance(pair: Pair, facts: Facts) -> float:
-    """Hand-made distance: 0 the same cell; hardware and model count most."""
+def _distance(pair: Pair, facts: Facts, gaps: dict[tuple[str, str], float]) -> float:
+    """Hand-made distance: 0 the same cell; hardware and model count most. `gaps` keeps what was compared before."""
     assert facts.hardware is not None and facts.model is not None
-    total = 0.0 if pair["hardware"] == facts.hardware.id else 1.5 + _hardware_gap(pair["hardware"], facts)
-    total += 0.0 if pair["model"] == facts.model.id else 1.0 + _model_gap(pair["model"], facts)
+    key = (pair["hardware"], pair["model"])
+    if key not in gaps:
+        gap = 0.0 if key[0] == facts.hardware.id else 1.5 + _hardware_gap(key[0], facts)
+        gaps[key] = gap + (0.0 if key[1] == facts.model.id else 1.0 + _model_gap(key[1], facts))
+    total = gaps[key]
     total += 0.0 if pair["engine"] == facts.engine else 1.2
     total += 0.0 if facts.quant is not None and pair.get("quant") == facts.quant.id else 0.5
     total += 0.0 if pair.get("gpu_count") == facts.gpus else 0.6
