@@ -46,7 +46,7 @@ IK_SWITCHES = frozenset(
         "-mqkv",
         "--merge-qkv",
     }
-) | {"-khad", "-vhad", "--k-cache-hadamard", "--v-cache-hadamard", "--parallel-tool-calls"}
+) | {"-khad", "-vhad", "--k-cache-hadamard", "--v-cache-hadamard", "--defer-experts", "--parallel-tool-calls"}
 IK_VALUES = frozenset(
     {"-amb", "-mla", "--mla-use", "-draft", "--draft-params", "-sas", "-cuda", "--draft-max", "--draft-min"}
 ) | {STAGE, "--recurrent-ckpt-mode"}

@@ -16,6 +16,7 @@ def _kebab(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])([A-Z])", lambda found: "-" + found.group(1).lower(), name).lower()
 
 
+_SLOTS = {"vllm": "--max-num-seqs", "sglang": "--max-running-requests"}
 _LLMKUBE = {
     "contextSize": "--ctx-size",
     "parallelSlots": "--parallel",
@@ -57,7 +58,7 @@ def read_llmkube(document: Node, documents: list[Node], reading: Reading) -> Non
             words += option_words(key, value, engine, reading)
         elif key.text in ("speculative", "speculativeDecoding") and value.kind == "map":
             words += _speculation_words(value, engine, reading)
-    words += words_of(spec.get("extraArgs"), reading) or []
+    words += _given(spec, reading) + (words_of(spec.get("extraArgs"), reading) or [])
     around = Surroundings(kind="llmkube")
     image_of(around, spec, reading)
     name = document.path("metadata.name")
@@ -65,6 +66,12 @@ def read_llmkube(document: Node, documents: list[Node], reading: Reading) -> Non
     pod_of(around, spec, document, reading)
     env = environment(spec.get("env"), reading)
     reading.add(Found(engine, words, env, document.start, reading.form, around))
+
+
+def _given(spec: Node, reading: Reading) -> list[Mapped]:
+    """`args` beside a `command` of its own: passed on as they stand, after the engine's own subcommand."""
+    words = words_of(spec.get("args"), reading) or []
+    return words[1:] if words and words[0].text in ("serve", "vllm") else words
 
 
 def _model_words(model: Node, engine: str, reading: Reading) -> list[Mapped]:
@@ -121,6 +128,7 @@ def option_words(key: Node, value: Node, engine: str, reading: Reading) -> list[
     from advisor import engines
 
     flag = _LLMKUBE.get(key.text, "") if engine == "llama-server" else ""
+    flag = _SLOTS.get(engine, "") if key.text == "parallelSlots" and not flag else flag
     flag = flag or "--" + _kebab(key.text)
     option = engines.get(engine).catalogue.find(flag, None)
     if option is None or value.is_null:

@@ -100,6 +100,9 @@ class Program:
 
     def call(self, node: ast.Call) -> None:
         name = _name(node.func).rsplit(".", 1)[-1]
+        if name == "prepare_server_args" and node.args:
+            self.reading.add(Found("sglang", self.words(node.args[0]), dict(self.env), self.at(node), "python"))
+            return
         engine = _CALLS.get(name)
         fork = None
         if name == "Llama" and "llama_cpp" in self.reading.source.text:

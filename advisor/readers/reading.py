@@ -25,6 +25,12 @@ MAX_STEPS = 50_000
 # what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
 _ASSIGNS = Lazy(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
 _IK_LLAMA = Lazy(r"ik[-_]?llama")
+# llama-server options of ik_llama.cpp that mainline never had
+_IK_OPTIONS = """
+-mtp --multi-token-prediction -fmoe --fused-moe -rtr --run-time-repack -ger -mqkv --merge-qkv -khad -vhad -amb -mla
+--mla-use --k-cache-hadamard --v-cache-hadamard --spec-stage --recurrent-ckpt-mode --defer-experts
+"""
+_IK_ONLY = frozenset(_IK_OPTIONS.split())
 MAX_WORDS = 5_000
 
 
@@ -111,7 +117,7 @@ class Reading:
 
     def add(self, found: Found) -> None:
         """Keep a found command, once, up to a bound."""
-        if found.engine == "llama-server" and found.around and _IK_LLAMA.search(found.around.image_text().lower()):
+        if found.engine == "llama-server" and _is_ik(found):
             found.engine = "ik_llama.cpp"
         if len(found.words) > MAX_WORDS:
             self.note(f"a command of {len(found.words)} words was read up to the first {MAX_WORDS}", found.at)
@@ -308,6 +314,16 @@ class Reading:
             image_line=self.source.place(where.first())[0] if where is not None else 0,
             image_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
         )
+
+
+def _is_ik(found: Found) -> bool:
+    """Whether the image says so, or it is no other fork's and the command has options that only ik_llama.cpp knows."""
+    image = found.around.image_text() if found.around is not None else ""
+    if _IK_LLAMA.search(image.lower()):
+        return True
+    if not any(word.text in _IK_ONLY for word in found.words):
+        return False
+    return fork_of_image(image) is None
 
 
 def _key(found: Found) -> tuple[object, ...]:

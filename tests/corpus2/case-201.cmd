@@ -1,0 +1,1 @@
+llama-server.exe -m d:\models\Qwen3.6-27B-IQ4_NL.gguf --temp 0.6 --top-p 0.95 --top-k 20 --min-p 0.0  -np 1 --kv-unified --rpc 10.0.0.2:50052  -dev vulkan0,rpc0 --no-warmup -dio --spec-type draft-mtp,ngram-mod --spec-draft-n-max 3

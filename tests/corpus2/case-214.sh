@@ -1,0 +1,19 @@
+ python -m vllm.entrypoints.openai.api_server \
+  --served-model-name pro4500 \
+  --model /root/.cache/huggingface/hub/models--community--Qwen3.6-27B-AWQ-INT4/snapshots/42cf87020d298736061e41fd2673bc631f1cc4c6 \
+  --tensor-parallel-size 1 \
+  --dtype=half \
+  --gpu-memory-utilization 0.85 \
+  --max-num-seqs 4 \
+  --max-num-batched-tokens 2048 \
+  --max-model-len 64460 \
+  --reasoning-parser qwen3 \
+  --enable-auto-tool-choice \
+  --tool-call-parser qwen3_coder \
+  --trust-remote-code \
+  --speculative-config '{"method":"qwen3_next_mtp","num_speculative_tokens":4}' \
+  --enable-prefix-caching \
+  --port 7777 \
+  --api-key 12345678 \
+  --kv-cache-dtype turboquant_4bit_nc \
+  --default-chat-template-kwargs '{"enable_thinking": true}'

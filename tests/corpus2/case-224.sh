@@ -1,0 +1,15 @@
+llama-server \
+    --model "/run/media/disk/WD Data 2/LLMs/Qwen3.6-27B-Q4_K_M_MTP.gguf" \
+    --ctx-size 192000 \
+    --ctx-checkpoints 0 \
+    --gpu-layers 999 \
+    --cache-type-k q8_0 \
+    --cache-type-v q8_0 \
+    -mtp \
+    --draft-max 3 \
+    --jinja \
+    --main-gpu 1 \
+    --tensor-split 50,50 \
+    --temp 0.6 \
+    --cache-ram 8192 \
+    --no-context-shift
