@@ -1,7 +1,9 @@
+import shlex
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flags
+from advisor.rules.asking import flags, rename_fix, replace_fix
+from advisor.rules.editing import pinned
 from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, standing, written
 from advisor.types import Case, Fix
 
@@ -27,7 +29,15 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             yield Hit(
                 f"{case.plan.engine} does not read {found.raw}=VALUE: the value is an argument of its own",
                 flag=found,
-                fix=Fix(text=f"Write {found.raw} {found.value}."),
+                fix=replace_fix(
+                    case,
+                    found,
+                    f"{found.raw} {shlex.quote(found.value or '')}",
+                    f"Write {found.raw} {found.value}.",
+                    safe=pinned(case),
+                )
+                if not found.unresolved
+                else Fix(text=f"Write {found.raw} {found.value}."),
             )
             continue
         near = catalogue(case).nearest(written(found), catalogued_version(case))
@@ -35,7 +45,16 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{case.plan.engine} has no option {found.raw}{hint}",
             flag=found,
-            fix=Fix(text=f"Use {near} if that is meant." if near else f"Remove {found.raw}."),
+            fix=rename_fix(case, found, near, f"Use {near} if that is meant.", safe=False)
+            if near and found.origin == "cli" and alike(written(found), near)
+            else Fix(text=f"Use {near} if that is meant." if near else f"Remove {found.raw}."),
             severity="info" if case.launch and case.launch.fork else None,
             versions="all catalogued releases",
         )
+
+
+def alike(word: str, near: str) -> bool:
+    """Whether a spelling is close enough to be a slip, not another thing."""
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, word, near).ratio() >= 0.85

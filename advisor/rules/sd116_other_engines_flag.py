@@ -1,7 +1,8 @@
+import re
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flags
+from advisor.rules.asking import flags, rename_fix
 from advisor.rules.spelling import CATALOGUED, catalogue, owners, standing
 from advisor.types import Case, Fix
 
@@ -44,5 +45,7 @@ def other_engines_flag(case: Case) -> Iterator[Hit]:
             f"{found.raw} is an option of {theirs}, not of {case.plan.engine}" + (f"; here it is {use}" if use else ""),
             flag=found,
             severity="warning" if case.launch and case.launch.fork else None,
-            fix=Fix(text=f"Use {use}." if use else f"Remove {found.raw}."),
+            fix=rename_fix(case, found, use, f"Use {use}.", safe=False)
+            if use and found.origin == "cli" and re.fullmatch(r"[\d.]+", found.value or "")
+            else Fix(text=f"Use {use}." if use else f"Remove {found.raw}."),
         )
