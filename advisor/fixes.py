@@ -84,8 +84,10 @@ def shaped(text: str, edit: Edit) -> Edit | None:
     if edit.text and not edit.text.startswith("-"):
         return edit
     inside = text[edit.start : edit.end]
-    if inside.count("${") > inside.count("}"):
-        return None  # the flag ends within the default of a variable
+    if (depth := inside.count("${") - inside.count("}")) > 0:  # the flag ends within the default of a variable
+        if depth > 1 or text[edit.end : edit.end + 1] != "}":
+            return None
+        edit = edit.model_copy(update={"end": edit.end + 1})
     if not edit.text and _VARIABLE.match(text, edit.start):
         return variable_gone(text, edit)
     line = text.rfind("\n", 0, edit.start) + 1

@@ -128,6 +128,8 @@ def _changed(launch: Launch, after: Launch, old: Flag, new: Flag) -> list[Edit]:
         spelling = old.raw
     if old.raw.isupper():
         spelling = _variable(launch, after, old, new)
+    if new.value is None and old.value not in (None, "false") and old.value_span and old.origin == "cli":
+        return [Edit(file=file, start=old.span.start, end=old.span.end, text=spelling)]
     if spelling != old.raw:
         found.append(Edit(file=file, start=old.span.start, end=old.span.start + len(old.raw), text=spelling))
     if new.value != old.value and new.value is not None and old.value_span is not None:

@@ -19,7 +19,7 @@ from advisor.validating import Report, validate
 
 HERE = Path(__file__).parent
 ROWS: list[dict[str, Any]] = yaml.safe_load((HERE / "fixes" / "cases.yaml").read_text(encoding="utf-8"))
-FILES = sorted((HERE / "corpus").glob("case-*"))
+FILES = sorted((HERE / "corpus").glob("case-*")) + sorted((HERE / "corpus2").glob("case-*"))
 TOLD = {"version": "engine_version", "concurrency": "concurrency", "hw": "hw"}
 
 
@@ -93,8 +93,8 @@ def test_real_files_migrate_to_every_release(path: Path) -> None:
             assert rewritten(back, migrated(back, version)).text == change.text
 
 
-# a value inside the default of a variable, and preset files for builds older than presets
-BY_HAND = {("case-018", "0.19.1"), ("case-118", "4227c9be4"), ("case-121", "4227c9be4")}
+# preset files for builds older than presets
+BY_HAND = {("case-118", "4227c9be4"), ("case-121", "4227c9be4")}
 
 
 def accepted(launch: Any, version: str) -> bool:
@@ -141,7 +141,11 @@ def test_places_that_cannot_be_edited_are_left() -> None:
     text = "vllm serve m/A --port ${P:-1} --dtype auto\n"
     start = text.index("--port")
     edit = Edit(file="-", start=start, end=text.index("1}") + 1, text="")
-    assert fixes.shaped(text, edit) is None
+    gone = fixes.shaped(text, edit)
+    assert gone is not None and fixes.apply(text, [gone]) == "vllm serve m/A --dtype auto\n"
+    inner = "vllm serve m/A --port ${P:-${Q:-1}}\n"
+    start = inner.index("--port")
+    assert fixes.shaped(inner, Edit(file="-", start=start, end=inner.index("1}") + 1, text="")) is None
     flow = "env: {A: '1', VLLM_USE_V1: '1'}\n"
     at = flow.index("VLLM")
     assert fixes.shaped(flow, Edit(file="-", start=at, end=flow.index("'}"), text="")) is None

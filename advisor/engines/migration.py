@@ -95,6 +95,8 @@ def _renamed(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Fla
         notes.append(f"{flag.raw or flag.name} is now {spelling}" + (f" {value}" if value else ""))
         option = adapter.catalogue.find(spelling, target)
         update = {"name": option.name if option is not None else spelling, "raw": spelling, "known": True, "origin": "cli"}
+        if option is not None and option.takes_value is False and flag.value != "false":
+            return flag.model_copy(update=update | {"value": None})  # a choice that was a switch
         return flag.model_copy(update=update | ({"value": value} if value else {}))
     gone = adapter.catalogue.removed(flag.name, target)
     if gone is not None:

@@ -112,6 +112,8 @@ def _value(option: Option, value: str) -> list[str]:
     if option.choices and option.name != "--spec-type":
         if value not in option.choices and not _same_number(value, option.choices):
             wrong = f"not one of {', '.join(option.choices[:8])}"
+    elif kind == "int" and option.default == "auto" and value in ("auto", "all"):
+        pass  # layer counts (-ngl) also take these words
     elif (kind == "int" and not _is(int, value) and not _is(float, value)) or (
         kind.startswith("human_readable_int") and not _HUMAN.match(value) and not (kind.endswith("auto") and value == "auto")
     ):
