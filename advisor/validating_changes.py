@@ -24,6 +24,7 @@ class Change:
     fields: tuple[tuple[str, Any, Any], ...] = ()
     ratios: tuple[tuple[str, float], ...] = ()
     problem: str = ""
+    why: str = ""  # the strongest reason, where the decision goes against the estimate
 
     @property
     def lines(self) -> list[str]:
@@ -37,13 +38,18 @@ class Change:
             return [f"{head}; nothing to change here"]
         said = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, old, new in self.fields)
         gains = ", ".join(f"{name} x{ratio:.2f}" for name, ratio in self.ratios)
-        return [f"{head}; with {said}" + (f": expected {gains} against this file" if gains else "")]
+        if not gains:
+            return [f"{head}; with {said}"]
+        if self.why:
+            return [f"{head}; with {said}: {self.why} (the estimate alone: {gains} against this file)"]
+        return [f"{head}; with {said}: expected {gains} against this file"]
 
     def as_dict(self) -> dict[str, Any]:
         return {
             "decision": self.decision,
             "changes": [{"field": name, "from": old, "to": new} for name, old, new in self.fields],
             "speed_ratio": dict(self.ratios),
+            "why": self.why or None,
             "problem": self.problem or None,
         }
 
@@ -66,7 +72,10 @@ def change_for(one: Judged) -> Change | None:
     except AdvisorError as error:
         return Change("none", problem=str(error))
     wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
-    return Change(advice.decision, _fields(one.plan, wanted), _ratios(one.estimate, wanted, advice))
+    ratios = _ratios(one.estimate, wanted, advice)
+    against = advice.decision != "measure" and any(name == "output_tok_s" and ratio < 1 for name, ratio in ratios)
+    why = advice.reasons[0].text if against and advice.reasons else ""
+    return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why)
 
 
 def _request(one: Judged) -> Request:
