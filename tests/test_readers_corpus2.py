@@ -103,3 +103,15 @@ def test_return_ends_the_function_and_exec_the_script(tmp_path: Path) -> None:
     text = "run() { vllm serve a; return; }\nrun\nvllm serve b\n"
     assert len(read(tmp_path, "a.sh", text)) == 2
     assert len(read(tmp_path, "b.sh", "exec vllm serve a\nvllm serve b\n")) == 1
+
+
+@pytest.mark.parametrize("name", ["--speculative-config", "--speculative_config", "-sc"])
+def test_json_with_blanks_after_an_equals_sign(tmp_path: Path, name: str) -> None:
+    text = f"""vllm serve m {name}='{{"method": "mtp", "num_speculative_tokens": 2}}' -tp=4\n"""
+    assert read(tmp_path, "a.sh", text) == [("vllm", "mtp", 2)]
+
+
+def test_a_conditional_value_that_rests_on_itself_is_not_decided(tmp_path: Path) -> None:
+    call = 'from vllm import LLM\n{}\nLLM(model="m", speculative_config={{"method": "mtp", "num_speculative_tokens": n}})\n'
+    assert read(tmp_path, "a.py", call.format("on = True\nn = 3 if on else 1")) == [("vllm", "mtp", 3)]
+    assert read(tmp_path, "b.py", call.format("n = 3 if n else 4"))[0][:2] == ("vllm", "mtp")

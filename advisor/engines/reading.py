@@ -50,7 +50,7 @@ class Reader(NamedTuple):
 
 def is_flag(token: Token) -> bool:
     text = token.text
-    return text.startswith("-") and len(text) > 1 and not _NUMBER.match(text) and " " not in text
+    return text.startswith("-") and len(text) > 1 and not _NUMBER.match(text) and " " not in text.partition("=")[0]
 
 
 def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:

@@ -55,6 +55,7 @@ class Program:
         self.names: dict[str, ast.expr] = {}
         self.env: Env = {}
         self.lists = GrownLists(self.followed)
+        self.deciding = 0
         self.sglang = bool(re.search(r"^\s*(import sglang|from sglang)", reading.source.text, re.M))
 
     def run(self) -> None:
@@ -193,9 +194,20 @@ class Program:
                 node = node.args[1]
             elif isinstance(node, ast.Call) and _name(node.func) in ("int", "float", "str", "json.dumps") and node.args:
                 node = node.args[0]
+            elif isinstance(node, ast.IfExp) and (verdict := self._decided(node.test)) is not None:
+                node = node.body if verdict else node.orelse
             else:
                 break
         return node
+
+    def _decided(self, test: ast.expr) -> bool | None:
+        """The truth of a condition; a condition that rests on itself is not decided."""
+        if self.deciding > 2:
+            return None
+        self.deciding += 1
+        verdict = self.lists.truth(test)
+        self.deciding -= 1
+        return verdict
 
     def text(self, node: ast.expr, depth: int = 0) -> Mapped:
         """A value as the text that the command line would carry; what the file does not hold is a hole."""

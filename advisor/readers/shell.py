@@ -14,7 +14,7 @@ from advisor.readers import control_flow
 from advisor.readers.command import read_command
 from advisor.readers.control_flow import MAX_NESTING
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, Mapped, hole, join, literal, made
+from advisor.readers.mapped import EMPTY, HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
 from advisor.readers.scope import Scope, Value
 from advisor.readers.words import expand_value, expand_word, split_words
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 600_000
 MAX_ITEMS, MAX_VALUE = 2_000, 100_000
+_HOLE = Lazy(f"{HOLE_OPEN}([^{HOLE_CLOSE}]*){HOLE_CLOSE}")
 _NON_ASCII = Lazy(r"[^\x00-\x7f]")
 _LOOSE_END = Lazy(
     r"\\([ \t]+)(?=\r?\n[ \t]*-)"
@@ -47,6 +48,10 @@ def _parsable(text: str) -> bytes:
     if "\r" in text:
         text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
     return _NON_ASCII.sub("_", text).encode("ascii")
+
+
+def _as_one_word(found: re.Match[str]) -> str:
+    return HOLE_OPEN + re.sub(r"\W", "_", found[1]) + HOLE_CLOSE
 
 
 class Shell:
@@ -330,9 +335,10 @@ class Shell:
 
     def do_eval(self, words: list[Mapped], at: int) -> bool:
         spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
-        inner = Shell(
-            join(spaced), self.reading, self.scope, around=self.around, depth=self.depth + 1, passed=self.passed
-        )
+        text = join(spaced)  # an unknown value is one word, whatever stands in its name: $(seq -s ' ' 1 64)
+        if text.holed:
+            text = Mapped(_HOLE.sub(_as_one_word, text.text), text.pos)
+        inner = Shell(text, self.reading, self.scope, around=self.around, depth=self.depth + 1, passed=self.passed)
         if self.depth < 8:
             inner.run()
             self.scope.substitute = self.printed
