@@ -39,6 +39,7 @@ Z10 = 1.2815515594
 EARLY_STOP_K = (
     8.0  # llama.cpp ends a separate draft early when its model is unsure: a larger k is a limit, not a length
 )
+LOOKUP_K = 3.0  # a lookup drafts in some steps only: over all steps it verifies about this many at most
 SLOT_BY_SLOT = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
 
 _METRIC_NAMES = ("output_tok_s", "request_tok_s", "tpot", "ttft")
@@ -83,9 +84,11 @@ def prepare(points: pts.Points) -> tuple[pts.Points, pts.Points]:
     """Points with a k everywhere, and the same with every unknown filled in."""
     given_k = np.where(np.isnan(points.given_k), points.k, points.given_k)
     k = acc.draft_k(points)
-    unsure = points.is_method("draft_model") & points.is_path(*SLOT_BY_SLOT)
-    unsure &= np.isnan(points.given_rate) & np.isnan(points.given_length)
-    raw = dataclasses.replace(points, k=np.where(unsure, np.fmin(k, EARLY_STOP_K), k), given_k=given_k)
+    guessed = np.isnan(points.given_rate) & np.isnan(points.given_length)
+    early = points.is_method("draft_model") & points.is_path(*SLOT_BY_SLOT) & guessed
+    k = np.where(early, np.fmin(k, EARLY_STOP_K), k)
+    k = np.where(points.is_method("ngram") & guessed, np.fmin(k, LOOKUP_K), k)
+    raw = dataclasses.replace(points, k=k, given_k=given_k)
     return raw, pts.fill(raw)
 
 

@@ -168,9 +168,10 @@ def implied(examples: Examples, belief: acc.Acceptance, physics: Floats) -> acce
     """Tokens per step that decode speed-ups without a stated acceptance ask for, at the cycle cost of physics."""
     log_tau = examples.log_speedup - physics + np.log(belief.tau)
     limit = np.log(np.maximum(belief.k + 0.9, 1.1))
-    rows = np.flatnonzero(
-        ~belief.known & (examples.metric == "request_tok_s") & (belief.k >= 1) & (log_tau > 0.05) & (log_tau < limit)
-    )
+    rows = np.flatnonzero(~belief.known & (examples.metric == "request_tok_s") & (belief.k >= 1))
+    inside = (log_tau[rows] > 0.05) & (log_tau[rows] < limit[rows])
+    # a lookup that finds nothing verifies nothing: its cycle is not what physics prices, so it implies no acceptance
+    rows = rows[inside & ~examples.points.is_method("ngram")[rows]]
     ready, _ = prepare(examples.points.take(rows))
     source = np.char.add(examples.rig[rows], acceptance_fit.IMPLIED)
     return acceptance_fit.Observations(ready, belief.k[rows], log_tau[rows], source, np.full(len(rows), IMPLIED_SD))
@@ -182,7 +183,9 @@ def measured_misses(model: Model, examples: Examples) -> nearby.Nearby:
     ready, full = prepare(examples.points)
     keys = nearby.cell_keys(ready, full)
     where = nearby.coordinates(ready, full, raw.belief.known)
-    return nearby.Nearby.build(keys, where, np.clip(examples.log_speedup - raw.mean, -1.5, 1.5))
+    hidden = model.raw(examples.points, hide=True)
+    miss, unstated = (np.clip(examples.log_speedup - r.mean, -1.5, 1.5) for r in (raw, hidden))
+    return nearby.Nearby.build(keys, where, examples.rig, miss, unstated)
 
 
 def pulled(model: Model, points: pts.Points, raw: Raw) -> nearby.Pull:

@@ -1,8 +1,10 @@
 """Measured pairs of the same cell pull a prediction towards what was measured there.
 
-A cell is hardware, GPU count, model, quantisation family, kernel path, method and metric. Within it each measured pair says by how
-much the model missed; the misses are averaged with weights that fall with the distance in concurrency, context, k and
-workload, and enter as one noisy observation (replicates, another rig, the distance). A proper update: the prior keeps its share.
+A cell is hardware, GPU count, model, quantisation family, kernel path and method; the first token is a cell of its own. Within it
+the misses of the model are a Gaussian process over concurrency, context, k, workload and metric. Pairs of one owner share what is
+special to that owner, so many rows of one machine do not count as many witnesses, and a pair at the very spot outweighs a crowd
+further off. Where a cell's misses are larger than the model thought possible, its spread grows; where its pairs contradict each
+other, what is left between them stays in the spread.
 """
 
 from __future__ import annotations
@@ -21,14 +23,16 @@ Ints = npt.NDArray[np.int64]
 
 RIG_SD = 0.12  # between two owners of the same cell: drivers, power limits, prompts
 ROW_SD = 0.045  # one published pair around its cell
-PER_DOUBLING_SD = 0.08  # per factor 2 of concurrency or context
-PER_K_SD = 0.06  # per drafted token of difference
-WORKLOAD_SD = 0.10  # another, or an unstated, workload
-STATED_SD = 0.05  # the pair had a stated acceptance and the question does not, or the other way round
-REACH = 0.35  # beyond this sd a pair says nothing here
-COVERS = 1.001  # factor 2 in concurrency and context counts as the same cell
+TYPICAL_SD = 0.2  # what the model misses on average; a cell with larger misses has a larger spread
+COVERS = 1.01  # factor 2 in concurrency and context counts as the same cell
+NEAR = 0.3  # correlation from which a pair says something here
+SHORT = 1024  # prompts below this hardly move a step
+# How fast two pairs of a cell lose touch: exponent of their correlation per unit of distance (doublings; differs or not).
+FADE = np.array([0.25, 0.2, 0.25, 0.15, 0.06, 0.1])
+MEASURES = ("streams", "context", "log_k", "workload", "known", "metric")
+YES_OR_NO = 3  # measures from here on only differ or agree
 
-NUMBERS = ("streams", "context", "k", "workload", "known", "miss")
+NUMBERS = (*MEASURES, "rig", "miss", "miss_unstated")
 
 
 class Pull(NamedTuple):
@@ -50,7 +54,8 @@ def cell_keys(raw: pts.Points, full: pts.Points) -> Ints:
         full.gpus,
         np.round(np.nan_to_num(full.memory_bytes) / 1e9),  # tells cards apart that share bandwidth and rate
     ]
-    parts = [*sizes, full.path, full.method, full.metric, full.quant_family, full.engine]
+    first = full.metric == pts.METRICS.index("ttft")
+    parts = [*sizes, full.path, full.method, first, full.quant_family, full.engine]
     key = np.zeros(len(full), dtype=np.int64)
     for part in parts:
         key = (key * 1_000_003 + part.astype(np.int64)) % 1_099_511_627_689
@@ -59,11 +64,12 @@ def cell_keys(raw: pts.Points, full: pts.Points) -> Ints:
 
 
 def coordinates(raw: pts.Points, full: pts.Points, known: npt.NDArray[np.bool_]) -> Floats:
-    """(N, 5): log2 concurrency, log2 context, k, workload code, acceptance stated."""
-    context = np.log2(256 + full.input_tokens)
-    return np.column_stack(
-        [np.log2(full.concurrency), context, full.k, full.workload.astype(float), known.astype(float)]
-    )
+    """(N, len(MEASURES)): log2 concurrency, log2 context, log2 k, workload code, acceptance stated, whole load or one stream."""
+    context = np.log2(SHORT + full.input_tokens)
+    whole = full.metric == pts.METRICS.index("output_tok_s")  # request tok/s and TPOT are one thing seen twice
+    k = np.log2(np.maximum(full.k, 1.0))
+    numbers = [np.log2(full.concurrency), context, k, raw.workload, known, whole]
+    return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
 
 
 @dataclass(frozen=True)
@@ -74,56 +80,87 @@ class Nearby:
     rows: Floats
 
     @classmethod
-    def build(cls, keys: Ints, where: Floats, miss: Floats) -> Nearby:
+    def build(cls, keys: Ints, where: Floats, rigs: npt.NDArray[np.str_], miss: Floats, unstated: Floats) -> Nearby:
+        """`miss` (E,) of the model that uses a stated acceptance, `unstated` (E,) of the same model not told it."""
         keep = keys >= 0
         order = np.argsort(keys[keep], kind="stable")
-        return cls(keys[keep][order], np.column_stack([where, miss])[keep][order])
+        rig = np.unique(rigs, return_inverse=True)[1].astype(np.float64)
+        return cls(keys[keep][order], np.column_stack([where, rig, miss, unstated])[keep][order])
 
     def pull(self, keys: Ints, where: Floats, mean: Floats, sd: Floats) -> Pull:
         """Update `mean` and `sd` of the points that share a cell with measured pairs."""
         out_mean, out_sd = mean.copy(), sd.copy()
         covered, near = np.zeros(len(mean), dtype=bool), np.zeros(len(mean), dtype=bool)
+        known = where[:, MEASURES.index("known")] > 0
         hit = np.flatnonzero(np.isin(keys, self.keys))
         for key in np.unique(keys[hit]):
-            rows = hit[keys[hit] == key]
             first, last = np.searchsorted(self.keys, [key, key + 1])
             pairs = self.rows[first:last]
-            shift, variance, same = _cell(pairs, where[rows])
-            gain = sd[rows] ** 2 / (sd[rows] ** 2 + variance)
-            gain = np.where(np.isfinite(variance), gain, 0.0)
-            out_mean[rows] = mean[rows] + gain * np.nan_to_num(shift)
-            out_sd[rows] = sd[rows] * np.sqrt(1 - gain)
-            covered[rows], near[rows] = same, np.isfinite(variance)
+            for told in (False, True):
+                rows = hit[(keys[hit] == key) & (known[hit] == told)]
+                if len(rows):
+                    shift, scale, left, near[rows] = _cell(pairs, where[rows], told)
+                    out_mean[rows] = mean[rows] + shift
+                    out_sd[rows] = np.sqrt(sd[rows] ** 2 * scale + left)
+                    covered[rows] = _covered(pairs, where[rows])
         return Pull(out_mean, out_sd, covered, near)
 
     def to_dict(self) -> dict[str, Any]:
+        cells, pairs = np.unique(self.keys, return_counts=True)
         return {
             "numbers": list(NUMBERS),
-            "keys": self.keys.tolist(),
-            "rows": [[float(f"{v:.4g}") for v in row] for row in self.rows],
+            "cells": cells.tolist(),
+            "pairs": pairs.tolist(),
+            "rows": [[_short(v, 2) for v in row[:-2]] + [_short(v, 3) for v in row[-2:]] for row in self.rows.tolist()],
         }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Nearby:
-        return cls(np.array(state["keys"], dtype=np.int64), np.array(state["rows"], float).reshape(-1, len(NUMBERS)))
+        keys = np.repeat(np.array(state["cells"], dtype=np.int64), np.array(state["pairs"], dtype=np.int64))
+        return cls(keys, np.array(state["rows"], float).reshape(-1, len(NUMBERS)))
 
 
-def _cell(pairs: Floats, where: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Mean miss, its variance (inf: no pair near enough) and whether a pair covers each point of one cell."""
-    gap = np.abs(where[:, None, :] - pairs[None, :, :5])
-    other_work = np.where(gap[:, :, 3] > 0, WORKLOAD_SD, 0.0)
-    variance = (
-        ROW_SD**2 + (PER_DOUBLING_SD * gap[:, :, 0]) ** 2 + (PER_DOUBLING_SD * gap[:, :, 1]) ** 2
-        + (PER_K_SD * gap[:, :, 2]) ** 2 + other_work**2 + (STATED_SD * gap[:, :, 4]) ** 2
-    )  # fmt: skip
-    weight = np.where(variance < REACH**2, 1 / variance, 0.0)
-    total = weight.sum(axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        shift = (weight * pairs[None, :, 5]).sum(axis=1) / total
-        apart = (weight * (pairs[None, :, 5] - shift[:, None]) ** 2).sum(
-            axis=1
-        ) / total  # pairs that contradict each other
-        spread = RIG_SD**2 + np.where(total > 0, 1 / total + apart, np.inf)
-    same = (gap[:, :, 0] <= COVERS) & (gap[:, :, 1] <= COVERS) & (gap[:, :, 2] < 0.5)
-    covered = np.asarray(same.any(axis=1), dtype=np.bool_)
-    return shift, spread, covered
+def _short(value: float, places: int) -> float:
+    """Rounded, and whole numbers without a point: the artefact stays small."""
+    rounded = round(value, places)
+    return int(rounded) if rounded == int(rounded) else rounded
+
+
+def _correlation(a: Floats, b: Floats) -> Floats:
+    """(A, B) correlation of the misses at two sets of places of one cell: falls exponentially with their distance."""
+    gap = np.abs(a[:, None, :] - b[None, :, :])
+    gap[:, :, YES_OR_NO:] = gap[:, :, YES_OR_NO:] > 0
+    out: Floats = np.exp(-(gap @ FADE))
+    return out
+
+
+def _cell(pairs: Floats, where: Floats, told: bool) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
+    """Of the points of one cell: mean miss, factor on their variance, variance to add, and whether a pair is near enough.
+
+    To a question without a stated acceptance a pair tells its miss without one, so what is accepted there is learned too.
+    """
+    places, rig, m = pairs[:, : len(MEASURES)].copy(), pairs[:, -3], pairs[:, -2 if told else -1]
+    where = where.copy()
+    if not told:  # then all misses are of one kind
+        places[:, MEASURES.index("known")] = where[:, MEASURES.index("known")] = 0.0
+    between = _correlation(places, places)
+    size = max(TYPICAL_SD**2, float(np.mean(m**2)))
+    field = size * between
+    total = field + RIG_SD**2 * (rig[:, None] == rig[None, :]) + ROW_SD**2 * np.eye(len(m))
+    inverse = np.linalg.inv(total)
+    weight = inverse @ m
+    here = _correlation(where, places)
+    touch = here.max(axis=1)
+    told_share = np.clip(size * np.einsum("ni,ij,nj->n", here, inverse, here, optimize=True), 0.0, 0.99)
+    grown = 1 + (size / TYPICAL_SD**2 - 1) * touch
+    close = here**4
+    apart = (close * ((m - field @ weight) ** 2)[None, :]).sum(axis=1) / np.maximum(close.sum(axis=1), 1e-12)
+    return size * (here @ weight), grown * (1 - told_share), apart * touch, touch >= NEAR
+
+
+def _covered(pairs: Floats, where: Floats) -> npt.NDArray[np.bool_]:
+    """Whether a pair of this metric's kind lies at this k, within a factor 2 of the load."""
+    gap = np.abs(where[:, None, :3] - pairs[None, :, :3])
+    k = np.abs(np.exp2(where[:, None, 2]) - np.exp2(pairs[None, :, 2]))
+    same = (gap[:, :, 0] <= COVERS) & (gap[:, :, 1] <= COVERS) & (k < 0.5)
+    return np.asarray(same.any(axis=1), dtype=np.bool_)

@@ -170,7 +170,8 @@ def observations(folder: Path | None = None) -> Observations:
     for row in rows:
         run = row.run
         said = f"{run.use_why} {run.notes}".lower()
-        stated = run.acceptance_rate is not None or run.acceptance_length is not None
+        rate = None if run.spec_method == "ngram" else run.acceptance_rate  # of the few steps in which a lookup drafts
+        stated = rate is not None or run.acceptance_length is not None
         if run.use == "train" and stated and run.k and not any(word in said for word in FORCED):
             texts.append(row_text(row.raw) | {"speedup_metric": "request_tok_s"})
     made = [(text, *_stated(text)) for text in texts] + _position_tables(where)
