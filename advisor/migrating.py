@@ -72,7 +72,12 @@ def _left(read: FileRead, moved: Sequence[Migrated]) -> list[str]:
 
 
 def edits(launch: Launch, after: Launch) -> list[Edit]:
-    """What to rewrite in the file: renamed spellings, changed values, dropped and new flags, variables."""
+    """What to rewrite in the file: renamed spellings, changed values, dropped and new flags, variables.
+
+    Nothing in Python: its keywords need values of their own types, which a command line does not tell.
+    """
+    if any(flag.origin == "python" for flag in launch.flags):
+        return []
     places = {(flag.span.start, flag.span.end) for flag in launch.flags if flag.span is not None}
     kept = {(flag.span.start, flag.span.end): flag for flag in after.flags if flag.span is not None}
     before = {(flag.raw, flag.value) for flag in launch.flags}

@@ -103,6 +103,8 @@ def _fixes(finding: Finding, read: FileRead | None) -> list[dict[str, Any]]:
 
     replacements = []
     for edit in (shaped(read.source.text, edit) for edit in finding.fix.edits):
+        if edit is None:  # the place cannot take it
+            continue
         (line, column), (end_line, end_column) = read.source.place(edit.start), read.source.place(edit.end)
         replacements.append(
             {

@@ -10,8 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from advisor import pipeline, points
-from advisor import predictor
+from advisor import pipeline, points, predictor
 
 POINTS = 100_000
 ROUNDS = 5
