@@ -128,9 +128,11 @@ def _short(value: float, places: int) -> float:
 
 def _correlation(a: Floats, b: Floats) -> Floats:
     """(A, B) correlation of the misses at two sets of places of one cell: falls exponentially with their distance."""
-    gap = np.abs(a[:, None, :] - b[None, :, :])
-    gap[:, :, YES_OR_NO:] = gap[:, :, YES_OR_NO:] > 0
-    out: Floats = np.exp(-(gap @ FADE))
+    distance = np.zeros((len(a), len(b)))
+    for i, fade in enumerate(FADE):  # one measure at a time: a large batch stays in the cache
+        gap = np.abs(a[:, i, None] - b[None, :, i])
+        distance -= fade * (gap if i < YES_OR_NO else gap > 0)
+    out: Floats = np.exp(distance, out=distance)
     return out
 
 
@@ -151,10 +153,10 @@ def _cell(pairs: Floats, where: Floats, told: bool) -> tuple[Floats, Floats, Flo
     weight = inverse @ m
     here = _correlation(where, places)
     touch = here.max(axis=1)
-    told_share = np.clip(size * np.einsum("ni,ij,nj->n", here, inverse, here, optimize=True), 0.0, 0.99)
+    told_share = np.clip(size * ((here @ inverse) * here).sum(axis=1), 0.0, 0.99)
     grown = 1 + (size / TYPICAL_SD**2 - 1) * touch
-    close = here**4
-    apart = (close * ((m - field @ weight) ** 2)[None, :]).sum(axis=1) / np.maximum(close.sum(axis=1), 1e-12)
+    close = np.square(np.square(here))
+    apart = close @ (m - field @ weight) ** 2 / np.maximum(close.sum(axis=1), 1e-12)
     return size * (here @ weight), grown * (1 - told_share), apart * touch, touch >= NEAR
 
 

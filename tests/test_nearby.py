@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ PRIOR_SD = 0.2
 
 
 def pulled(
-    pairs: list[tuple[tuple[float, ...], str, float]], at: tuple[float, ...] = HERE
+    pairs: Sequence[tuple[tuple[float, ...], str, float]], at: tuple[float, ...] = HERE
 ) -> tuple[float, float, bool, bool]:
     """Shift, sd, covered and near of one question in a cell of `pairs` (place, rig, miss)."""
     n = len(pairs)
