@@ -97,7 +97,8 @@ def covering_median(evidence: Sequence[Evidence], goal: Goal, k: int) -> float |
         rows = [e for e in evidence if e.covers and e.metric == metric]
         same_k = [e for e in rows if e.k == k] or rows
         if same_k:
-            return float(np.median([e.speedup for e in same_k]))
+            ordered = sorted(e.speedup for e in same_k)
+            return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
     return None
 
 

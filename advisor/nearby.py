@@ -92,8 +92,12 @@ class Nearby:
         out_mean, out_sd = mean.copy(), sd.copy()
         covered, near = np.zeros(len(mean), dtype=bool), np.zeros(len(mean), dtype=bool)
         known = where[:, MEASURES.index("known")] > 0
-        hit = np.flatnonzero(np.isin(keys, self.keys))
-        for key in np.unique(keys[hit]):
+        if not len(self.keys):
+            return Pull(out_mean, out_sd, covered, near)
+        # np.isin and np.unique would import numpy.ma, which costs more than the whole update of one question
+        place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
+        hit = np.flatnonzero(self.keys[place] == keys)
+        for key in sorted(set(keys[hit].tolist())):
             first, last = np.searchsorted(self.keys, [key, key + 1])
             pairs = self.rows[first:last]
             for told in (False, True):

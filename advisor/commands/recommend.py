@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from importlib import import_module
 from textwrap import fill
@@ -103,7 +102,7 @@ def source_of(key: str) -> Source | None:
     from advisor import knowledge
 
     try:
-        return knowledge.source(key)
+        return knowledge.source(key) if key in knowledge.index()["sources"] else None
     except UnknownFact:
         return None
 
@@ -116,7 +115,11 @@ def write(text: str) -> None:
 
 def page_width() -> int:
     """The terminal's width, at most 100; 80 when piped."""
-    return min(shutil.get_terminal_size().columns, 100) if sys.stdout.isatty() else 80
+    if not sys.stdout.isatty():
+        return 80
+    from shutil import get_terminal_size
+
+    return min(get_terminal_size().columns, 100)
 
 
 def wants_color() -> bool:
