@@ -17,17 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor import knowledge
+from advisor.predictor import GOAL_WEIGHTS
 from advisor.types import Candidate, Decision, Estimate, Evidence, Facts, Finding, Goal, Interval, Request
 
 Array = npt.NDArray[np.float64]
 
-# Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal. Policy, not measurement: see knowledge/thresholds.
-GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = {
-    "throughput": (1.0, 0.0, 0.0),
-    "tpot": (0.0, 1.0, 0.0),
-    "ttft": (0.0, 0.0, 1.0),
-    "balanced": (0.5, 0.35, 0.15),
-}
 # The metrics of measured rows that speak for a goal, best first.
 GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
     "throughput": ("output_tok_s", "request_tok_s"),

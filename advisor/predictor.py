@@ -29,7 +29,7 @@ BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics
 PIECE = 16384  # points computed at once in a large table
 FAR = 0.5  # share of the prior spread that the data leave open, beyond which a point is extrapolated
 FIELDS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain", "basis", "error")
-# Shares of (output tok/s, TPOT, TTFT) in what a goal calls a gain; the same figures as decide.GOAL_WEIGHTS (a test compares).
+# Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal: policy, not measurement; decide.py uses the same.
 GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = {
     "throughput": (1.0, 0.0, 0.0),
     "tpot": (0.0, 1.0, 0.0),

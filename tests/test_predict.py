@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from advisor import decide, knowledge, predictor, training_data
+from advisor import knowledge, predictor, training_data
 from advisor import points as pts
 from advisor.commands.predict import predict as command
 from advisor.measurements import RUN_COLUMNS, measurements_dir, read_csv
@@ -179,10 +179,6 @@ def test_estimate_and_rows_take_the_same_road() -> None:
     for estimate in made:
         assert estimate.tpot_ms.value == pytest.approx((estimate.tpot_ms.baseline or 0) / estimate.tpot_ms.speedup.p50)
         assert estimate.memory is not None
-
-
-def test_goal_weights_are_those_of_decide() -> None:
-    assert {str(goal): weights for goal, weights in decide.GOAL_WEIGHTS.items()} == predictor.GOAL_WEIGHTS
 
 
 def test_pieces_of_a_large_table_agree_with_single_points(monkeypatch: pytest.MonkeyPatch) -> None:

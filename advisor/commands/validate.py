@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from advisor.types import AdvisorError
+from advisor.types import AdvisorError, Workload
 
 if TYPE_CHECKING:
     from advisor.validating import Report
 
 _RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
-WORKLOADS = (
-    "chat",
-    "code",
-    "math",
-    "agent",
-    "rag",
-    "summarization",
-    "creative",
-    "mixed",
-    "random",
-    "reasoning",
-    "factual",
-    "voice",
-)
+WORKLOADS: tuple[str, ...] = get_args(Workload)
 
 
 def _codes(_context: click.Context, _option: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
