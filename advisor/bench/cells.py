@@ -72,9 +72,12 @@ def points_side(output_tokens: int = 128) -> tuple[Point, ...]:
 
 
 def points_shared(output_tokens: int = 128) -> tuple[Point, ...]:
-    """Half of the prompt shared between requests (without caching the sharing changes nothing: see points_main)."""
-    return tuple(Point(c, 8192, output_tokens, prefix_share=0.5) for c in (1, 4, 16)) + tuple(
-        Point(c, 2048, output_tokens, prefix_share=0.5) for c in (4, 16)
+    """Half of the prompt shared between requests (without caching the sharing changes nothing: see points_main), and two
+    points of points_main that share nothing: what caching alone costs, and how far two machines agree."""
+    return (
+        tuple(Point(c, 8192, output_tokens, prefix_share=0.5) for c in (1, 4, 16))
+        + tuple(Point(c, 2048, output_tokens, prefix_share=0.5) for c in (4, 16))
+        + tuple(Point(c, 2048, output_tokens) for c in (1, 16))
     )
 
 
@@ -91,7 +94,7 @@ def sweep(model: str = "qwen3.6-35b-a3b", quant: str = "fp8") -> tuple[Job, ...]
             model,
             quant,
             k,
-            (Point(4, 8192, 128), Point(16, 2048, 128)),
+            (Point(4, 8192, 128), Point(16, 2048, 128), Point(1, 2048, 128)),
             max_num_batched_tokens=2048,
         )
         for k in (0, 2)

@@ -2,6 +2,7 @@
 
 `python -m advisor.bench.preregister OUT.json` prices every cell of `cells.sweep()` on one H200 with the physics core as it stands.
 With `uniform` after the file name, routing is uniform and neighbours share no experts: what random weights should show.
+With `model`, each speculating cell also carries the speed-ups that the shipped model predicts, its acceptance known.
 The file is never regenerated after the run: what was measured is held against it as it was.
 """
 
@@ -76,14 +77,32 @@ def predict(job: Job, constants: Constants | None = None) -> list[dict[str, Any]
     ]
 
 
+METRICS = ("output_tok_s", "tpot", "request_tok_s")
+
+
+def speedups(job: Job) -> list[dict[str, float]]:
+    """The shipped model's speed-up over the plain arm of every cell, by metric; empty for a plain arm."""
+    from advisor import predictor
+
+    if not job.k:
+        return [{} for _ in job.points]
+    tau = f"{1.0 + sum(job.rates[: job.k]):.4f}"
+    asked = [row | {"acceptance_length": tau, "speedup_metric": metric} for row in rows(job) for metric in METRICS]
+    found = iter(predictor.predict_dicts(asked))
+    return [{metric: float(next(found)["speedup_p50"]) for metric in METRICS} for _ in job.points]
+
+
 def main(argv: list[str]) -> int:
     out = Path(argv[0])
     if out.exists():
         print(f"{out} exists: a pre-registration is written once", file=sys.stderr)
         return 2
-    uniform = "uniform" in argv[1:]
+    uniform, model = "uniform" in argv[1:], "model" in argv[1:]
     constants = replace(Constants(), rho=0.0, skew=0.0) if uniform else Constants()
     cells = [cell for job in sweep() for cell in predict(job, constants)]
+    if model:
+        gains = [gain for job in sweep() for gain in speedups(job)]
+        cells = [cell | ({"speedup": gain} if gain else {}) for cell, gain in zip(cells, gains, strict=True)]
     head = {"hardware": "h200", "engine": "vllm 0.25.1"} | ({"routing": "uniform"} if uniform else {})
     out.write_text(json.dumps({**head, "cells": cells}, indent=1) + "\n")
     print(f"{len(cells)} cells in {out}", file=sys.stderr)
