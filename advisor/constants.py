@@ -38,9 +38,11 @@ class Constants:
     eta_bw: ByPath = by_path(
         0.80, mlx=0.80, llamacpp_metal=0.75, llamacpp_vulkan=0.70, llamacpp_rocm=0.70, vllm_other=0.5
     )
-    expert_bw: float = 0.94
+    expert_bw: ByPath = by_path(0.94)
     mfu_gemm: float = 0.50
-    mfu_attention: float = 0.25
+    mfu_attention: ByPath = by_path(0.25)
+    mfu_attention_wgmma: float = 0.60
+    verify_serial_s: ByPath = by_path(0.0, vllm_cuda=30e-9, sglang_cuda=100e-9, vllm_other=170e-9)
     # routing
     rho: float = 0.35
     skew: float = 1.2
@@ -53,11 +55,13 @@ class Constants:
     spec_step_s: ByPath = by_path(1.0e-3, llamacpp=0.5e-3, mlx=1.0e-3, sglang_cuda=0.7e-3)
     spec_seq_s: ByPath = by_path(10e-6, llamacpp=30e-6, mlx=50e-6)
     piecewise_layer_s: float = 100e-6
+    prefix_verify_s: float = 0.5e-3
     # small-batch verify kernels of llama.cpp and MLX
     mmvq_share: ByPath = by_path(0.27, llamacpp_metal=0.12, llamacpp_vulkan=0.20, llamacpp_rocm=0.13, mlx=0.15)
     mmvq_tokens: float = 8.0
     mmq_fixed: float = 1.51
     mmq_gain: float = 14.0
+    mmq_gain_dp4a: float = 4.2
     mmq_moe: float = 2.0
     verify_layer_s: ByPath = by_path(0.0, llamacpp=15e-6)
     # drafting
@@ -101,6 +105,12 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "SpecDecode-Bench: 21 us per token on Llama-3.1-8B/H100 is 0.77 of peak; less on smaller layers",
                            "derived", 0.3),
     "mfu_attention": Provenance("decode attention with a few query tokens fills a fraction of a tile", "assumed", 0.5),
+    "mfu_attention_wgmma": Provenance(
+        "H100, H200, B200: FlashMLA reaches 580 of 989 TFLOP/s, FlashAttention-3 up to 740", "read", 0.3),
+    "verify_serial_s": Provenance(
+        "per KV token and layer where verify attention is not split over the KV cache: 45 ns (RTX 3090 Ti, vllm-project/"
+        "flash-attention #190), 27 ns (RTX 4090, vllm #54691); SGLang's Triton kernel about 100 ns (sglang #39316); "
+        "vLLM's on gfx1201 172 ns (vllm #51995)", "derived", 0.2),
     "rho": Provenance("0.34 (GLM-5.2, ml-explore/mlx #3801); 0.32 to 0.46 (Cohere blog 2026-04-21)", "derived", 0.35),
     "skew": Provenance(
         "lognormal sigma of expert popularity, from the step time of GB10's 16 plain streams (67 ms)", "derived", 0.4),
@@ -119,6 +129,9 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "spec_seq_s": Provenance("rejection and draft bookkeeping of one sequence, on the host", "assumed", 0.8),
     "piecewise_layer_s": Provenance(
         "about 8 eager launches of 12 us a layer once FULL graphs are lost", "assumed", 0.5),
+    "prefix_verify_s": Provenance(
+        "vLLM, recurrent layers, prefix caching: copies of states at page boundaries in a verify step; none in a plain "
+        "step", "assumed", 0.8),
     "mmvq_share": Provenance(
         "5.55 ms per extra token, 27B Q4_K, RTX 3090: 9.7 TOPS of 35.6 fp32; AMD counts dual-issue peak; Metal, "
         "Vulkan and MLX "
@@ -126,6 +139,8 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "mmvq_tokens": Provenance("MMVQ_MAX_BATCH_SIZE 8 in llama.cpp's mmvq.cuh", "read", 0.0),
     "mmq_fixed": Provenance("35.43 / 23.48 ms, 27B Q4_K, RTX 3090", "read", 0.2),
     "mmq_gain": Provenance("0.39 ms per token, 27B Q4_K, RTX 3090, over the MMVQ rate", "derived", 0.4),
+    "mmq_gain_dp4a": Provenance(
+        "cards without int8 tensor cores keep the same instruction in tiles: reuse of the weights is the gain", "assumed", 0.5),
     "mmq_moe": Provenance("one or two tokens per expert leave MMQ tiles almost empty", "assumed", 0.6),
     "verify_layer_s": Provenance("llama.cpp gives up its CUDA graph for batches", "assumed", 0.8),
     "draft_pass_s": Provenance(
@@ -147,7 +162,7 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "H200: about 112 ms for a call of 2k to 4k tokens, less weights and tokens", "derived", 0.5),
     "prefill_scale": Provenance(
         "multiplier on prefill; SGLang: TTFT of 8192 tokens at one stream, H200, 35B-A3B and 27B", "derived", 0.4),
-    "verify_scale": Provenance("multiplier on what a verify step costs beyond a plain step, for a fit", "assumed", 0.3),
+    "verify_scale": Provenance("multiplier on what a verify step costs beyond a plain step, for a fit", "assumed", 0.15),
 }  # fmt: skip
 
 _NAMED = re.compile(r"(\w+)(?:\[([\w-]+)\])?$")

@@ -113,6 +113,7 @@ class LLM(Frozen):
     shared_params_b: float | None = None
     lm_head_params_b: float | None = None
     mtp_params_b: float | None = None
+    assistant_params_b: float | None = None  # a small drafter of its own, head included, where there is no MTP layer
     state_mb_per_seq: float | None = None  # recurrent state (GDN), MB = 1e6 bytes
     kv_elems_per_token: float | None = None  # K and V elements over all layers
     max_context_tokens: int | None = None

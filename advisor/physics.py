@@ -31,9 +31,14 @@ Mask = npt.NDArray[np.bool_]
 _NODES = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
 _SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
 _NO_INT8_TENSOR = ("sm_60", "sm_70")
+_WGMMA = ("sm_90", "sm_100")
+_FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
+_SM12X = ("sm_120", "sm_121")
+_MLA_ELEMENTS = 576  # cached per token and layer: 512 compressed and 64 for positions
 # dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on Ampere and Ada. Two V100
 # sources put the truth between the two laws; the geometric middle of 1 and 2 is taken.
-_INT_LANES = {"sm_70": 1.41, "sm_75": 1.41}
+# CDNA lists its fp32 rate without the dual issue that RDNA counts, so its share of it is twice as large.
+_INT_LANES = {"sm_70": 1.41, "sm_75": 1.41, "gfx9": 2.0}
 # Unpacking cost of the quantisation relative to Q4_K: plain 8 bit needs none, codebook types a table look-up more.
 _UNPACK = {"gguf-legacy": 1.4, "gguf-i": 0.85}
 
@@ -100,7 +105,20 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
     """Operations per second of the matrix-vector kernels that llama.cpp and MLX use for a few tokens."""
     lanes = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])[p.arch]
     unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
-    return np.asarray(at(c.mmvq_share, p) * p.fp32 * lanes * unpack)
+    apple = p.arch == P.ARCHS.index("apple")  # half precision throughout: twice the fp32 rate from M5 on
+    return np.asarray(at(c.mmvq_share, p) * np.where(apple, p.bf16, p.fp32) * lanes * unpack)
+
+
+def tile_gain(p: P.Points, c: Constants) -> Floats:
+    """Rate of llama.cpp's tiled kernels over its matrix-vector kernels."""
+    no_tensor = np.isin(p.arch, [P.ARCHS.index(word) for word in _NO_INT8_TENSOR])
+    return np.where(no_tensor, c.mmq_gain_dp4a, c.mmq_gain)
+
+
+def attention_share(p: P.Points, c: Constants) -> Floats:
+    """Share of the matrix peak that attention reaches: more with the asynchronous tile instructions of Hopper and B200."""
+    wgmma = np.array([word in _WGMMA for word in P.ARCHS])[p.arch]
+    return np.where(wgmma, c.mfu_attention_wgmma, at(c.mfu_attention, p))
 
 
 def _params(p: P.Points) -> tuple[Floats, Floats, Floats]:
@@ -114,7 +132,7 @@ def weight_seconds(p: P.Points, c: Constants, tokens: Floats, distinct: Floats) 
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
     dense_bytes = mixer * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
     expert_bytes = distinct * p.expert_params * p.moe_layers * p.bytes_ffn
-    dense_read, expert_read = dense_bytes / bandwidth, expert_bytes / (bandwidth * c.expert_bw)
+    dense_read, expert_read = dense_bytes / bandwidth, expert_bytes / (bandwidth * at(c.expert_bw, p))
     mixer_rate, ffn_rate = tensor_rates(p)
     gemm = c.mfu_gemm * p.tp
     dense_ops = 2 * tokens * ((mixer + p.lm_head_params) / mixer_rate + ffn / ffn_rate) / gemm
@@ -134,8 +152,7 @@ def _small_batch_seconds(
     mixer, ffn, routed = _params(p)
     rate = small_batch_rate(p, c)
     ops = 2 * (mixer + ffn + p.lm_head_params)
-    no_tensor = np.isin(p.arch, [P.ARCHS.index(word) for word in _NO_INT8_TENSOR])
-    tiled_rate = rate * c.mmq_gain * np.where(no_tensor, 0.3, 1.0)
+    tiled_rate = rate * tile_gain(p, c)
     few = tokens <= c.mmvq_tokens
     extra = np.fmax(tokens - 1, 0)
     dense = np.where(few, dense_read + extra * ops / rate, dense_read * c.mmq_fixed + tokens * ops / tiled_rate)
@@ -172,7 +189,8 @@ def step_seconds(
     several = np.where(tokens > 1, at(c.verify_layer_s, p), 0.0)
     launch = p.layers * (layer + lost + several)
     extra = np.where(speculative, at(c.spec_step_s, p) + batch * at(c.spec_seq_s, p), 0.0)
-    host = at(c.host_s, p) + batch * at(c.host_seq_s, p) + extra
+    copies = speculative & (p.prefix_caching > 0) & (p.is_hybrid > 0) & p.is_path("vllm-cuda", "vllm-other")
+    host = at(c.host_s, p) + batch * at(c.host_seq_s, p) + extra + np.where(copies, c.prefix_verify_s, 0.0)
     vocab = p.lm_head_params / p.hidden
     return StepTerms(
         dense=dense,
@@ -192,12 +210,14 @@ def decode_seconds(points: P.Points, constants: Constants, batch: Floats, contex
     one = np.ones_like(batch)
     if not spec:
         return step_seconds(points, constants, batch, one, False, context).total
-    verify = step_seconds(points, constants, batch, points.verify_tokens, True, context).total
+    terms = step_seconds(points, constants, batch, points.verify_tokens, True, context)
+    verify = terms.total
     scale = at(constants.verify_scale, points)
     if (scale != 1).any():
         plain = step_seconds(points, constants, batch, one, False, context).total
         verify = plain + scale * np.fmax(verify - plain, 0)
-    return verify + draft_seconds(points, constants, batch, context)
+    walk = serial_attention_seconds(points, constants, context)
+    return verify + np.fmax(walk - terms.attention, 0) + draft_seconds(points, constants, batch, context)
 
 
 def attention_seconds(p: P.Points, c: Constants, batch: Floats, tokens_per_request: Floats, context: Floats) -> Floats:
@@ -206,8 +226,25 @@ def attention_seconds(p: P.Points, c: Constants, batch: Floats, tokens_per_reque
     read = batch * context * p.kv_elems * p.kv_bytes / bandwidth
     ops = 4 * batch * tokens_per_request * context * p.heads * p.head_dim * p.attn_layers
     small = p.is_path(*_SMALL_BATCH_PATHS)
-    rate = np.where(small, 0.5 * p.fp32, p.bf16) * c.mfu_attention * p.tp
+    rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
     return soft_max(read, ops / rate)
+
+
+def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floats:
+    """Verify attention of kernels that split the KV cache over the chip for single queries only; 0 where all is split.
+
+    One block of threads per request and KV head then walks the whole context, whatever the batch, the heads or the
+    tensor parallelism. That is FlashAttention-2 (vLLM up to Ada and on SM12x with a 16-bit KV cache; an fp8 cache takes
+    FlashInfer there), SGLang's Triton kernels, and vLLM's Triton kernels on other platforms. MLA has kernels of its own.
+    """
+    archs = np.array([word in _FLASH_ATTENTION_2 for word in P.ARCHS])[p.arch]
+    wide = (p.kv_bytes >= 2) & (p.quant_family != P.QUANT_FAMILIES.index("nvfp4"))
+    serial = p.is_path("vllm-cuda") & archs & wide
+    serial |= p.is_path("sglang-cuda") & np.array([word in _SM12X for word in P.ARCHS])[p.arch]
+    serial |= p.is_path("vllm-other")
+    mla = np.abs(p.kv_elems / np.fmax(p.attn_layers, 1) - _MLA_ELEMENTS) < 1
+    serial &= (p.verify_tokens > 1) & ~mla
+    return np.where(serial, context * p.global_layers * at(c.verify_serial_s, p), 0.0)
 
 
 def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> Floats:
@@ -227,7 +264,8 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     p, c = points, constants
     k = p.k
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
-    head = p.lm_head_params * p.bytes_mtp_lm_head / bandwidth
+    own_head = p.family == P.FAMILIES.index("gemma")  # an assistant model with a small head of its own
+    head = np.where(own_head, 0.0, p.lm_head_params * p.bytes_mtp_lm_head / bandwidth)
     launch = at(c.draft_pass_s, p)
     one_layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
     kv_layer = batch * context * p.kv_elems / np.fmax(p.attn_layers, 1) * p.kv_bytes / bandwidth
@@ -250,7 +288,8 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
 
     block_params = c.dflash_layers * 12 * p.hidden**2
     block = (block_params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / bandwidth + launch
-    block = block + c.dflash_layers * (one_layer + kv_layer)
+    walk = serial_attention_seconds(p, c, context) / np.fmax(p.global_layers, 1)
+    block = block + c.dflash_layers * (one_layer + np.fmax(kv_layer, walk))
     block = block + _draft_ops(p, c, batch * (k + 1), block_params + p.lm_head_params)
 
     chosen = np.select(
@@ -295,13 +334,12 @@ def prefill_seconds(
     mfu = np.where(p.moe_layers > 0, c.mfu_prefill, c.mfu_prefill_dense) * p.tp
     per_token = 2 * (mixer / mixer_rate + (ffn + routed) / ffn_rate) / mfu
     small = p.is_path(*_SMALL_BATCH_PATHS)
-    no_tensor = np.isin(p.arch, [P.ARCHS.index(word) for word in _NO_INT8_TENSOR])
-    tiled = small_batch_rate(p, c) * c.mmq_gain * np.where(no_tensor, 0.3, 1.0) * np.where(p.moe_layers > 0, 0.5, 1.0)
+    tiled = small_batch_rate(p, c) * tile_gain(p, c) * np.where(p.moe_layers > 0, 0.5, 1.0)
     per_token = np.where(small, 2 * (mixer + ffn + routed) / tiled, per_token)
     attention = 4 * (context + tokens / 2) * p.heads * p.head_dim * p.attn_layers
-    rate = np.where(small, tiled, p.bf16 * 2 * c.mfu_attention * p.tp)
+    rate = np.where(small, tiled, np.fmin(2 * attention_share(p, c), 0.7) * p.bf16 * p.tp)
     extra_layer = np.where(np.asarray(spec) & p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / p.layers, 1.0)
-    bandwidth = p.bw * p.tp * at(c.eta_bw, p) * c.expert_bw
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p) * at(c.expert_bw, p)
     all_experts = p.experts * p.expert_params * p.moe_layers * p.bytes_ffn / bandwidth
     reached = 1 - np.exp(-tokens * np.divide(p.topk, p.experts, out=np.zeros_like(p.topk), where=p.experts > 0))
     call = at(c.prefill_call_s, p) + all_experts * reached

@@ -91,7 +91,8 @@ class Points:
     lm_head_params: Floats
     mtp_params: Floats
     layers: Floats
-    attn_layers: Floats  # full-attention layers
+    attn_layers: Floats  # attention layers, sliding windows included
+    global_layers: Floats  # those of them that see the whole context
     linear_layers: Floats  # recurrent (GDN) layers
     hidden: Floats
     heads: Floats

@@ -91,6 +91,7 @@ class _State:
 
     def __init__(self, costs: _Costs, load: L.Load, steps: npt.NDArray[np.int64], output: Floats, clients: int) -> None:
         self.costs, self.budget, self.prompt = costs, float(load.budget[0]), float(load.prompt[0])
+        self.tail = float(load.tail[0])
         self.slots, self.mixed = int(load.clients[0]), bool(load.mixed[0])
         self.steps, self.output = steps, output
         self.clock, self.count, self.next = 0.0, 0, clients
@@ -131,7 +132,7 @@ class _State:
         """One step with prompt tokens in it."""
         left, ready = self.budget, []
         for item in self.prefilling:
-            taken = min(item[1], left)
+            taken = min(item[1] - self.tail if item[1] > self.tail else item[1], left)
             item[1] -= taken
             left -= taken
             if item[1] <= 0:

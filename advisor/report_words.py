@@ -12,16 +12,19 @@ Predicts the ratio of a serving metric with speculation to the same without it (
 predicted for {folds} left-out groups: a source, or one rig of the community table. Reproduce with `advisor evaluate`."""
 
 TARGETS = """Averages are over left-out groups. "Known" uses the acceptance that a source states; "unknown" ignores it in
-every row. "Over rows" counts every row once, as the first prototype did. A decision is the sign of the predicted median; it
-abstains on the quarter of the weight whose median is nearest to 1, in units of its spread."""
+every row. The median of a group of one row is that row's error, which is why the mean of such medians lies far above the two
+medians over rows: of all rows, each with 1 / rows of its group as weight, and of all rows alike, as the first prototype
+counted. A decision is the sign of the predicted median; it abstains on the quarter of the weight whose median is nearest
+to 1, in units of its spread."""
 
 SHORTFALL = """Where it falls short, and why. A handful of sources carry most of the mean error: they measured engine or
 platform effects that nothing in a row announces (an SGLang build whose MTP cycle costs 3.6 plain steps on H20, a dead weight of
-50 ms a cycle for separate drafts on hybrid models, a 4B model on MLX that loses a third of its speed, a kernel path that
-loses at depth). Two of them contradict each other on the same card. Without a stated acceptance, the error of tokens per step
-alone is about a tenth, which leaves the 10 % target no room. Losses: most of them come from one source each, and a loss whose
-cause no other source has shown cannot be foreseen, only allowed for; the last column of the loss table says how often the
-interval did allow for it."""
+50 ms a cycle for separate drafts on hybrid models, a 4B model on MLX that loses a third of its speed). Two of them contradict
+each other on the same card. What looked like such an effect has often been a fact or a kernel that was missing here (notes.md,
+2026-11-21: left-out sources moved from 59 to 24 %, from 42 to 15 %, from 38 to 7 %). Without a stated acceptance, the error of
+tokens per step alone is about a tenth, which leaves the 10 % target no room. Losses: most of them come from one source each,
+and a loss whose cause no other source has shown cannot be foreseen, only allowed for; the last column of the loss table says
+how often the interval did allow for it."""
 
 RIVALS = """Physics comes first; a learned part is there because it wins on left-out groups. The shipped model is the last
 line; its update by nearby measured pairs serves cells that were measured, and can win nothing where the source is left out.
@@ -38,9 +41,10 @@ replace it. Scored here on stated acceptances alone."""
 
 LIMITS = """## Limits
 
-- Most sources are one person's machine. Streams above one are thin: the 35B-A3B with MTP above one stream has seven clean
-  pairs in the world.
+- Most sources are one person's machine. Streams above one are thin: outside our own H200, the 35B-A3B with MTP above one stream
+  has seven clean pairs in the world.
 - The interval is valid on average over groups like these; one group may be off by a factor that it does not cover.
-- Losses at long context in the 397B AWQ rows come from one kernel path; the model may read them as depth.
-- Prefix caching was on in both arms of the GB10 document; its effect is inside the measured ratio.
+- Losses at long context are priced where kernels are known not to split the cache in a verify step (FlashAttention-2, two Triton
+  kernels). A build that splits it does better than predicted; other backends were not looked at.
+- Prefix caching was on in both arms of the GB10 document; the core knows what it costs either arm there.
 - Replicates of one arm spread by 2.9 points; a regret below that is noise."""

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 _BACKENDS = ("vulkan", "rocm", "hip")
 _SAME = 0.03  # relative gap up to which output_tok_s counts as streams x request_tok_s
 
+_NO_PREFILL = ("pd disaggregation", "disaggregated prefill")
+
 
 def row_text(row: Mapping[str, str]) -> dict[str, str]:
     """A copy of the row in which thinking mode, backend and the real metric stand where they are read."""
@@ -31,7 +33,9 @@ def row_text(row: Mapping[str, str]) -> dict[str, str]:
 
 
 def decode_only(row: Mapping[str, str]) -> bool:
-    """Whether the row's output tok/s has no prefill in it."""
+    """Whether the row's output tok/s has no prefill in it: said so, or equal to streams times one stream's decode speed."""
+    if any(word in (row.get("notes") or "").lower() for word in _NO_PREFILL):
+        return True
     try:
         total, each, streams = (float(row.get(name) or "") for name in ("output_tok_s", "request_tok_s", "concurrency"))
     except ValueError:

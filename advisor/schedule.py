@@ -47,7 +47,7 @@ class Prefill(NamedTuple):
 
     def each(self, load: L.Load, together: Floats) -> Floats:
         """Seconds per prompt where `together` prompts share their steps."""
-        calls = np.ceil(together * load.prompt / load.budget)
+        calls = np.ceil(together * load.prompt / load.budget) + (load.tail > 0)
         return np.asarray(self.seconds(together * load.prompt / calls) * calls / together)
 
 
@@ -89,7 +89,7 @@ def prompts(load: L.Load) -> Prompts:
         chance = np.clip(np.fmax(1 / (2 * widened * np.sqrt(np.pi)), 1 / (load.steps + 1)), 0.0, 1.0)
     arrivals = load.clients * chance
     service = load.prompt / load.budget
-    alone = np.ceil(service)
+    alone = np.ceil(service) + (load.tail > 0)
     away = np.fmin(load.steps, 3.5 * widened + load.clients * service) + 1
     queue, seen = np.zeros_like(service), (load.clients - 1) / load.clients
     wait = alone
@@ -134,7 +134,9 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
 
 def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tuple[Floats, Floats]:
     """(TTFT, seconds decoding) of the joint start: prompts done early decode while the others' are still computed."""
-    chunk_s = line.seconds(np.fmin(load.clients * load.prompt, load.budget))
+    tokens = load.clients * load.prompt
+    calls = np.ceil(tokens / load.budget) + (load.tail > 0)
+    chunk_s = line.seconds(np.where(load.tail > 0, tokens / calls, np.fmin(tokens, load.budget)))
     service = load.prompt / load.budget
     others = np.fmax(load.clients * service - np.fmax(service, 1.0), 0.0)  # steps with other clients' prompts
     decode = np.where(load.mixed, step, 0.0)
@@ -146,7 +148,7 @@ def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tu
 
 def _later_rounds(load: L.Load, meet: Prompts, line: Prefill, step: Floats, residence: Floats) -> tuple[Floats, Floats]:
     """(TTFT, seconds decoding) in the steady state: they add up to `residence`, and no step holds more than a full chunk."""
-    chunks = np.ceil(meet.seen * load.prompt / load.budget)
+    chunks = np.ceil(meet.seen * load.prompt / load.budget) + (load.tail > 0)
     seen_s = line.seconds(meet.seen * load.prompt / chunks)
     alone = np.ceil(load.prompt / load.budget)
     ttft = np.where(load.mixed, meet.wait_later * (seen_s + step), (chunks + alone) / 2 * seen_s)

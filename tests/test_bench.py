@@ -96,6 +96,31 @@ def test_a_failing_engine_is_reported_and_the_sweep_goes_on(tmp_path: Path) -> N
     assert all("status" in note for note in told)
 
 
+def test_the_next_engine_imports_while_the_present_one_measures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stand-in for the engine module notes when it is imported; the second import comes before the first worker ends."""
+    package = tmp_path / "site" / "vllm"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import os, sys, time\n"
+        f"notes = open({str(tmp_path / 'notes')!r}, 'a')\n"
+        "job = sys.argv[sys.argv.index('--job') + 1].split('/')[-1].split('.')[0]\n"
+        "print(job, 'imported', file=notes, flush=True)\n"
+        "from advisor.bench import worker\n"
+        "def measure(*rest):\n"
+        "    print(worker.BOOT + '{}', file=sys.stderr, flush=True)\n"
+        "    time.sleep(3)\n"
+        "    print(job, 'done', file=notes, flush=True)\n"
+        "    return 0\n"
+        "sys.modules['__main__'].measure = measure\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{Path(cells.__file__).parents[2]}")
+    jobs = [cells.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (cells.Point(1, 64, 16),)) for i in range(2)]
+    step_cost.run(jobs, tmp_path / "rows")
+    assert (tmp_path / "notes").read_text().split("\n")[:4] == ["j0 imported", "j1 imported", "j0 done", "j1 done"]
+
+
 def test_labels_are_unique_and_the_first_jobs_are_the_most_valuable() -> None:
     jobs = cells.sweep()
     assert len({job.label for job in jobs}) == len(jobs)

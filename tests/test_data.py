@@ -15,8 +15,8 @@ from advisor.commands.model import data
 from advisor.types import AdvisorError
 
 FOLDER = m.measurements_dir()
-ROWS = 2350
-TRAIN = 1250
+ROWS = 2507
+TRAIN = 1329
 POSITIONS = 277
 SOURCES = 115
 

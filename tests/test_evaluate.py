@@ -21,6 +21,12 @@ def test_ape_and_averages_are_over_groups() -> None:
     assert em.averaged(error, groups).value == pytest.approx(0.05)
 
 
+def test_weighted_median_counts_groups() -> None:
+    values, groups = np.array([0.1, 0.1, 0.1, 0.5, 0.9]), np.array(["a", "a", "a", "b", "c"])
+    assert em.weighted_median(values, em.group_weight(groups)) == pytest.approx(0.5)
+    assert np.isnan(em.weighted_median(np.zeros(0), np.zeros(0)))
+
+
 def test_confusion_and_recall() -> None:
     y = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, -0.1, -0.2])
     p = np.array([0.6, 0.7, 0.8, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.65])

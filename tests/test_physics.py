@@ -139,6 +139,49 @@ def test_lost_graphs_cost() -> None:
     assert decode(p, True) > decode(p.replace(piecewise=0.0), True)
 
 
+def serial(*changes: dict[str, object]) -> list[float]:
+    """ms that a verify step walks through the cache in one block of threads."""
+    p = points(*({"hardware": "rtx-pro-6000", "input_tokens": 65_536, "kv_cache_dtype": "bf16", **c} for c in changes))
+    return (1e3 * physics.serial_attention_seconds(p, C, p.input_tokens)).round(1).tolist()
+
+
+def test_verify_attention_is_serial_only_where_kernels_do_not_split_the_cache() -> None:
+    """10 full-attention layers, 65,536 tokens, 30 ns each: 19.7 ms, whatever the batch or the tensor parallelism."""
+    wide, narrow, hopper = serial({}, {"kv_cache_dtype": "fp8"}, {"hardware": "h200"})
+    assert (wide, narrow, hopper) == (19.7, 0.0, 0.0)
+    assert serial({"concurrency": 8, "tp": 2, "gpu_count": 2}) == [wide]
+    assert serial({"engine": "llama.cpp", "quant": "q4_k_m"}, {"quant": "nvfp4", "kv_cache_dtype": ""}) == [0.0, 0.0]
+    assert serial({"engine": "sglang"})[0] > wide
+    assert serial({"model": "deepseek-v3"}) == [0.0]
+
+
+def test_sliding_windows_do_not_walk() -> None:
+    """Gemma 4 31B: 10 of 60 attention layers see the whole context."""
+    assert serial({"model": "gemma-4-31b"}) == serial({})
+
+
+def test_an_assistant_drafter_reads_its_own_small_head() -> None:
+    gemma, qwen = points({"model": "gemma-4-31b"}, {"model": "qwen3.6-27b"}).take(np.array([0])), points({"model": "qwen3.6-27b"})
+    one = np.ones(1)
+    mine, other = (physics.draft_seconds(p, C, one, 1000 * one)[0] for p in (gemma, qwen))
+    assert mine < 0.6 * other
+
+
+def test_prefix_caching_costs_a_verify_step_and_no_plain_one() -> None:
+    off, on = points({"prefix_caching": 0}), points({"prefix_caching": 1})
+    assert decode(on)[0] == decode(off)[0]
+    assert decode(on, True)[0] - decode(off, True)[0] == pytest.approx(C.prefix_verify_s)
+    dense = points({"prefix_caching": 1, "model": "llama-3.1-8b"})
+    assert decode(dense, True) == decode(dense.replace(prefix_caching=0.0), True)
+
+
+def test_apple_small_batches_run_in_half_precision() -> None:
+    """From M5 on half precision is twice as fast, so drafts to verify cost less beside the bytes."""
+    base = {"engine": "llama.cpp", "quant": "q4_k_m", "model": "qwen3.6-27b"}
+    old, new = points({**base, "hardware": "apple-m4-pro"}), points({**base, "hardware": "apple-m5-pro"})
+    assert decode(old, True) / decode(old) > 1.2 * decode(new, True) / decode(new)
+
+
 def test_seconds_scale_with_bytes() -> None:
     """Every tensor, the bandwidth and the rates times four: as fast, but for sampling (same vocabulary)."""
     p = points({"concurrency": 8})

@@ -207,6 +207,32 @@ def test_prefix_hits_are_whole_pages_and_mtp_drops_one() -> None:
     assert load.prefix_hits(p, True).tolist() == [2112, 3168, 0]
 
 
+def test_caching_cuts_the_plain_arms_prompt() -> None:
+    """2048 tokens, pages of 1056: the plain arm computes 992 of them in a call of their own, MTP before 0.33 all at once."""
+    on = {"prefix_caching": 1}
+    lengths: list[dict[str, object]] = [{**on, "input_tokens": tokens} for tokens in (1000, 8192)]
+    p = points(on, {**on, "engine_version": "0.33.0"}, {"prefix_caching": 0}, *lengths)
+    tails = [load.load(p, C, tau_of(p), spec).tail.tolist() for spec in (False, True)]
+    assert tails == [[992, 992, 0, 0, 800], [0, 992, 0, 0, 1856]]
+    ttft = {arm: schedule.replay(p, C, tau_of(p), arm).ttft_s for arm in ("base", "spec")}  # type: ignore[arg-type]
+    assert ttft["base"][0] > 1.3 * ttft["base"][2]
+    assert ttft["spec"][0] == pytest.approx(ttft["spec"][2], rel=0.05)
+    for i in (0, 4):
+        for arm in ("base", "spec"):
+            exact = replay.simulate(p, C, tau_of(p), arm, i)  # type: ignore[arg-type]
+            assert ttft[arm][i] == pytest.approx(exact.ttft_s, rel=0.15)
+
+
+def test_recurrent_states_decide_how_many_requests_run() -> None:
+    """27B NVFP4 on one RTX 5090: published rates say 15.6 requests ran without MTP and about 6 with k = 3 (rate over rate per
+    stream); weights by tensor class and whole pages per state give 16 and 5."""
+    p = points(
+        {"model": "qwen3.8-27b", "quant": "nvfp4", "hardware": "rtx5090", "concurrency": 64, "k": 3, "input_tokens": 512,
+         "output_tokens": 512, "engine_version": "0.27.1", "kv_cache_dtype": "fp8"}
+    )  # fmt: skip
+    assert [load.load(p, C, tau_of(p), spec).clients[0] for spec in (False, True)] == [16, 5]
+
+
 def test_more_accepted_is_never_slower() -> None:
     p = grid()
     gains = [schedule.speedups(p, C, np.fmin(tau_of(p), t))["output_tok_s"] for t in (1.2, 1.6, 2.2)]

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from advisor import physics, schedule
 from advisor import points as P
-from advisor.bench.rows import Measured, campaign, decode_is_biased, runs_columns
+from advisor.bench.rows import Measured, campaign, decode_is_biased, plain_elsewhere, runs_columns
 from advisor.constants import CONSTANT_SOURCES, Constants, shifted
 
 Floats = npt.NDArray[np.float64]
@@ -33,7 +33,7 @@ PATH = "vllm-cuda"
 MOVED = tuple(
     f"{name}[{PATH}]" if isinstance(getattr(Constants(), name), tuple) else name
     for name in (
-        "eta_bw", "expert_bw", "mfu_gemm", "mfu_attention", "layer_launch_s", "moe_layer_launch_s", "host_s", "host_seq_s",
+        "eta_bw", "expert_bw", "mfu_gemm", "mfu_attention_wgmma", "layer_launch_s", "moe_layer_launch_s", "host_s", "host_seq_s",
         "sampler_passes", "spec_step_s", "spec_seq_s", "draft_pass_s", "draft_scale", "state_reads", "mfu_prefill",
         "prefill_call_s",
     )
@@ -60,12 +60,10 @@ def table(rows: Sequence[Measured], hardware: str = "h200") -> tuple[P.Points, F
 
 
 def measured(rows: Sequence[Measured], quantity: str) -> Floats:
-    """A measured column, NaN where it was not taken or does not mean what it says (rows.decode_is_biased)."""
+    """A measured column, NaN where it was not taken or does not mean what it says (see the two rules in rows)."""
     step = quantity == "decode_step_ms"
-    name = "decode_step_p50_ms" if step else quantity
-    return np.array(
-        [np.nan if row.get(name) is None or (step and decode_is_biased(row)) else float(row[name]) for row in rows]
-    )
+    name, unfit = ("decode_step_p50_ms", decode_is_biased) if step else (quantity, plain_elsewhere)
+    return np.array([np.nan if row.get(name) is None or unfit(row) else float(row[name]) for row in rows])
 
 
 def random_routing(constants: Constants | None = None) -> Constants:

@@ -6,7 +6,7 @@ Every number in the text is computed here; prose states only what does not depen
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,9 @@ from advisor.bench.text import (
     PREFILL,
     ROUTING,
     RULE,
+    SIDE,
     TIMELINE,
+    TRANSFER,
     VALUE,
 )
 from advisor.constants import Constants
@@ -37,6 +39,8 @@ from advisor.paths import models_dir
 Floats = npt.NDArray[np.float64]
 SOURCE, CARD = "h200-vllm-0251", "h200.md"
 REGISTERED = {"default routing": "predictions_h200.json", "uniform routing": "predictions_h200_uniform.json"}
+SECOND = "predictions_h200_second.json"
+DRAFTS = (0, 1, 2, 3, 4, 6, 8)
 NAMES = {"decode_step_ms": "decode step", "output_tok_s": "output tok/s", "tpot_ms": "TPOT", "ttft_ms": "TTFT"}
 TARGETS = {"output_tok_s": 4.0, "tpot_ms": 6.0, "decode_step_ms": 3.0}
 # Log of vLLM 0.25.1 at start: (k, prefix caching) -> GiB for the cache, tokens in the pool, attention block in tokens
@@ -52,9 +56,17 @@ def raw_folder() -> Path:
 
 
 def clean(measured: Iterable[Measured]) -> list[Measured]:
-    """Rows of the run that had the machine to itself, in the order of cells and k."""
+    """Rows of undisturbed runs of the main model whose cell has a plain arm, in the order of cells and k."""
     kept = [row for row in measured if row["label"].endswith("-single")]
+    plain = {row["key"] for row in kept if row["k"] == 0}
+    kept = [row for row in kept if row["key"] in plain]
     return sorted(kept, key=lambda row: (*fit.cell_of(row), row["k"]))
+
+
+def without_outliers(alone: Sequence[Measured]) -> list[Measured]:
+    """Without the points that about.yaml sets apart one by one."""
+    about = rows.read_about(raw_folder(), {})
+    return [row for row in alone if not ((found := rows.reason_of(row, about)) and found.keys)]
 
 
 def table(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
@@ -69,13 +81,15 @@ def card() -> str:
     """The whole text."""
     everything = rows.read_rows(raw_folder())
     alone = clean(everything)
-    sweep = fit.Sweep.of(alone)
+    sound = without_outliers(alone)
+    sweep = fit.Sweep.of(sound)
     found = fit.refit(sweep)
     parts = [
         HEAD, TIMELINE, "## Measured, one machine alone", measured_table(alone),
-        "## Against the predictions made before", registered_text(everything), ROUTING,
-        "## Step time as a sum", law_text(alone), "## Constants of the physics core", constants_text(sweep, found),
-        "## Half of the cells kept out", held_out_text(alone), "## What a prompt costs the others", interference_text(alone),
+        "## Other weights, another model, caching, a small budget", side_text(everything), SIDE,
+        "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER,
+        "## Step time as a sum", law_text(sound), "## Constants of the physics core", constants_text(sweep, found),
+        "## Half of the cells kept out", held_out_text(alone, sound), "## What a prompt costs the others", interference_text(alone),
         "## KV pool", pool_text(), "## The run on four GPUs at once", agreement_text(everything),
         "## With and without these rows", value_text(), NOTICED, MISSING, ADD_A_MACHINE,
     ]  # fmt: skip
@@ -88,7 +102,8 @@ def measured_table(alone: Sequence[Measured]) -> str:
     def line(row: Measured) -> list[Any]:
         off = base[row["key"]]
         gain = (row["output_tok_s"] / off["output_tok_s"], off["tpot_ms"] / row["tpot_ms"])
-        gains = [f"{value:.2f}" if row["k"] else "" for value in gain]
+        about = "~" if rows.plain_elsewhere(row) else ""
+        gains = [f"{about}{value:.2f}" if row["k"] else "" for value in gain]
         step = f"{row['decode_step_p50_ms']:.2f}" + ("*" if rows.decode_is_biased(row) else "")
         cell = f"{row['input_tokens']} x {row['concurrency']}"
         return [
@@ -107,7 +122,8 @@ def measured_table(alone: Sequence[Measured]) -> str:
 
 def registered_text(everything: Sequence[Measured]) -> str:
     """MAPE of each pre-registered file by quantity and k, and of the speed-ups."""
-    alone, shared = clean(everything), [row for row in everything if not row["label"].endswith("-single")]
+    alone = clean(everything)
+    shared = [row for row in everything if not (row["label"].endswith("-single") or _second_day(row))]
     lines = []
     for name, file in REGISTERED.items():
         cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / file).read_text())["cells"]}
@@ -119,15 +135,88 @@ def registered_text(everything: Sequence[Measured]) -> str:
                 if run != "alone" and quantity != "decode_step_ms":
                     continue
                 error = fit.log_errors(sweep, said, quantity)
-                by_k = [_percent(error[sweep.k == k]) for k in range(5)]
+                by_k = [_percent(error[sweep.k == k]) for k in DRAFTS]
                 gain = fit.speedup_errors(sweep, said, quantity)
                 lines.append([name, run, NAMES[quantity], *by_k, _percent(np.concatenate(list(gain.values())))])
-    head = ("routing", "run", "quantity", *(f"k = {k}" for k in range(5)), "speed-up")
+    head = ("routing", "run", "quantity", *(f"k = {k}" for k in DRAFTS), "speed-up")
     return "Mean absolute error in percent; the last column is of the ratio to k = 0.\n\n" + table(head, lines)
 
 
 def _label(row: Measured) -> str:
-    return str(row["label"]).removesuffix("-single")
+    return str(row["label"]).removesuffix("-single").removesuffix("-two")
+
+
+def side_text(everything: Sequence[Measured]) -> str:
+    """The arms of the side questions, each beside its own plain arm."""
+    names = ("-bf16-", "-27b-", "-prefix-two", "-mnbt2048")
+    side = [row for row in everything if any(name in row["label"] for name in names)]
+    order = sorted(side, key=lambda row: (rows.campaign(row["label"]), *fit.cell_of(row), row["key"], row["k"]))
+    base = {(rows.campaign(row["label"]), row["key"]): row for row in side if row["k"] == 0}
+    lines = []
+    for row in order:
+        off = base.get((rows.campaign(row["label"]), row["key"]))
+        gains = ["", ""]
+        if row["k"] and off:
+            gains = [f"{row['output_tok_s'] / off['output_tok_s']:.2f}", f"{off['tpot_ms'] / row['tpot_ms']:.2f}"]
+        shared = ", half shared" if row.get("prefix_share") else ""
+        lines.append(
+            [rows.campaign(row["label"]), f"{row['input_tokens']} x {row['concurrency']}{shared}", row["k"],
+             f"{row['decode_step_p50_ms']:.2f}", float(row["output_tok_s"]), f"{row['tpot_ms']:.2f}", float(row["ttft_ms"]), *gains]
+        )  # fmt: skip
+    head = (
+        "run",
+        "prompt x requests",
+        "k",
+        "decode step, ms",
+        "output tok/s",
+        "TPOT, ms",
+        "TTFT, ms",
+        "output",
+        "TPOT gain",
+    )
+    return table(head, lines)
+
+
+def second_text(everything: Sequence[Measured]) -> str:
+    """The shipped model's speed-ups, written down before the second day's points, against them."""
+    cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / SECOND).read_text())["cells"]}
+    newer = [row for row in everything if _second_day(row)]
+    plain = {(rows.campaign(row["label"]), row["key"]): row for row in everything if row["k"] == 0}
+    lines = []
+    for label in dict.fromkeys(row["label"] for row in newer if row["k"]):
+        mine = [row for row in newer if row["label"] == label]
+        pairs = [
+            (row, plain[rows.campaign(label), row["key"]])
+            for row in mine
+            if (rows.campaign(label), row["key"]) in plain
+        ]
+        errors = [_gain_errors(pairs, cells, metric) for metric in ("output_tok_s", "tpot", "request_tok_s")]
+        step = [cells[_label(row), row["key"]]["decode_step_ms"] / row["decode_step_p50_ms"] - 1 for row in mine]
+        lines.append(
+            [_label(mine[0]), len(pairs), *(f"{100 * np.mean(np.abs(e)):.1f}" for e in (*errors, np.array(step)))]
+        )
+    head = ("engine start", "pairs", "output tok/s", "TPOT", "decode speed", "decode step itself (physics)")
+    return f"Mean absolute error in percent of `{SECOND}`:\n\n" + table(head, lines)
+
+
+def _second_day(row: Measured) -> bool:
+    return rows.plain_elsewhere(row) or any(n in row["label"] for n in ("-bf16-", "-27b-", "-two", "k2-mnbt2048"))
+
+
+def _gain_errors(
+    pairs: Sequence[tuple[Measured, Measured]], cells: Mapping[tuple[str, str], Any], metric: str
+) -> Floats:
+    """Predicted over measured speed-up, less 1, of each pair."""
+    out = []
+    for on, off in pairs:
+        gain = {
+            "output_tok_s": on["output_tok_s"] / off["output_tok_s"],
+            "tpot": off["tpot_ms"] / on["tpot_ms"],
+            "request_tok_s": off["decode_step_p50_ms"] * on["acceptance_length"] / on["decode_step_p50_ms"],
+        }[metric]
+        if metric != "request_tok_s" or not rows.decode_is_biased(on):
+            out.append(cells[_label(on), on["key"]]["speedup"][metric] / gain - 1)
+    return np.array(out)
 
 
 def _percent(error: Floats) -> str:
@@ -153,8 +242,8 @@ def constants_text(sweep: fit.Sweep, found: fit.Fit) -> str:
     head = ("constant", "default", "this machine", "log shift", "doubt left", "identified")
     before, after = sweep.predict(fit.random_routing()), sweep.predict(moved)
     return "\n\n".join([
-        "All moved at once towards decode step, output tok/s, TPOT and TTFT of all 45 points, shrunk to their defaults; "
-        "`rho` = `skew` = 0 (random weights). Doubt left: sd after over sd before.",
+        "All moved at once towards decode step, output tok/s, TPOT and TTFT of all points above (of k = 1, 3, 6 and 8 the "
+        "decode step alone), shrunk to their defaults; `rho` = `skew` = 0 (random weights). Doubt left: sd after over sd before.",
         table(head, lines),
         "Errors in percent, before and after, and of the speed-ups:",
         table(("quantity", "before", "after", "speed-up before", "speed-up after"), [
@@ -176,20 +265,20 @@ def _all(errors: dict[int, Floats]) -> float:
     return fit.mape(np.concatenate(list(errors.values())))
 
 
-def held_out_text(alone: Sequence[Measured]) -> str:
-    """Errors on kept-out cells, both halves, with the worst cell named."""
+def held_out_text(alone: Sequence[Measured], sound: Sequence[Measured]) -> str:
+    """Errors on kept-out cells, both halves; with every point, and without those that were set apart."""
     lines = []
-    for name, swap in (("even cells fitted, odd predicted", False), ("the other way round", True)):
-        outside, said = fit.held_out(alone, swap)
-        for quantity in ("output_tok_s", "tpot_ms", "decode_step_ms"):
-            each = fit.speedup_errors(outside, said, quantity)
-            error = np.abs(np.concatenate(list(each.values())))
-            own = fit.mape(fit.log_errors(outside, said, quantity))
-            middle = float(100 * np.nanmedian(error))
-            lines.append(
-                [name, NAMES[quantity], _all(each), middle, float(100 * np.nanmax(error)), TARGETS[quantity], own]
-            )
-    head = ("half", "quantity", "speed-up MAPE, %", "median", "worst", "target", "quantity itself, %")
+    for which, kept in (("all points", alone), ("without the outlier", sound)):
+        for name, swap in (("even cells fitted, odd predicted", False), ("the other way round", True)):
+            outside, said = fit.held_out(kept, swap)
+            for quantity in ("output_tok_s", "tpot_ms", "decode_step_ms"):
+                each = fit.speedup_errors(outside, said, quantity)
+                error = np.abs(np.concatenate(list(each.values())))
+                own = fit.mape(fit.log_errors(outside, said, quantity))
+                middle = float(100 * np.nanmedian(error))
+                worst = float(100 * np.nanmax(error))
+                lines.append([which, name, NAMES[quantity], _all(each), middle, worst, TARGETS[quantity], own])
+    head = ("points", "half", "quantity", "speed-up MAPE, %", "median", "worst", "target", "quantity itself, %")
     return f"{RULE.strip()}\n\n{table(head, lines)}"
 
 

@@ -31,11 +31,12 @@ Measured = dict[str, Any]
 
 @dataclass(frozen=True)
 class Weak:
-    """Engine starts whose rows are kept but not trained on. From `decode_from` concurrent requests on, and up to
-    `decode_to_input` prompt tokens, the decode step still counts."""
+    """Engine starts, or some `keys` of them, whose rows are kept but not trained on. From `decode_from` concurrent requests on,
+    and up to `decode_to_input` prompt tokens, the decode step still counts."""
 
     labels: str
     why: str
+    keys: tuple[str, ...] = ()
     decode_from: int | None = None
     decode_to_input: int = 8192
     decode_why: str = ""
@@ -78,6 +79,15 @@ def compact(rows: Iterable[Measured]) -> str:
     return "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
 
 
+def reason_of(row: Measured, about: Mapping[str, Any]) -> Weak | None:
+    """The first entry of `weak` that covers the row."""
+    for item in about.get("weak", ()):
+        found = Weak(**{**item, "keys": tuple(item.get("keys", ()))})
+        if fnmatch.fnmatch(row["label"], found.labels) and (not found.keys or row["key"] in found.keys):
+            return found
+    return None
+
+
 def campaign(label: str) -> str:
     """What the arms of one campaign share in their label: all but the draft length."""
     return re.sub(r"-k\d+(?=-|$)", "", label)
@@ -87,6 +97,11 @@ def decode_is_biased(row: Measured) -> bool:
     """Long prompts at several requests: somebody waits for a prompt in almost every step, and the few steps where nobody does
     come from the emptying end with fewer requests (H200: 8 x 32768 at k = 2 seems faster than 8 x 2048)."""
     return bool(row["input_tokens"] >= LONG_PROMPT and row["concurrency"] > 1)
+
+
+def plain_elsewhere(row: Measured) -> bool:
+    """The plain arm of this row's point ran on another machine of the same kind: only its decode step compares."""
+    return fnmatch.fnmatch(row["label"], "*-k[1368]-single")
 
 
 def decode_tok_s(row: Measured) -> float | None:
@@ -100,11 +115,10 @@ def decode_tok_s(row: Measured) -> float | None:
 
 def runs(rows: Sequence[Measured], about: Mapping[str, Any]) -> list[dict[str, str]]:
     """Measured points as rows of the measurement table, in a fixed order."""
-    weak = [Weak(**item) for item in about.get("weak", ())]
     ordered = sorted(rows, key=lambda r: (campaign(r["label"]), r["input_tokens"], r["concurrency"], r["k"], r["key"]))
     made: list[dict[str, str]] = []
     for row in ordered:
-        reason = next((w for w in weak if fnmatch.fnmatch(row["label"], w.labels)), None)
+        reason = reason_of(row, about)
         made.append(_run(row, about, reason))
         if decode_tok_s(row):
             made.append(_decode_run(row, about, reason))

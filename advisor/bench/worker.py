@@ -1,6 +1,8 @@
 """One engine start of a step-cost sweep: runs in its own process, with vLLM importable and a GPU in sight.
 
-`python -m advisor.bench.worker --job JOB.json --out ROWS.jsonl [--deadline EPOCH_S]`
+`python -m advisor.bench.worker --job JOB.json --out ROWS.jsonl [--deadline EPOCH_S] [--go FILE]`
+
+With `--go` the imports are done at once and the engine waits until the file exists.
 
 Weights are random and draft acceptance is synthetic, so the rows are step *costs*; acceptance is an input. Points whose
 key already stands in the output for this label are skipped, so a broken run is taken up where it stopped.
@@ -22,6 +24,7 @@ from typing import Any
 START = time.time()
 # A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default install may differ.
 ENV = {"VLLM_USE_DEEP_GEMM": "0", "VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+BOOT = "BOOT "  # starts the log line that says the engine serves
 LEAST_PROMPTS = 12  # per timed point: with fewer, one stray compilation decides the figure
 JITTER = 0.5  # output lengths drawn from osl * (1 +- JITTER): equal lengths lock the arms into step
 
@@ -179,6 +182,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--job", required=True)
     parser.add_argument("--out", required=True)
     parser.add_argument("--deadline", type=float, default=float("inf"))
+    parser.add_argument("--go", type=Path)
     asked = parser.parse_args(argv)
     job = json.loads(Path(asked.job).read_text())
     out = Path(asked.out)
@@ -188,7 +192,19 @@ def main(argv: list[str] | None = None) -> int:
         return 0
     for name, value in {**ENV, **job.get("env", {})}.items():
         os.environ.setdefault(name, value)
+    import vllm  # noqa: F401  (slow: done before the machine is free)
+
+    await_go(asked.go)
     return measure(job, todo, out, asked.deadline)
+
+
+def await_go(go: Path | None) -> None:
+    """Wait until the file exists; exits with the process that would have made it."""
+    parent = os.getppid()
+    while go is not None and not go.exists():
+        if os.getppid() != parent:
+            sys.exit(4)
+        time.sleep(0.1)
 
 
 def point_key(point: dict[str, Any]) -> str:
@@ -230,7 +246,7 @@ def measure(job: dict[str, Any], todo: list[dict[str, Any]], out: Path, deadline
     cache = engine.vllm_config.cache_config
     base |= {"kv_blocks": cache.num_gpu_blocks, "block_size": cache.block_size}
     driver = Driver(engine, sampling)
-    print("BOOT", json.dumps(base), file=sys.stderr, flush=True)
+    print(BOOT + json.dumps(base), file=sys.stderr, flush=True)
     driver.run({"concurrency": 2, "input_tokens": 256, "output_tokens": 32}, 2)
     for point in todo:  # the first run of a shape pays kernel compilation: all of it before anything is timed
         if time.time() < deadline:

@@ -25,7 +25,7 @@ def bench() -> None:
 def step_cost(
     model: str, quant: str, out: Path, gpus: str, minutes: float | None, only: tuple[str, ...], list_only: bool
 ) -> None:
-    """Step time of vLLM over k, concurrency and context: about 10 minutes per engine start. Resumable."""
+    """Step time of vLLM over k, concurrency and context: 3 to 8 minutes per engine start. Resumable."""
     from advisor.bench.cells import sweep
     from advisor.bench.shapes import config
 

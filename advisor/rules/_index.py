@@ -130,6 +130,8 @@ ROWS: tuple[Row, ...] = (
     Row('SD421', 'q4-kv-on-igpu', 'warning', ('llama-server', 'ik_llama.cpp'), ('hardware',), False),
     Row('SD422', 'long-context-kernel-loss', 'warning', ('vllm', 'sglang'), ('ctx_tokens', 'quant', 'concurrency'), True),
     Row('SD423', 'external-draft-loses', 'warning', ('llama-server', 'ik_llama.cpp'), ('model',), True),
+    Row('SD424', 'serial-verify-attention', 'warning', ('vllm', 'sglang'), ('hardware', 'ctx_tokens', 'concurrency'), True),
+    Row('SD425', 'step-beyond-graphs', 'warning', ('vllm',), ('concurrency',), True),
     Row('SD501', 'no-measured-pair', 'info', (), ('hardware', 'model', 'concurrency'), True),
     Row('SD502', 'evidence-of-other-version', 'info', ('vllm', 'sglang'), ('hardware', 'model', 'concurrency'), True),
     Row('SD503', 'superseded-claim', 'info', (), ('hardware', 'concurrency'), True),
