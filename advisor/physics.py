@@ -111,14 +111,12 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
 
 def tile_gain(p: P.Points, c: Constants) -> Floats:
     """Rate of llama.cpp's tiled kernels over its matrix-vector kernels."""
-    no_tensor = np.isin(p.arch, [P.ARCHS.index(word) for word in _NO_INT8_TENSOR])
-    return np.where(no_tensor, c.mmq_gain_dp4a, c.mmq_gain)
+    return np.where(P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR), c.mmq_gain_dp4a, c.mmq_gain)
 
 
 def attention_share(p: P.Points, c: Constants) -> Floats:
     """Share of the matrix peak that attention reaches: more with the asynchronous tile instructions of Hopper and B200."""
-    wgmma = np.array([word in _WGMMA for word in P.ARCHS])[p.arch]
-    return np.where(wgmma, c.mfu_attention_wgmma, at(c.mfu_attention, p))
+    return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
 
 
 def _params(p: P.Points) -> tuple[Floats, Floats, Floats]:
@@ -237,10 +235,10 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floa
     tensor parallelism. That is FlashAttention-2 (vLLM up to Ada and on SM12x with a 16-bit KV cache; an fp8 cache takes
     FlashInfer there), SGLang's Triton kernels, and vLLM's Triton kernels on other platforms. MLA has kernels of its own.
     """
-    archs = np.array([word in _FLASH_ATTENTION_2 for word in P.ARCHS])[p.arch]
+    archs = P.mask(p.arch, P.ARCHS, _FLASH_ATTENTION_2)
     wide = (p.kv_bytes >= 2) & (p.quant_family != P.QUANT_FAMILIES.index("nvfp4"))
     serial = p.is_path("vllm-cuda") & archs & wide
-    serial |= p.is_path("sglang-cuda") & np.array([word in _SM12X for word in P.ARCHS])[p.arch]
+    serial |= p.is_path("sglang-cuda") & P.mask(p.arch, P.ARCHS, _SM12X)
     serial |= p.is_path("vllm-other")
     mla = np.abs(p.kv_elems / np.fmax(p.attn_layers, 1) - _MLA_ELEMENTS) < 1
     serial &= (p.verify_tokens > 1) & ~mla
@@ -249,7 +247,7 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floa
 
 def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> Floats:
     """Two all-reduces per layer under tensor parallelism: a latency each, and the activations over the link."""
-    slow = np.isin(p.link, [P.LINKS.index("roce"), P.LINKS.index("ethernet")])
+    slow = P.mask(p.link, P.LINKS, ("roce", "ethernet"))
     fast = (p.link == P.LINKS.index("nvlink")) | ((p.link == 0) & (p.link_bw > 100e9))
     latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
     volume = 2 * tokens * p.hidden * 2 / p.link_bw  # 16 bit activations, ring: about twice the size over each link
