@@ -20,8 +20,7 @@ from advisor import points as P
 from advisor.constants import CONSTANT_SOURCES, ByPath, Constants
 
 __all__ = [
-    "CONSTANT_SOURCES", "Constants", "StepTerms", "conditional_from_unconditional", "decode_seconds", "draft_seconds",
-    "expected_accepted", "prefill_seconds", "step_seconds", "union",
+    "CONSTANT_SOURCES", "Constants", "StepTerms", "decode_seconds", "draft_seconds", "prefill_seconds", "step_seconds", "union",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -344,44 +343,3 @@ def prefill_seconds(
     work = tokens * (per_token + attention / rate) * extra_layer
     total = (call + work) * at(c.prefill_scale, p) + link_seconds(p, c, tokens, p.layers)
     return np.where(tokens > 0, total, 0.0)
-
-
-# ---------------------------------------------------------------- acceptance algebra
-
-
-def expected_accepted(conditional: Floats, k: Floats) -> Floats:
-    """Tokens emitted per step, bonus token included, from conditional acceptances (N, K): 1 + sum of running products.
-
-    `k` may be fractional or above K: a fraction takes its share of the next position, the last column repeats.
-    Leviathan et al., arXiv 2211.17192, for unequal positions.
-    """
-    positions = conditional.shape[1]
-    running = np.ones(conditional.shape[0])
-    tau = np.ones(conditional.shape[0])
-    for i in range(positions):
-        running = running * conditional[:, i]
-        tau = tau + running * np.clip(k - i, 0, 1)
-    beyond = np.fmax(k - positions, 0)
-    last = np.clip(conditional[:, -1], 0, 1 - 1e-9)
-    return np.asarray(tau + running * last * (1 - last**beyond) / (1 - last))
-
-
-def conditional_from_unconditional(rates: Floats) -> Floats:
-    """P(i accepted | those before) from P(1..i accepted), both (N, K)."""
-    before = np.concatenate([np.ones((rates.shape[0], 1)), rates[:, :-1]], axis=1)
-    return np.asarray(np.divide(rates, before, out=np.zeros_like(rates), where=before > 0))
-
-
-def unconditional_from_conditional(conditional: Floats) -> Floats:
-    """P(1..i accepted), (N, K)."""
-    return np.asarray(np.cumprod(conditional, axis=1))
-
-
-def length_from_rate(rate: Floats, k: Floats) -> Floats:
-    """Tokens per step from accepted / drafted: exactly 1 + k rate."""
-    return np.asarray(1 + k * rate)
-
-
-def rate_from_length(length: Floats, k: Floats) -> Floats:
-    """Accepted / drafted from tokens per step; NaN at k = 0."""
-    return np.asarray(np.divide(length - 1, k, out=np.full_like(length, np.nan), where=k > 0))

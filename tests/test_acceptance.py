@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from advisor import acceptance as acc
-from advisor import physics, predictor
 from advisor import points as pts
+from advisor import predictor
 
 ROW = {
     "model": "qwen3.6-27b", "hardware": "rtx3090", "engine": "llama.cpp", "spec_method": "mtp", "k": "3", "quant": "q4_k_m",
@@ -26,7 +26,13 @@ def test_tokens_per_step_is_leviathans_sum() -> None:
     conditional = np.full((4, pts.MAX_K), a)
     expected = (1 - a ** (k + 1)) / (1 - a)
     assert acc.tokens_per_step(conditional, k) == pytest.approx(expected)
-    assert acc.tokens_per_step(conditional, k) == pytest.approx(physics.expected_accepted(conditional, k))
+
+
+def test_seed_acceptance() -> None:
+    """GB10: 0.8157 and 0.6348 of the drafts reach positions 1 and 2, which makes 2.45 tokens per step."""
+    conditional = np.full((1, pts.MAX_K), 0.7)
+    conditional[0, :2] = 0.8157, 0.6348 / 0.8157
+    assert acc.tokens_per_step(conditional, np.array([2.0]))[0] == pytest.approx(2.4505)
 
 
 def test_gradient_matches_differences() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor import constants, physics
+from advisor import acceptance, constants, physics
 from advisor import points as P
 from advisor.physics import Constants
 
@@ -203,29 +203,6 @@ def test_tensor_parallelism_splits_bytes_and_pays_links() -> None:
     assert terms.link[0] == 0 < terms.link[1] < terms.link[2]
 
 
-# ---------------------------------------------------------------- acceptance
-
-
-def test_expected_accepted_is_leviathan_for_equal_positions() -> None:
-    a = 0.8
-    conditional = np.full((5, 8), a)
-    k = np.array([0.0, 1.0, 2.0, 8.0, 12.0])
-    want = (1 - a ** (k + 1)) / (1 - a)
-    assert physics.expected_accepted(conditional, k) == pytest.approx(want)
-
-
-def test_seed_acceptance() -> None:
-    """GB10: 0.8157 and 0.6348 unconditional give 2.45 tokens per step."""
-    rates = np.array([[0.8157, 0.6348]])
-    conditional = physics.conditional_from_unconditional(rates)
-    assert conditional[0, 1] == pytest.approx(0.778, abs=1e-3)
-    assert physics.expected_accepted(conditional, np.array([2.0]))[0] == pytest.approx(2.4505)
-    assert physics.unconditional_from_conditional(conditional) == pytest.approx(rates)
-    rate = physics.rate_from_length(np.array([2.4505]), np.array([2.0]))
-    assert physics.length_from_rate(rate, np.array([2.0]))[0] == pytest.approx(2.4505)
-    assert math.isnan(physics.rate_from_length(np.array([1.0]), np.array([0.0]))[0])
-
-
 # ---------------------------------------------------------------- constants
 
 
@@ -284,6 +261,6 @@ def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
     for name, value in terms._asdict().items():
         assert np.isfinite(value).all() and (value >= 0).all(), name
     assert (decode(p, True) > 0).all()
-    tau = physics.expected_accepted(np.full((1, 8), 0.7), p.k)
+    tau = acceptance.tokens_per_step(np.full((1, 8), 0.7), p.k)
     for name, value in schedule.speedups(p, C, tau).items():
         assert np.isfinite(value).all() and (value > 0).all(), name

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from advisor import load, physics, replay, schedule
+from advisor import acceptance, load, replay, schedule
 from advisor import points as P
 from advisor.physics import Constants
 
@@ -32,7 +32,7 @@ def points(*changes: dict[str, object], base: dict[str, str] = ROW) -> P.Points:
 
 
 def tau_of(p: P.Points) -> npt.NDArray[np.float64]:
-    return physics.expected_accepted(np.tile(ACCEPTED, (len(p), 1)), p.k)
+    return acceptance.tokens_per_step(np.tile(ACCEPTED, (len(p), 1)), p.k)
 
 
 def grid() -> P.Points:

@@ -6,7 +6,7 @@ Every number in the text is computed here; prose states only what does not depen
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.bench import fit, rows
+from advisor.bench.markdown import table
 from advisor.bench.rows import Measured
+from advisor.bench.second_day import registered_label, second_day, second_text, side_text
 from advisor.bench.text import (
     ADD_A_MACHINE,
     BIASED,
@@ -39,7 +41,6 @@ from advisor.paths import models_dir
 Floats = npt.NDArray[np.float64]
 SOURCE, CARD = "h200-vllm-0251", "h200.md"
 REGISTERED = {"default routing": "predictions_h200.json", "uniform routing": "predictions_h200_uniform.json"}
-SECOND = "predictions_h200_second.json"
 DRAFTS = (0, 1, 2, 3, 4, 6, 8)
 NAMES = {"decode_step_ms": "decode step", "output_tok_s": "output tok/s", "tpot_ms": "TPOT", "ttft_ms": "TTFT"}
 TARGETS = {"output_tok_s": 4.0, "tpot_ms": 6.0, "decode_step_ms": 3.0}
@@ -67,14 +68,6 @@ def without_outliers(alone: Sequence[Measured]) -> list[Measured]:
     """Without the points that about.yaml sets apart one by one."""
     about = rows.read_about(raw_folder(), {})
     return [row for row in alone if not ((found := rows.reason_of(row, about)) and found.keys)]
-
-
-def table(head: Sequence[str], lines: Iterable[Sequence[Any]]) -> str:
-    """A markdown table; floats with one decimal."""
-    out = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    for line in lines:
-        out.append("| " + " | ".join(f"{v:.1f}" if isinstance(v, float) else str(v) for v in line) + " |")
-    return "\n".join(out)
 
 
 def card() -> str:
@@ -123,13 +116,13 @@ def measured_table(alone: Sequence[Measured]) -> str:
 def registered_text(everything: Sequence[Measured]) -> str:
     """MAPE of each pre-registered file by quantity and k, and of the speed-ups."""
     alone = clean(everything)
-    shared = [row for row in everything if not (row["label"].endswith("-single") or _second_day(row))]
+    shared = [row for row in everything if not (row["label"].endswith("-single") or second_day(row))]
     lines = []
     for name, file in REGISTERED.items():
         cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / file).read_text())["cells"]}
         for run, measured in (("alone", alone), ("four at once", shared)):
-            kept = [row for row in measured if (_label(row), row["key"]) in cells]
-            said = {q: np.array([cells[_label(row), row["key"]][q] for row in kept]) for q in fit.QUANTITIES}
+            kept = [row for row in measured if (registered_label(row), row["key"]) in cells]
+            said = {q: np.array([cells[registered_label(row), row["key"]][q] for row in kept]) for q in fit.QUANTITIES}
             sweep = fit.Sweep.of(kept)
             for quantity in fit.QUANTITIES:
                 if run != "alone" and quantity != "decode_step_ms":
@@ -140,83 +133,6 @@ def registered_text(everything: Sequence[Measured]) -> str:
                 lines.append([name, run, NAMES[quantity], *by_k, _percent(np.concatenate(list(gain.values())))])
     head = ("routing", "run", "quantity", *(f"k = {k}" for k in DRAFTS), "speed-up")
     return "Mean absolute error in percent; the last column is of the ratio to k = 0.\n\n" + table(head, lines)
-
-
-def _label(row: Measured) -> str:
-    return str(row["label"]).removesuffix("-single").removesuffix("-two")
-
-
-def side_text(everything: Sequence[Measured]) -> str:
-    """The arms of the side questions, each beside its own plain arm."""
-    names = ("-bf16-", "-27b-", "-prefix-two", "-mnbt2048")
-    side = [row for row in everything if any(name in row["label"] for name in names)]
-    order = sorted(side, key=lambda row: (rows.campaign(row["label"]), *fit.cell_of(row), row["key"], row["k"]))
-    base = {(rows.campaign(row["label"]), row["key"]): row for row in side if row["k"] == 0}
-    lines = []
-    for row in order:
-        off = base.get((rows.campaign(row["label"]), row["key"]))
-        gains = ["", ""]
-        if row["k"] and off:
-            gains = [f"{row['output_tok_s'] / off['output_tok_s']:.2f}", f"{off['tpot_ms'] / row['tpot_ms']:.2f}"]
-        shared = ", half shared" if row.get("prefix_share") else ""
-        lines.append(
-            [rows.campaign(row["label"]), f"{row['input_tokens']} x {row['concurrency']}{shared}", row["k"],
-             f"{row['decode_step_p50_ms']:.2f}", float(row["output_tok_s"]), f"{row['tpot_ms']:.2f}", float(row["ttft_ms"]), *gains]
-        )  # fmt: skip
-    head = (
-        "run",
-        "prompt x requests",
-        "k",
-        "decode step, ms",
-        "output tok/s",
-        "TPOT, ms",
-        "TTFT, ms",
-        "output",
-        "TPOT gain",
-    )
-    return table(head, lines)
-
-
-def second_text(everything: Sequence[Measured]) -> str:
-    """The shipped model's speed-ups, written down before the second day's points, against them."""
-    cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / SECOND).read_text())["cells"]}
-    newer = [row for row in everything if _second_day(row)]
-    plain = {(rows.campaign(row["label"]), row["key"]): row for row in everything if row["k"] == 0}
-    lines = []
-    for label in dict.fromkeys(row["label"] for row in newer if row["k"]):
-        mine = [row for row in newer if row["label"] == label]
-        pairs = [
-            (row, plain[rows.campaign(label), row["key"]])
-            for row in mine
-            if (rows.campaign(label), row["key"]) in plain
-        ]
-        errors = [_gain_errors(pairs, cells, metric) for metric in ("output_tok_s", "tpot", "request_tok_s")]
-        step = [cells[_label(row), row["key"]]["decode_step_ms"] / row["decode_step_p50_ms"] - 1 for row in mine]
-        lines.append(
-            [_label(mine[0]), len(pairs), *(f"{100 * np.mean(np.abs(e)):.1f}" for e in (*errors, np.array(step)))]
-        )
-    head = ("engine start", "pairs", "output tok/s", "TPOT", "decode speed", "decode step itself (physics)")
-    return f"Mean absolute error in percent of `{SECOND}`:\n\n" + table(head, lines)
-
-
-def _second_day(row: Measured) -> bool:
-    return rows.plain_elsewhere(row) or any(n in row["label"] for n in ("-bf16-", "-27b-", "-two", "k2-mnbt2048"))
-
-
-def _gain_errors(
-    pairs: Sequence[tuple[Measured, Measured]], cells: Mapping[tuple[str, str], Any], metric: str
-) -> Floats:
-    """Predicted over measured speed-up, less 1, of each pair."""
-    out = []
-    for on, off in pairs:
-        gain = {
-            "output_tok_s": on["output_tok_s"] / off["output_tok_s"],
-            "tpot": off["tpot_ms"] / on["tpot_ms"],
-            "request_tok_s": off["decode_step_p50_ms"] * on["acceptance_length"] / on["decode_step_p50_ms"],
-        }[metric]
-        if metric != "request_tok_s" or not rows.decode_is_biased(on):
-            out.append(cells[_label(on), on["key"]]["speedup"][metric] / gain - 1)
-    return np.array(out)
 
 
 def _percent(error: Floats) -> str:
@@ -319,7 +235,7 @@ def pool_text() -> str:
 
 def agreement_text(everything: Sequence[Measured]) -> str:
     """Median decode step of the run on four GPUs over the clean one, where both exist."""
-    alone = {(_label(row), row["key"]): row for row in clean(everything)}
+    alone = {(registered_label(row), row["key"]): row for row in clean(everything)}
     lines = []
     for k in (0, 2, 4):
         for name, low, high in (("1 to 4 requests", 1, 4), ("8 and more", 8, 999)):

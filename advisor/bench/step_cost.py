@@ -124,7 +124,15 @@ class Engine:
             "TORCHINDUCTOR_CACHE_DIR": str(folder / f"cache-{gpu}" / "inductor"),
         }
         environment = {**os.environ, **caches, "CUDA_VISIBLE_DEVICES": gpu}
-        command = [sys.executable, "-m", "advisor.bench.worker", "--job", str(task), "--out", str(rows_file(folder, job))]
+        command = [
+            sys.executable,
+            "-m",
+            "advisor.bench.worker",
+            "--job",
+            str(task),
+            "--out",
+            str(rows_file(folder, job)),
+        ]
         command += ["--go", str(go)]
         if deadline < float("inf"):
             command += ["--deadline", str(deadline)]
