@@ -33,6 +33,7 @@ _NO_INT8_TENSOR = ("sm_60", "sm_70")
 _WGMMA = ("sm_90", "sm_100")
 _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
 _SM12X = ("sm_120", "sm_121")
+GRAPH_TOKENS = 512  # vLLM captures graphs up to this many tokens a step by default
 _MLA_ELEMENTS = 576  # cached per token and layer: 512 compressed and 64 for positions
 # dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on Ampere and Ada. Two V100
 # sources put the truth between the two laws; the geometric middle of 1 and 2 is taken.
@@ -215,6 +216,16 @@ def decode_seconds(points: P.Points, constants: Constants, batch: Floats, contex
         verify = plain + scale * np.fmax(verify - plain, 0)
     walk = serial_attention_seconds(points, constants, context)
     return verify + np.fmax(walk - terms.attention, 0) + draft_seconds(points, constants, batch, context)
+
+
+def eager_seconds(p: P.Points, c: Constants, batch: Floats) -> Floats:
+    """What a vLLM verify step without prompts costs more above the largest captured CUDA graph: launches one by one, as in a
+    prompt's call, which is why a step with prompts does not pay it again.
+
+    H200, k = 4: 27 ms a step at 64 requests, 102 ms at 128 (640 tokens).
+    """
+    beyond = p.is_path("vllm-cuda") & (batch * p.verify_tokens > GRAPH_TOKENS)
+    return np.where(beyond, at(c.prefill_call_s, p) * at(c.prefill_scale, p), 0.0)
 
 
 def attention_seconds(p: P.Points, c: Constants, batch: Floats, tokens_per_request: Floats, context: Floats) -> Floats:

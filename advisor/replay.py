@@ -38,6 +38,7 @@ class _Costs(NamedTuple):
     """Step costs of one configuration, tabulated: decode by batch 0..C, prompts by tokens."""
 
     decode: list[float]
+    alone: list[float]  # the same where no prompt is in the step
     sizes: Floats
     prefill: Floats
 
@@ -57,7 +58,8 @@ def _costs(p: P.Points, c: Constants, load: L.Load, spec: bool) -> _Costs:
     # a chunk of several prompts attends within each prompt only
     inside = np.fmin(sizes, chunk)
     prefill = physics.prefill_seconds(some, c, sizes, before + (inside - sizes) / 2, spec)
-    return _Costs([0.0, *decode.tolist()], np.concatenate([[0.0], sizes]), np.concatenate([[0.0], prefill]))
+    alone = decode + (physics.eager_seconds(many, c, batch) if spec else 0.0)
+    return _Costs([0.0, *decode.tolist()], [0.0, *alone.tolist()], np.concatenate([[0.0], sizes]), np.concatenate([[0.0], prefill]))
 
 
 def _draw(p: P.Points, load: L.Load, tau: float, spec: bool) -> tuple[npt.NDArray[np.int64], Floats]:
@@ -114,10 +116,10 @@ class _State:
             self.queue.append(self.next)
             self.next += 1
 
-    def decode(self, times: int) -> None:
+    def decode(self, times: int, alone: bool = False) -> None:
         """`times` decode steps have just passed for everyone running."""
         here = len(self.running) * times
-        self.decode_s += here * self.costs.decode[len(self.running)]
+        self.decode_s += here * (self.costs.alone if alone else self.costs.decode)[len(self.running)]
         self.decodes += here
         done = []
         for request in self.running:
@@ -157,9 +159,9 @@ def _play(state: _State, tau: float) -> Simulated:
             state.prompt_step()
         elif state.running:
             times = min(state.running.values())
-            state.clock += times * state.costs.decode[len(state.running)]
+            state.clock += times * state.costs.alone[len(state.running)]
             state.count += times
-            state.decode(times)
+            state.decode(times, alone=True)
         else:
             break
     tokens = np.fmax(state.output - 1, 0.5)

@@ -116,6 +116,8 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     waiting = np.where(load.mixed, first * meet.wait_first + meet.later_share * meet.wait_later, 0.0)
     batch = load.clients * load.steps / (load.steps + waiting)
     step = physics.decode_seconds(p, c, np.fmax(batch, 1.0), load.context, spec)
+    if spec:
+        step = step + physics.eager_seconds(p, c, batch) * quiet_share(load, meet, batch)
 
     prompt_s = first * line.each(load, load.clients) + meet.later_share * line.each(load, meet.meeting)
     cycle = prompt_s + load.steps * step / batch  # seconds per completed request
@@ -130,6 +132,13 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
         tpot_s=decoding / np.fmax(load.output - 1, 0.5),
         ttft_s=ttft + load.queued * cycle * meet.later_share,
     )
+
+
+def quiet_share(load: L.Load, meet: Prompts, batch: Floats) -> Floats:
+    """Share of the decode steps that hold no prompt."""
+    first = np.ceil(load.clients * load.prompt / load.budget) / load.clients
+    calls = (1 - meet.later_share) * first + meet.later_share / meet.meeting
+    return np.asarray(np.clip(1 - calls * batch / load.steps, 0.0, 1.0))
 
 
 def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tuple[Floats, Floats]:

@@ -223,6 +223,15 @@ def test_caching_cuts_the_plain_arms_prompt() -> None:
             assert ttft[arm][i] == pytest.approx(exact.ttft_s, rel=0.15)
 
 
+def test_steps_beyond_the_captured_graphs_cost_where_no_prompt_is_in_them() -> None:
+    """H200, 128 requests: k = 4 (640 tokens) loses with 64 prompt tokens, and gains with 2048, where prompts are in every step."""
+    at = {"concurrency": 128, "n_requests": 512, "input_tokens": 64, "output_tokens": 512, "output_spread": 0.5}
+    p = points({**at, "k": 3}, {**at, "k": 4}, {**at, "k": 4, "input_tokens": 2048, "output_tokens": 128})
+    gain = schedule.speedups(p, C, tau_of(p))["output_tok_s"]
+    assert gain[1] < 0.8 * gain[0]
+    assert gain[2] > 1
+
+
 def test_recurrent_states_decide_how_many_requests_run() -> None:
     """27B NVFP4 on one RTX 5090: published rates say 15.6 requests ran without MTP and about 6 with k = 3 (rate over rate per
     stream); weights by tensor class and whole pages per state give 16 and 5."""
