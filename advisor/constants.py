@@ -111,7 +111,7 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "per KV token and layer where verify attention is not split over the KV cache: 45 ns (RTX 3090 Ti, vllm-project/"
         "flash-attention #190), 27 ns (RTX 4090, vllm #54691); SGLang's Triton kernel about 100 ns (sglang #39316); "
         "vLLM's on gfx1201 172 ns (vllm #51995)", "derived", 0.2),
-    "rho": Provenance("0.34 (GLM-5.2, ml-explore/mlx #3801); 0.32 to 0.46 (Cohere blog 2026-04-21)", "derived", 0.35),
+    "rho": Provenance("text; 0.34 (GLM-5.2, ml-explore/mlx #3801); 0.32 to 0.46 (Cohere blog 2026-04-21)", "derived", 0.15),
     "skew": Provenance(
         "lognormal sigma of expert popularity, from the step time of GB10's 16 plain streams (67 ms)", "derived", 0.4),
     "layer_launch_s": Provenance(

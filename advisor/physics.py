@@ -85,9 +85,16 @@ def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> F
     return np.asarray(experts * (1 - left / len(weights)))
 
 
-def effective_tokens(batch: Floats, per_request: Floats, rho: float) -> Floats:
+def effective_tokens(batch: Floats, per_request: Floats, rho: Floats | float) -> Floats:
     """Independent tokens that a step's tokens are worth for routing: neighbours in one text share experts (rho)."""
     return np.asarray(batch * (1 + (1 - rho) * (per_request - 1)))
+
+
+def reached_experts(p: P.Points, c: Constants, batch: Floats, per_request: Floats) -> Floats:
+    """Distinct experts of one layer that a step reads: popular ones more often (skew), and neighbours in one text share
+    theirs (rho). Neighbours in random prompts share nothing: four published or own sources with such prompts agree."""
+    rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
+    return union(p.experts, p.topk, effective_tokens(batch, per_request, rho), c.skew)
 
 
 def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
@@ -175,7 +182,7 @@ def step_seconds(
     p, c = points, constants
     speculative = np.broadcast_to(np.asarray(spec), batch.shape)
     tokens = batch * tokens_per_request
-    distinct = union(p.experts, p.topk, effective_tokens(batch, tokens_per_request, c.rho), c.skew)
+    distinct = reached_experts(p, c, batch, tokens_per_request)
     small = p.is_path(*_SMALL_BATCH_PATHS) & (tokens <= c.mmvq_tokens)
     distinct = np.where(small, np.fmin(tokens * p.topk, p.experts), distinct)  # one weight read per token there
     dense, experts = weight_seconds(p, c, tokens, distinct)
@@ -277,8 +284,8 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     launch = at(c.draft_pass_s, p)
     one_layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
     kv_layer = batch * context * p.kv_elems / np.fmax(p.attn_layers, 1) * p.kv_bytes / bandwidth
-    first = _mtp_block(p, c, effective_tokens(batch, k + 1, c.rho), batch * (k + 1), bandwidth)
-    later = _mtp_block(p, c, batch, batch, bandwidth)
+    first = _mtp_block(p, c, reached_experts(p, c, batch, k + 1), batch * (k + 1), bandwidth)
+    later = _mtp_block(p, c, reached_experts(p, c, batch, np.ones_like(k)), batch, bandwidth)
     per_pass = head + launch + one_layer + kv_layer + _draft_ops(p, c, batch, p.lm_head_params)
     mtp = first + np.fmax(k - 1, 0) * later + k * per_pass
 
@@ -309,11 +316,11 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     return np.where(k > 0, chosen * at(c.draft_scale, p), 0.0)
 
 
-def _mtp_block(p: P.Points, c: Constants, routed: Floats, tokens: Floats, bandwidth: Floats) -> Floats:
+def _mtp_block(p: P.Points, c: Constants, reached: Floats, tokens: Floats, bandwidth: Floats) -> Floats:
     """Weights of one MTP layer, with the experts that its tokens reach, and its operations."""
     all_experts = np.fmin(p.experts * p.expert_params, 0.95 * p.mtp_params)
     core = p.mtp_params - all_experts
-    share = np.divide(union(p.experts, p.topk, routed, c.skew), p.experts, out=np.zeros_like(core), where=p.experts > 0)
+    share = np.divide(reached, p.experts, out=np.zeros_like(core), where=p.experts > 0)
     read = (core + all_experts * share) * p.bytes_mtp / bandwidth
     return np.asarray(read + _draft_ops(p, c, tokens, core))
 

@@ -155,6 +155,15 @@ def test_verify_attention_is_serial_only_where_kernels_do_not_split_the_cache() 
     assert serial({"model": "deepseek-v3"}) == [0.0]
 
 
+def test_random_prompts_share_no_experts_between_neighbours() -> None:
+    """A verify step reads more experts than on text; a plain step and a dense model do not care."""
+    random, code = points({"concurrency": 8}), points({"concurrency": 8, "workload": "code"})
+    assert decode(random, True) > 1.03 * decode(code, True)
+    assert decode(random) == decode(code)
+    dense = {"model": "qwen3.6-27b", "concurrency": 8}
+    assert decode(points(dense), True) == decode(points({**dense, "workload": "code"}), True)
+
+
 def test_sliding_windows_do_not_walk() -> None:
     """Gemma 4 31B: 10 of 60 attention layers see the whole context."""
     assert serial({"model": "gemma-4-31b"}) == serial({})
@@ -227,7 +236,7 @@ def test_shifting_constants() -> None:
 
 @pytest.mark.parametrize("name", ["rho", "verify_scale[vllm-cuda]", "draft_scale[vllm-cuda]", "host_s[vllm-cuda]"])
 def test_a_fit_can_move_the_answer(name: str) -> None:
-    p = points({"concurrency": 8})
+    p = points({"concurrency": 8, "workload": "code"})
     assert decode(p, True, constants.shifted(C, {name: 0.5}))[0] != pytest.approx(decode(p, True)[0], rel=1e-4)
 
 
