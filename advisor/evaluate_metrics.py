@@ -64,15 +64,6 @@ def group_weight(groups: Words) -> Floats:
     return weight
 
 
-def weighted_median(values: Floats, weight: Floats) -> float:
-    """The value at half of the weight, interpolated at the middles of the weights; NaN for no values."""
-    if not len(values):
-        return float("nan")
-    order = np.argsort(values, kind="stable")
-    v, w = values[order], weight[order]
-    return float(np.interp(0.5, (np.cumsum(w) - 0.5 * w) / w.sum(), v))
-
-
 def confusion(measured: Floats, on: Flags, weight: Floats) -> dict[str, float]:
     """Balanced accuracy, MCC, recall of losses and share of gains called off, weighted."""
     gain = measured > 0

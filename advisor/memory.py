@@ -79,7 +79,7 @@ def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
     """Weights that the plan's speculation adds over all GPUs (embedding and lm_head are shared with the target)."""
     hidden = shape.hidden or 4096
     if plan.method == "mtp":
-        return (shape.mtp_params_b or 0.0) * 1e9 * quant.bytes_mtp / GIB
+        return (shape.assistant_params_b or shape.mtp_params_b or 0.0) * 1e9 * quant.bytes_mtp / GIB
     if plan.method in ("eagle", "eagle3"):
         own_head = 32_000 * hidden if plan.method == "eagle3" else 0
         return (17 * hidden**2 + own_head) * 2 / GIB

@@ -32,6 +32,7 @@ _SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "lla
 _NO_INT8_TENSOR = ("sm_60", "sm_70")
 _WGMMA = ("sm_90", "sm_100")
 _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
+_RDNA = ("gfx11", "gfx12")
 _SM12X = ("sm_120", "sm_121")
 GRAPH_TOKENS = 512  # vLLM captures graphs up to this many tokens a step by default
 _MLA_ELEMENTS = 576  # cached per token and layer: 512 compressed and 64 for positions
@@ -250,13 +251,13 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floa
 
     One block of threads per request and KV head then walks the whole context, whatever the batch, the heads or the
     tensor parallelism. That is FlashAttention-2 (vLLM up to Ada and on SM12x with a 16-bit KV cache; an fp8 cache takes
-    FlashInfer there), SGLang's Triton kernels, and vLLM's Triton kernels on other platforms. MLA has kernels of its own.
+    FlashInfer there), SGLang's Triton kernels there, and vLLM's Triton kernels on Radeon cards. MLA has kernels of its own.
     """
     archs = P.mask(p.arch, P.ARCHS, _FLASH_ATTENTION_2)
     wide = (p.kv_bytes >= 2) & (p.quant_family != P.QUANT_FAMILIES.index("nvfp4"))
     serial = p.is_path("vllm-cuda") & archs & wide
     serial |= p.is_path("sglang-cuda") & P.mask(p.arch, P.ARCHS, _SM12X)
-    serial |= p.is_path("vllm-other")
+    serial |= p.is_path("vllm-other") & P.mask(p.arch, P.ARCHS, _RDNA)
     mla = np.abs(p.kv_elems / np.fmax(p.attn_layers, 1) - _MLA_ELEMENTS) < 1
     serial &= (p.verify_tokens > 1) & ~mla
     return np.where(serial, context * p.global_layers * at(c.verify_serial_s, p), 0.0)
@@ -279,14 +280,13 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     p, c = points, constants
     k = p.k
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
-    own_head = p.family == P.FAMILIES.index("gemma")  # an assistant model with a small head of its own
-    head = np.where(own_head, 0.0, p.lm_head_params * p.bytes_mtp_lm_head / bandwidth)
+    head = p.draft_head_params * p.bytes_mtp_lm_head / bandwidth
     launch = at(c.draft_pass_s, p)
     one_layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
     kv_layer = batch * context * p.kv_elems / np.fmax(p.attn_layers, 1) * p.kv_bytes / bandwidth
     first = _mtp_block(p, c, reached_experts(p, c, batch, k + 1), batch * (k + 1), bandwidth)
     later = _mtp_block(p, c, reached_experts(p, c, batch, np.ones_like(k)), batch, bandwidth)
-    per_pass = head + launch + one_layer + kv_layer + _draft_ops(p, c, batch, p.lm_head_params)
+    per_pass = head + launch + one_layer + kv_layer + _draft_ops(p, c, batch, p.draft_head_params)
     mtp = first + np.fmax(k - 1, 0) * later + k * per_pass
 
     eagle_params = 17 * p.hidden**2  # one layer of 12 h^2 and the fusion of three hidden states

@@ -90,6 +90,7 @@ class Points:
     shared_params: Floats
     lm_head_params: Floats
     mtp_params: Floats
+    draft_head_params: Floats  # output head that each draft pass reads beside mtp_params, which may hold one of its own
     layers: Floats
     attn_layers: Floats  # attention layers, sliding windows included
     global_layers: Floats  # those of them that see the whole context

@@ -161,7 +161,6 @@ def family_word(llm_id: str, family: str = "") -> str:
 def model_vector(llm: LLM, shape: LLM | None) -> Vector:
     """The fields of `Points` that one model gives; `shape` is its own or its proxy's, None where neither is known."""
     own = shape or llm
-    heads, head_dim = own.heads, own.head_dim
     state = _scaled(own.state_mb_per_seq, 1e6)
     moe = llm.is_moe or own.is_moe
     known = own.layers is not None
@@ -175,13 +174,14 @@ def model_vector(llm: LLM, shape: LLM | None) -> Vector:
         "shared_params": _scaled(own.shared_params_b, 1e9),
         "lm_head_params": _scaled(own.lm_head_params_b, 1e9),
         "mtp_params": _scaled(own.assistant_params_b or own.mtp_params_b or None, 1e9),
+        "draft_head_params": 0.0 if own.assistant_params_b else NAN,
         "layers": _scaled(own.layers),
         "attn_layers": _scaled((own.full_attention_layers or 0) + (own.swa_layers or 0) or None),
         "global_layers": _scaled(own.full_attention_layers),
         "linear_layers": _scaled(own.linear_layers) if own.is_hybrid else (0.0 if known else NAN),
         "hidden": _scaled(own.hidden),
-        "heads": _scaled(heads),
-        "head_dim": _scaled(head_dim),
+        "heads": _scaled(own.heads),
+        "head_dim": _scaled(own.head_dim),
         "state_bytes": state if own.is_hybrid else (0.0 if known else NAN),
         "kv_elems": _scaled(own.kv_elems_per_token),
         "total_params": _scaled(llm.total_params_b or own.total_params_b, 1e9),

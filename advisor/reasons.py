@@ -38,7 +38,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     goal: Goal = facts.goal or "balanced"
     told = [
         *_from_rules(best, verdict),
-        *_from_evidence(facts, goal, best.plan),
+        *_from_evidence(facts, goal, best),
         *_from_step(best),
         _from_step_decided(verdict, best, goal),
     ]
@@ -99,8 +99,9 @@ def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
     return told
 
 
-def _from_evidence(facts: Facts, goal: Goal, plan: Plan) -> list[Reason]:
+def _from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
     """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
+    plan = best.plan
     wanted = [e for e in facts.evidence if e.metric in GOAL_METRICS[goal] or e.metric in ("output_tok_s", "ttft")]
     runs: dict[str, list[Evidence]] = {}
     for row in sorted(wanted, key=lambda e: (not e.covers, e.k != plan.k)):
@@ -108,13 +109,32 @@ def _from_evidence(facts: Facts, goal: Goal, plan: Plan) -> list[Reason]:
     covering = [rows for rows in runs.values() if rows[0].covers]
     if covering:
         return [
-            Reason(text=f"Measured here: {evidence_text(rows)}", sources=(rows[0].source,), weight=2.5 - 0.1 * i)
+            Reason(
+                text=f"Measured here{_outside(rows, best)}: {evidence_text(rows)}",
+                sources=(rows[0].source,),
+                weight=2.5 - 0.1 * i,
+            )
             for i, rows in enumerate(covering[:3])
         ]
     return [
         Reason(text=f"Nearest measurement: {evidence_text(rows)}", sources=(rows[0].source,), weight=1.0 - 0.1 * i)
         for i, rows in enumerate(list(runs.values())[:2])
     ]
+
+
+_PRINTED = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
+
+
+def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
+    """What to make of a measured gain of this very k that the printed interval does not hold; else nothing."""
+    for row in rows:
+        name = _PRINTED.get(row.metric)
+        if best.estimate is None or name is None or row.k != best.plan.k:
+            continue
+        told = getattr(best.estimate, name).speedup
+        if not told.p10 <= row.speedup <= told.p90:
+            return " with other prompts or settings, outside the interval above"
+    return ""
 
 
 def evidence_text(rows: Sequence[Evidence]) -> str:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from advisor import evaluate_metrics as em
 from advisor import evaluate_scores as scores
 from advisor.evaluate_baselines import fixed_k
+from advisor.fitting import quantile
 from advisor.training_data import Examples
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
             middle.text() + " %",
             middle.value <= goals[0],
         )
-        one_a_group = percent(em.weighted_median(error, em.group_weight(folds)))
+        one_a_group = percent(quantile(error, em.group_weight(folds), 0.5))
         out.append((f"the same over rows that weigh 1 / rows of their group, acceptance {name}", "-", one_a_group, "-"))
         pooled = f"{percent(float(np.median(error)))} / {percent(float(error.mean()))}"
         out.append((f"the same over rows, median / mean, acceptance {name}", "-", pooled, "-"))

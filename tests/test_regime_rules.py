@@ -6,12 +6,14 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
-from advisor import knowledge, propose
+from advisor import knowledge, physics, points, propose
 from advisor.measurements import measurements_dir, read_csv, source_files
 from advisor.paths import knowledge_dir
+from advisor.points_read import arch_word
 from advisor.rules import check
 from advisor.rules.policy import matches, measured_gain, number, veto_unless_measured
 from advisor.rules.sd411_low_acceptance import mean_rate
@@ -181,3 +183,20 @@ def test_thresholds_keep_their_order() -> None:
     assert number("regime", "prefix_share_low") < number("regime", "prefix_share_high")
     assert number("regime", "sglang_low_latency_concurrency") < number("regime", "sglang_saturated_concurrency")
     assert number("memory", "unified_memory_fraction_max") < number("memory", "discrete_memory_fraction_max")
+
+
+def test_rules_and_core_price_the_same_kernels() -> None:
+    """Times, chips and limits that the rules print stand in the core as well: neither may move alone."""
+    c = physics.Constants()
+    row = {"model": "qwen3.6-35b-a3b", "hardware": "rtx-pro-6000", "engine": "vllm", "spec_method": "mtp", "k": "2",
+           "kv_cache_dtype": "bf16", "speedup_metric": "tpot"}  # fmt: skip
+    point = points.fill(points.from_rows([row])[0])
+    table = [told for key, told in rows_of("regime") if key == "serial_verify"]
+    for told, path in zip(table, ("vllm-cuda", "sglang-cuda", "vllm-other"), strict=True):
+        code = points.PATHS.index(path)
+        assert told["ns_per_token_and_layer"] == pytest.approx(1e9 * c.verify_serial_s[code])
+        warned = {arch_word(arch) for arch in told["arch"]}
+        for i, arch in enumerate(points.ARCHS):
+            here = point.replace(arch=i, path=code)
+            assert (physics.serial_attention_seconds(here, c, np.array([1e3]))[0] > 0) == (arch in warned), (path, arch)
+    assert number("regime", "graph_tokens") == physics.GRAPH_TOKENS

@@ -71,11 +71,11 @@ def run(
         left.put(job)
 
     def take(gpu: str) -> Engine | None:
-        if time.time() + start_s >= deadline or left.empty():
+        if time.time() + start_s >= deadline:
             return None
         try:
             return Engine.spawn(left.get_nowait(), folder, gpu, deadline)
-        except Empty:  # another GPU was quicker
+        except Empty:
             return None
 
     def serve(gpu: str) -> None:

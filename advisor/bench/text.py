@@ -28,15 +28,15 @@ k = 1, 2.4 at 2, 2.9 at 3, 3.3 at 4, 3.7 at 6, 4.0 at 8. `~` plain arm from anot
 """
 
 SIDE = """
-- Prefix caching makes a verify step 8 to 18 % longer and leaves a plain step as it is (both days, both machines): vLLM copies
-  recurrent states at page boundaries. In the plain arm it cuts a prompt at the last page whose state is kept (1056 tokens here),
-  one more call a prompt; the MTP arm drops one page and does not cut prompts of up to two pages. So a prompt of 2048 tokens alone
-  takes 178 ms without MTP and 113 ms with it, and output tok/s of 16 x 2048 gains 1.55 with caching on against 1.25 with it off,
-  because the plain arm lost 17 %.
+- Prefix caching makes a verify step 11 to 21 % longer at k = 2 and leaves a plain step as it is (both days, both machines): vLLM
+  copies recurrent states at page boundaries. In the plain arm it cuts a prompt at the last page whose state is kept (1056 tokens
+  here), one more call a prompt; the MTP arm drops one page and does not cut prompts of up to two pages. So a prompt of 2048
+  tokens alone takes 178 ms without MTP and 113 ms with it, and output tok/s of 16 x 2048 gains 1.55 with caching on; on the
+  first machine it gained 1.25 with it off.
 - A GB10 with caching on shows the same: TTFT gains of 1.4 to 2.3 under MTP were published for it, and a core that knows of the
-  cut now predicts 1.3 to 1.8 there without being told.
-- The dense 27B takes 350 to 540 ms a prompt as soon as others decode, against 112 ms alone: five times what the 35B-A3B takes.
-  FP8 GEMMs ran on Triton without a tuned table for its shapes, so this is an upper end of a default install.
+  cut now predicts 1.5 to 2.1 there.
+- The dense 27B takes 350 to 540 ms a prompt as soon as others decode, against 112 ms alone: three to five times what the 35B-A3B
+  takes. FP8 GEMMs ran on Triton without a tuned table for its shapes, so this is an upper end of a default install.
 """
 
 TRANSFER = """

@@ -2,7 +2,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import compute_arch, flag, fp8_kv, spec_flag
+from advisor.rules.asking import flag, fp8_kv, spec_flag
 from advisor.rules.policy import hardware_name, matches, rows, sources, streams
 from advisor.types import Case, Fix
 
@@ -27,21 +27,13 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
     """
     running, ctx = streams(case), case.facts.ctx_tokens
     row = next((row for row in rows("regime", "serial_verify") if _applies(row, case)), None)
-    if (
-        row is None
-        or running is None
-        or ctx is None
-        or any(matches(r, case) for r in rows("regime", "long_context_losses"))
-    ):
+    measured = any(matches(known, case) for known in rows("regime", "long_context_losses"))  # SD422 says it, with figures
+    if row is None or running is None or ctx is None or measured:
         return
     layers = _layers(case)
-    cost = (
-        f"about {1e-6 * row['ns_per_token_and_layer'] * ctx * layers:.0f} ms a step here"
-        if layers
-        else "growing with it"
-    )
+    ms = f"about {1e-6 * row['ns_per_token_and_layer'] * ctx * layers:.0f} ms" if layers else "a time that grows with it"
     yield Hit(
-        f"{ctx:,} tokens of context: on {hardware_name(case)} {row['text']}, {cost}",
+        f"each verify step adds {ms} at {ctx:,} tokens of context on {hardware_name(case)}: {row['text']}",
         flag=flag(case, "--attention-backend", "--kv-cache-dtype") or spec_flag(case),
         fix=Fix(text=row["fix"]),
         sources=tuple(row["sources"]),
@@ -52,7 +44,8 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
 
 def _applies(row: Mapping[str, Any], case: Case) -> bool:
     """The row's filters, and no backend or cache type that leaves the kernel."""
-    if not matches(row, case) or compute_arch(case) is None:
+    shape = case.facts.shape or case.facts.model
+    if not matches(row, case) or (shape is not None and shape.arch.startswith("mla")):  # MLA has kernels of its own
         return False
     backend = (case.plan.attention_backend or "").upper()
     if backend and backend not in row["backends"]:
