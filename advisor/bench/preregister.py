@@ -39,6 +39,7 @@ def rows(job: Job) -> list[dict[str, str]]:
             "output_tokens": str(point.output_tokens),
             "prefix_share": str(point.prefix_share),
             "prefix_caching": "1" if job.prefix_caching else "0",
+            "workload": "random",
             "output_spread": "0.5",
             "n_requests": str(max(4, point.rounds * point.concurrency)),
             "max_num_seqs": str(job.max_num_seqs),

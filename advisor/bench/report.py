@@ -14,9 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.bench import fit, rows
+from advisor.bench.later_days import (
+    registered_label,
+    repeat_text,
+    second_day,
+    second_text,
+    side_text,
+    third_day,
+    third_text,
+)
 from advisor.bench.markdown import table
 from advisor.bench.rows import Measured
-from advisor.bench.second_day import registered_label, second_day, second_text, side_text
 from advisor.bench.text import (
     ADD_A_MACHINE,
     BIASED,
@@ -27,9 +35,11 @@ from advisor.bench.text import (
     NOTICED,
     OWN,
     PREFILL,
+    REPEATED,
     ROUTING,
     RULE,
     SIDE,
+    THIRD_DAY,
     TIMELINE,
     TRANSFER,
     VALUE,
@@ -80,7 +90,8 @@ def card() -> str:
     parts = [
         HEAD, TIMELINE, "## Measured, one machine alone", measured_table(alone),
         "## Other weights, another model, caching, a small budget", side_text(everything), SIDE,
-        "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER,
+        "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER, third_text(everything), THIRD_DAY,
+        "## Measured again, and with simulated routing", REPEATED, repeat_text(everything),
         "## Step time as a sum", law_text(sound), "## Constants of the physics core", constants_text(sweep, found),
         "## Half of the cells kept out", held_out_text(alone, sound), "## What a prompt costs the others", interference_text(alone),
         "## KV pool", pool_text(), "## The run on four GPUs at once", agreement_text(everything),
@@ -116,7 +127,7 @@ def measured_table(alone: Sequence[Measured]) -> str:
 def registered_text(everything: Sequence[Measured]) -> str:
     """MAPE of each pre-registered file by quantity and k, and of the speed-ups."""
     alone = clean(everything)
-    shared = [row for row in everything if not (row["label"].endswith("-single") or second_day(row))]
+    shared = [row for row in everything if not (row["label"].endswith("-single") or second_day(row) or third_day(row))]
     lines = []
     for name, file in REGISTERED.items():
         cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / file).read_text())["cells"]}

@@ -20,6 +20,10 @@ On 2026-11-21 `predictions_h200_second.json` was committed at 22:22:15, before a
 one engine each, every shape warmed, gave k = 1, 3, 6 and 8 and all side questions. Plain steps agree with the first machine
 within 1 % (1 and 16 requests at 2048 tokens), prompts do not, so gains of output tok/s and TPOT across machines are marked `~`
 and are not trained on.
+
+On 2026-11-22 `predictions_h200_third.json` was committed at 01:25:13, before a machine was asked for. Two GPUs of a third host gave
+k = 0 again, six points of k = 2, vLLM's two routing simulators and the plain arm of the small budget. The engine beside each was
+starting while it measured, so prompts (host-bound) took longer; decode steps did not.
 """
 
 BIASED = """
@@ -37,6 +41,13 @@ SIDE = """
   cut now predicts 1.5 to 2.1 there.
 - The dense 27B takes 350 to 540 ms a prompt as soon as others decode, against 112 ms alone: three to five times what the 35B-A3B
   takes. FP8 GEMMs ran on Triton without a tuned table for its shapes, so this is an upper end of a default install.
+- Routing: vLLM's uniform simulator gives the steps that random weights give (1 % shorter), which is why these rows are
+  priced with uniform, unshared experts. Its `normal_routing` squeezes normal scores into expert numbers, which still reaches most
+  experts: a verify step is as long as with uniform routing from 32 requests on, plain steps of 1 to 8 requests are 0.4 to 0.5 ms
+  longer (the simulator's own work), and prompts cost more, so output tok/s falls by a tenth. Neither simulator lets neighbours
+  share experts as text does: the share stays a constant from the literature here.
+- A budget of 2048 tokens instead of 8192: 16 x 2048 gains 1.37 instead of 1.25 in output tok/s, because the plain arm needs more
+  prompt calls for the same prompts (4 x 8192: 182 instead of 347 tok/s plain, 230 instead of 406 with k = 2).
 """
 
 TRANSFER = """
@@ -104,11 +115,21 @@ NOTICED = """
 - Prefix caching costs the pool one more state per group of layers (3 pages a request here), k = 0 and k = 2 alike.
 """
 
+REPEATED = """
+Figures of the third day over those of the first machine, same cells: mean difference (mean absolute difference). 32768 x 8 and the outlier
+2048 x 1 at k = 2 are left out.
+"""
+
+THIRD_DAY = """
+These predictions were asked for without naming the workload, so for text, where neighbours share experts; the rows have random prompts, which
+is most of the error of the decode speed. The small budget's plain arm is in the second table (8.5 and 15.7 % there before, with the
+plain arm of four engines at once).
+"""
+
 MISSING = """
 ## Missing
 
-vLLM's routing simulation; max_num_batched_tokens 2048 at k = 0 on an undisturbed machine (its k = 2 arm is compared with the run
-on four GPUs); 128 requests and 32 x 8192 on an undisturbed machine: the device time was used up.
+128 requests and 32 x 8192 on an undisturbed machine, and eleven of 17 points of k = 2 on the third machine: the device time was used up.
 """
 
 ADD_A_MACHINE = """

@@ -1,4 +1,4 @@
-"""The second day on H200s: side questions beside their own plain arms, and the predictions that were written before."""
+"""The second and third day on H200s: side questions beside their own plain arms, and the predictions written before them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from advisor.bench.rows import Measured
 from advisor.paths import models_dir
 
 Floats = npt.NDArray[np.float64]
-SECOND = "predictions_h200_second.json"
+SECOND, THIRD = "predictions_h200_second.json", "predictions_h200_third.json"
+SIDE_RUNS = ("-bf16-", "-27b-", "-prefix-two", "-mnbt2048-two", "-routing-")
 
 
 def registered_label(row: Measured) -> str:
     """The label under which a row's cell was registered."""
-    return str(row["label"]).removesuffix("-single").removesuffix("-two")
+    return str(row["label"]).removesuffix("-single").removesuffix("-two").removesuffix("-three")
 
 
 def side_text(everything: Sequence[Measured]) -> str:
     """The arms of the side questions, each beside its own plain arm."""
-    names = ("-bf16-", "-27b-", "-prefix-two", "-mnbt2048")
-    side = [row for row in everything if any(name in row["label"] for name in names)]
+    side = [row for row in everything if any(name in row["label"] for name in SIDE_RUNS)]
     order = sorted(side, key=lambda row: (rows.campaign(row["label"]), *fit.cell_of(row), row["key"], row["k"]))
     base = {(rows.campaign(row["label"]), row["key"]): row for row in side if row["k"] == 0}
     lines = []
@@ -56,8 +56,16 @@ def side_text(everything: Sequence[Measured]) -> str:
 
 def second_text(everything: Sequence[Measured]) -> str:
     """The shipped model's speed-ups, written down before the second day's points, against them."""
-    cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / SECOND).read_text())["cells"]}
-    newer = [row for row in everything if second_day(row)]
+    return _registered(everything, [row for row in everything if second_day(row)], SECOND)
+
+
+def third_text(everything: Sequence[Measured]) -> str:
+    """The same for the third day, whose predictions were written by the model that had seen the second."""
+    return _registered(everything, [row for row in everything if third_day(row)], THIRD)
+
+
+def _registered(everything: Sequence[Measured], newer: Sequence[Measured], file: str) -> str:
+    cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / file).read_text())["cells"]}
     plain = {(rows.campaign(row["label"]), row["key"]): row for row in everything if row["k"] == 0}
     lines = []
     for label in dict.fromkeys(row["label"] for row in newer if row["k"]):
@@ -79,11 +87,33 @@ def second_text(everything: Sequence[Measured]) -> str:
             ]
         )
     head = ("engine start", "pairs", "output tok/s", "TPOT", "decode speed", "decode step itself (physics)")
-    return f"Mean absolute error in percent of `{SECOND}`:\n\n" + table(head, lines)
+    return f"Mean absolute error in percent of `{file}`:\n\n" + table(head, lines)
 
 
 def second_day(row: Measured) -> bool:
-    return rows.plain_elsewhere(row) or any(n in row["label"] for n in ("-bf16-", "-27b-", "-two", "k2-mnbt2048"))
+    return rows.plain_elsewhere(row) or any(n in row["label"] for n in ("-bf16-", "-27b-", "-two"))
+
+
+def third_day(row: Measured) -> bool:
+    return str(row["label"]).endswith("-three") or row["label"] == "qwen3.6-35b-a3b-fp8-k0-mnbt2048-two"
+
+
+def repeat_text(everything: Sequence[Measured]) -> str:
+    """k = 0 and 2 of the third day, and the simulated routings, over the first machine's figures."""
+    first = {(row["k"], row["key"]): row for row in everything if row["label"].endswith("-single")}
+    lines = []
+    for name in ("-three", "-routing-uniform-three", "-routing-skewed-three"):
+        for k in (0, 2):
+            mine = [row for row in everything if row["label"].endswith(f"fp8-k{k}{name}") and (k, row["key"]) in first]
+            mine = [row for row in mine if not rows.decode_is_biased(row) and (k, row["key"]) != (2, "1:2048:128:0")]
+            ratios = [
+                np.array([row[column] / first[k, row["key"]][column] for row in mine]) - 1
+                for column in ("decode_step_p50_ms", "output_tok_s", "ttft_ms")
+            ]
+            label = name.removesuffix("-three").removeprefix("-").replace("-", ", ") or "as it comes"
+            lines.append([label, k, len(mine), *(f"{100 * np.mean(x):+.1f} ({100 * np.mean(np.abs(x)):.1f})" for x in ratios)])
+    head = ("routing", "k", "points", "decode step, %", "output tok/s, %", "TTFT, %")
+    return table(head, lines)
 
 
 def _gain_errors(
