@@ -19,6 +19,7 @@ Predictor = Callable[[Constants], Floats]
 
 STEP = 0.15  # finite-difference step in log(constant)
 STEPS = 4
+RIG_SD = 0.35  # log miss at which a whole rig counts half
 ROBUST = 2.0
 SOURCE_SD = 0.005  # no room for effects of a source: a source's own level is what the constants should explain
 PRIOR_WIDTH = 1.5  # the published widths are guesses of their authors; wider ones win on left-out sources
@@ -57,6 +58,15 @@ def jacobian(predict: Predictor, names: tuple[str, ...], at: Mapping[str, float]
     return np.column_stack(columns)
 
 
+def rig_trust(miss: Floats, which: npt.NDArray[np.int64]) -> Floats:
+    """Weight of each row by how far its rig as a whole lies from the model, (N,): 1 near it, a half at RIG_SD.
+
+    A rig that misses by a factor in all its rows tells of something that no row says; others must not pay for it.
+    """
+    middle = np.array([np.median(miss[which == rig]) for rig in range(which.max() + 1)])
+    return np.asarray(1 / (1 + (middle / RIG_SD) ** 2))[which]
+
+
 def fit(
     predict: Predictor,
     names: tuple[str, ...],
@@ -77,6 +87,7 @@ def fit(
         value = predict(shifted(Constants(), dict(zip(names, shift.tolist(), strict=True))))
         miss = (target - value - effects @ source) / noise_sd
         weight = 1 / np.maximum(1.0, np.abs(miss) / ROBUST)
+        weight = weight * rig_trust(target - value, which)
         precision = weight / noise_sd**2
         goal = target - value + slopes @ shift  # chord: linear around the current shift
         hessian = (full * precision[:, None]).T @ full + np.eye(full.shape[1])

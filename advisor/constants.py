@@ -67,12 +67,12 @@ class Constants:
     # drafting
     draft_pass_s: ByPath = by_path(0.3e-3, llamacpp=0.6e-3, mlx=0.6e-3, sglang_cuda=0.2e-3)
     draft_scale: ByPath = by_path(1.0)
-    ngram_host_s: float = 0.5e-3
+    ngram_host_s: ByPath = by_path(0.5e-3, vllm_cuda=2.5e-3)
     dflash_layers: float = 5.0
     dspark_token_s: float = 60e-6
     state_checkpoint_s: float = 50e-3
     # recurrent state
-    state_reads: float = 1.0
+    state_reads: ByPath = by_path(1.0, mlx=5.0)
     # tensor parallelism
     allreduce_s: float = 10e-6
     allreduce_pcie_s: float = 25e-6
@@ -146,12 +146,14 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "draft_pass_s": Provenance(
         "launch of one draft pass, part of SpecDecode-Bench's 2.1 ms; llama.cpp builds a graph", "assumed", 0.6),
     "draft_scale": Provenance("multiplier on the whole draft pass, for a fit", "assumed", 0.3),
-    "ngram_host_s": Provenance("matching on the CPU; synchronous scheduling", "assumed", 0.7),
+    "ngram_host_s": Provenance(
+        "matching on the CPU; vLLM gives up asynchronous scheduling for lookups (#31998)", "assumed", 0.7),
     "dflash_layers": Provenance("published DFlash drafters have 5 to 8 layers", "assumed", 0.4),
     "dspark_token_s": Provenance("a small sequential head per drafted token", "assumed", 0.7),
     "state_checkpoint_s": Provenance(
         "llama.cpp, hybrid model with a separate draft: 50 to 100 ms a cycle unexplained", "derived", 0.7),
-    "state_reads": Provenance("each draft position writes its own recurrent state", "assumed", 0.4),
+    "state_reads": Provenance(
+        "each draft position writes its own recurrent state; MLX keeps snapshots and runs layers again", "assumed", 0.4),
     "allreduce_s": Provenance("one small all-reduce over NVLink with launch", "assumed", 0.5),
     "allreduce_pcie_s": Provenance("one small all-reduce over PCIe", "assumed", 0.5),
     "allreduce_net_s": Provenance("one small all-reduce over RoCE", "assumed", 0.6),

@@ -117,6 +117,8 @@ def fit(
     base = of_metric(log_physics(full, model.constants, belief.tau), full.metric)
     table = features.table(ready, full, belief, base, model.constants)
     slow = full.metric == TTFT
+    _, rig = np.unique(examples.rig, return_inverse=True)
+    noise = noise / np.sqrt(calibrate.rig_trust(examples.log_speedup - base, rig))
     fits = []
     for terms, rows in ((setting.decode, ~slow), (setting.ttft, slow)):
         index = np.flatnonzero(rows)

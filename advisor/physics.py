@@ -30,8 +30,10 @@ Mask = npt.NDArray[np.bool_]
 _NODES = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
 _SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
 _NO_INT8_TENSOR = ("sm_60", "sm_70")
+_TILED_SHARE = 0.6  # of fp32, matrix kernels for a few tokens: 5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5 (mlx-dspark, M4 Pro)
 _WGMMA = ("sm_90", "sm_100")
 _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
+_NODE, _HGX = 8, ("sm_80", "sm_90")
 _RDNA = ("gfx11", "gfx12")
 _SM12X = ("sm_120", "sm_121")
 GRAPH_TOKENS = 512  # vLLM captures graphs up to this many tokens a step by default
@@ -113,8 +115,12 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
     """Operations per second of the matrix-vector kernels that llama.cpp and MLX use for a few tokens."""
     lanes = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])[p.arch]
     unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
-    apple = p.arch == P.ARCHS.index("apple")  # half precision throughout: twice the fp32 rate from M5 on
-    return np.asarray(at(c.mmvq_share, p) * np.where(apple, p.bf16, p.fp32) * lanes * unpack)
+    # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in which MLX computes; llama.cpp
+    # computes in fp16 there.
+    apple = p.arch == P.ARCHS.index("apple")
+    half = np.where(p.is_path("mlx"), p.bf16, np.fmax(p.bf16, p.fp32))
+    vector = at(c.mmvq_share, p) * np.where(apple, half, p.fp32) * lanes * unpack
+    return np.where(np.nan_to_num(p.tiled) > 0, _TILED_SHARE * p.fp32, vector)
 
 
 def tile_gain(p: P.Points, c: Constants) -> Floats:
@@ -188,7 +194,7 @@ def step_seconds(
     distinct = np.where(small, np.fmin(tokens * p.topk, p.experts), distinct)  # one weight read per token there
     dense, experts = weight_seconds(p, c, tokens, distinct)
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
-    writes = np.where(speculative, 1 + c.state_reads * (tokens_per_request - 1), 1.0)
+    writes = np.where(speculative, 1 + at(c.state_reads, p) * (tokens_per_request - 1), 1.0)
     state = batch * p.state_bytes * (1 + writes) / bandwidth
     layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
     lost = np.where(speculative, p.piecewise * c.piecewise_layer_s, 0.0)
@@ -266,6 +272,7 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floa
 def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> Floats:
     """Two all-reduces per layer under tensor parallelism: a latency each, and the activations over the link."""
     slow = P.mask(p.link, P.LINKS, ("roce", "ethernet"))
+    slow |= (p.tp > _NODE) & P.mask(p.arch, P.ARCHS, _HGX)  # beyond one node, whatever links the GPUs inside it
     fast = (p.link == P.LINKS.index("nvlink")) | ((p.link == 0) & (p.link_bw > 100e9))
     latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
     volume = 2 * tokens * p.hidden * 2 / p.link_bw  # 16 bit activations, ring: about twice the size over each link
@@ -310,7 +317,7 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     chosen = np.select(
         [p.is_method("mtp"), p.is_method("eagle", "eagle3"), p.is_method("draft_model"), p.is_method("dflash"),
          p.is_method("dspark"), p.is_method("ngram")],
-        [mtp, eagle, model, block, block + k * c.dspark_token_s, np.full_like(k, c.ngram_host_s) + batch * 10e-6],
+        [mtp, eagle, model, block, block + k * c.dspark_token_s, at(c.ngram_host_s, p) + batch * 10e-6],
         default=0.0,
     )  # fmt: skip
     return np.where(k > 0, chosen * at(c.draft_scale, p), 0.0)

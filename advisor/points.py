@@ -127,6 +127,7 @@ class Points:
     # plan and load
     k: Floats  # drafted tokens beyond the bonus token; NaN: the row does not say
     verify_tokens: Floats  # tokens verified per request and step where it is not k + 1 (tree drafts); NaN: k + 1
+    tiled: Floats  # 1 = verify kernels of a fork that use the matrix units for a few tokens; NaN: no
     p_min: Floats  # draft stops below this probability (llama.cpp); NaN: not said
     tp: Floats
     gpus: Floats

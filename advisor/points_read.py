@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor import points as P
+from advisor.kernel_paths import kernel_path, tiled_kernels
 from advisor.types import AdvisorError, UnknownFact
 
 if TYPE_CHECKING:
@@ -267,29 +268,6 @@ def _quant(name: str) -> Vector:
 # ---------------------------------------------------------------- words
 
 
-def kernel_path(engine: str, arch: int, hints: str = "") -> int:
-    """Code of the kernel path: which kernels this engine uses on this platform. `hints`: text that may name a backend.
-
-    llama.cpp on AMD is taken as ROCm unless the text says Vulkan; on Intel as Vulkan.
-    """
-    word, text = P.ARCHS[arch], hints.lower()
-    nvidia = word.startswith("sm_") or word == "unknown"
-    if engine in ("llama-server", "ik_llama.cpp", "ollama", "lmstudio"):
-        if word == "apple":
-            name = "llamacpp-metal"
-        elif "vulkan" in text or word == "intel":
-            name = "llamacpp-vulkan"
-        elif "rocm" in text or "hip" in text or word.startswith("gfx"):
-            name = "llamacpp-rocm"
-        else:
-            name = "llamacpp-cuda"
-    elif engine in ("vllm", "sglang"):
-        name = f"{engine}-cuda" if nvidia else "mlx" if word == "apple" else "vllm-other"
-    else:
-        name = "mlx" if engine == "mlx" else "other"
-    return P.PATHS.index(name)
-
-
 def _normal(text: object) -> str:
     return str(text or "").strip().lower()
 
@@ -311,7 +289,8 @@ def _row_words(row: Row) -> tuple[Vector, str | None]:
     version = str(row.get("engine_version") or "")
     hints = f"{row.get('spec_extra') or ''} {version}"
     made["engine"] = P.code(P.ENGINES, engine)
-    made["path"] = kernel_path(engine, int(made.get("arch", 0)), hints)
+    made["path"] = kernel_path(engine, int(made.get("arch", 0)), hints, int(made.get("hw_class", 0)))
+    made["tiled"] = tiled_kernels(engine, version)
     made["method"] = P.METHOD_CODE.get(method, 0)  # type: ignore[call-overload]
     made["metric"] = P.code(P.METRICS, metric)
     made["link"] = P.code(P.LINKS, _normal(row.get("interconnect")))
@@ -395,7 +374,8 @@ def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
     columns: dict[str, object] = dict(base)
     arch = int(float(str(base.get("arch", 0))))
     columns["engine"] = [P.code(P.ENGINES, plan.engine) for plan in plans]
-    columns["path"] = [kernel_path(plan.engine, arch, dict(plan.extra).get("backend") or "") for plan in plans]
+    kind = int(float(str(base.get("hw_class", 0))))
+    columns["path"] = [kernel_path(plan.engine, arch, dict(plan.extra).get("backend") or "", kind) for plan in plans]
     columns["method"] = [P.METHOD_CODE[plan.method] for plan in plans]
     columns["k"] = [scheduled_k(plan, facts.concurrency) for plan in plans]
     # vLLM's schedule by batch size gives up FULL graphs on the V1 runner

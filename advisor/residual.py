@@ -199,26 +199,16 @@ class Residual:
         return {
             "terms": [_basis_dict(basis) for basis in self.bases],
             "beta": [float(f"{b:.4g}") for b in self.beta],
-            "factor": [float(f"{v:.2g}") for v in _compress(self.factor).ravel()],
-            "factor_rank": int(_compress(self.factor).shape[1]),
+            "factor": [float(f"{v:.2g}") for v in self.factor[np.tril_indices(len(self.beta))]],  # lower triangle, row by row
             "group_sd": round(self.group_sd, 4),
         }
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Residual:
         beta = np.array(state["beta"], float)
-        factor = np.array(state["factor"], float).reshape(len(beta), int(state["factor_rank"]))
+        factor = np.zeros((len(beta), len(beta)))
+        factor[np.tril_indices(len(beta))] = state["factor"]
         return cls(tuple(map(_basis_from, state["terms"])), beta, factor, float(state["group_sd"]))
-
-
-def _compress(factor: Floats, share: float = 0.98) -> Floats:
-    """The leading columns of the factor that hold most of its variance."""
-    u, s, _ = np.linalg.svd(factor, full_matrices=False)
-    total = np.cumsum(s**2) / max((s**2).sum(), 1e-12)
-    rank = min(int((total < share).sum()) + 1, len(s))
-    sign = np.sign(u[np.abs(u).argmax(axis=0), np.arange(u.shape[1])])
-    out: Floats = (u * sign * s)[:, :rank]
-    return out
 
 
 def _basis_dict(basis: _Basis) -> dict[str, Any]:

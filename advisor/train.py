@@ -20,8 +20,8 @@ from advisor.predictor import ARTEFACT
 SCHEMA = 1
 # Modules whose text decides the artefact: a change in one of them asks for training again.
 CODE = (
-    "acceptance", "acceptance_fit", "calibrate", "constants", "features", "fitted", "fitting", "load", "nearby", "physics",
-    "points", "points_fill", "points_read", "residual", "rows", "schedule", "training_data",
+    "acceptance", "acceptance_fit", "calibrate", "constants", "features", "fitted", "fitting", "kernel_paths", "load", "nearby",
+    "physics", "points", "points_fill", "points_read", "residual", "rows", "schedule", "training_data",
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -163,7 +164,15 @@ def test_seeds_lie_inside_their_intervals() -> None:
 def test_measured_cells_are_called_measured() -> None:
     assert one(concurrency="2", output_tokens="256", kv_cache_dtype="fp8_e4m3")["basis"] == "measured"
     assert one(hardware="b200", concurrency="2")["basis"] != "measured"
-    assert one(engine="custom", spec_method="dspark")["basis"] == "physics"
+    assert one(engine="custom", spec_method="dspark")["basis"] == "extrapolated"
+
+
+def test_a_method_that_nobody_measured_rests_on_physics(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = predictor.load()
+    without = replace(model, methods_seen=tuple(c for c in model.methods_seen if c != pts.METHODS.index("dspark")))
+    monkeypatch.setattr(predictor, "load", lambda: without)
+    assert one(spec_method="dspark")["basis"] == "physics"
+    assert one()["basis"] != "physics"
 
 
 def test_estimate_and_rows_take_the_same_road() -> None:

@@ -90,7 +90,8 @@ def card() -> str:
     parts = [
         HEAD, TIMELINE, "## Measured, one machine alone", measured_table(alone),
         "## Other weights, another model, caching, a small budget", side_text(everything), SIDE,
-        "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER, third_text(everything), THIRD_DAY,
+        "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER,
+        third_text(everything), THIRD_DAY,
         "## Measured again, and with simulated routing", REPEATED, repeat_text(everything),
         "## Step time as a sum", law_text(sound), "## Constants of the physics core", constants_text(sweep, found),
         "## Half of the cells kept out", held_out_text(alone, sound), "## What a prompt costs the others", interference_text(alone),

@@ -116,20 +116,21 @@ NOTICED = """
 """
 
 REPEATED = """
-Figures of the third day over those of the first machine, same cells: mean difference (mean absolute difference). 32768 x 8 and the outlier
-2048 x 1 at k = 2 are left out.
+Figures of the third day over those of the first machine, same cells: mean difference (mean absolute difference). 32768 x 8 and the
+outlier 2048 x 1 at k = 2 are left out.
 """
 
 THIRD_DAY = """
-These predictions were asked for without naming the workload, so for text, where neighbours share experts; the rows have random prompts, which
-is most of the error of the decode speed. The small budget's plain arm is in the second table (8.5 and 15.7 % there before, with the
-plain arm of four engines at once).
+These predictions were asked for without naming the workload, so for text, where neighbours share experts; the rows have random
+prompts, which is most of the error of the decode speed. The small budget's pairs are in the second table (8.5 and 15.7 % there
+before, with the plain arm of four engines at once).
 """
 
 MISSING = """
 ## Missing
 
-128 requests and 32 x 8192 on an undisturbed machine, and eleven of 17 points of k = 2 on the third machine: the device time was used up.
+128 requests and 32 x 8192 on an undisturbed machine, and eleven of 17 points of k = 2 on the third machine: the device time was
+used up.
 """
 
 ADD_A_MACHINE = """
