@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from advisor import acceptance_fit, calibrate, features, nearby, residual
 from advisor import points as pts
 from advisor.constants import Constants, shifted
 from advisor.fitted import TTFT, Calibration, Model, Raw, log_physics, loop, of_metric, prepare
+from advisor.folds import each
 from advisor.residual import Group, Residual, Surface, Term
 from advisor.training_data import Examples
 
@@ -29,10 +31,10 @@ DECODE_TERMS: tuple[Term, ...] = (
     Surface(
         (("log_k", 1.0), ("log_streams", 1.0), ("log_depth", 1.5), ("log_active", 1.5), ("log_tau", 1.0)),
         ("method",),
-        0.09,
+        0.07,
         72,
     ),
-    Surface((("log_bw", 1.0), ("intensity", 1.0), ("log_active", 1.5), ("log_k", 1.5)), ("path",), 0.09, 72),
+    Surface((("log_bw", 1.0), ("intensity", 1.0), ("log_active", 1.5), ("log_k", 1.5)), ("path",), 0.07, 72),
     residual.Line("many", 0.2),  # llama.cpp and MLX serve several streams worse than their kernels would
 )
 TTFT_TERMS: tuple[Term, ...] = (Group((), 0.1), Group(("path",), 0.1))
@@ -241,21 +243,30 @@ def cross_predict(
         for name in ("mean", "sd", "mean_hidden", "sd_hidden", "log_physics", "log_physics_hidden", "tau", "tau_hidden")
     }
     known = np.zeros(n, dtype=bool)
-    for fold in progress(sorted(set(test_folds.tolist()))):
+
+    def one(fold: str) -> dict[str, npt.NDArray[Any]]:
         here, rest = test_folds == fold, folds != fold
         inside = train.take(np.flatnonzero(rest))
         gone = set(train.source[~rest]) | set(test.source[here])
         gone -= set(inside.source)  # a table that is split by rig still has its other rigs
         model = fit(inside, observations.without(gone), Slopes(chords.names, chords.values[np.tile(rest, 2)]), setting)
         points = test.points.take(np.flatnonzero(here))
+        made: dict[str, npt.NDArray[Any]] = {}
         for hide, tail in ((False, ""), (True, "_hidden")):
             raw = model.raw(points, hide)
             pull = pulled(model, points, raw)
-            out["mean" + tail][here], out["sd" + tail][here] = pull.mean, pull.sd
-            out["log_physics" + tail][here] = raw.log_physics
-            out["tau" + tail][here] = raw.belief.tau
+            made |= {"mean" + tail: pull.mean, "sd" + tail: pull.sd}
+            made |= {"log_physics" + tail: raw.log_physics, "tau" + tail: raw.belief.tau}
             if not hide:
-                known[here] = raw.belief.known
+                made["known"] = raw.belief.known
+        return made
+
+    names = sorted(set(test_folds.tolist()))
+    for fold, made in zip(names, each(one, names, progress), strict=True):
+        here = test_folds == fold
+        known[here] = made.pop("known")
+        for name, value in made.items():
+            out[name][here] = value
     return _with_calibration(out, known, test, test_folds)
 
 

@@ -30,8 +30,10 @@ def pairs() -> tuple[Pair, ...]:
             data = json.load(handle)
     except (OSError, ValueError):
         return ()
-    found: list[Pair] = data.get("pairs", []) if isinstance(data, dict) else data
-    return tuple(found)
+    if not isinstance(data, dict):
+        return ()
+    fields = data.get("fields", ())
+    return tuple({n: v for n, v in zip(fields, row, strict=True) if v is not None} for row in data.get("pairs", ()))
 
 
 def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]:
