@@ -45,6 +45,9 @@ ROWS_PER_RIG = 12.0  # rows of one rig beyond these add no weight
 GROUP_SD = 0.10
 BASELINE_SD = 0.3  # how well the step model can know an absolute speed: clocks, power limits, builds
 IMPLIED_SD = 0.12
+# Half-widths over those that left-out sources ask for: 44 sources that were predicted before they were trained on lay inside 63 %
+# of the time, where left-out ones had said 79; 18 of the next set inside 62 %, and 75 % with this factor.
+FROM_OUTSIDE = 1.2
 
 
 @dataclass(frozen=True)
@@ -309,8 +312,8 @@ def calibration_of(measured: Floats, out: dict[str, Floats], known: Flags, weigh
     pairs = []
     for errors, w in ((stated, weight[known]), (guessed, weight)):
         pairs.append((-quantile(errors, w, 0.1), quantile(errors, w, 0.9)) if len(errors) > 20 else (1.3, 1.3))
-    low = (max(pairs[0][0], 0.3), max(pairs[1][0], 0.3))
-    high = (max(pairs[0][1], 0.3), max(pairs[1][1], 0.3))
+    low = (FROM_OUTSIDE * max(pairs[0][0], 0.3), FROM_OUTSIDE * max(pairs[1][0], 0.3))
+    high = (FROM_OUTSIDE * max(pairs[0][1], 0.3), FROM_OUTSIDE * max(pairs[1][1], 0.3))
     z = np.concatenate([out["mean"] / out["sd"], out["mean_hidden"] / out["sd_hidden"]])
     gain = logistic_slope(z, np.concatenate([measured, measured]) > 0, np.concatenate([weight, weight]))
     return Calibration(_rounded(low), _rounded(high), round(gain, 4))

@@ -21,7 +21,7 @@ _work: Callable[[str], Any] | None = None
 
 def each(work: Callable[[str], Any], names: Sequence[str], progress: Callable[[Iterable[str]], Iterable[str]]) -> Iterator[Any]:
     """`work(name)` for every name, in the order of `names`; what it returns must be picklable. `progress` sees the names pass."""
-    global _work
+    global _work  # noqa: PLW0603  (forked workers find it there)
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
     if cores < 2 or len(names) < LEAST:
         for name in progress(names):

@@ -36,7 +36,8 @@ Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.str_]
 
 KERNEL_PATH_SD = 0.15  # own spread of rows whose source blames one kernel path
-COMMUNITY_TABLES = ("sudo38",)  # one table, many contributors: a fold is a rig, not the table
+# One table, many contributors, in two transcriptions: a fold is a rig, not the table
+COMMUNITY_TABLES = {"sudo38": "sudo38", "sudo38c": "sudo38"}
 FORCED = ("forced", "loop", "repetitive", "broken", "dead", "artefact", "implausible", "never fired")
 
 
@@ -74,7 +75,8 @@ class Examples:
 
 def fold_of(source: str, rig: str) -> str:
     """The unit that is left out together."""
-    return rig if source in COMMUNITY_TABLES else source
+    table = COMMUNITY_TABLES.get(source)
+    return source if table is None else table + rig.removeprefix(source)
 
 
 class Pair(NamedTuple):

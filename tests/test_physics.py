@@ -273,3 +273,37 @@ def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
     tau = acceptance.tokens_per_step(np.full((1, 8), 0.7), p.k)
     for name, value in schedule.speedups(p, C, tau).items():
         assert np.isfinite(value).all() and (value > 0).all(), name
+
+
+# ---------------------------------------------------------------- facts of platforms
+
+
+def test_links_beyond_a_node_are_slower() -> None:
+    row = {"model": "deepseek-v3", "interconnect": "nvlink", "gpu_count": 8, "tp": 8}
+    p = points(row, {**row, "gpu_count": 16, "tp": 16})
+    one = np.ones(2)
+    inside, across = physics.link_seconds(p, C, one, p.layers)
+    assert inside == pytest.approx(2 * p.layers[0] * C.allreduce_s, rel=0.05)
+    assert across == pytest.approx(2 * p.layers[1] * C.allreduce_net_s, rel=0.05)
+
+
+def test_a_lookup_costs_vllm_its_asynchronous_scheduling() -> None:
+    p = points({"spec_method": "ngram"}, {"spec_method": "ngram", "engine": "sglang"})
+    vllm, sglang = physics.draft_seconds(p, C, np.ones(2), p.input_tokens)
+    assert vllm - sglang == pytest.approx(2e-3, rel=0.01)
+
+
+def test_m1_emulates_bf16_for_mlx_only() -> None:
+    row = {"model": "qwen3.6-27b", "quant": "mlx-4bit", "hardware": "apple-m1-max", "engine": "mlx"}
+    p = points(row, {**row, "engine": "llama.cpp", "quant": "q4_k_m"}, {**row, "engine_version": "MTPLX"})
+    slow, half, tiled = physics.small_batch_rate(p, C)
+    assert slow == pytest.approx(0.5 * physics.at(C.mmvq_share, p)[0] * p.fp32[0])
+    assert half == pytest.approx(physics.at(C.mmvq_share, p)[1] * p.fp32[1])
+    assert tiled > 2 * slow
+
+
+def test_an_n_gram_table_is_read_in_no_step() -> None:
+    """Flash-Next: 51 of 176 B parameters are a table; only its experts, mixers and head are priced."""
+    p = points({"model": "qwen3.8-flash-next", "quant": "nvfp4", "hardware": "gb10"})
+    everything = p.experts * p.expert_params * p.moe_layers + p.mixer_params + p.shared_params + p.lm_head_params
+    assert everything[0] == pytest.approx(125e9, rel=0.02)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from advisor import points as P
 from advisor import points_read
+from advisor.points_fill import FAMILY_BYTES
 from advisor.types import Facts, Plan
 
 ROW = {
@@ -51,6 +52,9 @@ def test_booleans(word: str, number: float | None) -> None:
         ("llama-server", "apple-m4", "", "llamacpp-metal"),
         ("llama.cpp", "rx7900xtx", "", "llamacpp-rocm"),
         ("llama.cpp", "rx7900xtx", "Vulkan", "llamacpp-vulkan"),
+        ("llama.cpp", "radeon-890m", "", "llamacpp-vulkan"),
+        ("llama.cpp", "radeon-890m", "ROCm", "llamacpp-rocm"),
+        ("llama.cpp", "strix-halo", "", "llamacpp-rocm"),
         ("ik_llama.cpp", "rtx3090", "", "llamacpp-cuda"),
         ("ollama", "rtx3090", "", "llamacpp-cuda"),
         ("lmstudio", "apple-m4", "", "llamacpp-metal"),
@@ -65,6 +69,32 @@ def test_kernel_paths(engine: str, hardware: str, extra: str, path: str) -> None
     points, errors = P.from_rows([{**ROW, "engine": engine, "hardware": hardware, "spec_extra": extra}])
     assert errors == [None]
     assert P.PATHS[points.path[0]] == path
+
+
+@pytest.mark.parametrize(
+    "model,hardware,gpus,engine,family",
+    [
+        ("llama-3.1-8b", "a40", "1", "vllm", "bf16"),
+        ("qwen3.8-27b", "h20", "2", "sglang", "bf16"),
+        ("qwen3.8-27b", "rtx4090", "2", "vllm", "fp8"),
+        ("qwen3.8-27b", "rtx3090", "2", "vllm", "int4"),
+        ("qwen3.8-flash-next", "gb10", "1", "vllm", "int4"),
+        ("deepseek-v3", "h200", "16", "sglang", "fp8"),
+        ("qwen3.8-27b", "h20", "2", "llama.cpp", "gguf-k"),
+    ],
+)
+def test_an_unstated_quantisation(model: str, hardware: str, gpus: str, engine: str, family: str) -> None:
+    row = {**ROW, "model": model, "hardware": hardware, "gpu_count": gpus, "engine": engine, "quant": ""}
+    filled = P.fill(P.from_rows([row])[0])
+    assert filled.bytes_ffn[0] == FAMILY_BYTES[family][1]
+
+
+@pytest.mark.parametrize("version,tiled", [("MTPLX", 1.0), ("mlx-dspark 0.2", 1.0), ("mlx-lm 0.31", 0.0), ("", 0.0)])
+def test_forks_with_verify_kernels_of_their_own(version: str, tiled: float) -> None:
+    row = {**ROW, "engine": "mlx", "hardware": "apple-m4-pro", "engine_version": version, "quant": "mlx-4bit"}
+    points = P.from_rows([row])[0]
+    assert points.tiled[0] == tiled
+    assert P.from_rows([{**row, "engine": "vllm"}])[0].tiled[0] == 0.0
 
 
 @pytest.mark.parametrize(

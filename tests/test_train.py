@@ -61,7 +61,7 @@ def test_left_out_rows_do_not_leak(small: tuple[Examples, Observations]) -> None
     for name in ("mean", "sd", "mean_hidden", "sd_hidden", "tau_hidden"):
         assert getattr(second, name)[here] == pytest.approx(getattr(first, name)[here]), name
     for name in ("low", "high"):
-        assert getattr(second, name)[here] == pytest.approx(getattr(first, name)[here], abs=0.05), name
+        assert getattr(second, name)[here] == pytest.approx(getattr(first, name)[here], abs=0.08), name
     assert not np.allclose(second.mean[~here], first.mean[~here])
 
 
