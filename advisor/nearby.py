@@ -21,7 +21,7 @@ from advisor import points as pts
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-RIG_SD = 0.12  # between two owners of the same cell: drivers, power limits, prompts
+RIG_SD = 0.2  # between two owners of the same cell: drivers, power limits, prompts; 0.12 while few cells had two owners
 ROW_SD = 0.045  # one published pair around its cell
 TYPICAL_SD = 0.2  # what the model misses on average; a cell with larger misses has a larger spread
 COVERS = 1.01  # factor 2 in concurrency and context counts as the same cell
