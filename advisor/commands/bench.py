@@ -99,10 +99,13 @@ def value_of(source: str, out: Path | None) -> None:
     """Error on all other sources, trained with and without SOURCE (minutes)."""
     import json
 
+    from advisor import train
     from advisor.bench.value import half_kept_out, with_and_without
     from advisor.progress import bar
 
-    lines, own = with_and_without(source, bar("left-out fits"))
+    with train.single_thread():
+        lines, own = with_and_without(source, bar("left-out fits"))
+        half = half_kept_out(source) if out else []
     for line in lines:
         click.echo(
             f"{line.trained:8} others {line.others:.2f} %  same engine {line.same_engine:.2f} %  itself {line.itself:.2f} %"
@@ -110,5 +113,5 @@ def value_of(source: str, out: Path | None) -> None:
     if out:
         made: dict[str, object] = {"generated": f"by `advisor bench value {source} --out FILE`"}
         made |= {"lines": [line._asdict() for line in lines], "own": [item._asdict() for item in own]}
-        made["half_kept_out"] = half_kept_out(source)
+        made["half_kept_out"] = half
         out.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
