@@ -126,15 +126,16 @@ _PRINTED = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"
 
 
 def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
-    """What to make of a measured gain of this very k that the printed interval does not hold; else nothing."""
+    """Which measured gains of this very k the printed intervals do not hold, by name; nothing where they hold all."""
+    names = []
     for row in rows:
-        name = _PRINTED.get(row.metric)
-        if best.estimate is None or name is None or row.k != best.plan.k:
+        printed = _PRINTED.get(row.metric)
+        if best.estimate is None or printed is None or row.k != best.plan.k:
             continue
-        told = getattr(best.estimate, name).speedup
+        told = getattr(best.estimate, printed).speedup
         if not told.p10 <= row.speedup <= told.p90:
-            return " with other prompts or settings, outside the interval above"
-    return ""
+            names.append(METRIC_NAMES[row.metric])
+    return f" (other prompts or settings: {', '.join(names)} not within the interval above)" if names else ""
 
 
 def evidence_text(rows: Sequence[Evidence]) -> str:
