@@ -1,8 +1,9 @@
 """One engine start of a step-cost sweep: runs in its own process, with vLLM importable and a GPU in sight.
 
-`python -m advisor.bench.worker --job JOB.json --out ROWS.jsonl [--deadline EPOCH_S] [--go FILE]`
+`python -m advisor.bench.worker --job JOB.json --out ROWS.jsonl [--deadline EPOCH_S] [--go FILE] [--time FILE]`
 
-With `--go` the imports are done at once and the engine waits until the file exists.
+With `--go` the imports are done at once and the engine waits until the file exists; with `--time` it warms its shapes and waits
+for that file before it times anything.
 
 Weights are random and draft acceptance is synthetic, so the rows are step *costs*; acceptance is an input. Points whose
 key already stands in the output for this label are skipped, so a broken run is taken up where it stopped.
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import statistics
 import sys
 import tempfile
 import time
@@ -25,6 +27,7 @@ START = time.time()
 # A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default install may differ.
 ENV = {"VLLM_USE_DEEP_GEMM": "0", "VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
 BOOT = "BOOT "  # starts the log line that says the engine serves
+WARM = "WARM "  # and the one that says that every shape ran once
 LEAST_PROMPTS = 12  # per timed point: with fewer, one stray compilation decides the figure
 JITTER = 0.5  # output lengths drawn from osl * (1 +- JITTER): equal lengths lock the arms into step
 
@@ -74,9 +77,10 @@ class Driver:
         last: dict[int, float] = {}
         tokens: dict[int, int] = {}
         gaps: list[tuple[float, float]] = []
+        calls: list[tuple[int, int, float]] = []
         updates = live = sent = done = 0
         self.serial += 1
-        begin = time.perf_counter()
+        begin = before = time.perf_counter()
         while done < count:
             while live < clients and sent < count:
                 length = max(2, round(target * (1 + JITTER * (2 * self.random.random() - 1))))
@@ -86,6 +90,7 @@ class Driver:
                 sent, live = sent + 1, live + 1
             outputs = self.engine.step()
             now = time.perf_counter()
+            known = len(first)
             for output in outputs:
                 index = int(output.request_id.split("-")[1])
                 new = len(output.outputs[0].token_ids)
@@ -99,8 +104,31 @@ class Driver:
                     tokens[index] = tokens.get(index, 0) + new
                 if output.finished:
                     live, done = live - 1, done + 1
+            if outputs:
+                calls.append((len(first) - known, len(outputs), now - before))
+                before = now
         wall = time.perf_counter() - begin
-        return _row(wall, added, first, last, tokens, gaps, updates)
+        return {**_row(wall, added, first, last, tokens, gaps, updates), "prompt_calls": prompt_calls(calls)}
+
+
+def prompt_calls(calls: list[tuple[int, int, float]]) -> list[list[float]]:
+    """Engine calls by how many requests got their first token in them: [firsts, calls, median requests served, median ms].
+
+    A call is (firsts, requests served, seconds since the call before). Calls without a first token are decode steps and chunks
+    of longer prompts.
+    """
+    grouped: dict[int, list[tuple[int, float]]] = {}
+    for firsts, served, seconds in calls:
+        grouped.setdefault(firsts, []).append((served, seconds))
+    return [
+        [
+            firsts,
+            len(found),
+            statistics.median(served for served, _ in found),
+            round(1e3 * statistics.median(seconds for _, seconds in found), 3),
+        ]
+        for firsts, found in sorted(grouped.items())
+    ]
 
 
 def _row(
@@ -183,6 +211,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--out", required=True)
     parser.add_argument("--deadline", type=float, default=float("inf"))
     parser.add_argument("--go", type=Path)
+    parser.add_argument("--time", type=Path)
     asked = parser.parse_args(argv)
     job = json.loads(Path(asked.job).read_text())
     out = Path(asked.out)
@@ -194,14 +223,14 @@ def main(argv: list[str] | None = None) -> int:
         os.environ.setdefault(name, value)
     import vllm  # noqa: F401  (slow: done before the machine is free)
 
-    await_go(asked.go)
-    return measure(job, todo, out, asked.deadline)
+    await_file(asked.go)
+    return measure(job, todo, out, asked.deadline, asked.time)
 
 
-def await_go(go: Path | None) -> None:
+def await_file(file: Path | None) -> None:
     """Wait until the file exists; exits with the process that would have made it."""
     parent = os.getppid()
-    while go is not None and not go.exists():
+    while file is not None and not file.exists():
         if os.getppid() != parent:
             sys.exit(4)
         time.sleep(0.1)
@@ -211,7 +240,9 @@ def point_key(point: dict[str, Any]) -> str:
     return f"{point['concurrency']}:{point['input_tokens']}:{point['output_tokens']}:{point.get('prefix_share', 0.0):g}"
 
 
-def measure(job: dict[str, Any], todo: list[dict[str, Any]], out: Path, deadline: float) -> int:
+def measure(
+    job: dict[str, Any], todo: list[dict[str, Any]], out: Path, deadline: float, time_file: Path | None = None
+) -> int:
     """Start the engine and take every point that is left before the deadline; 3 when it cut the list short."""
     from advisor.bench.shapes import config
 
@@ -251,6 +282,8 @@ def measure(job: dict[str, Any], todo: list[dict[str, Any]], out: Path, deadline
     for point in todo:  # the first run of a shape pays kernel compilation: all of it before anything is timed
         if time.time() < deadline:
             driver.run(point, point["concurrency"])
+    print(WARM + job["label"], file=sys.stderr, flush=True)
+    await_file(time_file)
     for point in todo:
         if time.time() > deadline:
             print("DEADLINE before", point_key(point), file=sys.stderr, flush=True)
