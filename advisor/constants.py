@@ -55,6 +55,7 @@ class Constants:
     spec_step_s: ByPath = by_path(1.0e-3, llamacpp=0.5e-3, mlx=1.0e-3, sglang_cuda=0.7e-3)
     spec_seq_s: ByPath = by_path(10e-6, llamacpp=30e-6, mlx=50e-6)
     piecewise_layer_s: float = 100e-6
+    eager_layer_s: float = 1.0e-3
     prefix_verify_s: float = 0.5e-3
     # small-batch verify kernels of llama.cpp and MLX
     mmvq_share: ByPath = by_path(0.27, llamacpp_metal=0.12, llamacpp_vulkan=0.20, llamacpp_rocm=0.13, mlx=0.15)
@@ -66,11 +67,12 @@ class Constants:
     verify_layer_s: ByPath = by_path(0.0, llamacpp=15e-6)
     # drafting
     draft_pass_s: ByPath = by_path(0.3e-3, llamacpp=0.6e-3, mlx=0.6e-3, sglang_cuda=0.2e-3)
+    draft_layer_s: ByPath = by_path(100e-6, vllm_cuda=150e-6, vllm_other=200e-6, llamacpp=130e-6)
     draft_scale: ByPath = by_path(1.0)
     ngram_host_s: ByPath = by_path(0.5e-3, vllm_cuda=2.5e-3)
     dflash_layers: float = 5.0
     dspark_token_s: float = 60e-6
-    state_checkpoint_s: float = 50e-3
+    state_checkpoint_s: float = 25e-3
     # recurrent state
     state_reads: ByPath = by_path(1.0, mlx=5.0)
     # tensor parallelism
@@ -129,6 +131,9 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "spec_seq_s": Provenance("rejection and draft bookkeeping of one sequence, on the host", "assumed", 0.8),
     "piecewise_layer_s": Provenance(
         "about 8 eager launches of 12 us a layer once FULL graphs are lost", "assumed", 0.5),
+    "eager_layer_s": Provenance(
+        "without CUDA graphs a step takes the host's launches where they are longer than the GPU's work: 1.3 ms a layer for Qwen3.8-27B "
+        "on A100 and H100 PCIe, 1.2 ms for Gemma-4-26B-A4B on GB10, at most 0.8 ms for Gemma-4-31B on A100", "derived", 0.4),
     "prefix_verify_s": Provenance(
         "vLLM, recurrent layers, prefix caching: copies of states at page boundaries in a verify step; none in a plain "
         "step", "assumed", 0.8),
@@ -145,13 +150,17 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "verify_layer_s": Provenance("llama.cpp gives up its CUDA graph for batches", "assumed", 0.8),
     "draft_pass_s": Provenance(
         "launch of one draft pass, part of SpecDecode-Bench's 2.1 ms; llama.cpp builds a graph", "assumed", 0.6),
+    "draft_layer_s": Provenance(
+        "a separate draft model launches its layers one by one: vLLM ran it without CUDA graphs (vllm #47460); llama.cpp about 4 ms a "
+        "pass of a 0.5B draft on GTX 1080 Ti and RTX 5060 Ti", "derived", 0.5),
     "draft_scale": Provenance("multiplier on the whole draft pass, for a fit", "assumed", 0.3),
     "ngram_host_s": Provenance(
         "matching on the CPU; vLLM gives up asynchronous scheduling for lookups (#31998)", "assumed", 0.7),
     "dflash_layers": Provenance("published DFlash drafters have 5 to 8 layers", "assumed", 0.4),
     "dspark_token_s": Provenance("a small sequential head per drafted token", "assumed", 0.7),
     "state_checkpoint_s": Provenance(
-        "llama.cpp, hybrid model with a separate draft: 50 to 100 ms a cycle unexplained", "derived", 0.7),
+        "llama.cpp, hybrid model with a separate draft: 50 to 100 ms a cycle unexplained in one publication, about 10 ms in another "
+        "(RTX 3090 both)", "derived", 0.9),
     "state_reads": Provenance(
         "each draft position writes its own recurrent state; MLX keeps snapshots and runs layers again", "assumed", 0.4),
     "allreduce_s": Provenance("one small all-reduce over NVLink with launch", "assumed", 0.5),

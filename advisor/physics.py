@@ -204,7 +204,7 @@ def step_seconds(
     copies = speculative & (p.prefix_caching > 0) & (p.is_hybrid > 0) & p.is_path("vllm-cuda", "vllm-other")
     host = at(c.host_s, p) + batch * at(c.host_seq_s, p) + extra + np.where(copies, c.prefix_verify_s, 0.0)
     vocab = p.lm_head_params / p.hidden
-    return StepTerms(
+    terms = StepTerms(
         dense=dense,
         experts=experts,
         state=state,
@@ -215,6 +215,8 @@ def step_seconds(
         sampler=c.sampler_passes * 4 * vocab * tokens / bandwidth,
         distinct_experts=distinct,
     )
+    launched = np.where(p.eager > 0, p.layers * c.eager_layer_s, 0.0)
+    return terms._replace(launch=terms.launch + np.fmax(launched - terms.total, 0.0))
 
 
 def decode_seconds(points: P.Points, constants: Constants, batch: Floats, context: Floats, spec: bool) -> Floats:
@@ -290,6 +292,7 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     head = p.draft_head_params * p.bytes_mtp_lm_head / bandwidth
     launch = at(c.draft_pass_s, p)
     one_layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
+    one_layer = np.where(p.eager > 0, np.fmax(one_layer, c.eager_layer_s), one_layer)
     kv_layer = batch * context * p.kv_elems / np.fmax(p.attn_layers, 1) * p.kv_bytes / bandwidth
     first = _mtp_block(p, c, reached_experts(p, c, batch, k + 1), batch * (k + 1), bandwidth)
     later = _mtp_block(p, c, reached_experts(p, c, batch, np.ones_like(k)), batch, bandwidth)
@@ -302,8 +305,9 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     eagle = k * (eagle_pass + _draft_ops(p, c, batch, eagle_params + eagle_head))
 
     small_bytes = np.where(p.is_path(*_SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
-    depth = np.clip(16 + 8 * p.draft_params / 1e9, 12, 64)
-    model_pass = p.draft_params * small_bytes / bandwidth + depth * at(c.layer_launch_s, p) + at(c.host_s, p)
+    depth = np.clip(22 + 4 * p.draft_params / 1e9, 12, 36)
+    draft_layer = np.where(p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p))
+    model_pass = p.draft_params * small_bytes / bandwidth + depth * draft_layer + at(c.host_s, p)
     model = k * (model_pass + _draft_ops(p, c, batch, p.draft_params))
     rollback = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm") & (p.is_hybrid > 0)
     model = model + np.where(rollback, c.state_checkpoint_s, 0.0)

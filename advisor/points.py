@@ -145,6 +145,7 @@ class Points:
     temperature: Floats
     thinking: Floats  # 0/1
     piecewise: Floats  # 1 = the speculative arm lost its FULL CUDA graphs
+    eager: Floats  # 1 = no CUDA graphs in either arm
     version: Floats  # vllm/sglang: major*10000 + minor*100 + patch; llama-server: build number
     given_rate: Floats  # accepted / drafted
     given_length: Floats  # tokens per step, bonus token included

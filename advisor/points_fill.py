@@ -204,6 +204,7 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
         "n_requests": np.fmax(_known(p.n_requests, np.fmax(10.0, 5 * concurrency)), 1.0),
         "output_spread": np.clip(_known(p.output_spread, np.where(fixed, 0.0, 0.5)), 0.0, 0.95),
         "piecewise": _known(p.piecewise, lost.astype(float)),
+        "eager": _known(p.eager, 0.0),
         "k": np.where(p.method == 0, 0.0, p.k),
         "verify_tokens": np.where(p.method == 0, 1.0, _known(p.verify_tokens, p.k + 1)),
     }

@@ -299,7 +299,9 @@ def _row_words(row: Row) -> tuple[Vector, str | None]:
     made["kv_bytes"] = KV_BYTES.get(_normal(row.get("kv_cache_dtype")), NAN)
     made.update(_spec_extra(str(row.get("spec_extra") or ""), method))
     graphs = _normal(row.get("cuda_graphs"))
-    made["piecewise"] = 1.0 if graphs in ("piecewise", "0", "off") else 0.0 if graphs.startswith(("full", "1")) else NAN
+    eager = graphs in ("0", "off", "none", "eager")  # a setting of the server: neither arm has graphs
+    made["eager"] = 1.0 if eager else NAN
+    made["piecewise"] = 1.0 if graphs == "piecewise" else 0.0 if eager or graphs.startswith(("full", "1")) else NAN
     error = None
     if metric not in P.METRICS[1:]:
         error = f"unknown speedup_metric '{metric}'; use one of {', '.join(P.METRICS[1:])}"
