@@ -83,6 +83,8 @@ class Constants:
     mfu_prefill: float = 0.15
     mfu_prefill_dense: float = 0.45
     prefill_call_s: ByPath = by_path(30e-3, sglang_cuda=15e-3, llamacpp=8e-3, mlx=10e-3)
+    prefill_linear_s: ByPath = by_path(0.0, vllm_cuda=2.5e-3)
+    prefill_captured: float = 0.45
     prefill_scale: ByPath = by_path(
         1.0, sglang_cuda=0.75, llamacpp_metal=1.5, llamacpp_vulkan=1.5, llamacpp_rocm=1.5, vllm_other=1.5
     )
@@ -132,8 +134,9 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "piecewise_layer_s": Provenance(
         "about 8 eager launches of 12 us a layer once FULL graphs are lost", "assumed", 0.5),
     "eager_layer_s": Provenance(
-        "without CUDA graphs a step takes the host's launches where they are longer than the GPU's work: 1.3 ms a layer for Qwen3.8-27B "
-        "on A100 and H100 PCIe, 1.2 ms for Gemma-4-26B-A4B on GB10, at most 0.8 ms for Gemma-4-31B on A100", "derived", 0.4),
+        "without CUDA graphs a step takes the host's launches where they are longer than the GPU's work: 1.3 ms a layer for "
+        "Qwen3.8-27B on A100 and H100 PCIe, 1.2 ms for Gemma-4-26B-A4B on GB10, at most 0.8 ms for Gemma-4-31B on A100",
+        "derived", 0.4),
     "prefix_verify_s": Provenance(
         "vLLM, recurrent layers, prefix caching: copies of states at page boundaries in a verify step; none in a plain "
         "step", "assumed", 0.8),
@@ -151,16 +154,16 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "draft_pass_s": Provenance(
         "launch of one draft pass, part of SpecDecode-Bench's 2.1 ms; llama.cpp builds a graph", "assumed", 0.6),
     "draft_layer_s": Provenance(
-        "a separate draft model launches its layers one by one: vLLM ran it without CUDA graphs (vllm #47460); llama.cpp about 4 ms a "
-        "pass of a 0.5B draft on GTX 1080 Ti and RTX 5060 Ti", "derived", 0.5),
+        "a separate draft model launches its layers one by one: vLLM ran it without CUDA graphs (vllm #47460); llama.cpp about "
+        "4 ms a pass of a 0.5B draft on GTX 1080 Ti and RTX 5060 Ti", "derived", 0.5),
     "draft_scale": Provenance("multiplier on the whole draft pass, for a fit", "assumed", 0.3),
     "ngram_host_s": Provenance(
         "matching on the CPU; vLLM gives up asynchronous scheduling for lookups (#31998)", "assumed", 0.7),
     "dflash_layers": Provenance("published DFlash drafters have 5 to 8 layers", "assumed", 0.4),
     "dspark_token_s": Provenance("a small sequential head per drafted token", "assumed", 0.7),
     "state_checkpoint_s": Provenance(
-        "llama.cpp, hybrid model with a separate draft: 50 to 100 ms a cycle unexplained in one publication, about 10 ms in another "
-        "(RTX 3090 both)", "derived", 0.9),
+        "llama.cpp, hybrid model with a separate draft: 50 to 100 ms a cycle unexplained in one publication, about 10 ms in "
+        "another (RTX 3090 both)", "derived", 0.9),
     "state_reads": Provenance(
         "each draft position writes its own recurrent state; MLX keeps snapshots and runs layers again", "assumed", 0.4),
     "allreduce_s": Provenance("one small all-reduce over NVLink with launch", "assumed", 0.5),
@@ -170,7 +173,11 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "GB10, 35B-A3B FP8: 32,768 prompt tokens in 4.0 to 4.7 s (baseline TTFT of the tests B and C)", "derived", 0.3),
     "mfu_prefill_dense": Provenance("half of SpecDecode-Bench's 0.77, hybrid layers", "assumed", 0.3),
     "prefill_call_s": Provenance(
-        "H200: about 112 ms for a call of 2k to 4k tokens, less weights and tokens", "derived", 0.5),
+        "about 1 ms a layer launched one by one; SGLang and llama.cpp by their published TTFT", "derived", 0.5),
+    "prefill_linear_s": Provenance(
+        "H200, 35B-A3B: 112 ms for a call of 2k to 4k tokens, less 30 ms, over 30 recurrent layers", "derived", 0.5),
+    "prefill_captured": Provenance(
+        "H200, 35B-A3B: 48 ms for a prompt of 64 tokens, against 112 ms beyond captured sizes", "derived", 0.3),
     "prefill_scale": Provenance(
         "multiplier on prefill; SGLang: TTFT of 8192 tokens at one stream, H200, 35B-A3B and 27B", "derived", 0.4),
     "verify_scale": Provenance("multiplier on what a verify step costs beyond a plain step, for a fit", "assumed", 0.15),

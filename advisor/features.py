@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from advisor import physics
+from advisor import physics, prompt_cost
 from advisor.acceptance import Acceptance
 from advisor.constants import Constants
 from advisor.points import METHOD_CODE, METRICS, QUANT_FAMILIES, WORKLOADS, Points
@@ -83,7 +83,7 @@ def table(points: Points, full: Points, belief: Acceptance, log_physics: Floats,
     plain = physics.step_seconds(full, constants, batch, one, False, context)
     verify = physics.step_seconds(full, constants, batch, full.verify_tokens, True, context).total
     draft = physics.draft_seconds(full, constants, batch, context)
-    prefill = physics.prefill_seconds(full, constants, full.input_tokens, np.zeros(len(batch)), False)
+    prefill = prompt_cost.prefill_seconds(full, constants, full.input_tokens, np.zeros(len(batch)), False)
     small = full.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
     tokens = batch * full.verify_tokens
     plain_total = plain.total

@@ -2,7 +2,7 @@
 
 One decode step reads the weights once for all its tokens (a mixture reads the union of the experts that its tokens are
 routed to), reads each request's KV cache and recurrent state, and pays launch and host time. A verify step is the same
-with k + 1 tokens per request; drafting costs its passes. Prefill is priced apart. All functions are pure; times are
+with k + 1 tokens per request; drafting costs its passes. Prompts are priced in `prompt_cost`. All functions are pure; times are
 seconds, arrays are (N,) float64 and a `batch` may be fractional. Points must be filled (points.fill) and have a k.
 
 What it does not know: kernel quality per platform beyond the constants, memory spill, thermal limits, scheduling (that
@@ -20,7 +20,7 @@ from advisor import points as P
 from advisor.constants import CONSTANT_SOURCES, ByPath, Constants
 
 __all__ = [
-    "CONSTANT_SOURCES", "Constants", "StepTerms", "decode_seconds", "draft_seconds", "prefill_seconds", "step_seconds", "union",
+    "CONSTANT_SOURCES", "Constants", "StepTerms", "decode_seconds", "draft_seconds", "step_seconds", "union",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -28,7 +28,7 @@ Mask = npt.NDArray[np.bool_]
 
 # Nodes of a standard normal at the middles of eight equally likely classes: expert popularity is lognormal.
 _NODES = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
-_SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
+SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
 _NO_INT8_TENSOR = ("sm_60", "sm_70")
 _TILED_SHARE = 0.6  # of fp32, matrix kernels for a few tokens: 5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5 (mlx-dspark, M4 Pro)
 _WGMMA = ("sm_90", "sm_100")
@@ -36,7 +36,6 @@ _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
 _NODE, _HGX = 8, ("sm_80", "sm_90")
 _RDNA = ("gfx11", "gfx12")
 _SM12X = ("sm_120", "sm_121")
-GRAPH_TOKENS = 512  # vLLM captures graphs up to this many tokens a step by default
 _MLA_ELEMENTS = 576  # cached per token and layer: 512 compressed and 64 for positions
 # dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on Ampere and Ada. Two V100
 # sources put the truth between the two laws; the geometric middle of 1 and 2 is taken.
@@ -133,14 +132,14 @@ def attention_share(p: P.Points, c: Constants) -> Floats:
     return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
 
 
-def _params(p: P.Points) -> tuple[Floats, Floats, Floats]:
+def params(p: P.Points) -> tuple[Floats, Floats, Floats]:
     """Parameters that each token uses: mixer, FFN (dense and shared), routed experts."""
     return p.mixer_params, p.dense_ffn_params + p.shared_params, p.topk * p.expert_params * p.moe_layers
 
 
 def weight_seconds(p: P.Points, c: Constants, tokens: Floats, distinct: Floats) -> tuple[Floats, Floats]:
     """(dense, experts): reading the weights once and computing `tokens` tokens with them."""
-    mixer, ffn, routed = _params(p)
+    mixer, ffn, routed = params(p)
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
     dense_bytes = mixer * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
     expert_bytes = distinct * p.expert_params * p.moe_layers * p.bytes_ffn
@@ -150,7 +149,7 @@ def weight_seconds(p: P.Points, c: Constants, tokens: Floats, distinct: Floats) 
     dense_ops = 2 * tokens * ((mixer + p.lm_head_params) / mixer_rate + ffn / ffn_rate) / gemm
     expert_ops = 2 * tokens * routed / (ffn_rate * gemm)
     dense, experts = soft_max(dense_read, dense_ops), soft_max(expert_read, expert_ops)
-    small = p.is_path(*_SMALL_BATCH_PATHS)
+    small = p.is_path(*SMALL_BATCH_PATHS)
     if small.any():
         few_dense, few_experts = _small_batch_seconds(p, c, tokens, dense_read, expert_read)
         dense, experts = np.where(small, few_dense, dense), np.where(small, few_experts, experts)
@@ -161,7 +160,7 @@ def _small_batch_seconds(
     p: P.Points, c: Constants, tokens: Floats, dense_read: Floats, expert_read: Floats
 ) -> tuple[Floats, Floats]:
     """llama.cpp and MLX: a matrix-vector kernel up to 8 tokens (no reuse among experts), a tiled one from 9 on."""
-    mixer, ffn, routed = _params(p)
+    mixer, ffn, routed = params(p)
     rate = small_batch_rate(p, c)
     ops = 2 * (mixer + ffn + p.lm_head_params)
     tiled_rate = rate * tile_gain(p, c)
@@ -190,7 +189,7 @@ def step_seconds(
     speculative = np.broadcast_to(np.asarray(spec), batch.shape)
     tokens = batch * tokens_per_request
     distinct = reached_experts(p, c, batch, tokens_per_request)
-    small = p.is_path(*_SMALL_BATCH_PATHS) & (tokens <= c.mmvq_tokens)
+    small = p.is_path(*SMALL_BATCH_PATHS) & (tokens <= c.mmvq_tokens)
     distinct = np.where(small, np.fmin(tokens * p.topk, p.experts), distinct)  # one weight read per token there
     dense, experts = weight_seconds(p, c, tokens, distinct)
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
@@ -234,22 +233,12 @@ def decode_seconds(points: P.Points, constants: Constants, batch: Floats, contex
     return verify + np.fmax(walk - terms.attention, 0) + draft_seconds(points, constants, batch, context)
 
 
-def eager_seconds(p: P.Points, c: Constants, batch: Floats) -> Floats:
-    """What a vLLM verify step without prompts costs more above the largest captured CUDA graph: launches one by one, as in a
-    prompt's call, which is why a step with prompts does not pay it again.
-
-    H200, k = 4: 27 ms a step at 64 requests, 102 ms at 128 (640 tokens).
-    """
-    beyond = p.is_path("vllm-cuda") & (batch * p.verify_tokens > GRAPH_TOKENS)
-    return np.where(beyond, at(c.prefill_call_s, p) * at(c.prefill_scale, p), 0.0)
-
-
 def attention_seconds(p: P.Points, c: Constants, batch: Floats, tokens_per_request: Floats, context: Floats) -> Floats:
     """KV bytes are read once per request, whatever the tokens verified; operations grow with them."""
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
     read = batch * context * p.kv_elems * p.kv_bytes / bandwidth
     ops = 4 * batch * tokens_per_request * context * p.heads * p.head_dim * p.attn_layers
-    small = p.is_path(*_SMALL_BATCH_PATHS)
+    small = p.is_path(*SMALL_BATCH_PATHS)
     rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
     return soft_max(read, ops / rate)
 
@@ -304,7 +293,7 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     eagle_pass = (eagle_params + eagle_head) * 2 / bandwidth + launch + one_layer + kv_layer
     eagle = k * (eagle_pass + _draft_ops(p, c, batch, eagle_params + eagle_head))
 
-    small_bytes = np.where(p.is_path(*_SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
+    small_bytes = np.where(p.is_path(*SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
     depth = np.clip(22 + 4 * p.draft_params / 1e9, 12, 36)
     draft_layer = np.where(p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p))
     model_pass = p.draft_params * small_bytes / bandwidth + depth * draft_layer + at(c.host_s, p)
@@ -338,37 +327,6 @@ def _mtp_block(p: P.Points, c: Constants, reached: Floats, tokens: Floats, bandw
 
 def _draft_ops(p: P.Points, c: Constants, tokens: Floats, params: Floats) -> Floats:
     """Operations of a drafter beyond its bytes: free on tensor cores for a few tokens, not in matrix-vector kernels."""
-    small = p.is_path(*_SMALL_BATCH_PATHS)
+    small = p.is_path(*SMALL_BATCH_PATHS)
     vector = np.fmax(tokens - 1, 0) * 2 * params / small_batch_rate(p, c)
     return np.where(small, vector, 2 * tokens * params / (p.bf16 * c.mfu_gemm * p.tp))
-
-
-# ---------------------------------------------------------------- prefill
-
-
-def prefill_seconds(
-    points: P.Points, constants: Constants, tokens: Floats, context: Floats, spec: Mask | bool
-) -> Floats:
-    """What a step's prompt tokens cost beyond a plain decode step, whose weights and launches they share.
-
-    `tokens` prompt tokens in the step, `context` mean tokens before them. Measured on one H200 (35B-A3B FP8, vLLM 0.25.1):
-    about 112 ms for a call of 2k to 4k tokens, three times a roofline at peak rates.
-    """
-    p, c = points, constants
-    mixer, ffn, routed = _params(p)
-    mixer_rate, ffn_rate = tensor_rates(p)
-    mfu = np.where(p.moe_layers > 0, c.mfu_prefill, c.mfu_prefill_dense) * p.tp
-    per_token = 2 * (mixer / mixer_rate + (ffn + routed) / ffn_rate) / mfu
-    small = p.is_path(*_SMALL_BATCH_PATHS)
-    tiled = small_batch_rate(p, c) * tile_gain(p, c) * np.where(p.moe_layers > 0, 0.5, 1.0)
-    per_token = np.where(small, 2 * (mixer + ffn + routed) / tiled, per_token)
-    attention = 4 * (context + tokens / 2) * p.heads * p.head_dim * p.attn_layers
-    rate = np.where(small, tiled, np.fmin(2 * attention_share(p, c), 0.7) * p.bf16 * p.tp)
-    extra_layer = np.where(np.asarray(spec) & p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / p.layers, 1.0)
-    bandwidth = p.bw * p.tp * at(c.eta_bw, p) * at(c.expert_bw, p)
-    all_experts = p.experts * p.expert_params * p.moe_layers * p.bytes_ffn / bandwidth
-    reached = 1 - np.exp(-tokens * np.divide(p.topk, p.experts, out=np.zeros_like(p.topk), where=p.experts > 0))
-    call = at(c.prefill_call_s, p) + all_experts * reached
-    work = tokens * (per_token + attention / rate) * extra_layer
-    total = (call + work) * at(c.prefill_scale, p) + link_seconds(p, c, tokens, p.layers)
-    return np.where(tokens > 0, total, 0.0)

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor import acceptance as acc
-from advisor import nearby, physics, schedule
+from advisor import nearby, physics, prompt_cost, schedule
 from advisor import points as pts
 from advisor.fitted import Model, Raw, log_physics, of_metric, prepare
 from advisor.paths import models_dir
@@ -201,7 +201,7 @@ def _terms(full: pts.Points, model: Model) -> dict[str, Floats]:
         "cycle_ms": scale * (verify.total + draft),
         "weights_ms": plain.dense + plain.experts,
         "launch_ms": plain.launch + plain.host,
-        "prefill_ms": physics.prefill_seconds(full, model.speeds, full.input_tokens, np.zeros(len(batch)), False),
+        "prefill_ms": prompt_cost.prefill_seconds(full, model.speeds, full.input_tokens, np.zeros(len(batch)), False),
     }
     terms = {name: 1e3 * value for name, value in seconds.items()}
     terms["experts_base"], terms["experts_verify"] = plain.distinct_experts, verify.distinct_experts

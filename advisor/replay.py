@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor import load as L
-from advisor import physics
+from advisor import physics, prompt_cost
 from advisor import points as P
 from advisor.constants import Constants
 from advisor.schedule import Arm
@@ -57,8 +57,8 @@ def _costs(p: P.Points, c: Constants, load: L.Load, spec: bool) -> _Costs:
     before = max(load.prompt[0] - chunk, 0) / 2 + (p.input_tokens[0] - load.prompt[0])
     # a chunk of several prompts attends within each prompt only
     inside = np.fmin(sizes, chunk)
-    prefill = physics.prefill_seconds(some, c, sizes, before + (inside - sizes) / 2, spec)
-    alone = decode + (physics.eager_seconds(many, c, batch) if spec else 0.0)
+    prefill = prompt_cost.prefill_seconds(some, c, sizes, before + (inside - sizes) / 2, spec)
+    alone = decode + (prompt_cost.eager_seconds(many, c, batch, decode) if spec else 0.0)
     return _Costs([0.0, *decode.tolist()], [0.0, *alone.tolist()], np.concatenate([[0.0], sizes]), np.concatenate([[0.0], prefill]))
 
 

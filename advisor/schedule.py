@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor import load as L
-from advisor import physics
+from advisor import physics, prompt_cost
 from advisor import points as P
 from advisor.constants import Constants
 from advisor.types import Metric
@@ -56,8 +56,8 @@ def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill
     small = np.fmin(load.prompt, load.budget)
     large = np.fmax(np.fmin(load.prompt * load.clients, load.budget), small * 1.01 + 1)
     before = np.fmax(load.prompt - small, 0.0) / 2 + (p.input_tokens - load.prompt)
-    low = physics.prefill_seconds(p, c, small, before, spec)
-    high = physics.prefill_seconds(p, c, large, before, spec)
+    low = prompt_cost.prefill_seconds(p, c, small, before, spec)
+    high = prompt_cost.prefill_seconds(p, c, large, before, spec)
     # several prompts in one chunk do not attend to each other: price the slope without the longer attention span
     slope = np.fmin((high - low) / (large - small), low / small)
     return Prefill(small, low, np.fmax(slope, 0.0))
@@ -117,7 +117,7 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     batch = load.clients * load.steps / (load.steps + waiting)
     step = physics.decode_seconds(p, c, np.fmax(batch, 1.0), load.context, spec)
     if spec:
-        step = step + physics.eager_seconds(p, c, batch) * quiet_share(load, meet, batch)
+        step = step + prompt_cost.eager_seconds(p, c, batch, step) * quiet_share(load, meet, batch)
 
     prompt_s = first * line.each(load, load.clients) + meet.later_share * line.each(load, meet.meeting)
     cycle = prompt_s + load.steps * step / batch  # seconds per completed request

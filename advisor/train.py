@@ -21,7 +21,7 @@ SCHEMA = 1
 # Modules whose text decides the artefact: a change in one of them asks for training again.
 CODE = (
     "acceptance", "acceptance_fit", "calibrate", "constants", "features", "fitted", "fitting", "kernel_paths", "load", "nearby",
-    "physics", "points", "points_fill", "points_read", "residual", "rows", "schedule", "training_data",
+    "physics", "points", "points_fill", "points_read", "prompt_cost", "residual", "rows", "schedule", "training_data",
 )  # fmt: skip
 
 

@@ -136,3 +136,48 @@ def test_shape_matches_the_layer_pattern(model: str) -> None:
     assert text["layer_types"].count("full_attention") * 4 == text["num_hidden_layers"]
     with pytest.raises(UnknownFact, match="qwen"):
         shapes.config("qwen3.6-99b", "fp8")
+
+
+def test_rounds_time_nothing_before_all_are_warm_and_start_nothing_before_all_are_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two GPUs, four jobs: a stand-in for the engine notes its stages; one of each round is slow to warm and slow to measure."""
+    package = tmp_path / "site" / "vllm"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "import sys, time\n"
+        f"notes = open({str(tmp_path / 'notes')!r}, 'a')\n"
+        "job = sys.argv[sys.argv.index('--job') + 1].split('/')[-1].split('.')[0]\n"
+        "main = sys.modules['__main__']\n"
+        "def say(word):\n"
+        "    print(job, word, file=notes, flush=True)\n"
+        "def measure(task, todo, out, deadline, time_file):\n"
+        "    slow = job in ('j0', 'j3')\n"
+        "    say('start')\n"
+        "    print(main.BOOT + '{}', file=sys.stderr, flush=True)\n"
+        "    time.sleep(0.8 if slow else 0)\n"
+        "    say('warm')\n"
+        "    print(main.WARM + job, file=sys.stderr, flush=True)\n"
+        "    main.await_file(time_file)\n"
+        "    say('time')\n"
+        "    time.sleep(0.8 if slow else 0)\n"
+        "    say('done')\n"
+        "    return 0\n"
+        "main.measure = measure\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{Path(cells.__file__).parents[2]}")
+    jobs = [cells.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (cells.Point(1, 64, 16),)) for i in range(4)]
+    told: list[str] = []
+    step_cost.run(jobs, tmp_path / "rows", gpus=("0", "1"), tell=lambda p: told.append(p.note))
+    notes = (tmp_path / "notes").read_text().split("\n")
+    for pair in (("j0", "j1"), ("j2", "j3")):
+        assert max(notes.index(f"{j} warm") for j in pair) < min(notes.index(f"{j} time") for j in pair)
+    first_done = max(notes.index(f"{j} done") for j in ("j0", "j1"))
+    assert first_done < min(notes.index(f"{j} start") for j in ("j2", "j3"))
+    assert told == [f"j{i}: done" for i in range(4)]
+
+
+def test_prompt_calls_are_grouped_by_first_tokens() -> None:
+    calls = [(0, 4, 0.005), (0, 4, 0.007), (1, 4, 0.120), (0, 3, 0.006), (2, 4, 0.2)]
+    assert worker.prompt_calls(calls) == [[0, 3, 4, 6.0], [1, 1, 4, 120.0], [2, 1, 4, 200.0]]
+    assert worker.prompt_calls([]) == []

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from advisor import measurement_files as files
 from advisor import measurements as m
-from advisor.bench import fit, report, rows
+from advisor.bench import fit, later_days, report, rows
 from advisor.commands.bench import bench
 from advisor.paths import models_dir
 from advisor.types import AdvisorError
@@ -135,6 +135,18 @@ def test_shipped_rows_follow_from_the_raw_points() -> None:
 
 def clean() -> list[dict[str, Any]]:
     return report.clean(rows.read_rows(RAW))
+
+
+def test_the_floor_is_what_two_machines_differ_by() -> None:
+    """A copy of the first machine's rows differs by nothing; prompts 10 % slower with drafts show in output and TPOT alone."""
+    first = [row for row in clean() if row["k"] in (0, 2, 4)]
+    copy = [{**row, "label": row["label"].replace("-single", "-four")} for row in first]
+    assert later_days.floor_text([*first, *copy]).splitlines()[-1].endswith("| 30 | 0.0 | 0.0 | 0.0 |")
+    slower = [
+        {**row, "output_tok_s": row["output_tok_s"] / 1.1, "tpot_ms": row["tpot_ms"] * 1.1} if row["k"] else row
+        for row in copy
+    ]
+    assert later_days.floor_text([*first, *slower]).splitlines()[-1].endswith("| 30 | 9.5 | 9.5 | 0.0 |")
 
 
 def test_halves_share_no_cell_and_keep_arms_together() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import yaml
 
-from advisor import knowledge, physics, points, propose
+from advisor import knowledge, physics, points, prompt_cost, propose
 from advisor.measurements import measurements_dir, read_csv, source_files
 from advisor.paths import knowledge_dir
 from advisor.points_read import arch_word
@@ -199,4 +199,4 @@ def test_rules_and_core_price_the_same_kernels() -> None:
         for i, arch in enumerate(points.ARCHS):
             here = point.replace(arch=i, path=code)
             assert (physics.serial_attention_seconds(here, c, np.array([1e3]))[0] > 0) == (arch in warned), (path, arch)
-    assert number("regime", "graph_tokens") == physics.GRAPH_TOKENS
+    assert number("regime", "graph_tokens") == prompt_cost.GRAPH_TOKENS

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from advisor import physics, schedule
+from advisor import physics, prompt_cost, schedule
 from advisor import points as P
 from advisor.bench.rows import Measured, campaign, decode_is_biased, plain_elsewhere, runs_columns
 from advisor.constants import CONSTANT_SOURCES, Constants, shifted
@@ -35,7 +35,7 @@ MOVED = tuple(
     for name in (
         "eta_bw", "expert_bw", "mfu_gemm", "mfu_attention_wgmma", "layer_launch_s", "moe_layer_launch_s", "host_s", "host_seq_s",
         "sampler_passes", "spec_step_s", "spec_seq_s", "draft_pass_s", "draft_scale", "state_reads", "mfu_prefill",
-        "prefill_call_s",
+        "prefill_call_s", "prefill_linear_s", "prefill_captured",
     )
 )  # fmt: skip
 STEP, STEPS, ROBUST = 0.05, 12, 2.0
@@ -91,6 +91,7 @@ class Sweep:
         out: dict[str, Floats] = {}
         spec, base = schedule.replay(p, constants, self.tau, "spec"), schedule.replay(p, constants, self.tau, "base")
         steps = [physics.decode_seconds(p, constants, p.concurrency, context, on) for on in (True, False)]
+        steps[0] = steps[0] + prompt_cost.eager_seconds(p, constants, p.concurrency, steps[0])
         drafted = self.k > 0
         out["decode_step_ms"] = 1e3 * np.where(drafted, *steps)
         out["output_tok_s"] = np.where(drafted, spec.output_tok_s, base.output_tok_s)
@@ -213,7 +214,8 @@ def law_features(rows: Sequence[Measured]) -> dict[str, Floats]:
 
 
 def step_law(rows: Sequence[Measured]) -> Law:
-    """Non-negative least squares of the relative error of the median decode step."""
+    """Non-negative least squares of the relative error of the median decode step, within captured CUDA graphs."""
+    rows = [row for row in rows if row["concurrency"] * (row["k"] + 1) <= prompt_cost.GRAPH_TOKENS]
     features = law_features(rows)
     step = measured(rows, "decode_step_ms")
     k = np.array([row["k"] for row in rows])

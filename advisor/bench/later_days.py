@@ -1,4 +1,4 @@
-"""The second and third day on H200s: side questions beside their own plain arms, and the predictions written before them."""
+"""Later runs on H200s: side questions beside their plain arms, predictions written before, and how far machines agree."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from advisor.bench.rows import Measured
 from advisor.paths import models_dir
 
 Floats = npt.NDArray[np.float64]
-SECOND, THIRD = "predictions_h200_second.json", "predictions_h200_third.json"
-SIDE_RUNS = ("-bf16-", "-27b-", "-prefix-two", "-mnbt2048-two", "-routing-")
+SECOND, THIRD, FOURTH = (f"predictions_h200_{name}.json" for name in ("second", "third", "fourth"))
+SIDE_RUNS = ("-bf16-", "-27b-", "-prefix-two", "-prefix-four", "-mnbt2048-two", "-routing-")
+RUNS = ("-single", "-two", "-three", "-four")
 
 
 def registered_label(row: Measured) -> str:
     """The label under which a row's cell was registered."""
-    return str(row["label"]).removesuffix("-single").removesuffix("-two").removesuffix("-three")
+    label = str(row["label"])
+    return next((label.removesuffix(run) for run in RUNS if label.endswith(run)), label)
 
 
 def side_text(everything: Sequence[Measured]) -> str:
@@ -64,6 +66,11 @@ def third_text(everything: Sequence[Measured]) -> str:
     return _registered(everything, [row for row in everything if third_day(row)], THIRD)
 
 
+def fourth_text(everything: Sequence[Measured]) -> str:
+    """And for the fourth run, predicted by a model that had seen the three before."""
+    return _registered(everything, [row for row in everything if fourth_run(row)], FOURTH)
+
+
 def _registered(everything: Sequence[Measured], newer: Sequence[Measured], file: str) -> str:
     cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / file).read_text())["cells"]}
     plain = {(rows.campaign(row["label"]), row["key"]): row for row in everything if row["k"] == 0}
@@ -75,9 +82,12 @@ def _registered(everything: Sequence[Measured], newer: Sequence[Measured], file:
             for row in mine
             if (rows.campaign(label), row["key"]) in plain
         ]
-        errors = [_gain_errors(pairs, cells, metric) for metric in ("output_tok_s", "tpot", "request_tok_s")]
+        pairs = [pair for pair in pairs if (registered_label(pair[0]), pair[0]["key"]) in cells]
+        errors = [_gain_errors(pairs, cells, metric) for metric in GAINS]
         step = [
-            cells[registered_label(row), row["key"]]["decode_step_ms"] / row["decode_step_p50_ms"] - 1 for row in mine
+            cells[registered_label(row), row["key"]]["decode_step_ms"] / row["decode_step_p50_ms"] - 1
+            for row in mine
+            if (registered_label(row), row["key"]) in cells
         ]
         lines.append(
             [
@@ -91,29 +101,84 @@ def _registered(everything: Sequence[Measured], newer: Sequence[Measured], file:
 
 
 def second_day(row: Measured) -> bool:
-    return rows.plain_elsewhere(row) or any(n in row["label"] for n in ("-bf16-", "-27b-", "-two"))
+    side = any(n in row["label"] for n in ("-bf16-", "-27b-", "-two"))
+    return rows.plain_elsewhere(row) or (side and not fourth_run(row))
 
 
 def third_day(row: Measured) -> bool:
     return str(row["label"]).endswith("-three") or row["label"] == "qwen3.6-35b-a3b-fp8-k0-mnbt2048-two"
 
 
+def fourth_run(row: Measured) -> bool:
+    return str(row["label"]).endswith("-four")
+
+
 def repeat_text(everything: Sequence[Measured]) -> str:
-    """k = 0 and 2 of the third day, and the simulated routings, over the first machine's figures."""
+    """k = 0, 2 and 4 of later runs, and the simulated routings, over the first machine's figures."""
     first = {(row["k"], row["key"]): row for row in everything if row["label"].endswith("-single")}
     lines = []
-    for name in ("-three", "-routing-uniform-three", "-routing-skewed-three"):
-        for k in (0, 2):
-            mine = [row for row in everything if row["label"].endswith(f"fp8-k{k}{name}") and (k, row["key"]) in first]
+    for name, drafts in (
+        ("-three", (0, 2)),
+        ("-four", (0, 2, 4)),
+        ("-routing-uniform-three", (0, 2)),
+        ("-routing-skewed-three", (0, 2)),
+    ):
+        for k in drafts:
+            mine = [row for row in everything if row["label"].endswith(f"a3b-fp8-k{k}{name}") and (k, row["key"]) in first]
             mine = [row for row in mine if not rows.decode_is_biased(row) and (k, row["key"]) != (2, "1:2048:128:0")]
             ratios = [
                 np.array([row[column] / first[k, row["key"]][column] for row in mine]) - 1
                 for column in ("decode_step_p50_ms", "output_tok_s", "ttft_ms")
             ]
-            label = name.removesuffix("-three").removeprefix("-").replace("-", ", ") or "as it comes"
+            label = name.removesuffix("-three").removeprefix("-").replace("-", ", ") or "as it comes, third run"
+            label = "as it comes, fourth run" if name == "-four" else label
             lines.append([label, k, len(mine), *(f"{100 * np.mean(x):+.1f} ({100 * np.mean(np.abs(x)):.1f})" for x in ratios)])
     head = ("routing", "k", "points", "decode step, %", "output tok/s, %", "TTFT, %")
     return table(head, lines)
+
+
+FLOOR_GROUPS = (
+    ("35B-A3B FP8, k = 2 and 4", "qwen3.6-35b-a3b-fp8-k{}-single", "qwen3.6-35b-a3b-fp8-k{}-four", (2, 4)),
+    ("35B-A3B BF16, k = 2", "qwen3.6-35b-a3b-bf16-k{}", "qwen3.6-35b-a3b-bf16-k{}-four", (2,)),
+    ("27B FP8, k = 2", "qwen3.6-27b-fp8-k{}", "qwen3.6-27b-fp8-k{}-four", (2,)),
+    ("35B-A3B FP8, caching on, k = 2", "qwen3.6-35b-a3b-fp8-k{}-prefix-two", "qwen3.6-35b-a3b-fp8-k{}-prefix-four", (2,)),
+)  # fmt: skip
+GAINS = ("output_tok_s", "tpot", "request_tok_s")
+
+
+def floor_text(everything: Sequence[Measured]) -> str:
+    """How far two machines of one kind differ in the same speed-up: what no model can be better than."""
+    lines = []
+    for name, first, second, drafts in FLOOR_GROUPS:
+        gaps = np.concatenate([_gain_gaps(everything, first, second, k) for k in drafts])
+        if len(gaps):
+            lines.append([name, len(gaps), *(f"{100 * np.nanmean(np.abs(gaps[:, i])):.1f}" for i in range(3))])
+    head = ("cells measured on two machines", "pairs", "output tok/s, %", "TPOT, %", "decode speed, %")
+    return table(head, lines)
+
+
+def _gain_gaps(everything: Sequence[Measured], first: str, second: str, k: int) -> Floats:
+    """log ratio of the speed-ups of two runs, (cells, 3); NaN where the decode step is biased."""
+    found = [_gains_of(everything, label, k) for label in (first, second)]
+    both = [key for key in found[0] if key in found[1]]
+    return np.array([np.log(found[0][key]) - np.log(found[1][key]) for key in both]).reshape(-1, 3)
+
+
+def _gains_of(everything: Sequence[Measured], label: str, k: int) -> dict[str, Floats]:
+    off = {row["key"]: row for row in everything if row["label"] == label.format(0)}
+    on = {row["key"]: row for row in everything if row["label"] == label.format(k) and row["key"] in off}
+    return {key: np.array([_gain(row, off[key], metric) for metric in GAINS]) for key, row in on.items()}
+
+
+def _gain(on: Measured, off: Measured, metric: str) -> float:
+    """One measured speed-up; NaN for the decode speed where its steps are biased."""
+    if metric == "output_tok_s":
+        return float(on["output_tok_s"] / off["output_tok_s"])
+    if metric == "tpot":
+        return float(off["tpot_ms"] / on["tpot_ms"])
+    if rows.decode_is_biased(on):
+        return float("nan")
+    return float(off["decode_step_p50_ms"] * on["acceptance_length"] / on["decode_step_p50_ms"])
 
 
 def _gain_errors(
@@ -122,11 +187,7 @@ def _gain_errors(
     """Predicted over measured speed-up, less 1, of each pair."""
     out = []
     for on, off in pairs:
-        gain = {
-            "output_tok_s": on["output_tok_s"] / off["output_tok_s"],
-            "tpot": off["tpot_ms"] / on["tpot_ms"],
-            "request_tok_s": off["decode_step_p50_ms"] * on["acceptance_length"] / on["decode_step_p50_ms"],
-        }[metric]
-        if metric != "request_tok_s" or not rows.decode_is_biased(on):
+        gain = _gain(on, off, metric)
+        if not np.isnan(gain):
             out.append(cells[registered_label(on), on["key"]]["speedup"][metric] / gain - 1)
     return np.array(out)

@@ -6,6 +6,7 @@ Every number in the text is computed here; prose states only what does not depen
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ import numpy.typing as npt
 
 from advisor.bench import fit, rows
 from advisor.bench.later_days import (
+    floor_text,
+    fourth_run,
+    fourth_text,
     registered_label,
     repeat_text,
     second_day,
@@ -28,6 +32,8 @@ from advisor.bench.rows import Measured
 from advisor.bench.text import (
     ADD_A_MACHINE,
     BIASED,
+    FLOOR,
+    FOURTH_RUN,
     HALF,
     HEAD,
     LAW,
@@ -52,6 +58,7 @@ Floats = npt.NDArray[np.float64]
 SOURCE, CARD = "h200-vllm-0251", "h200.md"
 REGISTERED = {"default routing": "predictions_h200.json", "uniform routing": "predictions_h200_uniform.json"}
 DRAFTS = (0, 1, 2, 3, 4, 6, 8)
+MAIN = r"qwen3\.6-35b-a3b-fp8-k\d"
 NAMES = {"decode_step_ms": "decode step", "output_tok_s": "output tok/s", "tpot_ms": "TPOT", "ttft_ms": "TTFT"}
 TARGETS = {"output_tok_s": 4.0, "tpot_ms": 6.0, "decode_step_ms": 3.0}
 # Log of vLLM 0.25.1 at start: (k, prefix caching) -> GiB for the cache, tokens in the pool, attention block in tokens
@@ -66,9 +73,12 @@ def raw_folder() -> Path:
     return measurements_dir() / "raw" / SOURCE
 
 
-def clean(measured: Iterable[Measured]) -> list[Measured]:
-    """Rows of undisturbed runs of the main model whose cell has a plain arm, in the order of cells and k."""
-    kept = [row for row in measured if row["label"].endswith("-single")]
+def clean(measured: Iterable[Measured], run: str = "-single") -> list[Measured]:
+    """Rows of one run of the main model, caching off, whose cell has a plain arm, in the order of cells and k.
+
+    "-single" is the first machine, alone; "-four" four GPUs of one host at once, nothing starting beside.
+    """
+    kept = [row for row in measured if re.fullmatch(MAIN + re.escape(run), row["label"])]
     plain = {row["key"] for row in kept if row["k"] == 0}
     kept = [row for row in kept if row["key"] in plain]
     return sorted(kept, key=lambda row: (*fit.cell_of(row), row["k"]))
@@ -83,18 +93,22 @@ def without_outliers(alone: Sequence[Measured]) -> list[Measured]:
 def card() -> str:
     """The whole text."""
     everything = rows.read_rows(raw_folder())
-    alone = clean(everything)
-    sound = without_outliers(alone)
+    alone, together = clean(everything), clean(everything, "-four")
+    sound_alone, sound = without_outliers(alone), without_outliers([*alone, *together])
     sweep = fit.Sweep.of(sound)
     found = fit.refit(sweep)
     parts = [
-        HEAD, TIMELINE, "## Measured, one machine alone", measured_table(alone),
+        HEAD, TIMELINE, "## Measured, one machine alone", measured_table(alone) + "\n\n" + BIASED,
+        "## Measured again, four GPUs of one host at once", FOURTH_RUN, measured_table(together),
+        "How far two machines of one kind differ in the same speed-up, mean absolute difference:",
+        floor_text(everything), FLOOR,
         "## Other weights, another model, caching, a small budget", side_text(everything), SIDE,
         "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER,
-        third_text(everything), THIRD_DAY,
+        third_text(everything), THIRD_DAY, fourth_text(everything),
         "## Measured again, and with simulated routing", REPEATED, repeat_text(everything),
         "## Step time as a sum", law_text(sound), "## Constants of the physics core", constants_text(sweep, found),
-        "## Half of the cells kept out", held_out_text(alone, sound), "## What a prompt costs the others", interference_text(alone),
+        "## Half of the cells kept out", held_out_text(alone, sound_alone, sound),
+        "## What a prompt costs the others", interference_text(alone),
         "## KV pool", pool_text(), "## The run on four GPUs at once", agreement_text(everything),
         "## With and without these rows", value_text(), NOTICED, MISSING, ADD_A_MACHINE,
     ]  # fmt: skip
@@ -122,13 +136,14 @@ def measured_table(alone: Sequence[Measured]) -> str:
         ]
 
     head = ("prompt x requests", "k", "decode step, ms", "output tok/s", "TPOT, ms", "TTFT, ms", "output", "TPOT gain")
-    return table(head, map(line, alone)) + "\n\n" + BIASED
+    return table(head, map(line, alone))
 
 
 def registered_text(everything: Sequence[Measured]) -> str:
     """MAPE of each pre-registered file by quantity and k, and of the speed-ups."""
     alone = clean(everything)
-    shared = [row for row in everything if not (row["label"].endswith("-single") or second_day(row) or third_day(row))]
+    later = (second_day, third_day, fourth_run)
+    shared = [row for row in everything if not (row["label"].endswith("-single") or any(day(row) for day in later))]
     lines = []
     for name, file in REGISTERED.items():
         cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / file).read_text())["cells"]}
@@ -170,8 +185,9 @@ def constants_text(sweep: fit.Sweep, found: fit.Fit) -> str:
     head = ("constant", "default", "this machine", "log shift", "doubt left", "identified")
     before, after = sweep.predict(fit.random_routing()), sweep.predict(moved)
     return "\n\n".join([
-        "All moved at once towards decode step, output tok/s, TPOT and TTFT of all points above (of k = 1, 3, 6 and 8 the "
-        "decode step alone), shrunk to their defaults; `rho` = `skew` = 0 (random weights). Doubt left: sd after over sd before.",
+        "All moved at once towards decode step, output tok/s, TPOT and TTFT of all points of both runs (of k = 1, 3, 6 and 8 "
+        "of the first the decode step alone), shrunk to their defaults; `rho` = `skew` = 0 (random weights). Doubt left: sd after "
+        "over sd before.",
         table(head, lines),
         "Errors in percent, before and after, and of the speed-ups:",
         table(("quantity", "before", "after", "speed-up before", "speed-up after"), [
@@ -193,10 +209,10 @@ def _all(errors: dict[int, Floats]) -> float:
     return fit.mape(np.concatenate(list(errors.values())))
 
 
-def held_out_text(alone: Sequence[Measured], sound: Sequence[Measured]) -> str:
-    """Errors on kept-out cells, both halves; with every point, and without those that were set apart."""
+def held_out_text(alone: Sequence[Measured], sound_alone: Sequence[Measured], sound: Sequence[Measured]) -> str:
+    """Errors on kept-out cells, both halves: the first machine with every point, without those set apart, and both runs."""
     lines = []
-    for which, kept in (("all points", alone), ("without the outlier", sound)):
+    for which, kept in (("alone, all", alone), ("alone, without the outlier", sound_alone), ("both runs", sound)):
         for name, swap in (("even cells fitted, odd predicted", False), ("the other way round", True)):
             outside, said = fit.held_out(kept, swap)
             for quantity in ("output_tok_s", "tpot_ms", "decode_step_ms"):

@@ -22,7 +22,7 @@ from advisor.types import AdvisorError
 
 ABOUT = "about.yaml"
 LEAST_PROMPTS = 12  # with fewer in a timed point, one stray compilation decides the figure
-LONG_PROMPT = 32_768
+CROWDED_TOKENS = 262_144  # prompt tokens of all clients together
 SPREAD = 0.5  # worker.JITTER: output lengths of a point differ by +-50 %
 NOTE = "random weights, forced (synthetic) acceptance; step cost only"
 STEP_COST_PREFIX = "h200-"  # together with "bench-": sources that rule SD505 takes for random weights
@@ -94,9 +94,9 @@ def campaign(label: str) -> str:
 
 
 def decode_is_biased(row: Measured) -> bool:
-    """Long prompts at several requests: somebody waits for a prompt in almost every step, and the few steps where nobody does
-    come from the emptying end with fewer requests (H200: 8 x 32768 at k = 2 seems faster than 8 x 2048)."""
-    return bool(row["input_tokens"] >= LONG_PROMPT and row["concurrency"] > 1)
+    """Many prompt tokens at several requests: somebody waits for a prompt in almost every step, and the few steps where nobody does
+    come from the emptying end with fewer requests (H200, k = 2: 8 x 32768 seems faster than 8 x 2048, 128 x 2048 than 128 x 64)."""
+    return bool(row["concurrency"] > 1 and row["input_tokens"] * row["concurrency"] >= CROWDED_TOKENS)
 
 
 def plain_elsewhere(row: Measured) -> bool:
