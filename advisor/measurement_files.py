@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from advisor.measurements import (
 )
 from advisor.types import AdvisorError
 
+DATE = re.compile(r"\d{4}(-\d{2}){0,2}")
 SIDECAR_FIELDS = ("id", "kind", "title", "address", "date", "holds", "how", "reliability", "caveats", "files")
 INDEX_NAME = "index.json"
 INDEX_COMMAND = "advisor data index"
@@ -87,6 +89,9 @@ def _sidecar_problems(folder: Path) -> Iterable[Problem]:
         missing = [field for field in SIDECAR_FIELDS if field not in facts]
         if missing or facts.get("id") != sidecar.stem:
             yield Problem(f"sources/{sidecar.name}", 0, f"lacks {', '.join(missing) or 'its own id'}")
+        date = str(facts.get("date") or "")
+        if date and not DATE.fullmatch(date):
+            yield Problem(f"sources/{sidecar.name}", 0, f"date {date!r} is not YYYY, YYYY-MM or YYYY-MM-DD")
 
 
 def read_sidecars(folder: Path) -> dict[str, dict[str, Any]]:

@@ -12,8 +12,8 @@ PACKAGE = ROOT / "advisor"
 # Lower layers may not import higher ones.
 LAYERS = {
     "types": 0, "known": 0, "frozen": 0, "paths": 0,
-    "points": 1, "physics": 1, "prompt_cost": 1, "schedule": 1, "acceptance": 1, "features": 1, "engines": 1, "knowledge": 1, "memory": 1,
-    "measurements": 1,
+    "points": 1, "physics": 1, "prompt_cost": 1, "schedule": 1, "acceptance": 1, "features": 1, "engines": 1, "knowledge": 1,
+    "memory": 1, "measurements": 1,
     "predictor": 2, "rules": 2, "propose": 2, "readers": 2,
     "decide": 3, "k_schedule": 3, "reasons": 3, "render": 3, "train": 3, "evaluate": 3, "fixes": 3, "bench": 3,
     "pipeline": 4, "validating": 4,

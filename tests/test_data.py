@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 from pathlib import Path
 
@@ -109,6 +110,18 @@ def test_edited_row_is_noticed(tmp_path: Path) -> None:
     assert any("superseded" in p.reason for p in files.check(copy)[1])
     (copy / "sources" / "seed000.yaml").unlink()
     assert any("no sidecar" in p.reason for p in files.check(copy)[1])
+
+
+DATES = [("2026", 1), ("2026-07", 1), ("2026-07-04", 1), ("", 1), ("2026-07 or later", 0), ("July", 0)]
+
+
+@pytest.mark.parametrize("date,good", DATES)
+def test_a_sidecars_date_is_a_date(tmp_path: Path, date: str, good: int) -> None:
+    (tmp_path / "sources").mkdir(parents=True)
+    text = (FOLDER / "sources" / "sf339.yaml").read_text(encoding="utf-8")
+    (tmp_path / "sources" / "sf339.yaml").write_text(re.sub(r"^date: .*$", f"date: '{date}'", text, flags=re.M))
+    problems = list(files._sidecar_problems(tmp_path))
+    assert any("is not YYYY" in p.reason for p in problems) != good
 
 
 def test_add_splits_by_source_and_refuses_twice(tmp_path: Path) -> None:

@@ -133,6 +133,7 @@ ROWS: tuple[Row, ...] = (
     Row('SD424', 'serial-verify-attention', 'warning', ('vllm', 'sglang'), ('hardware', 'ctx_tokens', 'concurrency'), True),
     Row('SD425', 'step-beyond-graphs', 'warning', ('vllm',), ('concurrency',), True),
     Row('SD426', 'triton-mla-verify', 'warning', ('vllm',), ('hardware', 'model'), True),
+    Row('SD427', 'draft-model-sparse-target', 'warning', ('vllm',), ('model', 'concurrency'), True),
     Row('SD501', 'no-measured-pair', 'info', (), ('hardware', 'model', 'concurrency'), True),
     Row('SD502', 'evidence-of-other-version', 'info', ('vllm', 'sglang'), ('hardware', 'model', 'concurrency'), True),
     Row('SD503', 'superseded-claim', 'info', (), ('hardware', 'concurrency'), True),
