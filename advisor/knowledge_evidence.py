@@ -22,8 +22,8 @@ PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fil
 
 
 @cache
-def pairs() -> tuple[Pair, ...]:
-    """All measured pairs; empty where the index is absent."""
+def pairs(method: str = "") -> tuple[Pair, ...]:
+    """The measured pairs of one method, of all where none is named; empty where the index is absent."""
     path = knowledge_dir() / "measurements" / "index.json"
     try:
         with path.open(encoding="utf-8") as handle:
@@ -32,8 +32,11 @@ def pairs() -> tuple[Pair, ...]:
         return ()
     if not isinstance(data, dict):
         return ()
-    fields = data.get("fields", ())
-    return tuple({n: v for n, v in zip(fields, row, strict=True) if v is not None} for row in data.get("pairs", ()))
+    fields, rows = data.get("fields", ()), data.get("pairs", ())
+    if method and "method" in fields:
+        column = fields.index("method")
+        rows = (row for row in rows if row[column] == method)
+    return tuple({n: v for n, v in zip(fields, row, strict=True) if v is not None} for row in rows)
 
 
 def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]:
@@ -42,9 +45,7 @@ def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]
         return ()
     scored = []
     gaps: dict[tuple[str, str], float] = {}  # each hardware and model is compared once
-    for pair in pairs():
-        if pair["method"] != method:
-            continue
+    for pair in pairs(method):
         distance = _distance(pair, facts, gaps)
         if distance < FAR:
             scored.append((not _covers(pair, facts), distance, pair["run_id"], pair["metric"], pair))
@@ -60,11 +61,6 @@ def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]
             taken[pair["source"]] = taken.get(pair["source"], 0) + 1
         chosen.append(_evidence(pair, covers=not far))
     return tuple(chosen)
-
-
-def newest_date() -> str:
-    """Date of the newest measured pair, "" where there is none."""
-    return max((str(pair.get("date", "")) for pair in pairs()), default="")
 
 
 def _evidence(pair: Pair, covers: bool) -> Evidence:

@@ -11,6 +11,7 @@ import io
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -195,7 +196,7 @@ def _entry(row: Row, metric: str, speedup: float, date: str) -> dict[str, Any]:
         "gpu_count": run.gpu_count,
         "tp": run.tp,
         "model": run.model,
-        "quant": run.quant,
+        "quant": _quant_id(run.quant),
         "kv_cache_dtype": run.kv_cache_dtype,
         "engine": "llama-server" if run.engine == "llama.cpp" else run.engine,
         "engine_version": run.engine_version,
@@ -212,6 +213,18 @@ def _entry(row: Row, metric: str, speedup: float, date: str) -> dict[str, Any]:
         "clean": run.use == "train",
     }
     return {key: value for key, value in entry.items() if value not in (None, "")}
+
+
+@cache
+def _quant_id(name: str | None) -> str | None:
+    """The quantisation's own id where a row names it by an alias, so that a question for it finds the row."""
+    from advisor import knowledge
+    from advisor.types import UnknownFact
+
+    try:
+        return knowledge.quant(name).id if name else name
+    except UnknownFact:
+        return name
 
 
 def index_text(folder: Path) -> str:

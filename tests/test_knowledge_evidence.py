@@ -28,7 +28,8 @@ def ask(**changes: Any) -> Facts:
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch) -> Any:
     def install(*pairs: dict[str, Any]) -> None:
-        monkeypatch.setattr(knowledge_evidence, "pairs", lambda: tuple({**PAIR, **pair} for pair in pairs))
+        made = tuple({**PAIR, **pair} for pair in pairs)
+        monkeypatch.setattr(knowledge_evidence, "pairs", lambda method: tuple(p for p in made if p["method"] == method))
 
     return install
 
@@ -100,15 +101,16 @@ def test_a_missing_or_damaged_index_is_no_evidence(
     monkeypatch.setattr(knowledge_evidence, "knowledge_dir", lambda: tmp_path)
     knowledge_evidence.pairs.cache_clear()
     try:
-        assert knowledge_evidence.pairs() == ()
-        assert knowledge_evidence.newest_date() == ""
+        assert knowledge_evidence.pairs() == () == knowledge_evidence.pairs("mtp")
     finally:
         knowledge_evidence.pairs.cache_clear()
 
 
 def test_the_shipped_pairs_name_known_things() -> None:
-    assert knowledge_evidence.newest_date() > "2026-05"
-    for pair in knowledge_evidence.pairs():
+    every = knowledge_evidence.pairs()
+    assert max(pair["date"] for pair in every) > "2026-05"
+    assert knowledge_evidence.pairs("mtp") == tuple(pair for pair in every if pair["method"] == "mtp")
+    for pair in every:
         assert knowledge.hardware(pair["hardware"]).id == pair["hardware"]
         assert knowledge.llm(pair["model"]).id == pair["model"]
         if pair.get("quant"):

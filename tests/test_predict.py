@@ -164,7 +164,8 @@ def test_seeds_lie_inside_their_intervals() -> None:
 def test_measured_cells_are_called_measured() -> None:
     assert one(concurrency="2", output_tokens="256", kv_cache_dtype="fp8_e4m3")["basis"] == "measured"
     assert one(hardware="b200", concurrency="2")["basis"] != "measured"
-    assert one(engine="custom", spec_method="dspark")["basis"] == "extrapolated"
+    assert one(engine="custom", spec_method="dspark")["basis"] == "interpolated"
+    assert one(concurrency="2048")["basis"] == one(hardware="", quant="")["basis"] == "extrapolated"
 
 
 def test_a_method_that_nobody_measured_rests_on_physics(monkeypatch: pytest.MonkeyPatch) -> None:
