@@ -160,6 +160,8 @@ def test_rounds_time_nothing_before_all_are_warm_and_start_nothing_before_all_ar
         "    print(main.WARM + job, file=sys.stderr, flush=True)\n"
         "    main.await_file(time_file)\n"
         "    say('time')\n"
+        "    with out.open('a') as sink:\n"
+        "        sink.write('{\"label\": \"%s\", \"key\": \"1:64:16:0\"}\\n' % job)\n"
         "    time.sleep(0.8 if slow else 0)\n"
         "    say('done')\n"
         "    return 0\n"
@@ -167,14 +169,16 @@ def test_rounds_time_nothing_before_all_are_warm_and_start_nothing_before_all_ar
     )
     monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{Path(cells.__file__).parents[2]}")
     jobs = [cells.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (cells.Point(1, 64, 16),)) for i in range(4)]
-    told: list[str] = []
-    step_cost.run(jobs, tmp_path / "rows", gpus=("0", "1"), tell=lambda p: told.append(p.note))
+    told: list[step_cost.Progress] = []
+    step_cost.run(jobs, tmp_path / "rows", gpus=("0", "1"), tell=told.append)
     notes = (tmp_path / "notes").read_text().split("\n")
     for pair in (("j0", "j1"), ("j2", "j3")):
         assert max(notes.index(f"{j} warm") for j in pair) < min(notes.index(f"{j} time") for j in pair)
     first_done = max(notes.index(f"{j} done") for j in ("j0", "j1"))
     assert first_done < min(notes.index(f"{j} start") for j in ("j2", "j3"))
-    assert told == [f"j{i}: done" for i in range(4)]
+    assert [p.note for p in told if p.note != "measuring"] == [f"j{i}: done" for i in range(4)]
+    assert [p.done for p in told] == sorted(p.done for p in told) and told[-1].done == 4
+    assert "measuring" in {p.note for p in told if p.done < 4}, "a point shows before its round is over"
 
 
 def test_prompt_calls_are_grouped_by_first_tokens() -> None:

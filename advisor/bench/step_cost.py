@@ -85,8 +85,13 @@ def run(
         _wait(engines, worker.WARM)
         for engine in engines:
             engine.measure()
+        done = progress(listed, folder).done
         while any(engine.process.poll() is None for engine in engines):
             time.sleep(POLL_S)
+            now = progress(listed, folder, "measuring")
+            if now.done > done:
+                done = now.done
+                tell(now)
         for engine in engines:
             code = engine.process.returncode
             tell(
