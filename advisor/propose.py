@@ -70,11 +70,16 @@ def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
 
 
 def methods(facts: Facts) -> tuple[Method, ...]:
-    """Speculative methods for this model: MTP where the model has a head."""
+    """Speculative methods for this model: MTP where it has a head, or an assistant that vLLM takes in the head's place."""
     model = facts.model
     if model is not None and (model.mtp_layers or (facts.shape is not None and facts.shape.mtp_layers)):
         return ("mtp",)
-    return ()
+    return ("mtp",) if assistant(facts) else ()
+
+
+def assistant(facts: Facts) -> str | None:
+    """The repository of the model's own small drafter, where it stands in for an MTP head (Gemma 4 in vLLM)."""
+    return facts.model.assistant if facts.model is not None and facts.engine == "vllm" else None
 
 
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
@@ -165,6 +170,7 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
             "k": k,
             "model": model_reference(facts, method),
             "prefix_caching": prefix_caching(facts, method),
+            "draft_model": assistant(facts) if method == "mtp" else base.draft_model,
         }
     )
 
