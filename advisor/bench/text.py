@@ -40,9 +40,10 @@ measured undisturbed nowhere else and are trained on.
 """
 
 FLOOR = """
-Two machines of one kind, the same release and the same cells, the first line's second machine with three other engines beside: the
+Two machines of one kind, the same release and the same cells, the second of the first line with three other engines beside: the
 gain of output tok/s and TPOT differs by about 7 %. A model that knew the mean of both would still miss each of them by half of
-that, and a model that knows one machine misses the other by all of it. The targets (4 % for output tok/s, 6 % for TPOT, 3 % for the decode step) lie between the half and the whole.
+that, and a model that knows one machine misses the other by all of it. The targets (4 % for output tok/s, 6 % for TPOT, 3 % for
+the decode step) lie between the half and the whole.
 """
 
 BIASED = """
