@@ -7,6 +7,7 @@ from importlib import import_module
 
 import click
 
+from advisor.commands import HELP
 from advisor.types import AdvisorError
 
 # command -> "module:attribute"
@@ -55,7 +56,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=LazyGroup, context_settings={**HELP, "max_content_width": 100})
 @click.version_option(package_name="mtp-advisor", prog_name="advisor")
 def cli() -> None:
     """Configuration advisor for speculative decoding (MTP above all) on vLLM, SGLang and llama-server."""

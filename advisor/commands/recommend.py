@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from advisor.commands import HELP
 from advisor.commands.recommend_options import question_options, request_from
 from advisor.types import Advice, AdvisorError, Source, UnknownFact
 
@@ -24,7 +25,7 @@ FORMS = {
 SCHEMA_NAMES = ("recommend", "validate", "hardware", "model")
 
 
-@click.command()
+@click.command(context_settings=HELP)
 @question_options
 @click.option(
     "--format",

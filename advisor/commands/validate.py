@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from advisor.commands import HELP
 from advisor.types import AdvisorError, Workload
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def _codes(_context: click.Context, _option: click.Parameter, values: tuple[str,
     return tuple(code.strip() for value in values for code in value.split(",") if code.strip())
 
 
-@click.command()
+@click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, metavar="FILE...")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "sarif", "github"]), default="text", show_default=True
