@@ -19,6 +19,7 @@ K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 
 LINKS_BETWEEN_MACHINES = ("roce", "ethernet", "infiniband")
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
+ASSISTANT_SINCE = "0.21.0"
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,15 @@ def methods(facts: Facts) -> tuple[Method, ...]:
 
 
 def assistant(facts: Facts) -> str | None:
-    """The repository of the model's own small drafter, where it stands in for an MTP head (Gemma 4 in vLLM)."""
-    return facts.model.assistant if facts.model is not None and facts.engine == "vllm" else None
+    """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4 in vLLM, which takes it
+    since 0.21.0 and refuses it in 0.20.1 (vllm-project/vllm #42180, #42005)."""
+    if facts.model is None or facts.model.assistant is None or facts.engine != "vllm":
+        return None
+    from advisor import engines
+
+    versions, asked = engines.get("vllm").versions, facts.engine_version
+    too_old = asked in versions and versions.index(asked) < versions.index(ASSISTANT_SINCE)
+    return None if too_old else facts.model.assistant
 
 
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:

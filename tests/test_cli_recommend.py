@@ -159,3 +159,12 @@ def test_findings_end_with_status_1(tmp_path: Path) -> None:
     script.write_text("llama-server -hf x/y:Q4_K_M --draft-max 8\n")
     assert run("validate", str(script), "--fail-on", "warning").code == 1
     assert run("validate", str(tmp_path / "gone.sh")).code == 2
+
+
+@pytest.mark.parametrize("version,decision", [("0.20.2", "OFF"), ("0.25.1", "ON")])
+def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(version: str, decision: str) -> None:
+    """vLLM 0.20.1 refuses the assistant, 0.21.0 takes it with method mtp (vllm-project/vllm #42005, #42180)."""
+    asked = ("--hw", "rtx5090", "--model", "gemma-4-31b", "--quant", "nvfp4", "--engine", "vllm", "--engine-version", version)
+    text = run("recommend", *asked).out
+    assert text.startswith(f"Speculative decoding {decision}")
+    assert ("google/gemma-4-31B-it-assistant" in text.replace("\n", "")) == (decision == "ON")
