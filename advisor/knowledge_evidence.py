@@ -22,20 +22,24 @@ PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fil
 
 
 @cache
-def pairs(method: str = "") -> tuple[Pair, ...]:
-    """The measured pairs of one method, of all where none is named; empty where the index is absent."""
+def _table() -> tuple[list[str], list[list[Any]]]:
+    """Field names and rows of the index, parsed once; empty where it is absent."""
     path = knowledge_dir() / "measurements" / "index.json"
     try:
         with path.open(encoding="utf-8") as handle:
             data = json.load(handle)
     except (OSError, ValueError):
-        return ()
-    if not isinstance(data, dict):
-        return ()
-    fields, rows = data.get("fields", ()), data.get("pairs", ())
+        return [], []
+    return (data.get("fields", []), data.get("pairs", [])) if isinstance(data, dict) else ([], [])
+
+
+@cache
+def pairs(method: str = "") -> tuple[Pair, ...]:
+    """The measured pairs of one method, of all where none is named."""
+    fields, rows = _table()
     if method and "method" in fields:
         column = fields.index("method")
-        rows = (row for row in rows if row[column] == method)
+        rows = [row for row in rows if row[column] == method]
     return tuple({n: v for n, v in zip(fields, row, strict=True) if v is not None} for row in rows)
 
 

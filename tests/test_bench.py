@@ -96,13 +96,21 @@ def test_a_failing_engine_is_reported_and_the_sweep_goes_on(tmp_path: Path) -> N
     assert all("status" in note for note in told)
 
 
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """A module `vllm` of this text for the workers."""
+    package = tmp_path / "site" / "vllm"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(text)
+    monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{Path(cells.__file__).parents[2]}")
+
+
 def test_the_next_engine_imports_while_the_present_one_measures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stand-in for the engine module notes when it is imported; the second import comes before the first worker ends."""
-    package = tmp_path / "site" / "vllm"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(
+    stand_in(
+        tmp_path,
+        monkeypatch,
         "import os, sys, time\n"
         f"notes = open({str(tmp_path / 'notes')!r}, 'a')\n"
         "job = sys.argv[sys.argv.index('--job') + 1].split('/')[-1].split('.')[0]\n"
@@ -115,9 +123,8 @@ def test_the_next_engine_imports_while_the_present_one_measures(
         "        time.sleep(0.05)\n"
         "    print(job, 'done', file=notes, flush=True)\n"
         "    return 0\n"
-        "sys.modules['__main__'].measure = measure\n"
+        "sys.modules['__main__'].measure = measure\n",
     )
-    monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{Path(cells.__file__).parents[2]}")
     jobs = [cells.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (cells.Point(1, 64, 16),)) for i in range(2)]
     step_cost.run(jobs, tmp_path / "rows")
     assert (tmp_path / "notes").read_text().split("\n")[:4] == ["j0 imported", "j1 imported", "j0 done", "j1 done"]
@@ -142,9 +149,9 @@ def test_rounds_time_nothing_before_all_are_warm_and_start_nothing_before_all_ar
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two GPUs, four jobs: a stand-in for the engine notes its stages; one of each round is slow to warm and slow to measure."""
-    package = tmp_path / "site" / "vllm"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(
+    stand_in(
+        tmp_path,
+        monkeypatch,
         "import sys, time\n"
         f"notes = open({str(tmp_path / 'notes')!r}, 'a')\n"
         "job = sys.argv[sys.argv.index('--job') + 1].split('/')[-1].split('.')[0]\n"
@@ -161,13 +168,12 @@ def test_rounds_time_nothing_before_all_are_warm_and_start_nothing_before_all_ar
         "    main.await_file(time_file)\n"
         "    say('time')\n"
         "    with out.open('a') as sink:\n"
-        "        sink.write('{\"label\": \"%s\", \"key\": \"1:64:16:0\"}\\n' % job)\n"
+        '        sink.write(\'{"label": "%s", "key": "1:64:16:0"}\\n\' % job)\n'
         "    time.sleep(0.8 if slow else 0)\n"
         "    say('done')\n"
         "    return 0\n"
-        "main.measure = measure\n"
+        "main.measure = measure\n",
     )
-    monkeypatch.setenv("PYTHONPATH", f"{package.parent}:{Path(cells.__file__).parents[2]}")
     jobs = [cells.Job(f"j{i}", "qwen3.6-35b-a3b", "fp8", 0, (cells.Point(1, 64, 16),)) for i in range(4)]
     told: list[step_cost.Progress] = []
     step_cost.run(jobs, tmp_path / "rows", gpus=("0", "1"), tell=told.append)

@@ -99,11 +99,13 @@ def test_a_missing_or_damaged_index_is_no_evidence(
     if text is not None:
         (tmp_path / "measurements" / "index.json").write_text(text)
     monkeypatch.setattr(knowledge_evidence, "knowledge_dir", lambda: tmp_path)
-    knowledge_evidence.pairs.cache_clear()
+    for cached in (knowledge_evidence._table, knowledge_evidence.pairs):
+        cached.cache_clear()
     try:
         assert knowledge_evidence.pairs() == () == knowledge_evidence.pairs("mtp")
     finally:
-        knowledge_evidence.pairs.cache_clear()
+        for cached in (knowledge_evidence._table, knowledge_evidence.pairs):
+            cached.cache_clear()
 
 
 def test_the_shipped_pairs_name_known_things() -> None:

@@ -85,13 +85,12 @@ def run(
         _wait(engines, worker.WARM)
         for engine in engines:
             engine.measure()
-        done = progress(listed, folder).done
+        written = _written(engines, folder)
         while any(engine.process.poll() is None for engine in engines):
-            time.sleep(POLL_S)
-            now = progress(listed, folder, "measuring")
-            if now.done > done:
-                done = now.done
-                tell(now)
+            time.sleep(POLL_S)  # a look at sizes only: what is measured is bound by this host
+            if _written(engines, folder) != written:
+                written = _written(engines, folder)
+                tell(progress(listed, folder, "measuring"))
         for engine in engines:
             code = engine.process.returncode
             tell(
@@ -105,6 +104,12 @@ def run(
                 engine.process.kill()
             following = []
     return progress(listed, folder, "finished")
+
+
+def _written(engines: Iterable[Engine], folder: Path) -> int:
+    """Bytes in the rows of a round."""
+    files = (rows_file(folder, engine.job) for engine in engines)
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def _wait(engines: Iterable[Engine], mark: str) -> None:
