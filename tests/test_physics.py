@@ -70,8 +70,8 @@ def test_llama_cpp_dense_verify_law() -> None:
 
 
 def test_h200_prefill_call() -> None:
-    """About 112 ms for a call of 2k to 4k tokens, as first seen. Four machines since took 115 to 165 ms for 2k, so the upper bound of
-    its share rose from 112 to 125 ms."""
+    """About 112 ms for a call of 2k to 4k tokens, as first seen. Four machines since took 115 to 165 ms for 2k: the upper
+    bound of 112 ms was below all of them."""
     p = points({}, {})
     seconds = prompt_cost.prefill_seconds(p, C, np.array([2048.0, 4096.0]), np.zeros(2), False)
     assert 0.07 < seconds[0] < 0.125
