@@ -1,7 +1,10 @@
-"""The measured pairs nearest to a question, from the compiled knowledge/measurements/index.json.
+"""The measured pairs nearest to a question, from the compiled knowledge/measurements/index.jsonl.
 
 A pair covers the question if hardware, number of GPUs, model, quantisation, engine and method agree, concurrency and prompt
 length lie within a factor of 2, and the pair is clean. What it does not know: whether another version would still do so.
+
+The index lies in groups that share all but the load, a line each, so that a question parses the few groups that can matter:
+a group's own distance is the least that its pairs can have.
 """
 
 from __future__ import annotations
@@ -9,62 +12,117 @@ from __future__ import annotations
 import json
 from functools import cache
 from math import log2
-from typing import Any
+from typing import Any, NamedTuple
 
 from advisor.paths import knowledge_dir
 from advisor.types import Evidence, Facts
 
 Pair = dict[str, Any]
+Scored = tuple[bool, float, str, str, Pair]  # whether it does not cover, distance, run, metric
+INDEX_NAME = "index.jsonl"
+SHARED = ("hardware", "gpu_count", "model", "quant", "engine", "method")  # what the pairs of a line have in common
 _FIELDS = frozenset(Evidence.model_fields) - {"covers"}
 FACTOR = 2.0  # concurrency and prompt tokens may differ by this much
 FAR = 5.5  # pairs beyond this distance say nothing about the question
 PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fill the list
 
 
+class Index(NamedTuple):
+    """The index as read: names of the columns, what each line's pairs share, and the lines, unparsed."""
+
+    fields: tuple[str, ...]
+    groups: tuple[Pair, ...]
+    lines: tuple[str, ...]
+
+    def pairs(self, group: int) -> list[Pair]:
+        """The pairs of one line; none where it is damaged."""
+        shared = {name: value for name, value in self.groups[group].items() if value is not None}
+        try:
+            rows = json.loads(self.lines[group])
+            return [shared | {n: v for n, v in zip(self.fields, row, strict=True) if v is not None} for row in rows]
+        except (ValueError, TypeError):
+            return []
+
+
+def to_text(entries: list[Pair], note: str) -> str:
+    """The text of an index: a first line that says what it is and what each further line's pairs share; then the pairs."""
+    fields = [n for n in dict.fromkeys(name for entry in entries for name in entry) if n not in SHARED]
+    by_group: dict[tuple[Any, ...], list[list[Any]]] = {}
+    for entry in entries:
+        key = tuple(entry.get(name) for name in SHARED)
+        by_group.setdefault(key, []).append([entry.get(name) for name in fields])
+    head = {"generated": note, "fields": fields, "shared": SHARED, "groups": list(by_group)}
+    lines = (head, *by_group.values())
+    return "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
+
+
 @cache
-def _table() -> tuple[list[str], list[list[Any]]]:
-    """Field names and rows of the index, parsed once; empty where it is absent."""
-    path = knowledge_dir() / "measurements" / "index.json"
+def index() -> Index:
+    """The shipped index, its first line parsed; empty where it is absent or broken."""
     try:
-        with path.open(encoding="utf-8") as handle:
-            data = json.load(handle)
-    except (OSError, ValueError):
-        return [], []
-    return (data.get("fields", []), data.get("pairs", [])) if isinstance(data, dict) else ([], [])
+        text = (knowledge_dir() / "measurements" / INDEX_NAME).read_text(encoding="utf-8")
+        return from_text(text)
+    except (OSError, ValueError, LookupError, TypeError):
+        return Index((), (), ())
 
 
-@cache
+def from_text(text: str) -> Index:
+    """Raises ValueError, LookupError or TypeError where the first line is not that of an index."""
+    first, *lines = text.split("\n")
+    head = json.loads(first)
+    groups = tuple(dict(zip(head["shared"], values, strict=True)) for values in head["groups"])
+    if len(lines) < len(groups):
+        raise ValueError("lines are missing")
+    return Index(tuple(head["fields"]), groups, tuple(lines[: len(groups)]))
+
+
 def pairs(method: str = "") -> tuple[Pair, ...]:
     """The measured pairs of one method, of all where none is named."""
-    fields, rows = _table()
-    if method and "method" in fields:
-        column = fields.index("method")
-        rows = [row for row in rows if row[column] == method]
-    return tuple({n: v for n, v in zip(fields, row, strict=True) if v is not None} for row in rows)
+    found = index()
+    wanted = (i for i, group in enumerate(found.groups) if method in ("", group["method"]))
+    return tuple(pair for i in wanted for pair in found.pairs(i))
 
 
 def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]:
     """All covering pairs with all their metrics, nearest first, then the nearest other runs up to `limit` in all."""
     if facts.hardware is None or facts.model is None:
         return ()
-    scored = []
+    found = index()
     gaps: dict[tuple[str, str], float] = {}  # each hardware and model is compared once
-    for pair in pairs(method):
-        distance = _distance(pair, facts, gaps)
-        if distance < FAR:
-            scored.append((not _covers(pair, facts), distance, pair["run_id"], pair["metric"], pair))
+    bounds = [(_group_distance(g, facts, gaps), i) for i, g in enumerate(found.groups) if g["method"] == method]
+    near = sorted(bound for bound in bounds if bound[0] < FAR)
+    scored: list[Scored] = []
+    chosen: list[Pair] = []
+    for count, (least, group) in enumerate(near, 1):
+        for pair in found.pairs(group):
+            distance = least + _load_distance(pair, facts)
+            if distance < FAR:
+                scored.append((not _covers(pair, facts), distance, pair["run_id"], pair["metric"], pair))
+        if count & (count - 1) == 0 or count == len(near):  # choosing costs more than reading: at 1, 2, 4, 8 ...
+            # groups read
+            unread = near[count][0] if count < len(near) else FAR
+            chosen = _choose(scored, limit, unread)
+            if len(chosen) >= limit:
+                break
+    return tuple(_evidence(pair, covers=_covers(pair, facts)) for pair in chosen)
+
+
+def _choose(scored: list[Scored], limit: int, unread: float) -> list[Pair]:
+    """The answer among the pairs that no unread one can come before; those lie at `unread` or further."""
     scored.sort(key=lambda item: item[:4])
-    chosen: list[Evidence] = []
+    chosen: list[Pair] = []
     taken: dict[str, int] = {}
     seen: set[str] = set()
-    for far, _, run_id, _, pair in scored:
-        if far and (len(chosen) >= limit or run_id in seen or taken.get(pair["source"], 0) >= PER_SOURCE):
+    for far, distance, run_id, _, pair in scored:
+        if far and (distance >= unread or len(chosen) >= limit):
+            break
+        if far and (run_id in seen or taken.get(pair["source"], 0) >= PER_SOURCE):
             continue
         seen.add(run_id)
         if far:
             taken[pair["source"]] = taken.get(pair["source"], 0) + 1
-        chosen.append(_evidence(pair, covers=not far))
-    return tuple(chosen)
+        chosen.append(pair)
+    return chosen
 
 
 def _evidence(pair: Pair, covers: bool) -> Evidence:
@@ -106,21 +164,25 @@ def _covers(pair: Pair, facts: Facts) -> bool:
     return all(step is not None and step <= limit for step in steps)
 
 
-def _distance(pair: Pair, facts: Facts, gaps: dict[tuple[str, str], float]) -> float:
-    """Hand-made distance: 0 the same cell; hardware and model count most. `gaps` keeps what was compared before."""
+def _group_distance(group: Pair, facts: Facts, gaps: dict[tuple[str, str], float]) -> float:
+    """Hand-made distance of what a group shares: hardware and model count most. `gaps` keeps what was compared before."""
     assert facts.hardware is not None and facts.model is not None
-    key = (pair["hardware"], pair["model"])
+    key = (group["hardware"], group["model"])
     if key not in gaps:
         gap = 0.0 if key[0] == facts.hardware.id else 1.5 + _hardware_gap(key[0], facts)
         gaps[key] = gap + (0.0 if key[1] == facts.model.id else 1.0 + _model_gap(key[1], facts))
     total = gaps[key]
-    total += 0.0 if pair["engine"] == facts.engine else 1.2
-    total += 0.0 if facts.quant is not None and pair.get("quant") == facts.quant.id else 0.5
-    total += 0.0 if pair.get("gpu_count") == facts.gpus else 0.6
+    total += 0.0 if group["engine"] == facts.engine else 1.2
+    total += 0.0 if facts.quant is not None and group["quant"] == facts.quant.id else 0.5
+    return total + (0.0 if group["gpu_count"] == facts.gpus else 0.6)
+
+
+def _load_distance(pair: Pair, facts: Facts) -> float:
+    """What the load adds: 0 the same concurrency and prompt, clean."""
     streams = _octaves(pair.get("concurrency"), facts.concurrency)
     prompt = _octaves(_prompt(pair), facts.ctx_tokens)
-    total += 0.4 * (1.5 if streams is None else streams) + 0.15 * (2.0 if prompt is None else prompt)
-    return total + (0.0 if pair.get("clean") else 0.5)
+    load = 0.4 * (1.5 if streams is None else streams) + 0.15 * (2.0 if prompt is None else prompt)
+    return load + (0.0 if pair.get("clean") else 0.5)
 
 
 def _hardware_gap(ident: str, facts: Facts) -> float:

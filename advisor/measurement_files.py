@@ -1,20 +1,20 @@
 """The measurements folder as a whole: sidecars, hashes, adding a table, and the compiled index of clean pairs.
 
 `check` is behind `advisor data check`, `add` behind `advisor data add`, `write_index` behind `advisor data index`. Nothing here
-is on the way of a recommendation; only the compiled `index.json` is read there.
+is on the way of a recommendation; only the compiled `index.jsonl` is read there.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from advisor import knowledge_evidence
 from advisor.measurements import (
     ACCEPTANCE_COLUMNS,
     RARE_COLUMNS,
@@ -35,7 +35,6 @@ from advisor.types import AdvisorError
 
 DATE = re.compile(r"\d{4}(-\d{2}){0,2}")
 SIDECAR_FIELDS = ("id", "kind", "title", "address", "date", "holds", "how", "reliability", "caveats", "files")
-INDEX_NAME = "index.json"
 INDEX_COMMAND = "advisor data index"
 DERIVED_METRICS = ("tpot", "ttft")
 
@@ -227,22 +226,25 @@ def _quant_id(name: str | None) -> str | None:
         return name
 
 
-def index_text(folder: Path) -> str:
-    """The text of index.json: pairs that are clean (use=train) or weak (use=eval), in the order of the files."""
+def _all_entries(folder: Path) -> list[dict[str, Any]]:
+    """Pairs that are clean (use=train) or weak (use=eval), in the order of the files."""
     rows, problems = read_runs(folder)
     if problems:
         raise AdvisorError(f"{len(problems)} bad rows in the measurements, the first: {problems[0]}.")
     dates = {source: str(facts.get("date", "")) for source, facts in read_sidecars(folder).items()}
-    entries = index_entries(rows, dates)
-    fields = list(dict.fromkeys(name for entry in entries for name in entry))  # names once: half the text to parse at a cold start
-    lists = ([entry.get(name) for name in fields] for entry in entries)
-    body = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in lists)
-    head = f'"generated": "by `{INDEX_COMMAND}` from runs/ and sources/; do not edit"'
-    return f'{{{head},\n"fields": {json.dumps(fields)},\n"pairs": [\n{body}\n]}}\n'
+    return index_entries(rows, dates)
+
+
+def index_text(folder: Path) -> str:
+    """The text of index.jsonl."""
+    return knowledge_evidence.to_text(
+        _all_entries(folder), f"by `{INDEX_COMMAND}` from runs/ and sources/; do not edit"
+    )
 
 
 def write_index(folder: Path) -> int:
-    """Write index.json; returns the number of pairs."""
+    """Write index.jsonl; returns the number of pairs."""
     text = index_text(folder)
-    (folder / INDEX_NAME).write_text(text, encoding="utf-8")
-    return len(json.loads(text)["pairs"])
+    (folder / knowledge_evidence.INDEX_NAME).write_text(text, encoding="utf-8")
+    found = knowledge_evidence.from_text(text)
+    return sum(len(found.pairs(group)) for group in range(len(found.groups)))

@@ -93,6 +93,7 @@ class Run(BaseModel):
     use_why: str = ""
     notes: str = ""
     # what few publications say; a table without these columns is complete
+    machine: str = ""  # tells apart several machines of one kind in one source
     n_requests: Opt[Count] = None
     output_spread: Opt[Share] = None
     max_num_seqs: Opt[Count] = None
@@ -117,7 +118,7 @@ class Accepted(BaseModel):
 
 
 RUN_COLUMNS: tuple[str, ...] = tuple(Run.model_fields)
-RARE_COLUMNS = ("n_requests", "output_spread", "max_num_seqs", "max_num_batched_tokens", "prefix_share")
+RARE_COLUMNS = ("machine", "n_requests", "output_spread", "max_num_seqs", "max_num_batched_tokens", "prefix_share")
 ACCEPTANCE_COLUMNS: tuple[str, ...] = tuple(Accepted.model_fields)
 
 

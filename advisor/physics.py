@@ -294,6 +294,7 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     eagle = k * (eagle_pass + _draft_ops(p, c, batch, eagle_params + eagle_head))
 
     small_bytes = np.where(p.is_path(*SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
+    # layers by size, between published configs: Qwen2.5-0.5B 24, Qwen3-0.6B and 1.7B 28, Llama-3.2-1B 16 and 3B 28, Llama-3.1-8B 32
     depth = np.clip(22 + 4 * p.draft_params / 1e9, 12, 36)
     draft_layer = np.where(p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p))
     model_pass = p.draft_params * small_bytes / bandwidth + depth * draft_layer + at(c.host_s, p)

@@ -73,7 +73,7 @@ def _no_method(facts: Facts, base: Plan) -> str:
         refusal = propose.no_path(facts, base, method)
         return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
     name = facts.model.name or facts.model.id if facts.model else "this model"
-    if facts.model is not None and facts.model.id.startswith("gemma-4"):
+    if facts.model is not None and facts.model.assistant_params_b:
         return f"{name} drafts with a separate assistant model, for which no launch on {facts.engine} is known here"
     return f"{name} has no MTP head and no drafter is known for it here, so there is nothing to speculate with"
 

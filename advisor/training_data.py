@@ -1,8 +1,8 @@
 """The measured pairs as arrays: what training fits and what evaluation is scored on.
 
 One example is one speculative arm and one metric for which a speed-up was published or follows from both arms (TPOT and
-TTFT pairs are derived so). A rig is (source, hardware, GPU count). A fold is a source; a community table of many machines is
-split by rig.
+TTFT pairs are derived so). A rig is (source, hardware, GPU count), and the machine where a source tells several apart. A fold is
+a source; a community table of many machines is split by rig.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _assemble(pairs: list[Pair]) -> Examples:
     keep = [i for i, error in enumerate(errors) if error is None]
     index = np.array(keep, dtype=np.int64)
     runs = [pairs[i][0].run for i in keep]
-    rigs = [f"{r.source_id}|{r.hardware}|{r.gpu_count or '?'}" for r in runs]
+    rigs = [_rig(r) for r in runs]
     sweeps = ["|".join(map(str, (pairs[i][0].run.group_id, pairs[i][0].run.spec_method, pairs[i][1]))) for i in keep]
     primary = np.array([pairs[i][3] for i in keep])
     return Examples(
@@ -146,6 +146,12 @@ def _assemble(pairs: list[Pair]) -> Examples:
         sd=np.array([_replicate_sd(r) for r in runs]),
         log_base=np.log(np.array([pairs[i].base for i in keep])),
     )
+
+
+def _rig(run: Run) -> str:
+    """One witness: a source's machine. Several machines of one kind are several, where the source tells them apart."""
+    rig = f"{run.source_id}|{run.hardware}|{run.gpu_count or '?'}"
+    return f"{rig}|{run.machine}" if run.machine else rig
 
 
 def _replicate_sd(run: Run) -> float:

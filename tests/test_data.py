@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from advisor import knowledge_evidence
 from advisor import measurement_files as files
 from advisor import measurements as m
 from advisor.commands.model import data
@@ -62,7 +63,7 @@ def test_known_ids() -> None:
 
 
 def test_index_is_in_step() -> None:
-    assert (FOLDER / files.INDEX_NAME).read_text(encoding="utf-8") == files.index_text(FOLDER)
+    assert (FOLDER / knowledge_evidence.INDEX_NAME).read_text(encoding="utf-8") == files.index_text(FOLDER)
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ def ask(**changes: Any) -> Facts:
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch) -> Any:
     def install(*pairs: dict[str, Any]) -> None:
-        made = tuple({**PAIR, **pair} for pair in pairs)
-        monkeypatch.setattr(knowledge_evidence, "pairs", lambda method: tuple(p for p in made if p["method"] == method))
+        text = knowledge_evidence.to_text([{**PAIR, **pair} for pair in pairs], "by a test")
+        monkeypatch.setattr(knowledge_evidence, "index", lambda: knowledge_evidence.from_text(text))
 
     return install
 
@@ -91,21 +91,56 @@ def test_far_pairs_are_not_shown(only: Any) -> None:
     assert knowledge.nearest_evidence(ask()) == ()
 
 
-@pytest.mark.parametrize("text", [None, "", "[]", "{}", "nonsense", '{"pairs": []}'])
+HEAD = '{"fields": ["run_id"], "shared": ["method"], "groups": [["mtp"]]}'
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", "{}", "nonsense", HEAD, '{"fields": 1, "shared": [], "groups": [1]}'])
 def test_a_missing_or_damaged_index_is_no_evidence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None
 ) -> None:
     (tmp_path / "measurements").mkdir()
     if text is not None:
-        (tmp_path / "measurements" / "index.json").write_text(text)
+        (tmp_path / "measurements" / knowledge_evidence.INDEX_NAME).write_text(text)
     monkeypatch.setattr(knowledge_evidence, "knowledge_dir", lambda: tmp_path)
-    for cached in (knowledge_evidence._table, knowledge_evidence.pairs):
-        cached.cache_clear()
+    knowledge_evidence.index.cache_clear()
     try:
         assert knowledge_evidence.pairs() == () == knowledge_evidence.pairs("mtp")
     finally:
-        for cached in (knowledge_evidence._table, knowledge_evidence.pairs):
-            cached.cache_clear()
+        knowledge_evidence.index.cache_clear()
+
+
+@pytest.mark.parametrize("line", ["", "nonsense", "{}", "[1]", "[[1, 2, 3]]"])
+def test_a_damaged_line_costs_its_own_pairs(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    other = {**PAIR, "quant": "nvfp4", "run_id": "r2"}
+    text = knowledge_evidence.to_text([PAIR, other], "by a test").split("\n")
+    broken = knowledge_evidence.from_text("\n".join([text[0], line, *text[2:]]))
+    monkeypatch.setattr(knowledge_evidence, "index", lambda: broken)
+    assert [e.run_id for e in knowledge.nearest_evidence(ask())] == ["r2"]
+
+
+def test_reading_only_near_groups_answers_as_reading_all() -> None:
+    questions = [
+        (ask(hardware=knowledge.hardware(hardware), model=knowledge.llm(model), concurrency=streams), method)
+        for hardware in ("gb10", "rtx3090", "apple-m4-max", "h200")
+        for model in ("qwen3.6-35b-a3b", "gemma-4-31b", "qwen3-8b")
+        for streams in (1, 32)
+        for method in ("mtp", "eagle3")
+    ]
+    few = [knowledge_evidence.nearest_pairs(facts, method, 8) for facts, method in questions]
+    every = [knowledge_evidence.nearest_pairs(facts, method, 10_000) for facts, method in questions]  # never stops early
+    for found, all_of_them in zip(few, every, strict=True):
+        covering = sum(e.covers for e in all_of_them)
+        assert found == all_of_them[: max(8, covering)]
+
+
+def test_a_question_reads_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    all_pairs = knowledge_evidence.Index.pairs
+    monkeypatch.setattr(
+        knowledge_evidence.Index, "pairs", lambda self, group: read.append(group) or all_pairs(self, group)
+    )
+    assert knowledge_evidence.nearest_pairs(ask(), "mtp", 8)
+    assert 0 < len(read) <= len(knowledge_evidence.index().groups) // 10
 
 
 def test_the_shipped_pairs_name_known_things() -> None:

@@ -15,9 +15,10 @@ from advisor.bench.rows import Measured
 from advisor.paths import models_dir
 
 Floats = npt.NDArray[np.float64]
-SECOND, THIRD, FOURTH = (f"predictions_h200_{name}.json" for name in ("second", "third", "fourth"))
+SECOND, THIRD, FOURTH, FIFTH = (f"predictions_h200_{name}.json" for name in ("second", "third", "fourth", "fifth"))
 SIDE_RUNS = ("-bf16-", "-27b-", "-prefix-two", "-prefix-four", "-mnbt2048-two", "-routing-")
-RUNS = ("-single", "-two", "-three", "-four")
+RUNS = ("-single", "-two", "-three", "-four", "-five", "-six")
+ALONE_AGAIN = ("-five", "-six")  # two more machines, one engine each and nothing beside
 
 
 def registered_label(row: Measured) -> str:
@@ -71,6 +72,11 @@ def fourth_text(everything: Sequence[Measured]) -> str:
     return _registered(everything, [row for row in everything if fourth_run(row)], FOURTH)
 
 
+def fifth_text(everything: Sequence[Measured]) -> str:
+    """And for the two machines alone, predicted by a model that had seen the four runs before."""
+    return _registered(everything, [row for row in everything if alone_again(row)], FIFTH)
+
+
 def _registered(everything: Sequence[Measured], newer: Sequence[Measured], file: str) -> str:
     cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / file).read_text())["cells"]}
     plain = {(rows.campaign(row["label"]), row["key"]): row for row in everything if row["k"] == 0}
@@ -113,6 +119,10 @@ def fourth_run(row: Measured) -> bool:
     return str(row["label"]).endswith("-four")
 
 
+def alone_again(row: Measured) -> bool:
+    return str(row["label"]).endswith(ALONE_AGAIN)
+
+
 def repeat_text(everything: Sequence[Measured]) -> str:
     """k = 0, 2 and 4 of later runs, and the simulated routings, over the first machine's figures."""
     first = {(row["k"], row["key"]): row for row in everything if row["label"].endswith("-single")}
@@ -120,6 +130,8 @@ def repeat_text(everything: Sequence[Measured]) -> str:
     for name, drafts in (
         ("-three", (0, 2)),
         ("-four", (0, 2, 4)),
+        ("-five", (0, 2)),
+        ("-six", (0, 4)),
         ("-routing-uniform-three", (0, 2)),
         ("-routing-skewed-three", (0, 2)),
     ):
@@ -130,31 +142,53 @@ def repeat_text(everything: Sequence[Measured]) -> str:
                 np.array([row[column] / first[k, row["key"]][column] for row in mine]) - 1
                 for column in ("decode_step_p50_ms", "output_tok_s", "ttft_ms")
             ]
-            label = name.removesuffix("-three").removeprefix("-").replace("-", ", ") or "as it comes, third run"
-            label = "as it comes, fourth run" if name == "-four" else label
+            label = name.removesuffix("-three").removeprefix("-").replace("-", ", ") or "three"
+            label = label if "routing" in label else f"as it comes, run {label}"
             lines.append([label, k, len(mine), *(f"{100 * np.mean(x):+.1f} ({100 * np.mean(np.abs(x)):.1f})" for x in ratios)])
     head = ("routing", "k", "points", "decode step, %", "output tok/s, %", "TTFT, %")
     return table(head, lines)
 
 
+FP8 = "qwen3.6-35b-a3b-fp8-k{}"
 FLOOR_GROUPS = (
-    ("35B-A3B FP8, k = 2 and 4", "qwen3.6-35b-a3b-fp8-k{}-single", "qwen3.6-35b-a3b-fp8-k{}-four", (2, 4)),
-    ("35B-A3B BF16, k = 2", "qwen3.6-35b-a3b-bf16-k{}", "qwen3.6-35b-a3b-bf16-k{}-four", (2,)),
-    ("27B FP8, k = 2", "qwen3.6-27b-fp8-k{}", "qwen3.6-27b-fp8-k{}-four", (2,)),
-    ("35B-A3B FP8, caching on, k = 2", "qwen3.6-35b-a3b-fp8-k{}-prefix-two", "qwen3.6-35b-a3b-fp8-k{}-prefix-four", (2,)),
+    ("35B-A3B FP8, k = 2, first and fifth, both alone", f"{FP8}-single", f"{FP8}-five", (2,)),
+    ("35B-A3B FP8, k = 4, first and sixth, both alone", f"{FP8}-single", f"{FP8}-six", (4,)),
+    ("35B-A3B FP8, k = 2 and 4, first and fourth (company)", f"{FP8}-single", f"{FP8}-four", (2, 4)),
+    ("35B-A3B FP8, k = 2, fourth and fifth", f"{FP8}-four", f"{FP8}-five", (2,)),
+    ("35B-A3B FP8, k = 4, fourth and sixth", f"{FP8}-four", f"{FP8}-six", (4,)),
+    ("35B-A3B BF16, k = 2, second and fourth", "qwen3.6-35b-a3b-bf16-k{}", "qwen3.6-35b-a3b-bf16-k{}-four", (2,)),
+    ("27B FP8, k = 2, second and fourth", "qwen3.6-27b-fp8-k{}", "qwen3.6-27b-fp8-k{}-four", (2,)),
+    ("35B-A3B FP8, caching on, k = 2, second and fourth", f"{FP8}-prefix-two", f"{FP8}-prefix-four", (2,)),
 )  # fmt: skip
+ONE_CELL = ("-single", "-four", "-five", "-six")
 GAINS = ("output_tok_s", "tpot", "request_tok_s")
 
 
 def floor_text(everything: Sequence[Measured]) -> str:
-    """How far two machines of one kind differ in the same speed-up: what no model can be better than."""
+    """How far machines of one kind differ in the same speed-up: what no model can be better than."""
     lines = []
     for name, first, second, drafts in FLOOR_GROUPS:
         gaps = np.concatenate([_gain_gaps(everything, first, second, k) for k in drafts])
         if len(gaps):
             lines.append([name, len(gaps), *(f"{100 * np.nanmean(np.abs(gaps[:, i])):.1f}" for i in range(3))])
     head = ("cells measured on two machines", "pairs", "output tok/s, %", "TPOT, %", "decode speed, %")
+    spread = cell_spread(everything)
+    lines.append(["spread (sd) of a single measurement, all machines", "", *(f"{100 * sd:.1f}" for sd in spread)])
+    # the mean absolute value of a normal error is 0.8 of its sd
+    lines.append(["error of a model that knew every cell's mean", "", *(f"{80 * sd:.1f}" for sd in spread)])
     return table(head, lines)
+
+
+def cell_spread(everything: Sequence[Measured]) -> Floats:
+    """Standard deviation of one run's log speed-up around its cell's mean, by metric of GAINS, pooled over the cells. (3,)"""
+    found: dict[tuple[int, str], list[Floats]] = {}
+    for k in (2, 4):
+        for run in ONE_CELL:
+            for key, gains in _gains_of(everything, FP8 + run, k).items():
+                found.setdefault((k, key), []).append(np.log(gains))
+    variances = [np.var(np.array(runs), axis=0, ddof=1) for runs in found.values() if len(runs) > 1]
+    out: Floats = np.sqrt(np.nanmean(np.array(variances), axis=0))
+    return out
 
 
 def _gain_gaps(everything: Sequence[Measured], first: str, second: str, k: int) -> Floats:

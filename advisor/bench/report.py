@@ -15,7 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.bench import fit, rows
+from advisor.bench.fitted_text import NAMES, constants_text, held_out_text, interference_text, law_text
 from advisor.bench.later_days import (
+    alone_again,
+    fifth_text,
     floor_text,
     fourth_run,
     fourth_text,
@@ -31,26 +34,24 @@ from advisor.bench.markdown import table
 from advisor.bench.rows import Measured
 from advisor.bench.text import (
     ADD_A_MACHINE,
+    ALONE_AGAIN,
     BIASED,
+    FIFTH_DAY,
     FLOOR,
     FOURTH_RUN,
     HALF,
     HEAD,
-    LAW,
     MISSING,
     NOTICED,
     OWN,
-    PREFILL,
     REPEATED,
     ROUTING,
-    RULE,
     SIDE,
     THIRD_DAY,
     TIMELINE,
     TRANSFER,
     VALUE,
 )
-from advisor.constants import Constants
 from advisor.measurements import measurements_dir
 from advisor.paths import models_dir
 
@@ -59,8 +60,6 @@ SOURCE, CARD = "h200-vllm-0251", "h200.md"
 REGISTERED = {"default routing": "predictions_h200.json", "uniform routing": "predictions_h200_uniform.json"}
 DRAFTS = (0, 1, 2, 3, 4, 6, 8)
 MAIN = r"qwen3\.6-35b-a3b-fp8-k\d"
-NAMES = {"decode_step_ms": "decode step", "output_tok_s": "output tok/s", "tpot_ms": "TPOT", "ttft_ms": "TTFT"}
-TARGETS = {"output_tok_s": 4.0, "tpot_ms": 6.0, "decode_step_ms": 3.0}
 # Log of vLLM 0.25.1 at start: (k, prefix caching) -> GiB for the cache, tokens in the pool, attention block in tokens
 POOLS = {
     (0, False): (90.45, 4_228_297, 1056), (1, False): (89.01, 3_484_218, None), (2, False): (89.11, 3_263_864, 1072),
@@ -94,17 +93,20 @@ def card() -> str:
     """The whole text."""
     everything = rows.read_rows(raw_folder())
     alone, together = clean(everything), clean(everything, "-four")
-    sound_alone, sound = without_outliers(alone), without_outliers([*alone, *together])
+    again = [*clean(everything, "-five"), *clean(everything, "-six")]
+    sound_alone, sound = without_outliers(alone), without_outliers([*alone, *together, *again])
     sweep = fit.Sweep.of(sound)
     found = fit.refit(sweep)
     parts = [
         HEAD, TIMELINE, "## Measured, one machine alone", measured_table(alone) + "\n\n" + BIASED,
         "## Measured again, four GPUs of one host at once", FOURTH_RUN, measured_table(together),
+        "## Measured again on two machines alone", ALONE_AGAIN, measured_table(clean(everything, "-five")),
+        measured_table(clean(everything, "-six")),
         "How far two machines of one kind differ in the same speed-up, mean absolute difference:",
         floor_text(everything), FLOOR,
         "## Other weights, another model, caching, a small budget", side_text(everything), SIDE,
         "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER,
-        third_text(everything), THIRD_DAY, fourth_text(everything),
+        third_text(everything), THIRD_DAY, fourth_text(everything), fifth_text(everything), FIFTH_DAY,
         "## Measured again, and with simulated routing", REPEATED, repeat_text(everything),
         "## Step time as a sum", law_text(sound), "## Constants of the physics core", constants_text(sweep, found),
         "## Half of the cells kept out", held_out_text(alone, sound_alone, sound),
@@ -142,7 +144,7 @@ def measured_table(alone: Sequence[Measured]) -> str:
 def registered_text(everything: Sequence[Measured]) -> str:
     """MAPE of each pre-registered file by quantity and k, and of the speed-ups."""
     alone = clean(everything)
-    later = (second_day, third_day, fourth_run)
+    later = (second_day, third_day, fourth_run, alone_again)
     shared = [row for row in everything if not (row["label"].endswith("-single") or any(day(row) for day in later))]
     lines = []
     for name, file in REGISTERED.items():
@@ -164,78 +166,6 @@ def registered_text(everything: Sequence[Measured]) -> str:
 
 def _percent(error: Floats) -> str:
     return "" if not len(error) or np.isnan(error).all() else f"{fit.mape(error):.1f}"
-
-
-def law_text(alone: Sequence[Measured]) -> str:
-    law = fit.step_law(alone)
-    lines = [[name, f"{value:.4f}"] for name, value in law.coefficients.items()]
-    error = ", ".join(f"{value:.1f} % at k = {k}" for k, value in law.error.items())
-    return LAW + "\n\n" + table(("per", "ms"), lines) + f"\n\nMean absolute error: {error}."
-
-
-def constants_text(sweep: fit.Sweep, found: fit.Fit) -> str:
-    """Default, value on this machine, and what is left of the doubt; with the errors before and after."""
-    moved = found.constants()
-    lines = []
-    for name, shift in found.shifts.items():
-        bare = name.split("[")[0]
-        old, new = (_value(c, bare) for c in (Constants(), moved))
-        known = "identified" if found.left[name] < 0.5 else "partly" if found.left[name] < 0.8 else "no"
-        lines.append([f"`{name}`", f"{old:.3g}", f"{new:.3g}", f"{shift:+.2f}", f"{found.left[name]:.2f}", known])
-    head = ("constant", "default", "this machine", "log shift", "doubt left", "identified")
-    before, after = sweep.predict(fit.random_routing()), sweep.predict(moved)
-    return "\n\n".join([
-        "All moved at once towards decode step, output tok/s, TPOT and TTFT of all points of both runs (of k = 1, 3, 6 and 8 "
-        "of the first the decode step alone), shrunk to their defaults; `rho` = `skew` = 0 (random weights). Doubt left: sd after "
-        "over sd before.",
-        table(head, lines),
-        "Errors in percent, before and after, and of the speed-ups:",
-        table(("quantity", "before", "after", "speed-up before", "speed-up after"), [
-            [NAMES[q], fit.mape(fit.log_errors(sweep, before, q)), fit.mape(fit.log_errors(sweep, after, q)),
-             _all(fit.speedup_errors(sweep, before, q)), _all(fit.speedup_errors(sweep, after, q))]
-            for q in fit.QUANTITIES
-        ]),
-    ])  # fmt: skip
-
-
-def _value(constants: Constants, name: str) -> float:
-    from advisor.points import PATHS
-
-    value = getattr(constants, name)
-    return float(value[PATHS.index(fit.PATH)] if isinstance(value, tuple) else value)
-
-
-def _all(errors: dict[int, Floats]) -> float:
-    return fit.mape(np.concatenate(list(errors.values())))
-
-
-def held_out_text(alone: Sequence[Measured], sound_alone: Sequence[Measured], sound: Sequence[Measured]) -> str:
-    """Errors on kept-out cells, both halves: the first machine with every point, without those set apart, and both runs."""
-    lines = []
-    for which, kept in (("alone, all", alone), ("alone, without the outlier", sound_alone), ("both runs", sound)):
-        for name, swap in (("even cells fitted, odd predicted", False), ("the other way round", True)):
-            outside, said = fit.held_out(kept, swap)
-            for quantity in ("output_tok_s", "tpot_ms", "decode_step_ms"):
-                each = fit.speedup_errors(outside, said, quantity)
-                error = np.abs(np.concatenate(list(each.values())))
-                own = fit.mape(fit.log_errors(outside, said, quantity))
-                middle = float(100 * np.nanmedian(error))
-                worst = float(100 * np.nanmax(error))
-                lines.append([which, name, NAMES[quantity], _all(each), middle, worst, TARGETS[quantity], own])
-    head = ("points", "half", "quantity", "speed-up MAPE, %", "median", "worst", "target", "quantity itself, %")
-    return f"{RULE.strip()}\n\n{table(head, lines)}"
-
-
-def interference_text(alone: Sequence[Measured]) -> str:
-    found = {(row["key"], row["k"]): ms for row, ms in fit.interference(alone)}
-    keys = list(dict.fromkeys(key for key, _ in found))
-    lines = [[f"{k.split(':')[1]} x {k.split(':')[0]}", *(found[k, n] for n in (0, 2, 4))] for k in keys]
-    return (
-        "Time per request beyond its share of decode steps, ms: what one prompt adds to the run.\n\n"
-        + table(("prompt x requests", "k = 0", "k = 2", "k = 4"), lines)
-        + "\n\n"
-        + PREFILL
-    )
 
 
 def pool_text() -> str:
@@ -299,7 +229,7 @@ def value_text() -> str:
         OWN.strip(),
         table(("metric", "k", "pairs", "error, %", "bias, %"), own),
         HALF.strip(),
-        table(("cells kept out", "metric", "pairs", "MAPE, %", "median, %", "worst, %"), half),
+        table(("cells kept out", "metric", "against", "pairs", "MAPE, %", "median, %", "worst, %"), half),
     ])  # fmt: skip
 
 

@@ -88,6 +88,12 @@ def reason_of(row: Measured, about: Mapping[str, Any]) -> Weak | None:
     return None
 
 
+def machine_of(label: str, about: Mapping[str, Any]) -> str:
+    """Which machine of the kind ran an engine start: the first entry of `machines` that covers its label, or nothing."""
+    listed = about.get("machines", ())
+    return next((str(item["machine"]) for item in listed if fnmatch.fnmatch(label, item["labels"])), "")
+
+
 def campaign(label: str) -> str:
     """What the arms of one campaign share in their label: all but the draft length."""
     return re.sub(r"-k\d+(?=-|$)", "", label)
@@ -153,6 +159,7 @@ def _setting(row: Measured, about: Mapping[str, Any], group: str) -> dict[str, s
         "quant": row["quant"],
         "kv_cache_dtype": "bf16",
         "hardware": about["hardware"],
+        "machine": machine_of(row["label"], about),
         "gpu_count": "1",
         "interconnect": "none",
         "tp": "1",

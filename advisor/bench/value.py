@@ -100,13 +100,38 @@ def half_kept_out(source: str) -> list[dict[str, object]]:
     rows = everything.take(np.flatnonzero(tested))
     chords = fitting.slopes(everything, training_data.observations())
     found = fitting.cross_predict(everything, training_data.observations(), folds, chords, extra=(rows, folds[tested]))
-    error: Floats = 100 * np.abs(np.expm1(found.mean - rows.log_speedup))
+    error = found.mean - rows.log_speedup
     out: list[dict[str, object]] = []
     for name in ("odd", "even"):
-        for metric in ("output_tok_s", "tpot", "request_tok_s"):
-            here = error[(folds[tested] == f"half {name}") & (rows.metric == metric)]
-            mean, middle, worst = (round(float(x), 2) for x in (here.mean(), np.median(here), here.max()))
-            out.append(
-                {"kept_out": name, "metric": metric, "pairs": len(here), "mape": mean, "median": middle, "worst": worst}
-            )
+        for metric in PRIMARY:
+            here = np.flatnonzero((folds[tested] == f"half {name}") & (rows.metric == metric))
+            out.append({"kept_out": name, "metric": metric, "against": "each run"} | _summary(error[here]))
+            means = _means(error[here], [_place(rows, i) for i in here.tolist()])
+            if len(means):
+                out.append({"kept_out": name, "metric": metric, "against": "cell means"} | _summary(means))
     return out
+
+
+def _place(rows: Any, i: int) -> tuple[object, ...]:
+    """What makes two pairs the same cell: all that was set, whichever machine ran it."""
+    p = rows.points
+    load = (p.k, p.concurrency, p.input_tokens, p.prefix_caching, p.prefix_share, p.max_num_batched_tokens, p.quant_family)
+    return (rows.model[i], *(float(np.nan_to_num(column[i], nan=-1.0)) for column in load), round(float(p.output_tokens[i]) / 256))
+
+
+def _means(error: Floats, places: list[tuple[object, ...]]) -> Floats:
+    """Mean error of each cell that more than one machine measured."""
+    by_place: dict[tuple[object, ...], list[float]] = {}
+    for place, value in zip(places, error.tolist(), strict=True):
+        by_place.setdefault(place, []).append(value)
+    return np.array([np.mean(values) for values in by_place.values() if len(values) > 1])
+
+
+def _summary(error: Floats) -> dict[str, object]:
+    size = 100 * np.abs(np.expm1(error))
+    return {
+        "pairs": len(size),
+        "mape": round(float(size.mean()), 2),
+        "median": round(float(np.median(size)), 2),
+        "worst": round(float(size.max()), 2),
+    }

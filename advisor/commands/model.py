@@ -71,7 +71,7 @@ def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Pa
 
 @data.command("index")
 def data_index() -> None:
-    """Compile index.json, the measured pairs that recommendations look up."""
+    """Compile index.jsonl, the measured pairs that recommendations look up."""
     from advisor import measurement_files as files
     from advisor.measurements import measurements_dir
 
