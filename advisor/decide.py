@@ -50,12 +50,12 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     """
     goal: Goal = facts.goal or "balanced"
     scored = _score(candidates, goal)
-    eligible = [i for i, c in enumerate(scored) if c.estimate is not None and not vetoes(c.findings)]
+    eligible = allowed(scored)
     if not eligible:
         speculative = [i for i, c in enumerate(scored) if c.estimate is not None]
         best = min(speculative, key=lambda i: scored[i].regret) if speculative else None
         return Verdict("off", best, "rule" if speculative else "no_method", scored)
-    eligible = _within_k_limits(scored, eligible)
+    eligible = [i for i in eligible if meets(facts.request, scored[i].estimate)] or eligible
     best = _documented_k(scored, eligible) or min(eligible, key=lambda i: (scored[i].regret, scored[i].plan.k))
     chosen = scored[best]
     objective = _objectives(facts.request, chosen.estimate)
@@ -75,6 +75,12 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     return Verdict("on" if chosen.utility > 0 else "off", best, "expected", scored)
 
 
+def allowed(candidates: Sequence[Candidate]) -> list[int]:
+    """The speculative candidates that no finding forbids, within the largest k that the documented sweeps allow."""
+    free = [i for i, c in enumerate(candidates) if c.estimate is not None and not vetoes(c.findings)]
+    return _within_k_limits(candidates, free)
+
+
 def vetoes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """Findings that forbid the plan: an error, or a documented veto."""
     return tuple(f for f in findings if f.severity == "error" or f.effect == "veto")
@@ -86,14 +92,23 @@ def effects(findings: Sequence[Finding], effect: str) -> tuple[Finding, ...]:
 
 
 def covering_median(evidence: Sequence[Evidence], goal: Goal, k: int) -> float | None:
-    """Median speed-up of the clean measured pairs that cover the cell for this goal; those at the same k first."""
+    """Median speed-up of the clean measured pairs that cover the cell for this goal; those at the same k first.
+
+    Where they disagree on the sign, the nearest run speaks (`evidence` comes nearest first).
+    """
     for metric in GOAL_METRICS[goal]:
         rows = [e for e in evidence if e.covers and e.metric == metric]
         same_k = [e for e in rows if e.k == k] or rows
         if same_k:
+            if min(e.speedup for e in same_k) < 1 < max(e.speedup for e in same_k):
+                same_k = [e for e in same_k if _load(e) == _load(same_k[0])]
             ordered = sorted(e.speedup for e in same_k)
             return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
     return None
+
+
+def _load(row: Evidence) -> tuple[float | None, float | None]:
+    return row.concurrency, row.input_tokens
 
 
 def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
@@ -162,14 +177,16 @@ def _documented_k(candidates: Sequence[Candidate], eligible: Sequence[int]) -> i
     return next((i for i in eligible if wanted and candidates[i].plan.k == wanted[0]), None)
 
 
+def meets(request: Request | None, estimate: Estimate | None, arm: str = "value") -> bool:
+    """Whether an arm ("value": with speculation, "baseline": without) keeps to the latency objectives; none asked: yes."""
+    if request is None or estimate is None:
+        return True
+    pairs = ((request.max_tpot_ms, estimate.tpot_ms), (request.max_ttft_ms, estimate.ttft_ms))
+    told = [(limit, getattr(metric, arm)) for limit, metric in pairs if limit is not None]
+    return all(value is None or value <= limit for limit, value in told)
+
+
 def _objectives(request: Request | None, estimate: Estimate | None) -> Decision | None:
     """on or off when only one of the arms meets the latency objectives; None when they do not tell the arms apart."""
-    if request is None or estimate is None or (request.max_tpot_ms is None and request.max_ttft_ms is None):
-        return None
-    on, off = True, True
-    for limit, metric in ((request.max_tpot_ms, estimate.tpot_ms), (request.max_ttft_ms, estimate.ttft_ms)):
-        if limit is not None and metric.value is not None and metric.baseline is not None:
-            on, off = on and metric.value <= limit, off and metric.baseline <= limit
-    if on == off:
-        return None
-    return "on" if on else "off"
+    on, off = meets(request, estimate), meets(request, estimate, "baseline")
+    return None if on == off else "on" if on else "off"

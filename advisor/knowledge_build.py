@@ -7,15 +7,16 @@ beside them. This is the only place that parses YAML facts; the recommendation p
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from advisor.knowledge_names import bare_key, key_of, squeeze
-from advisor.paths import knowledge_dir
+from advisor.knowledge_names import bare_key, find_name, key_of, nearest, squeeze
+from advisor.paths import knowledge_dir, user_dirs
 from advisor.types import LLM, AdvisorError, Frozen, Hardware, Quant, Quantity
 
 MAX_FILE_BYTES = 64 * 1024  # a fact file is a page of text; a larger one is a mistake
@@ -23,8 +24,13 @@ TABLES: dict[str, type[Frozen]] = {"hardware": Hardware, "llms": LLM, "quants": 
 GENERATED = "by `advisor knowledge build` from the YAML files of knowledge/; do not edit"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+_ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
+# the spellings that rules and defaults compare with
+_ARCH = re.compile(r"sm_\d{2,3}[af]?|gfx[0-9a-f]{3,4}|(apple|ascend|xe)[a-z0-9-]*|unknown")
+
 Problem = tuple[str, str, str]  # file, field, reason
 Index = dict[str, Any]
+Table = dict[str, dict[str, Any]]
 
 
 class FactFileError(AdvisorError):
@@ -34,6 +40,14 @@ class FactFileError(AdvisorError):
         self.problems = problems
         file, field, reason = problems[0]
         super().__init__(f"{file}: {field}: {reason}" if field else f"{file}: {reason}")
+
+
+class NameClash(AdvisorError):
+    """One name that two entries claim."""
+
+    def __init__(self, name: str, first: str, second: str) -> None:
+        self.ids = (first, second)
+        super().__init__(f"the name '{name}' belongs to both {first} and {second}: remove one alias")
 
 
 def read_yaml(path: Path) -> Any:
@@ -90,6 +104,15 @@ def _odd(table: str, entry: Frozen, file: str) -> Iterable[Problem]:
     ident = str(getattr(entry, "id", ""))
     if not key_of(ident):
         yield (file, "id", "needs at least one letter or digit")
+    elif not _ID.fullmatch(ident):
+        yield (file, "id", "use small letters, digits, dots, hyphens and underscores, as in rtx3090 or qwen3.6-27b")
+    if isinstance(entry, Hardware) and entry.arch and not _ARCH.fullmatch(entry.arch):
+        known = "sm_120, gfx1201, apple, xe2 or ascend"
+        yield (
+            file,
+            "arch",
+            f"'{entry.arch[:40]}' is no architecture that is known here: write it as {known}, or leave it out",
+        )
     if table != "hardware" and not str(getattr(entry, "source", "")).strip():
         yield (file, "source", "a model or quantisation needs a source (a page, a file, `own measurement`)")
     if isinstance(entry, LLM):
@@ -107,12 +130,48 @@ def _odd_model(entry: LLM, file: str) -> Iterable[Problem]:
 
 
 def check_file(table: str, path: Path) -> list[Problem]:
-    """Every problem of one fact file; an empty list means that it can be used."""
+    """Every problem of one fact file, also beside the shipped ones and the user's others; empty: it can be used."""
+    return _check_alone(table, path) or _check_beside(table, path)
+
+
+def _check_alone(table: str, path: Path) -> list[Problem]:
     try:
         data = read_yaml(path)
     except FactFileError as error:
         return error.problems
     return check_entry(table, data, str(path))[1]
+
+
+def _check_beside(table: str, path: Path) -> list[Problem]:
+    """What only the other entries tell: a name claimed twice, a proxy that nobody knows."""
+    shipped: Table = json.loads((knowledge_dir() / "index.json").read_text(encoding="utf-8")).get(table, {})
+    own = _usable(table, [path])
+    others = [
+        file for folder in (path.parent, *(d / table for d in user_dirs())) for file in sorted(folder.glob("*.yaml"))
+    ]
+    merged = {**shipped, **_usable(table, others), **own}
+    keys, clashes = _claims(merged)
+    found = [(str(path), "aliases", str(clash)) for clash in clashes if own.keys() & {*clash.ids}]
+    return found + [(str(path), "proxy", reason) for _, reason in _lost_proxies(own, keys)]
+
+
+def _usable(table: str, paths: Sequence[Path]) -> Table:
+    """The entries of the files that can be used, by id."""
+    out: Table = {}
+    for path in paths:
+        if not _check_alone(table, path):
+            entry = TABLES[table].model_validate(read_yaml(path))
+            out[str(getattr(entry, "id"))] = _tidy(entry)  # noqa: B009
+    return out
+
+
+def _lost_proxies(entries: Table, keys: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """(id, reason) of every entry whose proxy is no other model."""
+    for ident, entry in entries.items():
+        proxy = entry.get("proxy")
+        if proxy and find_name(proxy, keys) in (None, ident):
+            near = ", ".join(name for name in nearest(proxy, keys) if name != ident)
+            yield ident, f"'{proxy}' is no other model that is known" + (f"; near: {near}" if near else "")
 
 
 def _tidy(entry: Frozen) -> dict[str, Any]:
@@ -137,19 +196,29 @@ def read_table(table: str, folder: Path) -> dict[str, dict[str, Any]]:
     return out
 
 
-def name_keys(table: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """Normal form of every id, name and alias -> id. Raises AdvisorError where two entries claim one name."""
+def name_keys(table: Table) -> dict[str, str]:
+    """Normal form of every id, name and alias -> id. Raises NameClash where two entries claim one name."""
+    keys, clashes = _claims(table)
+    if clashes:
+        raise clashes[0]
+    return keys
+
+
+def _claims(table: Table) -> tuple[dict[str, str], list[NameClash]]:
+    """The keys of `name_keys`, and what it would refuse. An id goes before another entry's alias."""
     keys: dict[str, str] = {}
+    clashes: dict[tuple[str, str, str], NameClash] = {}
     for ident, entry in table.items():
         for name in (ident, *entry.get("aliases", ())):
             for form in (key_of(name), bare_key(name)):
-                if keys.setdefault(form, ident) != ident and name != ident:
-                    raise AdvisorError(f"the name '{name}' belongs to both {keys[form]} and {ident}: remove one alias")
-                keys[form] = ident if name == ident else keys[form]
+                holder = keys.setdefault(form, ident)
+                if ident not in (holder, name):
+                    clashes[name, holder, ident] = NameClash(name, holder, ident)
+                keys[form] = ident if name == ident else holder
     for ident, entry in table.items():
         if entry.get("name"):
             keys.setdefault(key_of(entry["name"]), ident)
-    return keys
+    return keys, list(clashes.values())
 
 
 def model_forms(llms: dict[str, dict[str, Any]], text_aliases: dict[str, list[str]]) -> list[tuple[str, str, bool]]:
@@ -242,18 +311,37 @@ def merge_user_files(index: Index, folders: Iterable[Path]) -> Index:
     Raises FactFileError if a file is unusable: a fact that was meant to count is never dropped in silence.
     """
     merged = dict(index)
-    found = False
-    for table in ("hardware", "llms"):
-        for folder in folders:
-            files = folder / table
-            if files.is_dir() and (entries := _user_table(table, files)):
-                merged[table] = {**merged[table], **entries}
-                found = True
-    return with_keys(merged, index["names"]) if found else index
+    own: dict[str, Table] = {"hardware": {}, "llms": {}}
+    places = list(folders)
+    for table, entries in own.items():
+        for folder in places:
+            if (folder / table).is_dir():
+                entries.update(_user_table(table, folder / table))
+        merged[table] = {**merged[table], **entries}
+    if not any(own.values()):
+        return index
+    try:
+        with_keys(merged, index["names"])
+    except NameClash as clash:
+        table = next(table for table, entries in own.items() if entries.keys() & {*clash.ids})
+        raise FactFileError([(_file_of(table, clash.ids, places), "aliases", str(clash))]) from None
+    lost = [
+        (_file_of("llms", (i,), places), "proxy", why) for i, why in _lost_proxies(own["llms"], merged["llms_keys"])
+    ]
+    if lost:
+        raise FactFileError(lost)
+    return merged
 
 
-def _user_table(table: str, folder: Path) -> dict[str, dict[str, Any]]:
-    problems = [p for path in sorted(folder.glob("*.yaml")) for p in check_file(table, path)]
+def _file_of(table: str, ids: Sequence[str], folders: Sequence[Path]) -> str:
+    """The user's file of one of these entries, the last one's first."""
+    paths = [path for folder in folders for path in sorted((folder / table).glob("*.yaml"))]
+    found = {ident: str(path) for path in paths for ident in _usable(table, [path])}
+    return next((found[ident] for ident in reversed(ids) if ident in found), "an own file")
+
+
+def _user_table(table: str, folder: Path) -> Table:
+    problems = [p for path in sorted(folder.glob("*.yaml")) for p in _check_alone(table, path)]
     if problems:
         raise FactFileError(problems)
     return read_table(table, folder)

@@ -97,7 +97,7 @@ def _version(request: Request, engine: str, hw: Hardware) -> tuple[str | None, l
         match = adapter.resolve_version(request.engine_version)
         if match.version is None:
             known = adapter.versions
-            if engine not in ("llama-server", "ik_llama.cpp"):
+            if match.too_old or engine not in ("llama-server", "ik_llama.cpp"):
                 raise UnknownFact(
                     "engine version", f"{engine} {request.engine_version}", (known[-1], known[0]), match.note
                 )

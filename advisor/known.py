@@ -115,6 +115,7 @@ class LLM(Frozen):
     mtp_params_b: float | None = None
     assistant_params_b: float | None = None  # a small drafter of its own, head included, where there is no MTP layer
     assistant: str | None = None  # the repository of that drafter, where vLLM can be told it
+    assistant_since: str = "0.21.0"  # the first vLLM release that takes it (vllm-project/vllm #42180, #42005)
     state_mb_per_seq: float | None = None  # recurrent state (GDN), MB = 1e6 bytes
     kv_elems_per_token: float | None = None  # K and V elements over all layers
     max_context_tokens: int | None = None

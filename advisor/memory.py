@@ -234,7 +234,8 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     without = plan.model_copy(update={"method": "none", "k": 0})
     lost = bill(facts, without).kv_tokens if plan.method != "none" else None
     one_gib = _length(facts, plan) * kv_token / GIB / gpus
-    short = max(one_gib - left, 0.0) if pool.requests < 1 else 0.0
+    # in units of one request, since its recurrent states need room too: an engine refuses to start below one
+    short = max(one_gib - left, one_gib * (1 - pool.requests)) if pool.requests < 1 else 0.0
     kv_gib = max(left - (0.0 if plan.engine == "vllm" else state), 0.0)
     return _with_pool(fixed, kv_gib, pool.tokens, lost, short)
 

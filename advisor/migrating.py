@@ -81,7 +81,9 @@ def edits(launch: Launch, after: Launch) -> list[Edit]:
     places = {(flag.span.start, flag.span.end) for flag in launch.flags if flag.span is not None}
     kept = {(flag.span.start, flag.span.end): flag for flag in after.flags if flag.span is not None}
     before = {(flag.raw, flag.value) for flag in launch.flags}
-    added = [flag for flag in after.flags if flag.span is None and (flag.raw, flag.value) not in before]
+    # without a place but with a line: a variable of the file holds it, so that it is there already
+    made = [flag for flag in after.flags if flag.span is None and not flag.line]
+    added = [flag for flag in made if (flag.raw, flag.value) not in before]
     added += [flag for place, flag in kept.items() if place not in places]
     changes: list[Edit] = []
     for flag in launch.flags:
@@ -133,6 +135,10 @@ def _changed(launch: Launch, after: Launch, old: Flag, new: Flag) -> list[Edit]:
         spelling = old.raw
     if old.raw.isupper():
         spelling = _variable(launch, after, old, new)
+    if old.value is None and new.value not in (None, "false") and old.origin == "cli":
+        # a switch that takes a value now
+        text = f"{spelling} {shlex.quote(new.value or '')}"
+        return [Edit(file=file, start=old.span.start, end=old.span.end, text=text)]
     if new.value is None and old.value not in (None, "false") and old.value_span and old.origin == "cli":
         return [Edit(file=file, start=old.span.start, end=old.span.end, text=spelling)]
     if spelling != old.raw:
@@ -184,8 +190,16 @@ def _rewrite(read: FileRead, moved: Sequence[Migrated], options: Mapping[str, An
             click.echo(clean(f"note: {note}"), err=True)
     for text in _left(read, moved):
         click.echo(f"note: {text}", err=True)
-    for line in hand:
-        click.echo(f"note: {read.source.name}:{line}: not rewritten, change it by hand", err=True)
+    lines = [f"{line}: not rewritten" for line in hand] + [text for one in moved for text in _of_variables(one)]
+    for text in lines:
+        click.echo(clean(f"note: {read.source.name}:{text}, change it by hand"), err=True)
+
+
+def _of_variables(one: Migrated) -> list[str]:
+    """Options whose spelling changes, but which do not stand in the file as they are read."""
+    spelled = {flag.raw for flag in one.after.flags}
+    old = [flag for flag in one.launch.flags if flag.span is None and flag.origin == "cli" and flag.line and flag.raw]
+    return [f"{flag.line}: {flag.raw} not rewritten" for flag in old if flag.raw not in spelled]
 
 
 def rewritten(read: FileRead, moved: Sequence[Migrated]) -> fixes.Change:

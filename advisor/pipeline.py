@@ -25,7 +25,7 @@ def recommend(request: Request | None = None, **asked: Any) -> Advice:
     facts = knowledge.resolve(question)
     base = workable_base(facts)
     plans = fitting(facts, propose.speculative_plans(facts, base.plan))
-    estimates = predictor.estimate(replica(facts, base.plan), plans) if plans else []
+    estimates = estimated(facts, plans)
     judged = tuple(judge(facts, plan, estimate) for plan, estimate in zip(plans, estimates, strict=True))
     return advise(question, facts, (base, *judged))
 
@@ -35,38 +35,51 @@ def checked(asked: Mapping[str, Any]) -> Request:
     from pydantic import ValidationError
 
     try:
-        request = Request.model_validate(dict(asked))
+        return Request.model_validate(dict(asked))
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the request"
         raise AdvisorError(f"{field}: {first['msg'].lower()}") from None
-    for name in ("gpus", "concurrency", "ctx_tokens", "output_tokens"):
-        if getattr(request, name) < 1:
-            raise AdvisorError(f"{name} is {getattr(request, name)}: it must be at least 1")
-    return request
 
 
 def workable_base(facts: Facts) -> Candidate:
-    """The plan without speculation on the first split of the GPUs that fits and that no rule calls an error.
+    """The plan without speculation on the first split of the GPUs that fits, with room for a drafter too where one has it, and
+    that no rule calls an error.
 
-    Raises AdvisorError with the reason of the preferred split when there is none.
+    Raises AdvisorError with the reason of the split that comes nearest when there is none.
     """
     from advisor import memory
 
-    refusal = ""
+    refusals: list[tuple[float, str]] = []  # GiB short, why
+    tight: Candidate | None = None
     for split in propose.splits(facts):
         plan = propose.base_plan(facts, split)
         bill = memory.bill(facts, plan)
         if bill.fits is False:
-            refusal = refusal or memory.shortfall(facts, plan, bill)
+            refusals.append((bill.short_gib or 0.0, memory.shortfall(facts, plan, bill)))
             continue
         candidate = judge(facts, plan, None)
         errors = [f for f in candidate.findings if f.severity == "error"]
-        if not errors:
+        if not errors and not _crowds_out(facts, plan):
             return candidate
+        if not errors:
+            tight = tight or candidate
+            continue
         fix = f"; {errors[0].fix.text}" if errors[0].fix is not None else ""
-        refusal = refusal or f"this cannot be served as asked: {errors[0].message} [{errors[0].code}]{fix}"
-    raise AdvisorError(refusal)
+        message = f"this cannot be served as asked: {errors[0].message} [{errors[0].code}]{fix}"
+        refusals.append((-1.0, message))  # it fits, so this is what stands in the way
+    if tight is not None:
+        return tight
+    raise AdvisorError(min(refusals, key=lambda refusal: refusal[0])[1])
+
+
+def _crowds_out(facts: Facts, plan: Plan) -> bool:
+    """Whether this split has no room for a method that the model and the engine have."""
+    from advisor import memory
+
+    methods = [m for m in propose.methods(facts) if propose.no_path(facts, plan, m) is None]
+    first = [propose.with_method(facts, plan, m, 1) for m in methods]
+    return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
 
 
 def replica(facts: Facts, plan: Plan) -> Facts:
@@ -74,6 +87,24 @@ def replica(facts: Facts, plan: Plan) -> Facts:
     if plan.dp == 1:
         return facts
     return facts.model_copy(update={"concurrency": -(-(facts.concurrency or 1) // plan.dp), "gpus": plan.tp})
+
+
+def estimated(facts: Facts, plans: Sequence[Plan]) -> list[Estimate]:
+    """One estimate per plan, of all its replicas together: each serves its share of the requests."""
+    views = {(plan.tp, plan.dp): replica(facts, plan) for plan in plans}
+    found = predictor.estimate_many([(views[plan.tp, plan.dp], plan) for plan in plans])
+    asked = facts.concurrency or 1
+    shares = [asked / -(-asked // plan.dp) for plan in plans]  # replicas that are busy
+    return [_of_all(estimate, share) for estimate, share in zip(found, shares, strict=True)]
+
+
+def _of_all(estimate: Estimate, replicas: float) -> Estimate:
+    """An estimate of one replica as that of all: their tokens per second add up, what one request sees stays."""
+    one = estimate.output_tok_s
+    if replicas == 1 or one.baseline is None or one.value is None:
+        return estimate
+    both = {"baseline": replicas * one.baseline, "value": replicas * one.value}
+    return estimate.model_copy(update={"output_tok_s": one.model_copy(update=both)})
 
 
 def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
@@ -123,14 +154,21 @@ def scheduled(facts: Facts, candidates: Sequence[Candidate], best: Candidate) ->
     """The same candidate with a k per batch size where that pays and no rule speaks against it."""
     if not k_schedule.takes_one(best.plan):
         return best
-    ranges = k_schedule.schedule(facts, [c.plan for c in candidates if not decide.vetoes(c.findings)], best.plan)
-    if not ranges:
+    allowed = decide.allowed(candidates)
+    ranges = k_schedule.schedule(facts, [candidates[i].plan for i in allowed], best.plan)
+    if not ranges or best.estimate is None:
         return best
+    from advisor import memory
+
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})
-    judged = judge(facts, plan, best.estimate)
+    bill = memory.bill(facts, plan)  # state slots are kept for the largest k
+    estimate = best.estimate.model_copy(update={"memory": bill})
+    judged = judge(facts, plan, estimate)
     known = {f.code for f in best.findings}
     against = [f for f in judged.findings if f.code not in known and f.severity != "info"]
-    return best if against else best.model_copy(update={"plan": plan, "findings": judged.findings})
+    if against or bill.fits is False:
+        return best
+    return best.model_copy(update={"plan": plan, "findings": judged.findings, "estimate": estimate})
 
 
 def merged(running: Candidate, best: Candidate | None) -> tuple[Finding, ...]:

@@ -1,9 +1,9 @@
 """Plan points as arrays: one (N,) float64 array per named quantity, NaN = unknown, and small integer codes for words.
 
 Everything numeric (physics, schedule, features, prediction) works on `Points`, so a table of 100,000 rows and one
-question from the command line take the same road. `from_rows` and `from_plans` make them (in points_read); `fill` puts
-an explicit, documented stand-in where a number is unknown (in points_fill) and leaves the original untouched, so that a
-learner still sees what was unknown.
+question from the command line take the same road. `from_rows` (points_read) and `from_plans` (points_plans) make them;
+`fill` (points_fill) puts an explicit, documented stand-in where a number is unknown and leaves the original untouched, so
+that a learner still sees what was unknown.
 
 Units: bytes, seconds, FLOP/s, bytes/s, tokens, parameters (not billions). Rates are dense peak per device.
 """
@@ -235,9 +235,9 @@ def from_rows(rows: Sequence[Mapping[str, str]]) -> tuple[Points, list[str | Non
 
 def from_plans(facts: Facts, plans: Sequence[Plan]) -> Points:
     """Points of several plans for one request."""
-    from advisor import points_read
+    from advisor import points_plans
 
-    return points_read.from_plans(facts, plans)
+    return points_plans.from_plans(facts, plans)
 
 
 def fill(points: Points) -> Points:

@@ -1,8 +1,8 @@
-"""Turn measurement-table rows and proposed plans into `Points`.
+"""Turn measurement-table rows into `Points` (proposed plans: points_plans).
 
 Names (hardware, model, quantisation) are resolved through `knowledge`, once per distinct spelling. A name that is not
 known is not an error as long as something says how big the model is: the point then carries NaN and `fill` says what
-stands in. What is read here is only what the row or the plan says: no prior, no default.
+stands in. What is read here is only what the row says: no prior, no default.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor import points as P
 from advisor.kernel_paths import kernel_path, tiled_kernels
 from advisor.types import AdvisorError, UnknownFact
 
 if TYPE_CHECKING:
-    from advisor.types import LLM, Facts, Hardware, Plan, Quant
+    from advisor.types import LLM, Hardware, Quant
 
 NAN = float("nan")
 Row = Mapping[str, str]
@@ -48,11 +49,14 @@ KV_BYTES = {
     "q4_0": 0.5625,
     "iq4_nl": 0.5625, "nvfp4": 0.5625, "fp4": 0.5625, "tq3_0": 0.4375, "turbo4": 0.5625, "turbo3": 0.4375,
 }  # fmt: skip
+# What people write into a cell that they have no number for
+_UNKNOWN = {"", "?", "-", "n/a", "na", "none", "null", "unknown", "auto", "default"}
 _TRUE, _FALSE = {"1", "1.0", "on", "true", "yes"}, {"0", "0.0", "off", "false", "no"}
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?:-a(\d+(?:\.\d+)?)b)?(?![a-z0-9])", re.I)
-_DRAFT_SIZE = re.compile(r"(\d+(?:\.\d+)?)b\b", re.I)
+DRAFT_SIZE = re.compile(r"(\d+(?:\.\d+)?)b\b", re.I)
 _TREE = re.compile(r"topk (\d+)\D+?(\d+)", re.I)
 _P_MIN = re.compile(r"p-min (\d*\.\d+)")
+MOST_DRAFTED = 256
 
 
 def number(text: object) -> float:
@@ -73,6 +77,17 @@ def positive(text: object) -> float:
 def not_negative(text: object) -> float:
     value = number(text)
     return value if value >= 0 else NAN
+
+
+def draft_tokens(text: object) -> float:
+    """A whole number of drafted tokens, else NaN."""
+    value = number(text)
+    return value if 0 <= value <= MOST_DRAFTED and value == round(value) else NAN
+
+
+def at_least_one(text: object) -> float:
+    value = number(text)
+    return value if value >= 1 else NAN
 
 
 def boolean(text: object) -> float:
@@ -103,7 +118,7 @@ def _value(quantity: object, scale: float) -> float:
     return NAN if value is None else float(value) * scale
 
 
-def _scaled(value: float | None, scale: float = 1.0) -> float:
+def scaled(value: float | None, scale: float = 1.0) -> float:
     return NAN if value is None else float(value) * scale
 
 
@@ -162,31 +177,31 @@ def family_word(llm_id: str, family: str = "") -> str:
 def model_vector(llm: LLM, shape: LLM | None) -> Vector:
     """The fields of `Points` that one model gives; `shape` is its own or its proxy's, None where neither is known."""
     own = shape or llm
-    state = _scaled(own.state_mb_per_seq, 1e6)
+    state = scaled(own.state_mb_per_seq, 1e6)
     moe = llm.is_moe or own.is_moe
     known = own.layers is not None
     return {
-        "mixer_params": _scaled(own.mixer_params_b, 1e9),
-        "dense_ffn_params": _scaled(own.dense_ffn_params_b, 1e9),
-        "expert_params": _scaled(own.expert_params_m, 1e6) if moe else 0.0,
-        "experts": _scaled(own.experts) if moe else 0.0,
-        "topk": _scaled(own.experts_per_token) if moe else 0.0,
-        "moe_layers": _scaled(own.moe_layers) if moe else 0.0,
-        "shared_params": _scaled(own.shared_params_b, 1e9),
-        "lm_head_params": _scaled(own.lm_head_params_b, 1e9),
-        "mtp_params": _scaled(own.assistant_params_b or own.mtp_params_b or None, 1e9),
+        "mixer_params": scaled(own.mixer_params_b, 1e9),
+        "dense_ffn_params": scaled(own.dense_ffn_params_b, 1e9),
+        "expert_params": scaled(own.expert_params_m, 1e6) if moe else 0.0,
+        "experts": scaled(own.experts) if moe else 0.0,
+        "topk": scaled(own.experts_per_token) if moe else 0.0,
+        "moe_layers": scaled(own.moe_layers) if moe else 0.0,
+        "shared_params": scaled(own.shared_params_b, 1e9),
+        "lm_head_params": scaled(own.lm_head_params_b, 1e9),
+        "mtp_params": scaled(own.assistant_params_b or own.mtp_params_b or None, 1e9),
         "draft_head_params": 0.0 if own.assistant_params_b else NAN,
-        "layers": _scaled(own.layers),
-        "attn_layers": _scaled((own.full_attention_layers or 0) + (own.swa_layers or 0) or None),
-        "global_layers": _scaled(own.full_attention_layers),
-        "linear_layers": _scaled(own.linear_layers) if own.is_hybrid else (0.0 if known else NAN),
-        "hidden": _scaled(own.hidden),
-        "heads": _scaled(own.heads),
-        "head_dim": _scaled(own.head_dim),
+        "layers": scaled(own.layers),
+        "attn_layers": scaled((own.full_attention_layers or 0) + (own.swa_layers or 0) or None),
+        "global_layers": scaled(own.full_attention_layers),
+        "linear_layers": scaled(own.linear_layers) if own.is_hybrid else (0.0 if known else NAN),
+        "hidden": scaled(own.hidden),
+        "heads": scaled(own.heads),
+        "head_dim": scaled(own.head_dim),
         "state_bytes": state if own.is_hybrid else (0.0 if known else NAN),
-        "kv_elems": _scaled(own.kv_elems_per_token),
-        "total_params": _scaled(llm.total_params_b or own.total_params_b, 1e9),
-        "active_params": _scaled(llm.active_params_b or own.active_params_b, 1e9),
+        "kv_elems": scaled(own.kv_elems_per_token),
+        "total_params": scaled(llm.total_params_b or own.total_params_b, 1e9),
+        "active_params": scaled(llm.active_params_b or own.active_params_b, 1e9),
         "is_moe": float(moe) if known or moe else NAN,
         "is_hybrid": float(own.is_hybrid) if known or own.is_hybrid else NAN,
         "family": P.code(P.FAMILIES, family_word(llm.id, llm.family)),
@@ -201,7 +216,7 @@ def quant_vector(quant: Quant) -> Vector:
         "bytes_lm_head": quant.bytes_lm_head,
         "bytes_mtp": quant.bytes_mtp,
         "bytes_mtp_lm_head": quant.bytes_mtp_lm_head,
-        "quant_bits": _scaled(quant.bits),
+        "quant_bits": scaled(quant.bits),
         "quant_family": P.code(P.QUANT_FAMILIES, quant.family),
     }
 
@@ -268,15 +283,15 @@ def _quant(name: str) -> Vector:
 # ---------------------------------------------------------------- words
 
 
-def _normal(text: object) -> str:
+def normal(text: object) -> str:
     return str(text or "").strip().lower()
 
 
 def _row_words(row: Row) -> tuple[Vector, str | None]:
     """Codes, names and the error of one row."""
-    engine = ENGINE_ALIASES.get(_normal(row.get("engine")), _normal(row.get("engine")))
-    method = METHOD_ALIASES.get(_normal(row.get("spec_method")), _normal(row.get("spec_method")))
-    metric = METRIC_ALIASES.get(_normal(row.get("speedup_metric")), _normal(row.get("speedup_metric")))
+    engine = ENGINE_ALIASES.get(normal(row.get("engine")), normal(row.get("engine")))
+    method = METHOD_ALIASES.get(normal(row.get("spec_method")), normal(row.get("spec_method")))
+    metric = METRIC_ALIASES.get(normal(row.get("speedup_metric")), normal(row.get("speedup_metric")))
     model, model_known = _model(str(row.get("model") or "").strip())
     hardware = _hardware(str(row.get("hardware") or "").strip())
     made: Vector = {**hardware, **model, **_quant(str(row.get("quant") or "").strip())}
@@ -293,12 +308,12 @@ def _row_words(row: Row) -> tuple[Vector, str | None]:
     made["tiled"] = tiled_kernels(engine, version)
     made["method"] = P.METHOD_CODE.get(method, 0)  # type: ignore[call-overload]
     made["metric"] = P.code(P.METRICS, metric)
-    made["link"] = P.code(P.LINKS, _normal(row.get("interconnect")))
-    made["workload"] = P.code(P.WORKLOADS, _normal(row.get("workload")))
+    made["link"] = P.code(P.LINKS, normal(row.get("interconnect")))
+    made["workload"] = P.code(P.WORKLOADS, normal(row.get("workload")))
     made["version"] = version_number(engine, version)
-    made["kv_bytes"] = KV_BYTES.get(_normal(row.get("kv_cache_dtype")), NAN)
+    made["kv_bytes"] = KV_BYTES.get(normal(row.get("kv_cache_dtype")), NAN)
     made.update(_spec_extra(str(row.get("spec_extra") or ""), method))
-    graphs = _normal(row.get("cuda_graphs"))
+    graphs = normal(row.get("cuda_graphs"))
     eager = graphs in ("0", "off", "none", "eager")  # a setting of the server: neither arm has graphs
     made["eager"] = 1.0 if eager else NAN
     made["piecewise"] = 1.0 if graphs == "piecewise" else 0.0 if eager or graphs.startswith(("full", "1")) else NAN
@@ -321,14 +336,14 @@ def _spec_extra(text: str, method: str) -> Vector:
     p_min = _P_MIN.search(text)
     if p_min:
         made["p_min"] = float(p_min.group(1))
-    size = _DRAFT_SIZE.search(text) if method == "draft_model" else None
+    size = DRAFT_SIZE.search(text) if method == "draft_model" else None
     if size:
         made["draft_params"] = float(size.group(1)) * 1e9
     return made
 
 
 NUMBER_COLUMNS: dict[str, tuple[str, Callable[[object], float]]] = {
-    "k": ("k", not_negative), "tp": ("tp", positive), "gpus": ("gpu_count", positive),
+    "k": ("k", draft_tokens), "tp": ("tp", positive), "gpus": ("gpu_count", positive),
     "concurrency": ("concurrency", positive), "input_tokens": ("input_tokens", not_negative),
     "output_tokens": ("output_tokens", positive), "depth_tokens": ("depth_tokens", not_negative),
     "prefix_caching": ("prefix_caching", boolean), "prefix_share": ("prefix_share", fraction),
@@ -336,13 +351,34 @@ NUMBER_COLUMNS: dict[str, tuple[str, Callable[[object], float]]] = {
     "kv_pool_tokens": ("kv_pool_tokens", positive), "n_requests": ("n_requests", positive),
     "output_spread": ("output_spread", fraction), "temperature": ("temperature", not_negative),
     "thinking": ("thinking", boolean), "given_rate": ("acceptance_rate", fraction),
-    "given_length": ("acceptance_length", positive),
+    "given_length": ("acceptance_length", at_least_one),
 }  # fmt: skip
+_MODEL_COLUMNS: dict[str, Callable[[object], float]] = {
+    "total_params_b": positive, "active_params_b": positive, "is_moe": boolean,
+}  # fmt: skip
+_WANTED: dict[Callable[[object], float], str] = {
+    positive: "a number above 0", not_negative: "a number of at least 0", at_least_one: "a number of at least 1",
+    fraction: "a number from 0 to 1", boolean: "on or off", draft_tokens: f"a whole number from 0 to {MOST_DRAFTED}",
+}  # fmt: skip
+
+
+def _column(
+    rows: Sequence[Row], column: str, read: Callable[[object], float], errors: list[str | None]
+) -> npt.NDArray[np.float64]:
+    """One numeric column (N,), NaN = unknown. A cell that says something which is no such number is its row's error."""
+    values = np.array([read(row.get(column)) for row in rows], dtype=np.float64)
+    for i in np.flatnonzero(np.isnan(values)).tolist():
+        cell = rows[i].get(column)
+        if cell and errors[i] is None and normal(cell) not in _UNKNOWN:
+            shown = "".join(ch if ch.isprintable() else "?" for ch in str(cell).strip()[:40])
+            errors[i] = f"{column} '{shown}' is not {_WANTED[read]}; correct it, or leave it empty if it is not known"
+    return values
 
 
 def from_rows(rows: Sequence[Row]) -> tuple[P.Points, list[str | None]]:
     """See points.from_rows."""
-    words, errors = [], []
+    words: list[Vector] = []
+    errors: list[str | None] = []
     for row in rows:
         made, error = _row_words(row)
         words.append(made)
@@ -353,80 +389,7 @@ def from_rows(rows: Sequence[Row]) -> tuple[P.Points, list[str | None]]:
         missing = 0 if name in P.CODE_FIELDS else NAN
         columns[name] = np.array([made.get(name, missing) for made in words])
     for name, (column, read) in NUMBER_COLUMNS.items():
-        columns[name] = np.array([read(row.get(column)) for row in rows]) if n else np.zeros(0)
-    columns["given_length"] = np.where(np.asarray(columns["given_length"]) < 1, np.nan, columns["given_length"])  # type: ignore[call-overload]
-    columns["k"] = np.round(np.minimum(np.asarray(columns["k"], dtype=float), 256))
+        columns[name] = _column(rows, column, read, errors)
+    for column, read in _MODEL_COLUMNS.items():
+        _column(rows, column, read, errors)  # read with the model's name; here only for what is wrong with it
     return P.build(n, columns), errors
-
-
-# ---------------------------------------------------------------- plans
-
-
-def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
-    """See points.from_plans."""
-    base: dict[str, object] = {}
-    if facts.hardware:
-        base.update(hardware_vector(facts.hardware))
-    if facts.model:
-        base.update(model_vector(facts.model, facts.shape))
-    if facts.quant:
-        base.update(quant_vector(facts.quant))
-    base.update(_request_columns(facts))
-    n = len(plans)
-    columns: dict[str, object] = dict(base)
-    arch = int(float(str(base.get("arch", 0))))
-    columns["engine"] = [P.code(P.ENGINES, plan.engine) for plan in plans]
-    kind = int(float(str(base.get("hw_class", 0))))
-    columns["path"] = [kernel_path(plan.engine, arch, dict(plan.extra).get("backend") or "", kind) for plan in plans]
-    columns["method"] = [P.METHOD_CODE[plan.method] for plan in plans]
-    columns["k"] = [scheduled_k(plan, facts.concurrency) for plan in plans]
-    # vLLM's schedule by batch size gives up FULL graphs on the V1 runner
-    columns["piecewise"] = [1.0 if plan.k_schedule else NAN for plan in plans]
-    columns["tp"] = [float(plan.tp) for plan in plans]
-    columns["prefix_caching"] = [_scaled(plan.prefix_caching) for plan in plans]
-    columns["max_num_seqs"] = [_scaled(plan.max_num_seqs) for plan in plans]
-    columns["max_num_batched_tokens"] = [_scaled(plan.max_num_batched_tokens) for plan in plans]
-    columns["kv_bytes"] = [KV_BYTES.get(_normal(plan.kv_cache_dtype), NAN) for plan in plans]
-    columns["version"] = [
-        version_number(plan.engine, plan.engine_version or facts.engine_version or "") for plan in plans
-    ]
-    columns["draft_params"] = [_draft_model_size(plan) for plan in plans]
-    return P.build(n, columns)
-
-
-def scheduled_k(plan: Plan, concurrency: int | None) -> float:
-    """The k that the plan's schedule gives at this many running requests; without a schedule, the plan's k."""
-    running = min(concurrency or 1, plan.max_num_seqs or concurrency or 1)
-    for first, last, k in plan.k_schedule:
-        if first <= running <= last:
-            return float(k)
-    return float(plan.k)
-
-
-def _draft_model_size(plan: Plan) -> float:
-    found = _DRAFT_SIZE.search(plan.draft_model or "") if plan.method == "draft_model" else None
-    return float(found.group(1)) * 1e9 if found else NAN
-
-
-def _request_columns(facts: Facts) -> dict[str, object]:
-    made: dict[str, object] = {
-        "gpus": float(facts.gpus),
-        "concurrency": _scaled(facts.concurrency),
-        "input_tokens": _scaled(facts.ctx_tokens),
-        "output_tokens": _scaled(facts.output_tokens),
-        "temperature": _scaled(facts.temperature),
-        "thinking": _scaled(facts.thinking),
-        "prefix_share": _scaled(facts.prefix_share),
-        "workload": P.code(P.WORKLOADS, facts.workload or ""),
-        "link": P.code(P.LINKS, facts.interconnect or ""),
-    }
-    request = facts.request
-    if request and request.acceptance:
-        conditional = np.full(P.MAX_K, np.nan)
-        given = request.acceptance[: P.MAX_K]
-        conditional[: len(given)] = given
-        made["given_conditional"] = conditional
-    if request and request.acceptance_length is not None:
-        made["given_length"] = float(request.acceptance_length)
-        made["given_k"] = _scaled(request.acceptance_k)
-    return made

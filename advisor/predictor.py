@@ -103,7 +103,11 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
     low, high = model.interval(mean, sd, known)
     off = (points.method == 0) | (raw.full.k <= 0)
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
-    p_gain = np.where(off, 0.5, model.p_gain(mean, sd))
+    p_gain = model.p_gain(mean, sd)
+    # an 80 % interval above 1 leaves a tenth for a loss, one that holds 1 leaves more; the two are calibrated apart
+    p_gain = np.where(low > 0, np.fmax(p_gain, 0.9), np.fmin(p_gain, 0.9))
+    p_gain = np.where(high < 0, np.fmin(p_gain, 0.1), np.fmax(p_gain, 0.1))
+    p_gain = np.where(off, 0.5, p_gain)
     basis = _basis(model, raw, covered, near)
     return Predicted(
         np.exp(low), np.exp(mean), np.exp(high), p_gain, basis, raw.belief.tau, mean, np.where(off, 0.0, sd)
@@ -139,7 +143,9 @@ def estimate_many(cases: Sequence[tuple[Facts, Plan]], model: Model | None = Non
     found, full, belief = _all_metrics(points, model)
     base = schedule.replay(full, model.speeds, belief.tau[: len(cases)], "base")
     baselines = {"output_tok_s": base.output_tok_s, "tpot": base.tpot_s * 1e3, "ttft": base.ttft_s * 1e3}
-    terms = _terms(full, model)
+    tau = belief.tau[: len(cases)]
+    terms = _terms(full, model, tau)
+    found["tpot"] = _bounded_tpot(found["tpot"], baselines["tpot"], terms, tau)
     return [_estimate(i, facts, plan, found, baselines, belief, terms, model) for i, (facts, plan) in enumerate(cases)]
 
 
@@ -181,31 +187,49 @@ def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
     return pts.concat(parts) if len(parts) > 1 else parts[0]
 
 
-def _terms(full: pts.Points, model: Model) -> dict[str, Floats]:
-    """Parts of the step times in ms at the asked concurrency.
+def _terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
+    """Parts of the step times in ms at the requests that run at once in each arm: asked, slots and KV pool permitting.
 
     A plain step is priced with the constants of absolute speeds, verifying and drafting relative to it with those of speed-ups.
     """
-    batch = np.fmin(full.concurrency, full.max_num_seqs)
+    from advisor.load import load as loaded
+
+    batch, fewer = (loaded(full, model.constants, tau, spec).clients for spec in (False, True))
     context = full.input_tokens + full.output_tokens / 2
     one, c = np.ones(len(batch)), model.constants
     plain = physics.step_seconds(full, model.speeds, batch, one, False, context)
     own = physics.step_seconds(full, c, batch, one, False, context).total
-    verify = physics.step_seconds(full, c, batch, full.verify_tokens, True, context)
-    draft = physics.draft_seconds(full, c, batch, context)
+    verify = physics.step_seconds(full, c, fewer, full.verify_tokens, True, context)
+    draft = physics.draft_seconds(full, c, fewer, context)
+    cycle = physics.decode_seconds(full, c, fewer, context, True)  # with what serial attention and lost graphs add
+    cycle = cycle + prompt_cost.eager_seconds(full, c, fewer, cycle)
     scale = plain.total / own
     seconds = {
         "base_step_ms": plain.total,
-        "verify_step_ms": scale * verify.total,
+        "verify_step_ms": scale * (cycle - draft),
         "draft_ms": scale * draft,
-        "cycle_ms": scale * (verify.total + draft),
+        "cycle_ms": scale * cycle,
         "weights_ms": plain.dense + plain.experts,
         "launch_ms": plain.launch + plain.host,
         "prefill_ms": prompt_cost.prefill_seconds(full, model.speeds, full.input_tokens, np.zeros(len(batch)), False),
     }
     terms = {name: 1e3 * value for name, value in seconds.items()}
     terms["experts_base"], terms["experts_verify"] = plain.distinct_experts, verify.distinct_experts
+    terms["running_base"], terms["running_verify"] = batch, fewer
     return terms
+
+
+def _bounded_tpot(found: Predicted, base_ms: Floats, terms: Mapping[str, Floats], tau: Floats) -> Predicted:
+    """TPOT where the KV pool holds fewer requests with speculation than without: not below a cycle shared by its tokens.
+
+    No row was measured there, and what the plain arm loses to the prompts of more requests is told to the ratio as a gain.
+    """
+    least = terms["cycle_ms"] / tau
+    crowded = terms["running_verify"] < terms["running_base"]
+    with np.errstate(divide="ignore"):
+        down = np.where(crowded, np.fmin(base_ms / least / found.p50, 1.0), 1.0)
+    scaled = {name: getattr(found, name) * down for name in ("p10", "p50", "p90")}
+    return found._replace(**scaled, mean=found.mean + np.log(down))
 
 
 def _interval(found: Predicted, i: int) -> Interval:
@@ -271,7 +295,7 @@ def predict_dicts(rows: Sequence[Mapping[str, Any]], model: Model | None = None)
 
     if not rows:
         return []
-    texts = [row_text({str(k): "" if v is None else str(v) for k, v in row.items()}) for row in rows]
+    texts = [row_text({str(k): "" if v is None or str(v) == "nan" else str(v) for k, v in row.items()}) for row in rows]
     points, errors = pts.from_rows(texts)
     with np.errstate(all="ignore"):
         found = predict_points(points, model)

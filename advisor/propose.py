@@ -19,7 +19,6 @@ K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 
 LINKS_BETWEEN_MACHINES = ("roce", "ethernet", "infiniband")
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
-ASSISTANT_SINCE = "0.21.0"
 
 
 @dataclass(frozen=True)
@@ -79,15 +78,21 @@ def methods(facts: Facts) -> tuple[Method, ...]:
 
 
 def assistant(facts: Facts) -> str | None:
-    """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4 in vLLM, which takes it
-    since 0.21.0 and refuses it in 0.20.1 (vllm-project/vllm #42180, #42005)."""
+    """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4 in vLLM, from the release on
+    that the model's facts name."""
     if facts.model is None or facts.model.assistant is None or facts.engine != "vllm":
         return None
-    from advisor import engines
+    return None if _older(facts.engine_version, facts.model.assistant_since) else facts.model.assistant
 
-    versions, asked = engines.get("vllm").versions, facts.engine_version
-    too_old = asked in versions and versions.index(asked) < versions.index(ASSISTANT_SINCE)
-    return None if too_old else facts.model.assistant
+
+def _older(release: str | None, than: str) -> bool:
+    """Whether a plain release number is below another; one that is none is taken as new."""
+    from advisor.engines.versions import parts
+
+    try:
+        return release is not None and parts(release) < parts(than)
+    except ValueError:
+        return False
 
 
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor import points, predictor, propose
-from advisor.decide import GOAL_METRICS, Verdict, goal_interval, vetoes
+from advisor.decide import GOAL_METRICS, Verdict, goal_interval, meets, vetoes
 from advisor.types import Candidate, Estimate, Evidence, Facts, Finding, Goal, Plan, Reason
 
 METRIC_NAMES = {
@@ -26,6 +26,7 @@ _LINKED = {
     "sglang": "Linked machines: start it on the first; on each other one the same with its own --node-rank",
     "llama-server": "Linked machines: start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
 }
+_MISSED = "Neither arm meets the latency objectives at this load: they do not decide"
 _LOADS = {"concurrency": (1, 4, 16, 64, 256), "ctx_tokens": (512, 2048, 8192, 32768, 131072)}
 _LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt tokens per request"}
 
@@ -42,6 +43,8 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
         *_from_step(best),
         _from_step_decided(verdict, best, goal),
     ]
+    if not meets(facts.request, best.estimate) and not meets(facts.request, best.estimate, "baseline"):
+        told.append(Reason(text=_MISSED, sources=("models/speedup.md",), weight=2.0))
     if propose.linked(facts):
         told.append(Reason(text=_LINKED.get(facts.engine or "", ""), sources=("knowledge/engines",), weight=0.5))
     return tuple(sorted(told, key=lambda reason: -reason.weight))
@@ -58,10 +61,15 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
             return ("an engine version with a path for it, or more memory: see the reason",)
         return ("a checkpoint with an MTP head, or a drafter for this model",)
     best = verdict.candidates[verdict.best]
+    if verdict.rule == "rule":  # no load lifts a veto
+        codes = sorted({finding.code for finding in vetoes(best.findings)})
+        return (f"a release or setting that {', '.join(codes)} does not speak of: see the reason",)
     lines = _flips(facts, best)
     line = _acceptance_break_even(best.estimate)
     if line:
         lines.insert(0, line)
+    # the estimate may point the other way than a measured pair or a rule that decided: then it names no change
+    lines = [line for line in lines if not line.endswith(f": {verdict.decision}")]
     lines += _flip_of_goal(facts, verdict, best)
     if verdict.decision == "measure":
         lines.insert(0, "a measured pair on this machine: its sign decides")
@@ -73,6 +81,8 @@ def _no_method(facts: Facts, base: Plan) -> str:
         refusal = propose.no_path(facts, base, method)
         return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
     name = facts.model.name or facts.model.id if facts.model else "this model"
+    if facts.model is not None and facts.model.assistant and facts.engine == "vllm":
+        return f"{name} drafts with a separate assistant model, which vLLM takes from {facts.model.assistant_since} on"
     if facts.model is not None and facts.model.assistant_params_b:
         return f"{name} drafts with a separate assistant model, for which no launch on {facts.engine} is known here"
     return f"{name} has no MTP head and no drafter is known for it here, so there is nothing to speculate with"

@@ -1,6 +1,7 @@
 """What `recommend` would do with a launch that was read, and by how much it should change.
 
-Both speed-ups are against the same plan without speculation, so their quotient is what switching is worth.
+The speeds themselves are compared, not the speed-ups: these are against a plan without speculation that differs in whatever
+else the two plans differ (prefix caching, CUDA graphs, batch sizes).
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from advisor.types import Advice, AdvisorError, Estimate, Plan, Request
+from advisor.points_plans import without_graphs
+from advisor.types import AdvisorError, Plan, Request
 
 if TYPE_CHECKING:
     from advisor.validating import Judged
@@ -72,7 +74,7 @@ def change_for(one: Judged) -> Change | None:
     except AdvisorError as error:
         return Change("none", problem=str(error))
     wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
-    ratios = _ratios(one.estimate, wanted, advice)
+    ratios = _ratios(one, wanted)
     against = advice.decision != "measure" and any(name == "output_tok_s" and ratio < 1 for name, ratio in ratios)
     why = advice.reasons[0].text if against and advice.reasons else ""
     return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why)
@@ -104,17 +106,26 @@ def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
         always = name in ("method", "k")
         if old != new and (always or new not in (None, ())) and not (name == "k" and wanted.method == "none"):
             found.append((name, old, new))
+    if without_graphs(present) and not without_graphs(wanted):
+        found.append(("cuda_graphs", False, True))
     return tuple(found)
 
 
-def _ratios(present: Estimate | None, wanted: Plan, advice: Advice) -> tuple[tuple[str, float], ...]:
-    expected = advice.estimate if wanted.method != "none" else None
-    if present is None and expected is None:
+def _ratios(one: Judged, wanted: Plan) -> tuple[tuple[str, float], ...]:
+    """New over present speed of each metric, above 1 is faster; empty where the load or the shape is not known."""
+    facts = one.facts
+    if facts.concurrency is None or facts.shape is None:
+        return ()
+    from advisor.pipeline import estimated
+
+    try:
+        old, new = estimated(facts, (one.plan, wanted))
+    except AdvisorError:
         return ()
     ratios = []
     for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
-        new = getattr(expected, name).speedup.p50 if expected is not None else 1.0
-        old = getattr(present, name).speedup.p50 if present is not None else 1.0
-        if old > 0:
-            ratios.append((name.removesuffix("_ms"), round(new / old, 3)))
+        before, after = getattr(old, name).value, getattr(new, name).value
+        if before and after:
+            faster = after / before if name == "output_tok_s" else before / after
+            ratios.append((name.removesuffix("_ms"), round(faster, 3)))
     return tuple(ratios)

@@ -10,7 +10,10 @@ import jsonschema
 import pytest
 import yaml
 from cli_run import run
+from click.shell_completion import ShellComplete
 
+from advisor import pipeline
+from advisor.cli import cli
 from advisor.commands.recommend import FORMS, SCHEMA_NAMES
 from advisor.commands.recommend_options import request_from
 from advisor.types import AdvisorError
@@ -168,3 +171,86 @@ def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(version: str
     text = run("recommend", *asked).out
     assert text.startswith(f"Speculative decoding {decision}")
     assert ("google/gemma-4-31B-it-assistant" in text.replace("\n", "")) == (decision == "ON")
+
+
+@pytest.mark.parametrize(
+    ("asked", "part"),
+    [
+        ({"gpus": 0}, "gpus"),
+        ({"gpus": 10**9}, "gpus"),
+        ({"tp": 0}, "tp"),
+        ({"concurrency": 10**9}, "concurrency"),
+        ({"ctx_tokens": 10**9}, "ctx_tokens"),
+        ({"output_tokens": 0}, "output_tokens"),
+        ({"prefix_share": 7}, "prefix_share"),
+        ({"prefix_share": -1}, "prefix_share"),
+        ({"prefix_share": float("nan")}, "prefix_share"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"temperature": -3}, "temperature"),
+        ({"acceptance": (1.7,)}, "acceptance.0"),
+        ({"acceptance": (0.5, float("nan"))}, "acceptance.1"),
+        ({"acceptance": (0.5,) * 40}, "acceptance"),
+        ({"acceptance": ()}, "acceptance"),
+        ({"acceptance_length": 0.2}, "acceptance_length"),
+        ({"acceptance_length": float("inf")}, "acceptance_length"),
+        ({"acceptance_length": 4.0, "acceptance_k": 2}, "impossible at k = 2"),
+        ({"acceptance_length": 99.0, "acceptance_k": 2}, "acceptance_length"),
+        ({"acceptance_k": 2}, "acceptance_length"),
+        ({"acceptance": (0.8,), "acceptance_length": 2.0}, "give one of them"),
+        ({"interconnect": "foo"}, "interconnect"),
+        ({"max_ttft_ms": -5}, "max_ttft_ms"),
+        ({"max_tpot_ms": float("nan")}, "max_tpot_ms"),
+        ({"max_tpot_ms": float("inf")}, "max_tpot_ms"),
+    ],
+)
+def test_python_refuses_what_the_command_line_refuses(asked: dict[str, object], part: str) -> None:
+    with pytest.raises(AdvisorError) as refused:
+        pipeline.checked({"hardware": "gb10", **asked})
+    text = str(refused.value)
+    assert part in text and "\n" not in text and "pydantic" not in text
+
+
+def test_python_takes_what_the_command_line_takes() -> None:
+    ends: tuple[dict[str, object], ...] = (
+        {"gpus": 1, "tp": 1, "concurrency": 1, "ctx_tokens": 1, "output_tokens": 1, "prefix_share": 0, "temperature": 0},
+        {"gpus": 1024, "tp": 1024, "concurrency": 100_000, "ctx_tokens": 10_000_000, "output_tokens": 1_000_000},
+        {"prefix_share": 1, "temperature": 5, "acceptance": [0, 1], "interconnect": "roce", "max_ttft_ms": 1e9},
+        {"acceptance_length": 3.0, "acceptance_k": 2, "max_tpot_ms": 0.001},
+        {"acceptance_length": 32, "acceptance_k": 31, "temperature": None, "tp": None},
+    )
+    for asked in ends:
+        request = pipeline.checked({"hardware": "gb10", **asked})
+        for name, value in asked.items():
+            assert getattr(request, name) == (tuple(value) if isinstance(value, list) else value)
+
+
+def completions(*words: str, part: str = "") -> list[str]:
+    return [item.value for item in ShellComplete(cli, {}, "advisor", "_ADVISOR_COMPLETE").get_completions(list(words), part)]
+
+
+@pytest.mark.parametrize(
+    ("words", "part", "name"),
+    [
+        (("recommend", "--hw"), "gb", "gb10"),
+        (("recommend", "--model"), "qwen3.6-2", "qwen3.6-27b"),
+        (("recommend", "--quant"), "nv", "nvfp4"),
+        (("recommend", "--engine"), "ll", "llama-server"),
+        (("recommend", "--engine"), "", "vllm"),
+        (("compose", "--engine"), "sg", "sglang"),
+        (("hardware", "show"), "gb", "gb10"),
+        (("models", "show"), "qwen3.6-2", "qwen3.6-27b"),
+        (("validate", "--hw"), "GB", "gb10"),
+        (("explain",), "SD4", "SD411"),
+        (("explain",), "sd4", "SD411"),
+        (("explain",), "", "SD411"),
+    ],
+)
+def test_names_complete(words: tuple[str, ...], part: str, name: str) -> None:
+    found = completions(*words, part=part)
+    assert name in found
+    assert all(item.lower().startswith(part.lower()) for item in found)
+
+
+def test_slugs_of_rules_complete() -> None:
+    slug = next(item for item in completions("explain", part="low"))
+    assert run("explain", slug).code == 0

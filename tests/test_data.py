@@ -17,8 +17,8 @@ from advisor.commands.model import data
 from advisor.types import AdvisorError
 
 FOLDER = m.measurements_dir()
-ROWS = 7754
-TRAIN = 5066
+ROWS = 7876
+TRAIN = 5211
 POSITIONS = 277
 SOURCES = 369
 

@@ -165,6 +165,24 @@ def test_images_are_claimed_only_where_a_source_names_them() -> None:
     assert engines.get("llama-server").image("0.5.0", Hardware(id="m4", vendor="apple")) is None
 
 
+@pytest.mark.parametrize(
+    ("engine", "version", "arch", "tag"),
+    [
+        ("sglang", "0.5.18", "gfx942", "v0.5.18-rocm720-mi30x"),
+        ("sglang", "0.5.18", "gfx1201", None),
+        ("sglang", "0.5.18", "gfx906", None),
+        ("vllm", "0.31.0", "gfx1201", "v0.31.0"),
+        ("vllm", "0.31.0", "gfx906", None),
+        ("vllm", "0.31.0", "gfx1030", None),
+        ("llama-server", "0.5.0", "gfx1030", "server-rocm-b11312"),
+        ("llama-server", "0.5.0", "gfx906", None),
+    ],
+)
+def test_no_image_of_another_amd_architecture(engine: str, version: str, arch: str, tag: str | None) -> None:
+    found = engines.get(engine).image(version, Hardware(id="card", vendor="amd", arch=arch))
+    assert found == tag if tag is None else found is not None and found.endswith(f":{tag}")
+
+
 def test_benchmark_commands_follow_the_load() -> None:
     request = Request(hardware="gb10", concurrency=16, ctx_tokens=2048, output_tokens=256)
     clients = {"vllm": "vllm bench serve", "sglang": "sglang.bench_serving", "llama-server": "/v1/chat/completions"}

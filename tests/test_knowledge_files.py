@@ -144,6 +144,55 @@ def test_good_files_and_missing_files(tmp_path: Path) -> None:
     assert run("hardware", "validate", str(tmp_path)).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "field", "reason"),
+    [
+        ("aliases: [mine]", "aliases: [gb10]", "aliases", "the name 'gb10' belongs to both"),
+        ("arch: sm_120", "arch: banana", "arch", "'banana' is no architecture that is known here"),
+        ("arch: sm_120", "arch: sm120", "arch", "'sm120' is no architecture"),
+        ("id: my-card", 'id: "My Card!!"', "id", "small letters"),
+    ],
+)
+def test_a_file_that_would_break_the_commands_is_not_ok(
+    home: Path, tmp_path: Path, old: str, new: str, field: str, reason: str
+) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(CARD.replace(old, new))
+    assert any(found == field and reason in why for _, found, why in check_file("hardware", path))
+    assert run("hardware", "validate", str(path)).exit_code == 2
+    (home / "hardware" / "own.yaml").write_text(path.read_text())
+    with pytest.raises(FactFileError, match=r"own\.yaml: "):
+        knowledge.hardware("gb10")
+
+
+def test_two_own_files_that_claim_one_name_are_named(home: Path) -> None:
+    (home / "hardware" / "a.yaml").write_text(CARD)
+    (home / "hardware" / "b.yaml").write_text(CARD.replace("my-card", "other-card"))
+    assert check_file("hardware", home / "hardware" / "a.yaml")
+    with pytest.raises(FactFileError, match=r"b\.yaml: aliases: the name 'mine' belongs to both my-card and other-card"):
+        knowledge.hardware("gb10")
+
+
+def test_a_proxy_must_be_a_model_that_is_known(home: Path) -> None:
+    path = home / "llms" / "model.yaml"
+    for proxy, good in (("nosuch", False), ("my-model-12b-a2b", False), ("qwen3.6-27b", True), ("other", True)):
+        path.write_text(f"{MODEL}proxy: {proxy}\n")
+        (home / "llms" / "other.yaml").write_text(MODEL.replace("my-model-12b-a2b", "other").replace("me/my", "me/other"))
+        _forget()
+        assert ("proxy" in [field for _, field, _ in check_file("llms", path)]) is not good
+        if good:
+            assert knowledge.llm("my-model-12b-a2b").proxy == proxy
+        else:
+            with pytest.raises(FactFileError, match=r"model\.yaml: proxy: "):
+                knowledge.llm("other")
+
+
+def test_every_shipped_fact_file_is_ok() -> None:
+    for table in ("hardware", "llms"):
+        for path in sorted((knowledge_dir() / table).glob("*.yaml")):
+            assert check_file(table, path) == [], path.name
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=300))
 def test_any_bytes_are_answered(tmp_path: Path, data: bytes) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from advisor import points as P
 from advisor import points_read
 from advisor.points_fill import FAMILY_BYTES
-from advisor.types import Facts, Plan
+from advisor.types import Engine, Facts, Plan
 
 ROW = {
     "model": "qwen3.6-35b-a3b", "quant": "fp8", "hardware": "gb10", "engine": "vllm", "engine_version": "0.19.1rc1.dev328",
@@ -113,6 +113,49 @@ def test_row_errors(change: dict[str, str], says: str) -> None:
     assert errors[0] is not None and says in errors[0]
     assert errors[1] is None
     assert len(points) == 2
+
+
+@pytest.mark.parametrize(
+    "column,cell,wanted",
+    [
+        ("concurrency", "-5", "a number above 0"),
+        ("concurrency", "abc", "a number above 0"),
+        ("concurrency", "1,000", "a number above 0"),
+        ("concurrency", "0", "a number above 0"),
+        ("k", "-3", "a whole number from 0 to 256"),
+        ("k", "1000000", "a whole number from 0 to 256"),
+        ("k", "1.5", "a whole number from 0 to 256"),
+        ("input_tokens", "nan", "a number of at least 0"),
+        ("output_tokens", "inf", "a number above 0"),
+        ("temperature", "hot", "a number of at least 0"),
+        ("prefix_share", "80", "a number from 0 to 1"),
+        ("acceptance_rate", "1.2", "a number from 0 to 1"),
+        ("acceptance_length", "0.4", "a number of at least 1"),
+        ("prefix_caching", "maybe", "on or off"),
+        ("is_moe", "perhaps", "on or off"),
+        ("total_params_b", "35B", "a number above 0"),
+        ("active_params_b", "-3", "a number above 0"),
+    ],
+)
+def test_a_cell_that_is_no_such_number_is_an_error(column: str, cell: str, wanted: str) -> None:
+    points, errors = P.from_rows([{**ROW, column: cell}, ROW])
+    assert errors[0] is not None and errors[0].startswith(f"{column} '{cell}' is not {wanted}; ")
+    assert errors[1] is None
+    assert len(points) == 2
+
+
+@pytest.mark.parametrize("word", ["", "  ", "?", "-", "n/a", "N/A", "na", "none", "null", "unknown", "Unknown "])
+def test_words_for_unknown_are_no_error(word: str) -> None:
+    columns = [column for column, _ in points_read.NUMBER_COLUMNS.values()]
+    columns += ["total_params_b", "active_params_b", "is_moe"]
+    points, errors = P.from_rows([{**ROW, **dict.fromkeys(columns, word)}])
+    assert errors == [None]
+    assert all(np.isnan(getattr(points, name)[0]) for name in points_read.NUMBER_COLUMNS)
+
+
+def test_an_error_shows_the_start_of_a_long_cell() -> None:
+    _, errors = P.from_rows([{**ROW, "k": "9\n" * 5000}])
+    assert errors[0] is not None and len(errors[0]) < 160 and errors[0].isprintable()
 
 
 @pytest.mark.parametrize(
@@ -231,3 +274,23 @@ def test_take_concat_replace() -> None:
 def test_versions(engine: str, text: str, number: float | None) -> None:
     value = points_read.version_number(engine, text)
     assert np.isnan(value) if number is None else value == number
+
+
+@pytest.mark.parametrize(
+    ("engine", "extra", "eager"),
+    [
+        ("vllm", ("--enforce-eager", None), True),
+        ("vllm", ("--enforce-eager", "true"), True),
+        ("vllm", ("--enforce-eager", "False"), False),
+        ("vllm", ("--optimization-level", "0"), True),
+        ("vllm", ("--optimization-level", "2"), False),
+        ("vllm", ("--compilation-config", '{"cudagraph_mode": "NONE"}'), True),
+        ("vllm", ("--compilation-config", '{"cudagraph_mode": "FULL"}'), False),
+        ("sglang", ("--disable-cuda-graph", None), True),
+        ("sglang", ("--cuda-graph-backend-decode", "disabled"), True),
+        ("vllm", ("--port", "8000"), False),
+    ],
+)
+def test_flags_that_take_cuda_graphs_away(engine: Engine, extra: tuple[str, str | None], eager: bool) -> None:
+    made = P.from_plans(Facts(concurrency=1), [Plan(engine=engine, method="mtp", k=2, extra=(extra,))])
+    assert made.eager[0] == 1.0 if eager else np.isnan(made.eager[0])

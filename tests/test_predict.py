@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import math
+import os
+import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli_run import run as advisor
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -110,8 +113,8 @@ def test_errors_only_where_said(change: dict[str, str], word: str) -> None:
         {"quant": "nvfp4"}, {"concurrency": ""}, {"input_tokens": "", "output_tokens": ""}, {"model": "", "total_params_b": "27"},
         {"model": "mystery-moe", "total_params_b": "120", "active_params_b": "6"}, {"engine": "mlx", "hardware": "apple-m3-ultra"},
         {"engine": "ik_llama.cpp"}, {"engine": "tensorrt-llm"}, {"engine": "ollama"}, {"engine": "lmstudio"}, {"engine": "custom"},
-        {"engine": "llama.cpp"}, {"engine": ""}, {"prefix_caching": "on"}, {"prefix_caching": "false"}, {"k": "-3"}, {"k": "1e9"},
-        {"concurrency": "nan"}, {"input_tokens": "1e12"}, {"spec_method": "dspark"}, {"spec_method": "ngram"}, {"tp": "0"},
+        {"engine": "llama.cpp"}, {"engine": ""}, {"prefix_caching": "on"}, {"prefix_caching": "false"}, {"k": "?"}, {"k": "2.0"},
+        {"concurrency": "unknown"}, {"input_tokens": "1e12"}, {"spec_method": "dspark"}, {"spec_method": "ngram"}, {"tp": " "},
         {"n_requests": "64", "output_spread": "0.5", "max_num_batched_tokens": "4096", "max_num_seqs": "8", "prefix_share": "0.5",
          "thinking": "true"},
     ],
@@ -239,6 +242,131 @@ def test_command(tmp_path: Path) -> None:
     result = CliRunner().invoke(command, ["--rows", str(source), "--out", str(tmp_path / "out.csv")])
     assert result.exit_code == 0
     assert "2 rows, 1 with an error" in result.output
+
+
+def table(folder: Path, *lines: str, name: str = "in.csv") -> Path:
+    path = folder / name
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+HEADER, LINE = ",".join(ROW), ",".join(ROW.values())
+
+
+def test_a_bad_number_is_an_error_of_its_row(tmp_path: Path) -> None:
+    bad = ROW | {"concurrency": '"1,000"'}
+    done = predict_rows(table(tmp_path, HEADER, LINE, ",".join(bad.values()), LINE), tmp_path / "out.csv")
+    found = [row for _, row in read_csv(tmp_path / "out.csv")]
+    assert (done.rows, done.errors) == (3, 1)
+    assert [row["error"][:37] for row in found] == ["", "concurrency '1,000' is not a number a", ""]
+    assert found[0]["speedup_p50"] == found[2]["speedup_p50"] != "" == found[1]["speedup_p50"]
+
+
+def test_a_table_without_a_metric_is_about_output_tokens(tmp_path: Path) -> None:
+    plain = {name: value for name, value in ROW.items() if name != "speedup_metric"}
+    (short,) = run(tmp_path, ",".join(plain) + "\n" + ",".join(plain.values()) + "\n")
+    (full,) = run(tmp_path, f"{HEADER}\n{LINE}\n")
+    assert short["error"] == "" and short["speedup_p50"] == full["speedup_p50"] != ""
+
+
+def test_names_of_columns_in_any_case(tmp_path: Path) -> None:
+    (plain,) = run(tmp_path, f"{HEADER}\n{LINE}\n")
+    (loud,) = run(tmp_path, f"{HEADER.upper().replace(',', ' , ')},Speedup_P50\n{LINE},9\n")
+    assert loud["speedup_p50"] == plain["speedup_p50"] != ""
+    assert [name.strip() for name in loud][: len(ROW)] == [name.upper() for name in ROW]
+    assert "Speedup_P50" not in loud
+    (both,) = run(tmp_path, f"Model,{HEADER}\nno such thing,{LINE}\n")
+    assert both["speedup_p50"] == plain["speedup_p50"], "the exact name counts where both are there"
+
+
+@pytest.mark.parametrize(
+    ("header", "part"),
+    [
+        (HEADER.replace(",", ";"), "separated by ';'"),
+        (HEADER.replace(",", "\t"), "separated by a tab"),
+        ("a,b,c", "no column model or total_params_b"),
+        ("hardware,spec_method", "no column model or total_params_b"),
+        ("model,hardware", "no column spec_method"),
+    ],
+)
+def test_a_header_that_cannot_be_used_leaves_the_result_alone(tmp_path: Path, header: str, part: str) -> None:
+    out = table(tmp_path, "an earlier result", name="out.csv")
+    ran = advisor("predict", "--rows", str(table(tmp_path, header, LINE)), "--out", str(out))
+    assert (ran.code, ran.out) == (2, "")
+    assert part in ran.err and "comma" in ran.err and ran.err.count("\n") == 1
+    assert out.read_text() == "an earlier result\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+
+
+def test_nothing_but_errors_is_status_1(tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    ran = advisor("predict", "--rows", str(table(tmp_path, HEADER, LINE.replace("mtp", "magic"))), "--out", str(out))
+    assert ran.code == 1
+    assert "1 rows, 1 with an error" in ran.out and "unknown spec_method 'magic'" in ran.err
+    assert "magic" in out.read_text()
+    assert advisor("predict", "--rows", str(table(tmp_path, HEADER)), "--out", str(out)).code == 0
+
+
+def test_help_names_the_columns_that_are_needed() -> None:
+    text = " ".join(advisor("predict", "--help").out.split())
+    assert "all optional" not in text
+    for word in ("spec_method", "model", "total_params_b", "speedup_metric", "output_tok_s"):
+        assert word in text
+
+
+def test_other_names_of_the_input_are_the_input(tmp_path: Path) -> None:
+    source = table(tmp_path, HEADER, LINE)
+    text = source.read_text()
+    (tmp_path / "hard.csv").hardlink_to(source)
+    (tmp_path / "soft.csv").symlink_to(source)
+    for name in ("hard.csv", "soft.csv", "in.csv"):
+        with pytest.raises(AdvisorError, match="another file"):
+            predict_rows(source, tmp_path / name)
+    assert source.read_text() == text
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt(), MemoryError(), OSError(28, "No space left on device")])
+def test_what_stops_halfway_leaves_the_result_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException
+) -> None:
+    def fail(*_: object) -> None:
+        raise stop
+
+    source, out = table(tmp_path, HEADER, LINE), table(tmp_path, "an earlier result", name="out.csv")
+    monkeypatch.setattr(predictor, "predict_dicts", fail)
+    with pytest.raises((type(stop), AdvisorError)):
+        predict_rows(source, out)
+    assert out.read_text() == "an earlier result\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+
+
+def test_a_result_replaces_the_earlier_one_where_it_is(tmp_path: Path) -> None:
+    source, real = table(tmp_path, HEADER, LINE), table(tmp_path, "an earlier result", name="real.csv")
+    real.chmod(0o640)
+    (tmp_path / "link.csv").symlink_to(real)
+    predict_rows(source, tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert "speedup_p50" in real.read_text()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    predict_rows(source, tmp_path / "new.csv")
+    assert stat.S_IMODE((tmp_path / "new.csv").stat().st_mode) == stat.S_IMODE(source.stat().st_mode)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout here")
+@pytest.mark.parametrize("piped", [True, False])
+def test_standard_output_is_a_target(tmp_path: Path, piped: bool) -> None:
+    source = table(tmp_path, HEADER, LINE)
+    call = "from advisor.cli import main; main()"
+    argv = [sys.executable, "-c", call, "predict", "--rows", str(source), "--out", "/dev/stdout"]
+    where = tmp_path / "caught.csv"
+    with where.open("w") as handle:
+        done = subprocess.run(
+            argv, stdout=subprocess.PIPE if piped else handle, stderr=subprocess.PIPE, check=True, cwd=Path(__file__).parents[1]
+        )
+    text = done.stdout.decode() if piped else where.read_text()
+    assert text.splitlines()[0] == f"{HEADER},{','.join(predictor.FIELDS)}"
+    assert len(text.splitlines()) == 2
+    assert b"1 rows, 0 with an error" in done.stderr
 
 
 WORDS = st.sampled_from(

@@ -225,6 +225,167 @@ def test_what_is_not_set_is_unresolved_and_never_guessed() -> None:
     assert any("EXTRA" in note for note in launch.notes) and any("OPTS" in note for note in launch.notes)
 
 
+COUNT = "nvidia-smi -L | wc -l"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "shown"),
+    [
+        (f"vllm serve m/A -tp $({COUNT}) --port 1", "-", COUNT),
+        (f"vllm serve m/A -tp `{COUNT}` --port 1", "-", COUNT),
+        (f"vllm serve m/A -tp ${{TP:-$({COUNT})}} --port 1", "-", COUNT),
+        (f"N=$({COUNT})\nvllm serve m/A -tp $N --port 1\n", "a.sh", COUNT),
+        (f"A=(-tp $({COUNT}))\nvllm serve m/A ${{A[@]}} --port 1\n", "a.sh", COUNT),
+        (f"C=\"vllm serve m/A -tp $({COUNT}) --port 1\"\nbash -c \"$C\"\n", "a.sh", COUNT),
+        (f"eval vllm serve m/A -tp '$({COUNT})' --port 1\n", "a.sh", COUNT),
+        ("IP=$(hostname -I | awk '{print $1}')\nvllm serve m/A -tp $IP --port 1\n", "a.sh", "hostname -I | awk {print $1}"),
+        (f"services:\n  a:\n    image: vllm/vllm-openai\n    command: sh -c \"vllm serve m/A -tp $$({COUNT}) --port 1\"\n", "a.yaml", COUNT),
+        (f"kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - image: i\n    args: [sh, -c, 'vllm serve m/A -tp $({COUNT}) --port 1']\n", "a.yaml", COUNT),
+        (f"[Service]\nExecStart=/bin/bash -lc 'vllm serve m/A -tp $({COUNT}) --port 1'\n", "a.service", COUNT),
+    ],
+)  # fmt: skip
+def test_what_a_command_prints_is_one_value(text: str, name: str, shown: str) -> None:
+    launch = one(text, name)
+    flag = launch.flag("--tensor-parallel-size")
+    assert flag is not None and flag.unresolved and flag.value == f"${{({shown})}}"
+    assert values(launch) == {"--model": "m/A", "--tensor-parallel-size": flag.value, "--port": "1"}
+
+
+def test_what_a_command_prints_among_docker_options() -> None:
+    text = "docker run -v $(realpath ./models dir):/m --name q-$(date +%s) -e A=$(docker run -q x) --gpus all vllm/vllm-openai:v0.25.1 --model m/A --port 1\n"
+    launch = one(text, "a.sh")
+    assert launch.container is not None and launch.container.image == "vllm/vllm-openai:v0.25.1"
+    assert values(launch) == {"--model": "m/A", "--port": "1"}
+
+
+@pytest.mark.parametrize("remark", ["`# number of seqs`", "$(: number of seqs)", "`#`", "`: x`"])
+def test_comments_among_the_options(remark: str) -> None:
+    launch = one(f"vllm serve m/A \\\n  --max-num-seqs 4 {remark} \\\n  --port 1 {remark}\n", "a.sh")
+    assert values(launch) == {"--model": "m/A", "--max-num-seqs": "4", "--port": "1"} and not launch.notes
+    flag = launch.flag("--port")
+    assert flag is not None and flag.line == 3
+
+
+SERVE = {"--model": "m/A", "--port": "1", "--max-num-seqs": "4"}
+PIECES = {
+    "f-string": 'm = "m/A"\nos.system(f"vllm serve m/A --port 1 --max-num-seqs {4} -tp {n}")\n',
+    "f-string of a format": 'os.system(f"vllm serve {m} --port 1 --max-num-seqs {4:{w}}")\nm, w = "x", 2\n'.replace("{m}", "m/A"),
+    "sum": 'm = "m/A"\nos.system("vllm serve " + m + " --port 1" + " --max-num-seqs " + str(4))\n',
+    "percent": 'os.system("vllm serve m/A --port %d --max-num-seqs %s" % (1, "4"))\n',
+    "grown text": 'cmd = "vllm serve m/A --port 1"\nif True:\n    cmd += " --max-num-seqs 4"\nos.system(cmd)\n',
+    "assigned sum": 'cmd = "vllm serve m/A --port 1"\ncmd = cmd + " --max-num-seqs" + " 4"\n',
+    "assigned f-string": 'cmd = "vllm serve m/A --port 1"\ncmd = f"{cmd} --max-num-seqs {4}"\n',
+    "sum of a name": 'cmd = "vllm serve m/A --port 1"\nsubprocess.run(cmd + " --max-num-seqs 4", shell=True)\n',
+    "option of a condition": 'cmd = "vllm serve m/A --port 1" + (" --max-num-seqs 4" if x else "")\n',
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_python_text_is_read_once_and_whole(name: str) -> None:
+    found = values(one("import os, subprocess\n" + PIECES[name], "a.py"))
+    found.pop("--tensor-parallel-size", None)
+    assert found == SERVE
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "LLM(model='m/A', speculative_config=dict(method='mtp', num_speculative_tokens=2))",
+        "k = {'model': 'm/A'}\nk['speculative_config'] = {'method': 'mtp'}\nk['speculative_config']['x'] = 1\nk['speculative_config'] = dict(method='mtp', num_speculative_tokens=2)\nLLM(**k)",
+        "def f():\n  s = {'method': 'mtp'}\n  s['num_speculative_tokens'] = 2\n  k = dict(model='m/B')\n  k.update(model='m/A', speculative_config=s)\n  return LLM(**k)",
+        "base = {'method': 'mtp', 'num_speculative_tokens': 1}\nk = dict(model='m/A')\nk |= {'speculative_config': {**base, 'num_speculative_tokens': 2}}\nLLM(**k)",
+    ],
+)  # fmt: skip
+def test_dictionaries_of_a_program(program: str) -> None:
+    launch = one("from vllm import LLM\n" + program + "\n", "a.py")
+    assert launch.model == "m/A"
+    assert values(launch)["--speculative-config"] == '{"method": "mtp", "num_speculative_tokens": 2}'
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("PORT := 1\nserve:\n\t@vllm serve m/A \\\n\t  --port 1\n", "Makefile"),
+        ("serve:\n\t-@vllm serve m/A --port 1\n", "Makefile"),
+        ("run:\n    @/opt/bin/vllm serve m/A --port 1\n", "justfile"),
+        ("until vllm serve m/A --port 1; do sleep 5; done\n", "a.sh"),
+        ("while ! vllm serve m/A --port 1; do sleep 5; done\n", "a.sh"),
+        ("until curl -s localhost:1; do sleep 5; done\nvllm serve m/A --port 1\n", "a.sh"),
+        ("sbatch -N 1 --wrap=\"vllm serve m/A --port 1\"\n", "a.sh"),
+        ("uvx vllm@0.28.0 serve m/A --port 1\n", "a.sh"),
+    ],
+)
+def test_commands_with_something_before_them(text: str, name: str) -> None:
+    launch = one(text, name)
+    assert values(launch) == {"--model": "m/A", "--port": "1"}
+    assert launch.line == text.count("\n", 0, text.index("vllm")) + 1
+    assert launch.version_text == ("0.28.0" if "@0" in text else None)
+
+
+HELM = """kind: Deployment
+apiVersion: apps/v1
+spec:
+  containers:
+  - image: vllm/vllm-openai:v0.25.1
+    command: [sh, -c]
+    args:
+    - STYLE
+{{- if .Values.top }}
+      vllm serve m/A END
+        {{- if .Values.spec }}
+        --spec-tokens 2 END
+        {{- end }}
+{{ if .Values.long }}{{/* at the margin */}}
+{% if x %}
+        --max-num-seqs 4 END
+      {{- end }}
+        --served-model-name
+          {{ .Values.name }} END
+        --port 1
+      {{- end }}
+    ports: [{containerPort: 1}]
+"""
+
+
+@pytest.mark.parametrize(("style", "end"), [("|", "\\\\"), (">", ""), (">-", ""), ("|-", "\\\\")])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_control_lines_of_a_chart_do_not_end_a_command(style: str, end: str, newline: str) -> None:
+    text = HELM.replace("STYLE", style).replace("END", end.replace("\\\\", "\\"))
+    text = text.replace("--served-model-name\n", "--served-model-name " + end.replace("\\\\", "\\") + "\n").replace("\n", newline)
+    if style.startswith(">"):  # YAML keeps the line breaks of what stands deeper
+        text = text.replace("        --", "      --").replace("          {{ .V", "      {{ .V")
+    launch = one(text, "a.yaml")
+    assert launch.line == 10
+    assert {name: value for name, value in values(launch).items() if name != "--served-model-name"} == {
+        "--model": "m/A", "--spec-tokens": "2", "--max-num-seqs": "4", "--port": "1"
+    }  # fmt: skip
+    named = launch.flag("--served-model-name")
+    assert named is not None and named.unresolved
+    for name, line in (("--spec-tokens", 12), ("--max-num-seqs", 16), ("--port", 20)):
+        flag = launch.flag(name)
+        assert flag is not None and flag.line == line
+        assert flag.value_span is not None and text[flag.value_span.start : flag.value_span.end] == flag.value
+
+
+def test_control_lines_in_a_file_inside_a_chart() -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\ndata:\n  c.yaml: |\n    {{- if .Values.a }}\n    models:\n      q:\n    {{- with .Values.b }}\n        cmd: llama-server -m /m/q.gguf --port 1\n    {{- end }}\n"
+    assert one(text, "a.yaml").line == 9
+
+
+@pytest.mark.parametrize("name", ["vllm.conf", "vllm.ini"])
+def test_programs_of_supervisord(name: str) -> None:
+    text = (
+        '[supervisord]\nnodaemon=true\n\n[program:q]\ncommand=/usr/bin/vllm serve m/A\n    --port 1\n  ; more\n    --served-model-name "a b"\n'
+        'environment=A="x y",B=2\nautorestart=true\n\n[program:w]\ncommand = bash -c "vllm serve m/B --port 2"\n\n[program:n]\ncommand=nginx\n'
+    )
+    first, second = read_text(text, name).launches
+    assert values(first) == {"--model": "m/A", "--port": "1", "--served-model-name": "a b"} and first.line == 5
+    assert {var.name: var.value for var in first.env} == {"A": "x y", "B": "2"}
+    assert values(second) == {"--model": "m/B", "--port": "2"}
+    flag = first.flag("--port")
+    assert flag is not None and flag.line == 6
+
+
 def test_a_toggle_that_is_off_adds_nothing() -> None:
     text = 'SPEC=${SPEC:-0}\nif [ "$SPEC" != 0 ]; then E=(--spec-tokens 2); else E=(); fi\nvllm serve m/A "${E[@]}" --port 1\n'
     assert "--spec-tokens" not in values(one(text, "a.sh"))

@@ -137,6 +137,21 @@ def test_special_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        "".join(f"v{i} = f\"{f'{{v{i + 1}}}' * 30} --x\"\n" for i in range(9)) + 'v9 = "vllm serve m/A --port 1 " * 3\n',
+        'a = "vllm serve m/A --port 1"\nb = " --x 1"\n' + 'a += b\nb += a\n' * 40,
+        "a = {}\nb = {}\n" + "a.update(b)\nb.update(a)\n" * 60 + "LLM(**a)\n",
+        "".join(f"v{i} = [{f'v{i + 1}, ' * 20}]\n" for i in range(13)) + "LLM(model='m', x=v0)\n",
+        "a = " + " + ".join(["'vllm serve -x'"] * 2_000) + "\n",
+        "a = 'vllm serve -x'" + " % a" * 2_000 + "\n",
+    ],
+)
+def test_programs_whose_names_multiply(text: str) -> None:
+    read_text("import os\n" + text, "a.py")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "vllm serve $(touch {flag}) --port 1",
         "vllm serve `touch {flag}` --port 1",
         'x=$(touch {flag}); eval "touch {flag}"\nvllm serve m/A --port 1',

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -240,3 +241,30 @@ def test_systemd_words_are_quoted_for_systemd() -> None:
     unit = systemd_unit(cases.hostile('a $b %h "q" \\'))
     assert '"a $$b %%h \\"q\\" \\\\"' in unit
     assert "\n    --max-num-seqs 32 \\\n" in unit
+
+
+@pytest.mark.parametrize("write", [compose_yaml, deployment_yaml, systemd_unit], ids=["compose", "k8s", "systemd"])
+@pytest.mark.parametrize(
+    ("engine", "argv"),
+    [
+        ("vllm", ("vllm", "serve", "YOUR-ORG/Model-FP8", "--port", "8000")),
+        ("sglang", ("python", "-m", "sglang.launch_server", "--model-path", "YOUR-ORG/Model-FP8")),
+        ("llama-server", ("llama-server", "-hf", "YOUR-ORG/Model-Q4_K_M")),
+    ],
+)
+def test_a_placeholder_for_the_model_is_pointed_out(
+    write: Callable[[Advice], str], engine: str, argv: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = write(on_engine(engine, argv)).splitlines()
+    told = [number for number, line in enumerate(lines) if notes.PLACEHOLDER in line]
+    assert len(told) == 1 and lines[told[0]].lstrip().startswith("#")
+    if write is not systemd_unit:
+        assert any("YOUR-ORG/" in line for line in lines[told[0] : told[0] + 3])
+    heard = capsys.readouterr().err
+    assert heard.count("\n") == 1 and heard.startswith("replace:") and "YOUR-ORG/Model" in heard
+
+
+def test_a_known_model_needs_no_such_note(capsys: pytest.CaptureFixture[str]) -> None:
+    for write in (compose_yaml, deployment_yaml, systemd_unit):
+        assert notes.PLACEHOLDER not in write(ENGINES["vllm"])
+    assert capsys.readouterr().err == ""

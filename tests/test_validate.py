@@ -16,6 +16,7 @@ from advisor.render.findings_json import report_json, validate_schema
 from advisor.render.findings_sarif import report_sarif
 from advisor.types import AdvisorError
 from advisor.validating import Given, judged, unsuppressed, validate
+from advisor.validating_changes import Change
 
 CORPUS = Path(__file__).parent / "corpus"
 REMOVED = "llama-server -m /models/Qwen3.5-27B-Q4_K_M.gguf --draft-max 8\n"
@@ -92,6 +93,24 @@ def test_with_hardware_and_load_it_says_what_recommend_would_change() -> None:
     told = report_json(report)["launches"][0]
     assert set(told["recommend"]) == {"decision", "changes", "speed_ratio", "why", "problem"}
     assert one.estimate is not None and "estimate" in told
+
+
+def change_of(flags: str) -> Change:
+    text = f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 1 {flags}\n"
+    (one,) = validate(text, hw="h200", concurrency=1, ctx=2048, changes=True, engine_version="0.25.1").launches
+    assert one.change is not None
+    return one.change
+
+
+def test_a_change_compares_speeds_not_speed_ups() -> None:
+    """Speed-ups are against plans that differ too: one without CUDA graphs gains more from MTP and is still slower."""
+    mtp = "--speculative-config '{\"method\":\"mtp\",\"num_speculative_tokens\":2}' --no-enable-prefix-caching"
+    with_graphs, without = change_of(mtp), change_of(f"{mtp} --enforce-eager")
+    assert ("cuda_graphs", False, True) in without.fields and "cuda_graphs off -> on" in without.lines[0]
+    assert "cuda_graphs" not in {name for name, *_ in with_graphs.fields}
+    assert dict(without.ratios)["output_tok_s"] > 1.2 * dict(with_graphs.ratios)["output_tok_s"]
+    plain = change_of("--no-enable-prefix-caching")
+    assert dict(plain.ratios)["output_tok_s"] > 1 and "method" in {name for name, *_ in plain.fields}
 
 
 # ---------------------------------------------------------------- ignores in the file
@@ -275,7 +294,7 @@ def test_fixing_twice_is_fixing_once(path: Path, tmp_path: Path) -> None:
 
 
 def test_fix_on_standard_input_prints_the_text() -> None:
-    assert run("--fix", "-", text=BARE).output == BARE.replace("-fa --jinja", "-fa on --jinja")
+    assert run("--fix", "-", text=BARE).stdout == BARE.replace("-fa --jinja", "-fa on --jinja")
 
 
 def test_migration_prints_a_command_and_rewrites_what_is_literal(tmp_path: Path) -> None:

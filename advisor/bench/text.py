@@ -50,8 +50,8 @@ One run of a cell lies 7 to 8 % (sd) beside the cell's mean in output tok/s and 
 few dozen prompts, of which each takes 110 to 165 ms of the host. Decode speeds scatter by 12 % at 1 and 2 requests and by 3 % from
 4 on. BF16 and the 27B repeat within 3 %: it is the FP8 A3B model that scatters, whose short steps leave most of the time to the
 host. A model that knew the mean of every cell would miss a single run by the last line. So the targets (4 % for output tok/s, 6 %
-for TPOT, 3 % for the decode step) lie below what single runs allow for output tok/s and the decode step, and at its edge for TPOT;
-against the means of two to four machines they can be reached.
+for TPOT, 3 % for the decode step) lie below what single runs allow for output tok/s and the decode step, and at its edge for TPOT.
+The tables of kept-out cells therefore hold the errors against the means of the machines beside those against each run.
 """
 
 BIASED = """

@@ -6,6 +6,8 @@ import sys
 
 import click
 
+from advisor.commands.recommend_options import completing
+
 
 def _show(table: str, name: str) -> None:
     from advisor import knowledge
@@ -42,7 +44,7 @@ def hardware_list() -> None:
 
 
 @hardware.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=completing("hardware"))
 def hardware_show(name: str) -> None:
     """All that is known of one accelerator, each number with its source."""
     _show("hardware", name)
@@ -69,7 +71,7 @@ def models_list() -> None:
 
 
 @models.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=completing("model"))
 def models_show(name: str) -> None:
     """All that is known of one model, with its checkpoints."""
     _show("llms", name)

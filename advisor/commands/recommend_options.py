@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from advisor.types import AdvisorError, Goal, Request, Workload
+from advisor.types import LIMITS, MAX_POSITIONS, AdvisorError, Engine, Goal, Interconnect, Request, Workload, clash
 
 if TYPE_CHECKING:
     NumberType = click.ParamType[float]
@@ -21,8 +21,7 @@ else:  # generic only for the type checker, and not in every release of click
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Option = Callable[[Any], Any]
-MAX_POSITIONS = 16
-INTERCONNECTS = ("none", "pcie", "nvlink", "roce", "ethernet")
+INTERCONNECTS: tuple[str, ...] = get_args(Interconnect)
 WORKLOADS: tuple[str, ...] = get_args(Workload)
 
 
@@ -74,27 +73,43 @@ def shown(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def _complete(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """Shell completion from the knowledge, loaded only when a shell asks."""
+def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Shell completion of one kind of name, from what is loaded only when a shell asks."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from advisor import knowledge
-
-        names = {"hardware": knowledge.hardware_ids, "model": knowledge.llm_ids, "quant": knowledge.quant_ids}[kind]()
-        return [name for name in names if name.startswith(incomplete.lower())]
+        return [name for name in _names(kind) if name.lower().startswith(incomplete.lower())]
 
     return complete
 
 
-def _count(names: str, top: int, text: str, **more: Any) -> Option:
-    return click.option(
-        *names.split(), type=Number(1, top, whole=True), help=text, show_default="default" in more, **more
-    )
+def _names(kind: str) -> tuple[str, ...]:
+    if kind == "engine":
+        return get_args(Engine)
+    if kind == "rule":
+        from advisor.rules.registry import index
+
+        return (*(row.code for row in index()), *(row.slug for row in index()))
+    from advisor import knowledge
+
+    ids = {"hardware": knowledge.hardware_ids, "model": knowledge.llm_ids, "quant": knowledge.quant_ids}
+    return ids[kind]()
+
+
+def _count(names: str, text: str, **more: Any) -> Option:
+    return _number(names, text, whole=True, **more)
+
+
+def _number(names: str, text: str, whole: bool = False, **more: Any) -> Option:
+    """A number within the limits of the field that the option fills."""
+    words = names.split()
+    field = words[-1].removeprefix("--").replace("-", "_")
+    more.setdefault("show_default", whole and "default" in more)
+    return click.option(*words, type=Number(*LIMITS[field], whole=whole), help=text, **more)
 
 
 def _name(name: str, text: str, kind: str = "", **more: Any) -> Option:
     if kind:
-        more["shell_complete"] = _complete(kind)
+        more["shell_complete"] = completing(kind)
     return click.option(name, metavar=more.pop("metavar", "NAME"), help=text, show_default="default" in more, **more)
 
 
@@ -106,36 +121,32 @@ def _word(name: str, words: tuple[str, ...], text: str, **more: Any) -> Option:
 
 _OPTIONS: tuple[Option, ...] = (
     _name("--hw", "Hardware, e.g. gb10, 3090, h100; auto asks this machine.", "hardware"),
-    _count("--gpus", 1024, "GPUs in all  [default: --tp, else 1]"),
-    _count("--tp", 1024, "Tensor-parallel ranks per replica."),
+    _count("--gpus", "GPUs in all  [default: --tp, else 1]"),
+    _count("--tp", "Tensor-parallel ranks per replica."),
     _word("--interconnect", INTERCONNECTS, "Link between the GPUs; roce or ethernet between machines."),
     _name("--model", "Model.", "model", default="qwen3.6-35b-a3b"),
     _name("--quant", "Quantisation  [default: the best that fits and runs]", "quant"),
-    _name("--engine", "vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]"),
+    _name("--engine", "vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]", "engine"),
     _name(
         "--engine-version", "Release, llama.cpp build (b9235) or commit  [default: the newest known]", metavar="VERSION"
     ),
-    _count("--concurrency", 100_000, "Requests at once.", default=1),
-    _count("--ctx ctx_tokens", 10_000_000, "Prompt tokens per request.", default=2048),
-    _count("--output-tokens", 1_000_000, "Answer tokens per request.", default=512),
+    _count("--concurrency", "Requests at once.", default=1),
+    _count("--ctx ctx_tokens", "Prompt tokens per request.", default=2048),
+    _count("--output-tokens", "Answer tokens per request.", default=512),
     _word("--workload", WORKLOADS, f"{', '.join(WORKLOADS)}.", default="mixed", metavar="WORD"),
     click.option("--thinking/--no-thinking", default=None, help="Whether the model reasons before it answers."),
-    click.option("--temperature", type=Number(0, 5), help="Sampling temperature  [default: the model card's]"),
-    click.option(
-        "--prefix-share", type=Number(0, 1), default=0.0, help="Part of the prompt that requests share, 0 to 1."
-    ),
+    _number("--temperature", "Sampling temperature  [default: the model card's]"),
+    _number("--prefix-share", "Part of the prompt that requests share, 0 to 1.", default=0.0),
     click.option(
         "--acceptance",
         type=Rates(),
         help="Measured acceptance by draft position, each given the one before: 0.82,0.63.",
     ),
-    click.option(
-        "--acceptance-length", type=Number(1, 32), help="Measured tokens per step, bonus token included: 2.43."
-    ),
-    _count("--acceptance-k", 31, "The k at which --acceptance-length was measured."),
+    _number("--acceptance-length", "Measured tokens per step, bonus token included: 2.43."),
+    _count("--acceptance-k", "The k at which --acceptance-length was measured."),
     _word("--goal", get_args(Goal), "What counts.", default="balanced"),
-    click.option("--max-ttft-ms", type=Number(0.001, 1e9), help="Objective: the longest time to the first token."),
-    click.option("--max-tpot-ms", type=Number(0.001, 1e9), help="Objective: the longest time per output token."),
+    _number("--max-ttft-ms", "Objective: the longest time to the first token."),
+    _number("--max-tpot-ms", "Objective: the longest time per output token."),
 )
 
 
@@ -153,17 +164,9 @@ def request_from(asked: dict[str, Any]) -> Request:
     engine, at, version = str(told.pop("engine", "")).partition("@")
     if at and "engine_version" in told:
         raise AdvisorError("the engine's version is given twice: use either --engine NAME@VERSION or --engine-version")
-    if "acceptance" in told and "acceptance_length" in told:
-        raise AdvisorError("--acceptance and --acceptance-length say the same thing twice: give one of them")
-    length, k = told.get("acceptance_length"), told.get("acceptance_k")
-    if length is not None and k is not None and length > k + 1:
-        raise AdvisorError(
-            f"an acceptance length of {length:g} is impossible at k = {k}: at most {k + 1} tokens a step"
-        )
-    if k is not None and length is None:
-        raise AdvisorError(
-            "--acceptance-k says at which k --acceptance-length was measured: give that too, or leave it out"
-        )
+    rates, length, k = (told.get(name) for name in ("acceptance", "acceptance_length", "acceptance_k"))
+    if problem := clash(rates, length, k, "--acceptance"):
+        raise AdvisorError(problem)
     told |= {"engine": engine or None, "engine_version": version or told.get("engine_version")}
     return Request(hardware=hardware, gpus=gpus, **told)
 

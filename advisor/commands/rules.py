@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import click
 
+from advisor.commands.recommend_options import completing
+
 
 @click.command()
-@click.argument("code")
+@click.argument("code", shell_complete=completing("rule"))
 def explain(code: str) -> None:
     """Explain one rule (by code or slug): why, bad, good, sources."""
     from advisor import rules as rulebook

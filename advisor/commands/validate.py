@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from advisor.commands import HELP
+from advisor.commands.recommend_options import completing
 from advisor.types import AdvisorError, Workload
 
 if TYPE_CHECKING:
@@ -30,7 +31,9 @@ def _codes(_context: click.Context, _option: click.Parameter, values: tuple[str,
 @click.option(
     "--fail-on", type=click.Choice(list(_RANK)), default="error", show_default=True, help="Exit 1 from here on."
 )
-@click.option("--hw", help="Hardware, as in `advisor hardware`; auto: this machine's.")
+@click.option(
+    "--hw", shell_complete=completing("hardware"), help="Hardware, as in `advisor hardware`; auto: this machine's."
+)
 @click.option("--gpus", type=click.IntRange(1, 1024), help="Number of devices.")
 @click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests in flight.")
 @click.option("--ctx", type=click.IntRange(1, 10_000_000), help="Prompt tokens per request.")

@@ -7,17 +7,17 @@ version. Unset stays None: an engine's default is never written into a plan.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from advisor.engines import migration, model_names, parsing
+from advisor.engines import migration, model_names, parsing, quoting
 from advisor.engines.base import Token, VersionMatch
 from advisor.engines.catalogue import Catalogue, Style
 from advisor.engines.reading import Reader, Walk, env_flags, mapping_flags, walk_argparse, walk_llama
 from advisor.types import AdvisorError, Container, Engine, EnvVar, Flag, Launch, LaunchText, Plan
 
+_ITEM = re.compile(r"(?:\$\{[^{}]*\}|\S)+")  # what is not known is one item, also with blanks in it: ${(seq 1 64)}
 Value = Any
 Extras = list[tuple[str, str | None]]
 
@@ -314,25 +314,28 @@ class Adapter:
 
     def argv(self, launch: Launch) -> tuple[str, ...]:
         """The argument vector, program included. No shell is involved."""
-        groups = self._groups(launch)
-        return tuple(part for group in groups for part in group)
+        return tuple(part for group, _ in self._groups(launch) for part in group)
 
     def render(self, launch: Launch) -> LaunchText:
         """Ready to paste: env assignments, then one option a line, shell-quoted."""
-        env = {var.name: var.value for var in launch.env if var.value is not None}
-        lines = [f"{name}={shlex.quote(value)}" for name, value in env.items()]
-        lines += [shlex.join(group) for group in self._groups(launch)]
+        variables = {var.name: var for var in launch.env if var.value is not None}
+        env = {name: var.value or "" for name, var in variables.items()}
+        live = [quoting.is_live(var.value, var.unresolved) for var in variables.values()]
+        lines = [f"{name}={quoting.join([env[name]], open_)}" for name, open_ in zip(env, live, strict=True)]
+        lines += [quoting.join(group, open_) for group, open_ in self._groups(launch)]
         return LaunchText(argv=self.argv(launch), env=env, text=" \\\n  ".join(lines))
 
-    def _groups(self, launch: Launch) -> list[tuple[str, ...]]:
+    def _groups(self, launch: Launch) -> list[tuple[tuple[str, ...], bool]]:
+        """(words that stand together, whether one of them is an unset variable to be expanded)."""
         head = list(self.PROGRAM)
-        groups: list[tuple[str, ...]] = []
+        groups: list[tuple[tuple[str, ...], bool]] = []
         for flag in launch.flags:
             if flag.raw == "" and flag.name in self.MODEL_FLAGS:
                 head.append(flag.value or "")
             else:
-                groups.append(self._words(flag, launch.engine_version))
-        return [tuple(head), *groups]
+                live = quoting.is_live(flag.value, flag.unresolved and "$" not in flag.raw)
+                groups.append((self._words(flag, launch.engine_version), live))
+        return [(tuple(head), False), *groups]
 
     def _words(self, flag: Flag, version: str | None) -> tuple[str, ...]:
         if flag.origin == "env":
@@ -345,7 +348,7 @@ class Adapter:
         if flag.value is None or (flag.value == "false" and option is not None and option.takes_value is False):
             return (spelling,)
         if option is not None and option.many:
-            return (spelling, *flag.value.split(" "))
+            return (spelling, *(_ITEM.findall(flag.value) if flag.unresolved else flag.value.split(" ")))
         if self.STYLE == "argparse" and flag.value.startswith("-") and not re.fullmatch(r"-\d+(\.\d+)?", flag.value):
             return (f"{spelling}={flag.value}",)
         return (spelling, flag.value)

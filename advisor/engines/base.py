@@ -65,6 +65,7 @@ class VersionMatch(NamedTuple):
     version: str | None
     pinned: bool
     note: str = ""
+    too_old: bool = False  # below the first catalogued release
 
 
 class EngineAdapter(Protocol):

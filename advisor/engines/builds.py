@@ -55,7 +55,8 @@ def also(rows: Sequence[Row], match: VersionMatch) -> str | None:
 
 def _build(rows: Sequence[Row], number: int, text: str) -> tuple[VersionMatch, str | None]:
     if number < rows[0]["from"]:
-        return VersionMatch(None, False, f"{text} is older than the catalogue, which begins at {rows[0]['id']}"), None
+        note = f"{text} is older than the catalogue, which begins at {rows[0]['id']}"
+        return VersionMatch(None, False, note, too_old=True), None
     if number > rows[-1]["build"]:
         return VersionMatch(None, False, f"{text} is newer than the catalogue, which ends at b{rows[-1]['build']}"), None
     at = max(index for index, row in enumerate(rows) if row["from"] <= number)

@@ -47,6 +47,12 @@ class Reader(NamedTuple):
         found = self.catalogue.match(name, None) or self.catalogue.match(name.replace("_", "-"), None)
         return found, False
 
+    def took_many(self, name: str) -> bool:
+        """Whether an option that no catalogued release has took several values: as its successor does."""
+        gone = self.catalogue.replacement("--" + name.lstrip("-").replace("_", "-"), None)
+        option = self.catalogue.find(gone[0], None) if gone is not None and gone[1] is None else None
+        return option is not None and option.many
+
 
 def is_flag(token: Token) -> bool:
     text = token.text
@@ -78,7 +84,7 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
         if equals:
             values = [token._replace(text=inline)]
         elif found is None or found.dotted or found.option.takes_value is not False:
-            many = found is not None and found.option.many and not found.dotted
+            many = found.option.many and not found.dotted if found is not None else reader.took_many(name)
             while at < len(tokens) and not is_flag(tokens[at]) and (many or not values):
                 values.append(tokens[at])
                 at += 1

@@ -37,7 +37,8 @@ def _neighbour(engine: str, versions: Sequence[str], asked: str, wanted: tuple[i
     if wanted > parts(versions[-1]):
         return VersionMatch(None, False, f"{engine} {asked} is newer than the catalogue, which ends at {versions[-1]}")
     if wanted < parts(versions[0]) and parts(versions[0])[:2] != wanted[:2]:
-        return VersionMatch(None, False, f"{engine} {asked} is older than the catalogue, which begins at {versions[0]}")
+        note = f"{engine} {asked} is older than the catalogue, which begins at {versions[0]}"
+        return VersionMatch(None, False, note, too_old=True)
     same = [v for v in versions if parts(v)[:2] == wanted[:2]]
     near = same[0] if same and engine == "vllm" else None
     if near is None:

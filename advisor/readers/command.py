@@ -9,7 +9,7 @@ import re
 
 from advisor.readers.containers import RUNTIMES, container_command, docker_run
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, HOLE_CLOSE, HOLE_OPEN, Mapped, show
+from advisor.readers.mapped import EMPTY, HOLE, HOLE_CLOSE, HOLE_OPEN, Mapped, show
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
 from advisor.readers.scope import Scope
 
@@ -25,7 +25,7 @@ notify-send cargo npm go strings file stat du df watch man help
 """
 BYSTANDERS = frozenset(_BYSTANDERS.split())
 ENGINE_TEXT = Lazy(
-    r"vllm\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve|llama[-_]server|(docker|podman|nerdctl)\s+run"
+    r"vllm(?:@[\w.]+)?\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve|llama[-_]server|(docker|podman|nerdctl)\s+run"
     r"|/server\s+-m|llama\s+(serve|server)\b|api_server\.py"
 )
 _MODULES = (
@@ -39,7 +39,9 @@ _MODULES = (
     (Lazy(r"^dynamo\.sglang(\.main)?$"), "sglang"),
 )
 _PYTHON = Lazy(r"^(python[\d.]*|pypy3?)$")
+_OPTION = Lazy(r"--[a-z][a-z-]*=")
 _ASSIGN = Lazy(r"^[A-Za-z_]\w*=(?!=)")
+_RECIPE_LEAD = Lazy(r"[@+-]{1,3}(?=[\w./])")  # make and just: quiet, go on after a failure, run always
 MAX_DEPTH = 12
 OTHER_ENGINES = Lazy(
     r"\b(ollama\s+(?:serve|run)|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]|tabbyapi|koboldcpp|lmdeploy\s+serve"
@@ -57,6 +59,8 @@ def base_name(word: Mapped) -> str:
                 return known
         return text
     name = re.split(r"[/\\]", text)[-1].lower()
+    if name.startswith(("vllm@", "sglang@")):  # uvx vllm@0.28.0
+        name = name.partition("@")[0]
     return name.removesuffix(".exe")
 
 
@@ -129,6 +133,9 @@ def read_command(
     if not words or depth > MAX_DEPTH or not reading.step():
         return False
     env = dict(env or {})
+    lead = _RECIPE_LEAD.match(words[0].text)
+    if lead is not None:
+        words = [words[0].part(lead.end(), len(words[0])), *words[1:]]
     i = _leading_env(words, env)
     if i < len(words) and base_name(words[i]) in BYSTANDERS:
         _other_engine(words[i:], reading)
@@ -148,8 +155,10 @@ def read_command(
         if name in RUNTIMES and (ran := docker_run(words, i, reading, scope)) is not None:
             begin = words[i].first() if words[i].first() >= 0 else at
             return container_command(ran, reading, begin, depth + 1)
-        if " " in words[i].text and i > plain and ENGINE_TEXT.search(words[i].text):
-            return _nested(words[i], words, i, reading, env, scope, around, depth)
+        if " " in words[i].text and i > plain and ENGINE_TEXT.search(HOLE.sub("", words[i].text)):
+            option = _OPTION.match(words[i].text)  # sbatch --wrap="vllm serve ..."
+            script = words[i].part(option.end(), len(words[i])) if option else words[i]
+            return _nested(script, words, i, reading, env, scope, around, depth)
         if i > plain and _ASSIGN.match(words[i].text):
             _assign(words[i], env)
         i += 1

@@ -143,7 +143,10 @@ def for_statement(shell: Shell, node: Node) -> bool:
 
 
 def while_statement(shell: Shell, node: Node) -> bool:
-    """A loop that the file does not decide is skipped (it reads arguments), unless it starts an engine."""
+    """A loop that the file does not decide is skipped (it reads arguments), unless it starts an engine.
+
+    `until vllm serve ...; do sleep 5; done` starts it in its condition.
+    """
     body, test = node.child_by_field_name("body"), node.child_by_field_name("condition")
     if body is None:
         return False
@@ -151,6 +154,8 @@ def while_statement(shell: Shell, node: Node) -> bool:
     if shell.text(node).text.startswith("until"):
         verdict = None if verdict is None else not verdict
     if verdict is None:
+        if test is not None:
+            _tried(shell, test)
         kept = shell.scope
         shell.scope = kept.copy()
         shell.block(body)

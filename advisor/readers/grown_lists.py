@@ -1,4 +1,5 @@
-"""Argument lists that a Python program grows: `cmd += [...]`, `cmd.append(...)`, `cmd.extend(...)`, and under which condition.
+"""What a Python program grows, and under which condition: argument lists (`cmd += [...]`, `cmd.append(...)`,
+`cmd.extend(...)`), texts (`cmd += "..."`) and dictionaries (`kwargs["key"] = ...`, `kwargs.update(...)`).
 
 A condition that the file decides is followed; of one that it does not, the first branch is read.
 """
@@ -9,6 +10,8 @@ import ast
 import operator
 from collections.abc import Callable
 from typing import Any
+
+from advisor.readers.python_nodes import is_dictionary, is_text, summands
 
 _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.Eq: operator.eq,
@@ -24,14 +27,18 @@ MAX_DEPTH = 40
 
 
 class GrownLists:
-    """`added` maps a list's node (its id) to what is added to it later. `followed` resolves a name to its value."""
+    """`added` maps the node of a list, text or dictionary (its id) to what is added to it later.
+
+    `followed` resolves a name to its value. `used` are the texts that are such additions: none is a command of its own.
+    """
 
     def __init__(self, followed: Callable[[ast.expr], ast.expr]) -> None:
         self.followed = followed
         self.added: dict[int, list[ast.expr]] = {}
+        self.used: set[int] = set()
 
-    def read(self, body: list[ast.stmt], lists: dict[str, int], depth: int = 0) -> None:
-        """Follow the statements of one body in order; `lists` holds which list a name stands for."""
+    def read(self, body: list[ast.stmt], lists: dict[str, ast.expr], depth: int = 0) -> None:
+        """Follow the statements of one body in order; `lists` holds which node a name stands for."""
         if depth > MAX_DEPTH:
             return
         for statement in body:
@@ -45,13 +52,13 @@ class GrownLists:
             else:
                 self._statement(statement, lists)
 
-    def _statement(self, statement: ast.stmt, lists: dict[str, int]) -> None:
-        if (
-            isinstance(statement, ast.Assign)
-            and len(statement.targets) == 1
-            and isinstance(statement.targets[0], ast.Name)
-        ):
-            self._assigned(statement.targets[0].id, statement.value, lists)
+    def _statement(self, statement: ast.stmt, lists: dict[str, ast.expr]) -> None:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            if isinstance(target, ast.Name):
+                self._assigned(target.id, statement.value, lists)
+            elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
+                self._add(target.value.id, ast.Dict(keys=[target.slice], values=[statement.value]), lists)
         elif (
             isinstance(statement, ast.AnnAssign)
             and isinstance(statement.target, ast.Name)
@@ -59,32 +66,54 @@ class GrownLists:
         ):
             self._assigned(statement.target.id, statement.value, lists)
         elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
-            self._add(statement.target.id, statement.value, lists)
+            if isinstance(statement.op, ast.Add | ast.BitOr):
+                self._add(statement.target.id, statement.value, lists)
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            call = statement.value
-            if isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name) and len(call.args) == 1:
-                if call.func.attr == "extend":
-                    self._add(call.func.value.id, call.args[0], lists)
-                elif call.func.attr == "append":
-                    self._add(call.func.value.id, ast.List(elts=[call.args[0]], ctx=ast.Load()), lists)
+            self._called(statement.value, lists)
 
-    def _assigned(self, name: str, value: ast.expr, lists: dict[str, int]) -> None:
-        first = value
-        while isinstance(first, ast.BinOp) and isinstance(first.op, ast.Add):
-            first = first.left
-        if isinstance(value, ast.BinOp) and isinstance(first, ast.Name) and first.id == name:
-            if isinstance(value.left, ast.Name):
-                self._add(name, value.right, lists)
+    def _called(self, call: ast.Call, lists: dict[str, ast.expr]) -> None:
+        """`name.extend(...)`, `name.append(...)`, `name.update(...)`."""
+        if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
+            return
+        name, does = call.func.value.id, call.func.attr
+        if does == "update":
+            self._add(name, ast.Call(func=ast.Name(id="dict"), args=call.args[:1], keywords=call.keywords), lists)
+        elif len(call.args) == 1 and does == "extend":
+            self._add(name, call.args[0], lists)
+        elif len(call.args) == 1 and does == "append":
+            self._add(name, ast.List(elts=[call.args[0]], ctx=ast.Load()), lists)
+
+    def _assigned(self, name: str, value: ast.expr, lists: dict[str, ast.expr]) -> None:
+        parts = summands(value)
+        first = parts[0]
+        if len(parts) > 1 and isinstance(first, ast.Name) and first.id == name:
+            for part in parts[1:]:
+                self._add(name, part, lists)
+            self.used.add(id(value))
+        elif isinstance(value, ast.JoinedStr) and name in lists and _begins_with(value, name):
+            self._add(name, ast.JoinedStr(values=value.values[1:]), lists)
+            self.used.add(id(value))
         elif isinstance(first, ast.List):
-            lists[name] = id(first)
+            lists[name] = first
+        elif is_text(value) or is_dictionary(value):
+            lists[name] = value
         else:
             lists.pop(name, None)
 
-    def _add(self, name: str, value: ast.expr, lists: dict[str, int]) -> None:
-        """Only what can be read as words: a list, a tuple or a name for one."""
-        known = self.followed(value)
-        if name in lists and isinstance(known, ast.List | ast.Tuple) and id(known) != lists[name]:
-            self.added.setdefault(lists[name], []).append(value)
+    def _add(self, name: str, value: ast.expr, lists: dict[str, ast.expr]) -> None:
+        """Only what can be read as more of the same: words to a list, a text to a text, keys to a dictionary."""
+        known, base = self.followed(value), lists.get(name)
+        if base is None or known is base:
+            return
+        if isinstance(base, ast.List):
+            fits = isinstance(known, ast.List | ast.Tuple)
+        elif is_dictionary(base):
+            fits = is_dictionary(known)
+        else:
+            fits = not isinstance(known, ast.List | ast.Tuple) and not is_dictionary(known)
+            self.used.add(id(value))
+        if fits:
+            self.added.setdefault(id(base), []).append(value)
 
     def truth(self, test: ast.expr) -> bool | None:
         """The truth of a condition over constants; None where the file does not decide."""
@@ -108,3 +137,9 @@ class GrownLists:
                 except TypeError:
                     return None
         return None
+
+
+def _begins_with(value: ast.JoinedStr, name: str) -> bool:
+    """`f"{name} ..."`."""
+    first = value.values[0] if value.values else None
+    return isinstance(first, ast.FormattedValue) and isinstance(first.value, ast.Name) and first.value.id == name

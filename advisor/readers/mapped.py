@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from advisor.readers.lazy import Lazy
+
 HOLE_OPEN, HOLE_CLOSE = "\ue000", "\ue001"
+HOLE = Lazy(f"{HOLE_OPEN}[^{HOLE_OPEN}{HOLE_CLOSE}]*{HOLE_CLOSE}")
+_NOT_IN_A_NAME = Lazy(
+    f"['\"\\\\{HOLE_OPEN}{HOLE_CLOSE}]"
+)  # what would change how the text around a hole is taken apart
 
 
 class Mapped:
@@ -73,7 +79,8 @@ def made(text: str, at: int = -1) -> Mapped:
 
 
 def hole(name: str, at: int = -1) -> Mapped:
-    """A variable whose value is not known."""
+    """A variable, or a command's output, whose value is not known: one atom, whatever stands in its name."""
+    name = " ".join(_NOT_IN_A_NAME.sub("", name).split())
     return made(f"{HOLE_OPEN}{name}{HOLE_CLOSE}", at)
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import Mapped, literal, made
+from advisor.readers.mapped import Mapped, join, literal, made
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
+from advisor.readers.words import split_words
 
 _SECTION = Lazy(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
 _PAIR = Lazy(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
+_COMMAND = Lazy(r"command[ \t]*=[ \t]*([^\n]*(?:\n(?:[ \t]+[^\s][^\n]*|[;#][^\n]*))*)")
+_UNREMARKED = Lazy(r"^(?![ \t]*[;#])[^\n]*(?:\n|$)", re.M)  # the lines of a value that are no comments
 _MODEL_KEYS = frozenset(
     (
         "model",
@@ -69,7 +72,34 @@ def read_presets(reading: Reading) -> None:
     for name, pairs in own or [(literal("*"), [])]:
         if not reading.step():
             return
-        _preset(name, [*_overridden(shared, pairs), *pairs], reading)
+        if name.text.startswith("program:"):
+            _supervised(name, pairs, reading)
+        else:
+            _preset(name, [*_overridden(shared, pairs), *pairs], reading)
+
+
+def _supervised(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
+    """A program of supervisord: `command=`, continued by deeper lines, and `environment=A="b",C="d"`."""
+    from advisor.readers.command import read_command
+
+    env: Env = {}
+    text = reading.source.text
+    for key, value in pairs:
+        if key.text == "environment" and value is not None:
+            for found in re.finditer(r"([A-Za-z_]\w*)=(\"[^\"\n]*\"|'[^'\n]*'|[^,\s]+)", value.text):
+                env[found.group(1)] = EnvItem(
+                    _unquoted(value.part(found.start(2), found.end(2))), value.first() + found.start(1)
+                )
+    for key, value in pairs:
+        if key.text != "command" or value is None:
+            continue
+        found_command = _COMMAND.match(text, key.first())
+        if found_command is None:
+            continue
+        start, end = found_command.span(1)
+        command = join([literal(line.group(), start + line.start()) for line in _UNREMARKED.finditer(text[start:end])])
+        around = Surroundings(kind="supervisord", name=name.text.partition(":")[2])
+        read_command(split_words(command, dollars=False), reading, env, around=around, at=value.first())
 
 
 def _overridden(shared: list[Pair], own: list[Pair]) -> list[Pair]:

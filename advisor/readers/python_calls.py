@@ -15,6 +15,7 @@ from advisor.readers.grown_lists import GrownLists
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
 from advisor.readers.presets import Pair
+from advisor.readers.python_nodes import begun_with, dotted, is_dictionary, is_text, pieces, summands
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
 from advisor.readers.words import split_words
 
@@ -30,6 +31,8 @@ _CALLS = {
 _CLI = Lazy(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
 _FALLBACKS = ("getenv", "get", "environ.get")
 MAX_TEXT = 400_000
+MAX_WORK = 4_000_000  # characters that names which stand for each other may add up to, and the same for each step
+STEP = 20
 
 
 def read_python(reading: Reading) -> None:
@@ -56,6 +59,7 @@ class Program:
         self.env: Env = {}
         self.lists = GrownLists(self.followed)
         self.deciding = 0
+        self.work = 0
         self.sglang = bool(re.search(r"^\s*(import sglang|from sglang)", reading.source.text, re.M))
 
     def run(self) -> None:
@@ -69,20 +73,35 @@ class Program:
                         self._environ(target, node.value)
             elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
                 self.names.setdefault(node.target.id, node.value)
-            elif isinstance(node, ast.Call) and _name(node.func).endswith("environ.setdefault") and len(node.args) == 2:
+            elif (
+                isinstance(node, ast.Call) and dotted(node.func).endswith("environ.setdefault") and len(node.args) == 2
+            ):
                 self._env_item(node.args[0], node.args[1])
         self._defaults(nodes)
         self.lists.read(self.tree.body, {})
-        taken: set[int] = set()
+        partial = self._partial(nodes)
         for node in nodes:
             if not self.reading.step():
                 return
             if isinstance(node, ast.Call):
                 self.call(node)
-            elif isinstance(node, ast.List) and id(node) not in taken:
+            elif isinstance(node, ast.List):
                 self.listed(node)
-            elif isinstance(node, ast.Constant | ast.JoinedStr):
+            elif (
+                isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and id(node) not in partial and is_text(node)
+            ):
                 self.command_text(node)
+
+    def _partial(self, nodes: list[ast.AST]) -> set[int]:
+        """Ids of the texts that are only a part of a longer one. The tree is walked from above: a sum before its pieces."""
+        partial: set[int] = set()
+        for node in nodes:
+            if isinstance(node, ast.JoinedStr | ast.BinOp) and id(node) not in partial and is_text(node):
+                partial |= pieces(node)
+                first = begun_with(node)
+                if first is not None and id(node) not in self.lists.used:
+                    partial.add(id(self.followed(first)))
+        return partial | self.lists.used
 
     def _defaults(self, nodes: list[ast.AST]) -> None:
         """Parameters that the file assigns nowhere stand for their defaults."""
@@ -100,7 +119,7 @@ class Program:
     # -------------------------------------------------------------- what starts an engine
 
     def call(self, node: ast.Call) -> None:
-        name = _name(node.func).rsplit(".", 1)[-1]
+        name = dotted(node.func).rsplit(".", 1)[-1]
         if name == "prepare_server_args" and node.args:
             self.reading.add(Found("sglang", self.words(node.args[0]), dict(self.env), self.at(node), "python"))
             return
@@ -128,19 +147,39 @@ class Program:
 
     def spread(self, node: ast.expr) -> list[Pair]:
         """`**settings` where the file holds the dictionary."""
-        node = self.followed(node)
-        pairs: list[Pair] = []
-        if isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and isinstance(key.value, str):
-                    pairs += self.pair(key.value, value, self.at(key) + 1)
-        elif isinstance(node, ast.Call) and _name(node.func) == "dict":
-            for keyword in node.keywords:
-                if keyword.arg:
-                    pairs += self.pair(keyword.arg, keyword.value, self.at(keyword))
-        else:
+        known = self.entries(node)
+        if known is None:
             self.reading.note("keywords given by ** are not known from the file", self.at(node))
-        return pairs
+            return []
+        return [pair for name, (at, value) in known.items() for pair in self.pair(name, value, at)]
+
+    def entries(self, node: ast.expr, depth: int = 0) -> dict[str, tuple[int, ast.expr]] | None:
+        """A dictionary's keys with their places and values, later additions included; None if the file does not tell."""
+        node = self.followed(node)
+        if not self.worth(10 * STEP) or depth > 8 or not is_dictionary(node):
+            return None
+        known: dict[str, tuple[int, ast.expr]] = {}
+        given: list[tuple[ast.expr | None, ast.expr]] = []
+        if isinstance(node, ast.Dict):
+            given = list(zip(node.keys, node.values, strict=True))
+        elif isinstance(node, ast.Call):
+            given = [(None, value) for value in node.args[:1]]
+            for keyword in node.keywords:
+                name = ast.Constant(keyword.arg, lineno=keyword.lineno, col_offset=keyword.col_offset - 1)
+                given.append((name if keyword.arg else None, keyword.value))
+        for key, value in [*given, *((None, later) for later in self.lists.added.get(id(node), ()))]:
+            if key is None:
+                known |= self.entries(value, depth + 1) or {}
+            elif isinstance(self.followed(key), ast.Constant):
+                known[str(self.plain(key, depth + 1))] = (self.at(key) + 1, value)
+            if not self.worth(len(known) if key is None else STEP):
+                break
+        return known
+
+    def worth(self, cost: int) -> bool:
+        """Spend some of the work that one program may cause; False when it is spent."""
+        self.work += cost
+        return self.work < MAX_WORK
 
     def pair(self, name: str, value: ast.expr, at: int) -> list[Pair]:
         value = self.followed(value)
@@ -154,10 +193,8 @@ class Program:
         if words and _CLI.search(" ".join(word.text for word in words[:6])):
             read_command(words, self.reading, self.env, at=self.at(node))
 
-    def command_text(self, node: ast.Constant | ast.JoinedStr) -> None:
+    def command_text(self, node: ast.expr) -> None:
         """`os.system("vllm serve ...")` and f-strings like it."""
-        if isinstance(node, ast.Constant) and not isinstance(node.value, str):
-            return
         text = self.text(node)
         if (
             " -" in text.text
@@ -165,7 +202,7 @@ class Program:
             and len(text) < 20_000
             and "\n\n" not in text.text.strip()
         ):
-            read_command(split_words(text, dollars=False), self.reading, self.env, at=self.at(node))
+            read_command(split_words(text), self.reading, self.env, at=self.at(node))
 
     def words(self, node: ast.expr, depth: int = 0) -> list[Mapped]:
         node = self.followed(node)
@@ -190,9 +227,11 @@ class Program:
             depth += 1
             if isinstance(node, ast.Name) and node.id in self.names:
                 node = self.names[node.id]
-            elif isinstance(node, ast.Call) and len(node.args) == 2 and _name(node.func).endswith(_FALLBACKS):
+            elif isinstance(node, ast.Call) and len(node.args) == 2 and dotted(node.func).endswith(_FALLBACKS):
                 node = node.args[1]
-            elif isinstance(node, ast.Call) and _name(node.func) in ("int", "float", "str", "json.dumps") and node.args:
+            elif (
+                isinstance(node, ast.Call) and dotted(node.func) in ("int", "float", "str", "json.dumps") and node.args
+            ):
                 node = node.args[0]
             elif isinstance(node, ast.IfExp) and (verdict := self._decided(node.test)) is not None:
                 node = node.body if verdict else node.orelse
@@ -212,6 +251,14 @@ class Program:
     def text(self, node: ast.expr, depth: int = 0) -> Mapped:
         """A value as the text that the command line would carry; what the file does not hold is a hole."""
         node = self.followed(node)
+        if not self.worth(STEP):
+            return hole("...", self.at(node))
+        value = self._text(node, depth)
+        if depth < 8 and is_text(node):
+            value = join((value, *(self.text(later, depth + 1) for later in self.lists.added.get(id(node), ()))))
+        return value if self.worth(len(value)) else hole("...", self.at(node))
+
+    def _text(self, node: ast.expr, depth: int) -> Mapped:
         at = self.at(node)
         if isinstance(node, ast.Constant):
             return self._constant(node, at)
@@ -223,14 +270,21 @@ class Program:
                 ]
             )
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < 8:
-            return join((self.text(node.left, depth + 1), self.text(node.right, depth + 1)))
+            return join([self.text(item, depth + 1) for item in summands(node)])
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and depth < 8:
             return self._percent(node, depth)
-        if isinstance(node, ast.Dict | ast.List | ast.Tuple):
+        if (
+            isinstance(node, ast.IfExp)
+            and depth < 8
+            and isinstance(node.orelse, ast.Constant)
+            and node.orelse.value == ""
+        ):
+            return self.text(node.body, depth + 1)  # an option that a condition adds is read, as an `if` is
+        if isinstance(node, ast.List | ast.Tuple) or is_dictionary(node):
             return made(json.dumps(self.plain(node)), at)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return join((made("-", at), self.text(node.operand, depth + 1)))
-        return hole(re.sub(r"[^\w.]", "", _name(node)) or "...", at)
+        return hole(re.sub(r"[^\w.]", "", dotted(node)) or "...", at)
 
     def _percent(self, node: ast.BinOp, depth: int) -> Mapped:
         """`"...%d..." % value`."""
@@ -258,19 +312,17 @@ class Program:
         node = self.followed(node)
         if depth > 12:
             return None
-        if isinstance(node, ast.Dict):
-            pairs = zip(node.keys, node.values, strict=True)
-            return {
-                str(self.plain(key, depth + 1)): self.plain(value, depth + 1) for key, value in pairs if key is not None
-            }
-        if isinstance(node, ast.List | ast.Tuple):
+        if is_dictionary(node):
+            known = self.entries(node, min(depth, 8)) or {}
+            return {name: self.plain(value, depth + 1) for name, (_, value) in known.items()}
+        if isinstance(node, ast.List | ast.Tuple) and self.worth(STEP * len(node.elts) + STEP):
             return [self.plain(item, depth + 1) for item in node.elts[:1000]]
         if isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, str | int | float)):
             return node.value
         return self.text(node).shown()
 
     def _environ(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Subscript) and _name(target.value).endswith("environ"):
+        if isinstance(target, ast.Subscript) and dotted(target.value).endswith("environ"):
             self._env_item(target.slice, value)
 
     def _env_item(self, name: ast.expr, value: ast.expr) -> None:
@@ -287,18 +339,3 @@ class Program:
         return source.starts[line - 1] + (
             column if text.isascii() else len(text.encode()[:column].decode(errors="ignore"))
         )
-
-
-def _name(node: ast.expr) -> str:
-    """A dotted name as text."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute) and len(parts) < 10:
-        parts.append(node.attr)
-        node = node.value
-    if isinstance(node, ast.Name):
-        parts.append(node.id)
-    elif isinstance(node, ast.Subscript):
-        parts.append(_name(node.value))
-    elif isinstance(node, ast.Call):
-        parts.append(_name(node.func))
-    return ".".join(reversed(parts))

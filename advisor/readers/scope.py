@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, Mapped, hole, join, made
+from advisor.readers.mapped import EMPTY, HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, made
 
 if TYPE_CHECKING:
     import ast
@@ -211,6 +211,8 @@ def closing(text: str, start: int) -> int:
             continue
         if quote:
             quote = "" if char == quote else quote
+        elif char == HOLE_OPEN:  # braces in its name close nothing
+            i = max(i, text.find(HOLE_CLOSE, i))
         elif char in "'\"":
             quote = char
         elif char == opener:

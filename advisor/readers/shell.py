@@ -14,7 +14,7 @@ from advisor.readers import control_flow
 from advisor.readers.command import read_command
 from advisor.readers.control_flow import MAX_NESTING
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
+from advisor.readers.mapped import EMPTY, HOLE, Mapped, hole, join, literal, made
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
 from advisor.readers.scope import Scope, Value
 from advisor.readers.words import expand_value, expand_word, split_words
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 600_000
 MAX_ITEMS, MAX_VALUE = 2_000, 100_000
-_HOLE = Lazy(f"{HOLE_OPEN}([^{HOLE_CLOSE}]*){HOLE_CLOSE}")
 _NON_ASCII = Lazy(r"[^\x00-\x7f]")
 _LOOSE_END = Lazy(
     r"\\([ \t]+)(?=\r?\n[ \t]*-)"
 )  # a backslash, then blanks: meant to continue, as the next line's option says
+_REMARK = Lazy(r"(?<!\S)`#[^`\n]*`")  # a comment among the options: the grammar would take it to the line's end
 _parser: list[Any] = []
 
 
@@ -43,15 +43,16 @@ def _get_parser() -> Parser:
 
 
 def _parsable(text: str) -> bytes:
-    """The text as single bytes, so that byte offsets are character offsets; Windows newlines made harmless."""
+    """The text as single bytes, so that byte offsets are character offsets; Windows newlines made harmless.
+
+    An unknown value is one word, whatever stands in its name: $(seq -s ' ' 1 64).
+    """
+    text = HOLE.sub(lambda found: "_" * len(found.group()), text)
+    text = _REMARK.sub(lambda found: " " * len(found.group()), text)
     text = _LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
     if "\r" in text:
         text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
     return _NON_ASCII.sub("_", text).encode("ascii")
-
-
-def _as_one_word(found: re.Match[str]) -> str:
-    return HOLE_OPEN + re.sub(r"\W", "_", found[1]) + HOLE_CLOSE
 
 
 class Shell:
@@ -335,10 +336,9 @@ class Shell:
 
     def do_eval(self, words: list[Mapped], at: int) -> bool:
         spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
-        text = join(spaced)  # an unknown value is one word, whatever stands in its name: $(seq -s ' ' 1 64)
-        if text.holed:
-            text = Mapped(_HOLE.sub(_as_one_word, text.text), text.pos)
-        inner = Shell(text, self.reading, self.scope, around=self.around, depth=self.depth + 1, passed=self.passed)
+        inner = Shell(
+            join(spaced), self.reading, self.scope, around=self.around, depth=self.depth + 1, passed=self.passed
+        )
         if self.depth < 8:
             inner.run()
             self.scope.substitute = self.printed

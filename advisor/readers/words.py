@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, Mapped, hole, join, made
+from advisor.readers.mapped import EMPTY, HOLE, HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, made
 from advisor.readers.scope import Scope, Value, arithmetic, closing, parameter
 
-_PLAIN = Lazy(r"[^\s'\"\\$`]+")
+_PLAIN = Lazy(rf"[^\s'\"\\$`{HOLE_OPEN}]+")
+_FIELD = Lazy(rf"(?:{HOLE.pattern}|\S)+")  # a hole may have blanks in its name: $(nvidia-smi -L)
 _LOOSE_END = Lazy(r"[ \t]+\r?\n(?=[ \t]*-)")  # blanks after a backslash that was meant to continue the line
+_SAYS_NOTHING = Lazy(r"(?:#[^\n]*|:(?:[ \t][^;&|\n]*)?)?")  # `# a comment among the options`
 _NAME = Lazy(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "0": "\0"}
 MAX_WORDS = 20_000
@@ -92,7 +92,7 @@ class _Lexer:
         if char.isspace() and self.splits:
             self.end_word()
             return i + 1
-        found = _PLAIN.match(text, i)
+        found = HOLE.match(text, i) if char == HOLE_OPEN else _PLAIN.match(text, i)
         end = found.end() if found else i + 1
         self.add(self.source.part(i, end))
         return end
@@ -127,7 +127,7 @@ class _Lexer:
             if not self.fields_split:
                 self.add(item)
                 continue
-            pieces = list(re.finditer(r"\S+", item.text))
+            pieces = list(_FIELD.finditer(item.text))
             if pieces and pieces[0].start() > 0:
                 self.end_word()
             for index, piece in enumerate(pieces):
@@ -151,6 +151,8 @@ class _Lexer:
                 if text[i + 1] != "\n":
                     self.add(self.source.part(i + 1, i + 2))
                 i = start = i + 2
+            elif char == HOLE_OPEN:
+                i = max(i, text.find(HOLE_CLOSE, i)) + 1
             elif char == "$" and self.dollars:
                 self.add(self.source.part(start, i))
                 i, value = self.reference(text, i)
@@ -214,6 +216,8 @@ class _Lexer:
         return words[0] if len(words) == 1 else join(words)
 
     def substituted(self, body: Mapped) -> Mapped:
+        if _SAYS_NOTHING.fullmatch(body.text.strip()):
+            return EMPTY
         known = self.scope.substitute(body) if self.scope.substitute else None
         return hole("(" + body.text.strip()[:30] + ")", body.first()) if known is None else known
 

@@ -6,31 +6,29 @@ contains itself, too many nodes or too deep nesting end in one clear error.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Literal
 
-from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped
+from advisor.readers.mapped import HOLE, HOLE_OPEN, Mapped
 from advisor.readers.source import Source
+from advisor.readers.templates import VANISHED, without_templates
 from advisor.types import AdvisorError
 
 MAX_NODES = 200_000
 MAX_DEPTH = 120
-_TEMPLATE_LINE = Lazy(r"^([ \t]*)\{\{(?![ \t]*\"\w+\"[ \t]*:)[^\n]*\}\}[ \t]*\r?$", re.M)
-_JINJA_LINE = Lazy(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
-_TEMPLATE = Lazy(r"\{\{(?!\s*\"\w+\"\s*:).*?\}\}")  # not JSON in doubled braces, as `str.format` wants it
+BLANK = " \t\r\n" + VANISHED
 
 
 class Node:
     """A scalar (`text`), a sequence (`items`) or a mapping (`pairs`)."""
 
-    __slots__ = ("end", "items", "kind", "pairs", "start", "style", "text")
+    __slots__ = ("end", "items", "kind", "pairs", "parsed", "start", "style", "text")
 
     def __init__(self, kind: Literal["scalar", "seq", "map"], start: int) -> None:
         self.kind, self.start, self.end = kind, start, start
         self.text = ""
         self.style: str | None = None
+        self.parsed: str | None = None  # the text that was parsed, where it is not the file's own
         self.items: list[Node] = []
         self.pairs: list[tuple[Node, Node]] = []
 
@@ -90,22 +88,22 @@ def compose_all(source: Source, text: str | None = None) -> list[Node]:
     """The documents of a YAML text. Raises AdvisorError with the line if it is not valid, too deep or too large."""
     text = source.text if text is None else text
     if "{{" in text or "{%" in text:
-        text = _without_templates(text)
+        text = without_templates(text)
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        return _build(yaml.parse(text, Loader=loader), source.name)
+        return _build(yaml.parse(text, Loader=loader), source.name, None if text == source.text else text)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = getattr(error, "problem", None) or "not valid YAML"
-        line = f" line {mark.line + 1}:" if mark is not None else ""
+        line = f" line {source.place(mark.index)[0]}:" if mark is not None else ""
         raise AdvisorError(f"{source.name}:{line} {what}; mend the YAML first") from None
     except (RecursionError, ValueError):
         raise AdvisorError(f"{source.name}: is not valid YAML; mend it first") from None
 
 
-def _build(events: Iterator[object], name: str) -> list[Node]:
+def _build(events: Iterator[object], name: str, parsed: str | None) -> list[Node]:
     documents: list[Node] = []
     stack: list[Node] = []
     keys: list[Node | None] = []
@@ -118,6 +116,8 @@ def _build(events: Iterator[object], name: str) -> list[Node]:
             if count > MAX_NODES:
                 raise AdvisorError(f"{name}: has more than {MAX_NODES} YAML nodes; that is no launch configuration")
             node = _node(event, kind, anchors, stack, name)
+            if parsed is not None and kind == "ScalarEvent":
+                node.parsed, node.text = parsed, node.text.replace(VANISHED, "")
             _attach(node, stack, keys, documents)
             if kind in ("SequenceStartEvent", "MappingStartEvent"):
                 if len(stack) >= MAX_DEPTH:
@@ -166,16 +166,11 @@ def _attach(node: Node, stack: list[Node], keys: list[Node | None], documents: l
         keys[-1] = None
 
 
-def _without_templates(text: str) -> str:
-    """Helm and Jinja: lines that are only template are comments, expressions inside values are holes of the same length."""
-    text = _JINJA_LINE.sub(lambda found: found.group(1) + "#" + found.group()[len(found.group(1)) + 1 :], text)
-    text = _TEMPLATE_LINE.sub(lambda found: found.group(1) + "#" + found.group()[len(found.group(1)) + 1 :], text)
-    return _TEMPLATE.sub(lambda found: HOLE_OPEN + re.sub(r"[^\w.]", "_", found.group()[1:-1]) + HOLE_CLOSE, text)
-
-
 def scalar(node: Node, source: Source) -> Mapped:
     """A scalar's text with the place of each character; aliases point to where the anchor's text stands."""
-    value, raw = node.text, source.text[node.start : node.end]
+    value, raw = node.text, (node.parsed or source.text)[node.start : node.end]
+    if HOLE_OPEN in value and len(value) < 300_000:
+        return _holed(value, _aligned(value, raw, node.start, node.style))
     if node.style in ("'", '"') and raw[1:-1] == value:
         return Mapped(value, range(node.start + 1, node.start + 1 + len(value)))
     if raw == value:
@@ -183,6 +178,13 @@ def scalar(node: Node, source: Source) -> Mapped:
     if len(value) > 300_000:
         return Mapped(value, [node.start] + [-1] * (len(value) - 1))
     return Mapped(value, _aligned(value, raw, node.start, node.style))
+
+
+def _holed(value: str, pos: list[int]) -> Mapped:
+    """A template is no text that could be edited: only where it begins is known."""
+    for found in HOLE.finditer(value):
+        pos[found.start() + 1 : found.end()] = [-1] * (found.end() - found.start() - 1)
+    return Mapped(value, pos)
 
 
 def _aligned(value: str, raw: str, base: int, style: str | None) -> list[int]:
@@ -194,7 +196,7 @@ def _aligned(value: str, raw: str, base: int, style: str | None) -> list[int]:
         i = 1
     pos: list[int] = []
     for char in value:
-        while i < len(raw) and raw[i] != char and raw[i] in " \t\r\n" and not (char == " " and raw[i] == "\n"):
+        while i < len(raw) and raw[i] != char and raw[i] in BLANK and not (char == " " and raw[i] == "\n"):
             i += 1
         if i < len(raw) and style == '"' and raw[i] == "\\":
             i = _escaped(raw, i, pos, base)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from advisor.rules.asking import k_words
 from advisor.types import Finding
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def described(one: Judged) -> str:
         version += " (not pinned)"
     fork = f", {one.launch.fork}" if one.launch.fork else ""
     plan = one.plan
-    spec = "no speculation" if plan.method == "none" else f"{plan.method} k={plan.k}"
+    spec = "no speculation" if plan.method == "none" else f"{plan.method}{k_words(plan)}"
     if plan.method == "none" and plan.k:
         spec += f" ({plan.k} draft tokens are asked for, but no method)"
     return f"{one.launch.engine} {version}{fork}, {one.launch.model or 'model not in the file'}, {spec}"

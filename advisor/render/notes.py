@@ -5,6 +5,8 @@ A finding on the option speaks first; else the standing note of the option. Code
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from advisor.types import Advice
 
 # option -> (code of the rule behind it or "", why it is written out)
@@ -51,6 +53,20 @@ SHM = "SD240: workers talk through /dev/shm; the default of 64 MB is too small"
 STARTUP = "SD241: download, load, compile and graph capture come before the first answer"
 ROLLOUT = "SD242: a rolling update would need a second GPU"
 IMAGE = "SD238: pinned, and known to exist"
+PLACEHOLDER_ORG = "YOUR-ORG/"  # how a plan spells a checkpoint that it does not know
+PLACEHOLDER = "replace: no public checkpoint of this quantisation is known here"
+
+
+def placeholder(advice: Advice) -> str | None:
+    """The word of the launch that stands for a checkpoint nobody is known to publish, None where there is none."""
+    return next((word for word in advice.launch.argv if word.startswith(PLACEHOLDER_ORG)), None)
+
+
+def unit_note(advice: Advice, unit: Sequence[str]) -> str:
+    """The note for an option with its values, "" where it needs none; a placeholder among them speaks first."""
+    if any(word.startswith(PLACEHOLDER_ORG) for word in unit):
+        return PLACEHOLDER
+    return note_for(advice, unit[0])
 
 
 def note_for(advice: Advice, option: str) -> str:

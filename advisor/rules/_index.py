@@ -94,6 +94,7 @@ ROWS: tuple[Row, ...] = (
     Row('SD265', 'sglang-radix-cache-idle', 'info', ('sglang',), (), False),
     Row('SD266', 'dflash-temperature', 'info', (), (), True),
     Row('SD267', 'tp-exceeds-gpus', 'error', ('vllm', 'sglang'), ('launch',), False),
+    Row('SD268', 'chip-below-engine', 'error', ('vllm', 'sglang'), ('hardware',), False),
     Row('SD301', 'weights-do-not-fit', 'error', (), ('hardware', 'shape', 'quant'), False),
     Row('SD302', 'kv-pool-too-small', 'warning', (), ('hardware', 'shape', 'quant', 'concurrency', 'ctx_tokens'), False),
     Row('SD303', 'context-exceeds-pool', 'error', ('vllm', 'sglang'), ('hardware', 'shape', 'quant'), False),

@@ -175,6 +175,12 @@ def value(case: Case, *names: str) -> str | None:
     return None
 
 
+def open_value(case: Case, *names: str) -> bool:
+    """Whether the launch gives one of these options a value that only a variable knows: set, but not a noun of the plan."""
+    found = flag(case, *names)
+    return found is not None and found.unresolved
+
+
 def has_switch(case: Case, *names: str) -> bool:
     """Whether a switch is on: given bare or with a true value."""
     if case.launch is None:
@@ -240,6 +246,11 @@ def is_hybrid(case: Case) -> bool | None:
     return model_names.hybrid(model_text(case)) or None
 
 
+def k_words(plan: Plan) -> str:
+    """The text " k=2" for messages; nothing where the number of draft tokens is not known (a variable, the engine's own choice)."""
+    return f" k={plan.k}" if plan.k else ""
+
+
 def speculates(plan: Plan) -> bool:
     return plan.method != "none"
 
@@ -289,6 +300,8 @@ def prefix_caching_on(case: Case) -> bool | None:
     """Whether vLLM caches prefixes of this hybrid: as told, else the release's default; None where neither is known."""
     if case.plan.prefix_caching is not None:
         return case.plan.prefix_caching
+    if open_value(case, "--enable-prefix-caching"):
+        return None
     return between(
         release(case), table("compatibility")["unknown_hybrid_prefix_caching"]["vllm_default_on_since"], None
     )

@@ -10,7 +10,7 @@ import re
 import shlex
 
 from advisor.rules.asking import flag, k_flag, rename_fix, replace_fix, spec_flag, value_fix
-from advisor.types import Case, Edit, EnvVar, Fix, Flag, Span
+from advisor.types import Case, Edit, EnvVar, Fix, Flag, Launch, Span
 
 
 def shared(case: Case, place: Span | None, alike: bool = True) -> bool:
@@ -34,9 +34,22 @@ def pinned(case: Case) -> bool:
 
 
 def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what: str) -> Fix:
-    """Add a flag before another one, in the manner of its form. Never safe: it changes what the server does."""
-    edit = addition(case.launch.file, beside, name, value) if case.launch is not None else None
+    """Add a flag before another one, in the manner of its form. Never safe: it changes what the server does.
+
+    In words only where the launch has the option already, in whatever spelling and with whatever value: twice is worse.
+    """
+    if case.launch is None or _given(case.launch, name):
+        return Fix(text=what)
+    edit = addition(case.launch.file, beside, name, value)
     return Fix(text=what, edits=(edit,) if edit is not None else ())
+
+
+def _given(launch: Launch, name: str) -> bool:
+    """Whether the launch has an option; `name` may be the off form of a switch, which sets the same one."""
+    from advisor import engines
+
+    option = engines.get(launch.engine).catalogue.find(name, None)
+    return launch.flag(name) is not None or (option is not None and launch.flag(option.name) is not None)
 
 
 def addition(file: str, beside: Flag | None, name: str, value: str | None) -> Edit | None:

@@ -7,6 +7,8 @@ from advisor.rules.asking import (
     defect,
     flag,
     is_hybrid,
+    k_words,
+    open_value,
     prefix_caching_on,
     spec_flag,
     version_label,
@@ -38,8 +40,10 @@ def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
     explicit = case.plan.prefix_caching is True
     risky = case.plan.k >= 2 or case.facts.workload == "agent"
     how = "" if explicit else " (on by default here)" if caching else " (on by default from vLLM 0.26.0 on)"
+    if open_value(case, "--enable-prefix-caching"):
+        how = " (if the file turns it on)"
     yield Hit(
-        f"prefix caching{how} with MTP k={case.plan.k} on a hybrid under vLLM {version_label(case)}: answers on cache hits "
+        f"prefix caching{how} with MTP{k_words(case.plan)} on a hybrid under vLLM {version_label(case)}: answers on cache hits "
         f"can be wrong{' and tool calls can leak as text' if calls_tools(case) else ''}; {unfixed}",
         flag=flag(case, "--enable-prefix-caching") or spec_flag(case),
         severity="warning" if risky and affected is not False and caching else "info",

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import affects, defect, flag, integer
+from advisor.rules.asking import affects, defect, flag, integer, open_value
 from advisor.rules.editing import set_fix
 from advisor.types import Case
 
@@ -29,6 +29,8 @@ def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
     longest = (case.facts.model.max_context_tokens if case.facts.model else None) or LONGEST_CTX
     total = total_ctx(case)
     if case.plan.method != "mtp" or total is None or total <= longest or case.plan.max_num_seqs == 1:
+        return
+    if open_value(case, "--parallel"):
         return
     if affects(DEFECT, case) is not False:
         yield Hit(

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import affects, defect, flag, version_label
+from advisor.rules.asking import affects, defect, flag, k_words, version_label
 from advisor.types import Case, Fix
 
 DEFECT = defect("vllm-mtp-tool-call-streaming")
@@ -20,7 +20,7 @@ def mtp_tool_call_streaming(case: Case) -> Iterator[Hit]:
     if case.plan.method != "mtp" or not case.plan.tool_call_parser or affects(DEFECT, case) is False:
         return
     yield Hit(
-        f"tool calls streamed with MTP k={case.plan.k} under vLLM {version_label(case)} can come out empty or malformed",
+        f"tool calls streamed with MTP{k_words(case.plan)} under vLLM {version_label(case)} can come out empty or malformed",
         flag=flag(case, "--tool-call-parser"),
         severity="warning" if case.facts.workload == "agent" else None,
         fix=Fix(text="Test streamed tool calls; else ask without streaming, or switch MTP off for tools."),

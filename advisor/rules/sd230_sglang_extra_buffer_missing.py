@@ -36,6 +36,8 @@ def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
         return
     dropped = affects(DROPS, case)
     place = flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
+    if place is not None and place.unresolved:
+        return
     yield Hit(
         f"speculation on a hybrid with {'no_buffer' if explicit else 'no mamba strategy'} under SGLang {version_label(case)}: "
         + ("the radix cache is dropped" if dropped else "refused together with the radix cache"),

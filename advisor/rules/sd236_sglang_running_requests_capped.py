@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import spec_flag, table
+from advisor.rules.asking import flag, spec_flag, table
 from advisor.rules.editing import add_fix
 from advisor.types import Case, Fix
 
@@ -23,7 +23,7 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
         --max-running-requests 64 --speculative-algorithm NEXTN --speculative-num-steps 3
         --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     """
-    if case.plan.max_num_seqs is not None:
+    if case.plan.max_num_seqs is not None or flag(case, "--max-running-requests") is not None:
         return
     streams = case.facts.concurrency
     yield Hit(

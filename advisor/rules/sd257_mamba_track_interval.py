@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, integer, table
+from advisor.rules.asking import flag, integer, open_value, table
 from advisor.rules.editing import set_fix
 from advisor.types import Case
 
@@ -19,7 +19,8 @@ def mamba_track_interval(case: Case) -> Iterator[Hit]:
     place, page = flag(case, "--mamba-track-interval"), flag(case, "--page-size")
     given = integer(place.value) if place is not None else None
     interval, size = given or ROW["value"], (integer(page.value) if page is not None else None) or 1
-    if (place is None and page is None) or interval <= 0:
+    unknown = open_value(case, "--mamba-track-interval") or open_value(case, "--page-size")
+    if (place is None and page is None) or unknown or interval <= 0:
         return
     draft = case.plan.k + 1 if case.plan.method != "none" else 0
     use = max(size, -(-256 // size) * size)

@@ -15,7 +15,7 @@ SPREAD = ("--nnodes", "--distributed-executor-backend", "--node-rank", "--dist-i
     sources=("vllm 0.33.0 vllm/config/parallel.py", "Docker and Kubernetes documentation on GPU reservations"),
 )
 def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
-    """More tensor- and pipeline-parallel ranks than the container is given GPUs.
+    """More tensor- and pipeline-parallel ranks than the container is given GPUs, or than --gpus tells of.
 
     Why: the server waits for devices that it cannot see, or refuses to start.
     Bad:
@@ -24,14 +24,17 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
         docker run --gpus '"device=0,1"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
     """
     container = case.launch.container if case.launch else None
-    given = gpu_count(container.gpus) if container is not None and container.gpus else None
+    held = gpu_count(container.gpus) if container is not None and container.gpus else None
     ranks = case.plan.tp * case.plan.pp
-    if given is None or ranks <= given or flag(case, *SPREAD) is not None:
+    told = case.facts.gpus  # where nobody tells it, as many as the launch has ranks: fewer were told
+    given, where = (held, "in the container") if held is not None and held <= told else (told, "are there (--gpus)")
+    if ranks <= given or flag(case, *SPREAD) is not None:
         return
+    give = f"Give the container {ranks} GPUs" if given == held else f"Serve on {ranks} GPUs"
     yield Hit(
-        f"{ranks} ranks but {given} GPU{'s' if given > 1 else ''} in the container",
-        flag=flag(case, "--tensor-parallel-size", "--tp-size") or flag(case, "--pipeline-parallel-size"),
-        fix=Fix(text=f"Give the container {ranks} GPUs, or use tensor parallelism {given}."),
+        f"{ranks} ranks but {given} GPU{'s' if given > 1 else ''} {where}",
+        flag=flag(case, "--tensor-parallel-size", "--tp-size") or flag(case, "--pipeline-parallel-size", "--pp-size"),
+        fix=Fix(text=f"{give}, or use tensor parallelism {given}."),
     )
 
 

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag
+from advisor.rules.asking import flag, open_value
 from advisor.rules.policy import bill, number, sources
 from advisor.types import Case, Fix, MemoryBill
 
@@ -24,7 +24,7 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit]:
         return
     if length <= found.kv_tokens:
         return
-    unsure = length <= _at_best(found) or not _known_kv(case.plan.kv_cache_dtype)
+    unsure = length <= _at_best(found) or not _known_kv(case)
     yield Hit(
         f"a request of the maximum length, {length:,} tokens, does not fit the KV pool of about {found.kv_tokens:,}",
         flag=flag(case, "--max-model-len", "--context-length"),
@@ -43,6 +43,9 @@ def _at_best(found: MemoryBill) -> float:
     return found.kv_tokens / found.kv_gib * room * (1 + number("memory", "kv_pool_uncertainty"))
 
 
-def _known_kv(dtype: str | None) -> bool:
-    """Whether the bill knows how many bytes this KV type takes."""
+def _known_kv(case: Case) -> bool:
+    """Whether the bill knows how many bytes the KV type takes."""
+    dtype = case.plan.kv_cache_dtype
+    if open_value(case, "--kv-cache-dtype"):
+        return False
     return dtype is None or dtype.startswith(("auto", "bf16", "bfloat16", "fp16", "float16", "fp8"))

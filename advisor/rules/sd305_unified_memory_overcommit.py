@@ -25,7 +25,8 @@ def unified_memory_overcommit(case: Case) -> Iterator[Hit]:
     if hw is None or not hw.unified_memory:
         return
     share, place = case.plan.memory_fraction, flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
-    if share is None and case.plan.engine == "vllm" and not flag(case, "--kv-cache-memory-bytes"):
+    unset = share is None and place is None  # a variable sets it, too
+    if unset and case.plan.engine == "vllm" and not flag(case, "--kv-cache-memory-bytes"):
         yield Hit(
             f"no memory share is set, and vLLM's default of {number('memory', 'vllm_default_memory_fraction'):g} or more is "
             f"too much for the unified memory of {hardware_name(case)}",

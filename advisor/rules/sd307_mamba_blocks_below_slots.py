@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, is_hybrid, spec_flag
+from advisor.rules.asking import flag, is_hybrid, open_value, spec_flag
 from advisor.rules.editing import add_fix, set_fix
 from advisor.rules.policy import bill, number, sources
 from advisor.types import Case
@@ -23,11 +23,9 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
     """
     if not is_hybrid(case):
         return
-    slots, length, blocks = case.plan.max_num_seqs, case.plan.max_model_len, _blocks(case)
+    slots, blocks = case.plan.max_num_seqs, _blocks(case)
     default = int(number("memory", "vllm_default_slots"))
-    if slots is None and (
-        blocks is not None or length is None or length >= number("memory", "mamba_blocks_context_tokens")
-    ):
+    if slots is None and flag(case, "--max-num-seqs") is None and (blocks is not None or _long(case)):
         if blocks is not None and blocks >= default:
             return
         left = (
@@ -59,6 +57,14 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
                 f"Set --max-num-seqs to {max(1, blocks // 8 * 8)} or less, lower --max-model-len, or give more memory.",
             ),
         )
+
+
+def _long(case: Case) -> bool:
+    """Whether the context is long: as told, or the model's own where nothing is; a variable could be anything."""
+    length = case.plan.max_model_len
+    if length is None:
+        return not open_value(case, "--max-model-len")
+    return length >= number("memory", "mamba_blocks_context_tokens")
 
 
 def _blocks(case: Case) -> int | None:

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import between, flag, release, spec_flag, table, version_label
+from advisor.rules.asking import between, flag, open_value, release, spec_flag, table, version_label
 from advisor.rules.policy import hardware_name, sources
 from advisor.types import Case, Fix
 
@@ -31,6 +31,8 @@ def graphs_piecewise(case: Case) -> Iterator[Hit]:
     if hw is None or hw.arch not in row["archs"] or between(release(case), None, row["until"]) is False:
         return
     backend, kv = (case.plan.attention_backend or "").upper(), case.plan.kv_cache_dtype or ""
+    if open_value(case, "--attention-backend"):
+        return
     if backend != "FLASHINFER" and (backend or not kv.startswith("fp8")):
         return
     yield Hit(

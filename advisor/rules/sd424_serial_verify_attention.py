@@ -2,7 +2,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, fp8_kv, spec_flag
+from advisor.rules.asking import flag, fp8_kv, open_value, spec_flag
 from advisor.rules.policy import hardware_name, matches, rows, sources, streams
 from advisor.types import Case, Fix
 
@@ -48,6 +48,8 @@ def _applies(row: Mapping[str, Any], case: Case) -> bool:
     if not matches(row, case) or (shape is not None and shape.arch.startswith("mla")):  # MLA has kernels of its own
         return False
     backend = (case.plan.attention_backend or "").upper()
+    if open_value(case, "--attention-backend") or (row["wide_kv_only"] and open_value(case, "--kv-cache-dtype")):
+        return False
     if backend and backend not in row["backends"]:
         return False
     narrow = fp8_kv(case) or (case.facts.quant is not None and case.facts.quant.family == "nvfp4")

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import integer, k_flag, value
+from advisor.rules.asking import integer, k_flag, open_value, value
 from advisor.rules.editing import k_fix
 from advisor.rules.policy import number, sources, streams
 from advisor.types import Case
@@ -25,7 +25,8 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     running = streams(case)
-    if running is None or case.plan.k < 1 or case.plan.k_schedule:
+    unknown = open_value(case, "--max-cudagraph-capture-size")
+    if running is None or case.plan.k < 1 or case.plan.k_schedule or unknown:
         return
     running = min(running, case.plan.max_num_seqs or running)
     largest = integer(value(case, "--max-cudagraph-capture-size")) or int(number("regime", "graph_tokens"))

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, spec_flag
+from advisor.rules.asking import flag, open_value, spec_flag
 from advisor.rules.policy import hardware_name, matches, rows, sources, veto_unless_measured
 from advisor.types import Case, Fix
 
@@ -29,6 +29,8 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
     row = next((row for row in rows("regime", "triton_mla") if matches(row, case)), None)
     asked = (case.plan.attention_backend or "").upper()
     if row is None or case.plan.method == "ngram" or (asked and asked != BACKEND):
+        return
+    if open_value(case, "--attention-backend"):
         return
     yield Hit(
         f"vLLM has only its Triton kernel for MLA on {hardware_name(case)}: a verify step reads the context like a prompt; EAGLE "

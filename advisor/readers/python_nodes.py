@@ -1,0 +1,81 @@
+"""What a node of a Python program's syntax tree is: a dotted name, a text put together from pieces, a dictionary."""
+
+from __future__ import annotations
+
+import ast
+
+
+def dotted(node: ast.expr) -> str:
+    """A dotted name as text."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute) and len(parts) < 10:
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    elif isinstance(node, ast.Subscript):
+        parts.append(dotted(node.value))
+    elif isinstance(node, ast.Call):
+        parts.append(dotted(node.func))
+    return ".".join(reversed(parts))
+
+
+def is_dictionary(node: ast.expr) -> bool:
+    """`{...}` and `dict(...)`."""
+    return isinstance(node, ast.Dict) or (isinstance(node, ast.Call) and dotted(node.func) == "dict")
+
+
+def is_text(node: ast.AST) -> bool:
+    """A string, an f-string, or a sum or `%` in which one of them stands."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, ast.JoinedStr) or (isinstance(current, ast.Constant) and isinstance(current.value, str)):
+            return True
+        if isinstance(current, ast.BinOp) and isinstance(current.op, ast.Add | ast.Mod):
+            waiting += [current.left] if isinstance(current.op, ast.Mod) else [current.right, current.left]
+    return False
+
+
+def summands(node: ast.expr) -> list[ast.expr]:
+    """What stands in `a + b + c`, left to right; long sums are nested deeply, so no recursion."""
+    found: list[ast.expr] = []
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, ast.BinOp) and isinstance(current.op, ast.Add):
+            waiting += [current.right, current.left]
+        else:
+            found.append(current)
+    return found
+
+
+def begun_with(node: ast.AST) -> ast.Name | None:
+    """The name whose text this one continues with options: `cmd + " --port 1"`, `f"{cmd} --port {port}"`."""
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.JoinedStr):
+        parts = [part.value if isinstance(part, ast.FormattedValue) else part for part in node.values]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts = summands(node)
+    first = parts[0] if parts else None
+    continues = any(isinstance(part, ast.Constant) and " -" in str(part.value)[:1_000] for part in parts[1:])
+    return first if isinstance(first, ast.Name) and continues else None
+
+
+def pieces(node: ast.AST) -> set[int]:
+    """Ids of the nodes that are only a part of this text: on their own they would be read as a command cut short."""
+    found: set[int] = set()
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        current = waiting.pop()
+        if current is not node:
+            found.add(id(current))
+        if isinstance(current, ast.BinOp) and isinstance(current.op, ast.Add | ast.Mod):
+            waiting += [current.left, current.right]
+        elif isinstance(current, ast.JoinedStr):
+            waiting += [part for part in current.values if isinstance(part, ast.Constant)]
+            waiting += [part.format_spec for part in current.values
+                        if isinstance(part, ast.FormattedValue) and part.format_spec is not None]  # fmt: skip
+        elif isinstance(current, ast.Tuple) and current is not node:
+            waiting += [item for item in current.elts if is_text(item)]
+    return found

@@ -1,0 +1,111 @@
+"""One answer says one thing: its figures, its decision, its launch and its conditions agree with each other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor import decide, memory, predictor
+from advisor.pipeline import recommend
+from advisor.types import Advice, Evidence
+
+QUESTIONS: list[dict[str, Any]] = [
+    {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
+    {"hardware": "rtx3090", "model": "gemma-4-31b", "concurrency": 4, "ctx_tokens": 8192},
+    {"hardware": "rtx3090", "model": "qwen3.6-27b", "concurrency": 4, "ctx_tokens": 8192},
+    {"hardware": "rtx5090", "model": "qwen3.6-27b", "concurrency": 31},
+    {"hardware": "gb10", "engine": "vllm", "model": "qwen3.5-122b-a10b", "concurrency": 64, "ctx_tokens": 8192},
+    {"hardware": "rtx3090", "model": "glm-4.7-flash", "engine": "sglang", "concurrency": 256, "ctx_tokens": 512, "goal": "tpot"},
+    {"hardware": "strix-halo", "model": "step-3.5-flash", "concurrency": 16, "ctx_tokens": 512},
+    {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64},
+    {"hardware": "rtx4090", "gpus": 8, "ctx_tokens": 131072, "quant": "fp8"},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=range(len(QUESTIONS)), ids=lambda i: "-".join(map(str, QUESTIONS[i].values())))
+def advice(request: pytest.FixtureRequest) -> Advice:
+    return recommend(**QUESTIONS[request.param])
+
+
+def test_no_condition_names_the_decision_that_was_taken(advice: Advice) -> None:
+    assert not [line for line in advice.would_change if line.endswith(f": {advice.decision}")]
+
+
+def test_tpot_is_not_below_a_cycle_shared_by_its_tokens(advice: Advice) -> None:
+    """Where speculation leaves room for fewer requests, nothing was measured that could say otherwise."""
+    assert advice.estimate is not None
+    terms, tpot = advice.estimate.terms, advice.estimate.tpot_ms.value
+    assert tpot is not None
+    if terms["running_verify"] < terms["running_base"]:
+        assert tpot >= 0.99 * terms["cycle_ms"] / advice.estimate.accepted_length.p50
+
+
+def test_the_chance_of_a_gain_agrees_with_the_interval() -> None:
+    row = {"model": "qwen3.6-35b-a3b", "hardware": "gb10", "engine": "vllm", "quant": "fp8", "spec_method": "mtp", "k": "2",
+           "input_tokens": "2048", "speedup_metric": "output_tok_s"}  # fmt: skip
+    for made in predictor.predict_dicts([row | {"concurrency": str(c)} for c in range(1, 80, 3)]):
+        assert (made["speedup_p10"] > 1) == (made["p_gain"] > 0.9) or made["p_gain"] == pytest.approx(0.9)
+        assert (made["speedup_p90"] < 1) == (made["p_gain"] < 0.1) or made["p_gain"] == pytest.approx(0.1)
+
+
+def test_the_launch_holds_a_request_and_its_bill_is_its_own(advice: Advice) -> None:
+    for plan in (advice.plan, advice.candidate):
+        if plan is not None and plan.engine == "vllm":
+            bill = memory.bill(advice.facts, plan)
+            assert bill.fits is not False and (bill.kv_tokens or 0) >= 0.99 * (plan.max_model_len or 0)
+    if advice.candidate is not None and advice.estimate is not None:
+        assert advice.estimate.memory == memory.bill(advice.facts, advice.candidate)
+
+
+def test_a_k_schedule_keeps_to_the_documented_limit(advice: Advice) -> None:
+    plan = advice.candidate
+    limits = [f.k_max for f in advice.findings if f.effect == "k_max" and f.k_max]
+    if plan is not None and plan.k_schedule and limits:
+        assert max(k for _, _, k in plan.k_schedule) <= min(limits)
+
+
+def test_replicas_add_up_their_tokens_per_second() -> None:
+    one = recommend(hardware="h100", concurrency=16).estimate
+    four = recommend(hardware="h100", gpus=4, tp=1, concurrency=64).estimate
+    idle = recommend(hardware="h100", gpus=4, tp=1, concurrency=1).estimate
+    alone = recommend(hardware="h100", concurrency=1).estimate
+    assert one and four and idle and alone
+    for arm in ("baseline", "value"):
+        assert getattr(four.output_tok_s, arm) == pytest.approx(4 * getattr(one.output_tok_s, arm), rel=0.02)
+        assert getattr(idle.output_tok_s, arm) == pytest.approx(getattr(alone.output_tok_s, arm), rel=0.02)
+    assert four.tpot_ms.value == pytest.approx(one.tpot_ms.value, rel=0.02)
+
+
+def test_gpus_are_split_so_that_a_drafter_has_room() -> None:
+    made = recommend(hardware="rtx4090", gpus=8, ctx_tokens=250_000, quant="fp8")
+    assert made.plan.tp == 4 and made.estimate is not None
+
+
+def test_objectives_that_no_arm_meets_are_named() -> None:
+    made = recommend(hardware="gb10", max_tpot_ms=1.0, max_ttft_ms=5.0)
+    assert any("Neither arm meets" in reason.text for reason in made.reasons)
+    assert not any("Neither arm" in reason.text for reason in recommend(hardware="gb10").reasons)
+
+
+def test_the_refusal_tells_of_the_split_that_comes_nearest() -> None:
+    from advisor.types import AdvisorError
+
+    with pytest.raises(AdvisorError) as all_splits:
+        recommend(hardware="h100", gpus=4, model="qwen3.5-397b-a17b", quant="bf16")
+    with pytest.raises(AdvisorError) as asked:
+        recommend(hardware="h100", gpus=4, tp=4, model="qwen3.5-397b-a17b", quant="bf16")
+    assert str(all_splits.value) == str(asked.value)
+
+
+def pair(speedup: float, concurrency: int, tokens: int, k: int = 2) -> Evidence:
+    plain = {"run_id": f"r{concurrency}", "source": "s", "hardware": "gb10", "model": "m", "engine": "vllm", "method": "mtp",
+             "k": k, "concurrency": concurrency, "input_tokens": tokens, "metric": "output_tok_s", "speedup": speedup,
+             "date": "", "covers": True, "quant": "fp8", "output_tokens": 512}  # fmt: skip
+    return Evidence.from_plain(plain)
+
+
+def test_the_nearest_of_pairs_that_disagree_decides() -> None:
+    near, far, other = pair(0.9, 4, 8192), pair(1.3, 2, 2048), pair(1.2, 8, 2048)
+    assert decide.covering_median([near, far, other], "throughput", 2) == pytest.approx(0.9)
+    assert decide.covering_median([far, other], "throughput", 2) == pytest.approx(1.25)
