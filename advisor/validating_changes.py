@@ -33,9 +33,10 @@ class Change:
         """The change in words."""
         if self.problem:
             return [f"recommend: {self.problem}"]
-        head = {"measure": "recommend: measure both ways first"}.get(
-            self.decision, f"recommend: speculation {self.decision}"
-        )
+        heads = {"measure": "recommend: measure both ways first", "keep": "recommend: keep this file's drafter"}
+        head = heads.get(self.decision, f"recommend: speculation {self.decision}")
+        if self.decision == "keep":
+            return [f"{head}; {self.why}"]
         if not self.fields:
             return [f"{head}; nothing to change here"]
         said = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, old, new in self.fields)
@@ -73,11 +74,22 @@ def change_for(one: Judged) -> Change | None:
         advice = recommend(_request(one))
     except AdvisorError as error:
         return Change("none", problem=str(error))
+    if advice.candidate is None and (gain := _own_drafter(one)):
+        return Change("keep", why=gain)
     wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
     ratios = _ratios(one, wanted)
     against = advice.decision != "measure" and any(name == "output_tok_s" and ratio < 1 for name, ratio in ratios)
     why = advice.reasons[0].text if against and advice.reasons else ""
     return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why)
+
+
+def _own_drafter(one: Judged) -> str:
+    """What the file's own drafter is expected to gain where `recommend` has none for the model; nothing where it would lose."""
+    if one.plan.method in ("none", "mtp") or one.estimate is None or one.estimate.output_tok_s.speedup.p50 <= 1:
+        return ""
+    told = one.estimate.output_tok_s.speedup
+    span = f"x{told.p50:.2f} ({told.p10:.2f} to {told.p90:.2f})"
+    return f"no other is known for this model, and {one.plan.method} is expected to give {span} output tok/s against none"
 
 
 def _request(one: Judged) -> Request:
@@ -114,8 +126,8 @@ def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
 def _ratios(one: Judged, wanted: Plan) -> tuple[tuple[str, float], ...]:
     """New over present speed of each metric, above 1 is faster; empty where the load or the shape is not known."""
     facts = one.facts
-    if facts.concurrency is None or facts.shape is None:
-        return ()
+    if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
+        return ()  # not known, or the file's plan cannot start on these devices
     from advisor.pipeline import estimated
 
     try:
