@@ -215,7 +215,7 @@ def _terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
     }
     terms = {name: 1e3 * value for name, value in seconds.items()}
     terms["experts_base"], terms["experts_verify"] = plain.distinct_experts, verify.distinct_experts
-    terms["running_base"], terms["running_verify"] = batch, fewer
+    terms["requests_base"], terms["requests_verify"] = batch, fewer
     return terms
 
 
@@ -225,7 +225,7 @@ def _bounded_tpot(found: Predicted, base_ms: Floats, terms: Mapping[str, Floats]
     No row was measured there, and what the plain arm loses to the prompts of more requests is told to the ratio as a gain.
     """
     least = terms["cycle_ms"] / tau
-    crowded = terms["running_verify"] < terms["running_base"]
+    crowded = terms["requests_verify"] < terms["requests_base"]
     with np.errstate(divide="ignore"):
         down = np.where(crowded, np.fmin(base_ms / least / found.p50, 1.0), 1.0)
     scaled = {name: getattr(found, name) * down for name in ("p10", "p50", "p90")}

@@ -18,6 +18,7 @@ from advisor.types import AdvisorError, Engine, Facts, Method, Plan
 K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 2, 3, 4, 5, 6)}
 LINKS_BETWEEN_MACHINES = ("roce", "ethernet", "infiniband")
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
+PLACEHOLDER_ORG = "YOUR-ORG/"  # before the name of a checkpoint that nobody is known to publish
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
 
 
@@ -209,7 +210,7 @@ def model_reference(facts: Facts, method: Method) -> str:
     if found is None:
         name = facts.model.name or facts.model.id if facts.model else "MODEL"
         quant = facts.quant.id if facts.quant else "QUANT"
-        return f"YOUR-ORG/{name.replace(' ', '-')}-{quant.upper()}"
+        return f"{PLACEHOLDER_ORG}{name.replace(' ', '-')}-{quant.upper()}"
     return found.repository if found.file is None else f"{found.repository}:{found.file}"
 
 

@@ -26,7 +26,7 @@ _LINKED = {
     "sglang": "Linked machines: start it on the first; on each other one the same with its own --node-rank",
     "llama-server": "Linked machines: start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
 }
-_MISSED = "Neither arm meets the latency objectives at this load: they do not decide"
+_MISSED = "Neither with nor without speculation are the latency objectives met here, so they do not decide"
 _LOADS = {"concurrency": (1, 4, 16, 64, 256), "ctx_tokens": (512, 2048, 8192, 32768, 131072)}
 _LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt tokens per request"}
 
@@ -63,7 +63,7 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     best = verdict.candidates[verdict.best]
     if verdict.rule == "rule":  # no load lifts a veto
         codes = sorted({finding.code for finding in vetoes(best.findings)})
-        return (f"a release or setting that {', '.join(codes)} does not speak of: see the reason",)
+        return (f"a release or setting to which {' and '.join(codes)} does not apply (`advisor explain {codes[0]}`)",)
     lines = _flips(facts, best)
     line = _acceptance_break_even(best.estimate)
     if line:

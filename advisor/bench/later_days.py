@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 SECOND, THIRD, FOURTH, FIFTH = (f"predictions_h200_{name}.json" for name in ("second", "third", "fourth", "fifth"))
 SIDE_RUNS = ("-bf16-", "-27b-", "-prefix-two", "-prefix-four", "-mnbt2048-two", "-routing-")
 RUNS = ("-single", "-two", "-three", "-four", "-five", "-six")
-ALONE_AGAIN = ("-five", "-six")  # two more machines, one engine each and nothing beside
+AGAIN_RUNS = ("-five", "-six")  # two more machines, one engine each and nothing beside
 
 
 def registered_label(row: Measured) -> str:
@@ -120,7 +120,7 @@ def fourth_run(row: Measured) -> bool:
 
 
 def alone_again(row: Measured) -> bool:
-    return str(row["label"]).endswith(ALONE_AGAIN)
+    return str(row["label"]).endswith(AGAIN_RUNS)
 
 
 def repeat_text(everything: Sequence[Measured]) -> str:

@@ -84,7 +84,8 @@ def no_mtp_answer(asked: dict[str, Any]) -> str | None:
 
 
 def rendered(advice: Advice, form: str) -> str:
-    """The advice in one of the forms; for `flags` the environment goes to standard error, where no pipe picks it up."""
+    """The advice in one of the forms; what a pipe must not pick up (environment for `flags`, a model to replace) goes
+    to standard error."""
     if form == "text":
         from advisor.render.text import advice_text
 
@@ -93,9 +94,18 @@ def rendered(advice: Advice, form: str) -> str:
         from advisor.render.flags import env_lines
 
         click.echo("set first: " + " ".join(env_lines(advice)), err=True)
+    if form != "json" and (word := _placeholder(advice)):
+        click.echo(f"replace {word}: no public checkpoint of this quantisation is known here", err=True)
     module, function = FORMS[form].split(":")
     text: str = getattr(import_module(module), function)(advice)
     return text
+
+
+def _placeholder(advice: Advice) -> str:
+    """The name that stands for a checkpoint nobody is known to publish, printable; nothing where the launch has none."""
+    from advisor.render.notes import placeholder
+
+    return "".join(ch if ch.isprintable() else " " for ch in placeholder(advice) or "")
 
 
 def source_of(key: str) -> Source | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from advisor.propose import PLACEHOLDER_ORG
 from advisor.types import Advice
 
 # option -> (code of the rule behind it or "", why it is written out)
@@ -53,7 +54,6 @@ SHM = "SD240: workers talk through /dev/shm; the default of 64 MB is too small"
 STARTUP = "SD241: download, load, compile and graph capture come before the first answer"
 ROLLOUT = "SD242: a rolling update would need a second GPU"
 IMAGE = "SD238: pinned, and known to exist"
-PLACEHOLDER_ORG = "YOUR-ORG/"  # how a plan spells a checkpoint that it does not know
 PLACEHOLDER = "replace: no public checkpoint of this quantisation is known here"
 
 

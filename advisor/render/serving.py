@@ -5,14 +5,13 @@ What it does not know: the network, the disk and the compile cache of the machin
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
 from math import ceil
 
 from advisor import engines
 from advisor.render.flags import arguments
 from advisor.render.layout import option_units
-from advisor.render.notes import PLACEHOLDER, placeholder, unit_note
+from advisor.render.notes import unit_note
 from advisor.render.yaml_text import Noted
 from advisor.rules.asking import table
 from advisor.types import Advice, AdvisorError, LaunchText, Quantity
@@ -106,7 +105,6 @@ def image(advice: Advice, form: str) -> str:
 
 def noted_words(advice: Advice, launch: LaunchText, escape: tuple[str, str] | None = None) -> list[str | Noted]:
     """The arguments after the program, each option with the note that explains it; `escape` replaces (from, to) in words."""
-    warn_of_placeholder(advice)
     words: list[str | Noted] = []
     for unit in option_units(arguments(launch.argv)):
         head, *rest = (word.replace(*escape) if escape else word for word in unit)
@@ -114,13 +112,6 @@ def noted_words(advice: Advice, launch: LaunchText, escape: tuple[str, str] | No
         words.append(Noted(head, note) if note else head)
         words += rest
     return words
-
-
-def warn_of_placeholder(advice: Advice) -> None:
-    """One line on standard error where the file cannot run before its model is replaced: who pipes it sees no comment."""
-    word = placeholder(advice)
-    if word is not None:
-        print(f"{PLACEHOLDER}: {''.join(ch if ch.isprintable() else ' ' for ch in word)}", file=sys.stderr)
 
 
 def title(advice: Advice, command: str) -> list[str]:

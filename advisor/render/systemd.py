@@ -10,7 +10,7 @@ from string import ascii_letters, digits
 from advisor.render.flags import program
 from advisor.render.layout import option_units
 from advisor.render.notes import unit_note
-from advisor.render.serving import title, warn_of_placeholder
+from advisor.render.serving import title
 from advisor.render.yaml_text import comment_text
 from advisor.types import Advice, AdvisorError
 
@@ -23,7 +23,6 @@ def systemd_unit(advice: Advice) -> str:
         raise AdvisorError(
             "a systemd unit cannot be written for Apple hardware: macOS has no systemd; use --format flags"
         )
-    warn_of_placeholder(advice)
     start = len(program(advice.launch.argv))
     units = option_units(advice.launch.argv[start:])
     notes = [f"# {unit[0]}: {note}" for unit in units if (note := unit_note(advice, unit))]

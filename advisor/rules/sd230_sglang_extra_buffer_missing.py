@@ -1,7 +1,17 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import affects, defect, flag, has_switch, is_hybrid, on_rocm, spec_flag, version_label
+from advisor.rules.asking import (
+    affects,
+    defect,
+    flag,
+    has_switch,
+    is_hybrid,
+    on_rocm,
+    open_value,
+    spec_flag,
+    version_label,
+)
 from advisor.rules.editing import add_fix, set_fix
 from advisor.rules.spelling import catalogue, catalogued_version
 from advisor.types import Case
@@ -36,7 +46,7 @@ def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
         return
     dropped = affects(DROPS, case)
     place = flag(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy")
-    if place is not None and place.unresolved:
+    if open_value(case, "--mamba-scheduler-strategy", "--mamba-radix-cache-strategy"):
         return
     yield Hit(
         f"speculation on a hybrid with {'no_buffer' if explicit else 'no mamba strategy'} under SGLang {version_label(case)}: "
