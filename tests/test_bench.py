@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from advisor.bench import cells, shapes, step_cost, worker
+from advisor.bench.rows import campaign
 from advisor.types import UnknownFact
 
 
@@ -85,6 +86,18 @@ def test_resumes_where_it_stopped(tmp_path: Path) -> None:
     assert step_cost.progress([job], tmp_path).done == 1
     rows.write_text("".join(json.dumps({"label": "demo", "key": p.key}) + "\n" for p in job.points))
     assert step_cost.missing([job], tmp_path) == ()
+
+
+def test_turns_take_every_point_once_before_any_is_taken_again(tmp_path: Path) -> None:
+    job = cells.Job("m-k2", "qwen3.6-35b-a3b", "fp8", 2, (cells.Point(1, 64, 16), cells.Point(2, 64, 16)), turns=2)
+    rows = step_cost.rows_file(tmp_path, job)
+    asked = [(label, worker.point_key(point)) for label, point in worker.missing(job.as_dict(), rows)]
+    keys = [point.key for point in job.points]
+    assert asked == [("m-k2", keys[0]), ("m-k2", keys[1]), ("m-k2-again2", keys[0]), ("m-k2-again2", keys[1])]
+    rows.write_text("".join(json.dumps({"label": label, "key": key}) + "\n" for label, key in asked[:3]))
+    assert (step_cost.progress([job], tmp_path).done, step_cost.progress([job], tmp_path).total) == (3, 4)
+    assert [label for label, _ in worker.missing(job.as_dict(), rows)] == ["m-k2-again2"]
+    assert campaign("m-k2-again2") == campaign("m-k0-again2") != campaign("m-k2")
 
 
 def test_a_failing_engine_is_reported_and_the_sweep_goes_on(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 # Unconditional acceptance by position that the synthetic sampler is told to produce: the GB10 seed's two positions, then
@@ -40,6 +40,7 @@ class Job:
     max_model_len: int = 32_960
     env: dict[str, str] = field(default_factory=dict)
     rates: tuple[float, ...] = RATES
+    turns: int = 1  # how often every point is taken in this one engine start; labels of later turns: worker.turn_label
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -81,8 +82,8 @@ def points_shared(output_tokens: int = 128) -> tuple[Point, ...]:
     )
 
 
-def sweep(model: str = "qwen3.6-35b-a3b", quant: str = "fp8") -> tuple[Job, ...]:
-    """The full list of engine starts in order of value."""
+def sweep(model: str = "qwen3.6-35b-a3b", quant: str = "fp8", turns: int = 1) -> tuple[Job, ...]:
+    """The full list of engine starts in order of value, each point taken `turns` times in its start."""
     full = points_main() + points_decode()
     name = f"{model}-{quant}"
     jobs = [Job(f"{name}-k{k}", model, quant, k, full) for k in (0, 2, 4, 1, 3)]
@@ -114,4 +115,4 @@ def sweep(model: str = "qwen3.6-35b-a3b", quant: str = "fp8") -> tuple[Job, ...]
         for strategy, short in (("uniform_random", "uniform"), ("normal_routing", "skewed"))
         for k in (0, 2)
     ]
-    return tuple(jobs)
+    return tuple(replace(job, turns=turns) for job in jobs)

@@ -18,7 +18,6 @@ from pathlib import Path
 
 from advisor.bench import worker
 from advisor.bench.cells import Job
-from advisor.bench.worker import finished
 
 POLL_S = 0.2
 
@@ -34,7 +33,7 @@ class Progress:
 
 def missing(jobs: Iterable[Job], folder: Path) -> tuple[Job, ...]:
     """The jobs that still lack points in `folder`."""
-    return tuple(job for job in jobs if {p.key for p in job.points} - finished(rows_file(folder, job), job.label))
+    return tuple(job for job in jobs if worker.missing(job.as_dict(), rows_file(folder, job)))
 
 
 def rows_file(folder: Path, job: Job) -> Path:
@@ -43,8 +42,9 @@ def rows_file(folder: Path, job: Job) -> Path:
 
 def progress(jobs: Iterable[Job], folder: Path, note: str = "") -> Progress:
     listed = list(jobs)
-    done = sum(len({p.key for p in job.points} & finished(rows_file(folder, job), job.label)) for job in listed)
-    return Progress(done, sum(len({p.key for p in job.points}) for job in listed), note)
+    total = sum(job.turns * len({p.key for p in job.points}) for job in listed)
+    left = sum(len(worker.missing(job.as_dict(), rows_file(folder, job))) for job in listed)
+    return Progress(total - left, total, note)
 
 
 def run(

@@ -205,6 +205,18 @@ def finished(path: Path, label: str) -> set[str]:
     return {row["key"] for row in rows if row.get("label") == label}
 
 
+def turn_label(label: str, turn: int) -> str:
+    """The label of a start's rows when its points are taken for the `turn`-th time."""
+    return label if turn == 1 else f"{label}-again{turn}"
+
+
+def missing(job: dict[str, Any], out: Path) -> list[tuple[str, dict[str, Any]]]:
+    """(label of the turn, point) for what the output lacks: every point once before any is taken again."""
+    labels = [turn_label(job["label"], turn) for turn in range(1, job.get("turns", 1) + 1)]
+    seen = {label: finished(out, label) for label in labels}
+    return [(label, p) for label in labels for p in job["points"] if point_key(p) not in seen[label]]
+
+
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="advisor.bench.worker")
     parser.add_argument("--job", required=True)
@@ -215,8 +227,7 @@ def main(argv: list[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     job = json.loads(Path(asked.job).read_text())
     out = Path(asked.out)
-    seen = finished(out, job["label"])
-    todo = [p for p in job["points"] if point_key(p) not in seen]
+    todo = missing(job, out)
     if not todo:
         return 0
     for name, value in {**ENV, **job.get("env", {})}.items():
@@ -241,7 +252,11 @@ def point_key(point: dict[str, Any]) -> str:
 
 
 def measure(
-    job: dict[str, Any], todo: list[dict[str, Any]], out: Path, deadline: float, time_file: Path | None = None
+    job: dict[str, Any],
+    todo: list[tuple[str, dict[str, Any]]],
+    out: Path,
+    deadline: float,
+    time_file: Path | None = None,
 ) -> int:
     """Start the engine and take every point that is left before the deadline; 3 when it cut the list short."""
     from advisor.bench.shapes import config
@@ -264,7 +279,7 @@ def measure(
         )
 
     engine = LLM(**engine_arguments(job, folder)).llm_engine
-    base = {key: job[key] for key in ("label", "model", "quant", "k", "prefix_caching", "max_num_seqs")}
+    base = {key: job[key] for key in ("model", "quant", "k", "prefix_caching", "max_num_seqs")}
     base |= {
         "max_num_batched_tokens": job["max_num_batched_tokens"],
         "rates": list(job["rates"][: job["k"]]),
@@ -279,17 +294,18 @@ def measure(
     driver = Driver(engine, sampling)
     print(BOOT + json.dumps(base), file=sys.stderr, flush=True)
     driver.run({"concurrency": 2, "input_tokens": 256, "output_tokens": 32}, 2)
-    for point in todo:  # the first run of a shape pays kernel compilation: all of it before anything is timed
+    # The first run of a shape pays kernel compilation: all of it before anything is timed.
+    for point in {point_key(point): point for _, point in todo}.values():
         if time.time() < deadline:
             driver.run(point, point["concurrency"])
     print(WARM + job["label"], file=sys.stderr, flush=True)
     await_file(time_file)
-    for point in todo:
+    for label, point in todo:
         if time.time() > deadline:
             print("DEADLINE before", point_key(point), file=sys.stderr, flush=True)
             return 3
         row = driver.run(point, max(LEAST_PROMPTS, point["rounds"] * point["concurrency"]))
-        text = json.dumps({**base, **point, "key": point_key(point), **row})
+        text = json.dumps({"label": label, **base, **point, "key": point_key(point), **row})
         with out.open("a") as sink:
             sink.write(text + "\n")
     print("DONE", round(time.time() - START, 1), file=sys.stderr, flush=True)

@@ -20,20 +20,28 @@ def bench() -> None:
 )
 @click.option("--gpus", default="0", show_default=True, help="Comma list of GPU indices, one engine on each.")
 @click.option("--minutes", type=click.FloatRange(min=1), help="Stop before this time; a later call goes on.")
+@click.option("--turns", type=click.IntRange(min=1), default=1, show_default=True, help="Take every point this often.")
 @click.option("--only", multiple=True, help="Labels to measure (see --list).")
 @click.option("--list", "list_only", is_flag=True, help="Print the engine starts and points, run nothing.")
 def step_cost(
-    model: str, quant: str, out: Path, gpus: str, minutes: float | None, only: tuple[str, ...], list_only: bool
+    model: str,
+    quant: str,
+    out: Path,
+    gpus: str,
+    minutes: float | None,
+    turns: int,
+    only: tuple[str, ...],
+    list_only: bool,
 ) -> None:
     """Step time of vLLM over k, concurrency and context: 3 to 8 minutes per engine start. Resumable."""
     from advisor.bench.cells import sweep
     from advisor.bench.shapes import config
 
     config(model, quant)
-    jobs = tuple(job for job in sweep(model, quant) if not only or job.label in only)
+    jobs = tuple(job for job in sweep(model, quant, turns) if not only or job.label in only)
     if list_only:
         for job in jobs:
-            click.echo(f"{job.label:44} {len(job.points):3} points")
+            click.echo(f"{job.label:44} {len(job.points):3} points" + (f" x {turns}" if turns > 1 else ""))
         return
     _run(jobs, out, tuple(gpus.split(",")), minutes)
 
