@@ -2,9 +2,10 @@
 
 What it does: (1) plans that a rule forbids or that miss an objective are set aside; (2) k is the one with the least expected
 regret over the joint uncertainty of the candidates; (3) a clean measured pair for the cell decides on or off by the sign
-of its median; (4) otherwise an interval that spans 1 means "measure first", unless documented experience of this very regime points
-one way only and the median does not contradict it; (5) otherwise the sign of the expected utility,
-where a loss weighs more than a gain of the same size.
+of its median, and means "measure first" where the interval lies on the other side of 1; (4) otherwise an interval that spans 1
+means "measure first", unless documented experience of this very regime points one way only and the median does not contradict it;
+(5) otherwise the sign of the expected utility, where a loss weighs more than a gain of the same size. Answers of one token end
+with the prompt: off.
 What it does not know: why (reasons.py says), and how the estimate was made (predict.py).
 """
 
@@ -58,13 +59,18 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     eligible = [i for i in eligible if meets(facts.request, scored[i].estimate)] or eligible
     best = _documented_k(scored, eligible) or min(eligible, key=lambda i: (scored[i].regret, scored[i].plan.k))
     chosen = scored[best]
+    if facts.output_tokens == 1:
+        return Verdict("off", best, "one_token", scored)
     objective = _objectives(facts.request, chosen.estimate)
     if objective is not None:
         return Verdict(objective, best, "objective", scored)
     measured = covering_median(facts.evidence, goal, chosen.plan.k)
-    if measured is not None:
-        return Verdict("on" if measured > 1.0 else "off", best, "measured", scored)
     interval = goal_interval(chosen.estimate, goal)
+    if measured is not None:
+        # the estimate knows these pairs: where it still excludes their sign, their load is not this one (other answer lengths)
+        if interval.p90 < 1.0 < measured or measured <= 1.0 < interval.p10:
+            return Verdict("measure", best, "conflict", scored)
+        return Verdict("on" if measured > 1.0 else "off", best, "measured", scored)
     if spans_one(interval):
         support, caution = effects(chosen.findings, "support"), effects(chosen.findings, "caution")
         if support and not caution and interval.p50 > 1 - knowledge.threshold("replicate_noise").value:

@@ -257,6 +257,13 @@ def replica_gpus(facts: Facts, plan: Plan) -> int:
     return max(facts.gpus if plan.engine not in SERVERS else plan.tp * plan.pp, 1)
 
 
+def replica(facts: Facts, plan: Plan) -> Facts:
+    """The facts as one of `dp` replicas sees them: its devices and its share of the concurrent requests."""
+    if plan.dp == 1:
+        return facts
+    return facts.model_copy(update={"concurrency": -(-(facts.concurrency or 1) // plan.dp), "gpus": plan.tp})
+
+
 def _llama_bill(facts: Facts, plan: Plan, shape: LLM, fixed: MemoryBill, left: float, gpus: int) -> MemoryBill:
     """llama-server allocates the context of all slots at the start."""
     slots = plan.max_num_seqs or facts.concurrency or 1

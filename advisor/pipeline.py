@@ -31,11 +31,17 @@ def recommend(request: Request | None = None, **asked: Any) -> Advice:
 
 
 def checked(asked: Mapping[str, Any]) -> Request:
-    """A Request from keywords, with types and ranges checked. Raises AdvisorError with one sentence."""
+    """A Request from keywords, with types and ranges checked; as many GPUs as `tp` where only that is given.
+
+    Raises AdvisorError with one sentence.
+    """
     from pydantic import ValidationError
 
+    told = dict(asked)
+    if told.get("gpus") is None:  # as on the command line
+        told["gpus"] = told.get("tp") or 1
     try:
-        return Request.model_validate(dict(asked))
+        return Request.model_validate(told)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "the request"
@@ -54,6 +60,8 @@ def workable_base(facts: Facts) -> Candidate:
     tight: Candidate | None = None
     for split in propose.splits(facts):
         plan = propose.base_plan(facts, split)
+        if plan.dp > 1 and plan.engine not in memory.SERVERS:
+            raise AdvisorError(_one_server(facts, plan))
         bill = memory.bill(facts, plan)
         if bill.fits is False:
             refusals.append((bill.short_gib or 0.0, memory.shortfall(facts, plan, bill)))
@@ -73,6 +81,17 @@ def workable_base(facts: Facts) -> Candidate:
     raise AdvisorError(min(refusals, key=lambda refusal: refusal[0])[1])
 
 
+def _one_server(facts: Facts, plan: Plan) -> str:
+    """Why a server that spreads its layers over all devices cannot be asked for replicas, and how to ask instead."""
+    from advisor import memory
+
+    share = memory.replica(facts, plan)
+    return (
+        f"{plan.engine} has no replicas, it spreads its layers over all {facts.gpus} GPUs: leave --tp out, or ask about one of "
+        f"{plan.dp} servers with --gpus {plan.tp} --concurrency {share.concurrency}"
+    )
+
+
 def _crowds_out(facts: Facts, plan: Plan) -> bool:
     """Whether this split has no room for a method that the model and the engine have."""
     from advisor import memory
@@ -82,16 +101,11 @@ def _crowds_out(facts: Facts, plan: Plan) -> bool:
     return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
 
 
-def replica(facts: Facts, plan: Plan) -> Facts:
-    """The facts as one of `dp` replicas sees them: its share of the concurrent requests."""
-    if plan.dp == 1:
-        return facts
-    return facts.model_copy(update={"concurrency": -(-(facts.concurrency or 1) // plan.dp), "gpus": plan.tp})
-
-
 def estimated(facts: Facts, plans: Sequence[Plan]) -> list[Estimate]:
     """One estimate per plan, of all its replicas together: each serves its share of the requests."""
-    views = {(plan.tp, plan.dp): replica(facts, plan) for plan in plans}
+    from advisor import memory
+
+    views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
     found = predictor.estimate_many([(views[plan.tp, plan.dp], plan) for plan in plans])
     asked = facts.concurrency or 1
     shares = [asked / -(-asked // plan.dp) for plan in plans]  # replicas that are busy

@@ -101,17 +101,28 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
         pull = model.nearby.pull(keys, nearby.coordinates(points, raw.full, known), mean, sd)
         mean, sd, covered, near = pull.mean, pull.sd, pull.covered, pull.near
     low, high = model.interval(mean, sd, known)
-    off = (points.method == 0) | (raw.full.k <= 0)
+    # an answer of one token ends with the prompt: no step follows that could be shorter
+    steps = (points.metric == pts.METRICS.index("tpot")) | (points.metric == pts.METRICS.index("request_tok_s"))
+    ends = raw.full.output_tokens <= 1
+    off = (points.method == 0) | (raw.full.k <= 0) | (ends & steps)
+    no_gain = ends & (points.metric == pts.METRICS.index("output_tok_s"))
+    mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
     p_gain = model.p_gain(mean, sd)
-    # an 80 % interval above 1 leaves a tenth for a loss, one that holds 1 leaves more; the two are calibrated apart
-    p_gain = np.where(low > 0, np.fmax(p_gain, 0.9), np.fmin(p_gain, 0.9))
-    p_gain = np.where(high < 0, np.fmin(p_gain, 0.1), np.fmax(p_gain, 0.1))
-    p_gain = np.where(off, 0.5, p_gain)
+    p_gain = np.where(off, 0.5, _agreeing(p_gain, low, high))
     basis = _basis(model, raw, covered, near)
     return Predicted(
         np.exp(low), np.exp(mean), np.exp(high), p_gain, basis, raw.belief.tau, mean, np.where(off, 0.0, sd)
     )
+
+
+def _agreeing(p_gain: Floats, low: Floats, high: Floats) -> Floats:
+    """The chance of a gain as the 80 % interval (`low` to `high`, log speed-up) leaves it; the two are calibrated apart. (N,)
+
+    An interval above 1 leaves a tenth for a loss, one that holds 1 leaves more.
+    """
+    above = np.where(low > 0, np.fmax(p_gain, 0.9), np.fmin(p_gain, 0.9))
+    return np.asarray(np.where(high < 0, np.fmin(above, 0.1), np.fmax(above, 0.1)))
 
 
 def _basis(model: Model, raw: Raw, covered: npt.NDArray[np.bool_], near: npt.NDArray[np.bool_]) -> npt.NDArray[np.int8]:
@@ -272,9 +283,14 @@ def _estimate(
 def _goal_gain(i: int, facts: Facts, found: Mapping[str, Predicted], model: Model) -> float:
     """Chance that the goal's metric gains; for a mixed goal, that the weighted mean of the logs does."""
     weights = GOAL_WEIGHTS[facts.goal or "balanced"]
-    mean = sum(w * found[name].mean[i] for w, name in zip(weights, _ESTIMATED, strict=True))
-    sd = max(sum(w * found[name].sd[i] for w, name in zip(weights, _ESTIMATED, strict=True)), 1e-6)
-    return float(model.p_gain(np.array([mean]), np.array([sd]))[0])
+
+    def mixed(column: str) -> Floats:
+        columns = (getattr(found[name], column)[i : i + 1] for name in _ESTIMATED)
+        logs = column.startswith("p")
+        return np.asarray(sum(w * (np.log(v) if logs else v) for w, v in zip(weights, columns, strict=True)))
+
+    chance = model.p_gain(mixed("mean"), np.fmax(mixed("sd"), 1e-6))
+    return float(_agreeing(chance, mixed("p10"), mixed("p90"))[0])
 
 
 def _notes(i: int, facts: Facts, belief: acc.Acceptance) -> tuple[str, ...]:

@@ -61,6 +61,8 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
             return ("an engine version with a path for it, or more memory: see the reason",)
         return ("a checkpoint with an MTP head, or a drafter for this model",)
     best = verdict.candidates[verdict.best]
+    if verdict.rule == "one_token":
+        return ("answers of more than one token",)
     if verdict.rule == "rule":  # no load lifts a veto
         codes = sorted({finding.code for finding in vetoes(best.findings)})
         return (f"a release or setting to which {' and '.join(codes)} does not apply (`advisor explain {codes[0]}`)",)
@@ -72,7 +74,8 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     lines = [line for line in lines if not line.endswith(f": {verdict.decision}")]
     lines += _flip_of_goal(facts, verdict, best)
     if verdict.decision == "measure":
-        lines.insert(0, "a measured pair on this machine: its sign decides")
+        where = "of this very load" if verdict.rule == "conflict" else "on this machine"
+        lines.insert(0, f"a measured pair {where}: its sign decides")
     return tuple(lines)
 
 
@@ -184,13 +187,17 @@ def _from_step_decided(verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
     texts = {
         "rule": "A documented finding forbids speculation here",
         "objective": "Only one of the two arms meets the latency objectives",
+        "one_token": "An answer of one token ends with the prompt: there is no step that speculation could shorten",
         "measured": "A clean measured pair covers this cell: its sign decides",
+        "conflict": f"Measured pairs near this load and the expected change of this very load, {span} for the goal '{goal}', "
+        "contradict each other",
         "interval": f"No measured pair covers this cell and the expected change for the goal '{goal}' is {span}: it may be a loss",
         "support": f"A documented gain in this regime speaks for it; the interval {span} still spans no change",
         "caution": f"Documented losses in this regime speak against it; the interval {span} still spans no change",
         "expected": f"The expected change for the goal '{goal}' is {percent(interval.p50)} ({span}, {gain})",
     }
-    return Reason(text=texts[verdict.rule], sources=("models/speedup.md",), weight=0.8)
+    weight = 3.0 if verdict.rule in ("one_token", "conflict") else 0.8  # what no other reason says
+    return Reason(text=texts[verdict.rule], sources=("models/speedup.md",), weight=weight)
 
 
 def _acceptance_break_even(estimate: Estimate | None) -> str:
@@ -228,14 +235,13 @@ def _flips(facts: Facts, best: Candidate) -> list[str]:
 
 def _loads(facts: Facts, plan: Plan, tried: Sequence[tuple[str, int]]) -> points.Points:
     """The plan at each load of (field, value); slots grow with the concurrency, as a new recommendation would let them."""
-    one = points.from_plans(facts, [plan]).take(np.zeros(len(tried), dtype=np.int64))
-    streams = np.array(
-        [v if field == "concurrency" else facts.concurrency or 1 for field, v in tried], dtype=np.float64
-    )
-    tokens = np.array(
-        [v if field == "ctx_tokens" else facts.ctx_tokens or 2048 for field, v in tried], dtype=np.float64
-    )
-    return one.replace(concurrency=streams, input_tokens=tokens, max_num_seqs=np.fmax(one.max_num_seqs, streams))
+    from advisor import memory
+
+    one = points.from_plans(memory.replica(facts, plan), [plan]).take(np.zeros(len(tried), dtype=np.int64))
+    streams = np.array([v if field == "concurrency" else facts.concurrency or 1 for field, v in tried], dtype=np.float64)
+    tokens = np.array([v if field == "ctx_tokens" else facts.ctx_tokens or 2048 for field, v in tried], dtype=np.float64)
+    share = np.ceil(streams / plan.dp)  # each replica serves its part of the requests
+    return one.replace(concurrency=share, input_tokens=tokens, max_num_seqs=np.fmax(one.max_num_seqs, share))
 
 
 def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> list[str]:

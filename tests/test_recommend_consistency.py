@@ -117,3 +117,48 @@ def test_the_nearest_of_pairs_that_disagree_decides() -> None:
     near, far, other = pair(0.9, 4, 8192), pair(1.3, 2, 2048), pair(1.2, 8, 2048)
     assert decide.covering_median([near, far, other], "throughput", 2) == pytest.approx(0.9)
     assert decide.covering_median([far, other], "throughput", 2) == pytest.approx(1.25)
+
+
+def test_the_chance_agrees_with_the_interval_of_the_goal() -> None:
+    """An interval that holds 1 leaves more than a tenth for a loss, for a mixed goal as well."""
+    for asked in ({"hardware": "gb10", "concurrency": 48}, {"hardware": "rtx-pro-6000", "gpus": 4}):
+        made = recommend(**asked)
+        interval = decide.goal_interval(made.estimate, "balanced")
+        assert made.estimate is not None and interval.p10 < 1 < interval.p90
+        assert 0.1 <= made.estimate.p_gain <= 0.9
+
+
+def test_an_answer_of_one_token_has_nothing_to_shorten() -> None:
+    made = recommend(hardware="h200", concurrency=8, output_tokens=1)
+    assert made.decision == "off" and made.estimate is not None
+    assert made.estimate.tpot_ms.speedup.p50 == 1 and made.estimate.output_tok_s.speedup.p90 <= 1
+    assert "ends with the prompt" in made.reasons[0].text and made.would_change == ("answers of more than one token",)
+
+
+def test_measured_pairs_of_another_load_do_not_overrule_a_sure_estimate() -> None:
+    """Pairs with answers of 126 tokens gain; for 16 tokens the estimate, which knows them, excludes a gain."""
+    made = recommend(hardware="h200", concurrency=3, workload="random", output_tokens=16)
+    assert decide.goal_interval(made.estimate, "balanced").p90 < 1
+    assert made.decision == "measure" and "contradict each other" in made.reasons[0].text
+
+
+def test_loads_that_flip_the_answer_are_those_of_all_replicas() -> None:
+    from advisor import reasons
+
+    made = recommend(hardware="h200", gpus=8, concurrency=16, ctx_tokens=8192)
+    assert made.plan.dp == 4 and made.candidate is not None
+    loads = reasons._loads(made.facts, made.candidate, [("concurrency", 256), ("ctx_tokens", 512)])
+    assert loads.concurrency.tolist() == [64, 4] and loads.gpus.tolist() == [2, 2]
+
+
+def test_llama_server_is_not_asked_for_replicas() -> None:
+    from advisor.types import AdvisorError
+
+    with pytest.raises(AdvisorError, match="one of 4 servers with --gpus 1 --concurrency 2"):
+        recommend(hardware="l40s", gpus=4, tp=1, engine="llama-server", concurrency=8)
+    assert recommend(hardware="l40s", gpus=4, tp=4, engine="llama-server", concurrency=8).plan.dp == 1
+
+
+def test_tp_alone_says_how_many_gpus_there_are() -> None:
+    made = recommend(hardware="h100", tp=2)
+    assert made.request.gpus == made.plan.tp == 2

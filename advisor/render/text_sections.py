@@ -46,7 +46,7 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
     if advice.decision != "measure":
         return []
-    lines = paper.wrap("The interval spans 1: about 5 minutes an arm settle it. Arm A, without speculation:")
+    lines = paper.wrap("About 5 minutes an arm settle it. Arm A, without speculation:")
     lines += pack_launch(advice.launch_off, paper.width)
     if advice.launch_on is not None:
         lines += [*paper.wrap("Arm B, with it:"), *pack_launch(advice.launch_on, paper.width)]
