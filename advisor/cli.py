@@ -82,3 +82,9 @@ def main(argv: list[str] | None = None) -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.filename is not None:  # not the output, which names no file
+            raise
+        click.echo(f"Error: cannot write the answer: {error.strerror or error}.", err=True)
+        sys.stderr.close()  # nothing more of what standard output still holds
+        sys.exit(2)

@@ -40,7 +40,7 @@ def predict_rows(source: Path, target: Path) -> Done:
             raise AdvisorError("--out is the input itself; write to another file.")
         with source.open(newline="", encoding="utf-8-sig") as handle:
             reader = csv.reader(handle)
-            header = Header(next(reader, []))
+            header = Header(next((row for row in reader if row), []))  # blank lines before it are passed over
             return _write(target, lambda out: _stream(reader, header, out))
     except UnicodeDecodeError as error:
         raise AdvisorError(f"{source.name} is not UTF-8 text; save it as UTF-8 CSV.") from error
@@ -96,9 +96,10 @@ class Header:
         self.line = [*(cells[i] for i in self.kept), *predictor.FIELDS]
 
     def text(self, row: list[str]) -> dict[str, str]:
-        """A row by column name; what a short row lacks is empty, and a table without a metric is about output tokens."""
+        """A row by column name; what a short row lacks is empty, and where no metric is named it is about output tokens."""
         named = {name: row[i] if i < len(row) else "" for name, i in self.columns.items()}
-        named.setdefault("speedup_metric", DEFAULT_METRIC)
+        if not named.get("speedup_metric", "").strip():
+            named["speedup_metric"] = DEFAULT_METRIC
         return named
 
 
@@ -111,6 +112,7 @@ def _check(cells: list[str], columns: dict[str, int]) -> None:
         return
     other = next((word for mark, word in _DELIMITERS.items() if len(cells) == 1 and mark in cells[0]), "")
     why = f"it looks separated by {other}" if other else f"spec_method and {models} are needed"
+    why = "it looks like JSON" if cells[0].lstrip().startswith(("{", "[")) else why
     raise AdvisorError(
         f"the header has no column {lacking} ({why}); name the columns in the first line, separated by commas."
     )

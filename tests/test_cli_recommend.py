@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
@@ -164,13 +166,15 @@ def test_findings_end_with_status_1(tmp_path: Path) -> None:
     assert run("validate", str(tmp_path / "gone.sh")).code == 2
 
 
-@pytest.mark.parametrize("version,decision", [("0.20.2", "OFF"), ("0.25.1", "ON")])
-def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(version: str, decision: str) -> None:
-    """vLLM 0.20.1 refuses the assistant, 0.21.0 takes it with method mtp (vllm-project/vllm #42005, #42180)."""
+@pytest.mark.parametrize("version,drafter", [("0.19.1", ""), ("0.20.2", "speculator.eagle3"), ("0.25.1", "assistant")])
+def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(version: str, drafter: str) -> None:
+    """vLLM 0.20.1 refuses the assistant, 0.21.0 takes it with method mtp (vllm-project/vllm #42005, #42180). Before that there is
+    an EAGLE-3 head, which vLLM's list of targets has since the release that names gemma4 (#39450)."""
     asked = ("--hw", "rtx5090", "--model", "gemma-4-31b", "--quant", "nvfp4", "--engine", "vllm", "--engine-version", version)
     text = run("recommend", *asked).out
-    assert text.startswith(f"Speculative decoding {decision}")
-    assert ("google/gemma-4-31B-it-assistant" in text.replace("\n", "")) == (decision == "ON")
+    assert text.startswith(f"Speculative decoding {'ON' if drafter else 'OFF'}")
+    launch = text.replace("\n", "").partition("Run")[2].partition("Why, in full")[0]
+    assert [name for name in ("assistant", "speculator.eagle3") if f"gemma-4-31B-it-{name}" in launch] == [drafter] * bool(drafter)
 
 
 @pytest.mark.parametrize(
@@ -254,3 +258,11 @@ def test_names_complete(words: tuple[str, ...], part: str, name: str) -> None:
 def test_slugs_of_rules_complete() -> None:
     slug = next(item for item in completions("explain", part="low"))
     assert run("explain", slug).code == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
+    command = [sys.executable, "-c", "from advisor.cli import main; main()", *GB10]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2 and done.stderr == "Error: cannot write the answer: No space left on device.\n"

@@ -401,3 +401,33 @@ def test_any_row_gives_a_number_or_an_error(names: dict[str, str], cells: dict[s
         assert values[0] <= values[1] <= values[2]
     else:
         assert found["speedup_p50"] is None
+
+
+def test_blank_lines_before_the_header_are_passed_over(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text(f"\n\n{HEADER}\n{LINE}\n", encoding="utf-8")
+    assert predict_rows(source, target) == (1, 0, None)
+
+
+def test_an_empty_metric_is_output_tokens(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    row = "qwen3.6-35b-a3b,gb10,vllm,mtp,2"
+    source.write_text(f"model,hardware,engine,spec_method,k,speedup_metric\n{row},output_tok_s\n{row},\n{row}\n", encoding="utf-8")
+    assert predict_rows(source, target).errors == 0
+    told, empty, short = (line["speedup_p50"] for line in csv.DictReader(target.open(encoding="utf-8")))
+    assert told == empty == short
+
+
+def test_json_lines_are_named_as_such(tmp_path: Path) -> None:
+    source = tmp_path / "rows.jsonl"
+    source.write_text('{"model":"qwen3.6-35b-a3b","spec_method":"mtp"}\n', encoding="utf-8")
+    with pytest.raises(AdvisorError, match="looks like JSON"):
+        predict_rows(source, tmp_path / "out.csv")
+
+
+def test_dashes_are_standard_input_and_output(tmp_path: Path) -> None:
+    source = table(tmp_path, HEADER, LINE)
+    command = [sys.executable, "-c", "from advisor.cli import main; main()", "predict", "--rows", "-", "--out", "-"]
+    done = subprocess.run(command, input=source.read_bytes(), capture_output=True, check=True, cwd=tmp_path)
+    assert done.stdout.decode().splitlines()[0].endswith("basis,error") and b"1 rows, 0 with" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [source.name]
