@@ -64,7 +64,7 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     objective = _objectives(facts.request, chosen.estimate)
     if objective is not None:
         return Verdict(objective, best, "objective", scored)
-    measured = covering_median(facts.evidence, goal, chosen.plan.k)
+    measured = covering_median(facts.evidence, goal, chosen.plan.k, chosen.plan.method)
     interval = goal_interval(chosen.estimate, goal)
     if measured is not None:
         # the estimate knows these pairs: where it still excludes their sign, their load is not this one (other answer lengths)
@@ -97,13 +97,13 @@ def effects(findings: Sequence[Finding], effect: str) -> tuple[Finding, ...]:
     return tuple(f for f in findings if f.effect == effect)
 
 
-def covering_median(evidence: Sequence[Evidence], goal: Goal, k: int) -> float | None:
-    """Median speed-up of the clean measured pairs that cover the cell for this goal; those at the same k first.
+def covering_median(evidence: Sequence[Evidence], goal: Goal, k: int, method: str = "mtp") -> float | None:
+    """Median speed-up of the clean measured pairs of the method that cover the cell for this goal; those at the same k first.
 
     Where they disagree on the sign, the nearest run speaks (`evidence` comes nearest first).
     """
     for metric in GOAL_METRICS[goal]:
-        rows = [e for e in evidence if e.covers and e.metric == metric]
+        rows = [e for e in evidence if e.covers and e.metric == metric and e.method == method]
         same_k = [e for e in rows if e.k == k] or rows
         if same_k:
             if min(e.speedup for e in same_k) < 1 < max(e.speedup for e in same_k):

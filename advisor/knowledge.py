@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.knowledge_names import find_model, find_name, key_of, nearest, quant_word
 from advisor.paths import knowledge_dir, user_dirs
-from advisor.types import LLM, AdvisorError, Checkpoint, Evidence, Hardware, Quant, Quantity, Source, UnknownFact
+from advisor.types import (
+    LLM,
+    AdvisorError,
+    Checkpoint,
+    Drafter,
+    DrafterFile,
+    Evidence,
+    Hardware,
+    Quant,
+    Quantity,
+    Source,
+    UnknownFact,
+)
 
 if TYPE_CHECKING:
     from advisor.types import Facts, Launch, Plan, Request
@@ -135,13 +147,27 @@ def checkpoint(model: LLM, quant: Quant | str, engine: str | None, method: str =
     None where no such repository is known.
     """
     wanted = quant if isinstance(quant, str) else quant.id
+    beside = _drafter_file(model.id)
+    known = (*model.checkpoints, *(beside.checkpoints if beside is not None else ()))
     fitting = [
-        c for c in model.checkpoints if c.quant == wanted and (not engine or not c.engines or engine in c.engines)
+        c for c in known if c.quant == wanted and (not engine or not c.engines or engine in c.engines)
     ]
     if method == "mtp":
         fitting = [c for c in fitting if c.keeps_mtp is not False]
         fitting.sort(key=lambda c: c.keeps_mtp is not True)
     return fitting[0] if fitting else None
+
+
+def drafters(model: LLM) -> tuple[Drafter, ...]:
+    """The published drafters of a model for every engine, the preferred first; see knowledge_drafters for what is made of them."""
+    found = _drafter_file(model.id)
+    return found.drafters if found is not None else ()
+
+
+@cache
+def _drafter_file(ident: str) -> DrafterFile | None:
+    found = index().get("drafters", {}).get(ident)
+    return DrafterFile.from_plain(found) if found is not None else None
 
 
 # ---------------------------------------------------------------- quantisations

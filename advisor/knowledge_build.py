@@ -17,10 +17,11 @@ from pydantic import ValidationError
 
 from advisor.knowledge_names import bare_key, find_name, key_of, nearest, squeeze
 from advisor.paths import knowledge_dir, user_dirs
-from advisor.types import LLM, AdvisorError, Frozen, Hardware, Quant, Quantity
+from advisor.types import LLM, AdvisorError, DrafterFile, Frozen, Hardware, Quant, Quantity
 
 MAX_FILE_BYTES = 64 * 1024  # a fact file is a page of text; a larger one is a mistake
 TABLES: dict[str, type[Frozen]] = {"hardware": Hardware, "llms": LLM, "quants": Quant}
+KINDS = TABLES | {"drafters": DrafterFile}  # every kind of fact file that is checked against a noun
 GENERATED = "by `advisor knowledge build` from the YAML files of knowledge/; do not edit"
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -77,7 +78,7 @@ def check_entry(table: str, data: object, file: str) -> tuple[Frozen | None, lis
     if not isinstance(data, dict):
         return None, [(file, "", "expected a mapping of fields to values, such as `id: my-card`")]
     try:
-        entry = TABLES[table].model_validate(data)
+        entry = KINDS[table].model_validate(data)
     except ValidationError as error:
         return None, [(file, ".".join(map(str, e["loc"])), _reason(e)) for e in error.errors()]
     return entry, list(_odd(table, entry, file))
@@ -113,10 +114,14 @@ def _odd(table: str, entry: Frozen, file: str) -> Iterable[Problem]:
             "arch",
             f"'{entry.arch[:40]}' is no architecture that is known here: write it as {known}, or leave it out",
         )
-    if table != "hardware" and not str(getattr(entry, "source", "")).strip():
+    if table in ("llms", "quants") and not str(getattr(entry, "source", "")).strip():
         yield (file, "source", "a model or quantisation needs a source (a page, a file, `own measurement`)")
     if isinstance(entry, LLM):
         yield from _odd_model(entry, file)
+    if isinstance(entry, DrafterFile):
+        from advisor.knowledge_drafters import odd
+
+        yield from ((file, *problem) for problem in odd(entry))
 
 
 def _odd_model(entry: LLM, file: str) -> Iterable[Problem]:
@@ -256,6 +261,7 @@ def compile_index(folder: Path | None = None) -> Index:
     index: Index = {"generated": GENERATED}
     for table in TABLES:
         index[table] = read_table(table, root / table)
+    index["drafters"] = read_table("drafters", root / "drafters")
     index["methods"] = {path.stem: read_yaml(path) for path in sorted((root / "methods").glob("*.yaml"))}
     sources = {**_run_sources(root / "measurements" / "sources"), **lists["sources"]}
     index.update(sources=dict(sorted(sources.items())), thresholds=lists["thresholds"], defaults=lists["defaults"])
@@ -287,7 +293,7 @@ def index_text(index: Index) -> str:
     """The index as text, one entry a line, so that a change is readable in a diff."""
     lines = []
     for name, value in index.items():
-        if isinstance(value, dict) and name in {*TABLES, "sources", "thresholds", "methods"}:
+        if isinstance(value, dict) and name in {*KINDS, "sources", "thresholds", "methods"}:
             rows = ",\n".join(f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in value.items())
             lines.append(f"{json.dumps(name)}:{{\n{rows}}}")
         else:

@@ -13,6 +13,7 @@ from advisor.types import (
     AdvisorError,
     Checkpoint,
     Engine,
+    Evidence,
     Facts,
     Hardware,
     Launch,
@@ -215,7 +216,20 @@ def facts_for_request(request: Request) -> Facts:
         output_tokens=request.output_tokens, workload=request.workload, temperature=temperature, thinking=thinking,
         prefix_share=request.prefix_share, goal=request.goal, interconnect=request.interconnect, defaults=tuple(defaults),
     )  # fmt: skip
-    return facts.model_copy(update={"evidence": knowledge.nearest_evidence(facts)})
+    facts = facts.model_copy(update={"drafters": knowledge.drafters(model)})
+    return facts.model_copy(update={"evidence": _evidence(facts)})
+
+
+def _evidence(facts: Facts) -> tuple[Evidence, ...]:
+    """Measured pairs of the methods that can be proposed here; of MTP where there are none."""
+    from advisor import knowledge_drafters
+
+    asked = facts.request.method if facts.request is not None else None
+    own = any(known is not None and known.mtp_layers for known in (facts.model, facts.shape))
+    found = () if own or asked else knowledge_drafters.methods(facts)
+    methods = found or (asked or "mtp",)
+    each = 6 if len(methods) == 1 else 4
+    return tuple(row for method in methods for row in knowledge.nearest_evidence(facts, method, each))
 
 
 def _shape(model: LLM) -> LLM | None:
@@ -244,7 +258,7 @@ def launch_facts(
         gpus=gpus or parallel, tp=plan.tp, concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=output_tokens,
         workload=cast("Workload | None", workload),
         temperature=knowledge.default_temperature(model, workload) if model else None,
-        thinking=model.thinking_default if model else None,
+        thinking=model.thinking_default if model else None, drafters=knowledge.drafters(model) if model else (),
     )  # fmt: skip
     if hardware is None or model is None:
         return facts

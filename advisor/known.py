@@ -79,6 +79,35 @@ class Checkpoint(Frozen):
     note: str = ""
 
 
+class Drafter(Frozen):
+    """A published checkpoint that drafts for one model. Sizes are as its page or its files give them; None: not known."""
+
+    method: Literal["eagle", "eagle3", "dflash"]
+    repository: str
+    target: str  # the repository of the model that it was trained for
+    engines: dict[str, str]  # engine -> the first release of its option catalogue that is known to load it
+    k: int | None = None  # draft tokens with which its publisher, or who reports of it, serves it
+    k_max: int | None = None  # more than these it was not made for
+    block: int | None = None  # tokens of a block drafter's block, the one before it included
+    layers: int | None = None  # layers of its own that keep a KV cache; None: the method's usual number
+    thinking: bool | None = None  # trained for answers with (or without) reasoning only; None: not said
+    params_b: float | None = None
+    size_gb: float | None = None
+    env: dict[str, dict[str, str]] = {}  # noqa: RUF012 - engine -> variables that its page sets for the server
+    reported: str = ""  # acceptance that was reported of it: told to the user, not used in the estimate
+    sources: tuple[str, ...]
+    conflicts: tuple[str, ...] = ()
+    note: str = ""
+
+
+class DrafterFile(Frozen):
+    """The published drafters of one model, the preferred first, and repositories of the model named beside them."""
+
+    id: str  # of the model that they draft for
+    drafters: tuple[Drafter, ...]
+    checkpoints: tuple[Checkpoint, ...] = ()
+
+
 class LLM(Frozen):
     """One model's shape. Parameter counts are in units of 1e9 (`_b`) or 1e6 (`_m`); None = not read."""
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+from advisor import knowledge_drafters
 from advisor.types import LLM, Facts, MemoryBill, Plan, Quant
 
 GIB = 2.0**30
@@ -91,6 +92,13 @@ def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
     return 0.0
 
 
+def published_gib(facts: Facts, plan: Plan) -> float | None:
+    """Weights of the plan's drafter as published, over all GPUs; None for one whose size is not known."""
+    known = knowledge_drafters.named(facts, plan.draft_model) if plan.draft_model else None
+    size = knowledge_drafters.size_bytes(known) if known is not None else None
+    return size / GIB if size is not None else None
+
+
 def _billions(name: str) -> float:
     """The size in a draft model's name, 1.0 if it does not say."""
     import re
@@ -132,10 +140,10 @@ def hybrid_pool(
     return Pool(max(int(tokens), 0), max(requests, 0.0), page_tokens, groups * group - recurrent)
 
 
-def plain_pool(shape: LLM, kv_token: float, available: float, length: int, k: int, slots: int) -> Pool:
-    """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); the head adds its layer."""
+def plain_pool(shape: LLM, kv_token: float, available: float, length: int, k: int, slots: int, own: int = 1) -> Pool:
+    """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a drafter adds its `own` layers."""
     layers = (shape.full_attention_layers or 0) + (shape.swa_layers or 0) or shape.layers or 1
-    per_token = kv_token * (1 + (1 / layers if k else 0.0))
+    per_token = kv_token * (1 + (own / layers if k else 0.0))
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
     tokens = max(available - state, 0.0) / per_token
     return Pool(int(tokens), tokens / max(length, 1), PAGE_ALIGN, 0)
@@ -157,7 +165,8 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Poo
         return hybrid_pool(shape, kv_token, available, length, k, legacy, plan.prefix_caching is True)
     default = SGLANG_SPEC_RUNNING if k else SGLANG_RUNNING
     slots = plan.max_num_seqs or (default if plan.engine == "sglang" else facts.concurrency or 1)
-    return plain_pool(shape, kv_token, available, length, k if shape.is_hybrid or plan.method == "mtp" else 0, slots)
+    own = knowledge_drafters.layers(facts, plan.method, plan.draft_model)
+    return plain_pool(shape, kv_token, available, length, k if shape.is_hybrid or own else 0, slots, own)
 
 
 def _version(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
@@ -213,7 +222,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
         return MemoryBill(weights_gib=0.0, fits=None)
     gpus = replica_gpus(facts, plan)
     vision = VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
-    spec = draft_gib(shape, quant, plan) / gpus
+    spec = (published_gib(facts, plan) or draft_gib(shape, quant, plan)) / gpus
     overhead = overhead_gib(facts, plan, shape)
     usable = usable_gib(facts)
     fraction = plan.memory_fraction or DEFAULT_FRACTION.get(plan.engine, 0.9)
@@ -271,7 +280,7 @@ def _llama_bill(facts: Facts, plan: Plan, shape: LLM, fixed: MemoryBill, left: f
     layers = shape.full_attention_layers or shape.layers or 1
     if kv_token is None:
         return fixed.model_copy(update={"fits": None if left > 0 else False})
-    head = 1 + (1 / layers if plan.method == "mtp" else 0.0)
+    head = 1 + knowledge_drafters.layers(facts, plan.method, plan.draft_model) / layers
     per_token = kv_token * head / GIB / gpus
     need = slots * _length(facts, plan) * per_token
     short = max(need + fixed.state_gib - left, 0.0)

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from math import ceil
 from typing import cast
 
-from advisor import knowledge
-from advisor.types import AdvisorError, Engine, Facts, Method, Plan
+from advisor import knowledge, knowledge_drafters
+from advisor.types import AdvisorError, Drafter, Engine, Facts, Method, Plan
 
 # k offered per engine: beyond these, published sweeps only lose (knowledge/thresholds: k_range_*).
 K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 2, 3, 4, 5, 6)}
+# k offered per separate drafter: publishers report EAGLE-3 for 1 to 7 tokens, and blocks of 4, 8 and 16 of a block drafter.
+DRAFTER_K = {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash": (3, 7, 9, 15)}
 LINKS_BETWEEN_MACHINES = ("roce", "ethernet", "infiniband")
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 PLACEHOLDER_ORG = "YOUR-ORG/"  # before the name of a checkpoint that nobody is known to publish
@@ -71,11 +73,23 @@ def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
 
 
 def methods(facts: Facts) -> tuple[Method, ...]:
-    """Speculative methods for this model: MTP where it has a head, or an assistant that vLLM takes in the head's place."""
-    model = facts.model
-    if model is not None and (model.mtp_layers or (facts.shape is not None and facts.shape.mtp_layers)):
-        return ("mtp",)
-    return ("mtp",) if assistant(facts) else ()
+    """Speculative methods for this model: the one that was asked for, where it can be had; else MTP where the model has a head or
+    an assistant that vLLM takes in its place; else those of its published drafters that the engine loads."""
+    asked = facts.request.method if facts.request is not None else None
+    own: tuple[Method, ...] = ("mtp",) if has_mtp(facts) or assistant(facts) else ()
+    found = own if own and asked in (None, "mtp") else knowledge_drafters.methods(facts)
+    return tuple(method for method in found if asked in (None, method))
+
+
+def has_mtp(facts: Facts) -> bool:
+    """Whether the model has a multi-token-prediction head of its own."""
+    shape = facts.shape
+    return facts.model is not None and bool(facts.model.mtp_layers or (shape is not None and shape.mtp_layers))
+
+
+def drafter(facts: Facts, method: Method) -> Drafter | None:
+    """The published drafter that a plan of this method uses; None for MTP, and where none is known that the engine loads."""
+    return knowledge_drafters.pick(facts, method, model_reference(facts, method)) if method in DRAFTER_K else None
 
 
 def assistant(facts: Facts) -> str | None:
@@ -108,7 +122,12 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
 
 
 def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
-    return K_RANGE.get(facts.engine or "", (1, 2, 3))
+    """Draft tokens to try: the engine's for MTP, the method's for a drafter, up to what that drafter was made for."""
+    found = drafter(facts, method)
+    if found is None:
+        return K_RANGE.get(facts.engine or "", (1, 2, 3))
+    top = min(found.k_max or 64, (found.block or 65) - 1)
+    return tuple(k for k in DRAFTER_K[method] if k <= top) or (top,)
 
 
 def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
@@ -178,13 +197,17 @@ def linked_flags(facts: Facts) -> tuple[tuple[str, str | None], ...]:
 
 def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     """The same serving limits with speculation: the arms must differ in nothing else that is not forced."""
+    found = drafter(facts, method)
+    own = assistant(facts) if method == "mtp" else base.draft_model
+    env = found.env.get(base.engine, {}) if found is not None else {}
     return base.model_copy(
         update={
             "method": method,
             "k": k,
             "model": model_reference(facts, method),
             "prefix_caching": prefix_caching(facts, method),
-            "draft_model": assistant(facts) if method == "mtp" else base.draft_model,
+            "draft_model": found.repository if found is not None else own,
+            "env": (*base.env, *env.items()),
         }
     )
 
@@ -199,7 +222,7 @@ def prefix_caching(facts: Facts, method: Method) -> bool | None:
     if not hybrid:
         return True
     needed = knowledge.threshold("prefix_share_worth_caching_with_mtp").value
-    return share >= needed if method == "mtp" else share > 0.0
+    return share >= needed if method != "none" else share > 0.0
 
 
 def model_reference(facts: Facts, method: Method) -> str:

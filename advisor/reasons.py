@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor import points, predictor, propose
+from advisor import knowledge_drafters, points, predictor, propose
 from advisor.decide import GOAL_METRICS, Verdict, goal_interval, meets, vetoes
 from advisor.types import Candidate, Estimate, Evidence, Facts, Finding, Goal, Plan, Reason
 
@@ -41,6 +41,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
         *_from_rules(best, verdict),
         *_from_evidence(facts, goal, best),
         *_from_step(best),
+        *_from_drafter(facts, best.plan),
         _from_step_decided(verdict, best, goal),
     ]
     if not meets(facts.request, best.estimate) and not meets(facts.request, best.estimate, "baseline"):
@@ -59,7 +60,9 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     if verdict.best is None:
         if propose.methods(facts):
             return ("an engine version with a path for it, or more memory: see the reason",)
-        return ("a checkpoint with an MTP head, or a drafter for this model",)
+        others = tuple(dict.fromkeys(engine for d in facts.drafters for engine in d.engines if engine != facts.engine))
+        lines = [f"--engine {engine}, for which a drafter of this model is published" for engine in others]
+        return (*lines, "a checkpoint with an MTP head, or a drafter for this model")
     best = verdict.candidates[verdict.best]
     if verdict.rule == "one_token":
         return ("answers of more than one token",)
@@ -84,6 +87,12 @@ def _no_method(facts: Facts, base: Plan) -> str:
         refusal = propose.no_path(facts, base, method)
         return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
     name = facts.model.name or facts.model.id if facts.model else "this model"
+    asked = facts.request.method if facts.request is not None else None
+    if asked is not None:
+        why = knowledge_drafters.refusal(facts, asked)
+        return f"{_title(asked)} was asked for: " + (why or f"none is known for {name}")
+    if refusal := knowledge_drafters.refusal(facts):
+        return f"{name} has no MTP head, and {refusal}"
     if facts.model is not None and facts.model.assistant and facts.engine == "vllm":
         return f"{name} drafts with a separate assistant model, which vLLM takes from {facts.model.assistant_since} on"
     if facts.model is not None and facts.model.assistant_params_b:
@@ -95,7 +104,32 @@ def _no_room(facts: Facts, plan: Plan) -> str:
     """By how much even one draft token does not fit."""
     from advisor import memory
 
-    return f"with MTP, {memory.shortfall(facts, plan, memory.bill(facts, plan))}"
+    return f"with {_title(plan.method)}, {memory.shortfall(facts, plan, memory.bill(facts, plan))}"
+
+
+def _title(method: str) -> str:
+    return knowledge_drafters.TITLES.get(method, method.upper())
+
+
+def _from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
+    """Which published drafter the plan uses, that its acceptance is not this drafter's own, and what is said of it elsewhere."""
+    known = knowledge_drafters.named(facts, plan.draft_model)
+    if known is None:
+        return []
+    request = facts.request
+    given = request is not None and (request.acceptance is not None or request.acceptance_length is not None)
+    how = "as you gave it" if given else f"{_title(known.method)}'s in general, not its own"
+    more = "" if given else "; --acceptance or --acceptance-length puts yours in its place"
+    text = f"Drafter {known.repository}; acceptance {how}; made for {known.target}{more}"
+    told = [Reason(text=text, sources=known.sources[:1], weight=1.15)]
+    others = [d.repository for d in knowledge_drafters.usable(facts) if d is not known and d.target == known.target]
+    k = f"served with {known.k} draft token{'s' if known.k != 1 else ''}" if known.k and known.k != plan.k else ""
+    parts = [f"reported: {known.reported}" if known.reported else "", k, known.note]
+    parts += [f"other evidence: {conflict}" for conflict in known.conflicts]
+    parts += [f"also published: {', '.join(others)}"] if others else []
+    if said := "; ".join(part for part in parts if part):
+        told.append(Reason(text=f"Of this drafter: {said}", sources=known.sources, weight=0.45))
+    return told
 
 
 def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
@@ -118,6 +152,7 @@ def _from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
     """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
     plan = best.plan
     wanted = [e for e in facts.evidence if e.metric in GOAL_METRICS[goal] or e.metric in ("output_tok_s", "ttft")]
+    wanted = [e for e in wanted if e.method == plan.method] or wanted
     runs: dict[str, list[Evidence]] = {}
     for row in sorted(wanted, key=lambda e: (not e.covers, e.k != plan.k)):
         runs.setdefault(row.run_id, []).append(row)

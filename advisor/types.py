@@ -12,6 +12,8 @@ from advisor.frozen import Frozen as Frozen
 from advisor.known import LLM as LLM
 from advisor.known import AdvisorError as AdvisorError
 from advisor.known import Checkpoint as Checkpoint
+from advisor.known import Drafter as Drafter
+from advisor.known import DrafterFile as DrafterFile
 from advisor.known import Evidence as Evidence
 from advisor.known import Hardware as Hardware
 from advisor.known import Quant as Quant
@@ -22,6 +24,7 @@ from advisor.known import UnknownFact as UnknownFact
 
 Engine = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
 Method = Literal["none", "mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]
+DraftMethod = Literal["mtp", "eagle", "eagle3", "dflash"]  # those for which a launch can be proposed
 Basis = Literal["measured", "interpolated", "extrapolated", "physics"]
 Severity = Literal["error", "warning", "info"]
 Goal = Literal["throughput", "tpot", "ttft", "balanced"]
@@ -69,6 +72,7 @@ class Request(Frozen):
     quant: str | None = None
     engine: str | None = None
     engine_version: str | None = None
+    method: DraftMethod | None = None  # None: the model's own head where it has one, else what is published for it
     concurrency: int = 1
     ctx_tokens: int = 2048  # prompt tokens per request
     output_tokens: int = 512
@@ -254,6 +258,7 @@ class Facts(Frozen):
     shape: LLM | None = None  # the shape that physics uses: the model's own, or its proxy's
     quant: Quant | None = None
     checkpoint: Checkpoint | None = None
+    drafters: tuple[Drafter, ...] = ()  # published for the model, whatever the engine
     engine: str | None = None
     engine_version: str | None = None
     gpus: int = 1

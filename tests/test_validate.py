@@ -114,7 +114,7 @@ def test_a_change_compares_speeds_not_speed_ups() -> None:
 
 
 def test_a_drafter_that_recommend_does_not_know_is_kept_where_it_gains() -> None:
-    text = "vllm serve Qwen/Qwen3-32B-FP8 --speculative-config '{\"method\":\"eagle3\",\"model\":\"RedHatAI/Qwen3-32B-speculator.eagle3\",\"num_speculative_tokens\":3}'\n"
+    text = "vllm serve Qwen/Qwen2.5-72B-Instruct-FP8 --speculative-config '{\"method\":\"eagle3\",\"model\":\"me/Qwen2.5-72B-eagle3\",\"num_speculative_tokens\":3}'\n"
     (one,) = validate(text, hw="h200", concurrency=1, ctx=2048, changes=True, engine_version="0.25.1").launches
     assert one.change is not None and one.change.decision == "keep" and one.change.fields == ()
     assert "keep this file's drafter" in one.change.lines[0] and "eagle3 is expected to give x" in one.change.lines[0]

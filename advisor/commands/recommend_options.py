@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from advisor.types import LIMITS, MAX_POSITIONS, AdvisorError, Engine, Goal, Interconnect, Request, Workload, clash
+from advisor.types import (
+    LIMITS,
+    MAX_POSITIONS,
+    AdvisorError,
+    DraftMethod,
+    Engine,
+    Goal,
+    Interconnect,
+    Request,
+    Workload,
+    clash,
+)
 
 if TYPE_CHECKING:
     NumberType = click.ParamType[float]
@@ -130,6 +141,7 @@ _OPTIONS: tuple[Option, ...] = (
     _name(
         "--engine-version", "Release, llama.cpp build (b9235) or commit  [default: the newest known]", metavar="VERSION"
     ),
+    _word("--method", get_args(DraftMethod), "How to draft  [default: the model's own head, else a published drafter]"),
     _count("--concurrency", "Requests at once.", default=1),
     _count("--ctx ctx_tokens", "Prompt tokens per request.", default=2048),
     _count("--output-tokens", "Answer tokens per request.", default=512),

@@ -22,6 +22,7 @@ SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
 ALGORITHMS = {"mtp": "NEXTN", "eagle": "EAGLE", "eagle3": "EAGLE3", "draft_model": "STANDALONE", "ngram": "NGRAM"}
 ALGORITHMS |= {"dflash": "DFLASH", "dspark": "DSPARK"}
 METHODS = {algorithm: method for method, algorithm in ALGORITHMS.items()} | {"MTP": "mtp", "FROZEN_KV_MTP": "mtp"}
+BLOCKS = ("ngram", "dflash", "dspark")  # drafted at once: only the number of tokens to verify is said (z-lab/dflash, README)
 AUTO_OWN_MTP, AUTO_OTHER = 3, 7  # k of the server's own choice: (steps 3, topk 1, tokens 4), else (5, 4, 8)
 
 
@@ -150,7 +151,7 @@ class SglangAdapter(Adapter):
         if plan.draft_model is not None:
             rows.append((DRAFT, plan.draft_model))
         if plan.k and not given & {STEPS, TOPK, TOKENS}:
-            if plan.method != "ngram":
+            if plan.method not in BLOCKS:
                 rows += [(STEPS, str(plan.k)), (TOPK, "1")]
             rows.append((TOKENS, str(plan.k + 1)))
         return rows

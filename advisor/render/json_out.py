@@ -56,6 +56,19 @@ EVIDENCE_FIELDS = (
     "date",
     "covers",
 )
+DRAFTER_FIELDS = (
+    "method",
+    "repository",
+    "target",
+    "engines",
+    "k",
+    "params_b",
+    "size_gb",
+    "reported",
+    "sources",
+    "conflicts",
+    "note",
+)
 SCHEMA_ID = "urn:mtp-advisor:recommend:1"
 
 
@@ -68,6 +81,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "plan": plan_json(advice.plan),
         "estimate": estimate_json(advice.estimate),
         "candidate": None if advice.candidate is None else plan_json(advice.candidate),
+        "drafter": drafter_json(advice),
         "findings": [finding_json(f) for f in advice.findings],
         "reasons": [
             {"text": r.text, "sources": list(r.sources)} for r in sorted(advice.reasons, key=lambda r: -r.weight)
@@ -97,6 +111,16 @@ def plan_json(plan: Plan) -> dict[str, Any]:
     told["k_schedule"] = [list(row) for row in plan.k_schedule]
     told["memory_fraction"] = number_or_none(plan.memory_fraction)
     return told
+
+
+def drafter_json(advice: Advice) -> dict[str, Any] | None:
+    """The published drafter that the candidate uses, with its sources; `engines` names the first release known to load it."""
+    wanted = advice.candidate.draft_model if advice.candidate is not None else None
+    known = next((d for d in advice.facts.drafters if d.repository == wanted), None)
+    if known is None:
+        return None
+    plain = known.model_dump(mode="json")
+    return {name: plain[name] for name in DRAFTER_FIELDS}
 
 
 def estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, get_args
 
-from advisor.render.json_out import EVIDENCE_FIELDS, MEMORY_FIELDS, PLAN_FIELDS, SCHEMA_ID
-from advisor.types import METHODS, AdvisorError, Basis, Decision, Engine, Goal, Severity, Workload
+from advisor.render.json_out import DRAFTER_FIELDS, EVIDENCE_FIELDS, MEMORY_FIELDS, PLAN_FIELDS, SCHEMA_ID
+from advisor.types import METHODS, AdvisorError, Basis, Decision, DraftMethod, Engine, Goal, Severity, Workload
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # what `advisor schema NAME` prints -> the function that makes it
@@ -50,6 +50,7 @@ def recommend_schema() -> Schema:
         "plan": _ref("plan") | {"description": "what to run; without speculation: method none, k 0"},
         "estimate": _or_null(_ref("estimate")) | {"description": "describes the plan in `candidate`"},
         "candidate": _or_null(_ref("plan")) | {"description": "the best speculative plan, null where none can run"},
+        "drafter": _or_null(_drafter()) | {"description": "the published drafter of the plan in `candidate`"},
         "findings": _list(_ref("finding")),
         "reasons": _list(_object({"text": _TEXT, "sources": _TEXTS})),
         "runners_up": _list(_ref("runner_up")),
@@ -117,6 +118,7 @@ def _request() -> Schema:
             "quant": _TEXT_OR_NULL,
             "engine": _TEXT_OR_NULL,
             "engine_version": _TEXT_OR_NULL,
+            "method": {"enum": [*get_args(DraftMethod), None]},
             "concurrency": positive,
             "ctx_tokens": positive,
             "output_tokens": positive,
@@ -153,6 +155,13 @@ def _plan() -> Schema:
         "tp": {"type": "integer", "minimum": 1},
     }
     return _object({name: kinds[name] for name in PLAN_FIELDS})
+
+
+def _drafter() -> Schema:
+    kinds: Schema = dict.fromkeys(DRAFTER_FIELDS, _TEXT)
+    kinds |= {"engines": {"type": "object", "additionalProperties": _TEXT}, "sources": _TEXTS, "conflicts": _TEXTS}
+    kinds |= {"k": _COUNT_OR_NULL, "params_b": _NUMBER_OR_NULL, "size_gb": _NUMBER_OR_NULL}
+    return _object(kinds)
 
 
 def _estimate() -> Schema:
