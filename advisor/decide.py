@@ -2,10 +2,10 @@
 
 What it does: (1) plans that a rule forbids or that miss an objective are set aside; (2) k is the one with the least expected
 regret over the joint uncertainty of the candidates; (3) a clean measured pair for the cell decides on or off by the sign
-of its median, and means "measure first" where the interval lies on the other side of 1; (4) otherwise an interval that spans 1
-means "measure first", unless documented experience of this very regime points one way only and the median does not contradict it;
-(5) otherwise the sign of the expected utility, where a loss weighs more than a gain of the same size. Answers of one token end
-with the prompt: off.
+of its median, and means "measure first" where the interval lies on the other side of 1; (4) otherwise the sign of the expected
+utility, in which a loss weighs more than a gain of the same size (stakes.py); (5) where that is too small for the spread of the
+estimate, "measure first", unless documented experience of this very regime points one way only and the median does not
+contradict it; documented losses ask for an interval above 1. Answers of one token end with the prompt: off.
 What it does not know: why (reasons.py says), and how the estimate was made (predict.py).
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from advisor import knowledge
+from advisor import knowledge, stakes
 from advisor.predictor import GOAL_WEIGHTS
 from advisor.types import Candidate, Decision, Estimate, Evidence, Facts, Finding, Goal, Interval, Request
 
@@ -30,8 +30,6 @@ GOAL_METRICS: dict[Goal, tuple[str, ...]] = {
     "ttft": ("ttft",),
     "balanced": ("output_tok_s", "request_tok_s", "tpot"),
 }
-_SAMPLES = 128
-_Z10 = 1.2815515594
 
 
 @dataclass(frozen=True)
@@ -71,11 +69,12 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         if interval.p90 < 1.0 < measured or measured <= 1.0 < interval.p10:
             return Verdict("measure", best, "conflict", scored)
         return Verdict("on" if measured > 1.0 else "off", best, "measured", scored)
-    if spans_one(interval):
-        support, caution = effects(chosen.findings, "support"), effects(chosen.findings, "caution")
+    support, caution = effects(chosen.findings, "support"), effects(chosen.findings, "caution")
+    warned = bool(caution) and not support
+    if unsure(chosen, interval) or (warned and interval.p10 <= 1.0 < interval.p50):
         if support and not caution and interval.p50 > 1 - knowledge.threshold("replicate_noise").value:
             return Verdict("on", best, "support", scored)
-        if caution and not support and interval.p50 <= 1:
+        if warned and interval.p50 <= 1:
             return Verdict("off", best, "caution", scored)
         return Verdict("measure", best, "interval", scored)
     return Verdict("on" if chosen.utility > 0 else "off", best, "expected", scored)
@@ -130,15 +129,17 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
     return Interval(p10=mix([p.p10 for p in parts]), p50=mix([p.p50 for p in parts]), p90=mix([p.p90 for p in parts]))
 
 
-def spans_one(interval: Interval) -> bool:
-    return interval.p10 <= 1.0 <= interval.p90
+def unsure(candidate: Candidate, interval: Interval) -> bool:
+    """Whether the estimate alone is too unsure to say on or off."""
+    low, _, high = _logs(interval)
+    return bool(stakes.unsure(stakes.certainty(np.array([candidate.utility]), low, high))[0])
 
 
 def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]:
     """Fill in expected utility and expected regret (both in log speed-up; no speculation is the zero)."""
     samples = np.stack([_utility_samples(c.estimate, goal, index) for index, c in enumerate(candidates)])
     expected = samples.mean(axis=1)
-    regret = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
+    regret = stakes.regrets(samples)
     return tuple(
         c.model_copy(update={"utility": float(expected[i]), "regret": float(regret[i])})
         for i, c in enumerate(candidates)
@@ -146,27 +147,16 @@ def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]
 
 
 def _utility_samples(estimate: Estimate | None, goal: Goal, index: int) -> Array:
-    """Samples of the loss-averse log-utility; errors of the candidates are mostly shared (same model, same machine)."""
+    """Samples of the loss-averse log-utility."""
     if estimate is None:
-        return np.zeros(_SAMPLES)
-    interval = goal_interval(estimate, goal)
-    shared = knowledge.threshold("candidate_error_correlation").value
-    z = np.sqrt(shared) * _normal(0) + np.sqrt(1.0 - shared) * _normal(index + 1)
-    middle = np.log(interval.p50)
-    low, high = middle - np.log(interval.p10), np.log(interval.p90) - middle
-    gain: Array = middle + np.where(z < 0, low, high) * z / _Z10
-    aversion = knowledge.threshold("loss_aversion").value
-    return np.asarray(np.where(gain < 0, aversion * gain, gain), dtype=np.float64)
+        return np.zeros(stakes.SAMPLES)
+    return np.asarray(stakes.utilities(*_logs(goal_interval(estimate, goal)), stakes.deviates(index))[0], dtype=np.float64)
 
 
-def _normal(dimension: int) -> Array:
-    """A low-discrepancy standard-normal sequence: the same numbers every time, no random state (Shore's inverse)."""
-    golden = (0.6180339887498949 * (dimension + 1) ** 0.5) % 1.0
-    u = (np.arange(1, _SAMPLES + 1) * golden + 0.5) % 1.0
-    u = np.clip(u, 1e-4, 1 - 1e-4)
-    upper = np.maximum(u, 1 - u)
-    z = 5.55556 * (1.0 - ((1.0 - upper) / upper) ** 0.1186)
-    return np.asarray(np.where(u >= 0.5, z, -z), dtype=np.float64)
+def _logs(interval: Interval) -> tuple[Array, Array, Array]:
+    """10th, 50th and 90th percentile of the log speed-up, each an array of one."""
+    low, middle, high = np.log(np.array([[interval.p10], [interval.p50], [interval.p90]]))
+    return low, middle, high
 
 
 def _within_k_limits(candidates: Sequence[Candidate], eligible: list[int]) -> list[int]:

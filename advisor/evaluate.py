@@ -41,7 +41,7 @@ class Evaluation:
 
 def run(out: Path | None = None, fast: bool = False) -> str:
     """Evaluate, write card and figures into `out` (default models/), return the card's summary."""
-    from advisor import report, train
+    from advisor import report, report_targets, train
     from advisor.progress import bar
 
     with train.single_thread():
@@ -52,7 +52,7 @@ def run(out: Path | None = None, fast: bool = False) -> str:
     text = report.card(found, figures)
     if not fast:
         (folder / CARD).write_text(text, encoding="utf-8")
-    return report.summary(found)
+    return report_targets.summary(found)
 
 
 def report_figures(found: Evaluation, folder: Path) -> list[tuple[str, str]]:

@@ -18,7 +18,6 @@ Flags = npt.NDArray[np.bool_]
 NOISE = 0.029  # replicate spread of one arm, as a share: ten replicates spread over 2.9 points
 BOOTSTRAPS = 1000
 MAX_FALSE_OFF = 0.10
-MAX_ABSTAIN = 0.25
 
 
 @dataclass(frozen=True)
@@ -80,27 +79,17 @@ def confusion(measured: Floats, on: Flags, weight: Floats) -> dict[str, float]:
     }
 
 
-def recall_at(measured: Floats, p_gain: Floats, weight: Floats, limit: float = MAX_FALSE_OFF) -> tuple[float, float]:
-    """Best recall of losses with at most `limit` of the gains called off, and the threshold on p_gain that gives it."""
+def recall_at(measured: Floats, rank: Floats, weight: Floats, limit: float = MAX_FALSE_OFF) -> tuple[float, float]:
+    """Best recall of losses with at most `limit` of the gains called off, and the threshold on the rank that gives it."""
     best, at = 0.0, 0.0
     gain = measured > 0
-    for threshold in np.unique(p_gain):
-        off = p_gain <= threshold
+    for threshold in np.unique(rank):
+        off = rank <= threshold
         false_off = weight[gain & off].sum() / max(weight[gain].sum(), 1e-12)
         recall = weight[~gain & off].sum() / max(weight[~gain].sum(), 1e-12)
         if false_off <= limit and recall > best:
             best, at = float(recall), float(threshold)
     return best, at
-
-
-def abstaining(p_gain: Floats, weight: Floats, share: float = MAX_ABSTAIN) -> Flags:
-    """The `share` (by weight) of points whose p_gain is nearest to a half, measured in log odds."""
-    doubt = np.abs(np.log(np.clip(p_gain, 1e-6, 1 - 1e-6) / np.clip(1 - p_gain, 1e-6, 1 - 1e-6)))
-    order = np.argsort(doubt, kind="stable")
-    taken = np.cumsum(weight[order]) <= share * weight.sum()
-    out = np.zeros(len(p_gain), dtype=bool)
-    out[order[taken]] = True
-    return out
 
 
 def utility(measured: Floats, on: Flags, groups: Words) -> tuple[Score, Score]:
@@ -141,7 +130,8 @@ def regrets(
 ) -> Floats:
     """Regret of each sweep with 3 or more measured k, as a share of its best speed; off (speed 1) is always among the choices.
 
-    `rule` takes the predicted log speed-ups and the k of a sweep and returns an index, -1 for off.
+    `predicted` is (M,), or (M, C) for a rule that looks at more than the median. `rule` takes what is predicted for each k of
+    a sweep (K,) or (K, C), and these k (K,), and returns an index, -1 for off; without one the highest median is taken.
     """
     found = []
     for sweep in np.unique(sweeps):
@@ -150,7 +140,7 @@ def regrets(
         if len(ks) < 3:
             continue
         mean = np.array([measured[rows][k[rows] == one].mean() for one in ks])
-        guess = np.array([predicted[rows][k[rows] == one].mean() for one in ks])
+        guess = np.array([predicted[rows][k[rows] == one].mean(axis=0) for one in ks])
         pick = rule(guess, ks) if rule else (int(guess.argmax()) if guess.max() > 0 else -1)
         got = mean[pick] if pick >= 0 else 0.0
         found.append(1 - np.exp(got - max(mean.max(), 0.0)))

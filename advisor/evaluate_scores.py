@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor import evaluate_metrics as em
+from advisor import stakes
 from advisor.fitting import LeftOut
 from advisor.training_data import Examples
 
@@ -47,29 +48,45 @@ def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
             "width": float(np.exp(width.value)),
             "interval_score": score.value,
         }
-    out["decision"] = decision(examples, found.p_gain, rows)
-    out["decision_mtp"] = decision(examples, found.p_gain, rows & (examples.method == "mtp"))
-    regret = em.sweep_regret(y[rows], found.mean[rows], examples.points.k[rows], examples.sweep[rows])
+    out["decision"] = decision(examples, found, rows)
+    out["decision_mtp"] = decision(examples, found, rows & (examples.method == "mtp"))
+    regret = k_regret(examples, found, rows)
     out["k_regret"] = {"sweeps": regret.sweeps, "mean": regret.mean, "p90": regret.p90}
     rounded: dict[str, Any] = _rounded(out)
     return rounded
 
 
-def decision(examples: Examples, p_gain: Floats, rows: Flags) -> dict[str, float]:
-    """On/off scores, pooled with weight 1 / rows of the rig."""
-    y, p = examples.log_speedup[rows], p_gain[rows]
+def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> em.Regret:
+    """Regret of the k that users get: the one of least expected regret (stakes.py), not of the highest median."""
+    predicted = np.stack([found.low, found.mean, found.high], axis=1)[rows]
+    k, sweep = examples.points.k[rows], examples.sweep[rows]
+    return em.sweep_regret(examples.log_speedup[rows], predicted, k, sweep, lambda each, _: stakes.least_regret(*each.T))
+
+
+def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float]:
+    """On/off scores of the rule that users get (stakes.py), pooled with weight 1 / rows of the rig.
+
+    On where the expected utility is positive, no answer where it is small for the estimate's spread; losses are ranked by that
+    certainty. Measured neighbours and documented experience, which also decide for users, do not count here.
+    """
+    y, low, middle, high = (part[rows] for part in (examples.log_speedup, found.low, found.mean, found.high))
+    utility = stakes.expected(low, middle, high)
+    certainty = stakes.certainty(utility, low, high)
     weight = em.group_weight(examples.rig[rows])
-    silent = em.abstaining(p, weight)
-    answered = ~silent
-    recall, threshold = em.recall_at(y, p, weight)
-    confused = em.confusion(y[answered], p[answered] > 0.5, weight[answered])
-    mine, always = em.utility(y, p > 0.5, examples.rig[rows])
+    silent = stakes.unsure(certainty)
+    recall, threshold = em.recall_at(y, certainty, weight)
+    confused = em.confusion(y[~silent], utility[~silent] > 0, weight[~silent])
+    forced = em.confusion(y, utility > 0, weight)
+    mine, always = em.utility(y, utility > 0, examples.rig[rows])
     return {
         "losses": int((y < 0).sum()),
         "loss_recall": recall,
         "threshold": threshold,
         "balanced_accuracy": confused["balanced"],
+        "balanced_accuracy_forced": forced["balanced"],
         "mcc": confused["mcc"],
+        "answered_loss_recall": confused["loss_recall"],
+        "answered_false_off": confused["false_off"],
         "abstained": float(weight[silent].sum() / weight.sum()),
         "utility": mine.value,
         "utility_always_on": always.value,

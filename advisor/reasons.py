@@ -60,9 +60,9 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     if verdict.best is None:
         if propose.methods(facts):
             return ("an engine version with a path for it, or more memory: see the reason",)
-        others = tuple(dict.fromkeys(engine for d in facts.drafters for engine in d.engines if engine != facts.engine))
-        lines = [f"--engine {engine}, for which a drafter of this model is published" for engine in others]
-        return (*lines, "a checkpoint with an MTP head, or a drafter for this model")
+        asked = facts.request.method if facts.request is not None else None
+        other = f"another --method than {asked}" if asked else "a checkpoint with an MTP head, or a drafter for this model"
+        return (*knowledge_drafters.would_help(facts, asked), other)
     best = verdict.candidates[verdict.best]
     if verdict.rule == "one_token":
         return ("answers of more than one token",)
@@ -227,8 +227,8 @@ def _from_step_decided(verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
         "conflict": f"Measured pairs near this load and the expected change of this very load, {span} for the goal '{goal}', "
         "contradict each other",
         "interval": f"No measured pair covers this cell and the expected change for the goal '{goal}' is {span}: it may be a loss",
-        "support": f"A documented gain in this regime speaks for it; the interval {span} still spans no change",
-        "caution": f"Documented losses in this regime speak against it; the interval {span} still spans no change",
+        "support": f"A documented gain in this regime speaks for it; the estimate alone, {span}, is too unsure",
+        "caution": f"Documented losses in this regime speak against it; the estimate alone, {span}, is too unsure",
         "expected": f"The expected change for the goal '{goal}' is {percent(interval.p50)} ({span}, {gain})",
     }
     weight = 3.0 if verdict.rule in ("one_token", "conflict") else 0.8  # what no other reason says

@@ -1,8 +1,9 @@
-"""The model card, models/speedup.md, from an evaluation. Numbers come from evaluate_metrics and evaluate_scores."""
+"""The model card, models/speedup.md, from an evaluation. Numbers come from evaluate_metrics and evaluate_scores; the table of
+targets from report_targets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy.typing as npt
 from advisor import evaluate_metrics as em
 from advisor import evaluate_scores as scores
 from advisor.evaluate_baselines import fixed_k
-from advisor.fitting import quantile
+from advisor.report_targets import percent, table, targets
 from advisor.training_data import Examples
 
 if TYPE_CHECKING:
@@ -21,90 +22,8 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
-def percent(value: float, digits: int = 1) -> str:
-    return "-" if np.isnan(value) else f"{100 * value:.{digits}f} %"
-
-
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-    return "\n".join([*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)])
-
-
-def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
-    """(quantity, target, reached with bootstrap interval, met) for every line of the target table."""
-    e, o = found.examples, found.shipped
-    rows = scores.scored_rows(e)
-    known = rows & e.acceptance_known
-    y = e.log_speedup
-    out: list[tuple[str, str, str, str]] = []
-
-    def add(name: str, target: str, reached: str, met: bool) -> None:
-        out.append((name, target, reached, "yes" if met else "no"))
-
-    for name, pick, mean, low, high, goals in (
-        ("known", known, o.mean, o.low, o.high, (0.06, 0.09, 1.15)),
-        ("unknown", rows, o.mean_hidden, o.low_hidden, o.high_hidden, (0.10, 0.15, 1.25)),
-    ):
-        error, folds = em.ape(y, mean)[pick], e.fold[pick]
-        middle, average = em.averaged(error, folds, np.median), em.averaged(error, folds)
-        add(
-            f"median APE, acceptance {name}",
-            f"<= {100 * goals[0]:.0f} %",
-            middle.text() + " %",
-            middle.value <= goals[0],
-        )
-        one_a_group = percent(quantile(error, em.group_weight(folds), 0.5))
-        out.append((f"the same over rows that weigh 1 / rows of their group, acceptance {name}", "-", one_a_group, "-"))
-        pooled = f"{percent(float(np.median(error)))} / {percent(float(error.mean()))}"
-        out.append((f"the same over rows, median / mean, acceptance {name}", "-", pooled, "-"))
-        add(f"MAPE, acceptance {name}", f"<= {100 * goals[1]:.0f} %", average.text() + " %", average.value <= goals[1])
-        cover, width, score = em.coverage(y[pick], low[pick], high[pick], folds)
-        add(
-            f"80 % interval: coverage, acceptance {name}",
-            "76 to 87 %",
-            cover.text() + " %",
-            0.76 <= cover.value <= 0.87,
-        )
-        factor = float(np.exp(width.value))
-        reached = f"x{factor:.2f} (interval score {score.value:.2f})"
-        add(f"80 % interval: width, acceptance {name}", f"x{goals[2]:.2f}", reached, factor <= goals[2])
-    all_on, mtp = (scores.decision(e, o.p_gain, rows & m) for m in (np.ones(len(e), dtype=bool), e.method == "mtp"))
-    add(
-        "loss recall at <= 10 % false off, all methods",
-        ">= 70 %",
-        percent(all_on["loss_recall"]),
-        all_on["loss_recall"] >= 0.7,
-    )
-    add("loss recall at <= 10 % false off, MTP", ">= 70 %", percent(mtp["loss_recall"]), mtp["loss_recall"] >= 0.7)
-    reached = f"{percent(all_on['balanced_accuracy'])} (abstains {percent(all_on['abstained'])})"
-    add("balanced accuracy where it answers", ">= 80 %, abstain <= 25 %", reached, all_on["balanced_accuracy"] >= 0.8)
-    mine, always = np.exp(all_on["utility"]), np.exp(all_on["utility_always_on"])
-    add(
-        "utility of the decisions, in speed",
-        "above always on and off",
-        f"x{mine:.3f} against x{always:.3f} and x1",
-        mine > max(always, 1.0),
-    )
-    regret = _regret(e, o.mean, rows)
-    reached = f"{percent(regret.mean)} / {percent(regret.p90)} over {regret.sweeps} sweeps"
-    add("regret of k, mean / 90th percentile", "<= 2 % / <= 6 %", reached, regret.mean <= 0.02 and regret.p90 <= 0.06)
-    close = f"{percent(regret.adjusted_mean)} / {percent(regret.adjusted_p90)}"
-    out.append(("the same, differences within the replicate spread of 2.9 points counted as none", "-", close, "-"))
-    return out
-
-
 def _regret(e: Examples, mean: Floats, rows: Flags, rule: Callable[[Floats, Floats], int] | None = None) -> em.Regret:
     return em.sweep_regret(e.log_speedup[rows], mean[rows], e.points.k[rows], e.sweep[rows], rule)
-
-
-def summary(found: Evaluation) -> str:
-    """The target table as plain text."""
-    lines = [
-        f"{ {'yes': 'met', 'no': 'NOT'}.get(met, '   ') }  {name}: {reached}   (target {target})"
-        for name, target, reached, met in targets(found)
-    ]
-    return "\n".join(lines)
 
 
 def compared(found: Evaluation) -> str:

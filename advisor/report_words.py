@@ -14,8 +14,9 @@ predicted for {folds} left-out groups: a source, or one rig of the community tab
 TARGETS = """Averages are over left-out groups. "Known" uses the acceptance that a source states; "unknown" ignores it in
 every row. The median of a group of one row is that row's error, which is why the mean of such medians lies far above the two
 medians over rows: of all rows, each with 1 / rows of its group as weight, and of all rows alike, as the first prototype
-counted. A decision is the sign of the predicted median; it abstains on the quarter of the weight whose median is nearest
-to 1, in units of its spread."""
+counted. Decisions and k are those of the rule that users get (stakes.py): on where the expected utility is positive, in
+which a loss weighs twice as much as an equal gain; no answer where that utility is below 0.7 standard deviations of the
+estimate; k by least expected regret. Losses are ranked by the same certainty."""
 
 SHORTFALL = """Where it falls short, and why. A handful of sources carry much of the mean error: they measured engine or
 platform effects that nothing in a row announces (an SGLang build whose MTP cycle costs 3.6 plain steps on H20, which no other
@@ -38,7 +39,8 @@ engines and cards that were missing, so it is the hardest. All three train now, 
 
 RIVALS = """Physics comes first; a learned part is there because it wins on left-out groups. The shipped model is the last
 line; its update by nearby measured pairs serves cells that were measured, and can win nothing where the source is left out.
-Boosting was tried too (notes.md)."""
+Boosting was tried too (notes.md). Here every row is answered by the sign of the predicted median (losses are ranked by its
+chance of a gain) and k by the highest median, since most of these models have no interval to decide with."""
 
 METRICS = """Output tok/s contains prefill, request tok/s is the decode speed of one request while no prompt is computed,
 TPOT and TTFT are clients' times; the closed loop translates between them and the metrics are never mixed. TTFT pairs come mostly

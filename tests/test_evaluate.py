@@ -9,7 +9,7 @@ import pytest
 
 from advisor import evaluate_baselines as rivals
 from advisor import evaluate_metrics as em
-from advisor import fitting, predictor, training_data
+from advisor import fitting, predictor, stakes, training_data
 from advisor.paths import models_dir
 
 
@@ -37,9 +37,12 @@ def test_confusion_and_recall() -> None:
     assert em.recall_at(y, p, w, 0.05) == (0.5, 0.1)
 
 
-def test_abstains_where_it_doubts_most() -> None:
-    silent = em.abstaining(np.array([0.5, 0.95, 0.05, 0.55]), np.ones(4))
-    assert silent.tolist() == [True, False, False, False]
+def test_a_rule_for_k_may_look_at_more_than_the_median() -> None:
+    y = np.log([1.2, 1.5, 1.1])
+    predicted = np.log([[1.1, 1.2, 1.3], [0.5, 1.21, 3.0], [0.9, 1.0, 1.1]])  # a wide interval at k = 2
+    k, sweep = np.array([1.0, 2, 3]), np.array(["a"] * 3)
+    found = em.regrets(y, predicted, k, sweep, lambda each, _: stakes.least_regret(*each.T))
+    assert found == pytest.approx([1 - 1.2 / 1.5])  # k = 1: the highest median is not worth its risk
 
 
 def test_regret_counts_off_and_needs_three_k() -> None:

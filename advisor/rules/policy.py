@@ -4,10 +4,10 @@ A speed or evidence finding may carry an `effect` (Finding.effect), which the de
 
 - "veto": speculation is not recommended for this plan, whatever the estimate says. Rules give it only for documented
   losses, and step back to "caution" where a clean measured pair of the very cell gains (`veto_unless_measured`).
-- "caution": documented losses nearby, or evidence that conflicts. On needs a measured pair or a high probability of gain.
+- "caution": documented losses nearby, or evidence that conflicts. On needs a measured pair or an interval above 1.
 - "k_max": with Finding.k_max, the largest k that published sweeps support here; larger k are set aside.
 - "support": documented gain in this regime. Finding.k_best, where given, is the k that the published sweep prefers there.
-  Where no pair covers the cell and the interval spans 1, support speaks for on as long as the median gains.
+  Where no pair covers the cell and the estimate is unsure, support speaks for on as long as the median gains.
 
 A finding without an effect informs only. Effects never raise the severity: a veto may be an `info` for a plan that nobody
 runs yet. The numbers stand in knowledge/rules/{memory,regime,claims}.json, each with its source; this module opens none
