@@ -165,6 +165,18 @@ def drafters(model: LLM) -> tuple[Drafter, ...]:
 
 
 @cache
+def drafter_home(repository: str) -> tuple[str, Drafter] | None:
+    """(model id, drafter) of a published drafter's repository, None for one that no file names."""
+    wanted = repository.strip().lower()
+    for ident in index().get("drafters", {}):
+        found = _drafter_file(ident)
+        for one in found.drafters if found is not None else ():
+            if one.repository.lower() == wanted:
+                return ident, one
+    return None
+
+
+@cache
 def _drafter_file(ident: str) -> DrafterFile | None:
     found = index().get("drafters", {}).get(ident)
     return DrafterFile.from_plain(found) if found is not None else None

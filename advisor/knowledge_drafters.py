@@ -79,6 +79,17 @@ def refusal(facts: Facts, method: str | None = None) -> str | None:
     return f"{loaded[0].repository} was trained for answers {way} thinking: say {flag} to use it"
 
 
+def would_help(facts: Facts, method: str | None = None) -> tuple[str, ...]:
+    """What to ask for so that a known drafter (of this method) can be used: a newer release, another engine."""
+    known = [d for d in facts.drafters if method in (None, d.method)]
+    engine = facts.engine or ""
+    here = [d for d in known if engine in d.engines and not _loads(d, engine, facts.engine_version)]
+    since = min((d.engines[engine] for d in here), key=_parts, default=None)
+    others = dict.fromkeys(name for d in known for name in d.engines if name != engine)
+    lines = [f"{engine} {since} or newer, which is known to load a drafter of this model"] if since is not None else []
+    return (*lines, *(f"--engine {name}, for which a drafter of this model is published" for name in others))
+
+
 def _loads(drafter: Drafter, engine: str | None, version: str | None) -> bool:
     since = drafter.engines.get(engine or "")
     if since is None:

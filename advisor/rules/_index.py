@@ -95,6 +95,8 @@ ROWS: tuple[Row, ...] = (
     Row('SD266', 'dflash-temperature', 'info', (), (), True),
     Row('SD267', 'tp-exceeds-gpus', 'error', ('vllm', 'sglang'), ('launch',), False),
     Row('SD268', 'chip-below-engine', 'error', ('vllm', 'sglang'), ('hardware',), False),
+    Row('SD269', 'drafter-of-another-model', 'warning', ('vllm', 'sglang'), ('model',), True),
+    Row('SD270', 'drafter-k-too-high', 'warning', ('vllm', 'sglang'), (), True),
     Row('SD301', 'weights-do-not-fit', 'error', (), ('hardware', 'shape', 'quant'), False),
     Row('SD302', 'kv-pool-too-small', 'warning', (), ('hardware', 'shape', 'quant', 'concurrency', 'ctx_tokens'), False),
     Row('SD303', 'context-exceeds-pool', 'error', ('vllm', 'sglang'), ('hardware', 'shape', 'quant'), False),
