@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor import knowledge_drafters, points, predictor, propose
+from advisor import knowledge, knowledge_drafters, points, predictor, propose
 from advisor.decide import GOAL_METRICS, Verdict, goal_interval, meets, vetoes
 from advisor.types import Candidate, Estimate, Evidence, Facts, Finding, Goal, Plan, Reason
 
@@ -42,6 +42,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
         *_from_evidence(facts, goal, best),
         *_from_step(best),
         *_from_drafter(facts, best.plan),
+        *_from_other_k(verdict, best, goal),
         _from_step_decided(verdict, best, goal),
     ]
     if not meets(facts.request, best.estimate) and not meets(facts.request, best.estimate, "baseline"):
@@ -213,6 +214,24 @@ def _from_step(best: Candidate) -> list[Reason]:
         f"{base:.1f} ms) and yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f})"
     )
     return [Reason(text=text, sources=(PHYSICS,), weight=1.4)]
+
+
+def _from_other_k(verdict: Verdict, best: Candidate, goal: Goal) -> list[Reason]:
+    """Where published profiles or sweeps chose k, and the estimate by itself clearly prefers another: both are said."""
+    free = [c for c in verdict.candidates if c.estimate is not None and not vetoes(c.findings)]
+    chose = [f for f in best.findings if f.effect == "support" and f.k_best == best.plan.k]
+    chose += [f for c in free for f in c.findings if f.effect == "k_max" and f.k_max and f.k_max < c.plan.k]
+    if not chose:
+        return []
+    rival = min(free, key=lambda c: (c.regret, c.plan.k))
+    here, there = (goal_interval(c.estimate, goal).p50 for c in (best, rival))
+    if there / here < 1 + 2 * knowledge.threshold("replicate_noise").value:
+        return []
+    text = (
+        f"The estimate alone prefers k={rival.plan.k} ({percent(there)} against {percent(here)} for the goal '{goal}'), but "
+        f"{chose[0].code} speaks for k={best.plan.k} and what is published goes first: measure both before you settle"
+    )
+    return [Reason(text=text, sources=("models/speedup.md", *chose[0].sources), weight=1.2)]
 
 
 def _from_step_decided(verdict: Verdict, best: Candidate, goal: Goal) -> Reason:

@@ -162,3 +162,13 @@ def test_llama_server_is_not_asked_for_replicas() -> None:
 def test_tp_alone_says_how_many_gpus_there_are() -> None:
     made = recommend(hardware="h100", tp=2)
     assert made.request.gpus == made.plan.tp == 2
+
+
+def test_a_published_k_that_the_estimate_does_not_share_is_said() -> None:
+    """SGLang's balanced profile is k = 1; where the estimate clearly prefers more draft tokens, the answer tells both."""
+    few = recommend(hardware="h200", engine="sglang", concurrency=8, ctx_tokens=2048)
+    assert few.candidate is not None and few.candidate.k == 1
+    said = [reason for reason in few.reasons if reason.text.startswith("The estimate alone prefers k=")]
+    assert len(said) == 1 and "SD410" in said[0].text
+    one = recommend(hardware="h200", engine="sglang", concurrency=1, ctx_tokens=2048)
+    assert not [reason for reason in one.reasons if reason.text.startswith("The estimate alone prefers k=")]
