@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from advisor import knowledge, stakes
+from advisor import stakes
 from advisor.predictor import GOAL_WEIGHTS
 from advisor.types import Candidate, Decision, Estimate, Evidence, Facts, Finding, Goal, Interval, Request
 
@@ -72,7 +72,7 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     support, caution = effects(chosen.findings, "support"), effects(chosen.findings, "caution")
     warned = bool(caution) and not support
     if unsure(chosen, interval) or (warned and interval.p10 <= 1.0 < interval.p50):
-        if support and not caution and interval.p50 > 1 - knowledge.threshold("replicate_noise").value:
+        if support and not caution and interval.p50 > 1:
             return Verdict("on", best, "support", scored)
         if warned and interval.p50 <= 1:
             return Verdict("off", best, "caution", scored)

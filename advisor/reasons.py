@@ -34,7 +34,8 @@ _LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt token
 def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     """Reasons for the verdict, strongest first."""
     if verdict.best is None:
-        return (Reason(text=_no_method(facts, verdict.candidates[0].plan), sources=("knowledge/llms",), weight=1.0),)
+        why = Reason(text=_no_method(facts, verdict.candidates[0].plan), sources=("knowledge/llms",), weight=1.0)
+        return (why, *_from_memory(facts, verdict.candidates[0].plan))
     best = verdict.candidates[verdict.best]
     goal: Goal = facts.goal or "balanced"
     told = [
@@ -47,6 +48,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     ]
     if not meets(facts.request, best.estimate) and not meets(facts.request, best.estimate, "baseline"):
         told.append(Reason(text=_MISSED, sources=("models/speedup.md",), weight=2.0))
+    told += _from_memory(facts, verdict.candidates[0].plan)
     if propose.linked(facts):
         told.append(Reason(text=_LINKED.get(facts.engine or "", ""), sources=("knowledge/engines",), weight=0.5))
     return tuple(sorted(told, key=lambda reason: -reason.weight))
@@ -131,6 +133,23 @@ def _from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
     if said := "; ".join(part for part in parts if part):
         told.append(Reason(text=f"Of this drafter: {said}", sources=known.sources, weight=0.45))
     return told
+
+
+def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
+    """What stands in the way of a memory bill, where nobody could say whether the plan fits."""
+    from advisor import memory
+
+    bill = memory.bill(facts, plan)
+    if bill.fits is not None:
+        return []
+    if bill.weights_gib and bill.available_gib is None:
+        name = facts.hardware.name or facts.hardware.id if facts.hardware else "this hardware"
+        return [Reason(text=f"Whether it fits was not checked: the memory of {name} is not known here",
+                       sources=("knowledge/hardware",), weight=0.9)]  # fmt: skip
+    name = facts.model.name or facts.model.id if facts.model else "this model"
+    what = "the KV cache" if bill.weights_gib else "the size"
+    return [Reason(text=f"Whether it fits was not checked: {what} of {name} is not known here",
+                   sources=("knowledge/llms",), weight=0.9)]  # fmt: skip
 
 
 def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:

@@ -172,3 +172,24 @@ def test_a_published_k_that_the_estimate_does_not_share_is_said() -> None:
     assert len(said) == 1 and "SD410" in said[0].text
     one = recommend(hardware="h200", engine="sglang", concurrency=1, ctx_tokens=2048)
     assert not [reason for reason in one.reasons if reason.text.startswith("The estimate alone prefers k=")]
+
+
+def test_documented_gains_do_not_outvote_an_expected_loss() -> None:
+    """A published gain nearby decides an unsure case only while the median gains: "on" never prints a loss for its goal."""
+    made = recommend(hardware="rtx-pro-6000", model="qwen3.8-27b", quant="nvfp4", concurrency=16, output_tokens=16,
+                     workload="chat", prefix_share=0.3, goal="throughput", acceptance_length=1.44, acceptance_k=2)  # fmt: skip
+    interval = decide.goal_interval(made.estimate, "throughput")
+    assert interval.p50 < 1 < interval.p90 and any(f.effect == "support" for f in made.findings)
+    assert made.decision == "measure"
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        ({"hardware": "gb10", "model": "minimax-m2.5"}, "the size of MiniMax-M2.5"),
+        ({"hardware": "radeon-780m"}, "the memory of AMD Radeon 780M"),
+    ],
+)
+def test_a_memory_that_was_not_checked_is_said(asked: dict[str, Any], what: str) -> None:
+    assert f"Whether it fits was not checked: {what} is not known here" in [r.text for r in recommend(**asked).reasons]
+    assert not any("not checked" in reason.text for reason in recommend(hardware="gb10").reasons)

@@ -177,3 +177,13 @@ def shell_words(lines: list[str]) -> list[str]:
 
 def lines_from(lines: list[str]) -> int:
     return next(i for i, line in enumerate(lines) if line.startswith("Run")) + 1
+
+
+def test_long_times_are_told_in_seconds() -> None:
+    """A queue of hours would not keep to the page in milliseconds."""
+    advice = cases.on()
+    assert advice.estimate is not None
+    slow = advice.estimate.ttft_ms.model_copy(update={"baseline": 20_412_807.0, "value": 162_725_727.0})
+    made = advice.model_copy(update={"estimate": advice.estimate.model_copy(update={"ttft_ms": slow})})
+    line = next(line for line in advice_text(made).splitlines() if line.startswith("TTFT"))
+    assert line.endswith("20,413 -> 162,726 s") and len(line) <= 80

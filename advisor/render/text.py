@@ -13,6 +13,7 @@ from advisor.render.text_sections import METHOD_NAMES, details
 from advisor.types import Advice, Estimate, MetricEstimate, Plan, Reason, Source
 
 SCREEN_LINES = 24
+LONG_MS = 1e6  # from here on times are told in seconds
 _TABLE_WIDTH = 76  # the narrowest page that takes the gains as a table
 SourceLookup = Callable[[str], Source | None]
 
@@ -144,6 +145,8 @@ def _times(ratio: float) -> str:
 def _levels(metric: MetricEstimate, unit: str) -> str:
     if metric.baseline is None or metric.value is None:
         return ""
+    if unit == " ms" and max(metric.baseline, metric.value) >= LONG_MS:
+        return f"{number(metric.baseline / 1e3)} -> {number(metric.value / 1e3)} s"
     return f"{number(metric.baseline)} -> {number(metric.value)}{unit}"
 
 
