@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from advisor import knowledge
-from advisor.types import LLM, Checkpoint, Frozen, Hardware, Quantity, UnknownFact
+from advisor.types import LLM, Checkpoint, Drafter, Frozen, Hardware, Quantity, UnknownFact
 
 WIDTH = 80
 _LABEL = 31  # columns of the longest field name
@@ -68,6 +68,12 @@ def _checkpoint(point: Checkpoint) -> str:
     return f"  {point.quant:<15} {name}\n{'':<18}{mtp}; {', '.join(point.engines)}; {point.source}"
 
 
+def _drafter(one: Drafter) -> str:
+    since = ", ".join(f"{engine} from {release}" for engine, release in one.engines.items())
+    k = f"k = {one.k}; " if one.k else ""
+    return f"  {one.method:<15} {one.repository}\n{'':<18}{k}{since}\n{'':<18}for {one.target}; {', '.join(one.sources)}"
+
+
 def _citation(ident: str) -> str | None:
     try:
         found = knowledge.source(ident)
@@ -83,6 +89,7 @@ def _sources(entry: Frozen) -> list[str]:
     names = {v.source: None for _, v in entry if isinstance(v, Quantity)}
     if isinstance(entry, LLM):
         names.update({entry.source: None, **{c.source: None for c in entry.checkpoints}})
+        names.update({source: None for d in knowledge.drafters(entry) for source in d.sources})
     return [text for name in names if (text := _citation(name))]
 
 
@@ -91,6 +98,8 @@ def entry_text(entry: Hardware | LLM) -> str:
     parts = list(_lines(entry))
     if isinstance(entry, LLM) and entry.checkpoints:
         parts += ["", "checkpoints", *map(_checkpoint, entry.checkpoints)]
+    if isinstance(entry, LLM) and (published := knowledge.drafters(entry)):
+        parts += ["", "published drafters", *map(_drafter, published)]
     if sources := _sources(entry):
         parts += ["", "sources", *sources]
     return "\n".join(parts)

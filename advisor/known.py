@@ -90,6 +90,7 @@ class Drafter(Frozen):
     k_max: int | None = None  # more than these it was not made for
     block: int | None = None  # tokens of a block drafter's block, the one before it included
     layers: int | None = None  # layers of its own that keep a KV cache; None: the method's usual number
+    prefix_caching: bool | None = None  # False: its publisher serves it without
     thinking: bool | None = None  # trained for answers with (or without) reasoning only; None: not said
     params_b: float | None = None
     size_gb: float | None = None

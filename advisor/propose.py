@@ -214,12 +214,14 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
 
 def prefix_caching(facts: Facts, method: Method) -> bool | None:
     """Prefix caching pays only when prompts share a prefix; with MTP on a hybrid it also costs hit rate and carries a
-    correctness defect (vllm#38182, #43559), so it then needs a large share to be worth it."""
+    correctness defect (vllm#38182, #43559), so it then needs a large share to be worth it. So it does with a drafter that its
+    publisher serves without it."""
     if facts.engine == "llama-server":
         return None  # its prompt cache is per slot and on by default
     share = facts.prefix_share or 0.0
     hybrid = facts.model is not None and facts.model.is_hybrid
-    if not hybrid:
+    found = drafter(facts, method) if method in DRAFTER_K else None
+    if not hybrid and (found is None or found.prefix_caching is not False):
         return True
     needed = knowledge.threshold("prefix_share_worth_caching_with_mtp").value
     return share >= needed if method != "none" else share > 0.0

@@ -50,6 +50,14 @@ NOTES: dict[str, tuple[str, str]] = {
     "--tool-call-parser": ("SD219", "the parser of this model family"),
     "--host": ("", "inside a container the loopback address reaches nobody"),
 }
+# the same for a plan with a published drafter in place of the model's own head
+DRAFTER_NOTES: dict[str, tuple[str, str]] = {
+    "--speculative-config": ("SD269", "a published drafter of this very model; k, its draft tokens beyond the bonus token"),
+    "--speculative-algorithm": ("SD269", "a published drafter of this very model"),
+    "--speculative-num-steps": ("SD228", "draft steps = k; the three numbers belong together"),
+    "--no-enable-prefix-caching": ("SD403", "off on purpose: the drafter's publisher serves it so, or prompts share no prefix"),
+    "--disable-radix-cache": ("SD403", "off on purpose: the drafter's publisher serves it so, or prompts share no prefix"),
+}
 SHM = "SD240: workers talk through /dev/shm; the default of 64 MB is too small"
 STARTUP = "SD241: download, load, compile and graph capture come before the first answer"
 ROLLOUT = "SD242: a rolling update would need a second GPU"
@@ -75,5 +83,6 @@ def note_for(advice: Advice, option: str) -> str:
     for finding in advice.findings:
         if finding.flag is not None and finding.flag == name:
             return f"{finding.code}: {finding.message}"
-    code, text = NOTES.get(name, ("", ""))
+    published = advice.plan.draft_model is not None and advice.plan.method != "mtp"
+    code, text = ((DRAFTER_NOTES if published else {}).get(name)) or NOTES.get(name, ("", ""))
     return f"{code}: {text}" if code else text
