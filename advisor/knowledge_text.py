@@ -71,7 +71,10 @@ def _checkpoint(point: Checkpoint) -> str:
 def _drafter(one: Drafter) -> str:
     since = ", ".join(f"{engine} from {release}" for engine, release in one.engines.items())
     k = f"k = {one.k}; " if one.k else ""
-    return f"  {one.method:<15} {one.repository}\n{'':<18}{k}{since}\n{'':<18}for {one.target}; {', '.join(one.sources)}"
+    more = f"{k}{since}; for {one.target}; {', '.join(one.sources)}"
+    pad = " " * 18
+    head = textwrap.fill(one.repository, WIDTH, initial_indent=f"  {one.method:<16}", subsequent_indent=pad)
+    return f"{head}\n{textwrap.fill(more, WIDTH, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False)}"
 
 
 def _citation(ident: str) -> str | None:

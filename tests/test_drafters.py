@@ -292,3 +292,12 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
         assert not [f"{version}: {f.code} {f.message}" for f in report.findings if f.severity != "info"]
         read = report.launches[0].plan
         assert (read.method, read.k, read.draft_model) == (plan.method, plan.k, drafter.repository)
+
+
+def test_models_show_lists_them_within_80_columns() -> None:
+    from advisor.knowledge_text import entry_text
+
+    for ident, drafter in every():
+        shown = entry_text(knowledge.llm(ident))
+        assert drafter.repository in "".join(line.strip() for line in shown.splitlines())
+        assert all(len(line) <= 80 for line in shown.splitlines())
