@@ -240,7 +240,7 @@ def _from_other_k(verdict: Verdict, best: Candidate, goal: Goal) -> list[Reason]
     free = [c for c in verdict.candidates if c.estimate is not None and not vetoes(c.findings)]
     chose = [f for f in best.findings if f.effect == "support" and f.k_best == best.plan.k]
     chose += [f for c in free for f in c.findings if f.effect == "k_max" and f.k_max and f.k_max < c.plan.k]
-    if not chose:
+    if not free or not chose:
         return []
     rival = min(free, key=lambda c: (c.regret, c.plan.k))
     here, there = (goal_interval(c.estimate, goal).p50 for c in (best, rival))
