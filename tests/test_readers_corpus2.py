@@ -9,7 +9,6 @@ from statistics import median
 
 import pytest
 
-from advisor.readers.shell import Shell
 from advisor.validating import validate
 from advisor.validating_corpus import Score, differences, score
 
@@ -99,7 +98,6 @@ def test_doubled_braces_are_json_where_the_recipe_is_a_python_format(tmp_path: P
 
 
 def test_return_ends_the_function_and_exec_the_script(tmp_path: Path) -> None:
-    assert Shell.do_return is not Shell.do_exit
     text = "run() { vllm serve a; return; }\nrun\nvllm serve b\n"
     assert len(read(tmp_path, "a.sh", text)) == 2
     assert len(read(tmp_path, "b.sh", "exec vllm serve a\nvllm serve b\n")) == 1

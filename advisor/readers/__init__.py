@@ -82,16 +82,30 @@ def read_form(form: str, source: Source, reading: Reading) -> None:
         from advisor.readers.python_calls import read_python
 
         read_python(reading)
-    elif form in ("batch", "powershell"):
+    elif form == "batch":
         from advisor.readers.batch import read_batch
 
-        read_batch(reading, form == "powershell")
+        read_batch(reading)
+    elif form == "powershell":
+        from advisor.readers.powershell import read_powershell
+
+        read_powershell(reading)
     elif form == "dockerfile":
         from advisor.readers.dockerfile import read_dockerfile
 
         read_dockerfile(reading)
-    elif form == "markdown":
-        _read_markdown(reading)
+    elif form == "makefile":
+        from advisor.readers.makefiles import read_makefile
+
+        read_makefile(reading)
+    elif form == "justfile":
+        from advisor.readers.justfiles import read_justfile
+
+        read_justfile(reading)
+    elif form in ("markdown", "rst"):
+        from advisor.readers.documents import read_document
+
+        read_document(reading, form)
     else:
         _read_shell(literal(source.text), reading)
 
@@ -210,13 +224,6 @@ def _is_command(text: str) -> bool:
     from advisor.readers.command import ENGINE_TEXT
 
     return bool(ENGINE_TEXT.search(text[:100_000]))
-
-
-def _read_markdown(reading: Reading) -> None:
-    """Code blocks of a document, each by its own form."""
-    text = literal(reading.source.text)
-    for found in re.finditer(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```", text.text, re.S | re.M):
-        read_inside(text.part(found.start(3), found.end(3)), reading, 1, "x." + (found.group(2) or "sh"))
 
 
 def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> None:

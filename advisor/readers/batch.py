@@ -1,4 +1,4 @@
-"""Windows command files: `.cmd` and `.bat` (caret, `%NAME%`, `set`) and PowerShell (backtick, `$name`, `$env:NAME`)."""
+"""Windows command files, `.cmd` and `.bat`: caret, `%NAME%`, `set`."""
 
 from __future__ import annotations
 
@@ -11,43 +11,29 @@ from advisor.readers.reading import Env, EnvItem, Reading
 from advisor.readers.scope import Scope
 
 _SET = Lazy(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*?)"?\s*$', re.I)
-_PS_SET = Lazy(r"""^\s*\$(env:)?([A-Za-z_]\w*)\s*=\s*(.*?)\s*;?\s*$""")
 _PERCENT = Lazy(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
-_PS_NAME = Lazy(r"\$\{?(?:env:)?([A-Za-z_]\w*)\}?")
+_LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
 _WORD = Lazy(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
 
 
-def is_powershell(name: str, text: str) -> bool:
-    return name.lower().endswith(".ps1") or bool(
-        re.search(r"^\s*\$env:\w+\s*=|`\s*$", text, re.M) and not re.search(r"^#!.*sh\b", text)
-    )
-
-
-def is_batch(name: str, text: str) -> bool:
-    return name.lower().endswith((".cmd", ".bat")) or bool(
-        re.search(r"^\s*@?echo off\b|\^\s*$|^\s*set \w+=.*\n(?s:.*)%\w+%", text, re.M | re.I)
-    )
-
-
-def read_batch(reading: Reading, powershell: bool) -> None:
+def read_batch(reading: Reading) -> None:
     """Commands of a Windows script in order."""
-    reading.form = "powershell" if powershell else "batch"
+    reading.form = "batch"
     scope, env = Scope(), dict[str, EnvItem]()
-    for line in _lines(reading.source.text, "`" if powershell else "^"):
+    for line in logical_lines(reading.source.text, "^"):
         if not reading.step():
             return
         text = line.text.strip()
-        if not text or text.startswith(("::", "#", "<#")) or re.match(r"@?rem\b", text, re.I):
+        if not text or text.startswith(("::", "#")) or re.match(r"@?rem\b", text, re.I):
             continue
-        if found := (_PS_SET if powershell else _SET).match(line.text):
-            _assign(found, line, scope, env, powershell)
-            if not powershell or not found.group(3).startswith(("&", "Start-Process")):
-                continue
-        for command in _commands(line):
-            _command(command, reading, scope, env, powershell)
+        if found := _SET.match(line.text):
+            _assign(found, line, scope, env)
+            continue
+        for command in commands(line):
+            _command(command, reading, scope, env)
 
 
-def _lines(text: str, continuation: str) -> list[Mapped]:
+def logical_lines(text: str, continuation: str) -> list[Mapped]:
     """Logical lines: a line that ends with the continuation sign goes on."""
     lines: list[Mapped] = []
     parts: list[Mapped] = []
@@ -66,24 +52,15 @@ def _lines(text: str, continuation: str) -> list[Mapped]:
     return [*lines, join(parts)] if parts else lines
 
 
-def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env, powershell: bool) -> None:
-    group = 3 if powershell else 2
-    name = found.group(2) if powershell else found.group(1)
-    value = line.part(found.start(group), found.end(group))
-    if powershell and value.text.startswith("@("):
-        inner = value.part(2, len(value.text.rstrip(")")))
-        scope.values[name] = [
-            _resolved(word, scope, True) for word in _words(Mapped(inner.text.replace(",", " "), inner.pos))
-        ]
-        return
-    words = _words(value) if value.text[:1] in "\"'" else []
-    known = _resolved(words[0] if len(words) == 1 else value, scope, powershell)
+def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env) -> None:
+    name, value = found.group(1), line.part(found.start(2), found.end(2))
+    words = words_of(value) if value.text[:1] in "\"'" else []
+    known = _resolved(words[0] if len(words) == 1 else value, scope)
     scope.values[name] = known
-    if not powershell or found.group(1):
-        env[name] = EnvItem(known, line.part(found.start(2 if powershell else 1), found.end()).first())
+    env[name] = EnvItem(known, line.part(found.start(1), found.end()).first())
 
 
-def _commands(line: Mapped) -> list[Mapped]:
+def commands(line: Mapped) -> list[Mapped]:
     """The parts of a line between `&&`, `&` and `|` outside quotes."""
     masked = re.sub(r'"[^"\n]*"', lambda found: "x" * len(found.group()), line.text)
     cuts = [
@@ -94,14 +71,13 @@ def _commands(line: Mapped) -> list[Mapped]:
     return [line.part(cuts[i], cuts[i + 1]) for i in range(0, len(cuts) - 1, 2)]
 
 
-def _words(line: Mapped) -> list[Mapped]:
-    words: list[Mapped] = []
-    for found in _WORD.finditer(line.text):
-        words.append(_unquoted(line.part(found.start(), found.end())))
-    return words
+def words_of(line: Mapped, keep: bool = False) -> list[Mapped]:
+    """The words of a line; with `keep` their quotes stay."""
+    words = [line.part(found.start(), found.end()) for found in _WORD.finditer(line.text)]
+    return words if keep else [unquoted(word) for word in words]
 
 
-def _unquoted(word: Mapped) -> Mapped:
+def unquoted(word: Mapped) -> Mapped:
     """Quotes fall away, `\\"` and `""` inside them are a quote."""
     text = word.text
     if '"' not in text and "'" not in text:
@@ -126,44 +102,23 @@ def _unquoted(word: Mapped) -> Mapped:
     return join(parts)
 
 
-def _resolved(word: Mapped, scope: Scope, powershell: bool) -> Mapped:
-    pattern = _PS_NAME if powershell else _PERCENT
+def _resolved(word: Mapped, scope: Scope) -> Mapped:
     parts: list[Mapped] = []
     done = 0
-    for found in pattern.finditer(word.text):
+    for found in _PERCENT.finditer(word.text):
         name = next(group for group in found.groups() if group)
-        if name.lower() in ("true", "false", "null", "args", "psscriptroot") and powershell:
-            continue
         known = scope.text(name)
         parts += [word.part(done, found.start()), hole(name, word.pos[found.start()]) if known is None else known]
         done = found.end()
     return join((*parts, word.part(done, len(word)))) if done else word
 
 
-def _command(line: Mapped, reading: Reading, scope: Scope, env: Env, powershell: bool) -> None:
+def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
     words: list[Mapped] = []
-    for word in _words(line):
-        name = word.text[1:]
-        listed = scope.values.get(name) if word.text[:1] in ("@", "$") else None
-        if isinstance(listed, list):
-            words += listed
-            continue
-        known = _resolved(word, scope, powershell)
+    for word in words_of(line):
+        known = _resolved(word, scope)
         whole = known is not word and HOLE_OPEN not in known.text and HOLE_CLOSE not in known.text
-        words += _words(known) if whole and " " in known.text and not powershell else [known]
-    while words and words[0].text.lower() in (
-        "start",
-        "call",
-        "&",
-        "cmd",
-        "/c",
-        "/k",
-        "",
-        "start-process",
-        "@call",
-        "/b",
-        "/wait",
-        "/min",
-    ):
+        words += words_of(known) if whole and " " in known.text else [known]
+    while words and words[0].text.lower() in _LEADS:
         words = words[1:]
     read_command(words, reading, env, at=line.first())

@@ -23,6 +23,13 @@ _WINDOWS = Lazy(  # what only a command file of Windows says; without it `.cmd` 
     re.M | re.I,
 )
 _FENCE = Lazy(r"^[ \t]*```", re.M)
+_MAKEFILE_NAME = Lazy(r"(^|[/\\])(gnu)?makefile([._-][\w.-]+)?$|\.mk$", re.I)
+_JUSTFILE_NAME = Lazy(r"(^|[/\\])\.?justfile$|\.just$", re.I)
+_MAKE_RULE = Lazy(
+    r"^[A-Za-z.][\w./%$() -]*:(?!=)[^\n]*\n(?:[ \t]*#[^\n]*\n|[ \t]*\n)*\t[ \t]*\S", re.M
+)  # YAML has no tabs there
+_JUST_RULE = Lazy(r"^@?[A-Za-z_][\w-]*(?:[ \t][^:\n]*)?:[^=\n]*\n(?:[ \t]+[^\n]*\n)*?[ \t]+[^\n]*\{\{", re.M)
+_JUST_ASSIGN = Lazy(r"^(?:export[ \t]+)?[A-Za-z_][\w-]*[ \t]*:=|^set [a-z-]+", re.M)
 
 BY_SUFFIX = {
     ".sh": "shell",
@@ -40,11 +47,14 @@ BY_SUFFIX = {
     ".json": "yaml",
     ".env": "env",
     ".md": "markdown",
+    ".markdown": "markdown",
+    ".mdx": "markdown",
+    ".rst": "rst",
 }
 
 
 def form_of(name: str, text: str) -> str:
-    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown."""
+    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst, makefile, justfile."""
     by_name = BY_SUFFIX.get(os.path.splitext(name.lower())[1])
     first = text.lstrip()[:300]
     if first.startswith("#!"):
@@ -53,6 +63,10 @@ def form_of(name: str, text: str) -> str:
         return "unit"
     if by_name:
         return _corrected(by_name, text)
+    if _MAKEFILE_NAME.search(name):
+        return "makefile"
+    if _JUSTFILE_NAME.search(name):
+        return "justfile"
     if _DOCKERFILE_NAME.search(name) or (_FROM.search(text) and _STARTS.search(text)):
         return "dockerfile"
     if re.search(r"(^|[/\\])\.env(\.|$)", name):
@@ -72,6 +86,10 @@ def _corrected(form: str, text: str) -> str:
 
 
 def _by_content(text: str, first: str) -> str:
+    if _JUST_ASSIGN.search(text) and _JUST_RULE.search(text):
+        return "justfile"
+    if _MAKE_RULE.search(text) and not _FENCE.search(text):
+        return "makefile"
     if first.startswith(("{", "[")) and not _INI_SECTION.match(first):
         return "yaml"
     if re.search(r"^\s*(@echo off|setlocal\b)", text, re.M | re.I) or (

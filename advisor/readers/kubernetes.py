@@ -69,7 +69,7 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
         ) or (node.get("image") is None and any(_is_list(node.get(key)) for key in ("args", "extraArgs", "command"))):
             _container(node, document, reading, kind)
         else:
-            read_scripts(node, environment(node.get("env", "environment"), reading), reading)
+            read_scripts(node, environment(node.get("env", "environment", "envs"), reading), reading)
             if (data := node.get("data")) is not None and data.kind == "map":
                 _config_data(data, reading)
 

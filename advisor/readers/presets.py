@@ -6,6 +6,7 @@ import re
 
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import Mapped, join, literal, made
+from advisor.readers.marks import supervised
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
 from advisor.readers.words import split_words
 
@@ -99,6 +100,7 @@ def _supervised(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
         start, end = found_command.span(1)
         command = join([literal(line.group(), start + line.start()) for line in _UNREMARKED.finditer(text[start:end])])
         around = Surroundings(kind="supervisord", name=name.text.partition(":")[2])
+        command = supervised(command, lambda name: item.value if (item := env.get(name)) is not None else None)
         read_command(split_words(command, dollars=False), reading, env, around=around, at=value.first())
 
 
@@ -112,9 +114,21 @@ def _preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
         if not _REPOSITORY.match(name.text):
             return
         pairs = [(made("hf-repo", name.first()), name), *pairs]
+    if not _are_options(pairs):
+        return
     around = Surroundings(kind="ini", name=name.text)
     at = name.first() if name.first() >= 0 else pairs[0][0].first()
     reading.add(Found("llama-server", [], {}, at, "ini", around, pairs=pairs, origin="ini"))
+
+
+def _are_options(pairs: list[Pair]) -> bool:
+    """Whether most of these keys are llama-server's: `model = ...` also stands in the settings of other programs."""
+    from advisor import engines
+
+    find = engines.get("llama-server").catalogue.find
+    keys = [key.text for key, _ in pairs]
+    known = sum(key.startswith("LLAMA_ARG_") or bool(find("--" + key) or find("-" + key)) for key in keys)
+    return 2 * known >= len(keys)
 
 
 def read_env_file(reading: Reading) -> None:

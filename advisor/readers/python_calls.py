@@ -10,10 +10,11 @@ import json
 import re
 import warnings
 
-from advisor.readers.command import read_command
+from advisor.readers.command import engine_start, read_command
 from advisor.readers.grown_lists import GrownLists
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
+from advisor.readers.marks import formatted
 from advisor.readers.presets import Pair
 from advisor.readers.python_nodes import begun_with, dotted, is_dictionary, is_text, pieces, summands
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
@@ -29,6 +30,7 @@ _CALLS = {
     "Runtime": "sglang",
 }
 _CLI = Lazy(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
+_UNFILLED = Lazy(r"\{\{\s*['\"]")  # JSON in doubled braces: a text that is to go through `str.format`
 _FALLBACKS = ("getenv", "get", "environ.get")
 MAX_TEXT = 400_000
 MAX_WORK = 4_000_000  # characters that names which stand for each other may add up to, and the same for each step
@@ -64,6 +66,26 @@ class Program:
 
     def run(self) -> None:
         nodes = list(ast.walk(self.tree))
+        self._assignments(nodes)
+        self._defaults(nodes)
+        self.lists.read(self.tree.body, {})
+        partial = self._partial(nodes)
+        for node in nodes:
+            if not self.reading.step():
+                return
+            if isinstance(node, ast.Call):
+                self.call(node)
+                if id(node) not in partial and self.format_of(node) is not None:
+                    self.command_text(node)
+            elif isinstance(node, ast.List):
+                self.listed(node)
+            elif (
+                isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and id(node) not in partial and is_text(node)
+            ):
+                self.command_text(node)
+
+    def _assignments(self, nodes: list[ast.AST]) -> None:
+        """Names and environment variables that the program sets."""
         for node in nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
@@ -77,25 +99,13 @@ class Program:
                 isinstance(node, ast.Call) and dotted(node.func).endswith("environ.setdefault") and len(node.args) == 2
             ):
                 self._env_item(node.args[0], node.args[1])
-        self._defaults(nodes)
-        self.lists.read(self.tree.body, {})
-        partial = self._partial(nodes)
-        for node in nodes:
-            if not self.reading.step():
-                return
-            if isinstance(node, ast.Call):
-                self.call(node)
-            elif isinstance(node, ast.List):
-                self.listed(node)
-            elif (
-                isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and id(node) not in partial and is_text(node)
-            ):
-                self.command_text(node)
 
     def _partial(self, nodes: list[ast.AST]) -> set[int]:
         """Ids of the texts that are only a part of a longer one. The tree is walked from above: a sum before its pieces."""
         partial: set[int] = set()
         for node in nodes:
+            if isinstance(node, ast.Call) and (pattern := self.format_of(node)) is not None:
+                partial |= {id(pattern)} | pieces(pattern)
             if isinstance(node, ast.JoinedStr | ast.BinOp) and id(node) not in partial and is_text(node):
                 partial |= pieces(node)
                 first = begun_with(node)
@@ -190,12 +200,17 @@ class Program:
     def listed(self, node: ast.List) -> None:
         """`["vllm", "serve", ...]`, as given to subprocess."""
         words = self.words(node)
-        if words and _CLI.search(" ".join(word.text for word in words[:6])):
+        if words and (
+            _CLI.search(" ".join(word.text for word in words[:6]))
+            or any(engine_start(words, i) for i in range(min(6, len(words) - 1)))
+        ):
             read_command(words, self.reading, self.env, at=self.at(node))
 
     def command_text(self, node: ast.expr) -> None:
         """`os.system("vllm serve ...")` and f-strings like it."""
         text = self.text(node)
+        if isinstance(node, ast.Constant) and _UNFILLED.search(text.text):
+            text = formatted(text, [], {})
         if (
             " -" in text.text
             and _CLI.search(text.text[:400])
@@ -273,6 +288,9 @@ class Program:
             return join([self.text(item, depth + 1) for item in summands(node)])
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and depth < 8:
             return self._percent(node, depth)
+        if isinstance(node, ast.Call) and (pattern := self.format_of(node)) is not None and depth < 8:
+            named = {one.arg: self.text(one.value, depth + 1) for one in node.keywords if one.arg}
+            return formatted(self.text(pattern, depth + 1), [self.text(one, depth + 1) for one in node.args], named)
         if (
             isinstance(node, ast.IfExp)
             and depth < 8
@@ -285,6 +303,13 @@ class Program:
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return join((made("-", at), self.text(node.operand, depth + 1)))
         return hole(re.sub(r"[^\w.]", "", dotted(node)) or "...", at)
+
+    def format_of(self, node: ast.expr) -> ast.expr | None:
+        """The text that `"...{name}...".format(...)` fills; None for another call."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr != "format":
+            return None
+        pattern = self.followed(node.func.value)
+        return pattern if is_text(pattern) else None
 
     def _percent(self, node: ast.BinOp, depth: int) -> Mapped:
         """`"...%d..." % value`."""
@@ -300,6 +325,8 @@ class Program:
 
     def _constant(self, node: ast.Constant, at: int) -> Mapped:
         value = node.value
+        if value is Ellipsis:
+            return hole("...", at)
         if not isinstance(value, str):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             raw = self.reading.source.text[at : at + len(text)]
@@ -322,7 +349,15 @@ class Program:
         return self.text(node).shown()
 
     def _environ(self, target: ast.expr, value: ast.expr) -> None:
-        if isinstance(target, ast.Subscript) and dotted(target.value).endswith("environ"):
+        """`os.environ["X"] = ...`, and the same of a copy that a process is started with."""
+        if not isinstance(target, ast.Subscript):
+            return
+        whose = target.value
+        if isinstance(whose, ast.Name):
+            whose = self.names.get(whose.id, whose)
+        if isinstance(whose, ast.Call) and dotted(whose.func) == "dict" and whose.args:
+            whose = whose.args[0]
+        if dotted(whose).removesuffix(".copy").endswith("environ"):
             self._env_item(target.slice, value)
 
     def _env_item(self, name: ast.expr, value: ast.expr) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from advisor.readers.images import fork_of_image, fork_of_values, said_version, split_image, version_in
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
+from advisor.readers.marks import left_open
 from advisor.readers.secrets import HIDDEN, Redactor, is_secret_flag, is_secret_name
 from advisor.readers.source import Source
 from advisor.types import Container, EnvVar, Launch, Span
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from advisor.engines.base import EngineAdapter, Token
 
 MAX_LAUNCHES = 500
-_MODEL_NAME = Lazy(r"(?:[\w-]+/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])")
+_MODEL_NAME = Lazy(
+    r"(?:\w[\w-]*/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])"
+)
 MAX_STEPS = 50_000
 # what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
 _ASSIGNS = Lazy(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
@@ -231,7 +234,11 @@ class Reading:
         span = word.span()
         line, column = self.source.place(near)
         return Token(
-            word.shown(), line, column, Span.model_construct(start=span[0], end=span[1]) if span else None, word.holed
+            word.shown(),
+            line,
+            column,
+            Span.model_construct(start=span[0], end=span[1]) if span else None,
+            word.holed or left_open(word.text),
         )
 
     def _is_open_end(self, found: Found, number: int, adapter: EngineAdapter) -> bool:

@@ -14,16 +14,18 @@ from advisor.readers import control_flow
 from advisor.readers.command import read_command
 from advisor.readers.control_flow import MAX_NESTING
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, HOLE, Mapped, hole, join, literal, made
+from advisor.readers.mapped import EMPTY, HOLE, Mapped, join, made
+from advisor.readers.marks import unmarked
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
-from advisor.readers.scope import Scope, Value
-from advisor.readers.words import expand_value, expand_word, split_words
+from advisor.readers.scope import Scope, Value, interpolate
+from advisor.readers.shell_builtins import BUILTINS
+from advisor.readers.shell_values import added, bounded, printed
+from advisor.readers.words import expand_value, expand_word
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 MAX_TEXT = 600_000
-MAX_ITEMS, MAX_VALUE = 2_000, 100_000
 _NON_ASCII = Lazy(r"[^\x00-\x7f]")
 _LOOSE_END = Lazy(
     r"\\([ \t]+)(?=\r?\n[ \t]*-)"
@@ -75,6 +77,7 @@ class Shell:
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
         self.nesting = 0
+        self.here: Mapped | None = None  # what `<<<` gives the command that is read
         self.sure = True
         self.returning = False
 
@@ -84,6 +87,7 @@ class Shell:
             self.reading.note(f"a shell text of {len(self.source)} characters is not read", self.source.first())
             return False
         before = len(self.reading.found)
+        self.source = unmarked(self.source)
         if loose := _LOOSE_END.search(self.source.text):
             at = self.source.pos[loose.start()]
             self.reading.note("blanks follow the backslash at the line's end; it is read as if it continued", at)
@@ -106,27 +110,8 @@ class Shell:
         return [field for node in nodes for field in expand_word(self.text(node), self.scope)]
 
     def printed(self, body: Mapped) -> Mapped | None:
-        """What `$(...)` prints, for echo, printf '%s' and a here-document through cat; None if not known."""
-        text = body.text.strip()
-        if self.depth > 8 or not self.reading.step():
-            return None
-        if text.startswith("cat <<"):
-            found = re.match(r"\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2\s*$", body.text, re.S)
-            if found:
-                inside = body.part(found.start(3), found.end(3))
-                return inside if found.group(1) else self._here_text(inside)
-        found = re.match(r"\s*(echo(?:\s+-[neE]+)?|printf(?:\s+--)?)\s+(.*)$", body.text, re.S)
-        if not found or re.search(r"[|;&<>]", re.sub(r"'[^']*'|\"(?:\\.|[^\"])*\"", "", found.group(2))):
-            return None
-        words = split_words(body.part(found.start(2), len(body.text.rstrip())), self.scope)
-        if found.group(1).startswith("echo"):
-            return join([part for word in words for part in (made(" "), word)][1:])
-        return _formatted(words) if words else None
-
-    def _here_text(self, inside: Mapped) -> Mapped:
-        from advisor.readers.scope import interpolate
-
-        return interpolate(inside, self.scope)
+        """What `$(...)` prints; None if it is not known."""
+        return None if self.depth > 8 or not self.reading.step() else printed(body, self.scope)
 
     # -------------------------------------------------------------- statements
 
@@ -163,6 +148,8 @@ class Shell:
             if child.type == "variable_assignment":
                 self._prefix(child, env)
         arguments = [name, *node.children_by_field_name("argument")]
+        here = [one for one in node.children_by_field_name("redirect") if one.type == "herestring_redirect"]
+        self.here = self.value(here[0].named_children[0]) if here and here[0].named_children else None
         return self.execute(self.words(arguments), env, self.text(node).first())
 
     def execute(self, words: list[Mapped], env: Env, at: int) -> bool:
@@ -172,7 +159,7 @@ class Shell:
         first = words[0].text
         if first in self.functions and self.nesting < MAX_NESTING:
             return self.call(first, words[1:])
-        builtin = _BUILTINS.get(first)
+        builtin = BUILTINS.get(first)
         if builtin is not None:
             return builtin(self, words[1:], at)
         started = read_command(
@@ -222,8 +209,8 @@ class Shell:
         name = self.text(target).text
         new: Value = self._array(value) if value is not None and value.type == "array" else self.value(value)
         if adds:
-            new = _added(self.scope.get(name), new)
-        self.scope.values[name] = _bounded(new, name)
+            new = added(self.scope.get(name), new)
+        self.scope.values[name] = bounded(new, name)
         self.scope.unset.discard(name)
         if export or name in self.scope.exported:
             self.scope.exported[name] = self.text(target).first()
@@ -294,7 +281,7 @@ class Shell:
         start = next((self.text(child).text for child in node.named_children if child.type == "heredoc_start"), "")
         text = self.text(body)
         if start[:1] not in "'\"\\":
-            text = self._here_text(text)
+            text = interpolate(text, self.scope)
         from advisor.readers import read_inside
 
         read_inside(text, self.reading, self.depth + 1)
@@ -311,82 +298,6 @@ class Shell:
         self.block(node)
         self.scope = kept
         return False
-
-    # -------------------------------------------------------------- builtins
-
-    def do_exit(self, words: list[Mapped], at: int) -> bool:
-        return True
-
-    def do_return(self, words: list[Mapped], at: int) -> bool:
-        self.returning = True
-        return True
-
-    def do_set(self, words: list[Mapped], at: int) -> bool:
-        for i, word in enumerate(words):
-            if word.text == "--":
-                self.scope.args = words[i + 1 :]
-            elif word.text in ("-a", "-o") and words[-1].text in ("-a", "allexport"):
-                self.reading.note("set -a: variables set after it are taken as exported", at)
-        return False
-
-    def do_shift(self, words: list[Mapped], at: int) -> bool:
-        if self.scope.args:
-            self.scope.args = self.scope.args[1:]
-        return False
-
-    def do_eval(self, words: list[Mapped], at: int) -> bool:
-        spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
-        inner = Shell(
-            join(spaced), self.reading, self.scope, around=self.around, depth=self.depth + 1, passed=self.passed
-        )
-        if self.depth < 8:
-            inner.run()
-            self.scope.substitute = self.printed
-        return False
-
-    def do_source(self, words: list[Mapped], at: int) -> bool:
-        if words:
-            self.reading.note(f"{words[0].shown()} is sourced and not read", at)
-        return False
-
-    def do_read(self, words: list[Mapped], at: int) -> bool:
-        for word in words:
-            if re.fullmatch(r"[A-Za-z_]\w*", word.text):
-                self.scope.values[word.text] = hole(word.text, at)
-        return False
-
-
-def _formatted(words: list[Mapped]) -> Mapped | None:
-    """What printf prints for %s and %d; None for other formats."""
-    parts: list[Mapped] = []
-    left = words[1:]
-    done = 0
-    for found in re.finditer(r"%(.)|\\n", words[0].text):
-        parts.append(words[0].part(done, found.start()))
-        done = found.end()
-        if found.group(1) in ("s", "d", "i"):
-            parts += left[:1]
-            left = left[1:]
-        elif found.group(1) == "%":
-            parts.append(made("%"))
-        elif found.group(1) is not None:
-            return None
-    return join((*parts, words[0].part(done, len(words[0]))))
-
-
-def _bounded(value: Value, name: str) -> Value:
-    """A value of a sane size; one that a hostile script grew is not known."""
-    if isinstance(value, list):
-        return value[:MAX_ITEMS]
-    return value if len(value) < MAX_VALUE else hole(name)
-
-
-def _added(old: Value | None, new: Value) -> Value:
-    if isinstance(new, list):
-        return [*(old if isinstance(old, list) else [old] if old is not None and old.text else []), *new]
-    if isinstance(old, list):
-        return [*old[:-1], join((old[-1], new))] if old else [new]
-    return new if old is None else join((old, new))
 
 
 _GROUPS = frozenset(
@@ -417,14 +328,4 @@ _STATEMENTS: dict[str, Callable[[Shell, Any], bool]] = {
     "redirected_statement": Shell.redirected,
     "function_definition": Shell.function,
     "subshell": Shell.subshell,
-}
-_BUILTINS: dict[str, Callable[[Shell, list[Mapped], int], bool]] = {
-    "exit": Shell.do_exit,
-    "return": Shell.do_return,
-    "set": Shell.do_set,
-    "shift": Shell.do_shift,
-    "eval": Shell.do_eval,
-    "source": Shell.do_source,
-    ".": Shell.do_source,
-    "read": Shell.do_read,
 }

@@ -53,7 +53,12 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
     )
 
 
-_ON_DEMAND = ("llama-swap", "llama-server-ini", "python")  # one of these runs at a time, or the file does not say
+_ON_DEMAND = (
+    "llama-swap",
+    "llama-server-ini",
+    "python",
+    "document",
+)  # one of these runs at a time, or the file does not say
 
 
 def _share(launch: Launch) -> float | None:
@@ -67,8 +72,21 @@ def _share(launch: Launch) -> float | None:
     return None
 
 
+# options of a server that is one of several nodes
+_NODES = (
+    "--node-rank",
+    "--headless",
+    "--data-parallel-start-rank",
+    "--data-parallel-address",
+    "--dist-init-addr",
+    "--master-addr",
+)
+
+
 def _together(one: Launch, other: Launch) -> bool:
     """Whether two launches can run at once: a loop starts one after the other, and so do two on one port of one machine."""
+    if any(launch.flag(name) is not None for launch in (one, other) for name in _NODES):
+        return False
     if one.container is None and other.container is None:
         ports = {launch.flag("--port").value if launch.flag("--port") else None for launch in (one, other)}  # type: ignore[union-attr]
         if one.line == other.line or len(ports) == 1:

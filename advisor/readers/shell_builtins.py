@@ -1,0 +1,76 @@
+"""What the shell's own commands do to what is known: `set`, `shift`, `read`, `eval`, `source`, `exit`, `return`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from advisor.readers.mapped import Mapped, hole, join, literal
+
+if TYPE_CHECKING:
+    from advisor.readers.shell import Shell
+
+
+def do_exit(shell: Shell, words: list[Mapped], at: int) -> bool:
+    return True
+
+
+def do_return(shell: Shell, words: list[Mapped], at: int) -> bool:
+    shell.returning = True
+    return True
+
+
+def do_set(shell: Shell, words: list[Mapped], at: int) -> bool:
+    for i, word in enumerate(words):
+        if word.text == "--":
+            shell.scope.args = words[i + 1 :]
+        elif word.text in ("-a", "-o") and words[-1].text in ("-a", "allexport"):
+            shell.reading.note("set -a: variables set after it are taken as exported", at)
+    return False
+
+
+def do_shift(shell: Shell, words: list[Mapped], at: int) -> bool:
+    if shell.scope.args:
+        shell.scope.args = shell.scope.args[1:]
+    return False
+
+
+def do_eval(shell: Shell, words: list[Mapped], at: int) -> bool:
+    spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
+    inner = type(shell)(
+        join(spaced), shell.reading, shell.scope, around=shell.around, depth=shell.depth + 1, passed=shell.passed
+    )
+    if shell.depth < 8:
+        inner.run()
+        shell.scope.substitute = shell.printed
+    return False
+
+
+def do_source(shell: Shell, words: list[Mapped], at: int) -> bool:
+    if words:
+        shell.reading.note(f"{words[0].shown()} is sourced and not read", at)
+    return False
+
+
+def do_read(shell: Shell, words: list[Mapped], at: int) -> bool:
+    """`read -ra ARGS <<< "$EXTRA"` splits what the file knows; all else that is read comes from outside."""
+    names = [word.text for word in words if re.fullmatch(r"[A-Za-z_]\w*", word.text)]
+    as_list = any(re.fullmatch(r"-[a-z]*a[a-z]*", word.text) for word in words)
+    known = shell.here if len(names) == 1 and as_list and shell.here is not None and not shell.here.holed else None
+    for name in names:
+        pieces = None if known is None else [known.part(*one.span()) for one in re.finditer(r"\S+", known.text)]
+        shell.scope.values[name] = hole(name, at) if pieces is None else pieces
+    return False
+
+
+BUILTINS: dict[str, Callable[[Shell, list[Mapped], int], bool]] = {
+    "exit": do_exit,
+    "return": do_return,
+    "set": do_set,
+    "shift": do_shift,
+    "eval": do_eval,
+    "source": do_source,
+    ".": do_source,
+    "read": do_read,
+}
