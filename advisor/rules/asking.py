@@ -12,9 +12,11 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from advisor.paths import knowledge_dir
+from advisor.rules.feasible import feasible
 from advisor.types import AdvisorError, Case, Edit, Fix, Flag, Launch, Plan
 
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
+_COMPLETE = ("vllm", "sglang")  # whose catalogues have every minor release; of llama.cpp's builds they have a few
 Release = tuple[int, ...]
 
 # ---------------------------------------------------------------- data rows
@@ -63,8 +65,13 @@ def defect(name: str) -> Defect:
 
 
 def affects(found: Defect, case: Case) -> bool | None:
-    """Whether the case's release is among the affected ones; None where the release is not known."""
-    return between(release(case), found.since, found.until)
+    """Whether the case's release is among the affected ones; None where it is not known and can be one of them."""
+    at = release(case)
+    if at is None and case.launch is not None and case.launch.version_text is None and case.plan.engine in _COMPLETE:
+        fits = [parse_release(one) for one in feasible(case)]
+        if fits and not any(between(one, found.since, found.until) for one in fits):
+            return False
+    return between(at, found.since, found.until)
 
 
 def between(at: Release | None, since: str | None, until: str | None) -> bool | None:

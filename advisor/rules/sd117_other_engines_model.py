@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import GGUF_ENGINES, flag
+from advisor.rules.asking import GGUF_ENGINES, flag, is_hybrid
 from advisor.types import Case, Fix
 
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
@@ -33,6 +33,8 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
             )
     elif name.endswith(".gguf") or name.endswith("-gguf") or "-gguf:" in name:
         speculates = case.plan.method != "none"
+        if not speculates and is_hybrid(case) is not True:
+            return  # plain architectures load
         yield Hit(
             f"{case.plan.model} is a GGUF: {case.plan.engine} does not load the Qwen hybrids or an MTP head from one",
             flag=place,

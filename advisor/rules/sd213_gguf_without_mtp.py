@@ -17,8 +17,10 @@ def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     Good: llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M --spec-type draft-mtp
     """
     name = model_text(case).lower()
-    if case.plan.method != "mtp" or not name.strip() or "mtp" in name or "$" in name:
+    if case.plan.method != "mtp" or not name.strip() or "mtp" in name or any(sign in name for sign in "$<{"):
         return
+    if case.plan.draft_model and case.plan.draft_model != case.plan.model:
+        return  # the head comes in a file of its own, as Gemma 4's assistant does
     known = case.facts.checkpoint.keeps_mtp if case.facts.checkpoint else None
     if known:
         return

@@ -21,8 +21,8 @@ def mtp_head_unusable(case: Case) -> Iterator[Hit]:
     Bad: vllm serve /models/Qwen3.6-27B-PARO --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     """
-    if case.plan.method != "mtp":
-        return
+    if case.plan.method != "mtp" or (case.plan.draft_model and case.plan.draft_model != case.plan.model):
+        return  # a checkpoint of its own holds the head, as Gemma 4's assistant does
     fix = Fix(
         text="Use a checkpoint that keeps mtp.* unquantised, or drop MTP; the log's acceptance must be well above 0."
     )

@@ -1,10 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import flag, model_text, table
+from advisor.rules.asking import between, flag, model_text, release, table
 from advisor.types import LLM, Case, Fix
 
 BLOCK = 128
+CHANNEL_WISE = ("dynamic", "w8a8", "redhat", "glm")  # FP8 checkpoints with a scale per channel, not per block
 
 
 @rule(
@@ -27,22 +28,22 @@ def block_fp8_tp(case: Case) -> Iterator[Hit]:
     """
     tp = case.plan.tp
     name = model_text(case).lower()
-    if (
-        case.facts.model is None
-        or tp <= 1
-        or "fp8" not in name
-        or any(word in name for word in ("dynamic", "w8a8", "redhat"))
-    ):
+    if case.facts.model is None or tp <= 1 or "fp8" not in name or any(word in name for word in CHANNEL_WISE):
         return
     if "nvfp4" in name or "awq" in name or "int4" in name:
+        return
+    known = padded(case)
+    if known is True:
         return
     for part, rows in parts(case.facts.model, expert_parallel(case)):
         if rows % tp or (rows // tp) % BLOCK:
             fits = max((n for n in (1, 2, 4, 8) if n < tp and rows % n == 0 and (rows // n) % BLOCK == 0), default=1)
             yield Hit(
                 f"block-FP8 with tensor parallelism {tp}: the {part} has {rows} rows, {rows / tp:g} on each GPU, and that is no "
-                f"multiple of {BLOCK}; loading fails",
+                f"multiple of {BLOCK}; loading fails"
+                + ("" if known is None else " before vLLM pads the shards (0.30)"),
                 flag=flag(case, "--tp-size", "--tensor-parallel-size"),
+                severity=None if known is None else "warning",
                 fix=Fix(text=f"Use tensor parallelism {fits}, expert parallelism, or a checkpoint without FP8 blocks."),
             )
             return
@@ -57,6 +58,22 @@ def parts(model: LLM, expert_parallel: bool) -> Iterator[tuple[str, int]]:
         yield "shared expert", model.shared_ffn
     if model.dense_ffn and not model.is_moe:
         yield "feed-forward layer", model.dense_ffn
+
+
+def padded(case: Case) -> bool | None:
+    """Whether the engine loads this model's shards all the same; False where only its release decides, None for all others.
+
+    vLLM's recipe for Qwen3.8-Flash-Next-FP8 serves it with expert parallelism on four and eight GPUs and with plain tensor
+    parallelism on four; plain tensor parallelism on eight stays out.
+    """
+    row = table("compatibility")["fp8_blocks_padded"].get(case.facts.model.id if case.facts.model else "")
+    if not isinstance(row, dict) or row["engine"] != case.plan.engine:
+        return None
+    parallel = expert_parallel(case)
+    since = between(release(case), row["since"], None)
+    if since is False or (case.plan.tp > row["max_tp"] and not parallel):
+        return None
+    return parallel or bool(since)
 
 
 def expert_parallel(case: Case) -> bool:

@@ -31,6 +31,8 @@ def image_unpinned(case: Case) -> Iterator[Hit]:
 
 def floats(container: Container) -> bool:
     tag = (container.tag or "latest").lower()
+    if "$" in tag or (container.tag is None and "$" in (container.image or "")):
+        return False  # a variable names the tag
     if "sha256:" in tag or "@sha256" in (container.image or ""):
         return False
     return (
