@@ -34,7 +34,8 @@ _LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt token
 def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     """Reasons for the verdict, strongest first."""
     if verdict.best is None:
-        why = Reason(text=_no_method(facts, verdict.candidates[0].plan), sources=("knowledge/llms",), weight=1.0)
+        known = ("knowledge/llms", "knowledge/drafters") if facts.drafters else ("knowledge/llms",)
+        why = Reason(text=_no_method(facts, verdict.candidates[0].plan), sources=known, weight=1.0)
         return (why, *_from_memory(facts, verdict.candidates[0].plan))
     best = verdict.candidates[verdict.best]
     goal: Goal = facts.goal or "balanced"
