@@ -120,6 +120,15 @@ def kv_bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
     return shape.kv_elems_per_token * (2.0 if math.isnan(width) else width)
 
 
+def kv_copies(shape: LLM, plan: Plan) -> int:
+    """How often the ranks of a replica hold a token's KV: all of them where it is MLA's one latent vector, else as many as
+    share a KV head because there are more ranks than heads. llama-server splits by layers and copies nothing."""
+    if plan.engine not in SERVERS or plan.tp == 1:
+        return 1
+    heads = 1 if shape.arch.startswith("mla") else max(shape.kv_heads or plan.tp, shape.swa_kv_heads or 0)
+    return max(math.ceil(plan.tp / heads), 1)
+
+
 def hybrid_pool(
     shape: LLM, kv_token: float, available: float, length: int, k: int, legacy: bool, caching: bool = False
 ) -> Pool:
@@ -159,6 +168,7 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Poo
     kv_token = kv_bytes_per_token(shape, plan.kv_cache_dtype)
     if kv_token is None:
         return None
+    kv_token *= kv_copies(shape, plan)
     length = _length(facts, plan)
     legacy = (_version(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
     if plan.engine == "vllm" and shape.is_hybrid and shape.linear_layers and shape.full_attention_layers:
@@ -242,7 +252,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
         return fixed.model_copy(update={"fits": None if left > 0 else False})
     without = plan.model_copy(update={"method": "none", "k": 0})
     lost = bill(facts, without).kv_tokens if plan.method != "none" else None
-    one_gib = _length(facts, plan) * kv_token / GIB / gpus
+    one_gib = _length(facts, plan) * kv_token * kv_copies(shape, plan) / GIB / gpus
     # in units of one request, since its recurrent states need room too: an engine refuses to start below one
     short = max(one_gib - left, one_gib * (1 - pool.requests)) if pool.requests < 1 else 0.0
     kv_gib = max(left - (0.0 if plan.engine == "vllm" else state), 0.0)

@@ -93,6 +93,8 @@ def reliefs(facts: Facts, plan: Plan) -> tuple[memory.Relief, ...]:
     shape = facts.shape or facts.model
     found: list[memory.Relief] = []
     kv_token = memory.kv_bytes_per_token(shape, plan.kv_cache_dtype) if shape else None
+    if kv_token and shape:
+        kv_token *= memory.kv_copies(shape, plan)
     asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
     gpus = memory.replica_gpus(facts, plan)
     slots = plan.max_num_seqs or facts.concurrency or 1

@@ -63,6 +63,7 @@ def _kv_pool(facts: Facts, plan: Plan) -> float:
     if plain.kv_gib is None or not token:
         return read.NAN
     states = plain.state_gib or 0.0 if plan.engine != "vllm" else 0.0  # vLLM's share is not yet taken off
+    token *= memory.kv_copies(facts.shape, plan)
     return (plain.kv_gib + states) * memory.GIB * memory.replica_gpus(facts, plan) / token
 
 

@@ -135,3 +135,15 @@ def test_shorter_prompts_are_offered_when_they_are_the_problem() -> None:
     made = memory.bill(known, asked)
     assert made.fits is False
     assert "--ctx " in memory.shortfall(known, asked, made)
+
+
+def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
+    """MLA has one latent vector, which every rank keeps; two KV heads on four ranks are kept twice; layers are only split."""
+    mla, hybrid = facts("h200", "fp8", "deepseek-r1", gpus=8), facts("h200", "fp8")
+    assert mla.shape is not None and hybrid.shape is not None
+    assert [memory.kv_copies(mla.shape, plan(tp=tp)) for tp in (1, 8)] == [1, 8]
+    assert [memory.kv_copies(hybrid.shape, plan(tp=tp)) for tp in (1, 2, 4)] == [1, 1, 2]
+    assert memory.kv_copies(mla.shape, plan(tp=8).model_copy(update={"engine": "llama-server"})) == 1
+    bill = memory.bill(mla, plan(tp=8, max_model_len=4096))
+    token_gib = (memory.kv_bytes_per_token(mla.shape, None) or 0.0) / memory.GIB
+    assert bill.kv_gib is not None and bill.kv_tokens == pytest.approx(bill.kv_gib / token_gib, rel=0.01)
