@@ -220,8 +220,14 @@ def compose(request: Request | None = None, **asked: Any) -> str:
 
 
 def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Predicted speed-ups for rows with the columns of the measurement table; one result per row, in order."""
-    return predictor.predict_dicts(rows)
+    """Predicted speed-ups for rows with the columns of the measurement table; one result per row, in order.
+
+    A row without `speedup_metric` is about output_tok_s. Raises AdvisorError where `rows` is not a list of mappings.
+    """
+    table = [] if isinstance(rows, Mapping | str) else list(rows)
+    if isinstance(rows, Mapping | str) or not all(isinstance(row, Mapping) for row in table):
+        raise AdvisorError("predict takes a list of rows, each a mapping from column to cell: predict([row])")
+    return predictor.predict_dicts([{"speedup_metric": predictor.DEFAULT_METRIC, **row} for row in table])
 
 
 def explain(code: str) -> str:

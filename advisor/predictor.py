@@ -28,6 +28,7 @@ ARTEFACT = "speedup.json"
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
 PIECE = 16384  # points computed at once in a large table
 FAR = 0.5  # share of the prior spread that the data leave open, beyond which a point is extrapolated
+DEFAULT_METRIC = "output_tok_s"  # of a row that names none
 FIELDS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain", "basis", "error")
 # Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal: policy, not measurement; decide.py uses the same.
 GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = {

@@ -18,7 +18,6 @@ from advisor.types import AdvisorError
 
 BATCH = 4096
 MODEL_COLUMNS = ("model", "total_params_b")
-DEFAULT_METRIC = "output_tok_s"
 _DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'"}
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
 
@@ -99,7 +98,7 @@ class Header:
         """A row by column name; what a short row lacks is empty, and where no metric is named it is about output tokens."""
         named = {name: row[i] if i < len(row) else "" for name, i in self.columns.items()}
         if not named.get("speedup_metric", "").strip():
-            named["speedup_metric"] = DEFAULT_METRIC
+            named["speedup_metric"] = predictor.DEFAULT_METRIC
         return named
 
 

@@ -431,3 +431,13 @@ def test_dashes_are_standard_input_and_output(tmp_path: Path) -> None:
     done = subprocess.run(command, input=source.read_bytes(), capture_output=True, check=True, cwd=tmp_path)
     assert done.stdout.decode().splitlines()[0].endswith("basis,error") and b"1 rows, 0 with" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == [source.name]
+
+
+def test_the_python_door_takes_rows_without_a_metric_and_refuses_what_is_no_list() -> None:
+    from advisor import predict
+
+    plain = {name: value for name, value in ROW.items() if name != "speedup_metric"}
+    assert predict([plain]) == predict([ROW])
+    for wrong in (ROW, "model", [["model"]]):
+        with pytest.raises(AdvisorError, match="list of rows"):
+            predict(wrong)  # type: ignore[arg-type]
