@@ -266,3 +266,21 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
     with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2 and done.stderr == "Error: cannot write the answer: No space left on device.\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+        ("NVIDIA A100-SXM4-80GB", "a100-80gb"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000"),
+        ("gb10", "gb10"),
+    ],
+)
+def test_hardware_as_its_driver_names_it(said: str, meant: str) -> None:
+    request = request_from({"hw": said})
+    assert pipeline.recommend(request).facts.hardware.id == meant  # type: ignore[union-attr]
+
+
+def test_hardware_that_nobody_knows_is_refused_by_its_own_name() -> None:
+    assert "unknown hardware '2x3090'" in run("recommend", "--hw", "2x3090").err

@@ -20,6 +20,7 @@ from advisor.types import (
     Goal,
     Interconnect,
     Request,
+    UnknownFact,
     Workload,
     clash,
 )
@@ -197,7 +198,21 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
 
         found, count = knowledge.detect_hardware()
         name, gpus = found.id, gpus or count
+    else:
+        name = _as_the_driver_says(name)
     gpus = gpus or tp
     if tp > gpus:
         raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")
     return name, gpus
+
+
+def _as_the_driver_says(name: str) -> str:
+    """The id of what a driver calls "NVIDIA H100 80GB HBM3"; a name that is known, or that nobody knows, as it is."""
+    from advisor import knowledge, knowledge_detect
+
+    try:
+        knowledge.hardware(name)
+    except UnknownFact:
+        found = knowledge_detect.match(name)
+        return found.id if found is not None else name
+    return name
