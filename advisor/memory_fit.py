@@ -46,10 +46,12 @@ def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
                 yield f"--ctx {ctx}"
                 break
     slots = plan.max_num_seqs or facts.concurrency or 1
-    if plan.engine not in memory.SERVERS and slots > 1:
-        one = facts.model_copy(update={"concurrency": 1})
-        if memory.bill(one, plain.model_copy(update={"max_num_seqs": 1})).fits:
-            yield "--concurrency 1"
+    while plan.engine != "vllm" and slots > 1:  # the others take every slot's context or recurrent state at the start
+        slots //= 2
+        fewer = facts.model_copy(update={"concurrency": slots})
+        if memory.bill(fewer, plain.model_copy(update={"max_num_seqs": slots})).fits:
+            yield f"--concurrency {slots * plan.dp}"
+            break
     found = largest_quant(facts, plain)
     if found is not None:
         yield f"--quant {found.id}"

@@ -147,3 +147,16 @@ def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
     bill = memory.bill(mla, plan(tp=8, max_model_len=4096))
     token_gib = (memory.kv_bytes_per_token(mla.shape, None) or 0.0) / memory.GIB
     assert bill.kv_gib is not None and bill.kv_tokens == pytest.approx(bill.kv_gib / token_gib, rel=0.01)
+
+
+def test_a_shortfall_names_how_many_requests_fit() -> None:
+    """llama-server allocates every slot, SGLang every slot's recurrent state: fewer of them may be all that is needed."""
+    from advisor.pipeline import recommend
+    from advisor.types import AdvisorError
+
+    asks = ({"hardware": "rtx3090", "model": "qwen3.6-27b", "engine": "llama-server", "quant": "q4_k_m", "ctx_tokens": 32768},
+            {"hardware": "l40s", "gpus": 4, "model": "qwen3.5-122b-a10b", "engine": "sglang", "quant": "nvfp4"})  # fmt: skip
+    for asked, many, named in ((asks[0], 16, 2), (asks[1], 1024, 128)):
+        with pytest.raises(AdvisorError, match=f"--concurrency {named}[,;]|--concurrency {named}$"):
+            recommend(**asked, concurrency=many)
+        assert recommend(**asked, concurrency=named).plan.max_num_seqs
