@@ -295,3 +295,78 @@ def test_a_default_is_no_part_of_a_model_name() -> None:
 def test_nodes_of_one_cluster_do_not_share_a_device() -> None:
     serve = "vllm serve Qwen/Qwen3.6-27B --gpu-memory-utilization 0.9 --port %d --data-parallel-address 10.0.0.1 %s"
     assert "SD306" not in codes("\n".join((serve % (1, "&"), serve % (2, "--headless"))), "a.sh")
+
+
+# ---------------------------------------------------------------- files that other files hold or make
+
+
+def test_a_script_that_writes_a_unit() -> None:
+    text = (
+        "D=/opt/models\nF=Qwen3.6-27B-MTP-Q4_K_M.gguf\ncat > /etc/systemd/system/x.service <<EOF\n[Unit]\nDescription=x\n\n[Service]\n"
+        "ExecStart=/usr/local/bin/llama-server \\\\\n    --model ${D}/${F} \\\\\n    --threads $(nproc) --host \\$HOST\nEOF\n"
+    )
+    launch = one(text, "install.sh")
+    assert launch.model == "/opt/models/Qwen3.6-27B-MTP-Q4_K_M.gguf"
+    threads, host = launch.flag("--threads"), launch.flag("--host")
+    assert threads is not None and threads.unresolved and host is not None and not launch.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("vllm.service.j2", "[Service]\nExecStart=/x/vllm serve {{ model }} --port 1\n"),
+        (
+            "docker-compose.yml.example",
+            "services:\n  v:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model m/Qwen3.6-27B --port 1\n",
+        ),
+        ("run.sh.template", "exec vllm serve ${MODEL} --port 1 $EXTRA\n"),
+    ],
+)
+def test_templates_of_files(name: str, text: str) -> None:
+    assert value(one(text, name), "--port") == "1"
+
+
+def test_expressions_of_a_pipeline() -> None:
+    text = 'jobs:\n  a:\n    steps:\n      - run: |\n          vllm serve m/Qwen3.6-27B --speculative-config \'{"method":"mtp","num_speculative_tokens":${{ matrix.k }}}\'\n'
+    report = validate(text=text, name="ci.yml")
+    assert report.launches[0].plan.method == "mtp" and not {finding.code for finding in report.findings} & {
+        "SD109",
+        "SD115",
+    }
+
+
+def test_a_container_task() -> None:
+    text = (
+        "- hosts: gpu\n  tasks:\n    - name: run\n      community.docker.docker_container:\n        image: vllm/vllm-openai:v0.25.1\n"
+        "        command: >-\n          --model m/Qwen3.6-27B --max-num-seqs 16\n"
+    )
+    launch = one(text, "play.yml")
+    assert (launch.engine_version, value(launch, "--max-num-seqs")) == ("0.25.1", "16")
+
+
+def test_a_chart_that_keeps_the_command_in_the_image() -> None:
+    text = 'image:\n  repository: vllm/vllm-openai\n  tag: v0.25.1\n  command: ["vllm", "serve", "/data/", "--port", "1"]\nreplicaCount: 1\n'
+    assert one(text, "values.yaml").engine_version == "0.25.1"
+
+
+def test_speculation_in_an_env_file() -> None:
+    text = (
+        "VLLM_IMAGE=vllm/vllm-openai:v0.25.1\nMODEL_ID=m/Qwen3.6-27B\nVLLM_SPECULATIVE_CONFIG='"
+        + MTP % 4
+        + "'\nVLLM_ATTENTION_BACKEND=FLASHINFER\n"
+    )
+    launch = one(text, ".env")
+    assert value(launch, "--speculative-config") == MTP % 4 and launch.flag("--attention-backend") is None
+
+
+def test_a_flag_without_a_place_stands_at_its_command() -> None:
+    text = 'FROM vllm/vllm-openai:v0.25.1\nENV M=m/Qwen3.6-27B\nENTRYPOINT []\nCMD ["sh", "-c", "exec vllm serve $M --hf-overrides \'{\\"a\\":1}\' --port 1"]\n'
+    launch = one(text, "Dockerfile")
+    assert {flag.line for flag in launch.flags if flag.name != "--model"} == {4}
+
+
+def test_a_release_older_than_the_catalogue_is_named() -> None:
+    report = validate(
+        text="docker run vllm/vllm-openai:v0.17.1 --model Qwen/Qwen3.6-27B --enable-reasoning\n", name="a.sh"
+    )
+    assert any("v0.17.1 is not in the catalogue" in finding.message for finding in report.findings)

@@ -232,9 +232,11 @@ def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> N
         return
     from advisor.readers.command import ENGINE_TEXT
     from advisor.readers.detect import form_of
+    from advisor.readers.marks import unmarked
 
     if not (ENGINE_TEXT.search(text.text) or re.search(r"spec-type|speculative|vllm|sglang|llama", text.text)):
         return
+    text = unmarked(text)
     form = form_of(name, text.text)
     kept = reading.form
     if form == "shell":

@@ -42,6 +42,7 @@ _SAME = {
     "TP_SIZE": {"sglang": "--tp-size", "vllm": "--tensor-parallel-size"},
     "SPEC_ALGO": {"sglang": "--speculative-algorithm"},
 }
+_OWN_PREFIX = Lazy(r"^(?:VLLM|SGLANG|LLM|SERVER)_(?!ATTENTION_BACKEND)")  # vLLM itself read VLLM_ATTENTION_BACKEND
 _ENV_FLAGS = Lazy(
     r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|"
     r"MAX_NUM_BATCHED_TOKENS|TENSOR_PARALLEL_SIZE|PIPELINE_PARALLEL_SIZE|DATA_PARALLEL_SIZE|SPECULATIVE_\w+|MEM_FRACTION_STATIC|"
@@ -230,8 +231,8 @@ def _from_env(engine: str, env: Env, words: list[Mapped], reading: Reading, at: 
             made_words += split_words(value)
         elif flag := _SAME.get(name, {}).get(engine, ""):
             made_words += [made(flag, item.at), value]
-        elif _ENV_FLAGS.match(name):
-            made_words += _env_flag(engine, name, item, value)
+        elif _ENV_FLAGS.match(bare := _OWN_PREFIX.sub("", name)):
+            made_words += _env_flag(engine, bare, item, value)
     if made_words:
         reading.note("the image is taken to pass its environment (model, arguments) to the engine", at)
     return made_words

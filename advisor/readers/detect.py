@@ -22,6 +22,8 @@ _WINDOWS = Lazy(  # what only a command file of Windows says; without it `.cmd` 
     r"\^[ \t]*\r?$|^\s*@|^\s*(?:set|setlocal|rem|call|start)\b|^\s*::|%\w+%|\.exe\b|(?<![\w/])[A-Za-z]:[\\/]",
     re.M | re.I,
 )
+_UNFINISHED = Lazy(r"\.(?:j2|jinja2?|tmpl|tpl|template|example|sample|dist|bak|orig|in)$")  # vllm.service.j2
+_HERE_DOCUMENT = Lazy(r"<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[ \t]*(?:\r?$|[|>;&])", re.M)
 _FENCE = Lazy(r"^[ \t]*```", re.M)
 _MAKEFILE_NAME = Lazy(r"(^|[/\\])(gnu)?makefile([._-][\w.-]+)?$|\.mk$", re.I)
 _JUSTFILE_NAME = Lazy(r"(^|[/\\])\.?justfile$|\.just$", re.I)
@@ -55,11 +57,11 @@ BY_SUFFIX = {
 
 def form_of(name: str, text: str) -> str:
     """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst, makefile, justfile."""
-    by_name = BY_SUFFIX.get(os.path.splitext(name.lower())[1])
+    by_name = BY_SUFFIX.get(os.path.splitext(_UNFINISHED.sub("", name.lower()))[1])
     first = text.lstrip()[:300]
     if first.startswith("#!"):
         return "python" if "python" in first.split("\n", 1)[0] else "shell"
-    if _UNIT.search(text):
+    if by_name in (None, "unit", "ini") and _UNIT.search(text) and not _HERE_DOCUMENT.search(text):
         return "unit"
     if by_name:
         return _corrected(by_name, text)

@@ -94,6 +94,10 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
         if key not in ("command", "entrypoint")
         for word in words_of(node.get(key), reading, env) or []
     ]
+    if entrypoint and entrypoint[0].text.startswith("-"):
+        # `command` of Ansible, Nomad, ECS: what follows the image's entrypoint
+        args = [*entrypoint, *args]
+        entrypoint = None
     source = node.get("storageUri", "modelUri")
     if source is not None and source.kind == "scalar" and node.get("modelFormat", "runtime") is not None:
         args = [made("--model", source.start), repository_name(scalar(source, reading.source)), *args]
@@ -122,6 +126,8 @@ def repository_name(name: Mapped) -> Mapped:
 
 def image_of(around: Surroundings, node: Node, reading: Reading) -> None:
     image = node.get("image")
+    if image is None and node.get("repository") is not None and node.get("tag") is not None:
+        image = node  # a chart that keeps the command beside the image's name
     if image is None:
         return
     if image.kind == "scalar":

@@ -214,11 +214,12 @@ class Reading:
         near = found.at
         hide = False
         for number, word in enumerate(found.words):
-            near = word.first() if word.first() >= 0 else near
+            at = word.first() if word.first() >= 0 else near
+            near = at if at >= found.at else near  # the place of a variable's value is its own word's only
             if word.holed and not hide and self._is_open_end(found, number, adapter):
                 notes.append(f"{word.shown()} is not set in the file: what it adds to the command is not known")
                 continue
-            token = self._token(word, near)
+            token = self._token(word, at)
             name, equals, value = token.text.partition("=")
             hide = hide and not name.startswith("-")
             if hide or (equals and is_secret_flag(name)):

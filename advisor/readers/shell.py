@@ -17,9 +17,9 @@ from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import EMPTY, HOLE, Mapped, join, made
 from advisor.readers.marks import unmarked
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
-from advisor.readers.scope import Scope, Value, interpolate
+from advisor.readers.scope import Scope, Value
 from advisor.readers.shell_builtins import BUILTINS
-from advisor.readers.shell_values import added, bounded, printed
+from advisor.readers.shell_values import added, bounded, here_text, printed
 from advisor.readers.words import expand_value, expand_word
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ class Shell:
         start = next((self.text(child).text for child in node.named_children if child.type == "heredoc_start"), "")
         text = self.text(body)
         if start[:1] not in "'\"\\":
-            text = interpolate(text, self.scope)
+            text = here_text(text, self.scope)
         from advisor.readers import read_inside
 
         read_inside(text, self.reading, self.depth + 1)

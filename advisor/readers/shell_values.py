@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import Mapped, hole, join, made
 from advisor.readers.scope import Scope, Value, interpolate
 from advisor.readers.words import split_words
 
 MAX_ITEMS, MAX_VALUE = 2_000, 100_000
+_IN_HERE_TEXT = Lazy(r"\$(\([^()\n]*\))|\\([\\$`\n])")
 
 
 def printed(body: Mapped, scope: Scope) -> Mapped | None:
@@ -18,7 +20,7 @@ def printed(body: Mapped, scope: Scope) -> Mapped | None:
         found = re.match(r"\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2\s*$", body.text, re.S)
         if found:
             inside = body.part(found.start(3), found.end(3))
-            return inside if found.group(1) else interpolate(inside, scope)
+            return inside if found.group(1) else here_text(inside, scope)
     found = re.match(r"\s*(echo(?:\s+-[neE]+)?|printf(?:\s+--)?)\s+(.*)$", body.text, re.S)
     if not found or re.search(r"[|;&<>]", re.sub(r"'[^']*'|\"(?:\\.|[^\"])*\"", "", found.group(2))):
         return None
@@ -26,6 +28,20 @@ def printed(body: Mapped, scope: Scope) -> Mapped | None:
     if found.group(1).startswith("echo"):
         return join([part for word in words for part in (made(" "), word)][1:])
     return _formatted(words) if words else None
+
+
+def here_text(text: Mapped, scope: Scope) -> Mapped:
+    """An unquoted here-document: variables, `\\\\`, `\\$` and joined lines; what a substitution prints is not known."""
+    parts: list[Mapped] = []
+    done = 0
+    for found in _IN_HERE_TEXT.finditer(text.text):
+        parts.append(interpolate(text.part(done, found.start()), scope))
+        done = found.end()
+        if found.group(1) is not None:
+            parts.append(hole(found.group(1)[:40], text.pos[found.start()]))
+        elif found.group(2) != "\n":
+            parts.append(text.part(done - 1, done))
+    return join((*parts, interpolate(text.part(done, len(text)), scope)))
 
 
 def _formatted(words: list[Mapped]) -> Mapped | None:

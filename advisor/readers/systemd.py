@@ -8,6 +8,7 @@ from advisor.readers.command import read_command
 from advisor.readers.containers import Ran, add_env, container_command
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import Mapped, hole, join, literal, made
+from advisor.readers.marks import unmarked
 from advisor.readers.reading import Env, Reading, Surroundings, size_bytes
 from advisor.readers.scope import Scope
 from advisor.readers.words import split_words
@@ -35,7 +36,7 @@ def read_unit(reading: Reading) -> None:
     for section, key, value in entries:
         if section == "Service" and key == "ExecStart" and value.text and reading.step():
             lead = re.match(r"[@\-:+!]*", value.text)
-            line = value.part(lead.end() if lead else 0, len(value))
+            line = unmarked(value.part(lead.end() if lead else 0, len(value)))
             words = _words(line, known)
             read_command(words, reading, env, scope=Scope(known), around=Surroundings(kind="systemd"), at=value.first())
 

@@ -10,7 +10,7 @@ from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN
 VANISHED = "\ue002"  # stands for what a control line leaves of itself inside a block of text: nothing
 _LINE = Lazy(r"^([ \t]*)\{\{(?![ \t]*\"\w+\"[ \t]*:)[^\n]*\}\}[ \t]*\r?$", re.M)
 _JINJA_LINE = Lazy(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
-_TEMPLATE = Lazy(r"\{\{(?!\s*\"\w+\"\s*:).*?\}\}")  # not JSON in doubled braces, as `str.format` wants it
+_TEMPLATE = Lazy(r"\$?\{\{(?!\s*\"\w+\"\s*:).*?\}\}")  # not JSON in doubled braces, as `str.format` wants it
 _CONTROL = Lazy(r"\s*(?:\{%|\{\{-?\s*(?:/\*|\$\w+\s*:?=|(?:if|else|end|range|with|define|block|break|continue)\b))")
 # `key: |`, `- >-`, `- key: |2 # comment`
 _HEADER = Lazy(

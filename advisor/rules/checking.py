@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from advisor.rules.asking import parse_release
 from advisor.rules.registry import Hit, Lacking, Row, Rule, get_rule, index, load_row
 from advisor.types import Case, Finding, Flag, Severity, Skipped
 
@@ -84,7 +85,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     if found.versioned and not version_pinned(case):
         severity = capped(severity)
         if hit.versions:
-            message = f"{message} (release not pinned; applies to {hit.versions})"
+            message = f"{message} ({_why_not(case)}; applies to {hit.versions})"
     flag = hit.flag if isinstance(hit.flag, Flag) else None
     return Finding(
         code=found.code,
@@ -103,6 +104,15 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         k_max=hit.k_max,
         k_best=hit.k_best,
     )
+
+
+def _why_not(case: Case) -> str:
+    """Why a finding that depends on the release is not certain."""
+    launch = case.launch
+    named = (
+        launch is not None and not launch.engine_version and launch.fork is None and parse_release(launch.version_text)
+    )
+    return f"{launch.version_text} is not in the catalogue" if launch is not None and named else "release not pinned"
 
 
 def capped(severity: Severity) -> Severity:
