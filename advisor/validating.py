@@ -150,7 +150,7 @@ def expand(paths: Iterable[str]) -> Iterable[str]:
                 one for one in inner if not one.startswith(".") and one not in ("node_modules", "__pycache__")
             )
             for name in sorted(names):
-                if name.endswith(SUFFIXES) or re.match(r"(?i)(docker|container)file", name):
+                if name.endswith(SUFFIXES) or re.match(r"(?i)(docker|container)file|(gnu)?makefile$|\.?justfile$", name):
                     count += 1
                     if count > MAX_FILES:
                         raise AdvisorError(

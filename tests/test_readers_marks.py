@@ -370,3 +370,29 @@ def test_a_release_older_than_the_catalogue_is_named() -> None:
         text="docker run vllm/vllm-openai:v0.17.1 --model Qwen/Qwen3.6-27B --enable-reasoning\n", name="a.sh"
     )
     assert any("v0.17.1 is not in the catalogue" in finding.message for finding in report.findings)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.ps1", "$x = 1" + " " * 200_000 + "y\n& llama-server -m a.gguf\n"),
+        ("a.ps1", "[int]" * 5_000 + "x = 1\n" + "@(" * 3_000 + "\n"),
+        ("a.cmd", "set A=1" + " " * 200_000 + "y\nllama-server.exe -m a.gguf\n"),
+        ("Makefile", "A = " + "$(A)" * 3_000 + "\nB = " + "$(" * 3_000 + "\nx:\n\tvllm serve $(A) $(B)\n"),
+        ("Makefile", "x:\n" + "\tvllm serve m --port 1 \\\n" * 2_000),
+        (
+            "justfile",
+            "x := " + '"a" + ' * 5_000 + '"b"\ns a=' + "(" * 1_000 + ":\n    vllm serve {{x}} " + "{{" * 5_000 + "\n",
+        ),
+        ("a.sh", "vllm serve " + "<a" * 50_000 + "\n" + "{{a" * 20_000 + "\n"),
+        ("a.rst", (".. code-block:: sh\n" + "   vllm serve m\n") * 600),
+        ("a.yaml", "a:\n  command: vllm serve m --gpu-memory-utilization 0.9\n" * 500),
+    ],
+    ids=range(9),
+)
+def test_hostile_texts_take_no_time(name: str, text: str) -> None:
+    import time
+
+    start = time.process_time()
+    validate(text=text, name=name)
+    assert time.process_time() - start < 8

@@ -10,7 +10,7 @@ from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, li
 from advisor.readers.reading import Env, EnvItem, Reading
 from advisor.readers.scope import Scope
 
-_SET = Lazy(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*?)"?\s*$', re.I)
+_SET = Lazy(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
 _PERCENT = Lazy(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
 _WORD = Lazy(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
@@ -53,11 +53,12 @@ def logical_lines(text: str, continuation: str) -> list[Mapped]:
 
 
 def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env) -> None:
-    name, value = found.group(1), line.part(found.start(2), found.end(2))
+    end = found.start(2) + len(found.group(2).rstrip().removesuffix('"'))
+    name, value = found.group(1), line.part(found.start(2), end)
     words = words_of(value) if value.text[:1] in "\"'" else []
     known = _resolved(words[0] if len(words) == 1 else value, scope)
     scope.values[name] = known
-    env[name] = EnvItem(known, line.part(found.start(1), found.end()).first())
+    env[name] = EnvItem(known, line.part(found.start(1), end).first())
 
 
 def commands(line: Mapped) -> list[Mapped]:

@@ -20,7 +20,7 @@ _RULE = Lazy(r"(?P<target>[^\s:#=][^:#=\n]*?)[ \t]*::?(?!=)[ \t]*(?P<rest>[^\n]*
 _EXPORT = Lazy(r"export[ \t]+([\w \t]+)$")
 _QUIET = Lazy(r"[ \t]*[@+-]{1,3}[ \t]*(?=[\w./\"'$({\[])")  # `@cmd`, `-cmd` at a recipe line's start
 _REMARK = Lazy(r"(?<!\\)[ \t]+#[^\n]*")
-MAX_DEPTH, MAX_TEXT = 8, 100_000
+MAX_DEPTH, MAX_TEXT = 8, 30_000
 
 
 def read_makefile(reading: Reading) -> None:

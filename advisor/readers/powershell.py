@@ -11,8 +11,8 @@ from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, ma
 from advisor.readers.reading import Env, EnvItem, Reading
 from advisor.readers.scope import Scope
 
-_SET = Lazy(
-    r"\s*(?:\[[\w.\[\]]+(?:\([^()\n]*\))?\]\s*)*\$(?:(env|script|global|local):)?([A-Za-z_]\w*)\s*(\+?)=\s*(.*?)\s*[;,]?\s*$",
+_SET = Lazy(  # what is set is trimmed afterwards: a lazy group before blanks would look at each of them again and again
+    r"\s*(?:\[[\w.]+(?:\[\])?(?:\([^()\n]*\))?\]\s*)*\$(?:(env|script|global|local):)?([A-Za-z_]\w*)\s*(\+?)=\s*(.*)$",
     re.I | re.S,
 )
 _NAME = Lazy(r"\$\{?(?:(?:env|script|global|local):)?([A-Za-z_]\w*)\}?", re.I)
@@ -21,7 +21,7 @@ _REMARK = Lazy(r"(?<!\S)#[^\n]*")
 _QUOTED = Lazy(r"\"(?:`.|[^\"\n])*\"|'[^'\n]*'")
 _COMMA = Lazy(r",\s*")
 _CMDLET = Lazy(r"\(?[A-Z][a-z]+-[A-Z]\w+\b")
-_JOIN_PATH = Lazy(r"\(?Join-Path\s+(?:-Path\s+)?(\S+)\s+(?:-ChildPath\s+)?(\S.*?)\)?$", re.I)
+_JOIN_PATH = Lazy(r"\(?Join-Path\s+(?:-Path\s+)?(\S+)\s+(?:-ChildPath\s+)?(\S.*)$", re.I)
 # words after which nothing starts: statements, and cmdlets that only talk
 _STATEMENTS = """
 throw write-host write-output write-error write-warning write-verbose if elseif else while for foreach switch
@@ -93,11 +93,12 @@ def _without_remark(line: Mapped) -> Mapped:
 
 def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env) -> None:
     where, name = (found.group(1) or "").lower(), found.group(2)
-    value = line.part(found.start(4), found.end(4))
+    end = found.start(4) + len(found.group(4).rstrip(" \t\r\n;,"))
+    value = line.part(found.start(4), end)
     known: Mapped | list[Mapped]
     if value.text.startswith("@("):
-        end = value.text.rfind(")")
-        known = _items(value.part(2, end if end > 1 else len(value)), scope)
+        close = value.text.rfind(")")
+        known = _items(value.part(2, close if close > 1 else len(value)), scope)
     elif "," in _QUOTED.sub("", value.text) and not _CMDLET.match(value.text):
         known = _items(value, scope)
     else:
@@ -111,7 +112,7 @@ def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env) -> None:
             known = [*(before if isinstance(before, list) else [before] if before is not None else []), *added]
     scope.values[name] = known
     if where == "env" and isinstance(known, Mapped):
-        env[name] = EnvItem(known, line.part(found.start(2), found.end()).first())
+        env[name] = EnvItem(known, line.part(found.start(2), end).first())
 
 
 def _items(value: Mapped, scope: Scope) -> list[Mapped]:
@@ -135,7 +136,10 @@ def _value(value: Mapped, scope: Scope) -> Mapped:
     """One value: a text, a variable, a path put together; what a cmdlet gives is not known."""
     path = _JOIN_PATH.match(value.text)
     if path is not None:
-        head, tail = (value.part(*path.span(number)) for number in (1, 2))
+        head, tail = (
+            value.part(*path.span(1)),
+            value.part(path.start(2), path.start(2) + len(path.group(2).rstrip(") \t"))),
+        )
         parts = (_value(head, scope), made("\\"), *(_value(word, scope) for word in words_of(tail)[:3]))
         return join(parts)
     if _CMDLET.match(value.text):

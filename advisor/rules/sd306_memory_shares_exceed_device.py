@@ -36,7 +36,7 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
             command: Qwen/Qwen3-Embedding-8B --gpu-memory-utilization 0.2 --max-num-seqs 16
     """
     mine, own = case.launch, case.plan.memory_fraction
-    if mine is None or own is None or mine.form in _ON_DEMAND:
+    if mine is None or own is None or mine.form in _ON_DEMAND or len(case.siblings) > MANY or _is_node(mine):
         return
     others = [other for other in case.siblings if other is not mine and _together(mine, other)]
     total = own + sum(_share(other) or 0.0 for other in others)
@@ -53,6 +53,7 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
     )
 
 
+MANY = 40  # a file of more servers is a collection: they do not all run at once
 _ON_DEMAND = (
     "llama-swap",
     "llama-server-ini",
@@ -83,9 +84,13 @@ _NODES = (
 )
 
 
+def _is_node(launch: Launch) -> bool:
+    return any(flag.name in _NODES for flag in launch.flags)
+
+
 def _together(one: Launch, other: Launch) -> bool:
     """Whether two launches can run at once: a loop starts one after the other, and so do two on one port of one machine."""
-    if any(launch.flag(name) is not None for launch in (one, other) for name in _NODES):
+    if _is_node(other):
         return False
     if one.container is None and other.container is None:
         ports = {launch.flag("--port").value if launch.flag("--port") else None for launch in (one, other)}  # type: ignore[union-attr]
