@@ -23,6 +23,7 @@ INDEX_NAME = "index.jsonl"
 SHARED = ("hardware", "gpu_count", "model", "quant", "engine", "method")  # what the pairs of a line have in common
 _FIELDS = frozenset(Evidence.model_fields) - {"covers"}
 FACTOR = 2.0  # concurrency and prompt tokens may differ by this much
+ANSWER_FACTOR = 4  # answers of other lengths mix prompts and decoding otherwise
 FAR = 5.5  # pairs beyond this distance say nothing about the question
 PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fill the list
 
@@ -161,6 +162,9 @@ def _covers(pair: Pair, facts: Facts) -> bool:
         return False
     limit = log2(FACTOR) + 1e-9
     steps = (_octaves(pair.get("concurrency"), facts.concurrency), _octaves(_prompt(pair), facts.ctx_tokens))
+    answer = _octaves(pair.get("output_tokens"), facts.output_tokens)  # many sources do not state it
+    if answer is not None and answer > log2(ANSWER_FACTOR) + 1e-9:
+        return False
     return all(step is not None and step <= limit for step in steps)
 
 

@@ -130,6 +130,8 @@ class LLM(Frozen):
     linear_layers: int | None = None
     swa_layers: int | None = None
     swa_window: int | None = None
+    swa_kv_heads: int | None = None  # of the sliding layers, where they differ from kv_heads and head_dim
+    swa_head_dim: int | None = None
     heads: int | None = None
     kv_heads: int | None = None
     head_dim: int | None = None

@@ -62,9 +62,11 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     seem not to fit, the estimate of one of both is wrong (the row was run): no limit then. `memory.bill` judges fit.
     """
     per_token = p.kv_elems * p.kv_bytes
-    draft = np.where(p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / np.fmax(p.attn_layers, 1), 1.0) if spec else 1.0
+    draft = np.where(p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / np.fmax(p.global_layers, 1), 1.0) if spec else 1.0
     slots = 1 + np.where(p.method > 0, p.k, 0.0) if spec else np.ones(len(p))
-    per_request = (p.input_tokens + p.output_tokens) * per_token * draft + p.state_bytes * slots
+    whole = p.input_tokens + p.output_tokens
+    window = np.fmin(whole, p.window) * p.swa_kv_elems * p.kv_bytes
+    per_request = whole * per_token * draft + window + p.state_bytes * slots
     per_request = np.where(_paged_states(p), _paged_request(p, slots, spec), per_request)
     weights = weight_bytes(p)
     free = MEMORY_SHARE * p.memory_bytes * np.fmax(p.gpus, p.tp) - weights - OVERHEAD_BYTES
@@ -106,7 +108,9 @@ def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
 def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     """The load of one arm. `tau` tokens per step counts only where `spec`; points filled, k known."""
     sglang = p.engine == P.ENGINES.index("sglang")
-    cap = np.where(sglang & spec & (p.max_num_seqs >= 4096), SGLANG_SPEC_SEQS, p.max_num_seqs)
+    # its own cap with speculation; where the memory is not known nothing would bound the plain arm, so both go without
+    capped = sglang & spec & (p.max_num_seqs >= 4096) & np.isfinite(kv_slots(p, False))
+    cap = np.where(capped, SGLANG_SPEC_SEQS, p.max_num_seqs)
     clients = np.fmax(np.fmin(np.fmin(p.concurrency, cap), kv_slots(p, spec)), 1.0)
     per_step = tau if spec else np.ones(len(p))
     steps = np.fmax(p.output_tokens - 1, 0.5) / per_step

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from advisor import knowledge_evidence
+from advisor import knowledge_evidence, measurement_bounds
 from advisor.measurements import (
     ACCEPTANCE_COLUMNS,
     RARE_COLUMNS,
@@ -47,7 +47,7 @@ def check(folder: Path, known: Known | None = None) -> tuple[int, list[Problem]]
         raise AdvisorError(f"{folder} has no folder runs/; give a measurements folder or a CSV of runs.")
     rows, problems = read_runs(folder, known)
     accepted, more = read_acceptance(folder)
-    problems += more + list(_sidecar_problems(folder))
+    problems += more + list(_sidecar_problems(folder)) + measurement_bounds.problems(rows)
     return len(rows) + len(accepted), sorted(problems)
 
 
@@ -65,6 +65,7 @@ def _check_file(path: Path, known: Known | None) -> tuple[int, list[Problem]]:
             rows.append(Row(run, raw, path.name, line))
     for group in by_group(rows).values():
         problems += group_problems(group)
+    problems += measurement_bounds.problems(rows)
     return len(rows), sorted(problems)
 
 

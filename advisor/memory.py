@@ -120,6 +120,15 @@ def kv_bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
     return shape.kv_elems_per_token * (2.0 if math.isnan(width) else width)
 
 
+def window_bytes(shape: LLM, kv_dtype: str | None, length: int) -> float:
+    """Bytes of K and V that the sliding layers keep of one request of `length` tokens: those of their window."""
+    if not shape.swa_layers or not shape.swa_window or not shape.kv_elems_per_token:
+        return 0.0
+    width = (kv_bytes_per_token(shape, kv_dtype) or 0.0) / shape.kv_elems_per_token
+    heads, size = shape.swa_kv_heads or shape.kv_heads or 0, shape.swa_head_dim or shape.head_dim or 0
+    return min(length, shape.swa_window) * shape.swa_layers * 2 * heads * size * width
+
+
 def kv_copies(shape: LLM, plan: Plan) -> int:
     """How often the ranks of a replica hold a token's KV: all of them where it is MLA's one latent vector, else as many as
     share a KV head because there are more ranks than heads. llama-server splits by layers and copies nothing."""
@@ -149,13 +158,16 @@ def hybrid_pool(
     return Pool(max(int(tokens), 0), max(requests, 0.0), page_tokens, groups * group - recurrent)
 
 
-def plain_pool(shape: LLM, kv_token: float, available: float, length: int, k: int, slots: int, own: int = 1) -> Pool:
-    """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a drafter adds its `own` layers."""
+def plain_pool(
+    shape: LLM, kv_token: float, available: float, length: int, k: int, slots: int, own: int = 1, window: float = 0.0
+) -> Pool:
+    """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a drafter adds its `own` layers,
+    and every request keeps `window` bytes of sliding layers."""
     layers = (shape.full_attention_layers or 0) + (shape.swa_layers or 0) or shape.layers or 1
     per_token = kv_token * (1 + (own / layers if k else 0.0))
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
-    tokens = max(available - state, 0.0) / per_token
-    return Pool(int(tokens), tokens / max(length, 1), PAGE_ALIGN, 0)
+    requests = max(available - state, 0.0) / (max(length, 1) * per_token + window)
+    return Pool(int(requests * max(length, 1)), requests, PAGE_ALIGN, 0)
 
 
 def _length(facts: Facts, plan: Plan) -> int:
@@ -176,7 +188,8 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Poo
     default = SGLANG_SPEC_RUNNING if k else SGLANG_RUNNING
     slots = plan.max_num_seqs or (default if plan.engine == "sglang" else facts.concurrency or 1)
     own = knowledge_drafters.layers(facts, plan.method, plan.draft_model)
-    return plain_pool(shape, kv_token, available, length, k if shape.is_hybrid or own else 0, slots, own)
+    window = window_bytes(shape, plan.kv_cache_dtype, length) * kv_copies(shape, plan)
+    return plain_pool(shape, kv_token, available, length, k if shape.is_hybrid or own else 0, slots, own, window)
 
 
 def _version(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
@@ -252,7 +265,8 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
         return fixed.model_copy(update={"fits": None if left > 0 else False})
     without = plan.model_copy(update={"method": "none", "k": 0})
     lost = bill(facts, without).kv_tokens if plan.method != "none" else None
-    one_gib = _length(facts, plan) * kv_token * kv_copies(shape, plan) / GIB / gpus
+    length = _length(facts, plan)
+    one_gib = (length * kv_token + window_bytes(shape, plan.kv_cache_dtype, length)) * kv_copies(shape, plan) / GIB / gpus
     # in units of one request, since its recurrent states need room too: an engine refuses to start below one
     short = max(one_gib - left, one_gib * (1 - pool.requests)) if pool.requests < 1 else 0.0
     kv_gib = max(left - (0.0 if plan.engine == "vllm" else state), 0.0)
@@ -292,9 +306,11 @@ def _llama_bill(facts: Facts, plan: Plan, shape: LLM, fixed: MemoryBill, left: f
         return fixed.model_copy(update={"fits": None if left > 0 else False})
     head = 1 + knowledge_drafters.layers(facts, plan.method, plan.draft_model) / layers
     per_token = kv_token * head / GIB / gpus
-    need = slots * _length(facts, plan) * per_token
+    length = _length(facts, plan)
+    windows = slots * window_bytes(shape, plan.kv_cache_dtype, length) / GIB / gpus
+    need = slots * length * per_token + windows
     short = max(need + fixed.state_gib - left, 0.0)
-    tokens = int(max(left - fixed.state_gib, 0.0) / per_token)
+    tokens = int(max(left - fixed.state_gib - windows, 0.0) / per_token)
     lost = None
     if plan.method != "none":
         lost = bill(facts, plan.model_copy(update={"method": "none", "k": 0})).kv_tokens

@@ -36,7 +36,9 @@ _FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
 _NODE, _HGX = 8, ("sm_80", "sm_90")
 _RDNA = ("gfx11", "gfx12")
 _SM12X = ("sm_120", "sm_121")
-_MLA_ELEMENTS = 576  # cached per token and layer: 512 compressed and 64 for positions
+# Cached per token and layer by MLA: 512 compressed and 64 for positions (DeepSeek, GLM, Kimi), 256 and 64 (Mistral Small 4),
+# 512 (GLM-5.3)
+_MLA_ELEMENTS = (576, 320, 512)
 # dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on Ampere and Ada. Two V100
 # sources put the truth between the two laws; the geometric middle of 1 and 2 is taken.
 # CDNA lists its fp32 rate without the dual issue that RDNA counts, so its share of it is twice as large.
@@ -234,13 +236,20 @@ def decode_seconds(points: P.Points, constants: Constants, batch: Floats, contex
 
 
 def attention_seconds(p: P.Points, c: Constants, batch: Floats, tokens_per_request: Floats, context: Floats) -> Floats:
-    """KV bytes are read once per request, whatever the tokens verified; operations grow with them."""
+    """KV bytes are read once per request, whatever the tokens verified; operations grow with them. Sliding layers see their
+    window only."""
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
-    read = batch * context * p.kv_elems * p.kv_bytes / bandwidth
-    ops = 4 * batch * tokens_per_request * context * p.heads * p.head_dim * p.attn_layers
+    read = batch * (context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems) * p.kv_bytes / bandwidth
+    ops = 4 * batch * tokens_per_request * attended(p, context)
     small = p.is_path(*SMALL_BATCH_PATHS)
     rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
     return soft_max(read, ops / rate)
+
+
+def attended(p: P.Points, context: Floats) -> Floats:
+    """Keys that one token meets over all layers, times the width of their heads: the whole context, or a sliding window."""
+    sliding = np.fmax(p.attn_layers - p.global_layers, 0) * p.swa_head_dim
+    return np.asarray(p.heads * (context * p.global_layers * p.head_dim + np.fmin(context, p.window) * sliding))
 
 
 def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floats:
@@ -255,7 +264,7 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floa
     serial = p.is_path("vllm-cuda") & archs & wide
     serial |= p.is_path("sglang-cuda") & P.mask(p.arch, P.ARCHS, _SM12X)
     serial |= p.is_path("vllm-other") & P.mask(p.arch, P.ARCHS, _RDNA)
-    mla = np.abs(p.kv_elems / np.fmax(p.attn_layers, 1) - _MLA_ELEMENTS) < 1
+    mla = np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), _MLA_ELEMENTS)
     serial &= (p.verify_tokens > 1) & ~mla
     return np.where(serial, context * p.global_layers * at(c.verify_serial_s, p), 0.0)
 
@@ -282,7 +291,7 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     launch = at(c.draft_pass_s, p)
     one_layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
     one_layer = np.where(p.eager > 0, np.fmax(one_layer, c.eager_layer_s), one_layer)
-    kv_layer = batch * context * p.kv_elems / np.fmax(p.attn_layers, 1) * p.kv_bytes / bandwidth
+    kv_layer = batch * context * p.kv_elems / np.fmax(p.global_layers, 1) * p.kv_bytes / bandwidth
     first = _mtp_block(p, c, reached_experts(p, c, batch, k + 1), batch * (k + 1), bandwidth)
     later = _mtp_block(p, c, reached_experts(p, c, batch, np.ones_like(k)), batch, bandwidth)
     per_pass = head + launch + one_layer + kv_layer + _draft_ops(p, c, batch, p.draft_head_params)

@@ -94,12 +94,15 @@ class Points:
     layers: Floats
     attn_layers: Floats  # attention layers, sliding windows included
     global_layers: Floats  # those of them that see the whole context
+    window: Floats  # tokens that the other attention layers see; 0 where there are none
+    swa_kv_elems: Floats  # K and V elements per token of the window over those layers
+    swa_head_dim: Floats
     linear_layers: Floats  # recurrent (GDN) layers
     hidden: Floats
     heads: Floats
     head_dim: Floats
     state_bytes: Floats  # recurrent state of one sequence (or one draft position)
-    kv_elems: Floats  # K and V elements per token over all layers
+    kv_elems: Floats  # K and V elements per token over all layers that see the whole context
     total_params: Floats
     active_params: Floats
     is_moe: Floats  # 0/1

@@ -163,7 +163,9 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
         "hidden": hidden, "lm_head_params": lm_head, "experts": experts, "topk": topk, "moe_layers": moe_layers,
         "expert_params": expert, "mixer_params": mixer, "shared_params": shared, "dense_ffn_params": dense_ffn,
         "mtp_params": _known(p.mtp_params, block), "linear_layers": linear, "attn_layers": attn,
-        "global_layers": _known(p.global_layers, attn), "draft_head_params": _known(p.draft_head_params, lm_head),
+        "global_layers": _known(p.global_layers, attn), "window": _known(p.window, 0.0),
+        "swa_kv_elems": _known(p.swa_kv_elems, 0.0), "swa_head_dim": _known(p.swa_head_dim, 0.0),
+        "draft_head_params": _known(p.draft_head_params, lm_head),
         "heads": _known(p.heads, np.fmax(np.round(hidden / 128), 1.0)), "head_dim": _known(p.head_dim, 128.0),
         # Qwen3.5 family: 2.1 MB (2048 wide) to 3.1 MB (5120 wide) of fp32 state per GDN layer
         "state_bytes": _known(p.state_bytes, linear * 2.1e6 * np.sqrt(hidden / 2048)),

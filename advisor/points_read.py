@@ -50,13 +50,13 @@ KV_BYTES = {
     "iq4_nl": 0.5625, "nvfp4": 0.5625, "fp4": 0.5625, "tq3_0": 0.4375, "turbo4": 0.5625, "turbo3": 0.4375,
 }  # fmt: skip
 # What people write into a cell that they have no number for
-_UNKNOWN = {"", "?", "-", "n/a", "na", "none", "null", "unknown", "auto", "default"}
+_UNKNOWN = {"", "?", "-", "n/a", "na", "none", "null", "unknown", "auto", "default", "nan"}
 _TRUE, _FALSE = {"1", "1.0", "on", "true", "yes"}, {"0", "0.0", "off", "false", "no"}
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?:-a(\d+(?:\.\d+)?)b)?(?![a-z0-9])", re.I)
 DRAFT_SIZE = re.compile(r"(\d+(?:\.\d+)?)b\b", re.I)
 _TREE = re.compile(r"topk (\d+)\D+?(\d+)", re.I)
 _P_MIN = re.compile(r"p-min (\d*\.\d+)")
-MOST_DRAFTED = 256
+MOST_DRAFTED = 256  # ours: four times the longest measured draft (64, lookups); more is a slip of the pen
 
 
 def number(text: object) -> float:
@@ -180,6 +180,7 @@ def model_vector(llm: LLM, shape: LLM | None) -> Vector:
     state = scaled(own.state_mb_per_seq, 1e6)
     moe = llm.is_moe or own.is_moe
     known = own.layers is not None
+    swa_head_dim = own.swa_head_dim or own.head_dim or 0
     return {
         "mixer_params": scaled(own.mixer_params_b, 1e9),
         "dense_ffn_params": scaled(own.dense_ffn_params_b, 1e9),
@@ -194,6 +195,9 @@ def model_vector(llm: LLM, shape: LLM | None) -> Vector:
         "layers": scaled(own.layers),
         "attn_layers": scaled((own.full_attention_layers or 0) + (own.swa_layers or 0) or None),
         "global_layers": scaled(own.full_attention_layers),
+        "window": float(own.swa_window or 0),
+        "swa_kv_elems": float(2 * (own.swa_layers or 0) * (own.swa_kv_heads or own.kv_heads or 0) * swa_head_dim),
+        "swa_head_dim": float(swa_head_dim),
         "linear_layers": scaled(own.linear_layers) if own.is_hybrid else (0.0 if known else NAN),
         "hidden": scaled(own.hidden),
         "heads": scaled(own.heads),
@@ -236,10 +240,6 @@ def _hardware(name: str) -> Vector:
 def _known_shape(llm: LLM) -> LLM | None:
     from advisor import knowledge
 
-    if llm.mixer_params_b is not None:
-        return llm
-    if not llm.proxy:
-        return None
     try:
         shape: LLM = knowledge.shape_of(llm)
     except AdvisorError:

@@ -14,6 +14,7 @@ from advisor.constants import Constants
 from advisor.physics import (
     SMALL_BATCH_PATHS,
     at,
+    attended,
     attention_share,
     link_seconds,
     params,
@@ -66,7 +67,7 @@ def prefill_seconds(
     small = p.is_path(*SMALL_BATCH_PATHS)
     tiled = small_batch_rate(p, c) * tile_gain(p, c) * np.where(p.moe_layers > 0, 0.5, 1.0)
     per_token = np.where(small, 2 * (mixer + ffn + routed) / tiled, per_token)
-    attention = 4 * (context + tokens / 2) * p.heads * p.head_dim * p.attn_layers
+    attention = 4 * attended(p, context + tokens / 2)
     rate = np.where(small, tiled, np.fmin(2 * attention_share(p, c), 0.7) * p.bf16 * p.tp)
     extra_layer = np.where(np.asarray(spec) & p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / p.layers, 1.0)
     bandwidth = p.bw * p.tp * at(c.eta_bw, p) * at(c.expert_bw, p)

@@ -48,7 +48,8 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
 
 def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
     """(tp, dp) choices, the preferred first: the asked tp alone, else the smallest tp that KV heads serve well, then
-    every other one that divides the GPUs. Raises AdvisorError when the asked tp does not divide them."""
+    every other one that divides the GPUs and that the heads allow (vLLM and SGLang refuse ranks that share heads unevenly).
+    Raises AdvisorError when the asked tp does not divide them."""
     gpus = max(1, facts.gpus)
     if facts.tp:
         if gpus % facts.tp:
@@ -57,7 +58,11 @@ def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
     if facts.engine == "llama-server" or gpus == 1:
         return ((gpus, 1),)  # llama-server splits layers over all devices
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
-    sizes = [tp for tp in range(1, gpus + 1) if gpus % tp == 0]
+    all_heads = facts.shape.heads if facts.shape is not None and facts.shape.heads else 0
+    sizes = [
+        tp for tp in range(1, gpus + 1)
+        if gpus % tp == 0 and all_heads % tp == 0 and (heads % tp == 0 or tp % heads == 0)
+    ]  # fmt: skip
     best = max(tp for tp in sizes if tp <= heads)
     order = [best, *(tp for tp in sizes if tp > best), *reversed([tp for tp in sizes if tp < best])]
     return tuple((tp, gpus // tp) for tp in order)
@@ -158,7 +163,20 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         ),
         port=8000 if facts.engine != "llama-server" else 8080,
         extra=linked_flags(facts),
+        env=needed_env(facts),
     )
+
+
+def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """Environment without which this release does not load the model on this machine (SD247: FP8 on a GB10 in vLLM 0.24)."""
+    from advisor.rules.asking import between, defect, parse_release
+
+    if facts.engine != "vllm" or facts.hardware is None or facts.hardware.id != "gb10" or facts.engine_version is None:
+        return ()
+    known = defect("vllm-gb10-deepgemm")
+    if facts.quant is None or facts.quant.id != "fp8":
+        return ()
+    return (("VLLM_USE_DEEP_GEMM", "0"),) if between(parse_release(facts.engine_version), known.since, known.until) else ()
 
 
 def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:

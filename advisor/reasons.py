@@ -245,7 +245,7 @@ def _from_other_k(verdict: Verdict, best: Candidate, goal: Goal) -> list[Reason]
         return []
     rival = min(free, key=lambda c: (c.regret, c.plan.k))
     here, there = (goal_interval(c.estimate, goal).p50 for c in (best, rival))
-    if there / here < 1 + 2 * knowledge.threshold("replicate_noise").value:
+    if verdict.decision == "off" or there / here < 1 + 2 * knowledge.threshold("replicate_noise").value:
         return []
     text = (
         f"The estimate alone prefers k={rival.plan.k} ({percent(there)} against {percent(here)} for the goal '{goal}'), but "

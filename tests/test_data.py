@@ -17,8 +17,8 @@ from advisor.commands.model import data
 from advisor.types import AdvisorError
 
 FOLDER = m.measurements_dir()
-ROWS = 7876
-TRAIN = 5211
+ROWS = 8022
+TRAIN = 5341
 POSITIONS = 277
 SOURCES = 369
 
@@ -101,6 +101,30 @@ def test_group_with_two_baselines(table: tuple[Path, list[dict[str, str]]]) -> N
     write(path, [*rows, off | {"run_id": "second-off"}])
     _, problems = files.check(path)
     assert any("two baselines" in p.reason and p.line == len(rows) + 2 for p in problems)
+
+
+def test_a_plain_arm_that_its_hardware_cannot_run_is_named(table: tuple[Path, list[dict[str, str]]]) -> None:
+    """27B in fp8 on one card: 256 tokens after 8192 of prompt, 850 tok/s. A cached prompt, or other weights, explain it."""
+    path, rows = table
+    off = dict.fromkeys(rows[0], "") | {
+        "run_id": "a", "source_id": "seed000", "group_id": "seed000/g", "model": "qwen3.8-27b", "quant": "fp8",
+        "hardware": "rtx-pro-6000", "gpu_count": "1", "engine": "vllm", "spec_method": "none", "concurrency": "32",
+        "input_tokens": "8192", "output_tokens": "256", "output_tok_s": "850", "use": "train", "use_why": "A/B",
+    }  # fmt: skip
+    arm = off | {"run_id": "b", "spec_method": "mtp", "k": "3", "output_tok_s": "650"}
+
+    def found(*changes: dict[str, str]) -> list[m.Problem]:
+        with path.open("w", newline="", encoding="utf-8") as handle:
+            writer = csv.DictWriter(handle, [*rows[0], "prefix_share"], restval="")
+            writer.writeheader()
+            writer.writerows([off | change for change in changes] + [arm])
+        return [p for p in files.check(path)[1] if "as fast as its hardware" in p.reason]
+
+    assert [(p.file, p.line) for p in found({})] == [("rows.csv", 2)]
+    assert found({"prefix_share": "1", "prefix_caching": "1"}) == []
+    assert found({"use": "eval"}) == []
+    assert found({"output_tok_s": "400"}) == []
+    assert found({"concurrency": "1", "output_tok_s": "", "request_tok_s": "120"})  # faster than reading the weights
 
 
 def test_edited_row_is_noticed(tmp_path: Path) -> None:

@@ -63,6 +63,14 @@ def test_what_covers(only: Any, change: dict[str, Any], covers: bool) -> None:
     assert [e.covers for e in knowledge.nearest_evidence(ask())] == [covers]
 
 
+@pytest.mark.parametrize(
+    ("measured", "asked", "covers"), [(512, 128, True), (512, 127, False), (128, 513, False), (None, 16, True)]
+)
+def test_answers_of_another_length_do_not_cover(only: Any, measured: int | None, asked: int, covers: bool) -> None:
+    only({"output_tokens": measured})
+    assert [e.covers for e in knowledge.nearest_evidence(ask(output_tokens=asked))] == [covers]
+
+
 def test_another_method_is_no_evidence(only: Any) -> None:
     only({"method": "dflash"})
     assert knowledge.nearest_evidence(ask()) == ()

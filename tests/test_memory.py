@@ -105,6 +105,27 @@ def test_every_plan_has_a_bill(engine: str, method: str, model: str) -> None:
         assert made.kv_tokens_lost is not None and made.kv_tokens_lost >= 0
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
+    """Gemma 4 31B: 50 layers of 16 heads of 256 over 1024 tokens are 0.78 GiB a request in 16 bit, 4096 tokens of the other
+    ten layers 0.31: fewer requests fit, and a longer answer costs only those ten."""
+    known = facts("h200", "fp8" if engine != "llama-server" else "q4_k_m", "gemma-4-31b", concurrency=8, ctx_tokens=3584)
+    assert known.shape is not None
+    window = memory.window_bytes(known.shape, None, 4096)
+    assert window == 1024 * 50 * 2 * 16 * 256 * 2 == memory.window_bytes(known.shape, None, 1_000_000)
+    assert memory.window_bytes(known.shape, None, 512) == window / 2
+    assert memory.window_bytes(facts("h200", "fp8").shape, None, 4096) == 0  # type: ignore[arg-type]
+    short, long = (memory.bill(known, plan(engine=engine, max_num_seqs=8, max_model_len=n)) for n in (4096, 8192))
+    assert short.kv_tokens is not None and long.kv_tokens is not None
+    token = memory.kv_bytes_per_token(known.shape, None) or 0.0
+    if engine != "llama-server":  # what is left for KV holds whole requests: their tokens and their windows
+        requests = (short.kv_gib or 0.0) * memory.GIB / (4096 * token + window)
+        assert short.kv_tokens == pytest.approx(4096 * requests, rel=0.01)
+        assert long.kv_tokens > 1.4 * short.kv_tokens
+    else:
+        assert (short.kv_gib or 0.0) * memory.GIB == pytest.approx(8 * (4096 * token + window), rel=0.01)
+
+
 def test_unknown_parts_stay_unknown() -> None:
     assert memory.bill(Facts(), plan()) == MemoryBill(weights_gib=0.0, fits=None)
     known = facts("h200", "fp8").model_copy(update={"hardware": None})

@@ -170,6 +170,19 @@ def test_sliding_windows_do_not_walk() -> None:
     assert serial({"model": "gemma-4-31b"}) == serial({})
 
 
+def test_sliding_layers_attend_to_their_window_only() -> None:
+    """Gemma 4 26B: 5 layers of 16 heads of 512 see the whole context, 25 of 256 a window of 1024; KV likewise."""
+    gemma = points({"model": "gemma-4-26b-a4b", "quant": "bf16", "input_tokens": 5000})
+    seen = physics.attended(gemma, np.array([5000.0]))[0]
+    assert seen == 16 * (5 * 512 * 5000 + 25 * 256 * 1024)
+    assert physics.attended(gemma, np.array([800.0]))[0] == 16 * 800 * (5 * 512 + 25 * 256)
+    longer = [physics.attention_seconds(gemma, C, np.ones(1), np.ones(1), np.array([x]))[0] for x in (800, 1024, 2048)]
+    per_token = np.diff(longer) / [224, 1024]
+    assert per_token[1] < 0.2 * per_token[0]  # beyond the window only the 5 layers read on
+    qwen = points({})
+    assert physics.attended(qwen, np.array([3000.0]))[0] == qwen.heads[0] * 3000 * qwen.global_layers[0] * qwen.head_dim[0]
+
+
 def test_an_assistant_drafter_reads_its_own_small_head() -> None:
     gemma, qwen = points({"model": "gemma-4-31b"}, {"model": "qwen3.6-27b"}).take(np.array([0])), points({"model": "qwen3.6-27b"})
     one = np.ones(1)

@@ -189,9 +189,10 @@ def test_unknown_memory_limits_nobody() -> None:
         {"concurrency": 64, "hardware": "unknown"},
         {"concurrency": 64, "hardware": "rtx3060"},
         {"concurrency": 40, "hardware": "unknown", "engine": "sglang"},
+        {"concurrency": 256, "hardware": "unknown", "engine": "sglang"},  # nothing would bound the other arm
     )
     for spec in (False, True):
-        assert load.load(p, C, tau_of(p), spec).clients.tolist() == [64, 64, 40]
+        assert load.load(p, C, tau_of(p), spec).clients.tolist() == [64, 64, 40, 256]
 
 
 def test_sglang_runs_what_its_state_pool_holds() -> None:

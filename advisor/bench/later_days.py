@@ -15,9 +15,12 @@ from advisor.bench.rows import Measured
 from advisor.paths import models_dir
 
 Floats = npt.NDArray[np.float64]
-SECOND, THIRD, FOURTH, FIFTH = (f"predictions_h200_{name}.json" for name in ("second", "third", "fourth", "fifth"))
+SECOND, THIRD, FOURTH, FIFTH, SEVENTH = (
+    f"predictions_h200_{name}.json" for name in ("second", "third", "fourth", "fifth", "seventh")
+)
 SIDE_RUNS = ("-bf16-", "-27b-", "-prefix-two", "-prefix-four", "-mnbt2048-two", "-routing-")
-RUNS = ("-single", "-two", "-three", "-four", "-five", "-six")
+TWICE = ("-seven", "-seven-again2", "-seven-start2")  # one machine alone: twice in one engine start, once in another
+RUNS = ("-single", "-two", "-three", "-four", "-five", "-six", *TWICE)
 AGAIN_RUNS = ("-five", "-six")  # two more machines, one engine each and nothing beside
 
 
@@ -77,6 +80,11 @@ def fifth_text(everything: Sequence[Measured]) -> str:
     return _registered(everything, [row for row in everything if alone_again(row)], FIFTH)
 
 
+def seventh_text(everything: Sequence[Measured]) -> str:
+    """And for the machine that took its points three times, predicted by a model that had seen all runs before."""
+    return _registered(everything, [row for row in everything if str(row["label"]).endswith(TWICE)], SEVENTH)
+
+
 def _registered(everything: Sequence[Measured], newer: Sequence[Measured], file: str) -> str:
     cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / file).read_text())["cells"]}
     plain = {(rows.campaign(row["label"]), row["key"]): row for row in everything if row["k"] == 0}
@@ -97,7 +105,7 @@ def _registered(everything: Sequence[Measured], newer: Sequence[Measured], file:
         ]
         lines.append(
             [
-                registered_label(mine[0]),
+                label,
                 len(pairs),
                 *(f"{100 * np.mean(np.abs(e)):.1f}" for e in (*errors, np.array(step))),
             ]
@@ -132,6 +140,9 @@ def repeat_text(everything: Sequence[Measured]) -> str:
         ("-four", (0, 2, 4)),
         ("-five", (0, 2)),
         ("-six", (0, 4)),
+        ("-seven", (0, 2, 4)),
+        ("-seven-again2", (0, 2)),
+        ("-seven-start2", (0, 2)),
         ("-routing-uniform-three", (0, 2)),
         ("-routing-skewed-three", (0, 2)),
     ):
@@ -157,10 +168,12 @@ FLOOR_GROUPS = (
     ("35B-A3B FP8, k = 2, fourth and fifth", f"{FP8}-four", f"{FP8}-five", (2,)),
     ("35B-A3B FP8, k = 4, fourth and sixth", f"{FP8}-four", f"{FP8}-six", (4,)),
     ("35B-A3B BF16, k = 2, second and fourth", "qwen3.6-35b-a3b-bf16-k{}", "qwen3.6-35b-a3b-bf16-k{}-four", (2,)),
+    ("35B-A3B FP8, k = 2, seventh, twice in one engine start", f"{FP8}-seven", f"{FP8}-seven-again2", (2,)),
+    ("35B-A3B FP8, k = 2, seventh, two engine starts", f"{FP8}-seven", f"{FP8}-seven-start2", (2,)),
     ("27B FP8, k = 2, second and fourth", "qwen3.6-27b-fp8-k{}", "qwen3.6-27b-fp8-k{}-four", (2,)),
     ("35B-A3B FP8, caching on, k = 2, second and fourth", f"{FP8}-prefix-two", f"{FP8}-prefix-four", (2,)),
 )  # fmt: skip
-ONE_CELL = ("-single", "-four", "-five", "-six")
+ONE_CELL = ("-single", "-four", "-five", "-six", *TWICE)
 GAINS = ("output_tok_s", "tpot", "request_tok_s")
 
 
@@ -225,3 +238,18 @@ def _gain_errors(
         if not np.isnan(gain):
             out.append(cells[registered_label(on), on["key"]]["speedup"][metric] / gain - 1)
     return np.array(out)
+
+
+def scatter_text(everything: Sequence[Measured]) -> str:
+    """How far the turns of one engine start and two starts of one machine differ, arm by arm: mean absolute difference."""
+    lines = []
+    for k in (0, 2):
+        arms = [{row["key"]: row for row in everything if row["label"] == FP8.format(k) + run} for run in TWICE]
+        for name, first, second in (("one start", arms[0], arms[1]), ("two starts", arms[0], arms[2])):
+            both = [(first[key], second[key]) for key in first if key in second]
+            gaps = [
+                np.mean([abs(np.log(a[column] / b[column])) for a, b in both])
+                for column in ("decode_step_p50_ms", "output_tok_s", "tpot_ms", "ttft_ms")
+            ]
+            lines.append([k, name, len(both), *(f"{100 * gap:.1f}" for gap in gaps)])
+    return table(("k", "turns of", "points", "decode step, %", "output tok/s, %", "TPOT, %", "TTFT, %"), lines)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from advisor.bench import fit, rows
 from advisor.bench.fitted_text import NAMES, constants_text, held_out_text, interference_text, law_text
 from advisor.bench.later_days import (
+    TWICE,
     alone_again,
     fifth_text,
     floor_text,
@@ -24,8 +25,10 @@ from advisor.bench.later_days import (
     fourth_text,
     registered_label,
     repeat_text,
+    scatter_text,
     second_day,
     second_text,
+    seventh_text,
     side_text,
     third_day,
     third_text,
@@ -46,8 +49,10 @@ from advisor.bench.text import (
     OWN,
     REPEATED,
     ROUTING,
+    SEVENTH_DAY,
     SIDE,
     THIRD_DAY,
+    THREE_TIMES,
     TIMELINE,
     TRANSFER,
     VALUE,
@@ -93,7 +98,7 @@ def card() -> str:
     """The whole text."""
     everything = rows.read_rows(raw_folder())
     alone, together = clean(everything), clean(everything, "-four")
-    again = [*clean(everything, "-five"), *clean(everything, "-six")]
+    again = [row for run in ("-five", "-six", *TWICE) for row in clean(everything, run)]
     sound_alone, sound = without_outliers(alone), without_outliers([*alone, *together, *again])
     sweep = fit.Sweep.of(sound)
     found = fit.refit(sweep)
@@ -102,11 +107,13 @@ def card() -> str:
         "## Measured again, four GPUs of one host at once", FOURTH_RUN, measured_table(together),
         "## Measured again on two machines alone", ALONE_AGAIN, measured_table(clean(everything, "-five")),
         measured_table(clean(everything, "-six")),
+        "## Measured three times on one machine", THREE_TIMES, scatter_text(everything),
         "How far two machines of one kind differ in the same speed-up, mean absolute difference:",
         floor_text(everything), FLOOR,
         "## Other weights, another model, caching, a small budget", side_text(everything), SIDE,
         "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER,
         third_text(everything), THIRD_DAY, fourth_text(everything), fifth_text(everything), FIFTH_DAY,
+        seventh_text(everything), SEVENTH_DAY,
         "## Measured again, and with simulated routing", REPEATED, repeat_text(everything),
         "## Step time as a sum", law_text(sound), "## Constants of the physics core", constants_text(sweep, found),
         "## Half of the cells kept out", held_out_text(alone, sound_alone, sound),

@@ -14,8 +14,8 @@ from advisor.types import Case, Fix
 def tp_kv_heads(case: Case) -> Iterator[Hit]:
     """Tensor parallelism against the number of attention and KV heads.
 
-    Why: a size that does not divide the attention heads is refused. More GPUs than KV heads keep copies of the KV cache: no
-    memory is won, and a small-active MoE pays all-reduces for little work.
+    Why: a size that does not divide the attention heads is refused, and so is one that shares the KV heads unevenly. More
+    GPUs than KV heads keep copies of the KV cache: no memory is won, and a small-active MoE pays all-reduces for little work.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 4
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --tensor-parallel-size 2
     """
@@ -29,6 +29,13 @@ def tp_kv_heads(case: Case) -> Iterator[Hit]:
             flag=place,
             severity="error",
             fix=Fix(text="Use a size that divides the attention heads."),
+        )
+    elif model.kv_heads and model.kv_heads % tp and tp % model.kv_heads:
+        yield Hit(
+            f"tensor parallelism {tp} shares the {model.kv_heads} KV heads unevenly: the server stops while it builds the model",
+            flag=place,
+            severity="error",
+            fix=Fix(text="Use a size that divides the KV heads, or a multiple of them."),
         )
     elif model.kv_heads and tp > model.kv_heads:
         yield Hit(
