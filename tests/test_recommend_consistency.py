@@ -191,7 +191,7 @@ def test_a_published_k_that_the_estimate_does_not_share_is_said() -> None:
 
 def test_documented_gains_do_not_outvote_an_expected_loss() -> None:
     """A published gain nearby decides an unsure case only while the median gains: "on" never prints a loss for its goal."""
-    made = recommend(hardware="rtx-pro-6000", model="qwen3.8-27b", quant="nvfp4", concurrency=16, output_tokens=16,
+    made = recommend(hardware="rtx-pro-6000", model="qwen3.6-35b-a3b", quant="nvfp4", concurrency=16, output_tokens=32,
                      workload="chat", prefix_share=0.3, goal="throughput", acceptance_length=1.44, acceptance_k=2)  # fmt: skip
     interval = decide.goal_interval(made.estimate, "throughput")
     assert interval.p50 < 1 < interval.p90 and any(f.effect == "support" for f in made.findings)
@@ -201,7 +201,7 @@ def test_documented_gains_do_not_outvote_an_expected_loss() -> None:
 @pytest.mark.parametrize(
     ("asked", "what"),
     [
-        ({"hardware": "gb10", "model": "minimax-m2.5"}, "the size of MiniMax-M2.5"),
+        ({"hardware": "gb10", "model": "deepseek-v4-pro"}, "the size of DeepSeek-V4-Pro"),
         ({"hardware": "radeon-780m"}, "the memory of AMD Radeon 780M"),
     ],
 )

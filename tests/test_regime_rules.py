@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,64 @@ def test_every_number_has_a_source(name: str) -> None:
             assert row["note"], f"{key}: an assumed number says why"
 
 
+def test_a_documented_gain_says_of_which_model_and_machine_it_is() -> None:
+    """Its filters hold the models of one architecture and size on the machines that were measured, and its text names both."""
+    for key, row in rows_of("regime"):
+        if key == "documented_gains":
+            low, high = row["total_params_b"]
+            assert row["hardware"] and row["model_arch"] and high / low < 1.4, row["text"]
+            words = {word.strip("()") for name in row["hardware"] for word in knowledge.hardware(name).name.split()}
+            assert any(word in row["text"].split(",")[0] for word in words), row["text"]
+            sizes = [float(size) for size in re.findall(r"(\d+)B", row["text"])]
+            assert any(low <= size <= high for size in sizes), row["text"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"hardware": "strix-halo", "model": "glm-4.5-air", "concurrency": 1},
+        {"hardware": "strix-halo", "model": "qwen3-next-80b-a3b", "concurrency": 1},
+        {"hardware": "gb10", "gpus": 4, "model": "deepseek-v4-pro", "concurrency": 16},
+        {"hardware": "apple-m4-max", "concurrency": 16},
+        {"hardware": "strix-halo", "concurrency": 16},
+        {"hardware": "rtx-pro-6000", "model": "qwen3.6-27b", "quant": "nvfp4", "concurrency": 16},
+        {"hardware": "rtx3090", "gpus": 4, "model": "gemma-4-26b-a4b", "concurrency": 4},
+    ],
+    ids=lambda asked: "-".join(map(str, asked.values())),
+)
+def test_another_models_or_machines_gain_is_no_support(asked: dict[str, Any]) -> None:
+    assert not found_by("SD401", {"engine": "vllm", **asked})
+
+
+def found_by(code: str, asked: dict[str, Any], method: str = "mtp") -> list[Finding]:
+    facts = knowledge.resolve(Request(**{"ctx_tokens": 2048, **asked}))
+    case = Case(facts=facts, plan=Plan(engine=facts.engine or "vllm", method=method, k=2))
+    return [f for f in check(case)[0] if f.code == code]
+
+
+def test_losses_in_llama_server_are_told_of_the_machine_that_was_measured() -> None:
+    """An M3 Ultra hears of an RTX 3090, not of a Strix Halo as if it were one; dense models are not forbidden by a sparse one."""
+    asked = {"engine": "llama-server", "concurrency": 8}
+    assert not found_by("SD408", {**asked, "hardware": "apple-m3-ultra", "concurrency": 2})
+    (ultra,) = found_by("SD408", {**asked, "hardware": "apple-m3-ultra"})
+    assert "on an RTX 3090 with the 35B-A3B" in ultra.message and "Strix" not in ultra.message
+    (dense,) = found_by("SD408", {**asked, "hardware": "gb10", "model": "qwen3.6-27b"})
+    assert dense.effect == "caution" and "a GB10" in dense.message
+    (halo,) = found_by("SD408", {**asked, "hardware": "strix-halo"})
+    assert halo.effect == "veto" and "a Strix Halo" in halo.message
+
+
+@pytest.mark.parametrize(("model", "effect"), [("qwen3.6-35b-a3b", "veto"), ("glm-4.5-air", "caution")])
+def test_long_prompts_are_vetoed_for_the_measured_model_only(model: str, effect: str) -> None:
+    load = {"concurrency": 4, "ctx_tokens": 8192, "output_tokens": 256}
+    asked = {"hardware": "gb10", "gpus": 2, "engine": "vllm", "model": model, **load}
+    (found,) = found_by("SD402", asked)
+    assert found.effect == effect and "Qwen3.6-35B-A3B FP8" in found.message
+    assert ("measured elsewhere" in found.message) == (effect == "caution")
+    (first,) = found_by("SD402", {**asked, "goal": "ttft"})
+    assert first.effect == ("support" if effect == "veto" else None)
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_filters_name_known_things(name: str) -> None:
     known = {
@@ -49,6 +108,7 @@ def test_filters_name_known_things(name: str) -> None:
         "vendor": {knowledge.hardware(h).vendor for h in knowledge.hardware_ids()},
         "arch": {knowledge.hardware(h).arch for h in knowledge.hardware_ids()},
         "quant_family": {knowledge.quant(q).family for q in knowledge.quant_ids()},
+        "model_arch": {knowledge.llm(m).arch for m in knowledge.llm_ids()},
     }
     for key, row in rows_of(name):
         for filtered, names in known.items():

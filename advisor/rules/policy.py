@@ -58,8 +58,8 @@ def sources(name: str, *keys: str) -> tuple[str, ...]:
 def matches(row: Mapping[str, Any], case: Case) -> bool:
     """Whether a row's plain filters fit the case: a filter that is absent fits all, one whose fact is unknown does not.
 
-    Filters: engine, method, hardware, vendor, hardware_class, arch, family, quant, quant_family, model (lists of names);
-    sparse_moe, unified (booleans); concurrency, ctx_tokens, k (closed ranges [low, high], null = open).
+    Filters: engine, method, hardware, vendor, hardware_class, arch, family, quant, quant_family, model, model_arch (lists of
+    names); sparse_moe, unified (booleans); concurrency, ctx_tokens, k, total_params_b (closed ranges [low, high], null = open).
     """
     facts, plan = case.facts, case.plan
     hw, model, quant = facts.hardware, facts.model, facts.quant
@@ -72,11 +72,17 @@ def matches(row: Mapping[str, Any], case: Case) -> bool:
         "arch": hw.arch if hw else None,
         "family": model.family if model else None,
         "model": model.id if model else None,
+        "model_arch": model.arch if model else None,
         "quant": quant.id if quant else None,
         "quant_family": quant.family if quant else None,
     }
     flagged = {"sparse_moe": is_sparse_moe(case), "unified": hw.unified_memory if hw else None}
-    ranged = {"concurrency": facts.concurrency, "ctx_tokens": facts.ctx_tokens, "k": plan.k or None}
+    ranged = {
+        "concurrency": facts.concurrency,
+        "ctx_tokens": facts.ctx_tokens,
+        "k": plan.k or None,
+        "total_params_b": model.total_params_b if model else None,
+    }
     return (
         all(value in row[key] for key, value in named.items() if key in row)
         and all(value is row[key] for key, value in flagged.items() if key in row)

@@ -2,12 +2,8 @@ from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import spec_flag
-from advisor.rules.policy import hardware_name, number, sources, streams, veto_unless_measured
+from advisor.rules.policy import hardware_name, matches, number, rows, sources, streams, veto_unless_measured
 from advisor.types import Case, Fix
-
-_MEASURED = (
-    "GB10, 4 x 8192 tokens, MTP k=2: -7.2 % output tok/s, +30.7 % TPOT, 1 s P99 inter-token latency, but -39 % TTFT"
-)
 
 
 @rule(
@@ -15,7 +11,7 @@ _MEASURED = (
     speculative=True,
     engines=("vllm", "sglang"),
     needs=("hardware", "concurrency", "ctx_tokens"),
-    sources=sources("regime", "long_prefill_ctx_tokens", "long_prefill_prompt_over_output"),
+    sources=sources("regime", "long_prefill", "long_prefill_ctx_tokens", "long_prefill_prompt_over_output"),
 )
 def long_context_prefill(case: Case) -> Iterator[Hit]:
     """Speculation while several long prompts are prefilled at once on unified memory.
@@ -34,21 +30,24 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
         return
     if ctx < number("regime", "long_prefill_ctx_tokens") or running < number("regime", "long_prefill_concurrency"):
         return
-    ratio = ctx / (facts.output_tokens or 512)
-    prefill_bound = ratio >= number("regime", "long_prefill_prompt_over_output")
+    (known,) = rows("regime", "long_prefill")
+    measured = matches(known, case)  # kin, other models and unified machines, is warned but not forbidden
+    whose = known["text"] if measured else f"measured elsewhere: {known['text']}"
     if facts.goal == "ttft":
         yield Hit(
-            f"the first token comes earlier with speculation here ({_MEASURED})", severity="info", effect="support"
+            f"the first token comes earlier with speculation in such a load ({whose})",
+            severity="info",
+            effect="support" if measured else None,
         )
         return
-    same = hw.id == "gb10" and case.plan.engine == "vllm" and prefill_bound
+    prefill_bound = ctx / (facts.output_tokens or 512) >= number("regime", "long_prefill_prompt_over_output")
     yield Hit(
-        f"{running} concurrent prompts of {ctx:,} tokens on {hardware_name(case)}: a documented loss for throughput and "
-        f"TPOT ({_MEASURED})",
+        f"{running} concurrent prompts of {ctx:,} tokens on {hardware_name(case)}: such a load is a documented loss for "
+        f"throughput and TPOT ({whose})",
         flag=spec_flag(case),
         fix=Fix(
             text="Switch speculation off for this load, or give long prompts their own server; on only if TTFT is the goal."
         ),
-        conflicts=("the measurement is of one release (vLLM 0.19.1) that lost its full graphs with FlashInfer",),
-        effect=veto_unless_measured(case) if same else "caution",
+        conflicts=tuple(known["conflicts"]),
+        effect=veto_unless_measured(case) if measured and prefill_bound else "caution",
     )

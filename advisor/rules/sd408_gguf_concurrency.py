@@ -27,7 +27,7 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
     row = next((row for row in rows("regime", "gguf_concurrency") if matches(row, case)), None)
     if row is None or running < row["from"]:
         return
-    many = running >= number("regime", "gguf_concurrency_veto")
+    many = row["veto"] and running >= number("regime", "gguf_concurrency_veto")
     yield Hit(
         f"{running} concurrent requests: {row['text']}",
         flag=spec_flag(case),
