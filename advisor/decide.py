@@ -137,17 +137,16 @@ def unsure(candidate: Candidate, interval: Interval) -> bool:
 
 def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]:
     """Fill in expected utility and expected regret (both in log speed-up; no speculation is the zero)."""
-    samples = np.stack([_utility_samples(c.estimate, goal, index) for index, c in enumerate(candidates)])
-    expected = samples.mean(axis=1)
-    regret = stakes.regrets(samples)
+    regret = stakes.regrets(np.stack([_utility_samples(c.estimate, goal, i) for i, c in enumerate(candidates)]))
+    # each plan's own utility is that of the card, whatever else is proposed beside it
+    worth = [0.0 if c.estimate is None else float(stakes.expected(*_logs(goal_interval(c.estimate, goal)))[0]) for c in candidates]
     return tuple(
-        c.model_copy(update={"utility": float(expected[i]), "regret": float(regret[i])})
-        for i, c in enumerate(candidates)
+        c.model_copy(update={"utility": worth[i], "regret": float(regret[i])}) for i, c in enumerate(candidates)
     )
 
 
 def _utility_samples(estimate: Estimate | None, goal: Goal, index: int) -> Array:
-    """Samples of the loss-averse log-utility."""
+    """Samples of the loss-averse log-utility, for comparing plans whose errors are mostly shared."""
     if estimate is None:
         return np.zeros(stakes.SAMPLES)
     return np.asarray(stakes.utilities(*_logs(goal_interval(estimate, goal)), stakes.deviates(index))[0], dtype=np.float64)

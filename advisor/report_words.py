@@ -23,7 +23,10 @@ platform effects that nothing in a row announces (an SGLang build whose MTP cycl
 SGLang source shows; a dead weight of 50 ms a cycle for separate drafts on hybrid models; forks of MLX with kernels of their own).
 Two of them contradict each other on the same card. What looked like such an effect has often been a fact or a kernel that was
 missing here (notes.md: left-out sources moved from 59 to 24 %, from 42 to 15 %, from 38 to 7 %). Without a stated acceptance, the
-spread of tokens per step between drafters and texts alone is a tenth and more, which leaves the 10 % target no room.
+spread of tokens per step between drafters and texts alone is a tenth and more, which leaves the 10 % target no room. With it,
+owners of one card, engine and kind of model still scatter around a mean near zero by 0.1 to 0.25 in log (17 owners of a GB10 with
+vLLM and a mixture: 0.24), and one owner's two runs of one point by a tenth where steps are short (h200.md); there, whoever knew all
+other runs of a point would still lose 5.7 % by its choice of k.
 
 Tests from outside, 2026-11-22: sources transcribed after the model was frozen, predicted, and only then trained on.
 

@@ -138,6 +138,16 @@ def clean() -> list[dict[str, Any]]:
     return report.clean(rows.read_rows(RAW))
 
 
+def test_regret_of_k_has_a_floor_where_runs_disagree() -> None:
+    """Two equal runs: nothing is lost. Where the other run saw another k ahead, the choice costs what the two k differ by here."""
+    first = [row for row in clean() if row["k"] in (0, 1, 2, 4) and row["key"] == "16:2048:128:0"]
+    first = [{**row, "output_tok_s": 100.0 * {0: 1.0, 1: 1.1, 2: 1.5, 4: 1.2}[row["k"]]} for row in first]
+    copy = [{**row, "label": row["label"].replace("-single", "-four")} for row in first]
+    assert later_days.regret_floor([*first, *copy], 0).tolist() == [0.0, 0.0]
+    other = [{**row, "output_tok_s": 200.0} if row["k"] == 4 else row for row in copy]
+    assert later_days.regret_floor([*first, *other], 0) == pytest.approx([1 - 1.2 / 1.5, 1 - 1.5 / 2.0])
+
+
 def test_the_floor_is_what_two_machines_differ_by() -> None:
     """A copy of the first machine's rows differs by nothing; prompts 10 % slower with drafts show in output and TPOT alone."""
     first = [row for row in clean() if row["k"] in (0, 2, 4)]

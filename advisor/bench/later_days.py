@@ -192,6 +192,39 @@ def floor_text(everything: Sequence[Measured]) -> str:
     return table(head, lines)
 
 
+def regret_floor(everything: Sequence[Measured], metric: int) -> Floats:
+    """Regret, as a share of the best measured speed, of choosing k in a run by the mean of the other runs of the same cell.
+
+    `metric` indexes GAINS. One figure per cell and run with three or more k that others measured too: what the scatter of single
+    runs costs whoever knows everything else.
+    """
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for run in ONE_CELL:
+        for k in (1, 2, 3, 4, 6, 8):
+            for key, gains in _gains_of(everything, FP8 + run, k).items():
+                found.setdefault(key, {}).setdefault(run, {})[k] = float(gains[metric])
+    out = []
+    for by_run in found.values():
+        for run, mine in by_run.items():
+            means = {
+                k: float(np.mean(others))
+                for k in mine
+                if (others := [gains[k] for other, gains in by_run.items() if other != run and k in gains])
+            }
+            if len(means) >= 3:
+                out.append(1 - mine[max(means, key=lambda k: means[k])] / max(1.0, *(mine[k] for k in means)))
+    return np.array(out)
+
+
+def regret_text(everything: Sequence[Measured]) -> str:
+    """The floor of the regret of k, in one sentence."""
+    parts = []
+    for name, metric in (("output tok/s", 0), ("TPOT", 1)):
+        each = 100 * regret_floor(everything, metric)
+        parts.append(f"{each.mean():.1f} % (90th percentile {np.quantile(each, 0.9):.1f} %, {len(each)} sweeps) of {name}")
+    return f"Whoever chose k in each run by the mean of the other runs of the very cell would lose {parts[0]} and {parts[1]}."
+
+
 def cell_spread(everything: Sequence[Measured]) -> Floats:
     """Standard deviation of one run's log speed-up around its cell's mean, by metric of GAINS, pooled over the cells. (3,)"""
     found: dict[tuple[int, str], list[Floats]] = {}
