@@ -80,13 +80,17 @@ def refusal(facts: Facts, method: str | None = None) -> str | None:
 
 
 def would_help(facts: Facts, method: str | None = None) -> tuple[str, ...]:
-    """What to ask for so that a known drafter (of this method) can be used: a newer release, another engine."""
+    """What to ask for so that a known drafter (of this method) can be used: another way of answering, release or engine."""
     known = [d for d in facts.drafters if method in (None, d.method)]
     engine = facts.engine or ""
     here = [d for d in known if engine in d.engines and not _loads(d, engine, facts.engine_version)]
     since = min((d.engines[engine] for d in here), key=_parts, default=None)
-    others = dict.fromkeys(name for d in known for name in d.engines if name != engine)
-    lines = [f"{engine} {since} or newer, which is known to load a drafter of this model"] if since is not None else []
+    ways = [d for d in known if d.thinking not in (None, facts.thinking) and _loads(d, engine, facts.engine_version)]
+    others = dict.fromkeys(
+        name for d in known if d.thinking in (None, facts.thinking) for name in d.engines if name != engine
+    )
+    lines = [f"{'--thinking' if d.thinking else '--no-thinking'}, for which {d.repository} was trained" for d in ways[:1]]
+    lines += [f"{engine} {since} or newer, which is known to load a drafter of this model"] if since is not None else []
     return (*lines, *(f"--engine {name}, for which a drafter of this model is published" for name in others))
 
 

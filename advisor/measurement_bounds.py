@@ -39,20 +39,24 @@ def factors(rows: Sequence[Row]) -> Floats:
     if not rows:
         return np.zeros(0)
     table, _ = points.from_rows([row.raw for row in rows])
-    stated = np.array([row.run.input_tokens is not None for row in rows])
     p = points.fill(table)
-    server = np.array([row.run.output_tok_s or np.nan for row in rows])
-    request = np.array([row.run.request_tok_s or np.nan for row in rows])
+    runs = [row.run for row in rows]
+    # A stand-in for what a row does not say is no bound: such a row, or the part that needs it, is left out.
+    lengths = np.array([run.input_tokens is not None and run.output_tokens is not None for run in runs])
+    known = np.array([bool(run.quant) and run.hardware != "unknown" and run.model is not None for run in runs])
+    known &= np.isfinite(table.bw) & np.isfinite(table.total_params)
+    server = np.array([run.output_tok_s or np.nan if run.concurrency is not None else np.nan for run in runs])
+    request = np.array([run.request_tok_s or np.nan for run in runs])
     read, operations = least_seconds(p)
-    prompt = np.where(stated, p.input_tokens * (1 - p.prefix_share) / p.output_tokens, 0.0)
+    prompt = np.where(lengths, p.input_tokens * (1 - p.prefix_share) / p.output_tokens, 0.0)
     of_server = server * np.fmax(read / p.concurrency, operations * (1 + prompt))
-    return np.asarray(np.nan_to_num(np.fmax(of_server, request * read)), dtype=np.float64)
+    return np.asarray(np.where(known, np.nan_to_num(np.fmax(of_server, request * read)), 0.0), dtype=np.float64)
 
 
 def least_seconds(p: points.Points) -> tuple[Floats, Floats]:
     """(reading the weights of one token once, computing one token) with all devices at their peaks; p filled. (N,)"""
     mixer, ffn, routed = physics.params(p)
-    mixer_rate, ffn_rate = physics.tensor_rates(p)
+    mixer_rate, ffn_rate = (np.fmax(rate, np.nan_to_num(p.int8)) for rate in physics.tensor_rates(p))  # GGUF: int8
     devices = np.fmax(p.gpus, p.tp)
     routed_bytes = (routed + ffn) * p.bytes_ffn
     read = (mixer * p.bytes_mixer + routed_bytes + p.lm_head_params * p.bytes_lm_head) / (p.bw * devices)

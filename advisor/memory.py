@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from advisor import knowledge_drafters
+from advisor import knowledge_drafters, kv_sizes
 from advisor.types import LLM, Facts, MemoryBill, Plan, Quant
 
 GIB = 2.0**30
-SERVERS = ("vllm", "sglang")
+SERVERS = kv_sizes.SERVERS
 DEFAULT_FRACTION = {"vllm": 0.90, "sglang": 0.88, "llama-server": 1.0, "ik_llama.cpp": 1.0}
 USABLE_DISCRETE = 0.996  # H200: "141 GB" is 140.4 GiB to CUDA
 USABLE_UNIFIED = 0.935  # GB10: "128 GB" is 119.7 GiB to CUDA
@@ -110,34 +110,6 @@ def _billions(name: str) -> float:
 # ---------------------------------------------------------------- the pool
 
 
-def kv_bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
-    """Bytes of K and V for one token over all layers; 16 bit unless the dtype says otherwise."""
-    from advisor.points_read import KV_BYTES
-
-    if shape.kv_elems_per_token is None:
-        return None
-    width = KV_BYTES.get((kv_dtype or "").lower(), math.nan)
-    return shape.kv_elems_per_token * (2.0 if math.isnan(width) else width)
-
-
-def window_bytes(shape: LLM, kv_dtype: str | None, length: int) -> float:
-    """Bytes of K and V that the sliding layers keep of one request of `length` tokens: those of their window."""
-    if not shape.swa_layers or not shape.swa_window or not shape.kv_elems_per_token:
-        return 0.0
-    width = (kv_bytes_per_token(shape, kv_dtype) or 0.0) / shape.kv_elems_per_token
-    heads, size = shape.swa_kv_heads or shape.kv_heads or 0, shape.swa_head_dim or shape.head_dim or 0
-    return min(length, shape.swa_window) * shape.swa_layers * 2 * heads * size * width
-
-
-def kv_copies(shape: LLM, plan: Plan) -> int:
-    """How often the ranks of a replica hold a token's KV: all of them where it is MLA's one latent vector, else as many as
-    share a KV head because there are more ranks than heads. llama-server splits by layers and copies nothing."""
-    if plan.engine not in SERVERS or plan.tp == 1:
-        return 1
-    heads = 1 if shape.arch.startswith("mla") else max(shape.kv_heads or plan.tp, shape.swa_kv_heads or 0)
-    return max(math.ceil(plan.tp / heads), 1)
-
-
 def hybrid_pool(
     shape: LLM, kv_token: float, available: float, length: int, k: int, legacy: bool, caching: bool = False
 ) -> Pool:
@@ -163,8 +135,7 @@ def plain_pool(
 ) -> Pool:
     """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a drafter adds its `own` layers,
     and every request keeps `window` bytes of sliding layers."""
-    layers = (shape.full_attention_layers or 0) + (shape.swa_layers or 0) or shape.layers or 1
-    per_token = kv_token * (1 + (own / layers if k else 0.0))
+    per_token = kv_token * (1 + (own / kv_sizes.full_layers(shape) if k else 0.0))
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
     requests = max(available - state, 0.0) / (max(length, 1) * per_token + window)
     return Pool(int(requests * max(length, 1)), requests, PAGE_ALIGN, 0)
@@ -177,10 +148,10 @@ def _length(facts: Facts, plan: Plan) -> int:
 
 
 def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Pool | None:
-    kv_token = kv_bytes_per_token(shape, plan.kv_cache_dtype)
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
     if kv_token is None:
         return None
-    kv_token *= kv_copies(shape, plan)
+    kv_token *= kv_sizes.copies(shape, plan)
     length = _length(facts, plan)
     legacy = (_version(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
     if plan.engine == "vllm" and shape.is_hybrid and shape.linear_layers and shape.full_attention_layers:
@@ -188,7 +159,7 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Poo
     default = SGLANG_SPEC_RUNNING if k else SGLANG_RUNNING
     slots = plan.max_num_seqs or (default if plan.engine == "sglang" else facts.concurrency or 1)
     own = knowledge_drafters.layers(facts, plan.method, plan.draft_model)
-    window = window_bytes(shape, plan.kv_cache_dtype, length) * kv_copies(shape, plan)
+    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(shape, plan)
     return plain_pool(shape, kv_token, available, length, k if shape.is_hybrid or own else 0, slots, own, window)
 
 
@@ -257,7 +228,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     if limit is None:
         return fixed
     left = limit - weights / gpus - vision - spec - overhead
-    kv_token = kv_bytes_per_token(shape, plan.kv_cache_dtype)
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
     if plan.engine not in SERVERS:
         return _llama_bill(facts, plan, shape, fixed, left, gpus)
     pool = _pool(facts, plan, shape, max(left, 0.0) * gpus * GIB, plan.k)
@@ -266,7 +237,8 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     without = plan.model_copy(update={"method": "none", "k": 0})
     lost = bill(facts, without).kv_tokens if plan.method != "none" else None
     length = _length(facts, plan)
-    one_gib = (length * kv_token + window_bytes(shape, plan.kv_cache_dtype, length)) * kv_copies(shape, plan) / GIB / gpus
+    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(shape, plan)
+    one_gib = (length * kv_token * kv_sizes.copies(shape, plan) + window) / GIB / gpus
     # in units of one request, since its recurrent states need room too: an engine refuses to start below one
     short = max(one_gib - left, one_gib * (1 - pool.requests)) if pool.requests < 1 else 0.0
     kv_gib = max(left - (0.0 if plan.engine == "vllm" else state), 0.0)
@@ -300,14 +272,14 @@ def replica(facts: Facts, plan: Plan) -> Facts:
 def _llama_bill(facts: Facts, plan: Plan, shape: LLM, fixed: MemoryBill, left: float, gpus: int) -> MemoryBill:
     """llama-server allocates the context of all slots at the start."""
     slots = plan.max_num_seqs or facts.concurrency or 1
-    kv_token = kv_bytes_per_token(shape, plan.kv_cache_dtype)
-    layers = shape.full_attention_layers or shape.layers or 1
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
+    layers = kv_sizes.full_layers(shape)
     if kv_token is None:
         return fixed.model_copy(update={"fits": None if left > 0 else False})
     head = 1 + knowledge_drafters.layers(facts, plan.method, plan.draft_model) / layers
     per_token = kv_token * head / GIB / gpus
     length = _length(facts, plan)
-    windows = slots * window_bytes(shape, plan.kv_cache_dtype, length) / GIB / gpus
+    windows = slots * kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) / GIB / gpus
     need = slots * length * per_token + windows
     short = max(need + fixed.state_gib - left, 0.0)
     tokens = int(max(left - fixed.state_gib - windows, 0.0) / per_token)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor import memory
+from advisor import kv_sizes, memory
 from advisor.types import Facts, MemoryBill, Plan, Quant
 
 GPU_COUNTS = (2, 4, 8)
@@ -94,9 +94,9 @@ def reliefs(facts: Facts, plan: Plan) -> tuple[memory.Relief, ...]:
     made = memory.bill(facts, plan)
     shape = facts.shape or facts.model
     found: list[memory.Relief] = []
-    kv_token = memory.kv_bytes_per_token(shape, plan.kv_cache_dtype) if shape else None
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype) if shape else None
     if kv_token and shape:
-        kv_token *= memory.kv_copies(shape, plan)
+        kv_token *= kv_sizes.copies(shape, plan)
     asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
     gpus = memory.replica_gpus(facts, plan)
     slots = plan.max_num_seqs or facts.concurrency or 1

@@ -54,16 +54,16 @@ def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
 
 def _kv_pool(facts: Facts, plan: Plan) -> float:
     """Tokens whose KV fits into what the plan's own memory share leaves without speculation; recurrent states live there too."""
-    from advisor import memory
+    from advisor import kv_sizes, memory
 
     if plan.engine not in memory.SERVERS or facts.shape is None:
         return read.NAN
     plain = memory.bill(facts, plan.model_copy(update={"method": "none", "k": 0, "k_schedule": ()}))
-    token = memory.kv_bytes_per_token(facts.shape, plan.kv_cache_dtype)
+    token = kv_sizes.bytes_per_token(facts.shape, plan.kv_cache_dtype)
     if plain.kv_gib is None or not token:
         return read.NAN
     states = plain.state_gib or 0.0 if plan.engine != "vllm" else 0.0  # vLLM's share is not yet taken off
-    token *= memory.kv_copies(facts.shape, plan)
+    token *= kv_sizes.copies(facts.shape, plan)
     return (plain.kv_gib + states) * memory.GIB * memory.replica_gpus(facts, plan) / token
 
 

@@ -184,9 +184,18 @@ def _part(whole: Predicted, start: int, stop: int) -> Predicted:
 
 def goal_medians(points: pts.Points, goal: Goal, model: Model | None = None) -> Floats:
     """Median speed-up of N points for a goal (balanced: the weighted geometric mean): what a search over loads asks."""
+    return np.asarray(np.exp(goal_logs(points, goal, model)[1]), dtype=np.float64)
+
+
+def goal_logs(points: pts.Points, goal: Goal, model: Model | None = None) -> tuple[Floats, Floats, Floats]:
+    """10th, 50th and 90th percentile of the log speed-up of N points for a goal, each (N,)."""
     found, _, _ = _all_metrics(points, model or load())
-    logs = sum(w * np.log(found[name].p50) for w, name in zip(GOAL_WEIGHTS[goal], _ESTIMATED, strict=True))
-    return np.asarray(np.exp(logs), dtype=np.float64)
+
+    def mixed(column: str) -> Floats:
+        parts = zip(GOAL_WEIGHTS[goal], _ESTIMATED, strict=True)
+        return np.asarray(sum(w * np.log(getattr(found[name], column)) for w, name in parts), dtype=np.float64)
+
+    return mixed("p10"), mixed("p50"), mixed("p90")
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from advisor import knowledge, knowledge_drafters, points, predictor, propose
+from advisor import knowledge, knowledge_drafters, points, predictor, propose, stakes
 from advisor.decide import GOAL_METRICS, Verdict, goal_interval, meets, vetoes
 from advisor.types import Candidate, Estimate, Evidence, Facts, Finding, Goal, Plan, Reason
 
@@ -44,7 +44,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
         *_from_evidence(facts, goal, best),
         *_from_step(best),
         *_from_drafter(facts, best.plan),
-        *_from_other_k(verdict, best, goal),
+        *_from_other_k(facts, verdict, best, goal),
         _from_step_decided(verdict, best, goal),
     ]
     if not meets(facts.request, best.estimate) and not meets(facts.request, best.estimate, "baseline"):
@@ -66,14 +66,17 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
             return ("an engine version with a path for it, or more memory: see the reason",)
         asked = facts.request.method if facts.request is not None else None
         other = f"another --method than {asked}" if asked else "a checkpoint with an MTP head, or a drafter for this model"
-        return (*knowledge_drafters.would_help(facts, asked), other)
+        helps = knowledge_drafters.would_help(facts, asked)
+        if asked == "mtp" and facts.model is not None and facts.model.assistant and facts.engine != "vllm":
+            helps = (f"--engine vllm, which takes the model's assistant from {facts.model.assistant_since} on",)
+        return (*helps, other)
     best = verdict.candidates[verdict.best]
     if verdict.rule == "one_token":
         return ("answers of more than one token",)
     if verdict.rule == "rule":  # no load lifts a veto
         codes = sorted({finding.code for finding in vetoes(best.findings)})
         return (f"a release or setting to which {' and '.join(codes)} does not apply (`advisor explain {codes[0]}`)",)
-    lines = _flips(facts, best)
+    lines = _flips(facts, verdict, best)
     line = _acceptance_break_even(best.estimate)
     if line:
         lines.insert(0, line)
@@ -92,15 +95,17 @@ def _no_method(facts: Facts, base: Plan) -> str:
         return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
     name = facts.model.name or facts.model.id if facts.model else "this model"
     asked = facts.request.method if facts.request is not None else None
-    if asked is not None:
+    if asked not in (None, "mtp"):
         why = knowledge_drafters.refusal(facts, asked)
-        return f"{_title(asked)} was asked for: " + (why or f"none is known for {name}")
-    if refusal := knowledge_drafters.refusal(facts):
+        return f"{_title(asked or '')} was asked for: " + (why or f"none is known for {name}")
+    if asked is None and (refusal := knowledge_drafters.refusal(facts)):
         return f"{name} has no MTP head, and {refusal}"
     if facts.model is not None and facts.model.assistant and facts.engine == "vllm":
         return f"{name} drafts with a separate assistant model, which vLLM takes from {facts.model.assistant_since} on"
     if facts.model is not None and facts.model.assistant_params_b:
         return f"{name} drafts with a separate assistant model, for which no launch on {facts.engine} is known here"
+    if asked is not None:
+        return f"{_title(asked)} was asked for: none is known for {name}"
     return f"{name} has no MTP head and no drafter is known for it here, so there is nothing to speculate with"
 
 
@@ -236,9 +241,10 @@ def _from_step(best: Candidate) -> list[Reason]:
     return [Reason(text=text, sources=(PHYSICS,), weight=1.4)]
 
 
-def _from_other_k(verdict: Verdict, best: Candidate, goal: Goal) -> list[Reason]:
+def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> list[Reason]:
     """Where published profiles or sweeps chose k, and the estimate by itself clearly prefers another: both are said."""
     free = [c for c in verdict.candidates if c.estimate is not None and not vetoes(c.findings)]
+    free = [c for c in free if meets(facts.request, c.estimate)] or free
     chose = [f for f in best.findings if f.effect == "support" and f.k_best == best.plan.k]
     chose += [f for c in free for f in c.findings if f.effect == "k_max" and f.k_max and f.k_max < c.plan.k]
     if not free or not chose:
@@ -247,9 +253,10 @@ def _from_other_k(verdict: Verdict, best: Candidate, goal: Goal) -> list[Reason]
     here, there = (goal_interval(c.estimate, goal).p50 for c in (best, rival))
     if verdict.decision == "off" or there / here < 1 + 2 * knowledge.threshold("replicate_noise").value:
         return []
+    said = f"allows k={chose[0].k_max} at most" if chose[0].effect == "k_max" else f"names k={best.plan.k}"
     text = (
         f"The estimate alone prefers k={rival.plan.k} ({percent(there)} against {percent(here)} for the goal '{goal}'), but "
-        f"{chose[0].code} speaks for k={best.plan.k} and what is published goes first: measure both before you settle"
+        f"{chose[0].code} {said} and what is published goes first: measure both before you settle"
     )
     return [Reason(text=text, sources=("models/speedup.md", *chose[0].sources), weight=1.2)]
 
@@ -286,24 +293,22 @@ def _acceptance_break_even(estimate: Estimate | None) -> str:
     return f"an acceptance length above {need:.2f} tokens per step (expected {now:.2f}): on"
 
 
-def _flips(facts: Facts, best: Candidate) -> list[str]:
-    """The nearest load, each way and along each parameter, at which the sign of the goal's median flips."""
+def _flips(facts: Facts, verdict: Verdict, best: Candidate) -> list[str]:
+    """The nearest load, each way and along each parameter, at which the estimate of this plan would be answered otherwise."""
     goal: Goal = facts.goal or "balanced"
-    here = goal_interval(best.estimate, goal).p50 > 1
     tried = [(field, v) for field, grid in _LOADS.items() for v in grid if v != (getattr(facts, field) or grid[0])]
-    medians = predictor.goal_medians(_loads(facts, best.plan, tried), goal)
-    word = "off" if here else "on"
+    low, middle, high = predictor.goal_logs(_loads(facts, best.plan, tried), goal)
+    worth = stakes.expected(low, middle, high)
+    silent = stakes.unsure(stakes.certainty(worth, low, high))
+    words = np.where(silent, "measure first", np.where(worth > 0, "on", "off")).tolist()
+    here = "measure first" if verdict.decision == "measure" else verdict.decision
     lines = []
     for field, label in _LOAD_NAMES.items():
         now = getattr(facts, field) or _LOADS[field][0]
-        flips = [
-            value
-            for (name, value), median in zip(tried, medians, strict=True)
-            if name == field and (median > 1) != here
-        ]
-        above, below = [v for v in flips if v > now], [v for v in flips if v < now]
-        lines += [f"about {min(above)} {label} or more: {word}"] if above else []
-        lines += [f"about {max(below)} {label} or fewer: {word}"] if below else []
+        flips = [(v, word) for (name, v), word in zip(tried, words, strict=True) if name == field and word != here]
+        above, below = [flip for flip in flips if flip[0] > now], [flip for flip in flips if flip[0] < now]
+        lines += [f"about {value} {label} or more: {word}" for value, word in [min(above)]] if above else []
+        lines += [f"about {value} {label} or fewer: {word}" for value, word in [max(below)]] if below else []
     return lines
 
 

@@ -239,7 +239,8 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
         ({"model": "qwen3-8b", "engine": "llama-server"}, "none for llama-server", "--engine vllm"),
         ({"model": "kimi-k2.5", "engine": "vllm", "engine_version": "0.19.1", "gpus": 8, "method": "dflash"},
          "is known to load z-lab/Kimi-K2.5-DFlash from 0.24.0 on", "vllm 0.24.0 or newer"),
-        ({"model": "qwen3-8b", "engine": "vllm", "method": "dflash"}, "say --no-thinking", ""),
+        ({"model": "qwen3-8b", "engine": "vllm", "method": "dflash"}, "say --no-thinking", "--no-thinking, for which"),
+        ({"model": "gemma-4-31b", "engine": "sglang", "method": "mtp"}, "separate assistant model", "--engine vllm"),
         ({"model": "qwen3.6-27b", "method": "eagle3"}, "EAGLE-3 was asked for: none is known", "another --method than eagle3"),
         ({"model": "qwen3-8b", "method": "mtp"}, "MTP was asked for: none is known", "another --method than mtp"),
     ],
@@ -248,6 +249,10 @@ def test_without_one_the_answer_says_what_would_change_it(asked: dict[str, Any],
     advice = recommend(**asked)
     assert advice.decision == "off" and advice.candidate is None and advice.plan.method == "none"
     assert reason in advice.reasons[0].text and any(change in line for line in advice.would_change)
+    for line in advice.would_change:
+        if line.startswith("--engine "):  # what is named does help
+            other = recommend(**asked | {"engine": line.split()[1].rstrip(","), "engine_version": None})
+            assert other.candidate is not None
     assert advice_json(advice)["drafter"] is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor import knowledge, memory
+from advisor import knowledge, kv_sizes, memory
 from advisor.types import Facts, MemoryBill, Plan
 
 
@@ -111,13 +111,13 @@ def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
     ten layers 0.31: fewer requests fit, and a longer answer costs only those ten."""
     known = facts("h200", "fp8" if engine != "llama-server" else "q4_k_m", "gemma-4-31b", concurrency=8, ctx_tokens=3584)
     assert known.shape is not None
-    window = memory.window_bytes(known.shape, None, 4096)
-    assert window == 1024 * 50 * 2 * 16 * 256 * 2 == memory.window_bytes(known.shape, None, 1_000_000)
-    assert memory.window_bytes(known.shape, None, 512) == window / 2
-    assert memory.window_bytes(facts("h200", "fp8").shape, None, 4096) == 0  # type: ignore[arg-type]
+    window = kv_sizes.window_bytes(known.shape, None, 4096)
+    assert window == 1024 * 50 * 2 * 16 * 256 * 2 == kv_sizes.window_bytes(known.shape, None, 1_000_000)
+    assert kv_sizes.window_bytes(known.shape, None, 512) == window / 2
+    assert kv_sizes.window_bytes(facts("h200", "fp8").shape, None, 4096) == 0  # type: ignore[arg-type]
     short, long = (memory.bill(known, plan(engine=engine, max_num_seqs=8, max_model_len=n)) for n in (4096, 8192))
     assert short.kv_tokens is not None and long.kv_tokens is not None
-    token = memory.kv_bytes_per_token(known.shape, None) or 0.0
+    token = kv_sizes.bytes_per_token(known.shape, None) or 0.0
     if engine != "llama-server":  # what is left for KV holds whole requests: their tokens and their windows
         requests = (short.kv_gib or 0.0) * memory.GIB / (4096 * token + window)
         assert short.kv_tokens == pytest.approx(4096 * requests, rel=0.01)
@@ -162,12 +162,28 @@ def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
     """MLA has one latent vector, which every rank keeps; two KV heads on four ranks are kept twice; layers are only split."""
     mla, hybrid = facts("h200", "fp8", "deepseek-r1", gpus=8), facts("h200", "fp8")
     assert mla.shape is not None and hybrid.shape is not None
-    assert [memory.kv_copies(mla.shape, plan(tp=tp)) for tp in (1, 8)] == [1, 8]
-    assert [memory.kv_copies(hybrid.shape, plan(tp=tp)) for tp in (1, 2, 4)] == [1, 1, 2]
-    assert memory.kv_copies(mla.shape, plan(tp=8).model_copy(update={"engine": "llama-server"})) == 1
+    assert [kv_sizes.copies(mla.shape, plan(tp=tp)) for tp in (1, 8)] == [1, 8]
+    assert [kv_sizes.copies(hybrid.shape, plan(tp=tp)) for tp in (1, 2, 4)] == [1, 1, 2]
+    assert kv_sizes.copies(mla.shape, plan(tp=8).model_copy(update={"engine": "llama-server"})) == 1
     bill = memory.bill(mla, plan(tp=8, max_model_len=4096))
-    token_gib = (memory.kv_bytes_per_token(mla.shape, None) or 0.0) / memory.GIB
+    token_gib = (kv_sizes.bytes_per_token(mla.shape, None) or 0.0) / memory.GIB
     assert bill.kv_gib is not None and bill.kv_tokens == pytest.approx(bill.kv_gib / token_gib, rel=0.01)
+
+
+def test_hybrids_with_mla_and_windows_are_copied_by_their_own_heads() -> None:
+    """GLM-5.3 keeps MLA's vector on every rank; Gemma 4 31B has 4 KV heads over the whole context and 16 in windows."""
+    glm, gemma = facts("h200", "fp8", "glm-5.3-flash", gpus=8).shape, facts("h200", "fp8", "gemma-4-31b", gpus=8).shape
+    assert glm is not None and gemma is not None
+    assert [kv_sizes.copies(glm, plan(tp=tp)) for tp in (1, 4, 8)] == [1, 4, 8]
+    assert (kv_sizes.copies(gemma, plan(tp=8)), kv_sizes.window_copies(gemma, plan(tp=8))) == (2, 1)
+
+
+def test_a_drafters_layer_is_one_more_of_those_that_see_the_whole_context() -> None:
+    gemma = facts("h200", "fp8", "gemma-4-31b").shape
+    assert gemma is not None
+    token = kv_sizes.bytes_per_token(gemma, None) or 0.0
+    bare, drafted = (memory.plain_pool(gemma, token, 1e11, 4096, k, 1) for k in (0, 3))
+    assert bare.tokens / drafted.tokens == pytest.approx(1 + 1 / 10, rel=0.001)
 
 
 def test_a_shortfall_names_how_many_requests_fit() -> None:
