@@ -257,6 +257,17 @@ def _with_pool(fixed: MemoryBill, kv_gib: float, tokens: int, before: int | None
     )
 
 
+def requests_held(facts: Facts, plan: Plan, length: int) -> int | None:
+    """Requests of `length` tokens that the KV pool of one replica holds at once, at least 1; None where that is not known."""
+    shape, made = facts.shape or facts.model, bill(facts, plan)
+    if shape is None or made.available_gib is None or made.kv_gib is None or plan.engine not in SERVERS:
+        return None
+    left = made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
+    asked = plan.model_copy(update={"max_model_len": length})
+    pool = _pool(facts, asked, shape, max(left, 0.0) * replica_gpus(facts, plan) * GIB, plan.k)
+    return max(int(pool.requests), 1) if pool is not None else None
+
+
 def replica_gpus(facts: Facts, plan: Plan) -> int:
     """Devices that share one replica's weights; llama-server spreads layers over all of them."""
     return max(facts.gpus if plan.engine not in SERVERS else plan.tp * plan.pp, 1)

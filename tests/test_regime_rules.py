@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import yaml
 
-from advisor import knowledge, physics, points, prompt_cost, propose
+from advisor import knowledge, memory, physics, points, prompt_cost, propose
 from advisor.measurements import measurements_dir, read_csv, source_files
 from advisor.paths import knowledge_dir
 from advisor.points_read import arch_word
@@ -97,6 +97,27 @@ def test_long_prompts_are_vetoed_for_the_measured_model_only(model: str, effect:
     assert ("measured elsewhere" in found.message) == (effect == "caution")
     (first,) = found_by("SD402", {**asked, "goal": "ttft"})
     assert first.effect == ("support" if effect == "veto" else None)
+
+
+LOADS = (64, 128, 256, 257, 384, 512, 513, 1024, 4096)
+
+
+@pytest.mark.parametrize("hardware", ["gb10", "h200"])
+@pytest.mark.parametrize("ctx", [256, 2048])
+def test_a_step_beyond_the_graphs_stays_beyond_them(hardware: str, ctx: int) -> None:
+    """More clients never lift the finding, and those that the KV pool does not hold do not count."""
+    strengths, counted = [], []
+    for load in LOADS:
+        asked = {"hardware": hardware, "engine": "vllm", "concurrency": load, "ctx_tokens": ctx, "output_tokens": 512}
+        found = found_by("SD425", asked)
+        facts = knowledge.resolve(Request(**asked))
+        held = memory.requests_held(facts, Plan(engine="vllm", method="mtp", k=2), ctx + 512)
+        strengths.append([None, "k_max", "caution"].index(found[0].effect if found else None))
+        if found:
+            counted.append(int(found[0].message.split()[0]))
+            assert held is not None and counted[-1] <= min(load, held)
+    assert strengths == sorted(strengths) and strengths[-1] > 0
+    assert counted == sorted(counted)
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -175,6 +175,22 @@ def bill(case: Case) -> MemoryBill | None:
     return _last[2]
 
 
+def running(case: Case, k: int | None = None) -> int | None:
+    """Requests that one replica runs at once with k drafted tokens (the plan's own by default): those that are asked for, have a
+    slot and find room in the KV pool, where that is known; the others wait. None where the load is not known."""
+    from advisor import memory
+
+    asked, facts = streams(case), case.facts
+    if asked is None:
+        return None
+    asked = min(asked, case.plan.max_num_seqs or asked)
+    if facts.ctx_tokens is None or facts.hardware is None or facts.quant is None:
+        return asked
+    plan = case.plan if k is None else case.plan.model_copy(update={"k": k})
+    held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0))
+    return asked if held is None else min(asked, held)
+
+
 def demand_tokens(case: Case) -> int | None:
     """KV tokens that one replica holds when all streams are at full length."""
     running, ctx = streams(case), case.facts.ctx_tokens
