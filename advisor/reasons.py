@@ -40,7 +40,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     best = verdict.candidates[verdict.best]
     goal: Goal = facts.goal or "balanced"
     told = [
-        *_from_rules(best, verdict),
+        *_from_rules(best, verdict, goal),
         *_from_evidence(facts, goal, best),
         *_from_step(best),
         *_from_drafter(facts, best.plan),
@@ -158,20 +158,32 @@ def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
                    sources=("knowledge/llms",), weight=0.9)]  # fmt: skip
 
 
-def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
+def _from_rules(best: Candidate, verdict: Verdict, goal: Goal) -> list[Reason]:
     weights = {"veto": 3.0, "k_max": 0.9, "caution": 1.2, "support": 1.3}
     told = []
+    outweighed = _outweighed(best, verdict, goal)  # said once, where the estimate that is printed speaks for speculation
     for finding in best.findings:
         weight = weights.get(finding.effect or "", 0.0)
         if finding.severity == "error":
             weight = 3.0
         if weight:
-            told.append(Reason(text=f"{finding.message} [{finding.code}]", sources=finding.sources, weight=weight))
+            text = f"{finding.message} [{finding.code}]"
+            if outweighed and finding in outweighed[:1]:
+                text = f"Documented losses outweigh the estimate: {text}"
+            told.append(Reason(text=text, sources=finding.sources, weight=weight))
     others = [f for i, c in enumerate(verdict.candidates) if i != verdict.best for f in vetoes(c.findings)]
     known = {f.code for f in best.findings}
     for code, finding in {f.code: f for f in others if f.code not in known}.items():
         told.append(Reason(text=f"Other k set aside: {finding.message} [{code}]", sources=finding.sources, weight=0.4))
     return told
+
+
+def _outweighed(best: Candidate, verdict: Verdict, goal: Goal) -> tuple[Finding, ...]:
+    """The documented losses that decide against an estimate whose median gains; what cannot run at all is no loss."""
+    against = vetoes(best.findings)
+    if verdict.rule != "rule" or goal_interval(best.estimate, goal).p50 <= 1 or any(f.severity == "error" for f in against):
+        return ()
+    return against
 
 
 def _from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
@@ -266,7 +278,7 @@ def _from_step_decided(verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
     span = f"{percent(interval.p10)} to {percent(interval.p90)}"
     gain = f"P(gain) {best.estimate.p_gain:.0%}" if best.estimate is not None else ""
     texts = {
-        "rule": "A documented finding forbids speculation here",
+        "rule": _forbids(best, verdict, goal, f"{percent(interval.p50)} ({span})"),
         "objective": "Only one of the two arms meets the latency objectives",
         "one_token": "An answer of one token ends with the prompt: there is no step that speculation could shorten",
         "measured": "A clean measured pair covers this cell: its sign decides",
@@ -279,6 +291,14 @@ def _from_step_decided(verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
     }
     weight = 3.0 if verdict.rule in ("one_token", "conflict") else 0.8  # what no other reason says
     return Reason(text=texts[verdict.rule], sources=("models/speedup.md",), weight=weight)
+
+
+def _forbids(best: Candidate, verdict: Verdict, goal: Goal, expected: str) -> str:
+    outweighed = _outweighed(best, verdict, goal)
+    if not outweighed:
+        return "A documented finding forbids speculation here"
+    codes = " and ".join(sorted({finding.code for finding in outweighed}))
+    return f"The documented losses of {codes} outweigh the estimate of {expected} for the goal '{goal}'"
 
 
 def _acceptance_break_even(estimate: Estimate | None) -> str:

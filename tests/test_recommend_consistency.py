@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from advisor import decide, knowledge, memory, pipeline, predictor, propose
+from advisor import decide, knowledge, memory, pipeline, predictor, propose, reasons
 from advisor.pipeline import recommend
-from advisor.types import Advice, Candidate, Evidence, Plan, Request
+from advisor.types import Advice, Candidate, Evidence, Finding, Plan, Request, Severity
 
 QUESTIONS: list[dict[str, Any]] = [
     {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
@@ -159,8 +159,6 @@ def test_a_covering_pair_against_a_sure_estimate_means_measure() -> None:
 
 
 def test_loads_that_flip_the_answer_are_those_of_all_replicas() -> None:
-    from advisor import reasons
-
     made = recommend(hardware="h200", gpus=8, concurrency=16, ctx_tokens=8192)
     assert made.plan.dp == 4 and made.candidate is not None
     loads = reasons._loads(made.facts, made.candidate, [("concurrency", 256), ("ctx_tokens", 512)])
@@ -228,3 +226,18 @@ def test_a_launch_carries_the_environment_that_its_release_needs() -> None:
     assert dict(made.launch.env)["VLLM_USE_DEEP_GEMM"] == "0"
     assert "SD247" not in {finding.code for finding in made.findings}
     assert "VLLM_USE_DEEP_GEMM" not in recommend(hardware="gb10", engine="vllm", engine_version="0.25.1", quant="fp8").launch.env
+
+
+@pytest.mark.parametrize("severity", ["warning", "error"])
+def test_a_veto_against_a_gaining_estimate_says_what_outweighs_it(severity: Severity) -> None:
+    """Off beside an interval above 1 is no slip; what cannot run at all is forbidden without a word of losses."""
+    made = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048)
+    assert made.candidate is not None and decide.goal_interval(made.estimate, "balanced").p50 > 1.1
+    lost = Finding(code="SD408", severity=severity, message="lost elsewhere", effect="veto")
+    candidates = [Candidate(plan=Plan(engine="vllm")), Candidate(plan=made.candidate, estimate=made.estimate, findings=(lost,))]
+    verdict = decide.decide(made.facts, candidates)
+    told = [reason.text for reason in reasons.explain(made.facts, verdict)]
+    assert verdict.decision == "off" and "lost elsewhere [SD408]" in told[0]
+    assert told[0].startswith("Documented losses outweigh the estimate: ") == (severity == "warning")
+    decided = [text for text in told if text.startswith("The documented losses of SD408 outweigh the estimate of +")]
+    assert bool(decided) == (severity == "warning")
