@@ -66,6 +66,7 @@ def exit_status(report: Report, options: dict[str, Any]) -> int:
         return 2
     if not report.launches and not options["skip_unrelated"]:
         names = ", ".join(one.file for one in report.files[:3]) or "the folder"
-        raise AdvisorError(f"{names}: starts no vLLM, SGLang or llama-server that we can see; nothing was judged")
+        notes = "".join(f"; {note}" for one in report.files[:3] for note in one.notes[:3])
+        raise AdvisorError(f"{names}: starts no vLLM, SGLang or llama-server that we can see; nothing was judged{notes}")
     worst = max((_RANK[finding.severity] for finding in report.findings), default=-1)
     return int(worst >= _RANK[options["fail_on"]])

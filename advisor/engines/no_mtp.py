@@ -15,10 +15,17 @@ def _table() -> dict[str, Any]:
     return data
 
 
-def answer(name: str) -> str | None:
-    """The answer for an engine by name, e.g. ollama; None if the engine is not in the table."""
+def row(name: str) -> dict[str, Any] | None:
+    """What is known of an engine by name, e.g. ollama; None if the engine is not in the table."""
     key = "".join(ch for ch in name.lower() if ch.isalnum())
-    row = _table()["engines"].get(_table()["aliases"].get(key, key))
-    if row is None:
+    found: dict[str, Any] | None = _table()["engines"].get(_table()["aliases"].get(key, key))
+    return found
+
+
+def answer(name: str) -> str | None:
+    """The answer for an engine by name; None if the engine is not in the table."""
+    known = row(name)
+    if known is None:
         return None
-    return f"{row['state']} {row['cost']} {row['instead']} ({', '.join(row['sources'])})"
+    said = " ".join(known[part] for part in ("state", "cost", "instead") if part in known)
+    return f"{said} ({', '.join(known['sources'])})"

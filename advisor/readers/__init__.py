@@ -53,7 +53,19 @@ def read_source(source: Source, form: str | None = None, *, version: str | None 
     """Read an opened text."""
     reading = Reading(source, version=version)
     read_form(form or _form(source), source, reading)
-    return FileRead(source, reading.form, reading.launches(), tuple(reading.notes), reading.redactor)
+    launches = _judged(reading.launches(), reading)
+    return FileRead(source, reading.form, launches, tuple(reading.notes), reading.redactor)
+
+
+def _judged(launches: tuple[Launch, ...], reading: Reading) -> tuple[Launch, ...]:
+    """The launches of servers that we know; of the others it is said that they are there."""
+    from advisor.engines.diffusion import said_of
+
+    others = {id(launch): said for launch in launches if (said := said_of(launch))}
+    for launch in launches:
+        if id(launch) in others:
+            reading.note(f"line {launch.line}: {others[id(launch)]}")
+    return tuple(launch for launch in launches if id(launch) not in others)
 
 
 def _form(source: Source) -> str:

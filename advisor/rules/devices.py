@@ -20,7 +20,14 @@ _NODES = (
     "--dist-init-addr",
     "--master-addr",
 )
-_WORLD = ("--tensor-parallel-size", "--tp-size", "--pipeline-parallel-size", "--pp-size", "--data-parallel-size", "--dp-size")
+_WORLD = (
+    "--tensor-parallel-size",
+    "--tp-size",
+    "--pipeline-parallel-size",
+    "--pp-size",
+    "--data-parallel-size",
+    "--dp-size",
+)
 _CONTAINER_DEVICES = "NVIDIA_VISIBLE_DEVICES"
 _PROCESS_DEVICES = (
     "CUDA_VISIBLE_DEVICES",
@@ -58,7 +65,9 @@ def _on_other_nodes(one: Launch, other: Launch) -> bool:
 
 def _same_device(one: Launch, other: Launch) -> bool:
     pair = (one, other)
-    pods = [launch.container is not None and launch.container.kind in _PODS and launch.container.gpus for launch in pair]
+    pods = [
+        launch.container is not None and launch.container.kind in _PODS and launch.container.gpus for launch in pair
+    ]
     if any(pods):
         return False  # a device that a pod asks for is its own
     if any(_split_role(launch) for launch in pair) and not all(_names_devices(launch) for launch in pair):

@@ -36,6 +36,10 @@ def written(found: Flag) -> str:
     return f"--{found.raw.replace('_', '-')}" if found.origin != "env" and len(found.raw) > 3 else found.name
 
 
+# read by `sglang serve` itself, which chooses the server by it and takes it out
+WRAPPERS = {("sglang", "--model-type")}
+
+
 def standing(case: Case, found: Flag) -> Standing:
     """How the engine takes a flag at the case's release (or at any release where none is known)."""
     return _standing(case.plan.engine, catalogued_version(case), written(found), found.known)
@@ -55,7 +59,7 @@ def _standing(engine: str, version: str | None, name: str, taken: bool) -> Stand
         ever = known.match(name, None)
         if ever is not None and known.index(ever.option.since) > known.index(version):
             return "too-new"
-    if taken or name in ("--", "-") or "." in name:
+    if taken or name in ("--", "-") or "." in name or (engine, name) in WRAPPERS:
         return "taken"
     return "foreign" if _owners(engine, name) else "unknown"
 
