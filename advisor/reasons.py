@@ -21,6 +21,7 @@ METRIC_NAMES = {
     "ttft": "TTFT speed",
 }
 PHYSICS = "physics core"
+_SPEED = "SD4"  # the family of rules that tell of speed
 _LINKED = {
     "vllm": "Linked machines: start it on the first; on each other one the same with its own --node-rank, and --headless",
     "sglang": "Linked machines: start it on the first; on each other one the same with its own --node-rank",
@@ -179,11 +180,10 @@ def _from_rules(best: Candidate, verdict: Verdict, goal: Goal) -> list[Reason]:
 
 
 def _outweighed(best: Candidate, verdict: Verdict, goal: Goal) -> tuple[Finding, ...]:
-    """The documented losses that decide against an estimate whose median gains; what cannot run at all is no loss."""
+    """The documented losses that decide against an estimate whose median gains; only speed rules tell of losses."""
     against = vetoes(best.findings)
-    if verdict.rule != "rule" or goal_interval(best.estimate, goal).p50 <= 1 or any(f.severity == "error" for f in against):
-        return ()
-    return against
+    losses = all(f.code.startswith(_SPEED) and f.severity != "error" for f in against)
+    return against if verdict.rule == "rule" and losses and goal_interval(best.estimate, goal).p50 > 1 else ()
 
 
 def _from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:

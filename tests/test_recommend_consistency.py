@@ -241,3 +241,12 @@ def test_a_veto_against_a_gaining_estimate_says_what_outweighs_it(severity: Seve
     assert told[0].startswith("Documented losses outweigh the estimate: ") == (severity == "warning")
     decided = [text for text in told if text.startswith("The documented losses of SD408 outweigh the estimate of +")]
     assert bool(decided) == (severity == "warning")
+
+
+@pytest.mark.parametrize("model", ["qwen3.6-35b-a3b", "qwen3.6-27b"])
+def test_sglang_does_not_speculate_on_apple_chips(model: str) -> None:
+    """Its MLX backend has no path for it; llama-server on the same chip is another matter."""
+    made = recommend(hardware="apple-m4-max", engine="sglang", model=model)
+    assert made.decision == "off" and "MLX backend" in made.reasons[0].text
+    assert not any("outweigh" in reason.text for reason in made.reasons)
+    assert not any(name.startswith("--speculative") for name in made.launch.argv)

@@ -3,33 +3,51 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import between, compute_arch, release, version_label
+from advisor.rules.asking import between, compute_arch, release, spec_flag, speculates, version_label
 from advisor.rules.policy import hardware_name, rows, sources
 from advisor.types import Case, Fix, Severity
 
 Row = Mapping[str, Any]
 NVIDIA_FIX = "Use llama-server, which is built for older chips too"
 AMD_FIX = "Use llama-server, with Vulkan or built for this chip."
+APPLE_FIX = "Switch speculation off, or use llama-server, whose MTP runs on Metal."
 
 
 @rule(
     severity="error",
     engines=("vllm", "sglang"),
     needs=("hardware",),
-    sources=sources("chips", "least_capability", "rocm_not_built"),
+    sources=sources("chips", "least_capability", "rocm_not_built", "no_speculation"),
 )
 def chip_below_engine(case: Case) -> Iterator[Hit]:
-    """A chip that the engine's release has no kernels for, or refuses by its compute capability.
+    """A chip that the engine's release has no kernels for, or refuses by its compute capability, or does not speculate on.
 
     Why: the server ends while loading, with "no kernel image is available" or with its own check. vLLM asks for 7.0, and from
     0.20.0 on, built with CUDA 13, for 7.5; SGLang for 7.5; the ROCm builds hold the architectures that they were compiled for.
+    On Apple chips SGLang serves through MLX, where nothing drafts.
     Bad (hw=v100, version=0.25.1): vllm serve Qwen/Qwen3-8B --max-model-len 8192
     Good (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B --max-model-len 8192
     """
     arch = compute_arch(case) or ""
     hit = below_capability(case, arch) if arch.startswith("sm_") else not_built(case, arch)
+    hit = hit or no_speculation(case, arch)
     if hit is not None:
         yield hit
+
+
+def no_speculation(case: Case, arch: str) -> Hit | None:
+    """A backend without a path for speculation: what it does with the flags was not read, so it is no error."""
+    for row in rows("chips", "no_speculation"):
+        if row["engine"] == case.plan.engine and arch in row["archs"] and speculates(case.plan):
+            return Hit(
+                f"{hardware_name(case)}: {row['text']}",
+                flag=spec_flag(case),
+                fix=Fix(text=APPLE_FIX),
+                severity="warning",
+                sources=tuple(row["sources"]),
+                effect="veto",
+            )
+    return None
 
 
 def below_capability(case: Case, arch: str) -> Hit | None:
