@@ -64,7 +64,7 @@ def test_make_recipes_do_not_mix() -> None:
         MAKE % "other: PORT = 9000\nother:\n\tllama-server -m a-MTP-Q4.gguf --port $(PORT) -c 4096\n", "Makefile"
     )
     assert [(launch.engine, value(launch, "--port")) for launch in found] == [
-        ("vllm", "9000"),
+        ("vllm", "${PORT}"),
         ("llama-server", "9000"),
     ]
 

@@ -13,6 +13,7 @@ from advisor.readers.scope import Scope
 _SET = Lazy(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
 _PERCENT = Lazy(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
+MAX_TEXT = 30_000  # what a variable, and the variables of one command, may come to
 _WORD = Lazy(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
 
 
@@ -105,21 +106,29 @@ def unquoted(word: Mapped) -> Mapped:
 
 def _resolved(word: Mapped, scope: Scope) -> Mapped:
     parts: list[Mapped] = []
-    done = 0
+    done = size = 0
     for found in _PERCENT.finditer(word.text):
         name = next(group for group in found.groups() if group)
         known = scope.text(name)
-        parts += [word.part(done, found.start()), hole(name, word.pos[found.start()]) if known is None else known]
+        size += 0 if known is None else len(known)
+        known = hole(name, word.pos[found.start()]) if known is None or size > MAX_TEXT else known
+        parts += [word.part(done, found.start()), known]
         done = found.end()
     return join((*parts, word.part(done, len(word)))) if done else word
 
 
 def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
     words: list[Mapped] = []
+    size = 0
     for word in words_of(line):
         known = _resolved(word, scope)
+        size += len(known)
+        if size > MAX_TEXT + len(line):
+            reading.note("the variables of this command hold too much; what follows was not read", line.first())
+            break
         whole = known is not word and HOLE_OPEN not in known.text and HOLE_CLOSE not in known.text
         words += words_of(known) if whole and " " in known.text else [known]
     while words and words[0].text.lower() in _LEADS:
         words = words[1:]
-    read_command(words, reading, env, at=line.first())
+    if reading.spend(1 + size // 50):
+        read_command(words, reading, env, at=line.first())

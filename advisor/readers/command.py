@@ -6,6 +6,7 @@ Nothing is run: `bash -c`, `ssh host "..."` and the like are read as text. What 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from advisor.readers.containers import RUNTIMES, container_command, docker_run
 from advisor.readers.lazy import Lazy
@@ -118,7 +119,7 @@ def _python_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
 def read_command(
     words: list[Mapped],
     reading: Reading,
-    env: Env | None = None,
+    env: Env | Callable[[], Env] | None = None,
     *,
     scope: Scope | None = None,
     around: Surroundings | None = None,
@@ -127,16 +128,21 @@ def read_command(
 ) -> bool:
     """Find what a command starts and add it to the reading; whether it started anything.
 
-    `env` is the environment of the process, `scope` the shell's variables (for nested `bash -c`), `at` the offset that
-    stands for the command where its words were made from variables.
+    `env` is the environment of the process, or gives it when it is asked for (most commands start nothing), `scope` the
+    shell's variables (for nested `bash -c`), `at` the offset that stands for the command where its words were made from
+    variables.
     """
     if not words or depth > MAX_DEPTH or not reading.step():
         return False
-    env = dict(env or {})
+    own: Env = {}
+
+    def whole() -> Env:
+        return {**((env() if callable(env) else env) or {}), **own}
+
     lead = _RECIPE_LEAD.match(words[0].text)
     if lead is not None:
         words = [words[0].part(lead.end(), len(words[0])), *words[1:]]
-    i = _leading_env(words, env)
+    i = _leading_env(words, own)
     if i < len(words) and base_name(words[i]) in BYSTANDERS:
         _other_engine(words[i:], reading)
         return False
@@ -148,19 +154,19 @@ def read_command(
             engine, first = start
             begin = words[i].first() if words[i].first() >= 0 else at
             fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None
-            reading.add(Found(engine, _until_operator(words[first:]), env, begin, reading.form, around, fork=fork))
+            reading.add(Found(engine, _until_operator(words[first:]), whole(), begin, reading.form, around, fork=fork))
             return True
         if name in SHELLS and (script := _script_of(words, i)) is not None:
-            return _nested(script, words, i, reading, env, scope, around, depth)
+            return _nested(script, words, i, reading, whole(), scope, around, depth)
         if name in RUNTIMES and (ran := docker_run(words, i, reading, scope)) is not None:
             begin = words[i].first() if words[i].first() >= 0 else at
             return container_command(ran, reading, begin, depth + 1)
         if " " in words[i].text and i > plain and ENGINE_TEXT.search(HOLE.sub("", words[i].text)):
             option = _OPTION.match(words[i].text)  # sbatch --wrap="vllm serve ..."
             script = words[i].part(option.end(), len(words[i])) if option else words[i]
-            return _nested(script, words, i, reading, env, scope, around, depth)
+            return _nested(script, words, i, reading, whole(), scope, around, depth)
         if i > plain and _ASSIGN.match(words[i].text):
-            _assign(words[i], env)
+            _assign(words[i], own)
         i += 1
     _other_engine(words, reading)
     return False

@@ -12,21 +12,25 @@ from advisor.readers.mapped import Mapped, hole, join, made
 
 # `cmd <in >out` is a redirection: there the bracket closes after a blank, or with a name behind it
 _ANGLE = r"(?<![<&\d])<((?:[A-Za-z]|\d+_)[^<>\n\"'`$|;&(){}\\]{0,60})(?<!\s)>(?!\w|\(|&|/dev/)"
-_BRACES = r"\$?\{\{-?[ \t]*([A-Za-z_.$][^{}\n]{0,200}?)[ \t]*-?\}\}"  # what is no JSON in doubled braces
+# what is no JSON in doubled braces; blanks and a dash before the end are trimmed from the name afterwards
+_BRACES = r"\$?\{\{-?[ \t]*([A-Za-z_.$][^{}\n]{0,400})\}\}"
 _FOREIGN = Lazy(f"{_ANGLE}|{_BRACES}")
 _LEFT_OPEN = Lazy(rf"{_ANGLE}|{_BRACES}|(?<!\$)\{{[A-Za-z_]\w*\}}|%\(\w+\)s|(?<![\w.])\.\.\.(?![\w.])")
 _PERCENT = Lazy(r"%\((\w+)\)s|%%")
+MAX_TEXT = 100_000  # what the values of one text may come to; those beyond it are not known
 _FIELD = Lazy(r"\{\{|\}\}|\{([A-Za-z_][\w.\[\]]*|\d*)(?:![rsa])?(?::[^{}\n]{0,20})?\}")
 
 
 def replaced(text: Mapped, pattern: Lazy, value: Callable[[re.Match[str], int], Mapped | None]) -> Mapped:
     """The text with each match replaced by a value, which is asked for the match and its offset in the file; None keeps it."""
     parts: list[Mapped] = []
-    done = 0
+    done = size = 0
     for found in pattern.finditer(text.text):
-        new = value(found, text.pos[found.start()])
+        at = text.pos[found.start()]
+        new = value(found, at)
         if new is not None:
-            parts += [text.part(done, found.start()), new]
+            size += len(new)
+            parts += [text.part(done, found.start()), new if size < MAX_TEXT else hole("...", at)]
             done = found.end()
     return join((*parts, text.part(done, len(text)))) if done else text
 
@@ -35,7 +39,7 @@ def unmarked(text: Mapped) -> Mapped:
     """A shell text whose placeholders (`<name>`) and templates (`{{ name }}`) are holes."""
     if "<" not in text.text and "{{" not in text.text:
         return text
-    return replaced(text, _FOREIGN, lambda found, at: hole(found.group(1) or found.group(2), at))
+    return replaced(text, _FOREIGN, lambda found, at: hole(found.group(1) or found.group(2).rstrip(" \t-"), at))
 
 
 def left_open(text: str) -> bool:

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from advisor.readers.batch import commands, logical_lines, unquoted, words_of
 from advisor.readers.command import read_command
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, made
-from advisor.readers.reading import Env, EnvItem, Reading
+from advisor.readers.mapped import HOLE, Mapped, hole, join, made
+from advisor.readers.reading import MAX_WORDS, Env, EnvItem, Reading
 from advisor.readers.scope import Scope
 
 _SET = Lazy(  # what is set is trimmed afterwards: a lazy group before blanks would look at each of them again and again
     r"\s*(?:\[[\w.]+(?:\[\])?(?:\([^()\n]*\))?\]\s*)*\$(?:(env|script|global|local):)?([A-Za-z_]\w*)\s*(\+?)=\s*(.*)$",
     re.I | re.S,
 )
-_NAME = Lazy(r"\$\{?(?:(?:env|script|global|local):)?([A-Za-z_]\w*)\}?", re.I)
+_NAME = Lazy(r"\$\{?(?:(env|script|global|local):)?([A-Za-z_]\w*)\}?", re.I)
+_VARIABLE = Lazy(r"[@$](?:(env|script|global|local):)?([A-Za-z_]\w*)", re.I)
 _BLOCK_REMARK = Lazy(r"<#.*?(?:#>|$)", re.S)
 _REMARK = Lazy(r"(?<!\S)#[^\n]*")
-_QUOTED = Lazy(r"\"(?:`.|[^\"\n])*\"|'[^'\n]*'")
+_QUOTED = Lazy(r"\"(?:`.|[^\"\n`])*(?:\"|`?$)|'[^'\n]*'", re.M)  # a text that goes on below takes the rest of its line
+_IN_WORD = Lazy(r"\"(?:\\\"|\"\"|[^\"])*\"|'[^']*'")  # JSON for a program: "{\"a\":1,\"b\":2}"
+_ITEMS = Lazy(r"['\"],['\"$]")
+_LIST = Lazy(r"@\(|\((?=\s*['\"])")
+_SPLIT = Lazy(rf"(?:{HOLE.pattern}|\"[^\"]*\"|'[^']*'|[^\s\"'])+")
 _COMMA = Lazy(r",\s*")
 _CMDLET = Lazy(r"\(?[A-Z][a-z]+-[A-Z]\w+\b")
 _JOIN_PATH = Lazy(r"\(?Join-Path\s+(?:-Path\s+)?(\S+)\s+(?:-ChildPath\s+)?(\S.*)$", re.I)
@@ -32,7 +38,7 @@ _STARTS = ("start-process", "saps", "start")
 _START_SWITCHES = ("-nonewwindow", "-wait", "-passthru", "-usenewenvironment", "-loaduserprofile")
 _START_VALUES = ("-workingdirectory", "-windowstyle", "-redirectstandardoutput", "-redirectstandarderror", "-verb")
 _CONSTANTS = ("true", "false", "null", "args", "psscriptroot", "_")
-MAX_JOINED = 400
+MAX_JOINED, MAX_ITEMS, MAX_TEXT = 400, 1_000, 30_000
 
 
 def read_powershell(reading: Reading) -> None:
@@ -48,8 +54,8 @@ def read_powershell(reading: Reading) -> None:
             continue
         told = line
         if found := _SET.match(line.text):
-            _assign(found, line, scope, env)
-            if not found.group(4).startswith(("&", "Start-Process")):
+            _assign(found, line, reading, scope, env)
+            if not found.group(4).lower().startswith(("&", "start-process")):
                 continue
             told = line.part(found.start(4), found.end(4))
         for command in commands(told):
@@ -58,11 +64,20 @@ def read_powershell(reading: Reading) -> None:
 
 def _freed(line: Mapped) -> Mapped:
     """A line without its remark and without the brace or `else` that stands before its command."""
-    masked = _QUOTED.sub(lambda found: "x" * len(found.group()), line.text)
-    if (remark := _REMARK.search(masked)) is not None and "\n" not in line.text:
+    if (remark := _REMARK.search(_masked(line.text))) is not None and "\n" not in line.text:
         line = line.part(0, remark.start())
     lead = re.match(r"(?:[ \t]*(?:[{}]|else\b|try\b|finally\b|process\b|begin\b|end\b))+", line.text, re.I)
     return line.part(lead.end(), len(line)) if lead else line
+
+
+def _masked(text: str, quoted: Lazy = _QUOTED) -> str:
+    """The text with what stands in quotes made harmless, at the same places."""
+    return quoted.sub(lambda found: "x" * len(found.group()), text)
+
+
+def _key(found: re.Match[str]) -> str:
+    """The name that a variable is kept under: capitals mean nothing, and `$env:PORT` is another one than `$port`."""
+    return ("env:" if (found.group(1) or "").lower() == "env" else "") + found.group(2).lower()
 
 
 def _joined(lines: list[Mapped]) -> list[Mapped]:
@@ -86,13 +101,12 @@ def _joined(lines: list[Mapped]) -> list[Mapped]:
 
 
 def _without_remark(line: Mapped) -> Mapped:
-    masked = _QUOTED.sub(lambda found: "x" * len(found.group()), line.text)
-    found = _REMARK.search(masked)
+    found = _REMARK.search(_masked(line.text))
     return line.part(0, found.start()) if found else line
 
 
-def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env) -> None:
-    where, name = (found.group(1) or "").lower(), found.group(2)
+def _assign(found: re.Match[str], line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
+    name, key = found.group(2), _key(found)
     end = found.start(4) + len(found.group(4).rstrip(" \t\r\n;,"))
     value = line.part(found.start(4), end)
     known: Mapped | list[Mapped]
@@ -103,33 +117,53 @@ def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env) -> None:
         known = _items(value, scope)
     else:
         known = _value(value, scope)
-    before = scope.values.get(name)
+    before = scope.values.get(key)
     if found.group(3):
         added = known if isinstance(known, list) else [known]
         if isinstance(before, Mapped) and isinstance(known, Mapped):
             known = join((before, known))
         else:
             known = [*(before if isinstance(before, list) else [before] if before is not None else []), *added]
-    scope.values[name] = known
-    if where == "env" and isinstance(known, Mapped):
+    if isinstance(known, list):
+        known = known[:MAX_ITEMS]
+    elif len(known) > MAX_TEXT:  # a text that doubles itself line after line
+        known = hole(name, found.start(2))
+    reading.spend(len(known) // 50)
+    scope.values[key] = known
+    if key.startswith("env:") and isinstance(known, Mapped):
         env[name] = EnvItem(known, line.part(found.start(2), end).first())
 
 
 def _items(value: Mapped, scope: Scope) -> list[Mapped]:
     """The items of a list: separated by commas, and each a word or a variable."""
     items: list[Mapped] = []
-    masked = _QUOTED.sub(lambda found: "x" * len(found.group()), value.text)
+    for part in _between_commas(value):
+        named = _listed(part, scope)
+        items += [_value(part, scope)] if named is None else named
+        if len(items) >= MAX_ITEMS:  # `@($a, $a)` doubles: what is beyond belongs to no command
+            break
+    return items[:MAX_ITEMS]
+
+
+def _between_commas(value: Mapped, quoted: Lazy = _QUOTED) -> list[Mapped]:
+    """What stands between the commas outside quotes, trimmed; nothing is left out but blanks."""
+    masked = _masked(value.text, quoted)
+    parts: list[Mapped] = []
     start = 0
     for found in [*_COMMA.finditer(masked), None]:
         part = value.part(start, found.start() if found else len(value))
-        lead = len(part.text) - len(part.text.lstrip())
-        part = part.part(lead, len(part.text.rstrip()))
+        part = part.part(len(part) - len(part.text.lstrip()), len(part.text.rstrip()))
         start = found.end() if found else len(value)
-        if not part.text:
-            continue
-        named = scope.values.get(part.text[1:]) if part.text[:1] == "$" else None
-        items += named if isinstance(named, list) else [_value(part, scope)]
-    return items
+        if part.text:
+            parts.append(part)
+    return parts
+
+
+def _listed(word: Mapped, scope: Scope) -> list[Mapped] | None:
+    """The items of the list that `$name` or `@name` stands for."""
+    found = _VARIABLE.fullmatch(word.text)
+    named = scope.values.get(_key(found)) if found is not None else None
+    return named if isinstance(named, list) else None
 
 
 def _value(value: Mapped, scope: Scope) -> Mapped:
@@ -152,26 +186,23 @@ def _value(value: Mapped, scope: Scope) -> Mapped:
 
 def _resolved(word: Mapped, scope: Scope) -> Mapped:
     parts: list[Mapped] = []
-    done = 0
+    done = size = 0
     for found in _NAME.finditer(word.text):
-        name = found.group(1)
+        name = found.group(2)
         if name.lower() in _CONSTANTS:
             continue
-        known = scope.text(name)
-        parts += [word.part(done, found.start()), hole(name, word.pos[found.start()]) if known is None else known]
+        known = scope.text(_key(found))
+        size += 0 if known is None else len(known)
+        known = hole(name, word.pos[found.start()]) if known is None or size > MAX_TEXT else known
+        parts += [word.part(done, found.start()), known]
         done = found.end()
     return join((*parts, word.part(done, len(word)))) if done else word
 
 
 def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
-    words: list[Mapped] = []
-    for word in words_of(line, keep=True):
-        bare = word.text[1:] if word.text[:1] in "@$" else ""
-        listed = scope.values.get(bare) if bare else None
-        if isinstance(listed, list):
-            words += listed
-        else:
-            words.append(unquoted(word) if word.text[:1] == "'" else _resolved(unquoted(word), scope))
+    words = _words(line, scope)
+    if not reading.spend(1 + sum(len(word) for word in words) // 50):
+        return
     while words and words[0].text.lower() in ("&", ".", "", "call", "@call", "cmd", "/c", "/k"):
         words = words[1:]
     if not words or words[0].text.lower() in _SILENT:
@@ -179,6 +210,50 @@ def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
     if words[0].text.lower() in _STARTS:
         words = _started(words[1:])
     read_command(words, reading, env, at=line.first())
+
+
+def _words(line: Mapped, scope: Scope) -> list[Mapped]:
+    """A command's words: plain ones, and the items of the lists among them, `@('serve', 'm')` and `'serve','m'`."""
+    masked = _masked(line.text)
+    starts = next(iter(line.text.lstrip("& \t").lower().split(maxsplit=1)), "") in _STARTS
+    words: list[Mapped] = []
+    done = size = 0
+    while done < len(line):
+        found = _LIST.regex.search(line.text, done)
+        while found is not None and masked[found.start()] == "x":  # inside quotes
+            found = _LIST.regex.search(line.text, found.end())
+        start = found.start() if found else len(line)
+        end = _closed(masked, found.end()) if found else len(line)
+        listed = _items(line.part(found.end(), end), scope) if found else []
+        for word in (*_plain(line.part(done, start), scope, starts), *listed):
+            size += len(word)
+            if len(words) >= MAX_WORDS or size > MAX_TEXT + len(line):
+                return words
+            words.append(word)
+        done = end + 1
+    return words
+
+
+def _closed(masked: str, start: int) -> int:
+    """Where the parenthesis closes that was opened before `start`; the text's end if it does not."""
+    depth = 1
+    for found in re.finditer(r"[()]", masked[start:]):
+        depth += 1 if found.group() == "(" else -1
+        if not depth:
+            return start + found.start()
+    return len(masked)
+
+
+def _plain(text: Mapped, scope: Scope, starts: bool) -> Iterator[Mapped]:
+    """Words without lists in parentheses. `1,1` is left whole where it is a program's: it is meant as one value."""
+    for word in words_of(text, keep=True):
+        several = starts or _ITEMS.search(word.text) is not None or word.text.endswith(",")
+        for piece in _between_commas(word, _IN_WORD) if several else [word]:
+            listed = _listed(piece, scope)
+            if listed is not None:
+                yield from listed
+            else:
+                yield unquoted(piece) if piece.text[:1] == "'" else _resolved(unquoted(piece), scope)
 
 
 def _started(words: list[Mapped]) -> list[Mapped]:
@@ -200,12 +275,12 @@ def _started(words: list[Mapped]) -> list[Mapped]:
         else:
             into.append(word)
             into = arguments
-    return [*program[:1], *(piece for word in arguments for piece in _split(word))]
+    alone = len(arguments) == 1
+    return [*program[:1], *(piece for word in arguments for piece in _split(word, alone))]
 
 
-def _split(word: Mapped) -> list[Mapped]:
-    """An argument as given: without the comma of its list, and in words where one text holds several options."""
-    trimmed = word.part(0, len(word.text.rstrip(",")))
-    if trimmed.text.startswith("-") and " " in trimmed.text and HOLE_OPEN + HOLE_CLOSE not in trimmed.text:
-        return words_of(trimmed)
-    return [trimmed] if trimmed.text else []
+def _split(word: Mapped, alone: bool) -> list[Mapped]:
+    """An argument as given, and in words where one text holds several of them: it is the whole line, or begins an option."""
+    if " " in word.text and (alone or word.text.startswith("-")):
+        return [unquoted(word.part(*found.span())) for found in _SPLIT.finditer(word.text)]
+    return [word] if word.text else []

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import ast
 
+MAX_LINKS = 40
+
 
 def dotted(node: ast.expr) -> str:
     """A dotted name as text."""
     parts: list[str] = []
-    while isinstance(node, ast.Attribute) and len(parts) < 10:
-        parts.append(node.attr)
-        node = node.value
+    for _ in range(MAX_LINKS):  # `f()()()...` is nested as deep as it is long
+        if isinstance(node, ast.Attribute) and len(parts) < 10:
+            parts.append(node.attr)
+            node = node.value
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            break
     if isinstance(node, ast.Name):
         parts.append(node.id)
-    elif isinstance(node, ast.Subscript):
-        parts.append(dotted(node.value))
-    elif isinstance(node, ast.Call):
-        parts.append(dotted(node.func))
     return ".".join(reversed(parts))
 
 

@@ -113,8 +113,12 @@ class Reading:
 
     def step(self) -> bool:
         """Spend one unit of the budget; False when it is spent (noted once)."""
-        self.steps += 1
-        if self.steps == MAX_STEPS:
+        return self.spend(1)
+
+    def spend(self, units: int) -> bool:
+        """Spend as many units as a piece of work is worth."""
+        before, self.steps = self.steps, self.steps + units
+        if before < MAX_STEPS <= self.steps:
             self.note("the file is too intricate; the rest of it was not read")
         return self.steps < MAX_STEPS
 

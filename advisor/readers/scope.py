@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Value = Mapped | list[Mapped]
 _PARAMETER = Lazy(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?")
 _MAX_TEXT = 200_000
+_MAX_UNCLOSED = 20  # each looked for its end through all of the text
 
 
 class Scope:
@@ -171,11 +172,13 @@ def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:
     if "$" not in text:
         return source
     parts: list[Mapped] = []
-    done = 0
-    size = 0
+    done = size = unclosed = 0
     while (dollar := text.find("$", done)) >= 0 and dollar + 1 < len(text):
         parts.append(source.part(done, dollar))
-        done, value = _reference(source, dollar, scope, depth)
+        braces = text[dollar + 1] == "{"
+        close = closing(text, dollar + 1) if braces and unclosed < _MAX_UNCLOSED else -1
+        unclosed += braces and close < 0
+        done, value = _reference(source, dollar, close, scope, depth)
         size += len(value)
         if size < _MAX_TEXT:
             parts.append(value)
@@ -183,12 +186,12 @@ def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:
     return join(parts)
 
 
-def _reference(source: Mapped, dollar: int, scope: Scope, depth: int) -> tuple[int, Mapped]:
+def _reference(source: Mapped, dollar: int, close: int, scope: Scope, depth: int) -> tuple[int, Mapped]:
     text = source.text
     after = text[dollar + 1]
     if after == "$":
         return dollar + 2, Mapped("$", [source.pos[dollar]])
-    if after == "{" and (close := closing(text, dollar + 1)) > 0 and depth < 20:
+    if close > 0 and depth < 20:
         body = source.part(dollar + 2, close)
         value = parameter(body, scope, lambda inner: interpolate(inner, scope, depth + 1))
         return close + 1, value if isinstance(value, Mapped) else join(value)

@@ -165,7 +165,7 @@ class Shell:
         started = read_command(
             words,
             self.reading,
-            {**self.environment(), **env},
+            lambda: {**self.environment(), **env},
             scope=self.scope,
             around=self.around,
             at=at,

@@ -32,7 +32,17 @@ def _comment(found: re.Match[str]) -> str:
 
 
 def _holes(text: str) -> str:
-    return _TEMPLATE.sub(lambda found: HOLE_OPEN + re.sub(r"[^\w.]", "_", found.group()[1:-1]) + HOLE_CLOSE, text)
+    """Only up to the last `}}` of each line: behind it every `{{` would look for its end again."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        end = line.rfind("}}") + 2
+        if end >= 4 and "{{" in line:
+            lines[number] = _TEMPLATE.sub(_hole, line[:end]) + line[end:]
+    return "\n".join(lines)
+
+
+def _hole(found: re.Match[str]) -> str:
+    return HOLE_OPEN + re.sub(r"[^\w.]", "_", found.group()[1:-1]) + HOLE_CLOSE
 
 
 def _in_blocks(text: str) -> str:

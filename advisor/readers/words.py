@@ -14,6 +14,7 @@ _NAME = Lazy(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
 _ANSI = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v", "e": "\x1b", "0": "\0"}
 MAX_WORDS = 20_000
 MAX_TEXT = 300_000
+MAX_UNCLOSED = 20  # each looked for its end through all of the text
 
 
 def split_words(source: Mapped, scope: Scope | None = None, *, dollars: bool = True) -> list[Mapped]:
@@ -50,7 +51,7 @@ class _Lexer:
         self.words: list[Mapped] = []
         self.parts: list[Mapped] = []
         self.started = False
-        self.size = 0
+        self.size = self.unclosed = 0
 
     def run(self) -> list[Mapped]:
         text, i = self.source.text, 0
@@ -189,10 +190,14 @@ class _Lexer:
         """The value of the `$...` at `i` and the index after it."""
         at = self.source.pos[i]
         following = text[i + 1 : i + 2]
-        if following == "{" and (close := closing(text, i + 1)) > 0:
+        close = -1
+        if following in ("{", "(") and self.unclosed < MAX_UNCLOSED:
+            close = closing(text, i + 1)
+            self.unclosed += close < 0
+        if following == "{" and close > 0:
             body = self.source.part(i + 2, close)
             return close + 1, parameter(body, self.scope, self.inner)
-        if following == "(" and (close := closing(text, i + 1)) > 0:
+        if following == "(" and close > 0:
             if text.startswith("((", i + 1) and text[close - 1] == ")":
                 number = arithmetic(text[i + 3 : close - 1], self.scope)
                 return close + 1, hole("((...))", at) if number is None else made(str(number), at)

@@ -41,6 +41,8 @@ NAMES = (
     "a.py",
     "a.env",
     "Dockerfile",
+    "Makefile",
+    "justfile",
     "a.md",
     "a.json",
 )
@@ -65,6 +67,9 @@ SEEDS = (
     ("Dockerfile", b"FROM vllm/vllm-openai:v0.25.1\nENV A=b\nENTRYPOINT [\"vllm\", \"serve\"]\nCMD [\"Qwen/Qwen3.6-27B\", \"--spec-method\", \"mtp\"]\n"),
     ("a.cmd", b"@echo off\nset M=C:\\m.gguf\nllama-server.exe -m \"%M%\" ^\n  --spec-type draft-mtp\n"),
     ("a.ps1", b"$env:A = \"1\"\n& llama-server.exe -m q.gguf `\n  --spec-type draft-mtp\n"),
+    ("Makefile", b"K ?= 2\nifdef BIG\nK = 5\nendif\nexport A = b\ndefine START\nvllm serve m --port $(1)\nendef\nserve: PORT = 1\nserve: x\n\t@$(call START,$(PORT)) -tp $(K)\n"),
+    ("justfile", b"k := if os() == \"x\" { \"1\" } else { \"2\" }\nserve port='1':\n    vllm serve m --port {{port}} -tp {{ k }}\n"),
+    ("a.ps1", b"$a = @('serve', 'm')\nStart-Process vllm -ArgumentList $a,'--port','3'\n& vllm @(\"serve\",\"m\")\n"),
     ("a.env", b"LLAMA_ARG_MODEL=/m/q.gguf\nLLAMA_ARG_SPEC_TYPE=draft-mtp\n"),
     ("a.sh", b"N=${N:-3}\nARGS=(--model m)\nif (( N > 0 )); then ARGS+=(--spec-tokens $N); fi\nfor k in 1 2; do vllm serve \"${ARGS[@]}\" -tp $k; done\n"),
 )  # fmt: skip
