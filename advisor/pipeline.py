@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from advisor import decide, k_schedule, knowledge, predictor, propose, reasons, rules
+from advisor import changes, decide, k_schedule, knowledge, predictor, propose, reasons, rules
 from advisor.types import Advice, AdvisorError, Candidate, Case, Estimate, Facts, Finding, LaunchText, Plan, Request
 
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
         plan_findings=running.findings,
         reasons=told,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
-        would_change=reasons.would_change(facts, verdict),
+        would_change=changes.would_change(facts, verdict),
         launch=launch_text(running.plan),
         launch_off=launch_text(base.plan),
         launch_on=launch_text(best.plan) if best is not None else None,

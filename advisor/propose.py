@@ -169,13 +169,13 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
 
 def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
     """Environment without which this release does not load the model on this machine (SD247: FP8 on a GB10 in vLLM 0.24)."""
-    from advisor.rules.asking import between, defect, parse_release
-
     if facts.engine != "vllm" or facts.hardware is None or facts.hardware.id != "gb10" or facts.engine_version is None:
         return ()
-    known = defect("vllm-gb10-deepgemm")
     if facts.quant is None or facts.quant.id != "fp8":
         return ()
+    from advisor.rules.asking import between, defect, parse_release
+
+    known = defect("vllm-gb10-deepgemm")
     return (("VLLM_USE_DEEP_GEMM", "0"),) if between(parse_release(facts.engine_version), known.since, known.until) else ()
 
 

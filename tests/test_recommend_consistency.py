@@ -159,9 +159,11 @@ def test_a_covering_pair_against_a_sure_estimate_means_measure() -> None:
 
 
 def test_loads_that_flip_the_answer_are_those_of_all_replicas() -> None:
+    from advisor import changes
+
     made = recommend(hardware="h200", gpus=8, concurrency=16, ctx_tokens=8192)
     assert made.plan.dp == 4 and made.candidate is not None
-    loads = reasons._loads(made.facts, made.candidate, [("concurrency", 256), ("ctx_tokens", 512)])
+    loads = changes._loads(made.facts, made.candidate, [("concurrency", 256), ("ctx_tokens", 512)])
     assert loads.concurrency.tolist() == [64, 4] and loads.gpus.tolist() == [2, 2]
 
 

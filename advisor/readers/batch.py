@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from advisor.readers.command import read_command
 from advisor.readers.lazy import Lazy
@@ -105,11 +106,16 @@ def unquoted(word: Mapped) -> Mapped:
 
 
 def _resolved(word: Mapped, scope: Scope) -> Mapped:
+    named = ((found, next(group for group in found.groups() if group)) for found in _PERCENT.finditer(word.text))
+    return substituted(word, ((found, name, name) for found, name in named), scope)
+
+
+def substituted(word: Mapped, names: Iterable[tuple[re.Match[str], str, str]], scope: Scope) -> Mapped:
+    """The word with its variables' values, or holes: (match, key in the scope, name of the hole), in the order of the text."""
     parts: list[Mapped] = []
     done = size = 0
-    for found in _PERCENT.finditer(word.text):
-        name = next(group for group in found.groups() if group)
-        known = scope.text(name)
+    for found, key, name in names:
+        known = scope.text(key)
         size += 0 if known is None else len(known)
         known = hole(name, word.pos[found.start()]) if known is None or size > MAX_TEXT else known
         parts += [word.part(done, found.start()), known]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from advisor.readers.batch import commands, logical_lines, unquoted, words_of
+from advisor.readers.batch import commands, logical_lines, substituted, unquoted, words_of
 from advisor.readers.command import read_command
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE, Mapped, hole, join, made
@@ -185,18 +185,8 @@ def _value(value: Mapped, scope: Scope) -> Mapped:
 
 
 def _resolved(word: Mapped, scope: Scope) -> Mapped:
-    parts: list[Mapped] = []
-    done = size = 0
-    for found in _NAME.finditer(word.text):
-        name = found.group(2)
-        if name.lower() in _CONSTANTS:
-            continue
-        known = scope.text(_key(found))
-        size += 0 if known is None else len(known)
-        known = hole(name, word.pos[found.start()]) if known is None or size > MAX_TEXT else known
-        parts += [word.part(done, found.start()), known]
-        done = found.end()
-    return join((*parts, word.part(done, len(word)))) if done else word
+    named = (found for found in _NAME.finditer(word.text) if found.group(2).lower() not in _CONSTANTS)
+    return substituted(word, ((found, _key(found), found.group(2)) for found in named), scope)
 
 
 def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
