@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from advisor.bench import cells, shapes, step_cost, worker
+from advisor.bench import cells, host, preregister, shapes, step_cost, worker
 from advisor.bench.rows import campaign
 from advisor.types import UnknownFact
 
@@ -204,3 +204,25 @@ def test_prompt_calls_are_grouped_by_first_tokens() -> None:
     calls = [(0, 4, 0.005), (0, 4, 0.007), (1, 4, 0.120), (0, 3, 0.006), (2, 4, 0.2)]
     assert worker.prompt_calls(calls) == [[0, 3, 4, 6.0], [1, 1, 4, 120.0], [2, 1, 4, 200.0]]
     assert worker.prompt_calls([]) == []
+
+
+def test_the_host_is_watched_while_a_point_is_timed() -> None:
+    before = host.jiffies("cpu  100 0 50 800 10 5 5 30 0 0\ncpu0 1 2\n")
+    after = host.jiffies("cpu  300 0 150 1100 10 5 5 430 0 0\n")
+    assert before == host.Jiffies(160, 30, 1000) and after == host.Jiffies(460, 430, 2000)
+    assert host.shares(before, after) == {"host_busy": 0.3, "host_stolen": 0.4}
+    for text in ("", "cpu 1 2", "intr 1 2 3 4 5 6 7 8", "cpu a b c d e f g h"):
+        assert host.jiffies(text) is None
+    assert host.shares(None, after) == host.shares(after, after) == {"host_busy": None, "host_stolen": None}
+    assert host.loop_ms() > 0
+
+
+def test_predictions_for_another_card_are_written_once(tmp_path: Path) -> None:
+    out = tmp_path / "p.json"
+    assert preregister.main([str(out), "on=h100-sxm"]) == 0
+    told = json.loads(out.read_text())
+    assert told["hardware"] == "h100-sxm" and len(told["cells"]) > 100
+    first = told["cells"][0]["decode_step_ms"]
+    here = preregister.predict(cells.sweep()[0])[0]["decode_step_ms"]
+    assert first > here, "an H100 reads its memory slower than an H200"
+    assert preregister.main([str(out)]) == 2

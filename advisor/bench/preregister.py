@@ -1,6 +1,7 @@
 """Predictions for a step-cost sweep, written down before the sweep is run.
 
-`python -m advisor.bench.preregister OUT.json` prices every cell of `cells.sweep()` on one H200 with the physics core as it stands.
+`python -m advisor.bench.preregister OUT.json` prices every cell of `cells.sweep()` on one H200 with the physics core as it stands;
+with `on=ID` on another card.
 With `uniform` after the file name, routing is uniform and neighbours share no experts: what random weights should show.
 With `model`, each speculating cell also carries the speed-ups that the shipped model predicts, its acceptance known.
 The file is never regenerated after the run: what was measured is held against it as it was.
@@ -22,13 +23,13 @@ from advisor.bench.cells import Job, sweep
 from advisor.constants import Constants
 
 
-def rows(job: Job) -> list[dict[str, str]]:
+def rows(job: Job, hardware: str = "h200") -> list[dict[str, str]]:
     """The cells of one job in the columns of the measurement table."""
     return [
         {
             "model": job.model,
             "quant": job.quant,
-            "hardware": "h200",
+            "hardware": hardware,
             "gpu_count": "1",
             "engine": "vllm",
             "engine_version": "0.25.1",
@@ -50,10 +51,10 @@ def rows(job: Job) -> list[dict[str, str]]:
     ]
 
 
-def predict(job: Job, constants: Constants | None = None) -> list[dict[str, Any]]:
+def predict(job: Job, constants: Constants | None = None, hardware: str = "h200") -> list[dict[str, Any]]:
     """Predicted figures for every cell of a job: decode step, output tok/s, TPOT and TTFT of its own arm."""
     c = constants or Constants()
-    table, errors = points.from_rows(rows(job))
+    table, errors = points.from_rows(rows(job, hardware))
     if any(errors):
         raise ValueError(f"{job.label}: {next(e for e in errors if e)}")
     filled = points.fill(table)
@@ -81,14 +82,14 @@ def predict(job: Job, constants: Constants | None = None) -> list[dict[str, Any]
 METRICS = ("output_tok_s", "tpot", "request_tok_s")
 
 
-def speedups(job: Job) -> list[dict[str, float]]:
+def speedups(job: Job, hardware: str = "h200") -> list[dict[str, float]]:
     """The shipped model's speed-up over the plain arm of every cell, by metric; empty for a plain arm."""
     from advisor import predictor
 
     if not job.k:
         return [{} for _ in job.points]
     tau = f"{1.0 + sum(job.rates[: job.k]):.4f}"
-    asked = [row | {"acceptance_length": tau, "speedup_metric": metric} for row in rows(job) for metric in METRICS]
+    asked = [row | {"acceptance_length": tau, "speedup_metric": metric} for row in rows(job, hardware) for metric in METRICS]
     found = iter(predictor.predict_dicts(asked))
     return [{metric: float(next(found)["speedup_p50"]) for metric in METRICS} for _ in job.points]
 
@@ -99,12 +100,13 @@ def main(argv: list[str]) -> int:
         print(f"{out} exists: a pre-registration is written once", file=sys.stderr)
         return 2
     uniform, model = "uniform" in argv[1:], "model" in argv[1:]
+    hardware = next((word.removeprefix("on=") for word in argv[1:] if word.startswith("on=")), "h200")
     constants = replace(Constants(), rho=0.0, skew=0.0) if uniform else Constants()
-    cells = [cell for job in sweep() for cell in predict(job, constants)]
+    cells = [cell for job in sweep() for cell in predict(job, constants, hardware)]
     if model:
-        gains = [gain for job in sweep() for gain in speedups(job)]
+        gains = [gain for job in sweep() for gain in speedups(job, hardware)]
         cells = [cell | ({"speedup": gain} if gain else {}) for cell, gain in zip(cells, gains, strict=True)]
-    head = {"hardware": "h200", "engine": "vllm 0.25.1"} | ({"routing": "uniform"} if uniform else {})
+    head = {"hardware": hardware, "engine": "vllm 0.25.1"} | ({"routing": "uniform"} if uniform else {})
     out.write_text(json.dumps({**head, "cells": cells}, indent=1) + "\n")
     print(f"{len(cells)} cells in {out}", file=sys.stderr)
     return 0

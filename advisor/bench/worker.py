@@ -23,6 +23,8 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
+from advisor.bench import host
+
 START = time.time()
 # A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default install may differ.
 ENV = {"VLLM_USE_DEEP_GEMM": "0", "VLLM_USE_FLASHINFER_SAMPLER": "0", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
@@ -304,7 +306,9 @@ def measure(
         if time.time() > deadline:
             print("DEADLINE before", point_key(point), file=sys.stderr, flush=True)
             return 3
+        speed, before = host.loop_ms(), host.now()
         row = driver.run(point, max(LEAST_PROMPTS, point["rounds"] * point["concurrency"]))
+        row |= {"host_loop_ms": speed, **host.shares(before, host.now())}
         text = json.dumps({"label": label, **base, **point, "key": point_key(point), **row})
         with out.open("a") as sink:
             sink.write(text + "\n")
