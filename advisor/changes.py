@@ -1,102 +1,205 @@
-"""What would change the answer: the nearest load, acceptance, goal or setting at which it would be another one.
+"""What would change the answer: the nearest load, acceptance or goal at which it is another one.
 
-What it does: asks the predictor about neighbouring loads of the chosen plan in one call, and answers each by the rule that decides
-(stakes.py). What it does not know: measured pairs and documented findings at those loads.
+What it does: asks those other questions by the very steps that answer this one, nearest first, and names the first along each
+way that is answered otherwise. All their plans are estimated in one call; the measured pairs and rules of a question are
+looked up when its turn comes.
+What it does not know: loads between and beyond those tried (`_LOADS`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from advisor import knowledge_drafters, points, predictor, propose, stakes
+from advisor import decide, knowledge_drafters, memory_fit, propose
 from advisor.decide import Verdict, goal_interval, vetoes
 from advisor.reasons import percent
-from advisor.types import Candidate, Estimate, Facts, Goal, Plan
+from advisor.types import AdvisorError, Candidate, Decision, DraftMethod, Estimate, Facts, Goal, Method, Plan, Request
+
+if TYPE_CHECKING:
+    from advisor.pipeline import Question
 
 _LOADS = {"concurrency": (1, 4, 16, 64, 256), "ctx_tokens": (512, 2048, 8192, 32768, 131072)}
 _LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt tokens per request"}
+_WORDS: dict[Decision, str] = {"on": "on", "off": "off", "measure": "measure first"}
+# Acceptances tried, as parts of the way from the expected one to none or all: the expected one itself, once measured, is surer.
+_PARTS = {"less": (0.25, 0.5, 0.75), "more": (0.0, 0.25, 0.5, 0.75)}
+
+
+class _Way(NamedTuple):
+    """Questions that lie ever further from the one asked, each with how its condition is said."""
+
+    labels: tuple[str, ...]
+    questions: tuple[Question, ...]
 
 
 def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     """Sentences that name the nearest change of load, acceptance or goal that flips the answer."""
     if verdict.best is None:
-        if propose.methods(facts):
-            return ("an engine version with a path for it, or more memory: see the reason",)
-        asked = facts.request.method if facts.request is not None else None
-        other = f"another --method than {asked}" if asked else "a checkpoint with an MTP head, or a drafter for this model"
-        helps = knowledge_drafters.would_help(facts, asked)
-        if asked == "mtp" and facts.model is not None and facts.model.assistant and facts.engine != "vllm":
-            helps = (f"--engine vllm, which takes the model's assistant from {facts.model.assistant_since} on",)
-        return (*helps, other)
-    best = verdict.candidates[verdict.best]
+        return _without_method(facts, verdict)
     if verdict.rule == "one_token":
         return ("answers of more than one token",)
-    if verdict.rule == "rule":  # no load lifts a veto
+    best = verdict.candidates[verdict.best]
+    fixed = verdict.rule in ("rule", "measured")  # no acceptance lifts a veto, nor outweighs the sign of a pair
+    ways = [] if fixed else list(_acceptances(facts, verdict, best))
+    lines = [*_flips(verdict, [*ways, *_loads(facts)]), *_flip_of_goal(facts, verdict, best)]
+    if verdict.rule == "rule":
         codes = sorted({finding.code for finding in vetoes(best.findings)})
-        return (f"a release or setting to which {' and '.join(codes)} does not apply (`advisor explain {codes[0]}`)",)
-    lines = _flips(facts, verdict, best)
-    line = _acceptance_break_even(best.estimate)
-    if line:
-        lines.insert(0, line)
-    # the estimate may point the other way than a measured pair or a rule that decided: then it names no change
-    lines = [line for line in lines if not line.endswith(f": {verdict.decision}")]
-    lines += _flip_of_goal(facts, verdict, best)
+        lines.append(f"a release or setting to which {' and '.join(codes)} does not apply (`advisor explain {codes[0]}`)")
     if verdict.decision == "measure":
         where = "of this very load" if verdict.rule == "conflict" else "on this machine"
         lines.insert(0, f"a measured pair {where}: its sign decides")
     return tuple(lines)
 
 
-def _acceptance_break_even(estimate: Estimate | None) -> str:
-    if estimate is None:
-        return ""
-    base, cycle = estimate.terms.get("base_step_ms"), estimate.terms.get("cycle_ms")
-    if not base or not cycle:
-        return ""
-    need, now = cycle / base, estimate.accepted_length.p50
-    if now > need:
-        return f"an acceptance length below {need:.2f} tokens per step (expected {now:.2f}): off"
-    return f"an acceptance length above {need:.2f} tokens per step (expected {now:.2f}): on"
+def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
+    """What to ask for where nothing can speculate."""
+    base = verdict.candidates[0].plan
+    found = propose.methods(facts)
+    if found:
+        if propose.no_path(facts, base, found[0]) is not None:
+            return (_newer(facts, base, found[0]),)
+        return (*_flips(verdict, list(_loads(facts))), *_more_memory(facts)) or ("more memory: see the reason",)
+    asked = facts.request.method if facts.request is not None else None
+    other = f"another --method than {asked}" if asked else "a checkpoint with an MTP head, or a drafter for this model"
+    since = propose.assistant_since(facts.model, facts.engine) if asked in (None, "mtp") else None
+    own = (f"{facts.engine} {since} or newer, which takes the model's assistant",) if since else ()
+    return (*own, *_other_engines(facts, asked), other)
 
 
-def _flips(facts: Facts, verdict: Verdict, best: Candidate) -> list[str]:
-    """The nearest load, each way and along each parameter, at which the estimate of this plan would be answered otherwise."""
-    goal: Goal = facts.goal or "balanced"
-    tried = [(field, v) for field, grid in _LOADS.items() for v in grid if v != (getattr(facts, field) or grid[0])]
-    low, middle, high = predictor.goal_logs(_loads(facts, best.plan, tried), goal)
-    worth = stakes.expected(low, middle, high)
-    silent = stakes.unsure(stakes.certainty(worth, low, high))
-    words = np.where(silent, "measure first", np.where(worth > 0, "on", "off")).tolist()
-    here = "measure first" if verdict.decision == "measure" else verdict.decision
-    lines = []
+def _newer(facts: Facts, base: Plan, method: Method) -> str:
+    """The first release of the engine that has a path for the method."""
+    from advisor import engines
+
+    known = engines.get(base.engine).versions  # oldest first
+    for version in known[known.index(base.engine_version) + 1 :] if base.engine_version in known else ():
+        changed = {"engine_version": version}
+        if propose.no_path(facts.model_copy(update=changed), base.model_copy(update=changed), method) is None:
+            return f"{base.engine} {version} or newer, which has a path for {method}"
+    return "an engine with a path for it: see the reason"
+
+
+def _more_memory(facts: Facts) -> tuple[str, ...]:
+    gpus = _fewest_gpus(facts.request) if facts.request is not None else None
+    return (f"--gpus {gpus}, on which a drafter has room",) if gpus else ()
+
+
+def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
+    """Other ways of asking under which a drafter is known, with as many GPUs as that takes where these do not hold it."""
+    names = [name for name in ("vllm", "sglang") if name != facts.engine and propose.assistant_since(facts.model, name)]
+    lines = [f"--engine {name}, which takes the model's assistant" for name in names] if method in (None, "mtp") else []
+    seen: set[str] = set()
+    for line in (*lines, *knowledge_drafters.would_help(facts, method)):
+        engine, _, why = line.removeprefix("--engine ").partition(",")
+        if not line.startswith("--engine ") or facts.request is None:
+            yield line
+        elif engine not in seen:
+            seen.add(engine)
+            gpus = _fewest_gpus(facts.request.model_copy(update={"engine": engine, "engine_version": None}))
+            if gpus is not None:
+                yield f"--engine {engine}{f' --gpus {gpus}' if gpus > facts.gpus else ''},{why}"
+
+
+def _fewest_gpus(request: Request) -> int | None:
+    """The fewest GPUs, from as many as were asked about, on which something may speculate; None where none of the usual counts."""
+    from advisor import knowledge_resolve, pipeline
+
+    for gpus in (request.gpus, *(count for count in memory_fit.GPU_COUNTS if count > request.gpus)):
+        try:
+            asked = request.model_copy(update={"gpus": gpus, "tp": request.tp if gpus == request.gpus else None})
+            facts, _, plans = pipeline.opened(knowledge_resolve.bare_facts(asked))
+        except AdvisorError:
+            continue
+        if any(not vetoes(pipeline.judge(facts, plan, None).findings) for plan in plans):
+            return gpus
+    return None
+
+
+def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
+    """The first condition of each way under which the decision is another one."""
+    from advisor import pipeline
+
+    asked = [question for way in ways for question in way.questions]
+    made = iter(pipeline.estimated_each([(question.facts, question.plans) for question in asked]))
+    for way in ways:
+        estimates = [next(made) for _ in way.questions]
+        for label, question, own in zip(way.labels, way.questions, estimates, strict=True):
+            decision = _decision(question, own)
+            if decision != verdict.decision:
+                yield f"{label}: {_WORDS[decision]}"
+                break
+
+
+def _decision(question: Question, estimates: Sequence[Estimate]) -> Decision:
+    from advisor import knowledge_resolve, pipeline
+
+    facts = question.facts
+    if not facts.evidence:
+        question = question._replace(facts=knowledge_resolve.with_evidence(facts))
+    return decide.decide(question.facts, pipeline.judged(question, estimates)).decision
+
+
+# ---------------------------------------------------------------- the other questions
+
+
+def _loads(facts: Facts) -> Iterator[_Way]:
+    """More and fewer requests, longer and shorter prompts; a load that does not fit ends its way."""
     for field, label in _LOAD_NAMES.items():
         now = getattr(facts, field) or _LOADS[field][0]
-        flips = [(v, word) for (name, v), word in zip(tried, words, strict=True) if name == field and word != here]
-        above, below = [flip for flip in flips if flip[0] > now], [flip for flip in flips if flip[0] < now]
-        lines += [f"about {value} {label} or more: {word}" for value, word in [min(above)]] if above else []
-        lines += [f"about {value} {label} or fewer: {word}" for value, word in [max(below)]] if below else []
-    return lines
+        above = [value for value in _LOADS[field] if value > now]
+        below = [value for value in reversed(_LOADS[field]) if value < now]
+        yield _way(facts, field, above, f"about {{}} {label} or more")
+        yield _way(facts, field, below, f"about {{}} {label} or fewer")
 
 
-def _loads(facts: Facts, plan: Plan, tried: Sequence[tuple[str, int]]) -> points.Points:
-    """The plan at each load of (field, value); slots grow with the concurrency, as a new recommendation would let them."""
-    from advisor import memory
+def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
+    from advisor import knowledge_resolve, pipeline
 
-    one = points.from_plans(memory.replica(facts, plan), [plan]).take(np.zeros(len(tried), dtype=np.int64))
-    streams = np.array([v if field == "concurrency" else facts.concurrency or 1 for field, v in tried], dtype=np.float64)
-    tokens = np.array([v if field == "ctx_tokens" else facts.ctx_tokens or 2048 for field, v in tried], dtype=np.float64)
-    share = np.ceil(streams / plan.dp)  # each replica serves its part of the requests
-    return one.replace(concurrency=share, input_tokens=tokens, max_num_seqs=np.fmax(one.max_num_seqs, share))
+    labels, questions = [], []
+    for value in values:
+        request = (facts.request or Request(hardware="auto")).model_copy(update={field: value})
+        try:
+            questions.append(pipeline.opened(knowledge_resolve.bare_facts(request)))
+        except AdvisorError:
+            break
+        labels.append("one request at a time" if (field, value) == ("concurrency", 1) else label.format(value))
+    return _Way(tuple(labels), tuple(questions))
 
 
-def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> list[str]:
-    """Goals under which the median has the other sign."""
-    if best.estimate is None or verdict.rule == "rule":
-        return []
+def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[_Way]:
+    """Lower acceptance of the chosen plan where the answer could become less, higher where it could become more."""
+    from advisor.pipeline import Question
+
+    if best.estimate is None or facts.request is None:
+        return
+    now, k = best.estimate.accepted_length.p50, best.plan.k
+    ends = {"less": 1.0, "more": k + 1.0}
+    wanted = {"on": ("less",), "off": ("more",), "measure": ("less", "more")}[verdict.decision]
+    plans = tuple(candidate.plan for candidate in verdict.candidates[1:])
+    for word in wanted:
+        lengths = [round(now + (ends[word] - now) * part, 2) for part in _PARTS[word]]
+        asked = [
+            facts.request.model_copy(update={"acceptance": None, "acceptance_length": length, "acceptance_k": k})
+            for length in lengths
+        ]
+        questions = [Question(facts.model_copy(update={"request": r}), verdict.candidates[0], plans) for r in asked]
+        labels = [f"a measured acceptance length of {x:.2f} at k={k} or {word} (expected {now:.2f})" for x in lengths]
+        yield _Way(tuple(labels), tuple(questions))
+
+
+def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[str]:
+    """Goals under which the answer is another one."""
+    from advisor import pipeline
+
     goal: Goal = facts.goal or "balanced"
-    here = goal_interval(best.estimate, goal).p50 > 1
-    others: list[Goal] = [g for g in ("throughput", "tpot", "ttft") if g != goal]
-    flips = [g for g in others if (goal_interval(best.estimate, g).p50 > 1) != here]
-    return [f"the goal {g} instead of {goal} ({percent(goal_interval(best.estimate, g).p50)})" for g in flips]
+    goals: tuple[Goal, ...] = ("throughput", "tpot", "ttft")
+    for other in goals:
+        if other == goal:
+            continue
+        changed = facts.model_copy(update={"goal": other})
+        question = pipeline.Question(changed, verdict.candidates[0], tuple(c.plan for c in verdict.candidates[1:]))
+        estimates = [c.estimate for c in verdict.candidates[1:] if c.estimate is not None]
+        found = decide.decide(changed, pipeline.judged(question, estimates))
+        if found.decision != verdict.decision and found.best is not None:
+            gain = percent(goal_interval(found.candidates[found.best].estimate, other).p50)
+            yield f"the goal {other} instead of {goal} ({gain}): {_WORDS[found.decision]}"

@@ -59,7 +59,7 @@ class Constants:
     prefix_verify_s: float = 0.5e-3
     # small-batch verify kernels of llama.cpp and MLX
     mmvq_share: ByPath = by_path(0.27, llamacpp_metal=0.12, llamacpp_vulkan=0.20, llamacpp_rocm=0.13, mlx=0.15)
-    mmvq_tokens: float = 8.0
+    metal_repeat: float = 1.8
     mmq_fixed: float = 1.51
     mmq_gain: float = 14.0
     mmq_gain_dp4a: float = 4.2
@@ -144,8 +144,10 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "5.55 ms per extra token, 27B Q4_K, RTX 3090: 9.7 TOPS of 35.6 fp32; AMD counts dual-issue peak; Metal, "
         "Vulkan and MLX "
         "assumed", "derived", 0.4),
-    "mmvq_tokens": Provenance("MMVQ_MAX_BATCH_SIZE 8 in llama.cpp's mmvq.cuh", "read", 0.0),
-    "mmq_fixed": Provenance("35.43 / 23.48 ms, 27B Q4_K, RTX 3090", "read", 0.2),
+    "metal_repeat": Provenance(
+        "llama.cpp on Metal: cost of a token in the kernel that reads K-quants anew for each of 2 or 3 tokens, over one in the "
+        "small-batch kernel from 4 on; 1.5 to 1.9 on an M1 Max and an M5 Pro", "derived", 0.2),
+    "mmq_fixed": Provenance("35.43 / 23.48 ms, 27B Q4_K, RTX 3090; other platforms assumed alike", "read", 0.2),
     "mmq_gain": Provenance("0.39 ms per token, 27B Q4_K, RTX 3090, over the MMVQ rate", "derived", 0.4),
     "mmq_gain_dp4a": Provenance(
         "cards without int8 tensor cores keep the same instruction in tiles: reuse of the weights is the gain", "assumed", 0.5),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from advisor import physics, prompt_cost
+from advisor import physics, prompt_cost, verify_kernels
 from advisor.acceptance import Acceptance
 from advisor.constants import Constants
 from advisor.points import METHOD_CODE, METRICS, QUANT_FAMILIES, WORKLOADS, Points
@@ -106,7 +106,7 @@ def table(points: Points, full: Points, belief: Acceptance, log_physics: Floats,
         "launch_share": 2 * (plain.launch + plain.host) / plain_total - 0.5,
         "prefill_share": batch * prefill / (batch * prefill + full.output_tokens * plain_total),
         "gpus": log2(full.gpus),
-        "tiled": (small & (tokens > constants.mmvq_tokens)).astype(float),
+        "tiled": (small & (tokens > verify_kernels.LONGEST)).astype(float),
         "many": np.where(small, log2(batch), 0.0),
         "prefix_hybrid": np.nan_to_num(points.prefix_caching) * full.is_hybrid,
         "piecewise": full.piecewise,

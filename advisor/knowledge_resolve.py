@@ -12,7 +12,6 @@ from advisor.types import (
     LLM,
     AdvisorError,
     Checkpoint,
-    Engine,
     Evidence,
     Facts,
     Hardware,
@@ -26,6 +25,8 @@ from advisor.types import (
 
 Row = dict[str, Any]
 Default = tuple[str, str, str]  # field, value chosen, why
+IK_LLAMA = "no launches are written for ik_llama.cpp: this is for llama.cpp's own server, and the fork's options for drafts differ"
+FOUR_BITS = 4.0  # below, quality falls faster than memory is won: nothing that is chosen for the sake of more slots
 
 
 def _matches(when: dict[str, list[str]], facts: dict[str, str]) -> bool:
@@ -55,34 +56,49 @@ def engine_default(hw: Hardware) -> tuple[str, str]:
 # ---------------------------------------------------------------- quantisation
 
 
-def fits(hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length: int = 4096) -> bool | None:
-    """Does one request of `length` tokens fit beside the weights? None where memory or sizes are not known."""
-    from advisor.memory import bill
+def fits(hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length: int = 4096, slots: int = 1) -> bool | None:
+    """Do `slots` requests of `length` tokens fit beside the weights? None where memory or sizes are not known."""
+    from advisor import memory, propose
 
     facts = Facts(
-        hardware=hw, model=model, shape=_shape(model), quant=quant, engine=engine, gpus=gpus, tp=gpus, concurrency=1,
-        ctx_tokens=length, output_tokens=0,
+        hardware=hw, model=model, shape=_shape(model), quant=quant, engine=engine, gpus=gpus, concurrency=slots,
+        ctx_tokens=max(length - 1, 1), output_tokens=1,
     )  # fmt: skip
-    draft = bool(model.mtp_layers)
-    plan = Plan(
-        engine=cast(Engine, engine), method="mtp" if draft else "none", k=1 if draft else 0, tp=gpus, max_model_len=length,
-        max_num_seqs=1, max_num_batched_tokens=2048,
-    )  # fmt: skip
-    return bill(facts, plan).fits
+    try:  # the very plans that would be proposed: their limits decide, and not every number of ranks divides the heads
+        plans = [propose.base_plan(facts, split) for split in propose.splits(facts)]
+    except AdvisorError:
+        return None
+    if model.mtp_layers:
+        plans = [plan.model_copy(update={"method": "mtp", "k": 1}) for plan in plans]
+    found = [memory.bill(facts, plan).fits for plan in plans if plan.dp == 1 or engine in memory.SERVERS]
+    return True if True in found else None if None in found else False
 
 
-def quant_default(hw: Hardware, model: LLM, engine: str, gpus: int, length: int = 4096) -> tuple[Quant, str]:
-    """The first of the preferred quantisations that fits (else the smallest), and why. `length`: tokens per request."""
+def quant_default(hw: Hardware, model: LLM, engine: str, gpus: int, length: int = 4096, slots: int = 1) -> tuple[Quant, str]:
+    """The first of the preferred quantisations that fits (else the smallest), and why. `length`: tokens per request.
+
+    llama-server takes the context of all `slots` at the start: where those do not fit, the next one that still has four bits.
+    """
+    chosen, why = _first_fit(hw, model, engine, gpus, length, 1)
+    if engine != "llama-server" or slots == 1 or not fits(hw, model, chosen, engine, gpus, length):
+        return chosen, why
+    roomy, told = _first_fit(hw, model, engine, gpus, length, slots)
+    holds = (roomy.bits or 0.0) >= FOUR_BITS and fits(hw, model, roomy, engine, gpus, length, slots)
+    return (roomy, told) if holds and roomy.id != chosen.id else (chosen, why)
+
+
+def _first_fit(hw: Hardware, model: LLM, engine: str, gpus: int, length: int, slots: int) -> tuple[Quant, str]:
     row = _row("quant", {**_hardware_words(hw), "engine": engine, "family": model.family})
     choices = [knowledge.quant(name) for name in row["quants"]]
     why = str(row["why"])
     for number, choice in enumerate(choices):
-        fit = fits(hw, model, choice, engine, gpus, length)
+        fit = fits(hw, model, choice, engine, gpus, length, slots)
         if fit is None:
             return choice, f"{why}; not checked against the memory, because a size is not known"
         if fit:
             larger = " and ".join(c.id for c in choices[:number])
-            return choice, f"best choice that fits; {larger} would not" if larger else why
+            all_slots = f" with all {slots} slots" if slots > 1 else ""
+            return choice, f"best choice that fits{all_slots}; {larger} would not" if larger else why
     return choices[-1], f"the smallest of {', '.join(c.id for c in choices)}; none fits"
 
 
@@ -122,12 +138,13 @@ def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Defau
     """The engine asked for, else the default of the hardware unless it cannot run what is asked or what fits."""
     from advisor import engines
 
-    asked = knowledge.quant(request.quant) if request.quant is not None else None
+    asked = knowledge.quant(request.quant) if request.quant is not None else _quant_of_repository(request)
     if request.engine is not None:
         engine = engines.get(request.engine).name
         if asked is not None and asked.engines and engine not in asked.engines:
             raise AdvisorError(f"{asked.id} does not run on {engine}: it needs {' or '.join(asked.engines)}")
-        return engine, []
+        fork = engine == "llama-server" and request.engine.lower().startswith("ik")
+        return engine, [("engine", engine, IK_LLAMA)] if fork else []
     engine, why = engine_default(hw)
     if asked is not None and asked.engines and engine not in asked.engines:
         known = [name for name in asked.engines if engines.canonical(name)]
@@ -142,22 +159,33 @@ def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Defau
     return engine, [("engine", engine, why)]
 
 
+def _quant_of_repository(request: Request) -> Quant | None:
+    """The quantisation that the name of a repository tells; for one of GGUF files that names none, the usual step."""
+    if "/" not in request.model:
+        return None
+    named = knowledge.quant_from_text(request.model)
+    if named is None and "gguf" in request.model.lower():
+        return knowledge.quant(str(_row("quant", {"engine": "llama-server"})["quants"][0]))
+    return named
+
+
 def _only_gguf_fits(request: Request, hw: Hardware, model: LLM, engine: str) -> bool:
     length = request.ctx_tokens + request.output_tokens
     here = quant_default(hw, model, engine, request.gpus, length)[0]
     if fits(hw, model, here, engine, request.gpus, length) is not False:
         return False
-    other = quant_default(hw, model, "llama-server", request.gpus, length)[0]
+    other = quant_default(hw, model, "llama-server", request.gpus, length, request.concurrency)[0]
     return fits(hw, model, other, "llama-server", request.gpus, length) is True
 
 
 def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Quant, list[Default]]:
     if request.quant is not None:
         return knowledge.quant(request.quant), []
-    named = knowledge.quant_from_text(request.model) if "/" in request.model else None
+    named = _quant_of_repository(request)
     if named is not None:
         return named, [("quant", named.id, "read from the repository name")]
-    chosen, why = quant_default(hw, model, engine, request.gpus, request.ctx_tokens + request.output_tokens)
+    length = request.ctx_tokens + request.output_tokens
+    chosen, why = quant_default(hw, model, engine, request.gpus, length, request.concurrency)
     return chosen, [("quant", chosen.id, why)]
 
 
@@ -197,6 +225,11 @@ def _machine(request: Request) -> tuple[Hardware, list[Default]]:
 
 def facts_for_request(request: Request) -> Facts:
     """Everything known for a request. Raises UnknownFact (with the nearest names) or AdvisorError."""
+    return with_evidence(bare_facts(request))
+
+
+def bare_facts(request: Request) -> Facts:
+    """The same without the measured pairs, which cost most of the time. Raises UnknownFact or AdvisorError."""
     hw, defaults = _machine(request)
     model = knowledge.llm(request.model)
     engine, more = _engine(request, hw, model)
@@ -216,7 +249,11 @@ def facts_for_request(request: Request) -> Facts:
         output_tokens=request.output_tokens, workload=request.workload, temperature=temperature, thinking=thinking,
         prefix_share=request.prefix_share, goal=request.goal, interconnect=request.interconnect, defaults=tuple(defaults),
     )  # fmt: skip
-    facts = facts.model_copy(update={"drafters": knowledge.drafters(model)})
+    return facts.model_copy(update={"drafters": knowledge.drafters(model)})
+
+
+def with_evidence(facts: Facts) -> Facts:
+    """The facts with the measured pairs nearest to them."""
     return facts.model_copy(update={"evidence": _evidence(facts)})
 
 

@@ -205,6 +205,26 @@ def usable_gib(facts: Facts) -> float | None:
     return hw.memory_gb.value * share
 
 
+def spec_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
+    """Weights of the plan's drafter, per GPU."""
+    return (published_gib(facts, plan) or draft_gib(shape, quant, plan)) / replica_gpus(facts, plan)
+
+
+def outside_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
+    """What an engine needs beside its memory share, per GPU. SGLang's share holds the model's weights and the KV pool only:
+    activations, graphs and the drafter come on top (its server_args.py, on mem_fraction_static)."""
+    return overhead_gib(facts, plan, shape) + spec_gib(facts, plan, shape, quant) if plan.engine == "sglang" else 0.0
+
+
+def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
+    """What the engine may take of a device in all: its share and what it keeps outside of that, at most what there is."""
+    usable = usable_gib(facts)
+    if usable is None:
+        return None
+    fraction = plan.memory_fraction or DEFAULT_FRACTION.get(plan.engine, 0.9)
+    return min(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
+
+
 def bill(facts: Facts, plan: Plan) -> MemoryBill:
     """What the plan needs and what is left for KV. Unknown parts are None; `fits` needs model, quant and hardware.
 
@@ -216,11 +236,8 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
         return MemoryBill(weights_gib=0.0, fits=None)
     gpus = replica_gpus(facts, plan)
     vision = VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
-    spec = (published_gib(facts, plan) or draft_gib(shape, quant, plan)) / gpus
-    overhead = overhead_gib(facts, plan, shape)
-    usable = usable_gib(facts)
-    fraction = plan.memory_fraction or DEFAULT_FRACTION.get(plan.engine, 0.9)
-    limit = usable * fraction if usable is not None else None
+    spec, overhead = spec_gib(facts, plan, shape, quant), overhead_gib(facts, plan, shape)
+    limit = _limit(facts, plan, shape, quant)
     fixed = MemoryBill(weights_gib=weights / gpus + vision, spec_gib=spec, overhead_gib=overhead)
     slots = min(plan.max_num_seqs or facts.concurrency or 1, facts.concurrency or plan.max_num_seqs or 1)
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k) * slots / GIB / gpus

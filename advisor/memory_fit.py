@@ -12,6 +12,7 @@ from advisor.types import Facts, MemoryBill, Plan, Quant
 
 GPU_COUNTS = (2, 4, 8)
 SMALLER = ("fp8", "awq-int4", "nvfp4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "iq4_xs", "q3_k_m", "iq3_xxs", "iq2_m")
+SAME_STEP = 0.75  # bits a weight between formats of one step: AWQ 4.25, Q4_K_M 4.89
 CONTEXT_STEPS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024)
 
 
@@ -56,7 +57,7 @@ def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
     if found is not None:
         yield f"--quant {found.id}"
     elif plan.engine in memory.SERVERS:
-        found = largest_quant(facts, plain.model_copy(update={"engine": "llama-server"}))
+        found = largest_quant(facts, plain.model_copy(update={"engine": "llama-server"}), like=True)
         if found is not None:
             yield f"--engine llama-server --quant {found.id}"
     for count in GPU_COUNTS:
@@ -66,16 +67,17 @@ def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
             break
 
 
-def largest_quant(facts: Facts, plan: Plan) -> Quant | None:
-    """The largest smaller quantisation with which the plan fits."""
-    for quant in smaller_quants(facts, plan):
+def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:
+    """The largest smaller quantisation with which the plan fits; `like`: or one of the same step, which on another engine is
+    one more way (four bits as GGUF carry some more for their scales)."""
+    for quant in smaller_quants(facts, plan, SAME_STEP if like else 0.0):
         if memory.bill(facts.model_copy(update={"quant": quant}), plan).fits:
             return quant
     return None
 
 
-def smaller_quants(facts: Facts, plan: Plan) -> Iterator[Quant]:
-    """Quantisations with fewer bits that the engine runs on this hardware, largest first."""
+def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quant]:
+    """Quantisations with fewer bits, or up to `more` than now, that the engine runs on this hardware, largest first."""
     from advisor import knowledge
 
     bits = facts.quant.bits if facts.quant else None
@@ -85,7 +87,7 @@ def smaller_quants(facts: Facts, plan: Plan) -> Iterator[Quant]:
         if quant.family in ("nvfp4", "mxfp4") and not (facts.hardware and facts.hardware.fp4_tflops):
             continue  # runs elsewhere only through slower stand-in kernels
         runs = (not quant.engines or plan.engine in quant.engines) and (not quant.archs or arch in quant.archs)
-        if runs and quant.bits is not None and (bits is None or quant.bits < bits):
+        if runs and quant.bits is not None and (bits is None or quant.bits < bits + more):
             yield quant
 
 

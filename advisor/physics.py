@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor import points as P
+from advisor import verify_kernels
 from advisor.constants import CONSTANT_SOURCES, ByPath, Constants
 
 __all__ = [
@@ -161,16 +162,28 @@ def weight_seconds(p: P.Points, c: Constants, tokens: Floats, distinct: Floats) 
 def _small_batch_seconds(
     p: P.Points, c: Constants, tokens: Floats, dense_read: Floats, expert_read: Floats
 ) -> tuple[Floats, Floats]:
-    """llama.cpp and MLX: a matrix-vector kernel up to 8 tokens (no reuse among experts), a tiled one from 9 on."""
+    """llama.cpp and MLX: a matrix-vector kernel for a few tokens (no reuse among experts), a tiled one beyond (`verify_kernels`).
+
+    A switch point below 8 was tuned to where both kernels cost the same, so beyond it a step costs what it costs there and the
+    tiled kernel's operations.
+    """
     mixer, ffn, routed = params(p)
     rate = small_batch_rate(p, c)
     ops = 2 * (mixer + ffn + p.lm_head_params)
     tiled_rate = rate * tile_gain(p, c)
-    few = tokens <= c.mmvq_tokens
-    extra = np.fmax(tokens - 1, 0)
-    dense = np.where(few, dense_read + extra * ops / rate, dense_read * c.mmq_fixed + tokens * ops / tiled_rate)
+    limit = verify_kernels.dense_limit(p)
+    again = np.where(verify_kernels.repeats(p, tokens), c.metal_repeat, 1.0)
+    vector = dense_read + np.fmax(np.fmin(tokens, limit) - 1, 0) * again * ops / rate
+    beyond = np.where(
+        limit < verify_kernels.LONGEST,
+        vector + (tokens - limit) * ops / tiled_rate,
+        dense_read * c.mmq_fixed + tokens * ops / tiled_rate,
+    )
+    dense = np.where(tokens <= limit, vector, beyond)
     experts = np.where(
-        few, expert_read + extra * 2 * routed / rate, expert_read * c.mmq_moe + tokens * 2 * routed / tiled_rate
+        tokens <= verify_kernels.expert_limit(p),
+        expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate,
+        expert_read * c.mmq_moe + tokens * 2 * routed / tiled_rate,
     )
     return dense, experts
 
@@ -191,7 +204,7 @@ def step_seconds(
     speculative = np.broadcast_to(np.asarray(spec), batch.shape)
     tokens = batch * tokens_per_request
     distinct = reached_experts(p, c, batch, tokens_per_request)
-    small = p.is_path(*SMALL_BATCH_PATHS) & (tokens <= c.mmvq_tokens)
+    small = p.is_path(*SMALL_BATCH_PATHS) & (tokens <= verify_kernels.expert_limit(p))
     distinct = np.where(small, np.fmin(tokens * p.topk, p.experts), distinct)  # one weight read per token there
     dense, experts = weight_seconds(p, c, tokens, distinct)
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)

@@ -6,7 +6,7 @@ Each function reads on one screen; the stages live in knowledge, propose, predic
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import changes, decide, k_schedule, knowledge, predictor, propose, reasons, rules
 from advisor.types import Advice, AdvisorError, Candidate, Case, Estimate, Facts, Finding, LaunchText, Plan, Request
@@ -22,12 +22,22 @@ def recommend(request: Request | None = None, **asked: Any) -> Advice:
     Raises AdvisorError (UnknownFact for names) with one sentence when the question cannot be answered as asked.
     """
     question = request if request is not None else checked(asked)
-    facts = knowledge.resolve(question)
+    facts, base, plans = opened(knowledge.resolve(question))
+    return advise(question, facts, judged(Question(facts, base, plans), estimated(facts, plans)))
+
+
+class Question(NamedTuple):
+    """What is judged to answer one question: its facts, the plan without speculation, and those with it that fit."""
+
+    facts: Facts
+    base: Candidate
+    plans: tuple[Plan, ...]
+
+
+def opened(facts: Facts) -> Question:
+    """The plans that answer a question. Raises AdvisorError where not even the one without speculation can run."""
     base = workable_base(facts)
-    plans = fitting(facts, propose.speculative_plans(facts, base.plan))
-    estimates = estimated(facts, plans)
-    judged = tuple(judge(facts, plan, estimate) for plan, estimate in zip(plans, estimates, strict=True))
-    return advise(question, facts, (base, *judged))
+    return Question(facts, base, fitting(facts, propose.speculative_plans(facts, base.plan)))
 
 
 def checked(asked: Mapping[str, Any]) -> Request:
@@ -103,13 +113,31 @@ def _crowds_out(facts: Facts, plan: Plan) -> bool:
 
 def estimated(facts: Facts, plans: Sequence[Plan]) -> list[Estimate]:
     """One estimate per plan, of all its replicas together: each serves its share of the requests."""
+    return estimated_each([(facts, plans)])[0]
+
+
+def estimated_each(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> list[list[Estimate]]:
+    """The same for several questions at once: the predictor's time goes by its calls more than by what is in them."""
     from advisor import memory
 
-    views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
-    found = predictor.estimate_many([(views[plan.tp, plan.dp], plan) for plan in plans])
-    asked = facts.concurrency or 1
-    shares = [asked / -(-asked // plan.dp) for plan in plans]  # replicas that are busy
-    return [_of_all(estimate, share) for estimate, share in zip(found, shares, strict=True)]
+    cases = []
+    for facts, plans in questions:
+        views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
+        cases += [(views[plan.tp, plan.dp], plan) for plan in plans]
+    found = iter(predictor.estimate_many(cases))
+    return [[_of_all(next(found), _busy(facts, plan)) for plan in plans] for facts, plans in questions]
+
+
+def judged(asked: Question, estimates: Sequence[Estimate]) -> tuple[Candidate, ...]:
+    """The plan without speculation and each of the others with its estimate and what the rules say of it."""
+    others = (judge(asked.facts, plan, made) for plan, made in zip(asked.plans, estimates, strict=True))
+    return (asked.base, *others)
+
+
+def _busy(facts: Facts, plan: Plan) -> float:
+    """Replicas that have something to do."""
+    requests = facts.concurrency or 1
+    return requests / -(-requests // plan.dp)
 
 
 def _of_all(estimate: Estimate, replicas: float) -> Estimate:

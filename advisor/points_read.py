@@ -100,14 +100,24 @@ def fraction(text: object) -> float:
     return value if 0 <= value <= 1 else NAN
 
 
+_FIRST_RELEASES, _LATER_RELEASES = 10560.0, 10850.0
+
+
 def version_number(engine: str, text: str) -> float:
-    """A sortable number from a version text: 0.25.1 -> 2501, b9860 -> 9860, NaN if it does not say."""
+    """A sortable number from a version text: 0.25.1 -> 2501, b9860 -> 9860, NaN if it does not say.
+
+    llama.cpp counts builds, and since August 2026 releases too: 0.2 is taken as b10560, later ones as b10850.
+    """
     found = re.match(r"[v~]?(\d+)\.(\d+)(?:\.(\d+))?", text.strip())
     if found and engine not in ("llama-server", "ik_llama.cpp"):
         major, minor, patch = (int(part or 0) for part in found.groups())
         return float(major * 10000 + minor * 100 + patch)
     built = re.search(r"\bb(\d{3,6})\b", text)
-    return float(built.group(1)) if built else NAN
+    if built:
+        return float(built.group(1))
+    if found and int(found.group(1)) == 0:
+        return _FIRST_RELEASES if int(found.group(2)) <= 2 else _LATER_RELEASES
+    return NAN
 
 
 # ---------------------------------------------------------------- names

@@ -157,7 +157,7 @@ def estimate_many(cases: Sequence[tuple[Facts, Plan]], model: Model | None = Non
     baselines = {"output_tok_s": base.output_tok_s, "tpot": base.tpot_s * 1e3, "ttft": base.ttft_s * 1e3}
     tau = belief.tau[: len(cases)]
     terms = _terms(full, model, tau)
-    found["tpot"] = _bounded_tpot(found["tpot"], baselines["tpot"], terms, tau)
+    found |= _crowded(found, baselines, full, terms, tau)
     return [_estimate(i, facts, plan, found, baselines, belief, terms, model) for i, (facts, plan) in enumerate(cases)]
 
 
@@ -240,15 +240,30 @@ def _terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
     return terms
 
 
-def _bounded_tpot(found: Predicted, base_ms: Floats, terms: Mapping[str, Floats], tau: Floats) -> Predicted:
-    """TPOT where the KV pool holds fewer requests with speculation than without: not below a cycle shared by its tokens.
+def _crowded(
+    found: Mapping[str, Predicted], baselines: Mapping[str, Floats], full: pts.Points, terms: Mapping[str, Floats], tau: Floats
+) -> dict[str, Predicted]:
+    """The three gains where the KV pool holds fewer requests with speculation than without, as one story.
 
-    No row was measured there, and what the plain arm loses to the prompts of more requests is told to the ratio as a gain.
+    No row was measured there, and what the plain arm loses to the prompts of more requests is told to the ratios as a gain. So
+    TPOT is not below a cycle shared by its tokens, the requests that run give no more tokens than that, and the others wait: TTFT
+    is not below what the two leave of the time that all tokens take. Fitted gains of TTFT end at a tenth, a queue does not.
     """
-    least = terms["cycle_ms"] / tau
     crowded = terms["requests_verify"] < terms["requests_base"]
-    with np.errstate(divide="ignore"):
-        down = np.where(crowded, np.fmin(base_ms / least / found.p50, 1.0), 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tpot = _capped(found["tpot"], crowded, baselines["tpot"] * tau / terms["cycle_ms"])
+        step = baselines["tpot"] / tpot.p50
+        most = 1e3 * terms["requests_verify"] / step
+        speed = _capped(found["output_tok_s"], crowded, most / baselines["output_tok_s"])
+        whole = 1e3 * full.concurrency * full.output_tokens / (baselines["output_tok_s"] * speed.p50)
+        waiting = whole - np.fmax(full.output_tokens - 1, 0) * step
+        ttft = _capped(found["ttft"], crowded & (waiting > 0), baselines["ttft"] / waiting)
+    return {"tpot": tpot, "output_tok_s": speed, "ttft": ttft}
+
+
+def _capped(found: Predicted, where: npt.NDArray[np.bool_], most: Floats) -> Predicted:
+    """The gain with a median of at most `most` at these points; its interval moves along."""
+    down = np.where(where, np.fmin(most / found.p50, 1.0), 1.0)
     scaled = {name: getattr(found, name) * down for name in ("p10", "p50", "p90")}
     return found._replace(**scaled, mean=found.mean + np.log(down))
 

@@ -8,16 +8,20 @@ What it does not know: whether a plan pays (predict), whether it is safe (rules)
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, floor
 from typing import cast
 
 from advisor import knowledge, knowledge_drafters
-from advisor.types import AdvisorError, Drafter, Engine, Facts, Method, Plan
+from advisor.types import LLM, AdvisorError, Drafter, Engine, Facts, Method, Plan
 
 # k offered per engine: beyond these, published sweeps only lose (knowledge/thresholds: k_range_*).
 K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 2, 3, 4, 5, 6)}
 # k offered per separate drafter: publishers report EAGLE-3 for 1 to 7 tokens, and blocks of 4, 8 and 16 of a block drafter.
 DRAFTER_K = {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash": (3, 7, 9, 15)}
+# SGLang runs Gemma 4's assistant under NEXTN, which it turns into FROZEN_KV_MTP by itself (sgl-project/sglang#24436, merged
+# after 0.5.11 was tagged); the 12B's has another architecture, which that change does not name.
+SGLANG_ASSISTANTS = "0.5.12"
+ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
 LINKS_BETWEEN_MACHINES = ("roce", "ethernet", "infiniband")
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 PLACEHOLDER_ORG = "YOUR-ORG/"  # before the name of a checkpoint that nobody is known to publish
@@ -47,9 +51,9 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
 
 
 def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
-    """(tp, dp) choices, the preferred first: the asked tp alone, else the smallest tp that KV heads serve well, then
-    every other one that divides the GPUs and that the heads allow (vLLM and SGLang refuse ranks that share heads unevenly).
-    Raises AdvisorError when the asked tp does not divide them."""
+    """(tp, dp) choices, the preferred first: the asked tp alone, else the largest tp that KV heads serve without copies, or what
+    leaves no replica without a request, then every other one that divides the GPUs and that the heads allow (vLLM and SGLang
+    refuse ranks that share heads unevenly). Raises AdvisorError when the asked tp does not divide them."""
     gpus = max(1, facts.gpus)
     if facts.tp:
         if gpus % facts.tp:
@@ -63,7 +67,8 @@ def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
         tp for tp in range(1, gpus + 1)
         if gpus % tp == 0 and all_heads % tp == 0 and (heads % tp == 0 or tp % heads == 0)
     ]  # fmt: skip
-    best = max(tp for tp in sizes if tp <= heads)
+    busy = [tp for tp in sizes if gpus // tp <= (facts.concurrency or 1)]
+    best = max(*(tp for tp in sizes if tp <= heads), min(busy, default=1))
     order = [best, *(tp for tp in sizes if tp > best), *reversed([tp for tp in sizes if tp < best])]
     return tuple((tp, gpus // tp) for tp in order)
 
@@ -79,7 +84,7 @@ def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
 
 def methods(facts: Facts) -> tuple[Method, ...]:
     """Speculative methods for this model: the one that was asked for, where it can be had; else MTP where the model has a head or
-    an assistant that vLLM takes in its place; else those of its published drafters that the engine loads."""
+    an assistant that the engine takes in its place; else those of its published drafters that the engine loads."""
     asked = facts.request.method if facts.request is not None else None
     own: tuple[Method, ...] = ("mtp",) if has_mtp(facts) or assistant(facts) else ()
     found = own if own and asked in (None, "mtp") else knowledge_drafters.methods(facts)
@@ -98,11 +103,17 @@ def drafter(facts: Facts, method: Method) -> Drafter | None:
 
 
 def assistant(facts: Facts) -> str | None:
-    """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4 in vLLM, from the release on
-    that the model's facts name."""
-    if facts.model is None or facts.model.assistant is None or facts.engine != "vllm":
+    """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4 in the releases of
+    `assistant_since` and later."""
+    since = assistant_since(facts.model, facts.engine)
+    return None if facts.model is None or since is None or _older(facts.engine_version, since) else facts.model.assistant
+
+
+def assistant_since(model: LLM | None, engine: str | None) -> str | None:
+    """The first release of the engine that takes the model's assistant in place of an MTP head; None where none is known."""
+    if model is None or model.assistant is None or model.assistant in ASSISTANTS_NOT_IN.get(engine or "", ()):
         return None
-    return None if _older(facts.engine_version, facts.model.assistant_since) else facts.model.assistant
+    return {"vllm": model.assistant_since, "sglang": SGLANG_ASSISTANTS}.get(engine or "")
 
 
 def _older(release: str | None, than: str) -> bool:
@@ -143,7 +154,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         )
     lim, model = limits(facts, split), facts.model
     chat = facts.workload in CHAT_WORKLOADS
-    return Plan(
+    plan = Plan(
         engine=cast(Engine, facts.engine),
         engine_version=facts.engine_version,
         model=model_reference(facts, "none"),
@@ -165,6 +176,20 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         extra=linked_flags(facts),
         env=needed_env(facts),
     )
+    return plan if facts.engine != "sglang" else plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
+
+
+def static_share(facts: Facts, plan: Plan) -> float | None:
+    """The plan's memory share, lowered where what SGLang keeps outside of it would not fit beside it: its share holds weights and
+    KV alone (see `memory.outside_gib`), while vLLM's holds all. The same for all arms: room for the drafter that needs most."""
+    from advisor import memory
+
+    usable, shape = memory.usable_gib(facts), facts.shape or facts.model
+    if usable is None or shape is None or facts.quant is None or plan.memory_fraction is None:
+        return plan.memory_fraction
+    arms = [plan, *(with_method(facts, plan, method, max(k_values(facts, method))) for method in methods(facts))]
+    outside = max(memory.outside_gib(facts, arm, shape, facts.quant) for arm in arms)
+    return max(min(plan.memory_fraction, floor(100 * (1 - outside / usable)) / 100), 0.5)
 
 
 def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:

@@ -25,6 +25,7 @@ _LINKED = {
     "sglang": "Linked machines: start it on the first; on each other one the same with its own --node-rank",
     "llama-server": "Linked machines: start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
 }
+_ASSISTANT_GGUF = ", though builds since June 2026 take a GGUF of it with --model-draft and --spec-type draft-mtp (llama.cpp#23398)"
 _MISSED = "Neither with nor without speculation are the latency objectives met here, so they do not decide"
 
 
@@ -65,10 +66,12 @@ def _no_method(facts: Facts, base: Plan) -> str:
     if asked not in (None, "mtp"):
         why = knowledge_drafters.refusal(facts, asked)
         return f"{_title(asked or '')} was asked for: " + (why or f"none is known for {name}")
+    if asked in (None, "mtp") and facts.engine == "llama-server" and facts.model is not None and facts.model.assistant:
+        return f"{name} drafts with a separate assistant model; no launch with it is written for llama-server here{_ASSISTANT_GGUF}"
+    if asked in (None, "mtp") and (since := propose.assistant_since(facts.model, facts.engine)):
+        return f"{name} drafts with a separate assistant model, which {facts.engine} takes from {since} on"
     if asked is None and (refusal := knowledge_drafters.refusal(facts)):
         return f"{name} has no MTP head, and {refusal}"
-    if facts.model is not None and facts.model.assistant and facts.engine == "vllm":
-        return f"{name} drafts with a separate assistant model, which vLLM takes from {facts.model.assistant_since} on"
     if facts.model is not None and facts.model.assistant_params_b:
         return f"{name} drafts with a separate assistant model, for which no launch on {facts.engine} is known here"
     if asked is not None:

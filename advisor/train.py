@@ -22,6 +22,7 @@ SCHEMA = 1
 CODE = (
     "acceptance", "acceptance_fit", "calibrate", "constants", "features", "fitted", "fitting", "kernel_paths", "load", "nearby",
     "physics", "points", "points_fill", "points_read", "prompt_cost", "residual", "rows", "schedule", "training_data",
+    "verify_kernels",
 )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ SUFFIXES = (
     ".ini",
     ".cmd",
     ".bat",
+    ".nix",
     ".ps1",
     ".py",
     ".json",

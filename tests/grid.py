@@ -8,8 +8,9 @@ import random
 import sys
 from collections.abc import Iterator
 from functools import cache
+from unittest.mock import patch
 
-from advisor import engines, pipeline
+from advisor import changes, engines, pipeline
 from advisor.types import Advice, AdvisorError, Request
 
 HARDWARE = (
@@ -62,7 +63,8 @@ def advices(part: int = 0, parts: int = 1, size: int = SIZE) -> tuple[tuple[Requ
         if number % parts != part:
             continue
         try:
-            found.append((request, pipeline.recommend(request)))
+            with patch.object(changes, "would_change", return_value=()):  # asks a dozen other questions for each
+                found.append((request, pipeline.recommend(request)))
         except AdvisorError as refusal:
             found.append((request, refusal))
     return tuple(found)

@@ -284,3 +284,9 @@ def test_hardware_as_its_driver_names_it(said: str, meant: str) -> None:
 
 def test_hardware_that_nobody_knows_is_refused_by_its_own_name() -> None:
     assert "unknown hardware '2x3090'" in run("recommend", "--hw", "2x3090").err
+
+
+def test_a_refusal_stands_alone() -> None:
+    """No advice on a placeholder beside a file that is not written."""
+    done = run("compose", "--hw", "ascend-910b", "--model", "qwen3.6-27b")
+    assert done.code == 2 and done.err.count("\n") == 1 and done.err.startswith("Error: a compose file cannot be written")

@@ -240,7 +240,9 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
         ({"model": "kimi-k2.5", "engine": "vllm", "engine_version": "0.19.1", "gpus": 8, "method": "dflash"},
          "is known to load z-lab/Kimi-K2.5-DFlash from 0.24.0 on", "vllm 0.24.0 or newer"),
         ({"model": "qwen3-8b", "engine": "vllm", "method": "dflash"}, "say --no-thinking", "--no-thinking, for which"),
-        ({"model": "gemma-4-31b", "engine": "sglang", "method": "mtp"}, "separate assistant model", "--engine vllm"),
+        ({"model": "gemma-4-31b", "engine": "sglang", "engine_version": "0.5.11"}, "sglang takes from 0.5.12 on", "sglang 0.5.12"),
+        ({"model": "gemma-4-12b", "engine": "sglang", "method": "mtp"}, "separate assistant model", "--engine vllm"),
+        ({"model": "gemma-4-31b", "engine": "llama-server"}, "no launch with it is written for llama-server", "--engine sglang"),
         ({"model": "qwen3.6-27b", "method": "eagle3"}, "EAGLE-3 was asked for: none is known", "another --method than eagle3"),
         ({"model": "qwen3-8b", "method": "mtp"}, "MTP was asked for: none is known", "another --method than mtp"),
     ],
@@ -251,9 +253,34 @@ def test_without_one_the_answer_says_what_would_change_it(asked: dict[str, Any],
     assert reason in advice.reasons[0].text and any(change in line for line in advice.would_change)
     for line in advice.would_change:
         if line.startswith("--engine "):  # what is named does help
-            other = recommend(**asked | {"engine": line.split()[1].rstrip(","), "engine_version": None})
+            words = line.partition(",")[0].split()
+            gpus = {"gpus": int(words[3])} if "--gpus" in words else {}
+            other = recommend(**asked | {"engine": words[1], "engine_version": None} | gpus)
             assert other.candidate is not None
     assert advice_json(advice)["drafter"] is None
+
+
+def test_an_engine_is_named_with_the_gpus_that_it_takes() -> None:
+    """One A100 40 GB holds the 70B as GGUF alone: the drafters of the other engines need a second one."""
+    asked = {"hardware": "a100-40gb", "model": "llama-3.3-70b", "method": "eagle3", "concurrency": 1}
+    lines = [line for line in recommend(**asked).would_change if line.startswith("--engine ")]
+    assert [line.partition(",")[0] for line in lines] == ["--engine vllm --gpus 2", "--engine sglang --gpus 2"]
+
+
+def test_an_engine_on_which_nothing_may_speculate_is_not_named() -> None:
+    """SGLang's backend for Apple chips has no speculation (SD268)."""
+    lines = recommend(hardware="apple-m3-ultra", model="qwen3-32b").would_change
+    assert lines and not [line for line in lines if "sglang" in line]
+
+
+def test_gemmas_assistant_runs_in_sglang_too() -> None:
+    """As NEXTN with the assistant as draft model, which SGLang turns into FROZEN_KV_MTP by itself (sgl-project/sglang#24436)."""
+    made = recommend(hardware="rtx-pro-6000", model="gemma-4-31b", engine="sglang")
+    assert made.launch_on is not None
+    words = list(made.launch_on.argv)
+    assert words[words.index("--speculative-algorithm") + 1] == "NEXTN"
+    assert words[words.index("--speculative-draft-model-path") + 1] == "google/gemma-4-31B-it-assistant"
+    assert not [finding for finding in made.findings if finding.severity == "error"]
 
 
 def test_an_unknown_method_is_refused() -> None:
@@ -306,3 +333,11 @@ def test_models_show_lists_them_within_80_columns() -> None:
         shown = entry_text(knowledge.llm(ident))
         assert drafter.repository in "".join(line.strip() for line in shown.splitlines())
         assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_a_fork_that_is_read_as_another_engine_is_said() -> None:
+    made = recommend(hardware="rtx5090", model="qwen3.6-27b", engine="ik_llama.cpp")
+    assert made.plan.engine == "llama-server"
+    assert any(field == "engine" and "ik_llama.cpp" in why for field, _, why in made.facts.defaults)
+    plain = recommend(hardware="rtx5090", model="qwen3.6-27b", engine="llama.cpp")
+    assert not any(field == "engine" for field, _, _ in plain.facts.defaults)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from advisor import knowledge, kv_sizes, memory
@@ -197,3 +199,99 @@ def test_a_shortfall_names_how_many_requests_fit() -> None:
         with pytest.raises(AdvisorError, match=f"--concurrency {named}[,;]|--concurrency {named}$"):
             recommend(**asked, concurrency=many)
         assert recommend(**asked, concurrency=named).plan.max_num_seqs
+
+
+@pytest.mark.parametrize("asked", [
+    {"hardware": "rtx3090", "gpus": 2, "model": "qwen3.6-27b", "concurrency": 8},
+    {"hardware": "rtx4060ti", "model": "qwen3.5-9b"},
+    {"hardware": "rtx5090", "model": "qwen3-32b", "method": "eagle3", "no_thinking": True},
+    {"hardware": "h200", "gpus": 8, "model": "deepseek-r1", "concurrency": 64},
+    {"hardware": "gb10", "concurrency": 16},
+])  # fmt: skip
+def test_beside_sglangs_share_is_room_for_what_it_keeps_outside(asked: dict[str, Any]) -> None:
+    """Its share holds weights and KV alone (server_args.py): activations, graphs and the drafter need the rest of the card."""
+    from advisor.pipeline import recommend
+
+    told = {name: value for name, value in asked.items() if name != "no_thinking"}
+    made = recommend(**told, engine="sglang", thinking=False if "no_thinking" in asked else None)
+    usable, shape, quant = memory.usable_gib(made.facts), made.facts.shape, made.facts.quant
+    assert usable is not None and shape is not None and quant is not None
+    for one in (made.plan, made.candidate):
+        assert one is not None and one.memory_fraction is not None
+        assert (1 - one.memory_fraction) * usable >= memory.outside_gib(made.facts, one, shape, quant)
+    shares = {p.memory_fraction for p in (made.plan, made.candidate) if p is not None}
+    assert len(shares) == 1  # the arms differ in speculation alone
+
+
+def test_vllms_share_holds_all() -> None:
+    known = facts("h200", "fp8")
+    assert known.shape is not None and known.quant is not None
+    assert memory.outside_gib(known, plan(2), known.shape, known.quant) == 0
+    made = memory.bill(known, plan(2, memory_fraction=0.5))
+    assert made.available_gib == pytest.approx((memory.usable_gib(known) or 0) / 2)
+
+
+def test_slots_that_do_not_fit_choose_the_next_four_bit_quantisation() -> None:
+    """All slots' context is allocated at the start: Q4_K_M leaves no room for 32 of them on a 4090, a smaller mix does."""
+    from advisor.pipeline import recommend
+
+    asked = {"hardware": "rtx4090", "model": "qwen3.6-35b-a3b", "engine": "llama-server"}
+    few, many = recommend(**asked), recommend(**asked, concurrency=32)
+    assert few.facts.quant is not None and few.facts.quant.id == "q4_k_m"
+    assert many.facts.quant is not None and 4 <= (many.facts.quant.bits or 0) < (few.facts.quant.bits or 0)
+    assert any("with all 32 slots" in why for _, _, why in many.facts.defaults)
+
+
+@pytest.mark.parametrize("asked", [
+    {"hardware": "h100", "model": "llama-3.3-70b"},  # FP8 leaves no room for the activations of 8192 tokens a step
+    {"hardware": "h100", "gpus": 3, "model": "llama-3.3-70b"},  # 64 heads do not go into three ranks: each card holds all
+    {"hardware": "rtx3090", "gpus": 6, "model": "qwen3.5-122b-a10b"},  # nor 32 into six; llama-server takes all six
+])  # fmt: skip
+def test_the_quantisation_that_is_chosen_fits_as_it_is_launched(asked: dict[str, Any]) -> None:
+    from advisor.pipeline import recommend
+
+    made = recommend(**asked)
+    assert memory.bill(made.facts, made.plan).fits and any(field == "quant" for field, _, _ in made.facts.defaults)
+
+
+def test_another_engine_is_named_with_a_quantisation_of_the_same_step() -> None:
+    from advisor.pipeline import recommend
+    from advisor.types import AdvisorError
+
+    with pytest.raises(AdvisorError, match="--engine llama-server --quant q4_k_m"):
+        recommend(hardware="rtx3090", gpus=6, model="qwen3.5-122b-a10b", quant="awq-int4")
+    assert recommend(hardware="rtx3090", gpus=6, model="qwen3.5-122b-a10b", engine="llama-server", quant="q4_k_m").plan
+
+
+def test_a_repository_of_gguf_files_runs_on_llama_server() -> None:
+    from advisor.pipeline import recommend
+    from advisor.types import AdvisorError
+
+    for name in ("unsloth/Qwen3.6-27B-MTP-GGUF:Q4_K_M", "unsloth/Qwen3.6-27B-GGUF"):
+        made = recommend(hardware="h100", model=name)
+        assert (made.plan.engine, made.facts.quant and made.facts.quant.id) == ("llama-server", "q4_k_m")
+    with pytest.raises(AdvisorError, match="q4_k_m does not run on vllm"):
+        recommend(hardware="h100", model="unsloth/Qwen3.6-27B-MTP-GGUF:Q4_K_M", engine="vllm")
+
+
+def test_no_replica_is_left_without_a_request() -> None:
+    """Two KV heads would make two replicas of two cards; one request then leaves half of the machine idle."""
+    from advisor.pipeline import recommend
+
+    one, two = (recommend(hardware="h100", gpus=4, model="qwen3.5-122b-a10b", concurrency=n).plan for n in (1, 2))
+    assert (one.tp, one.dp) == (4, 1) and (two.tp, two.dp) == (2, 2)
+    block = recommend(hardware="rtx4090", gpus=8, quant="fp8").plan  # eight ranks would cut its FP8 blocks
+    assert (block.tp, block.dp) == (4, 2)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_the_parts_of_a_printed_bill_add_up_to_no_more_than_there_is(engine: str) -> None:
+    import re
+
+    from advisor.pipeline import recommend
+    from advisor.render.text import advice_text
+
+    text = advice_text(recommend(hardware="gb10", engine=engine, concurrency=64))
+    told = dict(re.findall(r"^  (\w[\w ]+?)\s+([\d.]+) GiB$", text, re.M))
+    available = float(told.pop("available"))
+    assert 0 < sum(map(float, told.values())) <= available + 0.05, told

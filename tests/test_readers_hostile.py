@@ -288,3 +288,26 @@ def test_any_bytes(data: bytes, name: str) -> None:
 
 def test_the_fuzz_target_finds_nothing_in_its_first_inputs() -> None:
     assert not fuzz_readers.run(1_500, seed=7, report_every=0)
+
+
+def names(count: int) -> str:
+    return "".join(f"a{number} = 1; " for number in range(count))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" + "".join(f"a.b{number}=1;" for number in range(36_000)) + "}",
+        f"let x = {{ {names(12_000)} }}; in {{ s.ExecStart = [ {'x.a11999 ' * 12_000} ]; }}",
+        f"let s = ''{'x -' * 15_000}''; in {{ s.ExecStart = [ {'s ' * 25_000} ]; }}",
+        "a." * 100_000,
+    ],
+    ids=["one-set-in-pieces", "names-into-a-set", "one-text-over-and-over", "a-long-name"],
+)
+def test_nix_files_that_repeat_themselves(text: str) -> None:
+    assert read_text(text, "a.nix").launches == ()
+
+
+def test_quotes_that_stay_open_behind_a_command() -> None:
+    line = "llama-server -m a\n--x " + '\\"' * 3000 + "\n"
+    assert read_text(line * 30, "a.sh").launches

@@ -15,12 +15,13 @@ from advisor.bench.rows import Measured
 from advisor.paths import models_dir
 
 Floats = npt.NDArray[np.float64]
-SECOND, THIRD, FOURTH, FIFTH, SEVENTH = (
-    f"predictions_h200_{name}.json" for name in ("second", "third", "fourth", "fifth", "seventh")
+SECOND, THIRD, FOURTH, FIFTH, SEVENTH, EIGHTH = (
+    f"predictions_h200_{name}.json" for name in ("second", "third", "fourth", "fifth", "seventh", "eighth")
 )
 SIDE_RUNS = ("-bf16-", "-27b-", "-prefix-two", "-prefix-four", "-mnbt2048-two", "-routing-")
 TWICE = ("-seven", "-seven-again2", "-seven-start2")  # one machine alone: twice in one engine start, once in another
-RUNS = ("-single", "-two", "-three", "-four", "-five", "-six", *TWICE)
+THRICE = ("-eight", "-eight-again2", "-eight-again3")  # one machine alone, three times in one engine start; k = 4 twice
+RUNS = ("-single", "-two", "-three", "-four", "-five", "-six", *TWICE, *THRICE)
 AGAIN_RUNS = ("-five", "-six")  # two more machines, one engine each and nothing beside
 
 
@@ -85,6 +86,11 @@ def seventh_text(everything: Sequence[Measured]) -> str:
     return _registered(everything, [row for row in everything if str(row["label"]).endswith(TWICE)], SEVENTH)
 
 
+def eighth_text(everything: Sequence[Measured]) -> str:
+    """And for the last machine, by a model that had seen these cells on seven."""
+    return _registered(everything, [row for row in everything if str(row["label"]).endswith(THRICE)], EIGHTH)
+
+
 def _registered(everything: Sequence[Measured], newer: Sequence[Measured], file: str) -> str:
     cells = {(c["label"], c["key"]): c for c in json.loads((models_dir() / file).read_text())["cells"]}
     plain = {(rows.campaign(row["label"]), row["key"]): row for row in everything if row["k"] == 0}
@@ -143,6 +149,10 @@ def repeat_text(everything: Sequence[Measured]) -> str:
         ("-seven", (0, 2, 4)),
         ("-seven-again2", (0, 2)),
         ("-seven-start2", (0, 2)),
+        ("-eight", (0, 2, 4)),
+        ("-eight-again2", (0, 2, 4)),
+        ("-eight-again3", (0, 2)),
+        ("-eight-threads", (2,)),
         ("-routing-uniform-three", (0, 2)),
         ("-routing-skewed-three", (0, 2)),
     ):
@@ -170,10 +180,13 @@ FLOOR_GROUPS = (
     ("35B-A3B BF16, k = 2, second and fourth", "qwen3.6-35b-a3b-bf16-k{}", "qwen3.6-35b-a3b-bf16-k{}-four", (2,)),
     ("35B-A3B FP8, k = 2, seventh, twice in one engine start", f"{FP8}-seven", f"{FP8}-seven-again2", (2,)),
     ("35B-A3B FP8, k = 2, seventh, two engine starts", f"{FP8}-seven", f"{FP8}-seven-start2", (2,)),
+    ("35B-A3B FP8, k = 2, eighth, first and second turn of one start", f"{FP8}-eight", f"{FP8}-eight-again2", (2,)),
+    ("35B-A3B FP8, k = 2, eighth, first and third turn", f"{FP8}-eight", f"{FP8}-eight-again3", (2,)),
+    ("35B-A3B FP8, k = 4, eighth, twice in one engine start", f"{FP8}-eight", f"{FP8}-eight-again2", (4,)),
     ("27B FP8, k = 2, second and fourth", "qwen3.6-27b-fp8-k{}", "qwen3.6-27b-fp8-k{}-four", (2,)),
     ("35B-A3B FP8, caching on, k = 2, second and fourth", f"{FP8}-prefix-two", f"{FP8}-prefix-four", (2,)),
 )  # fmt: skip
-ONE_CELL = ("-single", "-four", "-five", "-six", *TWICE)
+ONE_CELL = ("-single", "-four", "-five", "-six", *TWICE, *THRICE)
 GAINS = ("output_tok_s", "tpot", "request_tok_s")
 
 

@@ -15,10 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.bench import fit, rows
+from advisor.bench.another_card import another_card_text
 from advisor.bench.fitted_text import NAMES, constants_text, held_out_text, interference_text, law_text
+from advisor.bench.host_text import host_text
 from advisor.bench.later_days import (
+    THRICE,
     TWICE,
     alone_again,
+    eighth_text,
     fifth_text,
     floor_text,
     fourth_run,
@@ -40,11 +44,14 @@ from advisor.bench.text import (
     ADD_A_MACHINE,
     ALONE_AGAIN,
     BIASED,
+    EIGHTH_DAY,
     FIFTH_DAY,
     FLOOR,
     FOURTH_RUN,
+    H100,
     HALF,
     HEAD,
+    HOST,
     MISSING,
     NOTICED,
     OWN,
@@ -99,7 +106,7 @@ def card() -> str:
     """The whole text."""
     everything = rows.read_rows(raw_folder())
     alone, together = clean(everything), clean(everything, "-four")
-    again = [row for run in ("-five", "-six", *TWICE) for row in clean(everything, run)]
+    again = [row for run in ("-five", "-six", *TWICE, *THRICE) for row in clean(everything, run)]
     sound_alone, sound = without_outliers(alone), without_outliers([*alone, *together, *again])
     sweep = fit.Sweep.of(sound)
     found = fit.refit(sweep)
@@ -108,13 +115,14 @@ def card() -> str:
         "## Measured again, four GPUs of one host at once", FOURTH_RUN, measured_table(together),
         "## Measured again on two machines alone", ALONE_AGAIN, measured_table(clean(everything, "-five")),
         measured_table(clean(everything, "-six")),
-        "## Measured three times on one machine", THREE_TIMES, scatter_text(everything),
+        "## Measured three times on one machine", THREE_TIMES, scatter_text(everything), HOST, host_text(everything),
         "How far two machines of one kind differ in the same speed-up, mean absolute difference:",
         floor_text(everything), FLOOR, regret_text(everything),
         "## Other weights, another model, caching, a small budget", side_text(everything), SIDE,
         "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER,
         third_text(everything), THIRD_DAY, fourth_text(everything), fifth_text(everything), FIFTH_DAY,
-        seventh_text(everything), SEVENTH_DAY,
+        seventh_text(everything), SEVENTH_DAY, eighth_text(everything), EIGHTH_DAY,
+        "## An H100 beside it", H100, another_card_text([row for row in everything if row["label"].endswith("-eight-threads")]),
         "## Measured again, and with simulated routing", REPEATED, repeat_text(everything),
         "## Step time as a sum", law_text(sound), "## Constants of the physics core", constants_text(sweep, found),
         "## Half of the cells kept out", held_out_text(alone, sound_alone, sound),

@@ -35,8 +35,12 @@ one after the other, each with one GPU and one engine and nothing beside: the fi
 the sixth k = 0 and 4 in the same 14 cells, 128 requests and 32 x 8192 among them, and k = 8 in five.
 
 Later that day `predictions_h200_seventh.json` was committed at 10:54:39, before a machine was asked for. A seventh machine, alone,
-took eleven cells three times at k = 0 and 2: twice in one engine start and once in another; k = 4 in seven cells. (An eighth went
+took eleven cells three times at k = 0 and 2: twice in one engine start and once in another; k = 4 in seven cells. (One more went
 back after its plain arm.)
+
+In the afternoon `predictions_h200_eighth.json` was committed at 14:20:23, before a machine was asked for. An eighth machine, alone,
+took the same eleven cells three times at k = 0 and 2 and twice at k = 4, each arm in one engine start, and says for every point
+how fast its host was.
 """
 
 FOURTH_RUN = """
@@ -171,6 +175,20 @@ SEVENTH_DAY = """
 Three turns of the same eleven cells on a seventh machine: the error changes from turn to turn as much as from machine to machine.
 """
 
+EIGHTH_DAY = """
+Eleven cells of the eighth machine by a model that had met each of them on up to seven.
+"""
+
+H100 = """
+`predictions_h100.json` was committed with those for the eighth H200. The machine gave one speculating arm and went back before a
+plain one, so there are steps but no speed-ups, and nothing of it is trained on.
+"""
+
+HOST = """
+Since the eighth run every point also says how fast and how busy the host was. No thread of PyTorch is to blame: a start with its
+default 16 threads (`-eight-threads`) differs from one with `OMP_NUM_THREADS=1` by no more than turns do.
+"""
+
 THREE_TIMES = """
 Labels end in `-seven` (first turn), `-seven-again2` (second turn of the same engine start) and `-seven-start2` (another start
 of the same machine). Figures of turns differ by this much, although neither machine nor, in the first lines, start is another:
@@ -179,8 +197,8 @@ of the same machine). Figures of turns differ by this much, although neither mac
 MISSING = """
 ## Missing
 
-The small budget in one round with its plain arm; k = 4 several times in one engine start; a profile of the 27B's mixed calls. The
-device time was used up.
+The small budget in one round with its plain arm; a profile of the 27B's mixed calls; a host whose cores nobody shares: the device
+time was used up.
 """
 
 ADD_A_MACHINE = """

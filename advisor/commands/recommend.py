@@ -90,14 +90,14 @@ def rendered(advice: Advice, form: str) -> str:
         from advisor.render.text import advice_text
 
         return advice_text(advice, page_width(), wants_color(), unicode=takes_unicode(), source_of=source_of)
+    module, function = FORMS[form].split(":")
+    text: str = getattr(import_module(module), function)(advice)  # first, so that a refusal stands alone
     if form == "flags" and advice.launch.env:
         from advisor.render.flags import env_lines
 
         click.echo("set first: " + " ".join(env_lines(advice)), err=True)
     if form != "json" and (word := _placeholder(advice)):
         click.echo(f"replace {word}: no public checkpoint of this quantisation is known here", err=True)
-    module, function = FORMS[form].split(":")
-    text: str = getattr(import_module(module), function)(advice)
     return text
 
 

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from advisor.types import Container, EnvVar, Launch, LaunchText, Plan, Span
 
 
+CUT_OFF = "not part of the command:"  # how a launch's note on options that stand behind its end begins
+
+
 class Token(NamedTuple):
     """One argument of a command line, a key or a value of a file: text after quoting, with where it stands."""
 

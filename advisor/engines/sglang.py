@@ -22,6 +22,7 @@ SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
 ALGORITHMS = {"mtp": "NEXTN", "eagle": "EAGLE", "eagle3": "EAGLE3", "draft_model": "STANDALONE", "ngram": "NGRAM"}
 ALGORITHMS |= {"dflash": "DFLASH", "dspark": "DSPARK"}
 METHODS = {algorithm: method for method, algorithm in ALGORITHMS.items()} | {"MTP": "mtp", "FROZEN_KV_MTP": "mtp"}
+UNMODELLED = ("UNO",)  # the server knows it, this program does not
 BLOCKS = ("ngram", "dflash", "dspark")  # drafted at once: only the number of tokens to verify is said (z-lab/dflash, README)
 AUTO_OWN_MTP, AUTO_OTHER = 3, 7  # k of the server's own choice: (steps 3, topk 1, tokens 4), else (5, 4, 8)
 
@@ -70,9 +71,13 @@ class SglangAdapter(Adapter):
         word = _last(extra, ALGORITHM)
         if word is None:
             return
+        method = METHODS.get(word.upper())
+        if method is None and "${" not in word:  # NONE, a plugin's own, or one that is not there: nothing that is judged
+            if word.upper() == "NONE":
+                _take(extra, ALGORITHM)
+            return
         draft = _take(extra, DRAFT)
         _take(extra, ALGORITHM)
-        method = METHODS.get(word.upper())
         if method is None or (method == "eagle" and own_mtp(model) and (draft is None or draft == model)):
             method = "mtp"
         nouns["method"] = method

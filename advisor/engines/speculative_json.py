@@ -13,6 +13,7 @@ from advisor.types import AdvisorError, Plan
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 TOKENS = "num_speculative_tokens"
 DIRECT = {"eagle", "eagle3", "draft_model", "dflash", "dspark"}
+_ASSISTANT = re.compile(r"gemma[-_. ]?4.*assistant", re.IGNORECASE)
 NGRAM = {"ngram", "[ngram]", "ngram_gpu", "suffix"}
 
 
@@ -63,6 +64,9 @@ def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bo
             return name
     if not draft or draft == model:
         return "mtp" if own_mtp(draft or model) or not word else "draft_model"
+    same = draft.rstrip("/").rpartition("/")[2] == model.rstrip("/").rpartition("/")[2]  # the checkpoint itself, by its path
+    if not word and ((same and own_mtp(draft)) or _ASSISTANT.search(draft)):
+        return "mtp"
     return "draft_model"
 
 

@@ -82,14 +82,10 @@ def read_form(form: str, source: Source, reading: Reading) -> None:
         from advisor.readers.systemd import read_unit
 
         read_unit(reading)
-    elif form == "ini":
-        from advisor.readers.presets import read_presets
+    elif form in ("ini", "env"):
+        from advisor.readers.presets import read_env_file, read_presets
 
-        read_presets(reading)
-    elif form == "env":
-        from advisor.readers.presets import read_env_file
-
-        read_env_file(reading)
+        (read_presets if form == "ini" else read_env_file)(reading)
     elif form == "python":
         from advisor.readers.python_calls import read_python
 
@@ -114,6 +110,10 @@ def read_form(form: str, source: Source, reading: Reading) -> None:
         from advisor.readers.justfiles import read_justfile
 
         read_justfile(reading)
+    elif form == "nix":
+        from advisor.readers.nix import read_nix
+
+        read_nix(reading)
     elif form in ("markdown", "rst"):
         from advisor.readers.documents import read_document
 
@@ -201,11 +201,14 @@ def _read_mapping(document: Node, reading: Reading) -> None:
     if is_llama_swap(document):
         read_llama_swap(document, reading)
         return
-    from advisor.readers.settings_yaml import engine_of_settings, read_settings
+    from advisor.readers.settings_yaml import engine_of_settings, engine_of_settings_under, read_settings
 
     engine = engine_of_settings(document)
     if engine is not None and document.get("image") is None:
         read_settings(document, engine, reading)
+        return
+    if (under := engine_of_settings_under(document)) is not None:
+        read_settings(under[1], under[0], reading)
         return
     from advisor.readers.kubernetes import read_containers
 

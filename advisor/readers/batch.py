@@ -11,6 +11,7 @@ from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, li
 from advisor.readers.reading import Env, EnvItem, Reading
 from advisor.readers.scope import Scope
 
+_DEFAULT = Lazy(r"\s*if\s+(?:/i\s+)?(?:not\s+defined\s+(\w+)|\"%(\w+)%\"\s*==\s*\"\")\s+\(?(?=\s*@?set\b)", re.I)
 _SET = Lazy(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
 _PERCENT = Lazy(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
@@ -22,17 +23,30 @@ def read_batch(reading: Reading) -> None:
     """Commands of a Windows script in order."""
     reading.form = "batch"
     scope, env = Scope(), dict[str, EnvItem]()
-    for line in logical_lines(reading.source.text, "^"):
+    for whole in logical_lines(reading.source.text, "^"):
         if not reading.step():
             return
-        text = line.text.strip()
+        text = whole.text.strip()
         if not text or text.startswith(("::", "#")) or re.match(r"@?rem\b", text, re.I):
             continue
+        line = _defaulted(whole, scope)
         if found := _SET.match(line.text):
             _assign(found, line, scope, env)
             continue
         for command in commands(line):
             _command(command, reading, scope, env)
+
+
+def _defaulted(line: Mapped, scope: Scope) -> Mapped:
+    """`if "%X%"=="" set "X=..."`, `if not defined X set X=...`: the assignment, where the file has set no value before."""
+    found = _DEFAULT.match(line.text)
+    if found is None or _SET.match(line.text[found.end() :]) is None:
+        return line
+    known = scope.text(found.group(1) or found.group(2))
+    if known is not None and known.text:
+        return line.part(0, 0)
+    end = len(line.text.rstrip().removesuffix(")")) if "(" in found.group() else len(line)
+    return line.part(found.end(), end)
 
 
 def logical_lines(text: str, continuation: str) -> list[Mapped]:

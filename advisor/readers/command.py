@@ -65,6 +65,10 @@ def base_name(word: Mapped) -> str:
     return name.removesuffix(".exe")
 
 
+_RUNNERS = "uv uvx poetry pixi pipenv hatch rye conda mamba srun nice numactl taskset stdbuf setsid"
+_LAUNCHERS = frozenset(_RUNNERS.split())  # what they run needs no option to be told from a mention
+
+
 def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
     """Engine and index of its first argument, if the command at `i` starts one."""
     name = base_name(words[i])
@@ -150,7 +154,7 @@ def read_command(
     while i < len(words):
         name = base_name(words[i])
         start = engine_start(words, i)
-        if start and (i == plain or _has_options(words, start[1])):
+        if start and (i == plain or _has_options(words, start[1]) or base_name(words[plain]) in _LAUNCHERS):
             engine, first = start
             begin = words[i].first() if words[i].first() >= 0 else at
             fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None

@@ -130,8 +130,8 @@ def _binary(shell: Shell, node: Node, depth: int) -> bool | None:
     if operator in ("&&", "||", "-a", "-o"):
         parts = [condition(shell, left, depth + 1), condition(shell, right, depth + 1)]
         return _logic(parts, "&&" if operator in ("&&", "-a") else "||")
-    if operator in ("<", ">", "<=", ">=") or (operator == "==" and left.type in ("variable_name", "number")):
-        one, two = arithmetic(shell.text(left).text, shell.scope), arithmetic(shell.text(right).text, shell.scope)
+    if operator in ("<", ">", "<=", ">=") or (operator in ("==", "!=") and _is_arithmetic(shell, node)):
+        one, two = _number(shell, left), _number(shell, right)
         return None if one is None or two is None else _ordered(one, operator, two)
     if left.type in _EXPRESSIONS or right.type in _EXPRESSIONS:
         return None
@@ -143,6 +143,22 @@ def _binary(shell: Shell, node: Node, depth: int) -> bool | None:
             bool(re.search(second.text, first.text[:500])) if re.fullmatch(r"[\w|^$()-]{1,80}", second.text) else None
         )
     return compare(first.text, operator, second.text)
+
+
+def _is_arithmetic(shell: Shell, node: Node) -> bool:
+    """Whether a comparison stands in `(( ))`, where a bare name is a variable and `!=` compares numbers."""
+    outer: Node | None = node
+    while outer is not None and outer.type in _EXPRESSIONS:
+        outer = outer.parent
+    return outer is not None and shell.text(outer).text.startswith("((")
+
+
+def _number(shell: Shell, node: Node) -> int | None:
+    """One side of an arithmetic comparison: `TP`, `$TP + 1`, `${#LIST[@]}`."""
+    if node.type == "expansion":
+        value = shell.value(node)
+        return int(value.text) if re.fullmatch(r"-?\d{1,12}", value.text) else None
+    return arithmetic(shell.text(node).text, shell.scope)
 
 
 def _ordered(one: int, operator: str, two: int) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.readers.conditions import condition, matches
+from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import EMPTY, Mapped, hole
 from advisor.readers.scope import Scope, Value
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
     from advisor.readers.shell import Shell
 
+_SERVER = Lazy(r"(?:^|/)[\w.-]*llama-server[\w.-]*$")
 MAX_NESTING = 60
 MAX_ROUNDS = 16
 
@@ -100,7 +102,15 @@ def _merged(shell: Shell, scopes: list[Scope], at: int) -> Scope:
             if not (isinstance(chosen, Mapped) and chosen.holed):
                 shell.reading.note("the file does not decide this condition; it is read as true", at)
         first.exported = {**other.exported, **first.exported}
+        first.args = _longer(first.args, other.args)
     return first
+
+
+def _longer(one: list[Mapped] | None, other: list[Mapped] | None) -> list[Mapped] | None:
+    """The positional parameters after a condition: a branch that says `set -- --option "$@"` adds to them."""
+    mine, theirs = _texts(one), _texts(other)
+    grown = len(theirs) > len(mine) and (theirs[len(theirs) - len(mine) :] == mine or theirs[: len(mine)] == mine)
+    return other if grown or one is None else one
 
 
 def case_statement(shell: Shell, node: Node) -> bool:
@@ -216,4 +226,7 @@ def _either(one: Value | None, other: Value | None, name: str, at: int) -> Value
         return EMPTY if one is None else one
     if len(mine) == len(theirs) == 1 and mine[0].startswith(theirs[0]) and one is not None:
         return one
+    builds = [value for value in (one, other) if isinstance(value, Mapped) and _SERVER.search(value.text)]
+    if len(builds) == 2:  # two places of one program: either starts it
+        return next((value for value in builds if value.text.endswith("/llama-server")), builds[0])
     return hole(name, at)

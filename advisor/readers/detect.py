@@ -52,11 +52,12 @@ BY_SUFFIX = {
     ".markdown": "markdown",
     ".mdx": "markdown",
     ".rst": "rst",
+    ".nix": "nix",
 }
 
 
 def form_of(name: str, text: str) -> str:
-    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst, makefile, justfile."""
+    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst, nix, makefile, justfile."""
     by_name = BY_SUFFIX.get(os.path.splitext(_UNFINISHED.sub("", name.lower()))[1])
     first = text.lstrip()[:300]
     if first.startswith("#!"):

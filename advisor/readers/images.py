@@ -23,6 +23,7 @@ _NAMES: tuple[tuple[str, Engine], ...] = (
 _OTHERS = Lazy(
     r"ollama|llama[-_]?(index|stack|factory|guard|swap)|open-?webui|localai|litellm|tgi|text-generation|tabby|exllama|lmdeploy|tensorrt"
 )
+_PRODUCTS = Lazy(r"ai-dynamo/|(^|/)llm-d|kserve/|aibrix|kaito")  # with releases of their own
 _VERSION = Lazy(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
 _BUILD = Lazy(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
 
@@ -79,6 +80,13 @@ def fork_of_values(flags: Iterable[Flag]) -> str | None:
     return None
 
 
+def counts_for(image: str, engine: str) -> bool:
+    """Whether the tag of an image can be the engine's release: not where the image is another product that holds it."""
+    name = split_image(image.lower())[0]
+    named = engine_of_image(name)
+    return (named == engine or (named, engine) == ("llama-server", "ik_llama.cpp")) and not _PRODUCTS.search(name)
+
+
 def version_in(tag: str | None) -> str | None:
     """The version text in a tag: a build number, a release, or the tag itself (latest, nightly)."""
     if not tag:
@@ -96,7 +104,8 @@ _COMMENT_IMAGE = Lazy(
     r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)", re.I | re.M
 )
 _INSTALL = Lazy(
-    r"(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=](?P<engine>vllm|sglang)(?:\[[\w,]+\])?(?:==|@)(?P<version>\d[\w.]*)",
+    r"(?:(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=]|pip_install\([^()]{0,400}?[\"'])"
+    r"(?P<engine>vllm|sglang)(?:\[[\w,]+\])?(?:==|@)(?P<version>\d[\w.]*)",
     re.I,
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers.containers import Ran, container_command
+from advisor.readers.containers import Ran, add_env, container_command
 from advisor.readers.mapped import EMPTY, Mapped, join, literal, made
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings, size_bytes
 from advisor.readers.recipes import read_scripts
@@ -63,6 +63,8 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
             _production_stack(node, reading, kind)
+        elif (options := node.get("engineArgs", "engine_args")) is not None and _keyed(node, options, reading):
+            taken.add(id(options))
         elif (
             node.get("image") is not None
             and (any(node.get(key) is not None for key in COMMAND_KEYS) or node.get("env", "environment") is not None)
@@ -103,9 +105,25 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
         args = [made("--model", source.start), repository_name(scalar(source, reading.source)), *args]
     if node.path("modelFormat.name") is not None:
         args = [_kserve(word) for word in args]
+    if node.get("modelCommand") is not None:
+        args = [*_model_service(node, document, reading), *args]
     pod_of(around, node, document, reading)
     start = command or next((found for key in COMMAND_KEYS if (found := node.get(key)) is not None), None)
     container_command(Ran(around, entrypoint, args, env), reading, start.start if start is not None else node.start)
+
+
+def _model_service(node: Node, document: Node, reading: Reading) -> list[Mapped]:
+    """What llm-d's chart adds to a container: the model of `modelArtifacts`, the parallelism of its role."""
+    words: list[Mapped] = []
+    model = document.path("modelArtifacts.name") or document.path("modelArtifacts.uri")
+    if model is not None and model.kind == "scalar":
+        words += [made("--model", model.start), repository_name(scalar(model, reading.source))]
+    for role in (document.get("decode"), document.get("prefill")):
+        held = role.get("containers") if role is not None else None
+        width = role.path("parallelism.tensor") if role is not None else None
+        if held is not None and width is not None and any(one is node for one in held.items):
+            words += [made("--tensor-parallel-size", width.start), scalar(width, reading.source)]
+    return words
 
 
 def _kserve(word: Mapped) -> Mapped:
@@ -153,6 +171,9 @@ def environment(node: Node | None, reading: Reading) -> Env:
         if given.kind == "scalar":
             env[key.text] = EnvItem(EMPTY if given.is_null else scalar(given, reading.source), key.start)
     for item in node.items:
+        if item.kind == "scalar" and "=" in item.text:  # `- NAME=value`, as dstack and compose have it
+            add_env(env, scalar(item, reading.source))
+            continue
         name, value = item.get("name"), item.get("value")
         if name is None or name.kind != "scalar":
             continue
@@ -290,6 +311,25 @@ def _kubeai(document: Node, reading: Reading) -> None:
         image_of(around, spec, reading)
     env = environment(document.path("spec.env"), reading)
     reading.add(Found(engine, words, env, document.start, reading.form, around))
+
+
+def _keyed(node: Node, options: Node, reading: Reading) -> bool:
+    """An operator's own kind that keeps an engine's options as a mapping; whether it was one."""
+    from advisor.readers.settings_yaml import engine_of_settings
+
+    named, model = node.get("engine", "runtime"), node.get("modelId", "modelID", "model")
+    engine = {"vllm": "vllm", "sglang": "sglang"}.get(named.text.lower() if named is not None else "")
+    if options.kind != "map" or (engine is None and engine_of_settings(options) is None):
+        return False
+    engine = engine or engine_of_settings(options) or "vllm"
+    words = _mapping_words(options, reading)
+    if model is not None and model.kind == "scalar" and not any(word.text == "--model" for word in words):
+        words = [made("--model", model.start), repository_name(scalar(model, reading.source)), *words]
+    around = Surroundings(kind="kubernetes")
+    image_of(around, node, reading)
+    env = environment(node.get("engineEnv", "env", "extraEnv"), reading)
+    reading.add(Found(engine, words, env, options.start, reading.form, around))
+    return True
 
 
 def _production_stack(node: Node, reading: Reading, kind: str) -> None:

@@ -37,12 +37,12 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
             continue
         macros = {**shared, **_macros(model.get("macros"), reading), "MODEL_ID": scalar(key, reading.source)}
         line = _without_comments(scalar(command, reading.source))
-        words = split_words(_expanded(line, macros, 0), dollars=False)
+        words = split_words(expanded(line, macros, 0), dollars=False)
         env: Env = {}
         listed = model.get("env")
         for item in listed.items if listed is not None else []:
             if item.kind == "scalar":
-                add_env(env, _expanded(scalar(item, reading.source), macros, 0))
+                add_env(env, expanded(scalar(item, reading.source), macros, 0))
         around = Surroundings(kind="llama-swap", name=key.text)
         before = len(reading.found)
         read_command(words, reading, env, around=around, at=command.start)
@@ -73,7 +73,7 @@ def _without_comments(text: Mapped) -> Mapped:
     return join((*parts, text.part(done, len(text)))) if done else text
 
 
-def _expanded(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
+def expanded(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
     if "${" not in text.text or depth > 8 or len(text) > 100_000:
         return text
     parts: list[Mapped] = []
@@ -83,7 +83,7 @@ def _expanded(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
         value = macros.get(name)
         parts.append(text.part(done, found.start()))
         parts.append(
-            hole(name, at) if value is None else value if name in _GIVEN else _expanded(value, macros, depth + 1)
+            hole(name, at) if value is None else value if name in _GIVEN else expanded(value, macros, depth + 1)
         )
         done = found.end()
     return join((*parts, text.part(done, len(text)))) if parts else EMPTY if not text.text else text

@@ -16,6 +16,8 @@ _SET = Lazy(  # what is set is trimmed afterwards: a lazy group before blanks wo
     r"\s*(?:\[[\w.]+(?:\[\])?(?:\([^()\n]*\))?\]\s*)*\$(?:(env|script|global|local):)?([A-Za-z_]\w*)\s*(\+?)=\s*(.*)$",
     re.I | re.S,
 )
+_IF_FILLED = Lazy(r"\s*if\s*\(\s*\$([A-Za-z_]\w*)\s*(?:-ne\s*(?:\"\"|'')\s*)?\)\s*\{", re.I)
+_PROCESS = Lazy(r"\s*\$(\w+)\.(FileName|Arguments)\s*=\s*(\S.*)$", re.I | re.S)  # ProcessStartInfo
 _NAME = Lazy(r"\$\{?(?:(env|script|global|local):)?([A-Za-z_]\w*)\}?", re.I)
 _VARIABLE = Lazy(r"[@$](?:(env|script|global|local):)?([A-Za-z_]\w*)", re.I)
 _BLOCK_REMARK = Lazy(r"<#.*?(?:#>|$)", re.S)
@@ -46,13 +48,25 @@ def read_powershell(reading: Reading) -> None:
     reading.form = "powershell"
     scope, env = Scope(), dict[str, EnvItem]()
     text = _BLOCK_REMARK.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), reading.source.text)
+    skipped = 0  # braces that are open in a block whose condition is false
     for whole in _joined(logical_lines(text, "`")):
         if not reading.step():
             return
-        line = _freed(whole)
+        begin = 0
+        if skipped or _is_empty(whole, scope):
+            masked = _masked(whole.text)
+            other = None if skipped > 1 else re.compile(r"\s*\}\s*else" if skipped else r".*?\}\s*else\b", re.I).match(masked)
+            if other is None:
+                skipped = max(0, skipped + masked.count("{") - masked.count("}"))
+                continue
+            begin, skipped = 0 if skipped else other.end(), 0  # both blocks may stand in one line
+        line = _freed(whole.part(begin, len(whole)))
         if not line.text.strip():
             continue
         told = line
+        if found := _PROCESS.match(line.text):
+            _process(found, line, reading, scope, env)
+            continue
         if found := _SET.match(line.text):
             _assign(found, line, reading, scope, env)
             if not found.group(4).lower().startswith(("&", "start-process")):
@@ -60,6 +74,13 @@ def read_powershell(reading: Reading) -> None:
             told = line.part(found.start(4), found.end(4))
         for command in commands(told):
             _command(command, reading, scope, env)
+
+
+def _is_empty(line: Mapped, scope: Scope) -> bool:
+    """`if ($name -ne "") {` where the script itself leaves the name empty."""
+    found = _IF_FILLED.match(line.text)
+    known = scope.values.get(found.group(1).lower()) if found is not None else None
+    return isinstance(known, Mapped) and not known.text
 
 
 def _freed(line: Mapped) -> Mapped:
@@ -132,6 +153,21 @@ def _assign(found: re.Match[str], line: Mapped, reading: Reading, scope: Scope, 
     scope.values[key] = known
     if key.startswith("env:") and isinstance(known, Mapped):
         env[name] = EnvItem(known, line.part(found.start(2), end).first())
+
+
+def _process(found: re.Match[str], line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
+    """`$info.FileName = ...` and `$info.Arguments = ...`: the program is known when both are."""
+    owner = found.group(1).lower()
+    value = line.part(found.start(3), found.start(3) + len(found.group(3).rstrip(" \t\r\n;")))
+    if found.group(2).lower() == "filename":
+        scope.values[owner + ".program"] = [_value(value, scope)]
+    else:
+        named = next((one for one in _VARIABLE.finditer(value.text) if isinstance(scope.values.get(_key(one)), list)), None)
+        items = scope.values[_key(named)] if named is not None else None
+        scope.values[owner + ".words"] = items if isinstance(items, list) else _split(_value(value, scope), True)
+    program, words = scope.values.get(owner + ".program"), scope.values.get(owner + ".words")
+    if isinstance(program, list) and isinstance(words, list):
+        read_command([*program, *words], reading, env, at=line.first())
 
 
 def _items(value: Mapped, scope: Scope) -> list[Mapped]:

@@ -76,7 +76,7 @@ def read_presets(reading: Reading) -> None:
         if name.text.startswith("program:"):
             _supervised(name, pairs, reading)
         else:
-            _preset(name, [*_overridden(shared, pairs), *pairs], reading)
+            preset(name, [*_overridden(shared, pairs), *pairs], reading)
 
 
 def _supervised(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
@@ -109,7 +109,8 @@ def _overridden(shared: list[Pair], own: list[Pair]) -> list[Pair]:
     return [pair for pair in shared if pair[0].text not in names]
 
 
-def _preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
+def preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
+    """One section: a server, where it names a model and most of its keys are options."""
     if not any(key.text in _MODEL_KEYS for key, _ in pairs):
         if not _REPOSITORY.match(name.text):
             return

@@ -16,7 +16,7 @@ from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
 from advisor.readers.marks import formatted
 from advisor.readers.presets import Pair
-from advisor.readers.python_nodes import begun_with, dotted, is_dictionary, is_text, pieces, summands
+from advisor.readers.python_nodes import begun_with, dotted, is_dictionary, is_text, joined_for_shell, pieces, summands
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
 from advisor.readers.words import split_words
 
@@ -60,6 +60,7 @@ class Program:
         self.names: dict[str, ast.expr] = {}
         self.env: Env = {}
         self.lists = GrownLists(self.followed)
+        self.joined: set[int] = set()  # ids of the lists that a shell gets as one line
         self.deciding = 0
         self.work = 0
         self.sglang = bool(re.search(r"^\s*(import sglang|from sglang)", reading.source.text, re.M))
@@ -70,6 +71,7 @@ class Program:
         self._defaults(nodes)
         self.lists.read(self.tree.body, {})
         partial = self._partial(nodes)
+        self.joined = {id(self.followed(one)) for node in nodes if (one := joined_for_shell(node, self.followed)) is not None}
         for node in nodes:
             if not self.reading.step():
                 return
@@ -200,6 +202,8 @@ class Program:
     def listed(self, node: ast.List) -> None:
         """`["vllm", "serve", ...]`, as given to subprocess."""
         words = self.words(node)
+        if id(node) in self.joined:  # the shell takes the line apart anew: "--reasoning-parser qwen3" is two words there
+            words = split_words(join([part for word in words for part in (word, literal(" ", -2))]))
         if words and (
             _CLI.search(" ".join(word.text for word in words[:6]))
             or any(engine_start(words, i) for i in range(min(6, len(words) - 1)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 
 MAX_LINKS = 40
 
@@ -84,3 +85,23 @@ def pieces(node: ast.AST) -> set[int]:
         elif isinstance(current, ast.Tuple) and current is not node:
             waiting += [item for item in current.elts if is_text(item)]
     return found
+
+
+_BY_SHELL = ("system", "popen", "getoutput", "getstatusoutput", "create_subprocess_shell")
+_BY_CHOICE = ("Popen", "run", "call", "check_call", "check_output")  # a shell's where they are given shell=True
+
+
+def joined_for_shell(node: ast.AST, followed: Callable[[ast.expr], ast.expr]) -> ast.expr | None:
+    """The list in `Popen(" ".join(cmd), shell=True)`; None for any other node."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return None
+    name = dotted(node.func).rpartition(".")[2]
+    chosen = any(one.arg == "shell" and isinstance(one.value, ast.Constant) and one.value.value for one in node.keywords)
+    if not (name in _BY_SHELL or (name in _BY_CHOICE and chosen)):
+        return None
+    text = followed(node.args[0])
+    if not isinstance(text, ast.Call) or not isinstance(text.func, ast.Attribute) or text.func.attr != "join":
+        return None
+    blank = text.func.value
+    joined = isinstance(blank, ast.Constant) and isinstance(blank.value, str) and not blank.value.strip() and text.args
+    return text.args[0] if joined else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from advisor.readers.images import fork_of_image, fork_of_values, said_version, split_image, version_in
+from advisor.readers.images import counts_for, fork_of_image, fork_of_values, said_version, split_image, version_in
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
 from advisor.readers.marks import left_open
@@ -87,6 +87,7 @@ class Found:
     ) -> None:
         self.engine, self.words, self.env, self.at, self.form, self.around = engine, words, env, at, form, around
         self.fork, self.pairs, self.origin = fork, pairs or [], origin
+        self.said = ""  # what its reader has to say of this launch alone
 
 
 class Reading:
@@ -146,7 +147,7 @@ class Reading:
         from advisor import engines
 
         adapter = engines.get(found.engine)
-        notes: list[str] = []
+        notes = [found.said] if found.said else []
         version_text, fork, sure = self._version(found)
         about: dict[str, Any] = {
             "version_text": version_text,
@@ -300,7 +301,8 @@ class Reading:
         """Version text, fork, and whether the text fixes what runs (an image, an installation) or only names it."""
         sure = True
         image = found.around.image_text() if found.around else ""
-        version = self.version or version_in(split_image(image)[1] if image else None)
+        tag = split_image(image)[1] if image and ("${" in image or counts_for(image, found.engine)) else None
+        version = self.version or version_in(tag)
         if version is None or version in ("latest", "nightly", "main", "dev"):
             said, installed = self._said(found.engine)
             version, sure = (said, installed) if said else (version, True)

@@ -52,6 +52,15 @@ def engine_of_settings(document: Node) -> str | None:
     )
 
 
+def engine_of_settings_under(document: Node) -> tuple[str, Node] | None:
+    """The settings of one engine that stand under its name, as in KAITO's inference_config.yaml."""
+    for name in ("vllm", "sglang"):
+        inner = document.get(name)
+        if inner is not None and inner.kind == "map" and engine_of_settings(inner) == name:
+            return name, inner
+    return None
+
+
 def read_settings(document: Node, engine: str, reading: Reading) -> None:
     """One launch from a mapping of options to values."""
     reading.form = "config-yaml"

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from advisor.readers import control_flow
-from advisor.readers.command import read_command
+from advisor.readers.command import ENGINE_TEXT, read_command
 from advisor.readers.control_flow import MAX_NESTING
+from advisor.readers.cut_off import options_behind
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, HOLE, Mapped, join, made
+from advisor.readers.mapped import EMPTY, HOLE, Mapped, hole, join, made
 from advisor.readers.marks import unmarked
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
 from advisor.readers.scope import Scope, Value
@@ -72,12 +73,14 @@ class Shell:
     ) -> None:
         self.source, self.reading, self.around, self.depth = source, reading, around, depth
         self.scope = scope or Scope()
+        self.given = dict(self.scope.values)  # what the script starts with
         self.scope.substitute = self.printed
         self.passed: Env = dict(passed or {})
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
         self.nesting = 0
         self.here: Mapped | None = None  # what `<<<` gives the command that is read
+        self.separators = ""  # and the IFS that it is given for itself
         self.sure = True
         self.returning = False
 
@@ -96,7 +99,16 @@ class Shell:
         for name in list(self.functions):
             if name not in self.called:
                 self.call(name, None)
+        if len(self.reading.found) == before and self.scope.args is None and ENGINE_TEXT.search(self.source.text):
+            self._with_arguments(root)
         return len(self.reading.found) > before
+
+    def _with_arguments(self, root: Node) -> None:
+        """A script that starts a server only when it is told to, `if [ "${1:-}" = --serve ]`: read as if it were given words."""
+        self.scope = Scope(self.given, [hole(number) for number in "123"])
+        self.scope.substitute = self.printed
+        self.functions, self.called = {}, set()
+        self.block(root)
 
     # -------------------------------------------------------------- helpers
 
@@ -150,7 +162,13 @@ class Shell:
         arguments = [name, *node.children_by_field_name("argument")]
         here = [one for one in node.children_by_field_name("redirect") if one.type == "herestring_redirect"]
         self.here = self.value(here[0].named_children[0]) if here and here[0].named_children else None
-        return self.execute(self.words(arguments), env, self.text(node).first())
+        given = env["IFS"].value if "IFS" in env else None
+        self.separators = "" if given is None or given.holed else given.text
+        before = len(self.reading.found)
+        ended = self.execute(self.words(arguments), env, self.text(node).first())
+        for found in self.reading.found[before:]:
+            found.said = found.said or options_behind(self.source, node.end_byte, self.reading)
+        return ended
 
     def execute(self, words: list[Mapped], env: Env, at: int) -> bool:
         """What one command does to our knowledge: builtins and functions here, all else may start an engine."""

@@ -54,14 +54,30 @@ def do_source(shell: Shell, words: list[Mapped], at: int) -> bool:
 
 
 def do_read(shell: Shell, words: list[Mapped], at: int) -> bool:
-    """`read -ra ARGS <<< "$EXTRA"` splits what the file knows; all else that is read comes from outside."""
+    """`IFS=, read -ra ARGS <<< "$EXTRA"` splits what the file knows; all else that is read comes from outside."""
     names = [word.text for word in words if re.fullmatch(r"[A-Za-z_]\w*", word.text)]
     as_list = any(re.fullmatch(r"-[a-z]*a[a-z]*", word.text) for word in words)
-    known = shell.here if len(names) == 1 and as_list and shell.here is not None and not shell.here.holed else None
-    for name in names:
-        pieces = None if known is None else [known.part(*one.span()) for one in re.finditer(r"\S+", known.text)]
-        shell.scope.values[name] = hole(name, at) if pieces is None else pieces
+    known = shell.here if shell.here is not None and not shell.here.holed else None
+    marks = shell.separators
+    if known is None or (as_list and len(names) != 1):
+        shell.scope.values.update((name, hole(name, at)) for name in names)
+    elif as_list:
+        piece = f"[^{re.escape(marks)}]+" if marks.strip() else r"\S+"
+        shell.scope.values[names[0]] = [known.part(*one.span()) for one in re.finditer(piece, known.text)]
+    else:
+        _read_fields(shell, names, known, f"[{re.escape(marks)}]" if marks.strip() else r"\s+")
     return False
+
+
+def _read_fields(shell: Shell, names: list[str], known: Mapped, mark: str) -> None:
+    """`IFS='|' read -r name file <<< "$ENTRY"`: one field for each name, all that is left for the last."""
+    start = len(known) - len(known.text.lstrip()) if mark == r"\s+" else 0
+    for name in names[:-1]:
+        found = re.compile(mark).search(known.text, start)
+        end, after = found.span() if found is not None else (len(known), len(known))
+        shell.scope.values[name], start = known.part(start, end), after
+    for name in names[-1:]:
+        shell.scope.values[name] = known.part(start, max(start, len(known.text.rstrip()) if mark == r"\s+" else len(known)))
 
 
 BUILTINS: dict[str, Callable[[Shell, list[Mapped], int], bool]] = {

@@ -78,14 +78,16 @@ def _memory(advice: Advice, paper: Paper) -> list[str]:
     bill = advice.estimate.memory if advice.estimate is not None else None
     if bill is None:
         return []
-    parts = (
+    state = ("recurrent state", bill.state_gib)
+    parts = [
         ("weights", bill.weights_gib),
         ("speculative part", bill.spec_gib),
-        ("recurrent state", bill.state_gib),
         ("overhead", bill.overhead_gib),
         ("KV cache", bill.kv_gib),
         ("available", bill.available_gib),
-    )
+    ]
+    pooled = advice.plan.engine == "vllm"  # which keeps the states in pages of the KV pool
+    parts.insert(4 if pooled else 2, ("  states in it", bill.state_gib) if pooled else state)
     lines = [f"  {name:16}{gib:9.2f} GiB" for name, gib in parts if gib]
     if bill.kv_tokens is not None:
         lines += paper.wrap(_kv_words(bill), "  ")

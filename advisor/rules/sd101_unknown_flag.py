@@ -40,7 +40,7 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
                 else Fix(text=f"Write {found.raw} {found.value}."),
             )
             continue
-        near = catalogue(case).nearest(written(found), catalogued_version(case))
+        near = meant(case, written(found))
         hint = f"; the nearest is {near}" if near else ""
         yield Hit(
             f"{case.plan.engine} has no option {found.raw}{hint}",
@@ -51,6 +51,16 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             severity="info" if case.launch and case.launch.fork else None,
             versions="all catalogued releases",
         )
+
+
+def meant(case: Case, word: str) -> str | None:
+    """The nearest option, never the one that says the opposite: of `--no-disable-x` that is `--enable-x`."""
+    known, version = catalogue(case), catalogued_version(case)
+    near = known.nearest(word, version)
+    if near is None or word.replace("--no-", "--") != near.replace("--no-", "--"):
+        return near
+    other = word.replace("--no-disable-", "--enable-").replace("--no-enable-", "--disable-")
+    return other if other != word and known.find(other, version or known.newest) is not None else None
 
 
 def alike(word: str, near: str) -> bool:

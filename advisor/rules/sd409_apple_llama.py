@@ -2,9 +2,12 @@ import re
 from collections.abc import Iterator
 
 from advisor.rules import Hit, rule
-from advisor.rules.asking import spec_flag, table
-from advisor.rules.policy import hardware_name, sources, veto_unless_measured
+from advisor.rules.asking import k_flag, spec_flag, table
+from advisor.rules.editing import k_fix
+from advisor.rules.policy import hardware_name, is_sparse_moe, sources, veto_unless_measured
 from advisor.types import Case, Fix
+
+_STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silicon"
 
 
 @rule(
@@ -15,44 +18,56 @@ from advisor.types import Case, Fix
     sources=sources("regime", "apple_generations"),
 )
 def apple_llama(case: Case) -> Iterator[Hit]:
-    """Speculation with llama.cpp on Apple Silicon: it depends on the chip.
+    """Speculation with llama.cpp on Apple Silicon: it depends on the chip and on the number of drafts.
 
-    Why: up to the M4 the GPU has little compute to spare for verifying, and measured rows lose; the M5's matrix units change
-    that, and all measured rows gain.
+    Why: a step of 2 or 3 tokens of a K-quant reads the weights anew for every token on Metal, one of 4 reads them once: an M1 Max
+    loses with 2 drafts what it gains with 3. An M4 has little compute to spare for either; an M5 gains at every depth.
     Bad (hw=apple-m4): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-mtp
         --spec-draft-n-max 2
     Good (hw=apple-m4): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf -c 16384 --parallel 1
     """
-    hw, known = case.facts.hardware, table("regime")["apple_generations"]
+    hw = case.facts.hardware
     if hw is None or hw.vendor != "apple":
         return
     chip = re.search(r"-m(\d)", hw.id)
-    generation = int(chip[1]) if chip else None
-    if generation in known["gains"]:
+    measured = table("regime")["apple_generations"].get(chip[1]) if chip else None
+    stated = bool(chip and is_sparse_moe(case))  # what a model card says of the 35B-A3B holds where nothing was measured
+    if measured is None:
+        what = f"M{chip[1]} was not measured with llama.cpp" if chip else "the chip is not named, and that decides"
+        todo = "Measure with speculation off and with 3 drafts." if chip else "Name the chip, for example --hw apple-m5-pro."
         yield Hit(
-            f"{hardware_name(case)}: all 12 rows of an M5 Pro gain (27B, k=1 to 4: 1.04x to 1.80x, best with Q8_0)",
-            severity="info",
-            conflicts=(
-                "a model card of 2026-05 says that Apple Silicon gains nothing (seed004); no M5 was measured then",
-            ),
+            f"{what}: with 3 drafts an M1 Max and an M5 gain, an M4 loses" + (f"; {_STATED}" if stated else ""),
+            flag=spec_flag(case),
+            fix=Fix(text=todo),
+            effect=veto_unless_measured(case) if stated else "caution",
+        )
+        return
+    told, best = measured["told"], int(measured["k_best"])
+    if measured["effect"] == "support":
+        wasted = case.plan.k in (1, 2) and _rereads(case)
+        yield Hit(
+            told,
+            flag=k_flag(case) if wasted else None,
+            severity="warning" if wasted else "info",
+            fix=k_fix(case, best, f"Draft {best} tokens: a step of {best + 1} reads the weights once.") if wasted else None,
+            conflicts=("a model card of 2026-05 says that Apple Silicon gains nothing (seed004)",),
             effect="support",
-            k_best=known["k_best"],
+            k_best=best,
         )
-    elif generation in known["loses"]:
-        yield Hit(
-            f"{hardware_name(case)}: five of six rows of an M4 are at or below 1 (0.76x to 1.00x, code 1.11x), and a model "
-            f"card of 2026-05 found no gain on Apple Silicon; M1 to M3 were not measured with llama.cpp",
-            flag=spec_flag(case),
-            fix=Fix(
-                text="Switch speculation off with llama.cpp; an MLX server with MTP is another matter (1.1x to 1.2x, M3 Ultra)."
-            ),
-            conflicts=("an M5 Pro gains 1.04x to 1.80x with the same engine (m5pro)",),
-            effect=veto_unless_measured(case),
-        )
-    else:
-        yield Hit(
-            "the chip is not named, and that decides: rows of an M4 lose, rows of an M5 Pro gain",
-            flag=spec_flag(case),
-            fix=Fix(text="Name the chip, for example --hw apple-m5-pro."),
-            effect="caution",
-        )
+        return
+    here = measured["effect"] == "veto" and hw.id in measured["chips"]  # larger chips of the generation were not measured
+    off = here or stated
+    advice = "Switch speculation off with llama.cpp; an MLX server with MTP is another matter (1.1x to 1.2x, M3 Ultra)."
+    yield Hit(
+        f"{hardware_name(case)}, as measured on {told}" + (f"; {_STATED}" if stated and not here else ""),
+        flag=spec_flag(case),
+        fix=Fix(text=advice if off else f"Draft {best} token, or measure."),
+        conflicts=("an M1 Max and an M5 Pro gain with 3 drafts and the same engine (m1maxlab, m5pro)",),
+        effect=veto_unless_measured(case) if off else "caution",
+    )
+
+
+def _rereads(case: Case) -> bool:
+    """Whether the weights are of a type that Metal reads anew for each of 2 or 3 tokens; unknown counts as no."""
+    quant = case.facts.quant
+    return quant is not None and bool(re.search(r"q\d_k", quant.id))

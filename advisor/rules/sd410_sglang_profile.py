@@ -44,7 +44,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
             ),
             effect=veto_unless_measured(case) if sparse else "caution",
         )
-    elif running > few and case.plan.k > 1:
+    elif running > few and case.plan.k > 1 and is_sparse_moe(case) is not False:  # profiles of the 35B-A3B
         yield Hit(
             f"{running} streams: the balanced profile is steps 1, topk 1, draft tokens 2 (k=1)",
             flag=k_flag(case),
