@@ -14,8 +14,8 @@ COLUMNS = (("ttft_ms", "TTFT"), ("output_tok_s", "output tok/s"), ("tpot_ms", "T
 
 
 def watched(everything: Iterable[Measured]) -> list[Measured]:
-    """The points whose host was watched."""
-    return [row for row in everything if row.get("host_loop_ms")]
+    """The points whose host was watched in full (the shares of its cores are known on Linux only)."""
+    return [row for row in everything if row.get("host_loop_ms") and row.get("host_busy") is not None]
 
 
 def host_text(everything: Sequence[Measured]) -> str:

@@ -31,10 +31,12 @@ def apple_llama(case: Case) -> Iterator[Hit]:
         return
     chip = re.search(r"-m(\d)", hw.id)
     measured = table("regime")["apple_generations"].get(chip[1]) if chip else None
-    stated = bool(chip and is_sparse_moe(case))  # what a model card says of the 35B-A3B holds where nothing was measured
+    sparse = is_sparse_moe(case)
+    stated = bool(chip and sparse)  # what a model card says of the 35B-A3B holds where nothing was measured
     if measured is None:
         what = f"M{chip[1]} was not measured with llama.cpp" if chip else "the chip is not named, and that decides"
         todo = "Measure with speculation off and with 3 drafts." if chip else "Name the chip, for example --hw apple-m5-pro."
+        todo = "Switch speculation off, or measure it with 3 drafts." if stated else todo
         yield Hit(
             f"{what}: with 3 drafts an M1 Max and an M5 gain, an M4 loses" + (f"; {_STATED}" if stated else ""),
             flag=spec_flag(case),
@@ -44,9 +46,11 @@ def apple_llama(case: Case) -> Iterator[Hit]:
         return
     told, best = measured["told"], int(measured["k_best"])
     if measured["effect"] == "support":
-        wasted = case.plan.k in (1, 2) and _rereads(case)
+        # experts are read token by token at any depth, so 2 drafts are as good as 3 there
+        wasted = case.plan.k in (1, 2) and not sparse and _rereads(case)
+        tokens = case.plan.k + 1
         yield Hit(
-            told,
+            f"{told}; a step of {tokens} tokens of a K-quant reads the weights {tokens} times" if wasted else told,
             flag=k_flag(case) if wasted else None,
             severity="warning" if wasted else "info",
             fix=k_fix(case, best, f"Draft {best} tokens: a step of {best + 1} reads the weights once.") if wasted else None,
