@@ -12,6 +12,7 @@ import numpy.typing as npt
 from advisor import evaluate_metrics as em
 from advisor import evaluate_scores as scores
 from advisor.evaluate_baselines import fixed_k
+from advisor.report_owners import owners
 from advisor.report_targets import percent, table, targets
 from advisor.training_data import Examples
 
@@ -307,6 +308,7 @@ def card(found: Evaluation, figures: Sequence[tuple[str, str]]) -> str:
     parts = [
         head,
         *("## Targets", words.TARGETS, reached, words.SHORTFALL),
+        *("## Where several owners measured one setting", owners(found)),
         *("## Beside baselines and rivals", words.RIVALS, compared(found)),
         *("## Other splits", split_lines(found)),
         *("## By kind of row", *kinds(found)),
