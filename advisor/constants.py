@@ -60,6 +60,7 @@ class Constants:
     # small-batch verify kernels of llama.cpp and MLX
     mmvq_share: ByPath = by_path(0.27, llamacpp_metal=0.12, llamacpp_vulkan=0.20, llamacpp_rocm=0.13, mlx=0.15)
     metal_repeat: float = 1.8
+    metal_apple9: float = 2.4
     mmq_fixed: float = 1.51
     mmq_gain: float = 14.0
     mmq_gain_dp4a: float = 4.2
@@ -147,6 +148,9 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     "metal_repeat": Provenance(
         "llama.cpp on Metal: cost of a token in the kernel that reads K-quants anew for each of 2 or 3 tokens, over one in the "
         "small-batch kernel from 4 on; 1.5 to 1.9 on an M1 Max and an M5 Pro", "derived", 0.2),
+    "metal_apple9": Provenance(
+        "llama.cpp on Metal, M3 and M4: cost of a token of K-quants in the small-batch kernel, over one on other chips at their "
+        "rates; 2.2 to 2.6 on two M3 Ultra and an M4", "derived", 0.2),
     "mmq_fixed": Provenance("35.43 / 23.48 ms, 27B Q4_K, RTX 3090; other platforms assumed alike", "read", 0.2),
     "mmq_gain": Provenance("0.39 ms per token, 27B Q4_K, RTX 3090, over the MMVQ rate", "derived", 0.4),
     "mmq_gain_dp4a": Provenance(

@@ -19,7 +19,7 @@ def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> i
     word, text = P.ARCHS[arch], hints.lower()
     nvidia = word.startswith("sm_") or word == "unknown"
     if engine in ("llama-server", "ik_llama.cpp", "ollama", "lmstudio"):
-        if word == "apple":
+        if word.startswith("apple"):
             name = "llamacpp-metal"
         elif "vulkan" in text or word == "intel":
             name = "llamacpp-vulkan"
@@ -30,7 +30,7 @@ def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> i
         else:
             name = "llamacpp-cuda"
     elif engine in ("vllm", "sglang"):
-        name = f"{engine}-cuda" if nvidia else "mlx" if word == "apple" else "vllm-other"
+        name = f"{engine}-cuda" if nvidia else "mlx" if word.startswith("apple") else "vllm-other"
     else:
         name = "mlx" if engine == "mlx" else "other"
     return P.PATHS.index(name)

@@ -52,6 +52,7 @@ class Hardware(Frozen):
     aliases: tuple[str, ...] = ()
     vendor: Literal["nvidia", "amd", "apple", "intel", "huawei", "unknown"] = "unknown"
     arch: str = ""  # sm_90, gfx1151, apple ...
+    gpu_family: str = ""  # apple9: where an architecture's generations differ in their kernels
     hardware_class: str = ""  # datacenter, workstation, consumer, laptop, unified, igpu
     unified_memory: bool = False
     memory_gb: Quantity | None = None

@@ -119,7 +119,7 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
     unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
     # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in which MLX computes; llama.cpp
     # computes in fp16 there.
-    apple = p.arch == P.ARCHS.index("apple")
+    apple = P.mask(p.arch, P.ARCHS, P.APPLE)
     half = np.where(p.is_path("mlx"), p.bf16, np.fmax(p.bf16, p.fp32))
     vector = at(c.mmvq_share, p) * np.where(apple, half, p.fp32) * lanes * unpack
     return np.where(np.nan_to_num(p.tiled) > 0, _TILED_SHARE * p.fp32, vector)
@@ -173,6 +173,7 @@ def _small_batch_seconds(
     tiled_rate = rate * tile_gain(p, c)
     limit = verify_kernels.dense_limit(p)
     again = np.where(verify_kernels.repeats(p, tokens), c.metal_repeat, 1.0)
+    again = np.where(verify_kernels.slow_small_batch(p, tokens), c.metal_apple9, again)
     vector = dense_read + np.fmax(np.fmin(tokens, limit) - 1, 0) * again * ops / rate
     beyond = np.where(
         limit < verify_kernels.LONGEST,

@@ -34,8 +34,9 @@ ENGINES = (
 )  # fmt: skip
 ARCHS = (
     "unknown", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_110", "sm_120", "sm_121",
-    "gfx9", "gfx11", "gfx12", "apple", "intel", "ascend",
+    "gfx9", "gfx11", "gfx12", "apple", "apple9", "intel", "ascend",
 )  # fmt: skip
+APPLE = ("apple", "apple9")  # GPU family Apple9 of Metal: M3 and M4
 CLASSES = ("unknown", "datacenter", "workstation", "consumer", "laptop", "unified", "igpu")
 QUANT_FAMILIES = (
     "unknown", "bf16", "fp8", "int4", "nvfp4", "mxfp4", "int8", "gguf-k", "gguf-i", "gguf-legacy", "mlx", "exl3",

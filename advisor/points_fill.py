@@ -24,13 +24,14 @@ ARCH_FP32 = {
     "unknown": 40.0, "sm_60": 13.0, "sm_70": 17.0, "sm_75": 25.0, "sm_80": 9.6, "sm_86": 38.0, "sm_89": 82.0,
     "sm_90": 15.0,
     "sm_100": 10.0, "sm_110": 60.0, "sm_120": 59.0, "sm_121": 113.0, "gfx9": 30.0, "gfx11": 64.0, "gfx12": 76.0,
-    "apple": 33.0,
+    "apple": 33.0, "apple9": 35.0,
     "intel": 30.0, "ascend": 40.0,
 }  # fmt: skip
 # Half-precision matrix rate over fp32 peak: tensor cores by generation; 2 for packed half precision, 1 for Apple GPUs.
 ARCH_BF16 = {
     "unknown": 2.0, "sm_60": 2.0, "sm_70": 8.0, "sm_75": 8.0, "sm_80": 16.0, "sm_86": 2.0, "sm_89": 2.0, "sm_90": 15.0,
     "sm_100": 28.0, "sm_110": 8.0, "sm_120": 2.0, "sm_121": 4.0, "gfx9": 8.0, "gfx11": 2.0, "gfx12": 4.0, "apple": 1.0,
+    "apple9": 1.0,
     "intel": 8.0, "ascend": 8.0,
 }  # fmt: skip
 FP8_ARCHS = ("sm_89", "sm_90", "sm_100", "sm_110", "sm_120", "sm_121", "gfx12")
@@ -82,7 +83,7 @@ def filled(points: P.Points) -> P.Points:
 def fill_hardware(p: P.Points) -> dict[str, Floats]:
     """Rates from bandwidth and architecture; a rate of 0 means that the hardware lacks the format."""
     bw = _known(p.bw, _table(CLASS_BW, P.CLASSES, p.hw_class))
-    bw = np.where(np.isnan(p.bw) & (p.arch == P.ARCHS.index("apple")), 300e9, bw)
+    bw = np.where(np.isnan(p.bw) & P.mask(p.arch, P.ARCHS, P.APPLE), 300e9, bw)
     fp32 = _known(p.fp32, bw * _table(ARCH_FP32, P.ARCHS, p.arch, 40.0))
     bf16 = _known(p.bf16, fp32 * _table(ARCH_BF16, P.ARCHS, p.arch, 2.0))
     fp8 = _known(p.fp8, np.where(P.mask(p.arch, P.ARCHS, FP8_ARCHS), 2 * bf16, 0.0))

@@ -55,7 +55,7 @@ _TRUE, _FALSE = {"1", "1.0", "on", "true", "yes"}, {"0", "0.0", "off", "false", 
 _SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?:-a(\d+(?:\.\d+)?)b)?(?![a-z0-9])", re.I)
 DRAFT_SIZE = re.compile(r"(\d+(?:\.\d+)?)b\b", re.I)
 _TREE = re.compile(r"topk (\d+)\D+?(\d+)", re.I)
-_P_MIN = re.compile(r"p-min (\d*\.\d+)")
+_P_MIN = re.compile(r"p[-_]min[ =](\d*\.\d+)")
 MOST_DRAFTED = 256  # ours: four times the longest measured draft (64, lookups); more is a slip of the pen
 
 
@@ -145,13 +145,16 @@ def hardware_vector(hw: Hardware) -> Vector:
         "memory_bytes": _value(hw.memory_gb, 2.0**30),  # vendors write GB where the device reports GiB
         "unified": float(hw.unified_memory),
         "link_bw": _value(hw.link_gb_s, 1e9),
-        "arch": P.code(P.ARCHS, arch_word(hw.arch)),
+        "arch": P.code(P.ARCHS, arch_word(hw.gpu_family or hw.arch)),
         "hw_class": P.code(P.CLASSES, hw.hardware_class),
     }
 
 
 def arch_word(arch: str) -> str:
-    """The vocabulary's word for an architecture: sm_90a -> sm_90, gfx1151 -> gfx11, Apple GPU -> apple."""
+    """The vocabulary's word for an architecture: sm_90a -> sm_90, gfx1151 -> gfx11, Apple GPU -> apple.
+
+    Metal's GPU family Apple9 (M3, M4) is a word of its own.
+    """
     text = arch.lower().replace("-", "_")
     found = re.match(r"sm_?(\d{2,3})", text)
     if found:
@@ -161,7 +164,7 @@ def arch_word(arch: str) -> str:
     for start, word in (("gfx10", "gfx11"), ("gfx11", "gfx11"), ("gfx12", "gfx12"), ("gfx", "gfx9")):
         if text.startswith(start):
             return word
-    for part, word in (("apple", "apple"), ("xe", "intel"), ("ascend", "ascend")):
+    for part, word in (("apple9", "apple9"), ("apple", "apple"), ("xe", "intel"), ("ascend", "ascend")):
         if part in text:
             return word
     return "unknown"

@@ -61,3 +61,13 @@ def repeats(p: P.Points, tokens: Floats) -> Mask:
     few = (tokens > 1) & (tokens <= LONGEST) & p.is_path("llamacpp-metal")
     k_quant = (p.quant_family == P.QUANT_FAMILIES.index("gguf-k")) & (tokens < _METAL_K_FROM)
     return np.asarray(few & (k_quant | (p.quant_family == P.QUANT_FAMILIES.index("gguf-i"))))
+
+
+def slow_small_batch(p: P.Points, tokens: Floats) -> Mask:
+    """Where Metal's small-batch kernel for K-quants gains nothing over reading the weights anew: GPU family Apple9. (N,)
+
+    Nobody says why; measured on M3 Ultra and M4 (sudom3ultra, gemma31m3u, mangom4), and not on M1 Max and M5 Pro.
+    """
+    chips = p.is_path("llamacpp-metal") & (p.arch == P.ARCHS.index("apple9"))
+    k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
+    return np.asarray(chips & k_quant & (tokens >= _METAL_K_FROM) & (tokens <= LONGEST))

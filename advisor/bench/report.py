@@ -122,7 +122,7 @@ def card() -> str:
         "## Against the predictions made before", registered_text(everything), ROUTING, second_text(everything), TRANSFER,
         third_text(everything), THIRD_DAY, fourth_text(everything), fifth_text(everything), FIFTH_DAY,
         seventh_text(everything), SEVENTH_DAY, eighth_text(everything), EIGHTH_DAY,
-        "## An H100 beside it", H100, another_card_text([row for row in everything if row["label"].endswith("-eight-threads")]),
+        "## An H100 beside it", H100, another_card_text(),
         "## Measured again, and with simulated routing", REPEATED, repeat_text(everything),
         "## Step time as a sum", law_text(sound), "## Constants of the physics core", constants_text(sweep, found),
         "## Half of the cells kept out", held_out_text(alone, sound_alone, sound),
