@@ -131,7 +131,18 @@ def _device_tree() -> tuple[str, int, float | None] | None:
         for word, ident in (("thor", "jetson-thor"), ("dgx spark", "gb10"), ("gb10", "gb10")):
             if word in low:
                 return ident, 1, None
+        if re.search(r"\borin\b", low):  # the driver calls all of them "Orin (nvgpu)", without a memory size
+            return _orin(low)
     return None
+
+
+def _orin(model: str) -> tuple[str, int, float | None]:
+    memory_gb = _system_memory_gb()
+    if "nano" in model:  # the 4 GB module has a third of the bandwidth
+        return ("jetson-orin-nano-8gb" if memory_gb and memory_gb > 5 else model), 1, memory_gb
+    if "orin nx" in model:
+        return "jetson-orin-nx-16gb", 1, memory_gb
+    return ("jetson-agx-orin-32gb" if memory_gb and memory_gb < 40 else "jetson-agx-orin-64gb"), 1, memory_gb
 
 
 def _lspci() -> tuple[str, int, float | None] | None:
@@ -143,8 +154,36 @@ def _lspci() -> tuple[str, int, float | None] | None:
         if re.search(r"Strix Halo|8060S", line):
             return "strix-halo", 1, _system_memory_gb()
         if names := re.findall(r"\[([^\]]+)\]", line):
-            return names[-1].split("/")[0].strip(), 1, None
+            return _one_of(names[-1]), 1, None
     return None
+
+
+def _one_of(text: str) -> str:
+    """The one card meant by "Radeon RX 7700 XT / 7800 XT", as the memory of this machine's tells; else the text itself."""
+    first, *others = (part.strip() for part in text.split("/"))
+    if not others:
+        return first
+    family = re.match(r"\D*", first)
+    prefix = family.group() if family else ""
+    found = [hw for part in (first, *(prefix + other for other in others)) if (hw := match(part)) is not None]
+    if found and all(hw.unified_memory for hw in found) and len({hw.id for hw in found}) == 1:
+        return found[0].id
+    memory_gb = _radeon_memory_gb()
+    if memory_gb is None:
+        return text
+    near = [hw for hw in found if hw.memory_gb is not None and abs(hw.memory_gb.value - memory_gb) <= 0.1 * memory_gb]
+    return near[0].id if near else text
+
+
+def _radeon_memory_gb() -> float | None:
+    """The largest memory of a Radeon here, as the kernel tells it."""
+    sizes: list[int] = []
+    for path in Path("/sys/class/drm").glob("card*/device/mem_info_vram_total"):
+        try:
+            sizes.append(int(path.read_text(encoding="ascii")))
+        except (OSError, ValueError):
+            continue
+    return max(sizes) / 1024**3 if sizes else None
 
 
 def _system_memory_gb() -> float | None:
