@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from advisor import evaluate_metrics as em
 from advisor import evaluate_scores as scores
+from advisor import knowledge
 from advisor.evaluate_baselines import fixed_k
 from advisor.report_owners import owners
 from advisor.report_targets import percent, table, targets
@@ -307,7 +308,7 @@ def card(found: Evaluation, figures: Sequence[tuple[str, str]]) -> str:
     reached = table(["quantity", "target", "reached (90 % bootstrap)", "met"], targets(found))
     parts = [
         head,
-        *("## Targets", words.TARGETS, reached, words.SHORTFALL),
+        *("## Targets", words.TARGETS.format(least=knowledge.threshold("least_certainty").value), reached, words.SHORTFALL),
         *("## Where several owners measured one setting", owners(found)),
         *("## Beside baselines and rivals", words.RIVALS, compared(found)),
         *("## Other splits", split_lines(found)),

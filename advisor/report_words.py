@@ -15,7 +15,7 @@ TARGETS = """Averages are over left-out groups. "Known" uses the acceptance that
 every row. The median of a group of one row is that row's error, which is why the mean of such medians lies far above the two
 medians over rows: of all rows, each with 1 / rows of its group as weight, and of all rows alike, as the first prototype
 counted. Decisions and k are those of the rule that users get (stakes.py): on where the expected utility is positive, in
-which a loss weighs twice as much as an equal gain; no answer where that utility is below 0.7 standard deviations of the
+which a loss weighs twice as much as an equal gain; no answer where that utility is below {least:g} standard deviations of the
 estimate; k by least expected regret. Losses are ranked by the same certainty."""
 
 SHORTFALL = """Where it falls short, and why. A handful of sources carry much of the mean error: they measured engine or
