@@ -187,7 +187,8 @@ def running(case: Case, k: int | None = None) -> int | None:
     if facts.ctx_tokens is None or facts.hardware is None or facts.quant is None:
         return asked
     plan = case.plan if k is None else case.plan.model_copy(update={"k": k})
-    held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0))
+    known = case.estimate.memory if k is None and case.estimate is not None else None
+    held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0), known)
     return asked if held is None else min(asked, held)
 
 
