@@ -274,10 +274,14 @@ def _with_pool(fixed: MemoryBill, kv_gib: float, tokens: int, before: int | None
     )
 
 
-def requests_held(facts: Facts, plan: Plan, length: int) -> int | None:
-    """Requests of `length` tokens that the KV pool of one replica holds at once, at least 1; None where that is not known."""
-    shape, made = facts.shape or facts.model, bill(facts, plan)
-    if shape is None or made.available_gib is None or made.kv_gib is None or plan.engine not in SERVERS:
+def requests_held(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) -> int | None:
+    """Requests of `length` tokens that the KV pool of one replica holds at once, at least 1; None where that is not known.
+    `made`: the plan's bill, where it is at hand."""
+    shape = facts.shape or facts.model
+    if shape is None or plan.engine not in SERVERS:
+        return None
+    made = made or bill(facts, plan)
+    if made.available_gib is None or made.kv_gib is None:
         return None
     left = made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
     asked = plan.model_copy(update={"max_model_len": length})
