@@ -2,7 +2,7 @@
 
 What it does: asks those other questions by the very steps that answer this one, nearest first, and names the first along each
 way that is answered otherwise. All their plans are estimated in one call; the measured pairs and rules of a question are
-looked up when its turn comes, and only those rules that can change a decision.
+looked up when its turn comes, and only those that can change a decision.
 What it does not know: loads between and beyond those tried (`_LOADS`).
 """
 
@@ -120,7 +120,7 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
     from advisor import pipeline
 
     asked = [question for way in ways for question in way.questions]
-    made = iter(pipeline.estimated_each(asked))
+    made = iter(pipeline.estimated_each([(question.facts, question.plans, question.bills) for question in asked]))
     for way in ways:
         estimates = [next(made) for _ in way.questions]
         for label, question, own in zip(way.labels, way.questions, estimates, strict=True):
@@ -135,7 +135,7 @@ def _decision(question: Question, estimates: Callable[[], list[Estimate]]) -> De
 
     facts = question.facts
     if not facts.evidence:
-        question = question._replace(facts=knowledge_resolve.with_evidence(facts))
+        question = question._replace(facts=knowledge_resolve.with_covering(facts))
     return decide.decide(question.facts, pipeline.judged(question, estimates(), pipeline.weigh)).decision
 
 

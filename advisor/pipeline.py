@@ -36,10 +36,12 @@ def recommend(request: Request | None = None, **asked: Any) -> Advice:
     """
     request = request if request is not None else checked(asked)
     question = opened(knowledge.resolve(request))
-    return advise(request, question.facts, judged(question, estimated(question)))
+    estimates = estimated(question.facts, question.plans, question.bills)
+    return advise(request, question.facts, judged(question, estimates))
 
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
+Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
 
 
 class Question(NamedTuple):
@@ -133,32 +135,34 @@ def _crowds_out(facts: Facts, plan: Plan) -> bool:
     return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
 
 
-def estimated(asked: Question) -> list[Estimate]:
-    """One estimate per plan, of all its replicas together: each serves its share of the requests."""
-    return estimated_each([asked])[0]()
+def estimated(facts: Facts, plans: Sequence[Plan], bills: Sequence[MemoryBill] = ()) -> list[Estimate]:
+    """One estimate per plan, of all its replicas together: each serves its share of the requests. `bills`: those of one replica
+    for each plan, where they are at hand."""
+    return estimated_each([(facts, plans, bills)])[0]()
 
 
-def estimated_each(questions: Sequence[Question]) -> list[Callable[[], list[Estimate]]]:
+def estimated_each(questions: Sequence[Planned]) -> list[Callable[[], list[Estimate]]]:
     """The same for several questions, computed at once, since the predictor's time goes by its calls more than by what is in
     them; the estimates of a question are written out when it is its turn."""
     from advisor import memory
 
     cases: list[tuple[Facts, Plan]] = []
     starts = []
-    for asked in questions:
-        views = {(plan.tp, plan.dp): memory.replica(asked.facts, plan) for plan in asked.plans}
+    for facts, plans, _ in questions:
+        views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
         starts.append(len(cases))
-        cases += [(views[plan.tp, plan.dp], plan) for plan in asked.plans]
+        cases += [(views[plan.tp, plan.dp], plan) for plan in plans]
     if not cases:
         return [list for _ in questions]
     batch = predictor.estimating(cases)
     return [partial(_written, batch, start, asked) for start, asked in zip(starts, questions, strict=True)]
 
 
-def _written(batch: predictor.Batch, start: int, asked: Question) -> list[Estimate]:
+def _written(batch: predictor.Batch, start: int, asked: Planned) -> list[Estimate]:
     """The estimates of one of several questions: those of the batch from `start` on."""
-    made = [batch.estimate(start + i, bill) for i, bill in enumerate(asked.bills)]
-    return [_of_all(one, _busy(asked.facts, plan)) for one, plan in zip(made, asked.plans, strict=True)]
+    facts, plans, bills = asked
+    made = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
+    return [_of_all(one, _busy(facts, plan)) for one, plan in zip(made, plans, strict=True)]
 
 
 def judged(asked: Question, estimates: Sequence[Estimate], judging: Judge | None = None) -> tuple[Candidate, ...]:
