@@ -113,8 +113,10 @@ def covering_pairs(facts: Facts, method: str) -> tuple[Evidence, ...]:
     if facts.hardware is None or facts.model is None or facts.quant is None:
         return ()
     found = index()
-    here = (facts.hardware.id, facts.gpus, facts.model.id, facts.quant.id, facts.engine, method)
-    same = (i for i, group in enumerate(found.groups) if tuple(group[name] for name in SHARED) == here)
+    hardware, model = facts.hardware.id, facts.model.id
+    here = (hardware, facts.gpus, model, facts.quant.id, facts.engine, method)
+    alike = [i for i, group in enumerate(found.groups) if group["hardware"] == hardware and group["model"] == model]
+    same = [i for i in alike if tuple(found.groups[i][name] for name in SHARED) == here]
     near = [pair for group in same for pair in found.pairs(group) if _covers(pair, facts)]
     near.sort(key=lambda pair: (_load_distance(pair, facts), pair["run_id"], pair["metric"]))
     return tuple(_evidence(pair, covers=True) for pair in near)

@@ -243,13 +243,15 @@ def goal_logs(points: pts.Points, goal: Goal, model: Model | None = None) -> tup
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
-    parts: list[pts.Points] = []
+    from advisor.points_plans import from_questions
+
+    parts: list[tuple[Facts, list[Plan]]] = []
     start = 0
     for stop in range(1, len(cases) + 1):
         if stop == len(cases) or cases[stop][0] is not cases[start][0]:
-            parts.append(pts.from_plans(cases[start][0], [plan for _, plan in cases[start:stop]]))
+            parts.append((cases[start][0], [plan for _, plan in cases[start:stop]]))
             start = stop
-    return pts.concat(parts) if len(parts) > 1 else parts[0]
+    return from_questions(parts)
 
 
 def _terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
