@@ -68,6 +68,24 @@ def matches(row: Mapping[str, Any], case: Case) -> bool:
     )
 
 
+def _within(value: float | None, limits: list[float | None]) -> bool:
+    low, high = limits
+    return value is not None and (low is None or value >= low) and (high is None or value <= high)
+
+
+# ---------------------------------------------------------------- facts that several rules ask for
+
+
+def is_sparse_moe(case: Case) -> bool | None:
+    """A mixture of experts with few active parameters (the A3B class); None where the model is not known."""
+    model = case.facts.model
+    if model is None:
+        return None
+    shape = case.facts.shape or model
+    active = model.active_params_b or shape.active_params_b
+    return bool(model.is_moe and active is not None and active <= number("regime", SPARSE_MOE_ACTIVE_B))
+
+
 def _of(part: str, field: str) -> Callable[[Case], Any]:
     """A field of the hardware, model or quantisation; None where that is not known."""
 
@@ -93,7 +111,7 @@ _NAMED: dict[str, Callable[[Case], Any]] = {
     "quant_family": _of("quant", "family"),
 }
 _FLAGGED: dict[str, Callable[[Case], Any]] = {
-    "sparse_moe": lambda case: is_sparse_moe(case),
+    "sparse_moe": is_sparse_moe,
     "unified": _of("hardware", "unified_memory"),
 }
 _RANGED: dict[str, Callable[[Case], Any]] = {
@@ -102,24 +120,6 @@ _RANGED: dict[str, Callable[[Case], Any]] = {
     "k": lambda case: case.plan.k or None,
     "total_params_b": _of("model", "total_params_b"),
 }
-
-
-def _within(value: float | None, limits: list[float | None]) -> bool:
-    low, high = limits
-    return value is not None and (low is None or value >= low) and (high is None or value <= high)
-
-
-# ---------------------------------------------------------------- facts that several rules ask for
-
-
-def is_sparse_moe(case: Case) -> bool | None:
-    """A mixture of experts with few active parameters (the A3B class); None where the model is not known."""
-    model = case.facts.model
-    if model is None:
-        return None
-    shape = case.facts.shape or model
-    active = model.active_params_b or shape.active_params_b
-    return bool(model.is_moe and active is not None and active <= number("regime", SPARSE_MOE_ACTIVE_B))
 
 
 def for_advice(case: Case) -> bool:
