@@ -18,6 +18,7 @@ import numpy.typing as npt
 from advisor import acceptance as acc
 from advisor import nearby, physics, prompt_cost, schedule
 from advisor import points as pts
+from advisor.blas import one_thread
 from advisor.fitted import Model, Raw, log_physics, of_metric, prepare
 from advisor.paths import models_dir
 from advisor.types import AdvisorError, Basis, Estimate, Facts, Goal, Interval, MemoryBill, MetricEstimate, Plan
@@ -82,14 +83,13 @@ def predict_points(points: pts.Points, model: Model | None = None, hide: bool = 
     """Predict each point's own metric. `hide` ignores stated acceptances. No speculation (method none) is exactly 1."""
     model = model or load()
     if len(points) <= PIECE:
-        return _finish(model, points, model.raw(points, hide))
+        with one_thread():
+            return _finish(model, points, model.raw(points, hide))
     from concurrent.futures import ThreadPoolExecutor
-
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     starts = range(0, len(points), PIECE)
     parts = [points.take(np.arange(i, min(i + PIECE, len(points)))) for i in starts]
-    with threadpool_limits(1), ThreadPoolExecutor(2) as pool:  # numpy releases the lock; pieces also stay in the cache
+    with one_thread(), ThreadPoolExecutor(2) as pool:  # numpy releases the lock; pieces also stay in the cache
         found = list(pool.map(lambda part: _finish(model, part, model.raw(part, hide)), parts))
     return Predicted(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
@@ -214,9 +214,10 @@ def _all_metrics(points: pts.Points, model: Model) -> tuple[dict[str, Predicted]
     metric = np.repeat([pts.METRICS.index(name) for name in _ESTIMATED], count).astype(np.int16)
     asked = points.take(np.tile(np.arange(count), len(_ESTIMATED))).replace(metric=metric)
     ready, full = prepare(asked)
-    belief = acc.believe(model.acceptance, ready)
-    by_metric = log_physics(full, model.constants, belief.tau)
-    whole = _finish(model, asked, model.correct(asked, ready, full, belief, of_metric(by_metric, full.metric)))
+    with one_thread():
+        belief = acc.believe(model.acceptance, ready)
+        by_metric = log_physics(full, model.constants, belief.tau)
+        whole = _finish(model, asked, model.correct(asked, ready, full, belief, of_metric(by_metric, full.metric)))
     found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(_ESTIMATED)}
     return found, full.take(np.arange(count)), belief
 
