@@ -2,13 +2,13 @@
 
 What it does: asks those other questions by the very steps that answer this one, nearest first, and names the first along each
 way that is answered otherwise. All their plans are estimated in one call; the measured pairs and rules of a question are
-looked up when its turn comes.
+looked up when its turn comes, and only those that can change a decision.
 What it does not know: loads between and beyond those tried (`_LOADS`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor import decide, knowledge_drafters, memory_fit, propose
@@ -107,10 +107,10 @@ def _fewest_gpus(request: Request) -> int | None:
     for gpus in (request.gpus, *(count for count in memory_fit.GPU_COUNTS if count > request.gpus)):
         try:
             asked = request.model_copy(update={"gpus": gpus, "tp": request.tp if gpus == request.gpus else None})
-            facts, _, plans = pipeline.opened(knowledge_resolve.bare_facts(asked))
+            question = pipeline.opened(knowledge_resolve.bare_facts(asked), pipeline.weigh)
         except AdvisorError:
             continue
-        if any(not vetoes(pipeline.judge(facts, plan, None).findings) for plan in plans):
+        if any(not vetoes(pipeline.weigh(question.facts, plan, None).findings) for plan in question.plans):
             return gpus
     return None
 
@@ -120,7 +120,7 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
     from advisor import pipeline
 
     asked = [question for way in ways for question in way.questions]
-    made = iter(pipeline.estimated_each([(question.facts, question.plans) for question in asked]))
+    made = iter(pipeline.estimated_each([(question.facts, question.plans, question.bills) for question in asked]))
     for way in ways:
         estimates = [next(made) for _ in way.questions]
         for label, question, own in zip(way.labels, way.questions, estimates, strict=True):
@@ -130,13 +130,13 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
                 break
 
 
-def _decision(question: Question, estimates: Sequence[Estimate]) -> Decision:
+def _decision(question: Question, estimates: Callable[[], list[Estimate]]) -> Decision:
     from advisor import knowledge_resolve, pipeline
 
     facts = question.facts
     if not facts.evidence:
-        question = question._replace(facts=knowledge_resolve.with_evidence(facts))
-    return decide.decide(question.facts, pipeline.judged(question, estimates)).decision
+        question = question._replace(facts=knowledge_resolve.with_covering(facts))
+    return decide.decide(question.facts, pipeline.judged(question, estimates(), pipeline.weigh)).decision
 
 
 # ---------------------------------------------------------------- the other questions
@@ -159,7 +159,7 @@ def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
     for value in values:
         request = (facts.request or Request(hardware="auto")).model_copy(update={field: value})
         try:
-            questions.append(pipeline.opened(knowledge_resolve.bare_facts(request)))
+            questions.append(pipeline.opened(knowledge_resolve.bare_facts(request), pipeline.weigh))
         except AdvisorError:
             break
         labels.append("one request at a time" if (field, value) == ("concurrency", 1) else label.format(value))
@@ -168,23 +168,29 @@ def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
 
 def _acceptances(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[_Way]:
     """Lower acceptance of the chosen plan where the answer could become less, higher where it could become more."""
-    from advisor.pipeline import Question
-
     if best.estimate is None or facts.request is None:
         return
     now, k = best.estimate.accepted_length.p50, best.plan.k
     ends = {"less": 1.0, "more": k + 1.0}
     wanted = {"on": ("less",), "off": ("more",), "measure": ("less", "more")}[verdict.decision]
-    plans = tuple(candidate.plan for candidate in verdict.candidates[1:])
     for word in wanted:
         lengths = [round(now + (ends[word] - now) * part, 2) for part in _PARTS[word]]
         asked = [
             facts.request.model_copy(update={"acceptance": None, "acceptance_length": length, "acceptance_k": k})
             for length in lengths
         ]
-        questions = [Question(facts.model_copy(update={"request": r}), verdict.candidates[0], plans) for r in asked]
+        questions = [_same_plans(facts.model_copy(update={"request": request}), verdict) for request in asked]
         labels = [f"a measured acceptance length of {x:.2f} at k={k} or {word} (expected {now:.2f})" for x in lengths]
         yield _Way(tuple(labels), tuple(questions))
+
+
+def _same_plans(facts: Facts, verdict: Verdict) -> Question:
+    """A question that the plans of the one asked answer: neither acceptance nor goal changes a launch or its memory."""
+    from advisor.pipeline import Question
+
+    base, *others = verdict.candidates
+    bills = tuple(c.estimate.memory for c in others if c.estimate is not None and c.estimate.memory is not None)
+    return Question(facts, base, tuple(c.plan for c in others), bills)
 
 
 def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[str]:
@@ -197,9 +203,8 @@ def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[s
         if other == goal:
             continue
         changed = facts.model_copy(update={"goal": other})
-        question = pipeline.Question(changed, verdict.candidates[0], tuple(c.plan for c in verdict.candidates[1:]))
         estimates = [c.estimate for c in verdict.candidates[1:] if c.estimate is not None]
-        found = decide.decide(changed, pipeline.judged(question, estimates))
+        found = decide.decide(changed, pipeline.judged(_same_plans(changed, verdict), estimates, pipeline.weigh))
         if found.decision != verdict.decision and found.best is not None:
             gain = percent(goal_interval(found.candidates[found.best].estimate, other).p50)
             yield f"the goal {other} instead of {goal} ({gain}): {_WORDS[found.decision]}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
 import click
 
+from advisor.blas import VARIABLE
 from advisor.commands import HELP
 from advisor.types import AdvisorError
 
@@ -29,6 +31,9 @@ COMMANDS = {
 }
 
 
+ONE_THREAD = ("recommend", "compose", "validate", "predict")
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are asked for."""
 
@@ -39,6 +44,8 @@ class LazyGroup(click.Group):
         target = COMMANDS.get(cmd_name)
         if target is None:
             return None
+        if cmd_name in ONE_THREAD and "numpy" not in sys.modules:
+            os.environ.setdefault(VARIABLE, "1")  # numpy is then spared making threads that a prediction does not use
         module, attribute = target.split(":")
         command: click.Command = getattr(import_module(module), attribute)
         return command

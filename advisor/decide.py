@@ -137,19 +137,20 @@ def unsure(candidate: Candidate, interval: Interval) -> bool:
 
 def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]:
     """Fill in expected utility and expected regret (both in log speed-up; no speculation is the zero)."""
-    regret = stakes.regrets(np.stack([_utility_samples(c.estimate, goal, i) for i, c in enumerate(candidates)]))
+    logs = [None if c.estimate is None else _logs(goal_interval(c.estimate, goal)) for c in candidates]
+    regret = stakes.regrets(np.stack([_utility_samples(one, i) for i, one in enumerate(logs)]))
     # each plan's own utility is that of the card, whatever else is proposed beside it
-    worth = [0.0 if c.estimate is None else float(stakes.expected(*_logs(goal_interval(c.estimate, goal)))[0]) for c in candidates]
+    worth = [0.0 if one is None else float(stakes.expected(*one)[0]) for one in logs]
     return tuple(
         c.model_copy(update={"utility": worth[i], "regret": float(regret[i])}) for i, c in enumerate(candidates)
     )
 
 
-def _utility_samples(estimate: Estimate | None, goal: Goal, index: int) -> Array:
-    """Samples of the loss-averse log-utility, for comparing plans whose errors are mostly shared."""
-    if estimate is None:
+def _utility_samples(logs: tuple[Array, Array, Array] | None, index: int) -> Array:
+    """Samples of the loss-averse log-utility, for comparing plans whose errors are mostly shared; None: no speculation."""
+    if logs is None:
         return np.zeros(stakes.SAMPLES)
-    return np.asarray(stakes.utilities(*_logs(goal_interval(estimate, goal)), stakes.deviates(index))[0], dtype=np.float64)
+    return np.asarray(stakes.utilities(*logs, stakes.deviates(index))[0], dtype=np.float64)
 
 
 def _logs(interval: Interval) -> tuple[Array, Array, Array]:

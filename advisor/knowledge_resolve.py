@@ -254,19 +254,28 @@ def bare_facts(request: Request) -> Facts:
 
 def with_evidence(facts: Facts) -> Facts:
     """The facts with the measured pairs nearest to them."""
-    return facts.model_copy(update={"evidence": _evidence(facts)})
+    methods = _measured_methods(facts)
+    each = 6 if len(methods) == 1 else 4
+    found = (row for method in methods for row in knowledge.nearest_evidence(facts, method, each))
+    return facts.model_copy(update={"evidence": tuple(found)})
 
 
-def _evidence(facts: Facts) -> tuple[Evidence, ...]:
-    """Measured pairs of the methods that can be proposed here; of MTP where there are none."""
+def with_covering(facts: Facts) -> Facts:
+    """The facts with those of these pairs that cover them: the others are told, and decide nothing."""
+    from advisor.knowledge_evidence import covering_pairs
+
+    found: tuple[Evidence, ...] = tuple(row for method in _measured_methods(facts) for row in covering_pairs(facts, method))
+    return facts.model_copy(update={"evidence": found})
+
+
+def _measured_methods(facts: Facts) -> tuple[str, ...]:
+    """The methods that can be proposed here, whose measured pairs count; MTP where there are none."""
     from advisor import knowledge_drafters
 
     asked = facts.request.method if facts.request is not None else None
     own = any(known is not None and known.mtp_layers for known in (facts.model, facts.shape))
     found = () if own or asked else knowledge_drafters.methods(facts)
-    methods = found or (asked or "mtp",)
-    each = 6 if len(methods) == 1 else 4
-    return tuple(row for method in methods for row in knowledge.nearest_evidence(facts, method, each))
+    return found or (asked or "mtp",)
 
 
 def _shape(model: LLM) -> LLM | None:

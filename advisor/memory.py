@@ -12,6 +12,7 @@ GiB per GPU; KV tokens over one replica. Not modelled: fragmentation, LoRA, mult
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from advisor import knowledge_drafters, kv_sizes
@@ -164,7 +165,12 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Poo
 
 
 def _version(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
-    parts = (plan.engine_version or facts.engine_version or "").lstrip("v").split(".")
+    return _release(plan.engine_version or facts.engine_version or "")
+
+
+@lru_cache(maxsize=64)
+def _release(text: str) -> tuple[int, ...] | None:
+    parts = text.lstrip("v").split(".")
     try:
         return tuple(int(part) for part in parts[:3])
     except ValueError:
@@ -238,10 +244,11 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     vision = VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
     spec, overhead = spec_gib(facts, plan, shape, quant), overhead_gib(facts, plan, shape)
     limit = _limit(facts, plan, shape, quant)
-    fixed = MemoryBill(weights_gib=weights / gpus + vision, spec_gib=spec, overhead_gib=overhead)
     slots = min(plan.max_num_seqs or facts.concurrency or 1, facts.concurrency or plan.max_num_seqs or 1)
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k) * slots / GIB / gpus
-    fixed = fixed.model_copy(update={"state_gib": state, "available_gib": limit})
+    fixed = MemoryBill(
+        weights_gib=weights / gpus + vision, spec_gib=spec, overhead_gib=overhead, state_gib=state, available_gib=limit
+    )
     if limit is None:
         return fixed
     left = limit - weights / gpus - vision - spec - overhead
@@ -274,10 +281,14 @@ def _with_pool(fixed: MemoryBill, kv_gib: float, tokens: int, before: int | None
     )
 
 
-def requests_held(facts: Facts, plan: Plan, length: int) -> int | None:
-    """Requests of `length` tokens that the KV pool of one replica holds at once, at least 1; None where that is not known."""
-    shape, made = facts.shape or facts.model, bill(facts, plan)
-    if shape is None or made.available_gib is None or made.kv_gib is None or plan.engine not in SERVERS:
+def requests_held(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) -> int | None:
+    """Requests of `length` tokens that the KV pool of one replica holds at once, at least 1; None where that is not known.
+    `made`: the plan's bill, where it is at hand."""
+    shape = facts.shape or facts.model
+    if shape is None or plan.engine not in SERVERS:
+        return None
+    made = made or bill(facts, plan)
+    if made.available_gib is None or made.kv_gib is None:
         return None
     left = made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
     asked = plan.model_copy(update={"max_model_len": length})

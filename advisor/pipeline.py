@@ -5,11 +5,24 @@ Each function reads on one screen; the stages live in knowledge, propose, predic
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor import changes, decide, k_schedule, knowledge, predictor, propose, reasons, rules
-from advisor.types import Advice, AdvisorError, Candidate, Case, Estimate, Facts, Finding, LaunchText, Plan, Request
+from advisor.types import (
+    Advice,
+    AdvisorError,
+    Candidate,
+    Case,
+    Estimate,
+    Facts,
+    Finding,
+    LaunchText,
+    MemoryBill,
+    Plan,
+    Request,
+)
 
 if TYPE_CHECKING:
     from advisor.validating import Report
@@ -21,9 +34,14 @@ def recommend(request: Request | None = None, **asked: Any) -> Advice:
     Takes a Request, or its fields as keywords (`hardware="gb10", concurrency=16, ctx_tokens=2048`).
     Raises AdvisorError (UnknownFact for names) with one sentence when the question cannot be answered as asked.
     """
-    question = request if request is not None else checked(asked)
-    facts, base, plans = opened(knowledge.resolve(question))
-    return advise(question, facts, judged(Question(facts, base, plans), estimated(facts, plans)))
+    request = request if request is not None else checked(asked)
+    question = opened(knowledge.resolve(request))
+    estimates = estimated(question.facts, question.plans, question.bills)
+    return advise(request, question.facts, judged(question, estimates))
+
+
+Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
+Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
 
 
 class Question(NamedTuple):
@@ -32,12 +50,18 @@ class Question(NamedTuple):
     facts: Facts
     base: Candidate
     plans: tuple[Plan, ...]
+    bills: tuple[MemoryBill, ...]  # what each of these plans takes of one replica's memory
 
 
-def opened(facts: Facts) -> Question:
+def opened(facts: Facts, judging: Judge | None = None) -> Question:
     """The plans that answer a question. Raises AdvisorError where not even the one without speculation can run."""
-    base = workable_base(facts)
-    return Question(facts, base, fitting(facts, propose.speculative_plans(facts, base.plan)))
+    from advisor import memory
+
+    base = workable_base(facts, judging)
+    fit = _billed(facts, propose.speculative_plans(facts, base.plan))
+    plans = tuple(plan for plan, _ in fit)
+    bills = tuple(made if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan) for plan, made in fit)
+    return Question(facts, base, plans, bills)
 
 
 def checked(asked: Mapping[str, Any]) -> Request:
@@ -58,7 +82,7 @@ def checked(asked: Mapping[str, Any]) -> Request:
         raise AdvisorError(f"{field}: {first['msg'].lower()}") from None
 
 
-def workable_base(facts: Facts) -> Candidate:
+def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
     """The plan without speculation on the first split of the GPUs that fits, with room for a drafter too where one has it, and
     that no rule calls an error.
 
@@ -76,7 +100,7 @@ def workable_base(facts: Facts) -> Candidate:
         if bill.fits is False:
             refusals.append((bill.short_gib or 0.0, memory.shortfall(facts, plan, bill)))
             continue
-        candidate = judge(facts, plan, None)
+        candidate = (judging or judge)(facts, plan, None)
         errors = [f for f in candidate.findings if f.severity == "error"]
         if not errors and not _crowds_out(facts, plan):
             return candidate
@@ -111,27 +135,40 @@ def _crowds_out(facts: Facts, plan: Plan) -> bool:
     return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
 
 
-def estimated(facts: Facts, plans: Sequence[Plan]) -> list[Estimate]:
-    """One estimate per plan, of all its replicas together: each serves its share of the requests."""
-    return estimated_each([(facts, plans)])[0]
+def estimated(facts: Facts, plans: Sequence[Plan], bills: Sequence[MemoryBill] = ()) -> list[Estimate]:
+    """One estimate per plan, of all its replicas together: each serves its share of the requests. `bills`: those of one replica
+    for each plan, where they are at hand."""
+    return estimated_each([(facts, plans, bills)])[0]()
 
 
-def estimated_each(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> list[list[Estimate]]:
-    """The same for several questions at once: the predictor's time goes by its calls more than by what is in them."""
+def estimated_each(questions: Sequence[Planned]) -> list[Callable[[], list[Estimate]]]:
+    """The same for several questions, computed at once, since the predictor's time goes by its calls more than by what is in
+    them; the estimates of a question are written out when it is its turn."""
     from advisor import memory
 
-    cases = []
-    for facts, plans in questions:
+    cases: list[tuple[Facts, Plan]] = []
+    starts = []
+    for facts, plans, _ in questions:
         views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
+        starts.append(len(cases))
         cases += [(views[plan.tp, plan.dp], plan) for plan in plans]
-    found = iter(predictor.estimate_many(cases))
-    return [[_of_all(next(found), _busy(facts, plan)) for plan in plans] for facts, plans in questions]
+    if not cases:
+        return [list for _ in questions]
+    batch = predictor.estimating(cases)
+    return [partial(_written, batch, start, asked) for start, asked in zip(starts, questions, strict=True)]
 
 
-def judged(asked: Question, estimates: Sequence[Estimate]) -> tuple[Candidate, ...]:
+def _written(batch: predictor.Batch, start: int, asked: Planned) -> list[Estimate]:
+    """The estimates of one of several questions: those of the batch from `start` on."""
+    facts, plans, bills = asked
+    made = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
+    return [_of_all(one, _busy(facts, plan)) for one, plan in zip(made, plans, strict=True)]
+
+
+def judged(asked: Question, estimates: Sequence[Estimate], judging: Judge | None = None) -> tuple[Candidate, ...]:
     """The plan without speculation and each of the others with its estimate and what the rules say of it."""
-    others = (judge(asked.facts, plan, made) for plan, made in zip(asked.plans, estimates, strict=True))
-    return (asked.base, *others)
+    pairs = zip(asked.plans, estimates, strict=True)
+    return (asked.base, *((judging or judge)(asked.facts, plan, made) for plan, made in pairs))
 
 
 def _busy(facts: Facts, plan: Plan) -> float:
@@ -155,11 +192,22 @@ def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     return Candidate(plan=plan, estimate=estimate, findings=findings)
 
 
+def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
+    """A plan with what can change the decision only: for questions of which no more is told than how they are answered."""
+    return Candidate(plan=plan, estimate=estimate, findings=rules.deciding(Case(facts=facts, plan=plan, estimate=estimate)))
+
+
 def fitting(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:
     """The plans whose memory bill fits."""
+    return tuple(plan for plan, _ in _billed(facts, plans))
+
+
+def _billed(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, MemoryBill]]:
+    """The plans whose memory bill fits, each with that bill."""
     from advisor import memory
 
-    return tuple(plan for plan in plans if memory.bill(facts, plan).fits is not False)
+    made = [(plan, memory.bill(facts, plan)) for plan in plans]
+    return [(plan, bill) for plan, bill in made if bill.fits is not False]
 
 
 def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> Advice:

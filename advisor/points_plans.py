@@ -20,15 +20,51 @@ GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-dec
 
 def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
     """See points.from_plans."""
-    base: dict[str, object] = {}
+    return P.build(len(plans), _columns(facts, plans, _machine(facts)))
+
+
+def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Points:
+    """The plans of several questions, one after another: made at once, since a table costs the same for one plan as for fifty."""
+    parts: list[dict[str, object]] = []
+    machine: dict[str, object] = {}
+    before: Facts | None = None
+    for facts, plans in questions:
+        if before is None or any(getattr(facts, part) is not getattr(before, part) for part in _MACHINE):
+            machine = _machine(facts)
+        before = facts
+        parts.append(_columns(facts, plans, machine))
+    counts = [len(plans) for _, plans in questions]
+    return P.build(sum(counts), {name: _joined(name, parts, counts) for name in {n: None for part in parts for n in part}})
+
+
+def _joined(name: str, parts: Sequence[dict[str, object]], counts: Sequence[int]) -> list[object]:
+    """One column of several tables; where a table lacks it, what `points.build` would put there."""
+    lacking: object = 0 if name in P.CODE_FIELDS else np.full(P.MAX_K, read.NAN) if name == "given_conditional" else read.NAN
+    found: list[object] = []
+    for part, count in zip(parts, counts, strict=True):
+        value = part.get(name, lacking)
+        found += value if isinstance(value, list) else [value] * count
+    return found
+
+
+_MACHINE = ("hardware", "model", "shape", "quant")
+
+
+def _machine(facts: Facts) -> dict[str, object]:
+    """What hardware, model and quantisation give to every plan."""
+    made: dict[str, object] = {}
     if facts.hardware:
-        base.update(read.hardware_vector(facts.hardware))
+        made.update(read.hardware_vector(facts.hardware))
     if facts.model:
-        base.update(read.model_vector(facts.model, facts.shape))
+        made.update(read.model_vector(facts.model, facts.shape))
     if facts.quant:
-        base.update(read.quant_vector(facts.quant))
-    base.update(_request_columns(facts))
-    n = len(plans)
+        made.update(read.quant_vector(facts.quant))
+    return made
+
+
+def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) -> dict[str, object]:
+    """The columns of some plans of one question: a list with a value for each, or one value for all."""
+    base = machine | _request_columns(facts)
     columns: dict[str, object] = dict(base)
     arch = int(float(str(base.get("arch", 0))))
     columns["engine"] = [P.code(P.ENGINES, plan.engine) for plan in plans]
@@ -43,13 +79,24 @@ def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
     columns["prefix_caching"] = [read.scaled(plan.prefix_caching) for plan in plans]
     columns["max_num_seqs"] = [read.scaled(plan.max_num_seqs) for plan in plans]
     columns["max_num_batched_tokens"] = [read.scaled(plan.max_num_batched_tokens) for plan in plans]
-    columns["kv_pool_tokens"] = [_kv_pool(facts, plan) for plan in plans]
+    columns["kv_pool_tokens"] = _kv_pools(facts, plans)
     columns["kv_bytes"] = [read.KV_BYTES.get(read.normal(plan.kv_cache_dtype), read.NAN) for plan in plans]
     columns["version"] = [
         read.version_number(plan.engine, plan.engine_version or facts.engine_version or "") for plan in plans
     ]
     columns["draft_params"] = [_draft_model_size(plan) for plan in plans]
-    return P.build(n, columns)
+    return columns
+
+
+def _kv_pools(facts: Facts, plans: Sequence[Plan]) -> list[float]:
+    """The pool beside each plan; plans that differ in k alone share one."""
+    found: list[float] = []
+    last: Plan | None = None
+    for plan in plans:
+        plain = plan.model_copy(update={"method": "none", "k": 0, "k_schedule": ()})
+        found.append(found[-1] if plain == last else _kv_pool(facts, plain))
+        last = plain
+    return found
 
 
 def _kv_pool(facts: Facts, plan: Plan) -> float:
@@ -58,7 +105,7 @@ def _kv_pool(facts: Facts, plan: Plan) -> float:
 
     if plan.engine not in memory.SERVERS or facts.shape is None:
         return read.NAN
-    plain = memory.bill(facts, plan.model_copy(update={"method": "none", "k": 0, "k_schedule": ()}))
+    plain = memory.bill(facts, plan)
     token = kv_sizes.bytes_per_token(facts.shape, plan.kv_cache_dtype)
     if plain.kv_gib is None or not token:
         return read.NAN

@@ -18,9 +18,10 @@ import numpy.typing as npt
 from advisor import acceptance as acc
 from advisor import nearby, physics, prompt_cost, schedule
 from advisor import points as pts
+from advisor.blas import one_thread
 from advisor.fitted import Model, Raw, log_physics, of_metric, prepare
 from advisor.paths import models_dir
-from advisor.types import AdvisorError, Basis, Estimate, Facts, Goal, Interval, MetricEstimate, Plan
+from advisor.types import AdvisorError, Basis, Estimate, Facts, Goal, Interval, MemoryBill, MetricEstimate, Plan
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,14 +83,13 @@ def predict_points(points: pts.Points, model: Model | None = None, hide: bool = 
     """Predict each point's own metric. `hide` ignores stated acceptances. No speculation (method none) is exactly 1."""
     model = model or load()
     if len(points) <= PIECE:
-        return _finish(model, points, model.raw(points, hide))
+        with one_thread():
+            return _finish(model, points, model.raw(points, hide))
     from concurrent.futures import ThreadPoolExecutor
-
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     starts = range(0, len(points), PIECE)
     parts = [points.take(np.arange(i, min(i + PIECE, len(points)))) for i in starts]
-    with threadpool_limits(1), ThreadPoolExecutor(2) as pool:  # numpy releases the lock; pieces also stay in the cache
+    with one_thread(), ThreadPoolExecutor(2) as pool:  # numpy releases the lock; pieces also stay in the cache
         found = list(pool.map(lambda part: _finish(model, part, model.raw(part, hide)), parts))
     return Predicted(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
@@ -150,6 +150,48 @@ def estimate_many(cases: Sequence[tuple[Facts, Plan]], model: Model | None = Non
     """One estimate per (facts, plan): loads and plans may differ."""
     if not cases:
         return []
+    batch = estimating(cases, model)
+    return [batch.estimate(i) for i in range(len(cases))]
+
+
+class Batch(NamedTuple):
+    """What was computed for N cases at once. Each is said as an Estimate when it is asked for: of many nobody asks."""
+
+    cases: Sequence[tuple[Facts, Plan]]
+    found: Mapping[str, Predicted]  # by metric
+    baselines: Mapping[str, Floats]
+    lengths: tuple[Floats, Floats, Floats]  # 10th, 50th and 90th percentile of the tokens per step
+    known: npt.NDArray[np.bool_]  # whether an acceptance was stated
+    chances: Floats  # of a gain, for the goal of each case
+    terms: Mapping[str, Floats]
+
+    def estimate(self, i: int, bill: MemoryBill | None = None) -> Estimate:
+        """What is expected of one case; `bill`, where it is at hand, is its memory bill."""
+        from advisor import memory
+
+        facts, plan = self.cases[i]
+        made = {}
+        for name in _ESTIMATED:
+            speedup, base = _interval(self.found[name], i), float(self.baselines[name][i])
+            value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
+            made[name] = MetricEstimate(speedup=speedup, baseline=base, value=value)
+        basis = BASES[min(int(self.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
+        low, middle, high = (float(length[i]) for length in self.lengths)
+        return Estimate(
+            output_tok_s=made["output_tok_s"],
+            tpot_ms=made["tpot"],
+            ttft_ms=made["ttft"],
+            accepted_length=Interval(p10=low, p50=middle, p90=high),
+            p_gain=float(self.chances[i]),
+            memory=bill if bill is not None else memory.bill(facts, plan),
+            basis=basis,
+            terms={name: round(float(value[i]), 4) for name, value in self.terms.items()},
+            notes=_notes(facts, bool(self.known[i])),
+        )
+
+
+def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) -> Batch:
+    """All that is computed for at least one (facts, plan), in one go."""
     model = model or load()
     points = _points(cases)
     found, full, belief = _all_metrics(points, model)
@@ -158,7 +200,9 @@ def estimate_many(cases: Sequence[tuple[Facts, Plan]], model: Model | None = Non
     tau = belief.tau[: len(cases)]
     terms = _terms(full, model, tau)
     found |= _crowded(found, baselines, full, terms, tau)
-    return [_estimate(i, facts, plan, found, baselines, belief, terms, model) for i, (facts, plan) in enumerate(cases)]
+    lengths = (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
+    chances = _goal_gains([facts.goal or "balanced" for facts, _ in cases], found, model)
+    return Batch(cases, found, baselines, lengths, belief.known, chances, terms)
 
 
 def _all_metrics(points: pts.Points, model: Model) -> tuple[dict[str, Predicted], pts.Points, acc.Acceptance]:
@@ -170,9 +214,10 @@ def _all_metrics(points: pts.Points, model: Model) -> tuple[dict[str, Predicted]
     metric = np.repeat([pts.METRICS.index(name) for name in _ESTIMATED], count).astype(np.int16)
     asked = points.take(np.tile(np.arange(count), len(_ESTIMATED))).replace(metric=metric)
     ready, full = prepare(asked)
-    belief = acc.believe(model.acceptance, ready)
-    by_metric = log_physics(full, model.constants, belief.tau)
-    whole = _finish(model, asked, model.correct(asked, ready, full, belief, of_metric(by_metric, full.metric)))
+    with one_thread():
+        belief = acc.believe(model.acceptance, ready)
+        by_metric = log_physics(full, model.constants, belief.tau)
+        whole = _finish(model, asked, model.correct(asked, ready, full, belief, of_metric(by_metric, full.metric)))
     found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(_ESTIMATED)}
     return found, full.take(np.arange(count)), belief
 
@@ -199,13 +244,15 @@ def goal_logs(points: pts.Points, goal: Goal, model: Model | None = None) -> tup
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
-    parts: list[pts.Points] = []
+    from advisor.points_plans import from_questions
+
+    parts: list[tuple[Facts, list[Plan]]] = []
     start = 0
     for stop in range(1, len(cases) + 1):
         if stop == len(cases) or cases[stop][0] is not cases[start][0]:
-            parts.append(pts.from_plans(cases[start][0], [plan for _, plan in cases[start:stop]]))
+            parts.append((cases[start][0], [plan for _, plan in cases[start:stop]]))
             start = stop
-    return pts.concat(parts) if len(parts) > 1 else parts[0]
+    return from_questions(parts)
 
 
 def _terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
@@ -272,55 +319,28 @@ def _interval(found: Predicted, i: int) -> Interval:
     return Interval(p10=float(found.p10[i]), p50=float(found.p50[i]), p90=float(found.p90[i]))
 
 
-def _estimate(
-    i: int,
-    facts: Facts,
-    plan: Plan,
-    found: Mapping[str, Predicted],
-    baselines: Mapping[str, Floats],
-    belief: acc.Acceptance,
-    terms: Mapping[str, Floats],
-    model: Model,
-) -> Estimate:
-    from advisor import memory
-
-    made = {}
-    for name in _ESTIMATED:
-        speedup, base = _interval(found[name], i), float(baselines[name][i])
-        value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
-        made[name] = MetricEstimate(speedup=speedup, baseline=base, value=value)
-    basis = BASES[min(int(found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
-    return Estimate(
-        output_tok_s=made["output_tok_s"],
-        tpot_ms=made["tpot"],
-        ttft_ms=made["ttft"],
-        accepted_length=Interval(
-            p10=float(belief.tau_at(-1.2816)[i]), p50=float(belief.tau[i]), p90=float(belief.tau_at(1.2816)[i])
-        ),
-        p_gain=_goal_gain(i, facts, found, model),
-        memory=memory.bill(facts, plan),
-        basis=basis,
-        terms={name: round(float(value[i]), 4) for name, value in terms.items()},
-        notes=_notes(i, facts, belief),
-    )
+def _goal_gains(goals: Sequence[Goal], found: Mapping[str, Predicted], model: Model) -> Floats:
+    """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs does. (N,)"""
+    chances = np.empty(len(goals))
+    for goal in dict.fromkeys(goals):
+        rows = np.array([other == goal for other in goals])
+        chances[rows] = _goal_gain(goal, found, model)[rows]
+    return chances
 
 
-def _goal_gain(i: int, facts: Facts, found: Mapping[str, Predicted], model: Model) -> float:
-    """Chance that the goal's metric gains; for a mixed goal, that the weighted mean of the logs does."""
-    weights = GOAL_WEIGHTS[facts.goal or "balanced"]
-
+def _goal_gain(goal: Goal, found: Mapping[str, Predicted], model: Model) -> Floats:
     def mixed(column: str) -> Floats:
-        columns = (getattr(found[name], column)[i : i + 1] for name in _ESTIMATED)
+        columns = (getattr(found[name], column) for name in _ESTIMATED)
         logs = column.startswith("p")
-        return np.asarray(sum(w * (np.log(v) if logs else v) for w, v in zip(weights, columns, strict=True)))
+        return np.asarray(sum(w * (np.log(v) if logs else v) for w, v in zip(GOAL_WEIGHTS[goal], columns, strict=True)))
 
     chance = model.p_gain(mixed("mean"), np.fmax(mixed("sd"), 1e-6))
-    return float(_agreeing(chance, mixed("p10"), mixed("p90"))[0])
+    return _agreeing(chance, mixed("p10"), mixed("p90"))
 
 
-def _notes(i: int, facts: Facts, belief: acc.Acceptance) -> tuple[str, ...]:
+def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
     out = []
-    if not belief.known[i]:
+    if not known:
         out.append("acceptance is a prior from published measurements, not measured on this load")
     elif facts.request is not None:
         out.append("acceptance as given was combined with the prior")

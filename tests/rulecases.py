@@ -89,19 +89,20 @@ def yaml_cases() -> Iterator[RuleCase]:
 
 
 def findings(case: RuleCase) -> tuple[Finding, ...]:
-    """Judge every launch of the text as `validate` does, with what only a Request can tell added to the facts."""
+    """What the rules say of every launch of the text."""
+    return tuple(found for told in judged(case) for found in rules.check(told)[0])
+
+
+def judged(case: RuleCase) -> Iterator[Case]:
+    """Every launch of the text as `validate` judges it, with what only a Request can tell added to the facts."""
     given = Given(**{key: value for key, value in case.given.items() if key in Given._fields})
     launches = read_text(case.text, version=given.engine_version).launches
     assert launches, f"{case.name}: no launch is read from the text"
-    found: list[Finding] = []
     for number, launch in enumerate(launches):
         told = understand(launch, given)
         others = launches[:number] + launches[number + 1 :]
         facts = asked(told.facts, case.given)
-        found += rules.check(Case(facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others))[
-            0
-        ]
-    return tuple(found)
+        yield Case(facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others)
 
 
 def asked(facts: Facts, given: Mapping[str, Any]) -> Facts:

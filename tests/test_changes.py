@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from advisor import decide, knowledge_resolve, pipeline, rules
 from advisor.pipeline import recommend
-from advisor.types import Advice
+from advisor.types import Advice, AdvisorError, Case
 
 QUESTIONS: tuple[dict[str, Any], ...] = (
     {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
@@ -50,6 +51,40 @@ def test_each_condition_is_what_that_question_is_answered(asked: dict[str, Any])
     assert told
     for changed, decision in told:
         assert decision != advice.decision and recommend(**asked | changed).decision == decision, (changed, decision)
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values())))
+def test_only_the_question_asked_is_judged_in_full(asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rule is asked once for each plan of the question itself; the other questions are asked what can decide them."""
+    full: list[Case] = []
+    brief: list[Case] = []
+    check, deciding = rules.check, rules.deciding
+    monkeypatch.setattr(rules, "check", lambda case: full.append(case) or check(case))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(rules, "deciding", lambda case: brief.append(case) or deciding(case))  # type: ignore[func-returns-value]
+    advice = recommend(**asked)
+    assert {case.facts.request for case in full} == {advice.request}
+    of_plans = [case.plan for case in full if case.estimate is not None and not case.plan.k_schedule]
+    assert of_plans and len(of_plans) == len(set(of_plans))
+    assert brief and all(case.facts.request != advice.request or case.facts.goal != advice.request.goal for case in brief)
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values())))
+def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any]) -> None:
+    """With all rules and all near pairs, or with what can decide only: one verdict, whatever the load."""
+    for streams in (1, 16, 64):
+        request = pipeline.checked({**asked, "concurrency": streams})
+        try:
+            full = pipeline.opened(knowledge_resolve.facts_for_request(request))
+        except AdvisorError:
+            continue
+        estimates = pipeline.estimated(full.facts, full.plans)
+        brief = pipeline.opened(knowledge_resolve.bare_facts(request), pipeline.weigh)
+        assert brief.plans == full.plans and brief.bills == full.bills == tuple(one.memory for one in estimates)
+        brief = brief._replace(facts=knowledge_resolve.with_covering(brief.facts))
+        assert brief.facts.evidence == tuple(row for row in full.facts.evidence if row.covers)
+        one = decide.decide(full.facts, pipeline.judged(full, estimates))
+        other = decide.decide(brief.facts, pipeline.judged(brief, estimates, pipeline.weigh))
+        assert (one.decision, one.best, one.rule) == (other.decision, other.best, other.rule)
 
 
 def test_a_load_that_lifts_a_veto_is_named() -> None:

@@ -19,6 +19,7 @@ HEAVY = (
     "yaml",
     "email.parser",
     "asyncio",
+    "threadpoolctl",
 )
 CALLS = {
     "recommend": ["recommend", "--hw", "gb10", "--concurrency", "16", "--ctx", "2048"],

@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,8 +19,9 @@ from cli_run import run as advisor
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
-from advisor import knowledge, predictor, training_data
+from advisor import blas, knowledge, pipeline, points_plans, predictor, training_data
 from advisor import points as pts
 from advisor.commands.predict import predict as command
 from advisor.measurements import RUN_COLUMNS, measurements_dir, read_csv
@@ -192,6 +194,32 @@ def test_estimate_and_rows_take_the_same_road() -> None:
     for estimate in made:
         assert estimate.tpot_ms.value == pytest.approx((estimate.tpot_ms.baseline or 0) / estimate.tpot_ms.speedup.p50)
         assert estimate.memory is not None
+
+
+def test_plans_of_several_questions_in_one_table_are_those_of_each() -> None:
+    asked = [
+        Request(hardware="gb10", concurrency=16, acceptance=(0.8, 0.6)),
+        Request(hardware="gb10", concurrency=4, acceptance_length=2.4, acceptance_k=2),
+        Request(hardware="h200", gpus=2, model="gemma-4-31b", interconnect="nvlink"),
+    ]
+    parts = [(q.facts, q.plans) for q in (pipeline.opened(knowledge.resolve(request)) for request in asked)]
+    whole, each = points_plans.from_questions(parts), pts.concat([pts.from_plans(*part) for part in parts])
+    for name in (*pts.FLOAT_FIELDS, *pts.CODE_FIELDS):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(each, name), err_msg=name)
+
+
+def test_predictions_leave_the_threads_of_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(blas.VARIABLE, raising=False)
+
+    def threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    with blas.one_thread(), blas.one_thread():
+        assert set(threads()) <= {1}
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda _: one()["speedup_p50"], range(16)))) == 1
+    assert threads() == before
 
 
 def test_pieces_of_a_large_table_agree_with_single_points(monkeypatch: pytest.MonkeyPatch) -> None:

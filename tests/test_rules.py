@@ -8,10 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rulecases import RuleCase, doc_cases, findings, yaml_cases
+from rulecases import RuleCase, doc_cases, findings, judged, yaml_cases
 
 from advisor import rules as rulebook
-from advisor.rules import Hit, Lacking, all_rules, build, check, get_rule
+from advisor.rules import Hit, Lacking, all_rules, build, check, deciding, get_rule
 from advisor.rules.registry import SEVERITIES, Rule, index, module_name, parse_doc, rule, rule_files
 from advisor.types import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact
 
@@ -76,6 +76,33 @@ MTP_CASE = Case(
     facts=Facts(model=LLM(id="x", arch="hybrid-gdn-moe")),
     plan=Plan(engine="vllm", engine_version="0.25.1", method="mtp", k=2, max_num_seqs=8),
 )
+
+
+def test_what_decides_is_found_without_the_rules_that_only_inform() -> None:
+    """Of every example and case, as a file and as a plan of ours: the errors and effects among all that is said."""
+    for case in (*doc_cases(), *yaml_cases()):
+        for read in judged(case):
+            for told in (read, read.model_copy(update={"launch": None})):
+                expected = tuple(f for f in check(told)[0] if f.severity == "error" or f.effect is not None)
+                assert deciding(told) == expected, case.name
+
+
+@pytest.mark.parametrize(
+    ("words", "decides"),
+    [
+        ("", False),
+        (", severity='info'", False),
+        (", severity=None if known else 'warning'", False),
+        (", severity=None if known else 'error'", True),
+        (", severity=chosen", True),
+        (", effect='support' if known else None", True),
+        (", None, 0, None, 'error'", True),
+        (", **more", True),
+    ],
+)
+def test_a_rule_only_informs_where_its_text_cannot_say_more(words: str, decides: bool) -> None:
+    assert build.can_decide(f"@rule(severity='warning')\ndef one(case):\n    yield Hit('text'{words})\n") == decides
+    assert build.can_decide(f"@rule(severity='error')\ndef one(case):\n    yield Hit('text'{words})\n")
 
 
 def test_check_selects_and_ignores_codes_families_and_slugs() -> None:

@@ -4,10 +4,10 @@ To add a rule: write `sdNNN_slug.py` with a function under `@rule(...)` whose do
 Why, Bad and Good; add cases in tests/rules/sdNNN.yaml; run `python -m advisor.rules.build`.
 """
 
-from advisor.rules.checking import check, version_pinned
+from advisor.rules.checking import check, deciding, version_pinned
 from advisor.rules.registry import Hit, Lacking, Rule, all_rules, get_rule, rule
 
-__all__ = ["Hit", "Lacking", "Rule", "all_rules", "check", "explain", "get_rule", "rule", "version_pinned"]
+__all__ = ["Hit", "Lacking", "Rule", "all_rules", "check", "deciding", "explain", "get_rule", "rule", "version_pinned"]
 
 
 def explain(code: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from advisor.paths import knowledge_dir
@@ -132,6 +132,7 @@ def version_name(version: str | None) -> str:
     return f"about b{order[1]}" if order else version or "an unknown release"
 
 
+@lru_cache(maxsize=256)
 def parse_release(text: str | None) -> Release | None:
     """Numbers of "0.25.1", "v0.25.1-cu130", "0.5.10.post1" (a fourth number) or "b9235"."""
     if not text or "nightly" in text or "branch" in text:

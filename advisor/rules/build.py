@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
-from advisor.rules.registry import Rule, load, rule_files
+from advisor.rules.registry import Rule, load, module_name, rule_files
 from advisor.rules.texts import markdown
 
 HERE = Path(__file__).parent
@@ -30,8 +31,35 @@ def index_text(rules: tuple[Rule, ...]) -> str:
             *rows,
             ")",
             "",
+            "# rules that only inform: never an error, and without an effect on the decision",
+            "INFORMING = frozenset((",
+            *(f"    {code!r}," for code in informing(rules)),
+            "))",
+            "",
         ]
     )
+
+
+def informing(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+    """Codes of the rules that cannot change what is decided, as their files are written."""
+    return tuple(r.code for r in rules if not can_decide((HERE / f"{module_name(r.row)}.py").read_text(encoding="utf-8")))
+
+
+def can_decide(text: str) -> bool:
+    """Whether the rule in this text may give an error or an effect: it names an effect, or a severity that may be an error."""
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    named = [word for call in calls for word in call.keywords]
+    plain = all(len(call.args) == 1 for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Hit")
+    if not plain or any(word.arg in (None, "effect") for word in named):
+        return True
+    return any(_may_be_error(word.value) for word in named if word.arg == "severity")
+
+
+def _may_be_error(value: ast.expr) -> bool:
+    """Whether a severity can be an error: it says so, or is more than a choice of constants."""
+    if isinstance(value, ast.IfExp):
+        return _may_be_error(value.body) or _may_be_error(value.orelse)
+    return not isinstance(value, ast.Constant) or value.value == "error"
 
 
 def main() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 from advisor.rules.asking import parse_release
-from advisor.rules.registry import Hit, Lacking, Row, Rule, get_rule, index, load_row
+from advisor.rules.registry import Hit, Lacking, Row, Rule, deciding_rows, get_rule, index, load_row
 from advisor.types import Case, Finding, Flag, Severity, Skipped
 
 
@@ -17,12 +18,25 @@ def check(
     select and ignore take codes ("SD201"), families ("SD2") and slugs. A rule of another engine, or about speculation
     where the plan has none, does not apply and is not listed; one that lacks an input is listed as skipped.
     """
+    speaking = _speaking(case.plan.engine, case.plan.method != "none", case.launch is not None)
+    if select or ignore:
+        wanted = frozenset(row.code for row in chosen(select, ignore))
+        speaking = tuple(row for row in speaking if row.code in wanted)
+    return _checked(case, speaking)
+
+
+def deciding(case: Case) -> tuple[Finding, ...]:
+    """Those findings of a case that can change what is decided: errors, and what has an effect."""
+    rows = _deciding(case.plan.engine, case.plan.method != "none", case.launch is not None)
+    findings, _ = _checked(case, rows)
+    return tuple(f for f in findings if f.severity == "error" or f.effect is not None)
+
+
+def _checked(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     file = case.launch.file if case.launch else ""
-    for row in chosen(select, ignore):
-        if not applies(row, case):
-            continue
+    for row in rows:
         missing = tuple(name for name in row.needs if not has(case, name))
         if missing:
             skipped.append(Skipped(code=row.code, needs=missing, file=file))
@@ -53,12 +67,24 @@ def _named(row: Row, name: str) -> bool:
     return family or row.slug == name.strip().lower().replace("_", "-")
 
 
-def applies(row: Row, case: Case) -> bool:
-    if row.engines and case.plan.engine not in row.engines:
+@cache
+def _speaking(engine: str, speculates: bool, launched: bool) -> tuple[Row, ...]:
+    """The rules that can speak on a plan of this engine, with or without speculation, ours or read from a launch."""
+    return tuple(row for row in index() if _applies(row, engine, speculates, launched))
+
+
+@cache
+def _deciding(engine: str, speculates: bool, launched: bool) -> tuple[Row, ...]:
+    """Those of them that can change what is decided."""
+    return tuple(row for row in deciding_rows() if _applies(row, engine, speculates, launched))
+
+
+def _applies(row: Row, engine: str, speculates: bool, launched: bool) -> bool:
+    if row.engines and engine not in row.engines:
         return False
-    if row.speculative and case.plan.method == "none":
+    if row.speculative and not speculates:
         return False
-    return case.launch is not None or "launch" not in row.needs
+    return launched or "launch" not in row.needs
 
 
 def has(case: Case, name: str) -> bool:

@@ -16,7 +16,7 @@ itself (asking.table does) and holds none.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.rules.asking import GGUF_ENGINES, table
@@ -61,32 +61,10 @@ def matches(row: Mapping[str, Any], case: Case) -> bool:
     Filters: engine, method, hardware, vendor, hardware_class, arch, family, quant, quant_family, model, model_arch (lists of
     names); sparse_moe, unified (booleans); concurrency, ctx_tokens, k, total_params_b (closed ranges [low, high], null = open).
     """
-    facts, plan = case.facts, case.plan
-    hw, model, quant = facts.hardware, facts.model, facts.quant
-    named = {
-        "engine": plan.engine,
-        "method": plan.method,
-        "hardware": hw.id if hw else None,
-        "vendor": hw.vendor if hw else None,
-        "hardware_class": hw.hardware_class if hw else None,
-        "arch": hw.arch if hw else None,
-        "family": model.family if model else None,
-        "model": model.id if model else None,
-        "model_arch": model.arch if model else None,
-        "quant": quant.id if quant else None,
-        "quant_family": quant.family if quant else None,
-    }
-    flagged = {"sparse_moe": is_sparse_moe(case), "unified": hw.unified_memory if hw else None}
-    ranged = {
-        "concurrency": facts.concurrency,
-        "ctx_tokens": facts.ctx_tokens,
-        "k": plan.k or None,
-        "total_params_b": model.total_params_b if model else None,
-    }
     return (
-        all(value in row[key] for key, value in named.items() if key in row)
-        and all(value is row[key] for key, value in flagged.items() if key in row)
-        and all(_within(value, row[key]) for key, value in ranged.items() if key in row)
+        all(value(case) in row[key] for key, value in _NAMED.items() if key in row)
+        and all(value(case) is row[key] for key, value in _FLAGGED.items() if key in row)
+        and all(_within(value(case), row[key]) for key, value in _RANGED.items() if key in row)
     )
 
 
@@ -106,6 +84,42 @@ def is_sparse_moe(case: Case) -> bool | None:
     shape = case.facts.shape or model
     active = model.active_params_b or shape.active_params_b
     return bool(model.is_moe and active is not None and active <= number("regime", SPARSE_MOE_ACTIVE_B))
+
+
+def _of(part: str, field: str) -> Callable[[Case], Any]:
+    """A field of the hardware, model or quantisation; None where that is not known."""
+
+    def value(case: Case) -> Any:
+        known = getattr(case.facts, part)
+        return getattr(known, field) if known else None
+
+    return value
+
+
+# What each filter compares with, looked up only where a row has the filter: most rows fail at the first.
+_NAMED: dict[str, Callable[[Case], Any]] = {
+    "engine": lambda case: case.plan.engine,
+    "method": lambda case: case.plan.method,
+    "hardware": _of("hardware", "id"),
+    "vendor": _of("hardware", "vendor"),
+    "hardware_class": _of("hardware", "hardware_class"),
+    "arch": _of("hardware", "arch"),
+    "family": _of("model", "family"),
+    "model": _of("model", "id"),
+    "model_arch": _of("model", "arch"),
+    "quant": _of("quant", "id"),
+    "quant_family": _of("quant", "family"),
+}
+_FLAGGED: dict[str, Callable[[Case], Any]] = {
+    "sparse_moe": is_sparse_moe,
+    "unified": _of("hardware", "unified_memory"),
+}
+_RANGED: dict[str, Callable[[Case], Any]] = {
+    "concurrency": lambda case: case.facts.concurrency,
+    "ctx_tokens": lambda case: case.facts.ctx_tokens,
+    "k": lambda case: case.plan.k or None,
+    "total_params_b": _of("model", "total_params_b"),
+}
 
 
 def for_advice(case: Case) -> bool:
@@ -187,7 +201,8 @@ def running(case: Case, k: int | None = None) -> int | None:
     if facts.ctx_tokens is None or facts.hardware is None or facts.quant is None:
         return asked
     plan = case.plan if k is None else case.plan.model_copy(update={"k": k})
-    held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0))
+    known = case.estimate.memory if k is None and case.estimate is not None else None
+    held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0), known)
     return asked if held is None else min(asked, held)
 
 
