@@ -18,7 +18,6 @@ _COUPLED = (
     "The replicas of a mixture of experts are not independent in vLLM: --data-parallel-size {dp} splits its experts over all of "
     "them, and every step waits for the slowest; the estimate takes them as independent. {dp} servers, one on each {share}, are"
 )
-FOUR_BITS = 4.0
 
 
 def around(facts: Facts, base: Plan) -> list[Reason]:
@@ -47,7 +46,8 @@ def _link(facts: Facts, base: Plan) -> Reason | None:
         one = facts.model_copy(update={"gpus": 1})
         alone = memory.bill(one, base.model_copy(update={"tp": 1})).fits
         more = "; the model fits one of them, and layers on several run one after the other: --gpus 1 needs no network"
-        return Reason(text=_LINKED["llama-server"] + (more if alone else ""), sources=("knowledge/engines",), weight=1.5 if alone else 0.5)
+        text, weight = (_LINKED["llama-server"] + more, 1.5) if alone else (_LINKED["llama-server"], 0.5)
+        return Reason(text=text, sources=("knowledge/engines",), weight=weight)
     if base.tp > 1:
         pairs = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
         return Reason(text=_LINKED.get(facts.engine or "", "") + pairs, sources=("knowledge/engines",), weight=0.5)
@@ -93,14 +93,14 @@ def _coupled(facts: Facts, base: Plan) -> Reason | None:
 def _experts(facts: Facts) -> list[Reason]:
     """Four bits with experts in system memory, where fewer bits were chosen to fit the card, and what is known of drafts there."""
     asked = facts.request is not None and facts.request.quant is not None
-    if asked or facts.engine != "llama-server" or facts.quant is None or (facts.quant.bits or FOUR_BITS) >= FOUR_BITS:
+    if asked or facts.engine != "llama-server" or facts.quant is None or (facts.quant.bits or offload.FOUR_BITS) >= offload.FOUR_BITS:
         return []
     found = offload.offload(facts)
     if found is None:
         return []
     text = (
-        f"Four bits instead of {facts.quant.id}: {offload.words(found)}, at a speed that is not estimated here: "
-        f"{' '.join(found.launch.argv)}"
+        f"Four bits instead of {facts.quant.id}: {offload.words(found)}, at a speed that is not estimated here: the launch without "
+        f"speculation, with {offload.difference(found)}"
     )
     known = Reason(text=offload.MEASURED, sources=(*offload.LOSSES, *offload.GAINS), weight=0.6)
     return [Reason(text=text, sources=offload.SOURCES, weight=1.25), known]

@@ -14,6 +14,7 @@ from advisor import knowledge, memory, memory_fit
 from advisor.types import LLM, AdvisorError, Facts, LaunchText, Plan, Quant
 
 QUANTS = ("q4_k_m", "ud-q4_k_xl", "iq4_xs")  # four-bit steps of GGUF, the preferred first
+FOUR_BITS = 4.0
 # One layer more than the bill asks for: a long prompt's steps copy a layer's experts to the card.
 SPARE_LAYERS = 1
 # Pairs of runs with experts in system memory: MTP lost in the first four, in the last (a 6 GB laptop card) it gained.
@@ -43,9 +44,7 @@ def offload(facts: Facts) -> Offload | None:
     shape, hardware = facts.shape or facts.model, facts.hardware
     if shape is None or hardware is None or facts.gpus != 1 or not _has_own_memory(facts):
         return None
-    names = memory_fit.RELEASED.get(facts.model.family if facts.model else "", QUANTS)
-    known = [name for name in names if name in knowledge.quant_ids()]
-    for quant in sorted((knowledge.quant(name) for name in known), key=lambda q: not _published(facts, q)):
+    for quant in _quants(facts):
         per_layer = layer_gib(shape, quant)
         if not per_layer:
             return None
@@ -60,6 +59,16 @@ def offload(facts: Facts) -> Offload | None:
     return None
 
 
+def _quants(facts: Facts) -> list[Quant]:
+    """What to try: the one that the question is about, where it has four bits or more as GGUF, then the usual ones, those that
+    somebody publishes first."""
+    names = memory_fit.RELEASED.get(facts.model.family if facts.model else "", QUANTS)
+    usual = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
+    own = facts.quant
+    first = [own] if own is not None and own.family.startswith("gguf") and (own.bits or 0.0) >= FOUR_BITS else []
+    return [*first, *sorted((q for q in usual if q not in first), key=lambda quant: not _published(facts, quant))]
+
+
 def layer_gib(shape: LLM, quant: Quant) -> float:
     """The routed experts of one layer; 0 where the model has none or their size is not known."""
     return (shape.experts or 0) * (shape.expert_params_m or 0.0) * 1e6 * quant.bytes_ffn / memory.GIB
@@ -68,6 +77,13 @@ def layer_gib(shape: LLM, quant: Quant) -> float:
 def words(found: Offload) -> str:
     """What it takes, in half a sentence."""
     return f"{found.quant.id} with {found.flag} ({found.system_gib:.1f} GiB of experts in system memory)"
+
+
+def difference(found: Offload) -> str:
+    """Model and flag: what the launch has that one of the same limits on the card alone has not."""
+    argv = found.launch.argv
+    model = argv[1 : argv.index("--batch-size")] if "--batch-size" in argv else argv[1:3]
+    return f"{' '.join(model)} {found.flag}"
 
 
 def _has_own_memory(facts: Facts) -> bool:

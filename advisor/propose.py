@@ -70,7 +70,7 @@ def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
 
 
 def divides_heads(facts: Facts, tp: int) -> bool:
-    """Whether so many ranks share the model's heads evenly. Where these are not known: powers of two, which nearly all models take."""
+    """Whether so many ranks share the model's heads evenly. Where these are not known: powers of two, as usual."""
     all_heads = facts.shape.heads if facts.shape is not None else None
     heads = facts.shape.kv_heads if facts.shape is not None else None
     if not all_heads:

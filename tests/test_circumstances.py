@@ -10,6 +10,7 @@ import pytest
 
 from advisor import circumstances, engines, knowledge, linked, memory, offload, pipeline, propose
 from advisor.paths import knowledge_dir
+from advisor.render.compose import compose_yaml
 from advisor.types import Advice, AdvisorError, Request
 
 
@@ -35,7 +36,7 @@ def test_where_two_bits_were_chosen_four_with_experts_in_memory_are_named(card: 
     made = recommend(hardware=card, model="qwen3.6-35b-a3b")
     assert made.facts.quant is not None and made.facts.quant.id == "ud-q2_k_xl"
     told = next(reason for reason in made.reasons if "--n-cpu-moe" in reason.text)
-    assert "not estimated" in told.text and "q4_k_m" in told.text and "llama-server -hf unsloth/" in told.text
+    assert "not estimated" in told.text and "q4_k_m" in told.text and "-hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_M --n-cpu-moe" in told.text
     assert "0.43x to 0.86x" in reasons(made)
 
 
@@ -55,6 +56,11 @@ def test_the_layers_follow_from_the_bill() -> None:
 def test_a_card_on_which_nothing_fits_is_told_of_it_too() -> None:
     told = refusal(hardware="rtx3060", model="qwen3.6-35b-a3b")
     assert "--n-cpu-moe" in told and "GiB of experts in system memory" in told
+
+
+def test_the_quantisation_of_a_named_repository_is_kept() -> None:
+    told = refusal(hardware="rtx5060ti", model="unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL")
+    assert "UD-Q4_K_XL --batch-size" in told and "ud-q4_k_xl with --n-cpu-moe" in told
 
 
 def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
@@ -168,6 +174,13 @@ def test_an_answer_without_a_method_says_how_linked_machines_are_started() -> No
 def test_layers_over_machines_are_not_needed_where_one_holds_the_model() -> None:
     told = reasons(recommend(hardware="gb10", gpus=2, engine="llama-server"))
     assert "rpc-server" in told and "--gpus 1 needs no network" in told
+
+
+def test_a_compose_file_is_for_one_machine() -> None:
+    alone = compose_yaml(recommend(hardware="gb10", gpus=2))
+    assert "count: 1" in alone and "--nnodes" not in alone
+    with pytest.raises(AdvisorError, match="covers one machine"):
+        compose_yaml(recommend(hardware="gb10", gpus=2, model="qwen3.6-27b"))
 
 
 # ---------------------------------------------------------------- what is asked against what runs
