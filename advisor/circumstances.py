@@ -93,7 +93,8 @@ def _coupled(facts: Facts, base: Plan) -> Reason | None:
 def _experts(facts: Facts) -> list[Reason]:
     """Four bits with experts in system memory, where fewer bits were chosen to fit the card, and what is known of drafts there."""
     asked = facts.request is not None and facts.request.quant is not None
-    if asked or facts.engine != "llama-server" or facts.quant is None or (facts.quant.bits or offload.FOUR_BITS) >= offload.FOUR_BITS:
+    bits = facts.quant.bits if facts.quant is not None else None
+    if asked or facts.engine != "llama-server" or facts.quant is None or bits is None or bits >= offload.FOUR_BITS:
         return []
     found = offload.offload(facts)
     if found is None:

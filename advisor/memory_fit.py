@@ -35,7 +35,8 @@ def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
     what = f"what fits: {', or '.join(instead[:3])}" if instead else "choose a smaller model or more GPUs"
     from advisor import offload
 
-    spread = offload.offload(facts) if plan.method == "none" else None
+    one_fits = any(way.startswith(("--ctx", "--concurrency")) for way in instead)  # what is short is the room for requests
+    spread = offload.offload(facts) if plan.method == "none" and not one_fits else None
     if spread is None:
         return f"{text}; {what}"
     launch = " ".join(spread.launch.argv)

@@ -28,7 +28,7 @@ class Offload(NamedTuple):
     """Experts in system memory: how many layers' of how many, their size there, and the launch without speculation."""
 
     quant: Quant
-    layers: int  # the value of --n-cpu-moe, which counts dense layers too
+    layers: int  # the value of --n-cpu-moe, which counts layers without experts too
     of: int
     system_gib: float
     launch: LaunchText
@@ -114,7 +114,7 @@ def _plan(facts: Facts) -> Plan | None:
 def _offloaded(shape: LLM, quant: Quant, plan: Plan, experts_of: int, per_layer: float) -> Offload:
     from advisor import engines
 
-    dense = shape.dense_layers or 0  # the first ones, where a mixture has some
+    dense = max((shape.layers or 0) - (shape.moe_layers or 0), 0)  # the first ones; where they come in between, more than enough
     layers, of = dense + experts_of, dense + (shape.moe_layers or 0)
     option = ("--cpu-moe", None) if layers >= of else ("--n-cpu-moe", str(layers))
     adapter = engines.get("llama-server")

@@ -36,7 +36,8 @@ def test_where_two_bits_were_chosen_four_with_experts_in_memory_are_named(card: 
     made = recommend(hardware=card, model="qwen3.6-35b-a3b")
     assert made.facts.quant is not None and made.facts.quant.id == "ud-q2_k_xl"
     told = next(reason for reason in made.reasons if "--n-cpu-moe" in reason.text)
-    assert "not estimated" in told.text and "q4_k_m" in told.text and "-hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_M --n-cpu-moe" in told.text
+    assert "not estimated" in told.text and "q4_k_m" in told.text
+    assert "-hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_M --n-cpu-moe" in told.text
     assert "0.43x to 0.86x" in reasons(made)
 
 
@@ -69,6 +70,8 @@ def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
     air = knowledge.resolve(Request(hardware="rtx4090", model="glm-4.5-air", engine="llama-server"))
     found = offload.offload(air)
     assert found is not None and air.model is not None and found.of == 46 and found.layers > (air.model.dense_layers or 0)
+    gemma = offload.offload(knowledge.resolve(Request(hardware="rtx3060", model="gemma-4-26b-a4b", engine="llama-server")))
+    assert gemma is not None and gemma.of == 30 and gemma.layers < 30  # each of its layers has a dense part beside the experts
     assert offload.Offload(found.quant, 46, 46, 1.0, found.launch).flag == "--cpu-moe"
 
 
@@ -83,6 +86,11 @@ def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
 )
 def test_nothing_is_offered_where_it_would_not_help(asked: dict[str, Any]) -> None:
     assert offload.offload(knowledge.resolve(Request(**asked))) is None
+
+
+def test_where_only_the_requests_are_too_many_experts_stay() -> None:
+    told = refusal(hardware="rtx-pro-4000", model="gpt-oss-20b", engine="llama-server", concurrency=17, ctx_tokens=32_768)
+    assert "--concurrency" in told and "cpu-moe" not in told
 
 
 def test_two_bits_that_were_asked_for_are_left_alone() -> None:
@@ -187,7 +195,7 @@ def test_a_compose_file_is_for_one_machine() -> None:
 
 
 def test_an_engine_against_the_hardware_is_contradicted() -> None:
-    assert "no Metal backend" in reasons(recommend(hardware="apple-m4-max", engine="vllm"))
+    assert "llama.cpp runs on Metal" in reasons(recommend(hardware="apple-m4-max", engine="vllm"))
     assert "was asked for, though" not in reasons(recommend(hardware="h100", engine="vllm"))
 
 
