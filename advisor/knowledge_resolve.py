@@ -70,8 +70,19 @@ def fits(hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length:
         return None
     if model.mtp_layers:
         plans = [plan.model_copy(update={"method": "mtp", "k": 1}) for plan in plans]
-    found = [memory.bill(facts, plan).fits for plan in plans if plan.dp == 1 or engine in memory.SERVERS]
+    plans = [plan for plan in plans if plan.dp == 1 or engine in memory.SERVERS]
+    found = [memory.bill(facts, plan).fits and _loads(facts, plan) for plan in plans]
     return True if True in found else None if None in found else False
+
+
+def _loads(facts: Facts, plan: Plan) -> bool:
+    """Whether the shards of the plan hold whole blocks of a block-FP8 checkpoint, which is not loaded otherwise (SD215)."""
+    if facts.quant is None or facts.quant.id != "fp8" or plan.tp == 1:
+        return True
+    from advisor import rules
+    from advisor.types import Case
+
+    return not any(f.severity == "error" for f in rules.check(Case(facts=facts, plan=plan), select=("SD215",))[0])
 
 
 def quant_default(hw: Hardware, model: LLM, engine: str, gpus: int, length: int = 4096, slots: int = 1) -> tuple[Quant, str]:
@@ -223,6 +234,14 @@ def _machine(request: Request) -> tuple[Hardware, list[Default]]:
     return hw, found
 
 
+def _link(request: Request, hw: Hardware) -> tuple[str | None, list[Default]]:
+    """The link between the accelerators, where it is asked for or where there is only one way to join them."""
+    from advisor import linked
+
+    found = linked.link_default(hw, request.gpus) if request.interconnect is None else None
+    return (request.interconnect, []) if found is None else (found[0], [("interconnect", *found)])
+
+
 def facts_for_request(request: Request) -> Facts:
     """Everything known for a request. Raises UnknownFact (with the nearest names) or AdvisorError."""
     return with_evidence(bare_facts(request))
@@ -242,12 +261,14 @@ def bare_facts(request: Request) -> Facts:
     defaults += more
     temperature, more = _temperature(request, model, thinking)
     defaults += more
+    link, more = _link(request, hw)
+    defaults += more
     facts = Facts(
         request=request, hardware=hw, model=model, shape=_shape(model), quant=quant,
         checkpoint=_checkpoint(request, model, quant, engine), engine=engine, engine_version=version,
         gpus=request.gpus, tp=request.tp, concurrency=request.concurrency, ctx_tokens=request.ctx_tokens,
         output_tokens=request.output_tokens, workload=request.workload, temperature=temperature, thinking=thinking,
-        prefix_share=request.prefix_share, goal=request.goal, interconnect=request.interconnect, defaults=tuple(defaults),
+        prefix_share=request.prefix_share, goal=request.goal, interconnect=link, defaults=tuple(defaults),
     )  # fmt: skip
     return facts.model_copy(update={"drafters": knowledge.drafters(model)})
 

@@ -76,6 +76,7 @@ class Checkpoint(Frozen):
     file: str | None = None  # GGUF file or quant tag
     engines: tuple[str, ...] = ()
     keeps_mtp: bool | None = None  # the MTP tensors are in it and usable; None = not known
+    size_gb: float | None = None  # its weights, where bytes by tensor class miss them
     source: str
     note: str = ""
 

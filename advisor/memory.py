@@ -15,7 +15,7 @@ import math
 from functools import lru_cache
 from typing import NamedTuple
 
-from advisor import knowledge_drafters, kv_sizes
+from advisor import knowledge, knowledge_drafters, kv_sizes
 from advisor.types import LLM, Facts, MemoryBill, Plan, Quant
 
 GIB = 2.0**30
@@ -75,6 +75,12 @@ def weights_gib(shape: LLM, quant: Quant) -> float | None:
         + embedding * quant.bytes_embedding
     )
     return size * 1e9 / GIB
+
+
+def target_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
+    """The same for the checkpoint that this engine would load: as large as it says, where bytes by tensor class miss it."""
+    found = knowledge.checkpoint(facts.model, quant, plan.engine, "none") if facts.model is not None else None
+    return found.size_gb * 1e9 / GIB if found is not None and found.size_gb else weights_gib(shape, quant)
 
 
 def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
@@ -237,7 +243,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     `fits`: the engine starts and one full-length request fits; llama-server: all slots' context is allocated at once.
     """
     shape, quant = facts.shape or facts.model, facts.quant
-    weights = weights_gib(shape, quant) if shape and quant else None
+    weights = target_gib(facts, plan, shape, quant) if shape and quant else None
     if shape is None or quant is None or weights is None:
         return MemoryBill(weights_gib=0.0, fits=None)
     gpus = replica_gpus(facts, plan)

@@ -12,6 +12,8 @@ from advisor.types import Facts, MemoryBill, Plan, Quant
 
 GPU_COUNTS = (2, 4, 8)
 SMALLER = ("fp8", "awq-int4", "nvfp4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "iq4_xs", "q3_k_m", "iq3_xxs", "iq2_m")
+# Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is called.
+RELEASED = {"gpt-oss": ("mxfp4",)}
 SAME_STEP = 0.75  # bits a weight between formats of one step: AWQ 4.25, Q4_K_M 4.89
 CONTEXT_STEPS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024)
 
@@ -30,9 +32,15 @@ def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
         f"(weights and engine {needs:.1f} GiB per GPU, {have})"
     )
     instead = list(alternatives(facts, plan))
-    return (
-        f"{text}; what fits: {', or '.join(instead[:3])}" if instead else f"{text}; choose a smaller model or more GPUs"
-    )
+    what = f"what fits: {', or '.join(instead[:3])}" if instead else "choose a smaller model or more GPUs"
+    from advisor import offload
+
+    one_fits = any(way.startswith(("--ctx", "--concurrency")) for way in instead)  # what is short is the room for requests
+    spread = offload.offload(facts) if plan.method == "none" and not one_fits else None
+    if spread is None:
+        return f"{text}; {what}"
+    launch = " ".join(spread.launch.argv)
+    return f"{text}; {what}; or, at a speed that is not estimated here, llama-server at {offload.words(spread)}: {launch}"
 
 
 def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
@@ -60,11 +68,26 @@ def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
         found = largest_quant(facts, plain.model_copy(update={"engine": "llama-server"}), like=True)
         if found is not None:
             yield f"--engine llama-server --quant {found.id}"
-    for count in GPU_COUNTS:
-        more = facts.model_copy(update={"gpus": count, "tp": count})
-        if count > facts.gpus and memory.bill(more, plain.model_copy(update={"tp": count})).fits:
-            yield f"--gpus {count}"
-            break
+    yield from other_counts(facts, plain)
+
+
+def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
+    """Numbers of GPUs on which the plan fits: the most of those that there are, where only they divide the heads, else more."""
+    fewer = [n for n in range(facts.gpus - 1, 1, -1) if plain.engine in memory.SERVERS and not facts.tp]
+    for count in (*fewer, *(n for n in GPU_COUNTS if n > facts.gpus)):
+        if _fits_over(facts, plain, count):
+            yield f"--gpus {count}" + (f" (of the {facts.gpus})" if count < facts.gpus else "")
+            return
+
+
+def _fits_over(facts: Facts, plain: Plan, count: int) -> bool:
+    """Whether the plan fits when all of so many GPUs share the model, and its heads allow that."""
+    from advisor import propose
+
+    if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
+        return False
+    shared = facts.model_copy(update={"gpus": count, "tp": count})
+    return memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1})).fits is True
 
 
 def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:
@@ -82,9 +105,10 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
 
     bits = facts.quant.bits if facts.quant else None
     arch = facts.hardware.arch if facts.hardware else ""
-    known = [knowledge.quant(name) for name in SMALLER if name in knowledge.quant_ids()]
+    names = RELEASED.get(facts.model.family if facts.model else "", SMALLER)
+    known = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
     for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
-        if quant.family in ("nvfp4", "mxfp4") and not (facts.hardware and facts.hardware.fp4_tflops):
+        if quant.family in ("nvfp4", "mxfp4") and names is SMALLER and not (facts.hardware and facts.hardware.fp4_tflops):
             continue  # runs elsewhere only through slower stand-in kernels
         runs = (not quant.engines or plan.engine in quant.engines) and (not quant.archs or arch in quant.archs)
         if runs and quant.bits is not None and (bits is None or quant.bits < bits + more):

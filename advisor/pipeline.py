@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from advisor import changes, decide, k_schedule, knowledge, predictor, propose, reasons, rules
+from advisor import changes, decide, k_schedule, knowledge, linked, predictor, propose, reasons, rules
 from advisor.types import (
     Advice,
     AdvisorError,
@@ -42,6 +42,9 @@ def recommend(request: Request | None = None, **asked: Any) -> Advice:
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
+
+
+_CHIP = "SD268"  # the engine does not run on this accelerator at all
 
 
 class Question(NamedTuple):
@@ -92,7 +95,7 @@ def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
 
     refusals: list[tuple[float, str]] = []  # GiB short, why
     tight: Candidate | None = None
-    for split in propose.splits(facts):
+    for split in linked.ordered(facts, propose.splits(facts)):
         plan = propose.base_plan(facts, split)
         if plan.dp > 1 and plan.engine not in memory.SERVERS:
             raise AdvisorError(_one_server(facts, plan))
@@ -107,12 +110,18 @@ def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
         if not errors:
             tight = tight or candidate
             continue
-        fix = f"; {errors[0].fix.text}" if errors[0].fix is not None else ""
-        message = f"this cannot be served as asked: {errors[0].message} [{errors[0].code}]{fix}"
-        refusals.append((-1.0, message))  # it fits, so this is what stands in the way
+        refusals.append((-1.0, _refusal(errors[0])))  # it fits, so this is what stands in the way
     if tight is not None:
         return tight
+    for finding in judge(facts, plan, None).findings if refusals[-1][0] >= 0 else ():
+        if finding.code == _CHIP and finding.severity == "error":  # no memory would help
+            raise AdvisorError(_refusal(finding))
     raise AdvisorError(min(refusals, key=lambda refusal: refusal[0])[1])
+
+
+def _refusal(error: Finding) -> str:
+    fix = f"; {error.fix.text}" if error.fix is not None else ""
+    return f"this cannot be served as asked: {error.message} [{error.code}]{fix}"
 
 
 def _one_server(facts: Facts, plan: Plan) -> str:
@@ -232,9 +241,9 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
         reasons=told,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
         would_change=changes.would_change(facts, verdict),
-        launch=launch_text(running.plan),
-        launch_off=launch_text(base.plan),
-        launch_on=launch_text(best.plan) if best is not None else None,
+        launch=launch_text(linked.on_each(facts, running.plan)),
+        launch_off=launch_text(linked.on_each(facts, base.plan)),
+        launch_on=launch_text(linked.on_each(facts, best.plan)) if best is not None else None,
         measure_with=measure_commands(facts, base.plan) if verdict.decision == "measure" else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import cast
 
-from advisor import knowledge, knowledge_drafters
+from advisor import knowledge, knowledge_drafters, linked
 from advisor.types import LLM, AdvisorError, Drafter, Engine, Facts, Method, Plan
 
 # k offered per engine: beyond these, published sweeps only lose (knowledge/thresholds: k_range_*).
@@ -22,7 +22,7 @@ DRAFTER_K = {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash"
 # after 0.5.11 was tagged); the 12B's has another architecture, which that change does not name.
 SGLANG_ASSISTANTS = "0.5.12"
 ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
-LINKS_BETWEEN_MACHINES = ("roce", "ethernet", "infiniband")
+REMOTE_CODE = ("kimi",)  # families whose tokenizer and configuration are code of the repository (vLLM recipe of Kimi-K2.5)
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 PLACEHOLDER_ORG = "YOUR-ORG/"  # before the name of a checkpoint that nobody is known to publish
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
@@ -62,15 +62,20 @@ def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
     if facts.engine == "llama-server" or gpus == 1:
         return ((gpus, 1),)  # llama-server splits layers over all devices
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
-    all_heads = facts.shape.heads if facts.shape is not None and facts.shape.heads else 0
-    sizes = [
-        tp for tp in range(1, gpus + 1)
-        if gpus % tp == 0 and all_heads % tp == 0 and (heads % tp == 0 or tp % heads == 0)
-    ]  # fmt: skip
+    sizes = [tp for tp in range(1, gpus + 1) if gpus % tp == 0 and divides_heads(facts, tp)]
     busy = [tp for tp in sizes if gpus // tp <= (facts.concurrency or 1)]
     best = max(*(tp for tp in sizes if tp <= heads), min(busy, default=1))
     order = [best, *(tp for tp in sizes if tp > best), *reversed([tp for tp in sizes if tp < best])]
     return tuple((tp, gpus // tp) for tp in order)
+
+
+def divides_heads(facts: Facts, tp: int) -> bool:
+    """Whether so many ranks share the model's heads evenly. Where these are not known: powers of two, as usual."""
+    all_heads = facts.shape.heads if facts.shape is not None else None
+    heads = facts.shape.kv_heads if facts.shape is not None else None
+    if not all_heads:
+        return tp & (tp - 1) == 0
+    return all_heads % tp == 0 and (not heads or heads % tp == 0 or tp % heads == 0)
 
 
 def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
@@ -173,7 +178,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
             else None
         ),
         port=8000 if facts.engine != "llama-server" else 8080,
-        extra=linked_flags(facts),
+        extra=(*linked.flags(facts, split[0]), *remote_code(facts)),
         env=needed_env(facts),
     )
     return plan if facts.engine != "sglang" else plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
@@ -221,21 +226,10 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
     return alike[0] if alike else None
 
 
-def linked(facts: Facts) -> bool:
-    """Several machines joined by a network, one accelerator each (two GB10s over RoCE), instead of cards in one host."""
-    return facts.gpus > 1 and facts.interconnect in LINKS_BETWEEN_MACHINES
-
-
-def linked_flags(facts: Facts) -> tuple[tuple[str, str | None], ...]:
-    """What the engine needs to span machines; the address is a visible placeholder."""
-    if not linked(facts):
-        return ()
-    nodes = (("--nnodes", str(facts.gpus)), ("--node-rank", "0"))
-    if facts.engine == "vllm":
-        return (*nodes, ("--master-addr", "FIRST_MACHINE_IP"))
-    if facts.engine == "sglang":
-        return (*nodes, ("--dist-init-addr", "FIRST_MACHINE_IP:5000"))
-    return (("--rpc", ",".join(f"MACHINE_{n}_IP:50052" for n in range(2, facts.gpus + 1))),)
+def remote_code(facts: Facts) -> tuple[tuple[str, str | None], ...]:
+    """The consent that vLLM and SGLang ask for before they load a model with code of its own."""
+    asks = facts.model is not None and facts.model.family in REMOTE_CODE and facts.engine in ("vllm", "sglang")
+    return (("--trust-remote-code", None),) if asks else ()
 
 
 def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
@@ -272,8 +266,9 @@ def prefix_caching(facts: Facts, method: Method) -> bool | None:
 
 def model_reference(facts: Facts, method: Method) -> str:
     """The repository that holds the model at this quantisation, or a visible placeholder where none is known."""
+    inside = "none" if method == "mtp" and assistant(facts) is not None else method  # an assistant is a repository of its own
     found = (
-        knowledge.checkpoint(facts.model, facts.quant, facts.engine, method) if facts.model and facts.quant else None
+        knowledge.checkpoint(facts.model, facts.quant, facts.engine, inside) if facts.model and facts.quant else None
     )
     if found is None:
         name = facts.model.name or facts.model.id if facts.model else "MODEL"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor import knowledge, knowledge_drafters, propose
+from advisor import circumstances, knowledge, knowledge_drafters, propose
 from advisor.decide import GOAL_METRICS, Verdict, goal_interval, meets, vetoes
 from advisor.types import Candidate, Evidence, Facts, Finding, Goal, Plan, Reason
 
@@ -20,11 +20,6 @@ METRIC_NAMES = {
 }
 PHYSICS = "physics core"
 _SPEED = "SD4"  # the family of rules that tell of speed
-_LINKED = {
-    "vllm": "Linked machines: start it on the first; on each other one the same with its own --node-rank, and --headless",
-    "sglang": "Linked machines: start it on the first; on each other one the same with its own --node-rank",
-    "llama-server": "Linked machines: start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
-}
 _ASSISTANT_GGUF = ", though builds since June 2026 take a GGUF of it with --model-draft and --spec-type draft-mtp (llama.cpp#23398)"
 _MISSED = "Neither with nor without speculation are the latency objectives met here, so they do not decide"
 
@@ -34,7 +29,8 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     if verdict.best is None:
         known = ("knowledge/llms", "knowledge/drafters") if facts.drafters else ("knowledge/llms",)
         why = Reason(text=_no_method(facts, verdict.candidates[0].plan), sources=known, weight=1.0)
-        return (why, *_from_memory(facts, verdict.candidates[0].plan))
+        told = [why, *_from_memory(facts, verdict.candidates[0].plan), *circumstances.around(facts, verdict.candidates[0].plan)]
+        return tuple(sorted(told, key=lambda reason: -reason.weight))
     best = verdict.candidates[verdict.best]
     goal: Goal = facts.goal or "balanced"
     told = [
@@ -48,8 +44,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     if not meets(facts.request, best.estimate) and not meets(facts.request, best.estimate, "baseline"):
         told.append(Reason(text=_MISSED, sources=("models/speedup.md",), weight=2.0))
     told += _from_memory(facts, verdict.candidates[0].plan)
-    if propose.linked(facts):
-        told.append(Reason(text=_LINKED.get(facts.engine or "", ""), sources=("knowledge/engines",), weight=0.5))
+    told += circumstances.around(facts, verdict.candidates[0].plan)
     return tuple(sorted(told, key=lambda reason: -reason.weight))
 
 

@@ -177,9 +177,9 @@ def test_apple_is_told_why_not(form: Any) -> None:
 @pytest.mark.parametrize("form", [compose_yaml, deployment_yaml])
 def test_what_one_machine_cannot_hold_is_refused(form: Any) -> None:
     advice = cases.on()
-    request = advice.request.model_copy(update={"gpus": 2, "interconnect": "roce"})
+    facts = advice.facts.model_copy(update={"gpus": 2, "interconnect": "roce"})
     with pytest.raises(AdvisorError, match="one machine"):
-        form(advice.model_copy(update={"request": request}))
+        form(advice.model_copy(update={"facts": facts, "plan": advice.plan.model_copy(update={"tp": 2})}))
     with pytest.raises(AdvisorError, match="not known"):
         form(on_engine("vllm", cases.launch().argv, "huawei"))
 

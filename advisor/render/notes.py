@@ -48,6 +48,7 @@ NOTES: dict[str, tuple[str, str]] = {
     "--jinja": ("SD419", "the chat template: drafts are accepted more often on /v1/chat/completions"),
     "--reasoning-parser": ("", "splits thinking from the answer"),
     "--tool-call-parser": ("SD219", "the parser of this model family"),
+    "--trust-remote-code": ("", "configuration and tokenizer of this model are code of its repository: read it first"),
     "--host": ("", "inside a container the loopback address reaches nobody"),
 }
 # the same for a plan with a published drafter in place of the model's own head

@@ -8,7 +8,7 @@ from __future__ import annotations
 from itertools import pairwise
 from math import ceil
 
-from advisor import engines
+from advisor import engines, linked
 from advisor.render.flags import arguments
 from advisor.render.layout import option_units
 from advisor.render.notes import unit_note
@@ -58,7 +58,7 @@ def port(advice: Advice) -> int:
 
 def gpu_count(advice: Advice) -> int:
     """GPUs that the launch uses on one machine."""
-    plan = advice.plan
+    plan = linked.on_each(advice.facts, advice.plan)
     return max(1, plan.tp * plan.pp * plan.dp)
 
 
@@ -76,9 +76,10 @@ def vendor(advice: Advice, form: str) -> str:
         raise AdvisorError(
             f"{form} cannot be written for {name}: it is not known how a container reaches this accelerator"
         )
-    if advice.request.gpus > 1 and (advice.request.interconnect or "").lower() in ("roce", "ethernet"):
+    facts = advice.facts
+    if linked.spans(facts) and (advice.plan.tp * advice.plan.pp > 1 or advice.plan.engine == "llama-server"):
         raise AdvisorError(
-            f"{form} covers one machine, and {advice.request.gpus} GPUs over {advice.request.interconnect} are several: "
+            f"{form} covers one machine, and {facts.gpus} GPUs over {facts.interconnect} are several: "
             "start the launch of 'advisor recommend' on each of them"
         )
     return made
