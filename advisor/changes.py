@@ -45,7 +45,8 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     lines = [*_flips(verdict, [*ways, *_loads(facts)]), *_flip_of_goal(facts, verdict, best)]
     if verdict.rule == "rule":
         codes = sorted({finding.code for finding in vetoes(best.findings)})
-        lines.append(f"a release or setting to which {' and '.join(codes)} does not apply (`advisor explain {codes[0]}`)")
+        apply = "does not apply" if len(codes) == 1 else "do not apply"
+        lines.append(f"a release or setting to which {' and '.join(codes)} {apply} (`advisor explain {codes[0]}`)")
     if verdict.decision == "measure":
         where = "of this very load" if verdict.rule == "conflict" else "on this machine"
         lines.insert(0, f"a measured pair {where}: its sign decides")
@@ -93,11 +94,18 @@ def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
         engine, _, why = line.removeprefix("--engine ").partition(",")
         if not line.startswith("--engine ") or facts.request is None:
             yield line
-        elif engine not in seen:
+        elif engine not in seen and (engine == "llama-server" or not _against_hardware(facts)):
             seen.add(engine)
             gpus = _fewest_gpus(facts.request.model_copy(update={"engine": engine, "engine_version": None}))
             if gpus is not None:
                 yield f"--engine {engine}{f' --gpus {gpus}' if gpus > facts.gpus else ''},{why}"
+
+
+def _against_hardware(facts: Facts) -> bool:
+    """Where another engine than llama-server can be asked for, but is not the one for this hardware."""
+    from advisor import knowledge_resolve
+
+    return facts.hardware is not None and knowledge_resolve.engine_default(facts.hardware)[0] == "llama-server"
 
 
 def _fewest_gpus(request: Request) -> int | None:

@@ -113,7 +113,8 @@ def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
         refusals.append((-1.0, _refusal(errors[0])))  # it fits, so this is what stands in the way
     if tight is not None:
         return tight
-    for finding in judge(facts, plan, None).findings if refusals[-1][0] >= 0 else ():
+    whole = judging is None and refusals[-1][0] >= 0  # the other questions of "what would change" need no better reason
+    for finding in judge(facts, plan, None).findings if whole else ():
         if finding.code == _CHIP and finding.severity == "error":  # no memory would help
             raise AdvisorError(_refusal(finding))
     raise AdvisorError(min(refusals, key=lambda refusal: refusal[0])[1])

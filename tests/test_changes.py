@@ -59,7 +59,13 @@ def test_only_the_question_asked_is_judged_in_full(asked: dict[str, Any], monkey
     full: list[Case] = []
     brief: list[Case] = []
     check, deciding = rules.check, rules.deciding
-    monkeypatch.setattr(rules, "check", lambda case: full.append(case) or check(case))  # type: ignore[func-returns-value]
+
+    def counted(case: Case, **narrowed: Any) -> Any:  # a single rule that is asked for is not a judgement in full
+        if not narrowed:
+            full.append(case)
+        return check(case, **narrowed)
+
+    monkeypatch.setattr(rules, "check", counted)
     monkeypatch.setattr(rules, "deciding", lambda case: brief.append(case) or deciding(case))  # type: ignore[func-returns-value]
     advice = recommend(**asked)
     assert {case.facts.request for case in full} == {advice.request}
@@ -114,3 +120,11 @@ def test_what_gives_a_drafter_room_is_named() -> None:
     assert recommend(**asked | {"gpus": 2}).decision == "off"  # a second card alone does not help: SD408
     assert advice.would_change == ("one request at a time: measure first",)
     assert recommend(**asked | {"concurrency": 1}).decision == "measure"
+
+
+def test_no_engine_is_offered_that_is_not_one_for_the_hardware() -> None:
+    """A drafter that only vLLM loads is no way out on Apple Silicon."""
+    told = " ".join(recommend(hardware="apple-m4-max", model="llama-3.1-8b").would_change)
+    assert "--engine vllm" not in told
+    there = " ".join(recommend(hardware="h100-sxm", model="llama-3.1-8b", engine="llama-server").would_change)
+    assert "--engine vllm" in there
