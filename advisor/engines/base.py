@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from advisor.types import Container, EnvVar, Launch, LaunchText, Plan, Span
 
 
+SWITCH_VALUE = "a switch takes no value:"  # how a note on `--enforce-eager false` begins
 CUT_OFF = "not part of the command:"  # how a launch's note on options that stand behind its end begins
 
 

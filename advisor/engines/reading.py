@@ -11,13 +11,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from advisor.engines.base import Match, Token
+from advisor.engines.base import SWITCH_VALUE, Match, Token
 from advisor.engines.catalogue import Catalogue
 from advisor.types import EnvVar, Flag, Span
 
 _NUMBER = re.compile(r"-\d*\.?\d+$")
 TRUE = frozenset({"1", "true", "on", "yes", "enabled"})
 FALSE = frozenset({"0", "false", "off", "no", "disabled"})
+
+
+TRUTHS = (TRUE | FALSE) - {"0", "1"}  # what a switch is given by mistake; a number may be another option's
 
 
 class Walk(NamedTuple):
@@ -64,13 +67,18 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
     flags: list[Flag] = []
     positionals: list[Token] = []
     notes: list[str] = []
-    at = 0
+    at, switch = 0, ""
     while at < len(tokens):
         token = tokens[at]
         at += 1
         if not is_flag(token):
-            positionals.append(token)
+            if switch and token.text.lower() in TRUTHS:
+                notes.append(f"{SWITCH_VALUE} {switch} is followed by '{token.text}'")
+            else:
+                positionals.append(token)
+            switch = ""
             continue
+        switch = ""
         if token.text == "--":
             continue
         name, equals, inline = token.text.partition("=")
@@ -88,6 +96,10 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
             while at < len(tokens) and not is_flag(tokens[at]) and (many or not values):
                 values.append(tokens[at])
                 at += 1
+        if found is not None and found.option.takes_value is False and not found.dotted:
+            switch = "" if equals else name
+            if equals and inline.lower() in TRUTHS:
+                notes.append(f"{SWITCH_VALUE} {name} is followed by '{inline}'")
         flags.append(make_flag(token, name, found, known, values))
     return Walk(tuple(flags), tuple(positionals), tuple(notes))
 
@@ -107,12 +119,17 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
     """Flags of a llama.cpp command line: exact spellings; `--x=v` is refused by the server but the intent is read."""
     flags: list[Flag] = []
     positionals: list[Token] = []
-    at = 0
+    notes: list[str] = []
+    at, switch = 0, ""
     while at < len(tokens):
         token = tokens[at]
         at += 1
         if not is_flag(token):
-            positionals.append(token)
+            if switch and token.text.lower() in TRUTHS:
+                notes.append(f"{SWITCH_VALUE} {switch} is followed by '{token.text}'")
+            else:
+                positionals.append(token)
+            switch = ""
             continue
         name, equals, inline = token.text.partition("=")
         found, known = reader.match(name)
@@ -127,8 +144,9 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
             if follows is not None and (not is_flag(follows) or (found is not None and not _flagged(found, follows, reader))):
                 values = [follows]
                 at += 1
+        switch = name if found is not None and found.option.takes_value is False and not equals else ""
         flags.append(make_flag(token, name, found, known or own, values))
-    return Walk(tuple(flags), tuple(positionals), ())
+    return Walk(tuple(flags), tuple(positionals), tuple(notes))
 
 
 def _flagged(found: Match, follows: Token, reader: Reader) -> bool:

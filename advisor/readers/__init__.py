@@ -119,6 +119,15 @@ def read_form(form: str, source: Source, reading: Reading) -> None:
 
         read_document(reading, form)
     else:
+        _read_blocks_or_shell(form, source, reading)
+
+
+def _read_blocks_or_shell(form: str, source: Source, reading: Reading) -> None:
+    if form == "hcl":
+        from advisor.readers.hcl import read_hcl
+
+        read_hcl(reading)
+    else:
         _read_shell(literal(source.text), reading)
 
 
@@ -166,6 +175,10 @@ def _read_yaml(reading: Reading) -> None:
 
 def read_documents(documents: list[Node], reading: Reading) -> None:
     """YAML documents by their kind."""
+    if "vars:" in reading.source.text and "{{" in reading.source.text:
+        from advisor.readers.ansible import play_values
+
+        reading.values = play_values(documents, reading)
     flattened = [item for document in documents for item in _listed(document)]
     kubernetes = [
         node
@@ -196,12 +209,22 @@ def _read_mapping(document: Node, reading: Reading) -> None:
 
         read_compose(document, reading)
         return
+    from advisor.readers.notebooks import is_notebook, read_notebook
+
+    if is_notebook(document):
+        read_notebook(document, reading)
+        return
     from advisor.readers.llama_swap import is_llama_swap, read_llama_swap
 
     if is_llama_swap(document):
         read_llama_swap(document, reading)
         return
-    from advisor.readers.settings_yaml import engine_of_settings, engine_of_settings_under, read_settings
+    from advisor.readers.settings_yaml import (
+        engine_of_settings,
+        engine_of_settings_under,
+        read_recipe,
+        read_settings,
+    )
 
     engine = engine_of_settings(document)
     if engine is not None and document.get("image") is None:
@@ -209,6 +232,8 @@ def _read_mapping(document: Node, reading: Reading) -> None:
         return
     if (under := engine_of_settings_under(document)) is not None:
         read_settings(under[1], under[0], reading)
+        return
+    if read_recipe(document, reading):
         return
     from advisor.readers.kubernetes import read_containers
 

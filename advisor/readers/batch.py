@@ -140,8 +140,10 @@ def substituted(word: Mapped, names: Iterable[tuple[re.Match[str], str, str]], s
 def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
     words: list[Mapped] = []
     size = 0
-    for word in words_of(line):
+    for word, raw in zip(words_of(line), words_of(line, keep=True), strict=True):
         known = _resolved(word, scope)
+        if not known.text and raw.text.startswith("%"):
+            continue  # an empty variable leaves nothing behind
         size += len(known)
         if size > MAX_TEXT + len(line):
             reading.note("the variables of this command hold too much; what follows was not read", line.first())
@@ -151,4 +153,6 @@ def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
     while words and words[0].text.lower() in _LEADS:
         words = words[1:]
     if reading.spend(1 + size // 50):
+        before = len(reading.found)
         read_command(words, reading, env, at=line.first())
+        reading.run_at(before, line.first())

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from advisor.readers.containers import RUNTIMES, container_command, docker_run
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, HOLE, HOLE_CLOSE, HOLE_OPEN, Mapped, show
+from advisor.readers.mapped import EMPTY, HOLE, HOLE_CLOSE, HOLE_OPEN, Mapped, join, made, show
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
 from advisor.readers.scope import Scope
 
@@ -42,7 +42,8 @@ _MODULES = (
 _PYTHON = Lazy(r"^(python[\d.]*|pypy3?)$")
 _OPTION = Lazy(r"--[a-z][a-z-]*=")
 _ASSIGN = Lazy(r"^[A-Za-z_]\w*=(?!=)")
-_RECIPE_LEAD = Lazy(r"[@+-]{1,3}(?=[\w./])")  # make and just: quiet, go on after a failure, run always
+# make and just: quiet, go on after a failure, run always; a notebook: run by the shell
+_RECIPE_LEAD = Lazy(r"[@+!-]{1,3}(?=[\w./])")
 MAX_DEPTH = 12
 OTHER_ENGINES = Lazy(
     r"\b(ollama\s+(?:serve|run)|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]|tabbyapi|koboldcpp|lmdeploy\s+serve"
@@ -147,6 +148,8 @@ def read_command(
     if lead is not None:
         words = [words[0].part(lead.end(), len(words[0])), *words[1:]]
     i = _leading_env(words, own)
+    if around is None or around.image is None:
+        around = _launchers_image(words[i:], around)
     if i < len(words) and base_name(words[i]) in BYSTANDERS:
         _other_engine(words[i:], reading)
         return False
@@ -174,6 +177,32 @@ def read_command(
         i += 1
     _other_engine(words, reading)
     return False
+
+
+_CONTAINED = ("srun", "apptainer", "singularity", "enroot")
+
+
+def _launchers_image(words: list[Mapped], around: Surroundings | None) -> Surroundings | None:
+    """The image that a cluster's launcher runs the command in: `srun --container-image=`, `apptainer exec docker://`."""
+    if not words or base_name(words[0]) not in _CONTAINED:
+        return around
+    for word, following in zip(words, [*words[1:], EMPTY], strict=True):
+        name, equals, _ = word.text.partition("=")
+        image = word.part(len(name) + 1, len(word)) if equals else following
+        if name != "--container-image":
+            image = word.part(9, len(word)) if word.text.startswith("docker://") else EMPTY
+        if image.text:
+            inside = Surroundings(image=_registry(image), kind="slurm")
+            inside.ipc_host = True  # these containers see the host's own /dev/shm
+            return inside
+    return around
+
+
+def _registry(image: Mapped) -> Mapped:
+    """Enroot writes `nvcr.io#nvidia/pytorch:25.01` for the registry's part."""
+    image = image.part(9, len(image)) if image.text.startswith("docker://") else image
+    cut = image.text.find("#")
+    return image if cut < 0 else join((image.part(0, cut), made("/"), image.part(cut + 1, len(image))))
 
 
 def _leading_env(words: list[Mapped], env: Env) -> int:

@@ -12,6 +12,8 @@ from advisor.readers.reading import Reading
 
 _REMARK = Lazy(r"(?:^|(?<=[ \t;&|]))#")
 _OPTION = Lazy(r"[ \t]*(--[A-Za-z][\w.-]*|-[A-Za-z]{1,6})(?=[ \t=]|\r?$)")
+# a backslash, then blanks: meant to continue, as the next line's option says
+LOOSE_END = Lazy(r"\\([ \t]+)(?=\r?\n[ \t]*-)")
 _QUOTED = Lazy(r"'[^'\n]*'?|\"(?:[^\"\\\n]|\\.)*\"?")  # an open one ends with the line: else each is tried anew
 MAX_LINES, MAX_NAMED = 80, 4
 
@@ -41,5 +43,24 @@ def options_behind(source: Mapped, end: int, reading: Reading) -> str:
     cause = (
         "a comment among the options ends the command" if remark else "the line above it does not end in a backslash"
     )
+    return _said(names, first, cause, reading)
+
+
+def options_after_blanks(command: Mapped, reading: Reading) -> str:
+    """What to say of a command with blanks behind a line's backslash: to the shell it ends there; "" if there are none."""
+    loose = LOOSE_END.search(command.text)
+    if loose is None:
+        return ""
+    names: list[str] = []
+    first, at = -1, loose.end()
+    for line in command.part(at, len(command)).text.split("\n")[:MAX_LINES]:
+        if (found := _OPTION.match(line)) is not None:
+            names.append(found.group(1))
+            first = command.pos[at + found.start(1)] if first < 0 else first
+        at += len(line) + 1
+    return _said(names, first, "blanks follow the backslash of the line above", reading) if names else ""
+
+
+def _said(names: list[str], first: int, cause: str, reading: Reading) -> str:
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return f"{CUT_OFF} {', '.join(names[:MAX_NAMED])}{more} from line {reading.source.place(first)[0]} on: {cause}"

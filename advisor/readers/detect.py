@@ -22,6 +22,7 @@ _WINDOWS = Lazy(  # what only a command file of Windows says; without it `.cmd` 
     r"\^[ \t]*\r?$|^\s*@|^\s*(?:set|setlocal|rem|call|start)\b|^\s*::|%\w+%|\.exe\b|(?<![\w/])[A-Za-z]:[\\/]",
     re.M | re.I,
 )
+_CARET = Lazy(r"(?<=[ \t])\^[ \t]*\r?$", re.M)
 _UNFINISHED = Lazy(r"\.(?:j2|jinja2?|tmpl|tpl|template|example|sample|dist|bak|orig|in)$")  # vllm.service.j2
 _HERE_DOCUMENT = Lazy(r"<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[ \t]*(?:\r?$|[|>;&])", re.M)
 _FENCE = Lazy(r"^[ \t]*```", re.M)
@@ -47,17 +48,22 @@ BY_SUFFIX = {
     ".yaml": "yaml",
     ".yml": "yaml",
     ".json": "yaml",
+    ".ipynb": "yaml",
     ".env": "env",
     ".md": "markdown",
     ".markdown": "markdown",
     ".mdx": "markdown",
     ".rst": "rst",
     ".nix": "nix",
+    ".tf": "hcl",
+    ".hcl": "hcl",
+    ".nomad": "hcl",
+    ".tofu": "hcl",
 }
 
 
 def form_of(name: str, text: str) -> str:
-    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst, nix, makefile, justfile."""
+    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst, nix, makefile, justfile, hcl."""
     by_name = BY_SUFFIX.get(os.path.splitext(_UNFINISHED.sub("", name.lower()))[1])
     first = text.lstrip()[:300]
     if first.startswith("#!"):
@@ -83,6 +89,10 @@ def _corrected(form: str, text: str) -> str:
         return "yaml"
     if form == "batch" and not _WINDOWS.search(text):
         return "shell"
+    if form == "shell" and re.match(r"\s*\[[^\]\[\s$\"'][^\]\[\n$\"']*\][ \t]*\r?\n", text) and _INI_PAIR.search(text):
+        return "ini"  # a preset of llama-server that a document calls bash
+    if form == "shell" and _CARET.search(text) and "\\\n" not in text:
+        return "batch"  # a command of Windows that a document calls bash
     if form == "yaml" and not _YAML_START.search(text) and text.lstrip()[:1] not in "[{-":
         return "shell"
     return form
@@ -96,7 +106,7 @@ def _by_content(text: str, first: str) -> str:
     if first.startswith(("{", "[")) and not _INI_SECTION.match(first):
         return "yaml"
     if re.search(r"^\s*(@echo off|setlocal\b)", text, re.M | re.I) or (
-        re.search(r"\^[ \t]*\r?$", text, re.M) and "\\\n" not in text
+        _CARET.search(text) and "\\\n" not in text
     ):
         return "batch"
     if (

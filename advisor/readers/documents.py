@@ -16,6 +16,7 @@ _DIRECTIVE = Lazy(
     re.M,
 )
 _LANGUAGES = "toml html xml css js javascript ts typescript jsx tsx go rust c cpp java diff sql mermaid csv"
+_SUFFIXES = {"powershell": "ps1", "pwsh": "ps1", "posh": "ps1", "batch": "bat", "dotenv": "env"}
 _NO_LAUNCH = frozenset(_LANGUAGES.split())  # what no server is started in
 
 
@@ -26,6 +27,7 @@ def read_document(reading: Reading, form: str) -> None:
         if found.group(2).lower() in _NO_LAUNCH:
             continue
         known = len(reading.found)
-        read_inside(text.part(found.start(3), found.end(3)), reading, 1, "x." + (found.group(2) or "sh"))
+        language = found.group(2).lower() or "sh"
+        read_inside(text.part(found.start(3), found.end(3)), reading, 1, "x." + _SUFFIXES.get(language, language))
         for one in reading.found[known:]:
             one.form = "document"

@@ -53,6 +53,8 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
 
 def read_containers(document: Node, reading: Reading, kind: str) -> None:
     """Every mapping that looks like a container, with the pod that it stands in."""
+    from advisor.readers.tasks import read_task
+
     reading.form = kind
     taken: set[int] = set()
     for node in walk(document):
@@ -63,6 +65,8 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
             _production_stack(node, reading, kind)
+        elif (read := read_task(node, reading)):
+            taken |= {id(one) for one in read}
         elif (options := node.get("engineArgs", "engine_args")) is not None and _keyed(node, options, reading):
             taken.add(id(options))
         elif (
@@ -160,6 +164,10 @@ def image_of(around: Surroundings, node: Node, reading: Reading) -> None:
                 around.image = join((scalar(registry, reading.source), made("/"), around.image))
     if tag is not None and tag.kind == "scalar" and tag.text:
         around.tag = scalar(tag, reading.source)
+    if reading.values and around.image is not None:
+        from advisor.readers.ansible import filled
+
+        around.image = filled(around.image, reading.values)
 
 
 def environment(node: Node | None, reading: Reading) -> Env:

@@ -16,6 +16,7 @@ _SET = Lazy(  # what is set is trimmed afterwards: a lazy group before blanks wo
     r"\s*(?:\[[\w.]+(?:\[\])?(?:\([^()\n]*\))?\]\s*)*\$(?:(env|script|global|local):)?([A-Za-z_]\w*)\s*(\+?)=\s*(.*)$",
     re.I | re.S,
 )
+_PARAMETERS = Lazy(r"\s*param\s*\((?=\s*\S)", re.I)  # with the parameters in the same line; others stand on lines of their own
 _IF_FILLED = Lazy(r"\s*if\s*\(\s*\$([A-Za-z_]\w*)\s*(?:-ne\s*(?:\"\"|'')\s*)?\)\s*\{", re.I)
 _PROCESS = Lazy(r"\s*\$(\w+)\.(FileName|Arguments)\s*=\s*(\S.*)$", re.I | re.S)  # ProcessStartInfo
 _NAME = Lazy(r"\$\{?(?:(env|script|global|local):)?([A-Za-z_]\w*)\}?", re.I)
@@ -64,6 +65,12 @@ def read_powershell(reading: Reading) -> None:
         if not line.text.strip():
             continue
         told = line
+        if found := _PARAMETERS.match(line.text):
+            inside = line.part(found.end(), _closed(_masked(line.text), found.end()))
+            for one in _between_commas(inside):
+                if given := _SET.match(one.text):
+                    _assign(given, one, reading, scope, env)
+            continue
         if found := _PROCESS.match(line.text):
             _process(found, line, reading, scope, env)
             continue
@@ -235,7 +242,9 @@ def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
         return
     if words[0].text.lower() in _STARTS:
         words = _started(words[1:])
+    before = len(reading.found)
     read_command(words, reading, env, at=line.first())
+    reading.run_at(before, line.first())
 
 
 def _words(line: Mapped, scope: Scope) -> list[Mapped]:

@@ -16,7 +16,18 @@ from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
 from advisor.readers.marks import formatted
 from advisor.readers.presets import Pair
-from advisor.readers.python_nodes import begun_with, dotted, is_dictionary, is_text, joined_for_shell, pieces, summands
+from advisor.readers.python_nodes import (
+    begun_with,
+    dotted,
+    is_dictionary,
+    is_list_sum,
+    is_text,
+    joined_for_shell,
+    parts_of_sum,
+    path_parts,
+    pieces,
+    summands,
+)
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
 from advisor.readers.words import split_words
 
@@ -31,6 +42,7 @@ _CALLS = {
 }
 _CLI = Lazy(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
 _UNFILLED = Lazy(r"\{\{\s*['\"]")  # JSON in doubled braces: a text that is to go through `str.format`
+_SAME = ("int", "float", "str", "json.dumps", "Path", "pathlib.Path")  # what they are given, as an argument is spelt
 _FALLBACKS = ("getenv", "get", "environ.get")
 MAX_TEXT = 400_000
 MAX_WORK = 4_000_000  # characters that names which stand for each other may add up to, and the same for each step
@@ -72,6 +84,7 @@ class Program:
         self.lists.read(self.tree.body, {})
         partial = self._partial(nodes)
         self.joined = {id(self.followed(one)) for node in nodes if (one := joined_for_shell(node, self.followed)) is not None}
+        summed: set[int] = set()
         for node in nodes:
             if not self.reading.step():
                 return
@@ -79,7 +92,8 @@ class Program:
                 self.call(node)
                 if id(node) not in partial and self.format_of(node) is not None:
                     self.command_text(node)
-            elif isinstance(node, ast.List):
+            elif isinstance(node, ast.List | ast.BinOp) and is_list_sum(node) and id(node) not in summed:
+                summed |= parts_of_sum(node)
                 self.listed(node)
             elif (
                 isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and id(node) not in partial and is_text(node)
@@ -199,7 +213,7 @@ class Program:
             return []
         return [(literal(name, at), self.text(value))]
 
-    def listed(self, node: ast.List) -> None:
+    def listed(self, node: ast.expr) -> None:
         """`["vllm", "serve", ...]`, as given to subprocess."""
         words = self.words(node)
         if id(node) in self.joined:  # the shell takes the line apart anew: "--reasoning-parser qwen3" is two words there
@@ -225,7 +239,7 @@ class Program:
 
     def words(self, node: ast.expr, depth: int = 0) -> list[Mapped]:
         node = self.followed(node)
-        if depth > 8:
+        if not self.worth(STEP) or depth > 8:
             return []
         if isinstance(node, ast.List | ast.Tuple):
             words: list[Mapped] = []
@@ -235,7 +249,14 @@ class Program:
                 words += self.words(later, depth + 1)
             return words
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            return self.words(node.left, depth + 1) + self.words(node.right, depth + 1)
+            summed: list[Mapped] = []
+            for part in summands(node):
+                if not self.worth(len(summed)):
+                    break  # names that stand for sums of one another
+                summed += self.words(part, depth + 1)
+            return summed
+        if isinstance(node, ast.IfExp) and isinstance(node.orelse, ast.List) and not node.orelse.elts:
+            return self.words(node.body, depth + 1)  # options that a condition adds are read, as an `if` is
         return [self.text(node)]
 
     # -------------------------------------------------------------- values
@@ -249,7 +270,7 @@ class Program:
             elif isinstance(node, ast.Call) and len(node.args) == 2 and dotted(node.func).endswith(_FALLBACKS):
                 node = node.args[1]
             elif (
-                isinstance(node, ast.Call) and dotted(node.func) in ("int", "float", "str", "json.dumps") and node.args
+                isinstance(node, ast.Call) and dotted(node.func) in _SAME and node.args
             ):
                 node = node.args[0]
             elif isinstance(node, ast.IfExp) and (verdict := self._decided(node.test)) is not None:
@@ -304,6 +325,9 @@ class Program:
             return self.text(node.body, depth + 1)  # an option that a condition adds is read, as an `if` is
         if isinstance(node, ast.List | ast.Tuple) or is_dictionary(node):
             return made(json.dumps(self.plain(node)), at)
+        if (steps := path_parts(node)) and depth < 8:
+            texts = [self.text(step, depth + 1) for step in steps]
+            return join([part for text in texts for part in (made("/"), text)][1:])
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return join((made("-", at), self.text(node.operand, depth + 1)))
         return hole(re.sub(r"[^\w.]", "", dotted(node)) or "...", at)

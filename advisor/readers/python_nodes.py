@@ -56,6 +56,41 @@ def summands(node: ast.expr) -> list[ast.expr]:
     return found
 
 
+def is_list_sum(node: ast.AST) -> bool:
+    """A list, or a sum in which one stands: `[server] + COMMON + (SPEC if spec else [])`."""
+    return isinstance(node, ast.List) or (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Add)
+        and any(isinstance(part, ast.List | ast.Tuple) for part in summands(node))
+    )
+
+
+def parts_of_sum(node: ast.expr) -> set[int]:
+    """Ids of the sums and lists that are only a part of this sum."""
+    found: set[int] = set()
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if current is not node:
+            found.add(id(current))
+        if isinstance(current, ast.BinOp) and isinstance(current.op, ast.Add):
+            waiting += [current.left, current.right]
+        elif isinstance(current, ast.IfExp):
+            waiting += [current.body, current.orelse]
+    return found
+
+
+def path_parts(node: ast.expr) -> list[ast.expr]:
+    """What `root / "bin" / name` and `os.path.join(root, "bin")` put together; empty for anything else."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        parts: list[ast.expr] = []
+        while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and len(parts) < MAX_LINKS:
+            parts.append(node.right)
+            node = node.left
+        return [node, *reversed(parts)]
+    return list(node.args) if isinstance(node, ast.Call) and dotted(node.func).endswith("path.join") else []
+
+
 def begun_with(node: ast.AST) -> ast.Name | None:
     """The name whose text this one continues with options: `cmd + " --port 1"`, `f"{cmd} --port {port}"`."""
     parts: list[ast.expr] = []

@@ -103,6 +103,7 @@ class Reading:
         self.named: dict[str, tuple[str, int]] | None = None
         self.keys: set[tuple[object, ...]] = set()
         self.steps = 0
+        self.values: dict[str, Mapped] = {}  # what the file's own templates stand for
         self.form = "command"
 
     def note(self, text: str, at: int = -1) -> None:
@@ -125,6 +126,10 @@ class Reading:
 
     def add(self, found: Found) -> None:
         """Keep a found command, once, up to a bound."""
+        if self.values:
+            from advisor.readers.ansible import fill
+
+            fill(found, self.values)
         if found.engine == "llama-server" and _is_ik(found):
             found.engine = "ik_llama.cpp"
         if len(found.words) > MAX_WORDS:
@@ -139,6 +144,11 @@ class Reading:
             return
         self.keys.add(key)
         self.found.append(found)
+
+    def run_at(self, before: int, at: int) -> None:
+        """A program that a variable names stands where it is run, not where the variable is set."""
+        for found in self.found[before:]:
+            found.at = max(found.at, at)
 
     def launches(self) -> tuple[Launch, ...]:
         return tuple(self._launch(found) for found in self.found)

@@ -15,7 +15,7 @@ MAX_LINES = 500
 _KEY = Lazy(r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args|entrypoint|serve)s?$", re.I)
 
 
-def read_scripts(node: Node, env: Env, reading: Reading) -> None:
+def read_scripts(node: Node, env: Env, reading: Reading, around: Surroundings | None = None) -> None:
     """The texts of a mapping that start an engine; `{name}` is filled from the mapping `defaults` beside them.
 
     A list of texts (`script:` of a pipeline, `runcmd:` of cloud-init) is read as the lines of one script, the `content:` of
@@ -25,7 +25,7 @@ def read_scripts(node: Node, env: Env, reading: Reading) -> None:
 
     for key, value in node.entries():
         if value.kind == "seq":
-            _script_lines(key, value, env, reading)
+            _script_lines(key, value, env, reading, around)
         elif value.kind != "scalar" or not ENGINE_TEXT.search(value.text):
             continue
         elif _KEY.search(key.text):
@@ -35,28 +35,32 @@ def read_scripts(node: Node, env: Env, reading: Reading) -> None:
             ):  # a folded text is one line to its writer; YAML keeps the newlines before deeper lines
                 whole = Mapped(re.sub(r"\n(?=[ \t])", " ", whole.text), whole.pos)
             text = _filled(whole, node.get("defaults", "vars", "variables"), reading)
-            _read_script(text, env, reading)
+            _read_script(text, env, reading, around)
         elif "\n" in value.text:
             _read_file(node, key, value, reading)
 
 
-def _read_script(text: Mapped, env: Env, reading: Reading) -> None:
+def _read_script(text: Mapped, env: Env, reading: Reading, around: Surroundings | None) -> None:
     from advisor.readers.shell import Shell
 
     scope = Scope({name: item.value for name, item in env.items() if item.value is not None})
     reading.form = "recipe"
-    Shell(text, reading, scope, around=Surroundings(kind="recipe"), passed=env).run()
+    Shell(text, reading, scope, around=around or Surroundings(kind="recipe"), passed=env).run()
 
 
-def _script_lines(key: Node, value: Node, env: Env, reading: Reading) -> None:
+def _script_lines(key: Node, value: Node, env: Env, reading: Reading, around: Surroundings | None) -> None:
     """A list whose items are whole commands; one of single words is a container's, which has its own reader."""
     from advisor.readers.command import ENGINE_TEXT
 
     lines = [item for item in value.items if item.kind == "scalar" and item.text.strip()]
     if _ARGUMENTS.fullmatch(key.text) or not any(" " in line.text and ENGINE_TEXT.search(line.text) for line in lines):
         return
-    parts = [part for line in lines[:MAX_LINES] for part in (scalar(line, reading.source), made("\n"))]
-    _read_script(join(parts), env, reading)
+    parts = [
+        part
+        for line in lines[:MAX_LINES]
+        for part in (scalar(line, reading.source), made("" if line.text.endswith("\n") else "\n"))
+    ]
+    _read_script(join(parts), env, reading, around)
 
 
 def _read_file(node: Node, key: Node, value: Node, reading: Reading) -> None:

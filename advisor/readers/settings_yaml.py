@@ -6,7 +6,7 @@ import json
 
 from advisor.readers.mapped import HOLE_OPEN, Mapped, join, made
 from advisor.readers.presets import Pair
-from advisor.readers.reading import Found, Reading, Surroundings
+from advisor.readers.reading import Env, Found, Reading, Surroundings
 from advisor.readers.yamlnodes import Node, scalar
 
 _SGLANG_KEYS = """
@@ -61,7 +61,28 @@ def engine_of_settings_under(document: Node) -> tuple[str, Node] | None:
     return None
 
 
-def read_settings(document: Node, engine: str, reading: Reading) -> None:
+def read_recipe(document: Node, reading: Reading) -> bool:
+    """A cluster's recipe (srt-slurm): `backend.<engine>_config` holds the settings of each kind of worker; whether it is one."""
+    from advisor.readers.kubernetes import environment
+
+    backend, found = document.get("backend"), False
+    image = document.path("model.container")
+    for engine in ("sglang", "vllm"):
+        workers = backend.get(f"{engine}_config") if backend is not None and backend.kind == "map" else None
+        for name, settings in workers.entries() if workers is not None else []:
+            if settings.kind != "map" or engine_of_settings(settings) != engine or backend is None:
+                continue
+            around = Surroundings(kind="recipe", name=name.text)
+            around.image = scalar(image, reading.source) if image is not None and image.kind == "scalar" else None
+            env = environment(backend.get(f"{name.text}_environment"), reading)
+            read_settings(settings, engine, reading, around, env)
+            found = True
+    return found
+
+
+def read_settings(
+    document: Node, engine: str, reading: Reading, around: Surroundings | None = None, env: Env | None = None
+) -> None:
     """One launch from a mapping of options to values."""
     reading.form = "config-yaml"
     pairs: list[Pair] = []
@@ -80,8 +101,9 @@ def read_settings(document: Node, engine: str, reading: Reading) -> None:
         elif not value.is_null:
             pairs.append((name, scalar(value, reading.source)))
     if pairs:
-        around = Surroundings(kind="config-yaml")
-        reading.add(Found(engine, [], {}, pairs[0][0].first(), "config-yaml", around, pairs=pairs, origin="yaml"))
+        around = around or Surroundings(kind="config-yaml")
+        at = pairs[0][0].first()
+        reading.add(Found(engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml"))
 
 
 def _json(node: Node, reading: Reading) -> Mapped:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from advisor.readers import control_flow
 from advisor.readers.command import ENGINE_TEXT, read_command
 from advisor.readers.control_flow import MAX_NESTING
-from advisor.readers.cut_off import options_behind
+from advisor.readers.cut_off import LOOSE_END, options_after_blanks, options_behind
 from advisor.readers.lazy import Lazy
 from advisor.readers.mapped import EMPTY, HOLE, Mapped, hole, join, made
 from advisor.readers.marks import unmarked
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 MAX_TEXT = 600_000
 _NON_ASCII = Lazy(r"[^\x00-\x7f]")
-_LOOSE_END = Lazy(
-    r"\\([ \t]+)(?=\r?\n[ \t]*-)"
-)  # a backslash, then blanks: meant to continue, as the next line's option says
 _REMARK = Lazy(r"(?<!\S)`#[^`\n]*`")  # a comment among the options: the grammar would take it to the line's end
 _parser: list[Any] = []
 
@@ -52,7 +49,7 @@ def _parsable(text: str) -> bytes:
     """
     text = HOLE.sub(lambda found: "_" * len(found.group()), text)
     text = _REMARK.sub(lambda found: " " * len(found.group()), text)
-    text = _LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
+    text = LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
     if "\r" in text:
         text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
     return _NON_ASCII.sub("_", text).encode("ascii")
@@ -91,7 +88,7 @@ class Shell:
             return False
         before = len(self.reading.found)
         self.source = unmarked(self.source)
-        if loose := _LOOSE_END.search(self.source.text):
+        if loose := LOOSE_END.search(self.source.text):
             at = self.source.pos[loose.start()]
             self.reading.note("blanks follow the backslash at the line's end; it is read as if it continued", at)
         root = _get_parser().parse(_parsable(self.source.text)).root_node
@@ -165,9 +162,17 @@ class Shell:
         given = env["IFS"].value if "IFS" in env else None
         self.separators = "" if given is None or given.holed else given.text
         before = len(self.reading.found)
-        ended = self.execute(self.words(arguments), env, self.text(node).first())
+        words = self.words(arguments)
+        called = bool(words) and words[0].text in self.functions
+        ended = self.execute(words, env, self.text(node).first())
+        if not called:
+            self.reading.run_at(before, self.text(node).first())
         for found in self.reading.found[before:]:
-            found.said = found.said or options_behind(self.source, node.end_byte, self.reading)
+            found.said = (
+                found.said
+                or options_after_blanks(self.text(node), self.reading)
+                or options_behind(self.source, node.end_byte, self.reading)
+            )
         return ended
 
     def execute(self, words: list[Mapped], env: Env, at: int) -> bool:

@@ -1,3 +1,4 @@
+import re
 import shlex
 from collections.abc import Iterator
 
@@ -6,6 +7,8 @@ from advisor.rules.asking import flags, rename_fix, replace_fix
 from advisor.rules.editing import pinned
 from advisor.rules.spelling import CATALOGUED, catalogue, catalogued_version, standing, written
 from advisor.types import Case, Fix
+
+_LEAD = re.compile(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
 
 @rule(
@@ -41,6 +44,7 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             )
             continue
         near = meant(case, written(found))
+        near = near if near and close(written(found), near) else None
         hint = f"; the nearest is {near}" if near else ""
         yield Hit(
             f"{case.plan.engine} has no option {found.raw}{hint}",
@@ -61,6 +65,13 @@ def meant(case: Case, word: str) -> str | None:
         return near
     other = word.replace("--no-disable-", "--enable-").replace("--no-enable-", "--disable-")
     return other if other != word and known.find(other, version or known.newest) is not None else None
+
+
+def close(word: str, near: str) -> bool:
+    """Whether two options share more than the word that they begin with: not `--enable-beta-spec` and `--enable-trace`."""
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, _LEAD.sub("", word), _LEAD.sub("", near)).ratio() >= 0.6
 
 
 def alike(word: str, near: str) -> bool:

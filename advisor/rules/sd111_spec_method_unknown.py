@@ -1,10 +1,16 @@
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from advisor.rules import Hit, rule
 from advisor.rules.asking import flag, value_fix
 from advisor.rules.editing import json_fix, pinned
-from advisor.rules.spelling import nearest, spec_choices, spec_config
+from advisor.rules.spelling import catalogue, nearest, spec_choices, spec_config
 from advisor.types import Case, Fix, Flag
+
+if TYPE_CHECKING:
+    from advisor.engines.catalogue import Catalogue
 
 MEANT = {"nextn": "mtp", "next_n": "mtp", "draft-mtp": "mtp", "multi_token_prediction": "mtp", "eagle-3": "eagle3"}
 
@@ -29,6 +35,14 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
     place, method = named(case)
     if method is None or not choices or method in choices or "." in method:
         return
+    if (gone := gone_since(case, method)) is not None:
+        yield Hit(
+            f"vLLM {gone} dropped the speculative method '{method}'",
+            flag=place,
+            fix=Fix(text="Use a draft that vLLM still loads (eagle3, draft_model, mtp), or keep to an older release."),
+            versions=f"{gone} and later",
+        )
+        return
     near = MEANT.get(method.lower()) or nearest(method, choices)
     said = f"vLLM has no speculative method '{method}'" + (f"; use '{near}'" if near else "")
     fix = Fix(text=f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ...")
@@ -38,6 +52,20 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
     elif near:
         fix = json_fix(case, place, "method", f'"{near}"', f"Use '{near}'.", safe=sure)
     yield Hit(said, flag=place, fix=fix, versions="all catalogued releases")
+
+
+def gone_since(case: Case, method: str) -> str | None:
+    """The first catalogued release without a method that an earlier one takes; None where none ever took it."""
+    known = catalogue(case)
+    takes = [method in _choices(known, version) for version in known.versions]
+    if True not in takes or takes[-1]:
+        return None
+    return str(known.versions[len(takes) - takes[::-1].index(True)])
+
+
+def _choices(known: Catalogue, version: str) -> tuple[str, ...]:
+    row = known.json_field("SpeculativeConfig", "method", version) or {}
+    return tuple(row.get("choices") or ())
 
 
 def named(case: Case) -> tuple[Flag | None, str | None]:
@@ -50,3 +78,9 @@ def named(case: Case) -> tuple[Flag | None, str | None]:
         return None, None
     method = read.data.get("method")
     return read.flag, method if isinstance(method, str) else None
+
+
+def suffix_decoding(case: Case) -> bool:
+    """Whether n-gram stands for vLLM's suffix decoding: its drafts are as long as the tree's counts tell, so what was
+    measured of n-gram lookup, and its two lengths, say nothing of it."""
+    return (named(case)[1] or "").lower() == "suffix"

@@ -5,6 +5,12 @@ from advisor.engines.base import CUT_OFF
 from advisor.rules import Hit, rule
 from advisor.types import Case, Fix
 
+_CONTINUE = "End the line above with a backslash."
+_MEND = {
+    "a comment": "Move the comment above the command.",
+    "blanks": "Delete the blanks behind the backslash.",
+}
+
 
 @rule(
     severity="warning",
@@ -36,9 +42,5 @@ def options_cut_off(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"the server starts without {said}: {cause}",
             line=int(line.group(1)) if line else 0,
-            fix=Fix(
-                text="Move the comment above the command."
-                if cause.startswith("a comment")
-                else "End the line above with a backslash."
-            ),
+            fix=Fix(text=next((do for word, do in _MEND.items() if cause.startswith(word)), _CONTINUE)),
         )

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from advisor.rules import Hit, rule
 from advisor.rules.asking import calls_tools, spec_flag
 from advisor.rules.editing import json_add_fix, json_fix
+from advisor.rules.sd111_spec_method_unknown import suffix_decoding
 from advisor.rules.spelling import spec_config
 from advisor.types import Case, Fix, Flag
 
@@ -27,7 +28,7 @@ def ngram_lookup_min(case: Case) -> Iterator[Hit]:
         '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":12,"prompt_lookup_min":8}'
     """
     read = spec_config(case)
-    if case.plan.method != "ngram" or read is None or read.data is None:
+    if case.plan.method != "ngram" or read is None or read.data is None or suffix_decoding(case):
         return
     least = read.data.get("prompt_lookup_min")
     if isinstance(least, int) and least >= SAFE_MIN:

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from advisor.rules import Hit, rule
 from advisor.rules.asking import spec_flag
 from advisor.rules.policy import sources, veto_unless_measured
+from advisor.rules.sd111_spec_method_unknown import suffix_decoding
 from advisor.types import Case, Fix
 
 _COPYING = ("code", "agent", "rag", "summarization")
@@ -18,16 +19,15 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
     Good: llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type draft-mtp
         --spec-draft-n-max 2
     """
-    if case.plan.method != "ngram":
+    if case.plan.method != "ngram" or suffix_decoding(case):
         return
+    longer = "; at least raise prompt_lookup_min to 8" if case.plan.engine == "vllm" else ""
     copying = case.facts.workload in _COPYING
     yield Hit(
         "n-gram speculation lost 11 to 19 % on general prompts at 2 to 5 % acceptance",
         flag=spec_flag(case),
         severity="info" if copying else None,
-        fix=Fix(
-            text="Use MTP where the checkpoint has a head, else no speculation; at least raise prompt_lookup_min to 8 (vLLM)."
-        ),
+        fix=Fix(text=f"Use MTP where the checkpoint has a head, else no speculation{longer}."),
         conflicts=("copy-and-edit loads gained 15 to 24 %",),
         effect="caution" if copying else veto_unless_measured(case),
     )

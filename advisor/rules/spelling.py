@@ -38,6 +38,7 @@ def written(found: Flag) -> str:
 
 # read by `sglang serve` itself, which chooses the server by it and takes it out
 WRAPPERS = {("sglang", "--model-type")}
+DYNAMO = "--dyn-"  # read by NVIDIA Dynamo's workers, which pass the engine what is left
 
 
 def standing(case: Case, found: Flag) -> Standing:
@@ -59,7 +60,7 @@ def _standing(engine: str, version: str | None, name: str, taken: bool) -> Stand
         ever = known.match(name, None)
         if ever is not None and known.index(ever.option.since) > known.index(version):
             return "too-new"
-    if taken or name in ("--", "-") or "." in name or (engine, name) in WRAPPERS:
+    if taken or name in ("--", "-") or "." in name or (engine, name) in WRAPPERS or name.startswith(DYNAMO):
         return "taken"
     return "foreign" if _owners(engine, name) else "unknown"
 
