@@ -207,6 +207,7 @@ INFORMING = frozenset((
     'SD266',
     'SD269',
     'SD270',
+    'SD271',
     'SD302',
     'SD305',
     'SD306',
