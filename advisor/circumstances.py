@@ -103,5 +103,5 @@ def _experts(facts: Facts) -> list[Reason]:
         f"Four bits instead of {facts.quant.id}: {offload.words(found)}, at a speed that is not estimated here: the launch without "
         f"speculation, with {offload.difference(found)}"
     )
-    known = Reason(text=offload.MEASURED, sources=(*offload.LOSSES, *offload.GAINS), weight=0.6)
+    known = Reason(text=offload.MEASURED, sources=(*offload.LOSSES, *offload.EVEN, *offload.GAINS), weight=0.6)
     return [Reason(text=text, sources=offload.SOURCES, weight=1.25), known]

@@ -17,10 +17,15 @@ QUANTS = ("q4_k_m", "ud-q4_k_xl", "iq4_xs")  # four-bit steps of GGUF, the prefe
 FOUR_BITS = 4.0
 # One layer more than the bill asks for: a long prompt's steps copy a layer's experts to the card.
 SPARE_LAYERS = 1
-# Pairs of runs with experts in system memory: MTP lost in the first four, in the last (a 6 GB laptop card) it gained.
+# Pairs of runs with experts in system memory: MTP lost in the first four, did little in two, and gained in the last four, on cards
+# of 6 to 16 GB.
 LOSSES = ("f70148891450", "gaztrab5080", "ik1513", "ik2369")
-GAINS = ("lc22673b",)
-MEASURED = "Experts in system memory, as measured: MTP gave 0.43x to 0.86x in four reports, 1.14x to 1.28x in one: begin without"
+EVEN = ("a2000cpumoe", "s4070mtp")
+GAINS = ("lc22673b", "moe3060cpu", "corral9070xt", "gemma26maxq")
+MEASURED = (
+    "Experts in system memory, as measured: MTP gave 0.43x to 0.86x in four reports, 0.88x to 1.06x in two and 1.04x to 1.32x "
+    "in four: begin without, then measure 2 drafts"
+)
 SOURCES = ("llamacpp15077",)
 
 
