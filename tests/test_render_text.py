@@ -132,6 +132,7 @@ def test_measure_hands_over_both_arms_and_the_benchmark() -> None:
     text = advice_text(advice)
     section = text[text.index("\nMeasure it\n") :]
     assert section.index("Arm A") < section.index("Arm B") < section.index("vllm bench serve")
+    assert "--dataset-name custom" in section, "random prompts say little about drafts"
     assert '"num_speculative_tokens":2' in section[section.index("Arm B") :]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
+from advisor.engines.benchmarks import own_prompts
 from advisor.render.layout import Paper, heading, number, pack_command, pack_launch, source_tag
 from advisor.types import Advice, Candidate, Evidence, Finding, MemoryBill, Source
 
@@ -53,6 +54,8 @@ def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
     lines += paper.wrap("Against each arm, from another terminal, the same load:")
     for command in advice.measure_with:
         lines += pack_command(command, paper.width)
+    if advice.measure_with:
+        lines += paper.wrap(own_prompts(advice.plan.engine))
     lines += paper.wrap("Keep the faster arm; feed its acceptance back with --acceptance-length for a closer estimate.")
     return _section("Measure it", lines)
 
