@@ -233,6 +233,24 @@ def test_values_of_a_play() -> None:
     assert "org/model" not in (read_text(twice, "play.yml").launches[0].model or "")
 
 
+def test_a_value_of_several_options_is_several_words(tmp_path: Path) -> None:
+    path = tmp_path / "play.yml"
+    path.write_text(
+        """
+- hosts: gpu
+  vars: {options: "--max-num-seqs 8 --swap-space 4", name: "a model", spec: '{"method": "mtp", "num_speculative_tokens": 2}'}
+  tasks:
+    - shell: vllm serve org/a {{ options }} --served-model-name "{{ name }}" --speculative-config '{{ spec }}'
+""",
+        encoding="utf-8",
+    )
+    found = read_text(path.read_text(encoding="utf-8"), "play.yml")
+    assert (flags(found)["--max-num-seqs"], flags(found)["--swap-space"]) == ("8", "4")
+    assert flags(found)["--served-model-name"] == "a model"
+    assert json.loads(flags(found)["--speculative-config"] or "")["method"] == "mtp"
+    assert not [one for one in validate(str(path)).findings if one.code in ("SD129", "SD307")]
+
+
 @pytest.mark.parametrize(
     ("launcher", "version"),
     [
