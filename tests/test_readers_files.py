@@ -102,6 +102,52 @@ def test_nomad() -> None:
     assert [one.line for one in found.launches if one.model == "/m/b.gguf"] == [15]
 
 
+def test_an_encoded_object_that_a_local_holds_is_its_text_among_arguments() -> None:
+    text = """
+variable "spec" { default = { k = 2 } }
+locals {
+  plain = ["--swap-space", "4"]
+  said  = jsonencode(local.plain)
+  spec  = jsonencode({ method = "mtp", num_speculative_tokens = var.spec.k })
+  pods  = jsonencode([{ image = "vllm/vllm-openai:v0.25.1", command = ["--model", "org/b"] }])
+}
+resource "docker_container" "a" {
+  image   = "vllm/vllm-openai:v0.25.1"
+  command = concat(["--model", "org/a", "--speculative-config", local.spec], local.plain)
+}
+resource "aws_ecs_task_definition" "b" { container_definitions = local.pods }
+"""
+    found = read_text(text, "main.tf")
+    assert {one.model for one in found.launches} == {"org/a", "org/b"}
+    first = next(number for number, one in enumerate(found.launches) if one.model == "org/a")
+    assert json.loads(flags(found, first)["--speculative-config"] or "") == {"method": "mtp", "num_speculative_tokens": 2}
+    assert flags(found, first)["--swap-space"] == "4"
+
+
+def test_expressions_of_a_here_document(tmp_path: Path) -> None:
+    text = """
+variable "model" { default = "org/a" }
+variable "spec" { default = { k = 2 } }
+locals { options = "--max-num-seqs 4 --swap-space 4" }
+resource "aws_instance" "a" {
+  user_data = <<-EOF
+    MODE=mtp
+    vllm serve ${var.model} ${local.options} --served-model-name ${var.unknown} \\
+      --speculative-config '{"method":"mtp","num_speculative_tokens":${var.spec.k}}' --enforce-eager true
+    vllm serve org/b --spec-method ${MODE} --spec-tokens 2
+  EOF
+}
+"""
+    found = read_text(text, "main.tf")
+    assert [one.model for one in found.launches] == ["org/a", "org/b"]
+    assert json.loads(flags(found)["--speculative-config"] or "")["num_speculative_tokens"] == 2
+    assert (flags(found)["--max-num-seqs"], flags(found)["--swap-space"]) == ("4", "4")
+    assert "var.unknown" in (flags(found)["--served-model-name"] or "") and flags(found, 1)["--spec-method"] == "mtp"
+    path = tmp_path / "main.tf"
+    path.write_text(text, encoding="utf-8")
+    assert [(one.line, one.file.endswith("main.tf")) for one in validate(str(path)).findings if one.code == "SD130"] == [(9, True)]
+
+
 def test_a_fix_edits_terraform_where_the_words_stand(tmp_path: Path) -> None:
     path = tmp_path / "main.tf"
     path.write_text(TERRAFORM, encoding="utf-8")
