@@ -191,6 +191,22 @@ def test_the_cells_of_a_notebook_are_one_program() -> None:
     assert sorted(read(text, "a.ipynb")) == [("llama-server", "a-MTP.gguf"), ("vllm", "Qwen/Qwen3-8B")]
 
 
+def test_variables_that_commands_of_a_notebook_name() -> None:
+    text = notebook(
+        'MODEL = "org/a"  # small\nPORT = 8000\nTWICE = "a"\n',
+        "TWICE = 'b'\n",
+        f"!vllm serve {{MODEL}} --port $PORT --served-model-name {{TWICE}} --speculative-config '{MTP}'\n",
+    )
+    found = read_text(text, "a.ipynb")
+    assert [one.model for one in found.launches] == ["org/a"] and flags(found)["--port"] == "8000"
+    assert flags(found)["--speculative-config"] == MTP and "TWICE" in (flags(found)["--served-model-name"] or "")
+
+
+def test_a_line_that_goes_on_with_a_percent_sign_is_python() -> None:
+    text = notebook('import os\nx = (7\n  % 3)\nos.system("vllm serve org/a --swap-space 4")\n')
+    assert read(text, "a.ipynb") == [("vllm", "org/a")]
+
+
 def test_no_fix_edits_the_escaped_text_of_a_notebook(tmp_path: Path) -> None:
     path = tmp_path / "a.ipynb"
     path.write_text(notebook('import os\nos.system("vllm serve Qwen/Qwen3-8B --swap-space 4")\n'), encoding="utf-8")
