@@ -162,9 +162,9 @@ def test_a_fix_edits_terraform_where_the_words_stand(tmp_path: Path) -> None:
     ids=["parentheses", "brackets", "blocks", "conditions", "here-documents", "expressions", "lists", "texts"],
 )  # fmt: skip
 def test_hostile_blocks_take_no_time(text: str) -> None:
-    before = time.perf_counter()
+    before = time.process_time()
     read_text(text, "a.tf")
-    assert time.perf_counter() - before < 8
+    assert time.process_time() - before < 8
 
 
 # ---------------------------------------------------------------- notebooks
