@@ -81,7 +81,8 @@ def _newer(facts: Facts, base: Plan, method: Method) -> str:
 
 
 def _more_memory(facts: Facts) -> tuple[str, ...]:
-    gpus = _fewest_gpus(facts.request) if facts.request is not None else None
+    more = memory_fit.more_counts(facts.hardware, facts.gpus)
+    gpus = _fewest_gpus(facts.request, more) if facts.request is not None else None
     return (f"--gpus {gpus}, on which a drafter has room",) if gpus else ()
 
 
@@ -96,7 +97,8 @@ def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
             yield line
         elif engine not in seen and (engine == "llama-server" or not _against_hardware(facts)):
             seen.add(engine)
-            gpus = _fewest_gpus(facts.request.model_copy(update={"engine": engine, "engine_version": None}))
+            asked = facts.request.model_copy(update={"engine": engine, "engine_version": None})
+            gpus = _fewest_gpus(asked, memory_fit.more_counts(facts.hardware, facts.gpus))
             if gpus is not None:
                 yield f"--engine {engine}{f' --gpus {gpus}' if gpus > facts.gpus else ''},{why}"
 
@@ -108,11 +110,11 @@ def _against_hardware(facts: Facts) -> bool:
     return facts.hardware is not None and knowledge_resolve.engine_default(facts.hardware)[0] == "llama-server"
 
 
-def _fewest_gpus(request: Request) -> int | None:
-    """The fewest GPUs, from as many as were asked about, on which something may speculate; None where none of the usual counts."""
+def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
+    """The fewest GPUs, from as many as were asked about, on which something may speculate; None where `more` are too few, too."""
     from advisor import knowledge_resolve, pipeline
 
-    for gpus in (request.gpus, *(count for count in memory_fit.GPU_COUNTS if count > request.gpus)):
+    for gpus in (request.gpus, *more):
         try:
             asked = request.model_copy(update={"gpus": gpus, "tp": request.tp if gpus == request.gpus else None})
             question = pipeline.opened(knowledge_resolve.bare_facts(asked), pipeline.weigh)

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor import kv_sizes, memory
-from advisor.types import Facts, MemoryBill, Plan, Quant
+from advisor.types import Facts, Hardware, MemoryBill, Plan, Quant
 
 GPU_COUNTS = (2, 4, 8)
+BUILT_IN = ("laptop", "igpu")  # classes of which a machine has one, and nobody joins several
 SMALLER = ("fp8", "awq-int4", "nvfp4", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "iq4_xs", "q3_k_m", "iq3_xxs", "iq2_m")
 # Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is called.
 RELEASED = {"gpt-oss": ("mxfp4",)}
@@ -32,7 +33,7 @@ def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
         f"(weights and engine {needs:.1f} GiB per GPU, {have})"
     )
     instead = list(alternatives(facts, plan))
-    what = f"what fits: {', or '.join(instead[:3])}" if instead else "choose a smaller model or more GPUs"
+    what = f"what fits: {', or '.join(instead[:3])}" if instead else _smaller(facts)
     from advisor import offload
 
     one_fits = any(way.startswith(("--ctx", "--concurrency")) for way in instead)  # what is short is the room for requests
@@ -71,10 +72,20 @@ def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
     yield from other_counts(facts, plain)
 
 
+def _smaller(facts: Facts) -> str:
+    return "choose a smaller model" + (" or more GPUs" if more_counts(facts.hardware, 0) else "")
+
+
+def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
+    """The usual numbers of GPUs above this one; none where the GPU is part of a laptop or of a processor."""
+    built_in = hardware is not None and hardware.hardware_class in BUILT_IN
+    return () if built_in else tuple(count for count in GPU_COUNTS if count > gpus)
+
+
 def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
     """Numbers of GPUs on which the plan fits: the most of those that there are, where only they divide the heads, else more."""
     fewer = [n for n in range(facts.gpus - 1, 1, -1) if plain.engine in memory.SERVERS and not facts.tp]
-    for count in (*fewer, *(n for n in GPU_COUNTS if n > facts.gpus)):
+    for count in (*fewer, *more_counts(facts.hardware, facts.gpus)):
         if _fits_over(facts, plain, count):
             yield f"--gpus {count}" + (f" (of the {facts.gpus})" if count < facts.gpus else "")
             return

@@ -126,5 +126,7 @@ def test_no_engine_is_offered_that_is_not_one_for_the_hardware() -> None:
     """A drafter that only vLLM loads is no way out on Apple Silicon."""
     told = " ".join(recommend(hardware="apple-m4-max", model="llama-3.1-8b").would_change)
     assert "--engine vllm" not in told
+    laptop = " ".join(recommend(hardware="rtx4070-laptop", model="qwen3-8b").would_change)
+    assert "--gpus" not in laptop
     there = " ".join(recommend(hardware="h100-sxm", model="llama-3.1-8b", engine="llama-server").would_change)
     assert "--engine vllm" in there

@@ -203,6 +203,17 @@ def test_an_engine_against_the_hardware_is_contradicted() -> None:
     assert "was asked for, though" not in reasons(recommend(hardware="h100", engine="vllm"))
 
 
+def test_a_laptop_is_not_told_to_take_more_gpus() -> None:
+    told = refusal(hardware="rtx5070-laptop", model="qwen3.6-27b", engine="vllm")
+    assert "--gpus" not in told and "more GPUs" not in told
+    assert "--gpus" in refusal(hardware="rtx3060", model="qwen3.6-35b-a3b", engine="vllm")
+
+
+def test_a_chip_that_no_released_build_serves_is_named_like_its_neighbours() -> None:
+    told = recommend(hardware="rx7600xt", engine="vllm", model="qwen3-8b").findings
+    assert any(one.code == "SD268" and "gfx1102" in one.message and "gfx110x" not in one.message for one in told)
+
+
 def test_a_chip_below_the_engine_is_refused_before_its_memory() -> None:
     asked = {"hardware": "v100", "engine": "sglang", "model": "gemma-4-31b", "ctx_tokens": 100_000}
     assert "[SD268]" in refusal(**asked) and "--ctx" not in refusal(**asked)

@@ -6,6 +6,7 @@ import re
 
 from advisor.readers.mapped import HOLE, Mapped, join
 from advisor.readers.reading import Found, Reading
+from advisor.readers.words import split_words
 from advisor.readers.yamlnodes import Node, scalar, walk
 
 _PLAY = ("hosts", "tasks", "roles", "block", "vars_files")
@@ -30,13 +31,20 @@ def play_values(documents: list[Node], reading: Reading) -> dict[str, Mapped]:
 
 def fill(found: Found, values: dict[str, Mapped]) -> None:
     """Put the values where the command, its environment and its image name them."""
-    found.words = [filled(word, values) for word in found.words]
+    found.words = [one for word in found.words for one in _filled_words(word, values)]
     found.env = {
         name: item if item.value is None else item._replace(value=filled(item.value, values))
         for name, item in found.env.items()
     }
     if found.around is not None and found.around.image is not None:
         found.around.image = filled(found.around.image, values)
+
+
+def _filled_words(word: Mapped, values: dict[str, Mapped]) -> list[Mapped]:
+    """A value of several options, named where the command takes its arguments, is as many words."""
+    text = filled(word, values)
+    options = text is not word and HOLE.fullmatch(word.text) is not None and text.text.startswith("-")
+    return split_words(text, dollars=False) if options else [text]
 
 
 def filled(word: Mapped, values: dict[str, Mapped], depth: int = 0) -> Mapped:

@@ -9,13 +9,14 @@ import json
 import re
 from itertools import islice
 
-from advisor.readers.hcl_text import heredoc, quoted, with_holes
+from advisor.readers.hcl_text import COMPUTED, MAX_VALUE, heredoc, hole_name, quoted, with_holes
 from advisor.readers.kubernetes import read_containers
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN
+from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped
 from advisor.readers.reading import Reading
 from advisor.readers.settings_yaml import plain
-from advisor.readers.yamlnodes import Node
+from advisor.readers.source import Source
+from advisor.readers.yamlnodes import Node, scalar
 
 _BLANK = Lazy(r"(?:[ \t\r\n]+|#[^\n]*|//[^\n]*|/\*.*?(?:\*/|\Z))*", re.S)
 _SPACE = Lazy(r"(?:[ \t\r]+|/\*.*?\*/)*", re.S)
@@ -23,6 +24,7 @@ _NAME = Lazy(r"[A-Za-z_][\w-]*")
 _WORD = Lazy(r"-?\d[\w.]*|[A-Za-z_][\w-]*(?:\.[\w*-]+)*")
 _OPERATOR = Lazy(r"==|!=|<=|>=|&&|\|\||[+*/%<>-]")
 _REST = Lazy(r"[^\n,\])}\"]*")
+_ENCODED = "encoded"  # the style of an object that `jsonencode` was given
 _SAME = ("tostring", "tolist", "toset", "trimspace", "nonsensitive", "sensitive")
 MAX_TEXT, MAX_NODES, MAX_DEPTH, MAX_ITEMS = 150_000, 20_000, 40, 2_000
 PASSES = 3  # a local may stand for another one
@@ -37,6 +39,7 @@ def read_hcl(reading: Reading) -> None:
     known: dict[str, Node] = {}
     for _ in range(PASSES if "locals" in text or "variable" in text else 0):
         known = _settings(Blocks(text, known).read())
+    reading.values = _values(known, reading.source)
     read_containers(Blocks(text, known).read(), reading, "hcl")
 
 
@@ -52,12 +55,22 @@ def _settings(root: Node) -> dict[str, Node]:
     return known
 
 
+def _values(known: dict[str, Node], source: Source) -> dict[str, Mapped]:
+    """The texts that expressions in here-documents stand for, by the names that their holes have."""
+    named = dict(known)
+    for name, value in known.items():
+        named |= {f"{name}.{key.text}": given for key, given in value.pairs}
+    texts = ((name, value) for name, value in named.items() if value.kind == "scalar" and len(value.text) <= MAX_VALUE)
+    return {hole_name(name): scalar(value, source) for name, value in texts}
+
+
 class Blocks:
     """One text. A block's labels stand behind its name in the key: `resource docker_container vllm`."""
 
     def __init__(self, text: str, known: dict[str, Node]) -> None:
         self.text, self.known, self.at, self.count, self.depth = text, known, 0, 0, 0
         self.parsed = with_holes(text)
+        self.scripts = with_holes(text, COMPUTED)
 
     def read(self) -> Node:
         return self.body()
@@ -169,7 +182,7 @@ class Blocks:
             return self.unknown(start)
         if sign == '"':
             return self.string()
-        if sign == "<" and (found := heredoc(self.text, start)) is not None:
+        if sign == "<" and (found := heredoc(self.text, start, self.scripts)) is not None:
             node, self.at = found
             self.count += 1
             return node
@@ -192,7 +205,7 @@ class Blocks:
         self.at = word.end()
         if self.text[self.at : self.at + 1] == "(":
             return self.call(word.group(), start, whole)
-        return self.reference(word.group(), start)
+        return self.reference(word.group(), start, whole)
 
     def string(self) -> Node:
         node, self.at = quoted(self.text, self.at, self.known, self.parsed)
@@ -222,14 +235,23 @@ class Blocks:
             given.items = list(islice(parts, MAX_ITEMS))
             return given
         if name in ("jsonencode", "yamlencode") and given.items:
-            if whole:
-                return given.items[0]
-            node = self.node("scalar", start)
-            node.text, node.end = json.dumps(plain(given.items[0]), ensure_ascii=False), start
-            return node
+            return self.marked(given.items[0]) if whole else self.encoded(given.items[0], start)
         return given.items[0] if name in _SAME and given.items else self.unknown(start, name)
 
-    def reference(self, path: str, start: int) -> Node:
+    def marked(self, given: Node) -> Node:
+        """The object that an attribute encodes: a list of arguments that names the attribute holds its text."""
+        if given.kind == "scalar":
+            return given
+        node = self.node(given.kind, given.start)
+        node.items, node.pairs, node.end, node.style = given.items, given.pairs, given.end, _ENCODED
+        return node
+
+    def encoded(self, given: Node, start: int) -> Node:
+        node = self.node("scalar", start)
+        node.text, node.end = json.dumps(plain(given), ensure_ascii=False), start
+        return node
+
+    def reference(self, path: str, start: int, whole: bool) -> Node:
         """`local.models["x"].args`, as far as the file tells; a plain word is itself."""
         steps = path.split(".")
         node = self.known.get(".".join(steps[:2]))
@@ -245,7 +267,7 @@ class Blocks:
         for step in rest:
             node = node.get(step) if node is not None and node.kind == "map" else None
         if node is not None:
-            return node
+            return self.encoded(node, start) if node.style == _ENCODED and not whole else node
         if len(steps) > 1 and not path[0].isdigit() and path[0] != "-":
             return self.unknown(start, path)
         plain_word = self.node("scalar", start)

@@ -11,15 +11,17 @@ from advisor.readers.yamlnodes import Node
 _QUOTED = Lazy(r'"((?:\\.|\$\{[^{}\n]*\}|[^"\\\n])*)"?')
 _HEREDOC = Lazy(r"<<(-?)([A-Za-z_]\w*)[ \t]*\r?\n")
 _EXPRESSION = Lazy(r"(?<!\$)\$\{([^{}\n]*)\}")
+# the same in a script, where `${NAME}` may be the shell's
+COMPUTED = Lazy(r"(?<!\$)\$\{(?![A-Za-z_]\w*\})([^{}\n]*)\}")
 _REFERENCE = Lazy(r"\s*((?:local|var)\.[\w-]+)\s*")
 _ESCAPE = Lazy(r"\\(.)")
 MAX_VALUE = 300  # of a local inside a text: texts that hold one another would grow without end
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r"}
 
 
-def with_holes(text: str) -> str:
+def with_holes(text: str, expression: Lazy = _EXPRESSION) -> str:
     """The whole text with a hole of the same length for every expression."""
-    return _EXPRESSION.sub(lambda one: _hole(one.group()), text)
+    return expression.sub(lambda one: _hole(one.group()), text)
 
 
 def quoted(text: str, at: int, known: dict[str, Node], parsed: str) -> tuple[Node, int]:
@@ -57,16 +59,21 @@ def _value(found: re.Match[str], known: dict[str, Node]) -> str:
 
 
 def _hole(expression: str) -> str:
-    return HOLE_OPEN + re.sub(r"[^\w.]", "_", expression[1:-1]) + HOLE_CLOSE
+    return HOLE_OPEN + hole_name(expression[1:-1]) + HOLE_CLOSE
 
 
-def heredoc(text: str, at: int) -> tuple[Node, int] | None:
-    """The here-document that begins at an index, and the index behind its end."""
+def hole_name(expression: str) -> str:
+    return re.sub(r"[^\w.]", "_", expression)
+
+
+def heredoc(text: str, at: int, scripts: str) -> tuple[Node, int] | None:
+    """The here-document that begins at an index, and the index behind its end. `scripts`: the file's text with a hole for every
+    expression that no shell would take for a variable of its own."""
     found = _HEREDOC.match(text, at)
     if found is None:
         return None
     close = re.compile(rf"^[ \t]*{found.group(2)}[ \t]*\r?$", re.M).search(text, found.end())
     end = close.start() if close else len(text)
     node = Node("scalar", found.end())
-    node.text, node.end = text[found.end() : end], end
+    node.text, node.end, node.parsed = scripts[found.end() : end], end, scripts
     return node, close.end() if close else len(text)

@@ -6,13 +6,17 @@ import re
 
 from advisor.readers import read_inside
 from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import Mapped, join, made
+from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, join, made
 from advisor.readers.reading import Reading
 from advisor.readers.yamlnodes import Node, scalar
 
 _SHELL_CELL = Lazy(r"\s*%%(?:bash|sh|script\b[^\n]*|system)[^\n]*\n")
 _FILE_CELL = Lazy(r"\s*%%writefile[ \t]+(?:-a[ \t]+)?(\S+)[^\n]*\n")
-_LINE = Lazy(r"^[ \t]*!((?:\\\r?\n|[^\n])*)(?:\n|\Z)|^[ \t]*%[^\n]*(?:\n|\Z)", re.M)
+_ASSIGNED = Lazy(
+    r"^([A-Za-z_]\w*)[ \t]*=[ \t]*(?:\"([^\"\\\n]*)\"|'([^'\\\n]*)'|(\d[\d.]*))[ \t]*(?:#[^\n]*)?\r?$", re.M
+)
+_NAMED = Lazy(r"\{([A-Za-z_]\w*)\}")  # IPython puts a variable's value there; anything else in braces stays
+_LINE = Lazy(r"^[ \t]*!((?:\\\r?\n|[^\n])*)(?:\n|\Z)|^[ \t]*%%?[A-Za-z][^\n]*(?:\n|\Z)", re.M)
 
 
 def is_notebook(document: Node) -> bool:
@@ -23,11 +27,11 @@ def is_notebook(document: Node) -> bool:
 def read_notebook(document: Node, reading: Reading) -> None:
     """Every code cell in order."""
     cells, program = document.get("cells"), list[Mapped]()
-    for cell in cells.items if cells is not None else []:
-        kind = cell.get("cell_type")
-        if kind is None or kind.text != "code" or not reading.step():
-            continue
-        text = _source(cell, reading)
+    texts = [_source(cell, reading) for cell in (cells.items if cells is not None else []) if _is_code(cell)]
+    reading.values = _assigned(texts)
+    for text in texts:
+        if not reading.step():
+            break
         if (whole := _SHELL_CELL.match(text.text)) is not None:
             read_inside(text.part(whole.end(), len(text)), reading, 1, "x.sh")
         elif (whole := _FILE_CELL.match(text.text)) is not None:
@@ -35,6 +39,20 @@ def read_notebook(document: Node, reading: Reading) -> None:
         else:
             program += [*_python(text, reading), made("\n")]
     read_inside(join(program), reading, 1, "x.py")
+
+
+def _is_code(cell: Node) -> bool:
+    kind = cell.get("cell_type")
+    return kind is not None and kind.text == "code"
+
+
+def _assigned(texts: list[Mapped]) -> dict[str, Mapped]:
+    """What the cells set to one text or number each, which `!` lines may name."""
+    values: dict[str, set[str]] = {}
+    for text in texts:
+        for found in _ASSIGNED.finditer(text.text):
+            values.setdefault(found.group(1), set()).add(found.group(2) or found.group(3) or found.group(4) or "")
+    return {name: made(one) for name, given in values.items() if len(given) == 1 and (one := next(iter(given)))}
 
 
 def _source(cell: Node, reading: Reading) -> Mapped:
@@ -53,7 +71,9 @@ def _python(text: Mapped, reading: Reading) -> list[Mapped]:
     done = 0
     for found in _LINE.finditer(text.text):
         if found.group(1) is not None:
-            read_inside(text.part(*found.span(1)), reading, 1, "x.sh")
+            line = text.part(*found.span(1))
+            named = _NAMED.sub(lambda one: f"{HOLE_OPEN}{one.group(1)}{HOLE_CLOSE}", line.text)
+            read_inside(Mapped(named, line.pos), reading, 1, "x.sh")
         indent = len(found.group()) - len(found.group().lstrip(" \t"))
         parts += [text.part(done, found.start() + indent), made("pass\n")]
         done = found.end()
