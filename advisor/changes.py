@@ -200,7 +200,7 @@ def _same_plans(facts: Facts, verdict: Verdict) -> Question:
 
     base, *others = verdict.candidates
     bills = tuple(c.estimate.memory for c in others if c.estimate is not None and c.estimate.memory is not None)
-    return Question(facts, base, tuple(c.plan for c in others), bills)
+    return Question(facts, base, tuple(c.plan for c in others), bills if len(bills) == len(others) else ())
 
 
 def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[str]:

@@ -172,7 +172,7 @@ def _one_of(text: str) -> str:
     if memory_gb is None:
         return text
     near = [hw for hw in found if hw.memory_gb is not None and abs(hw.memory_gb.value - memory_gb) <= 0.1 * memory_gb]
-    return near[0].id if near else text
+    return near[0].id if len({hw.id for hw in near}) == 1 else text  # several of one size: asked for, not guessed
 
 
 def _radeon_memory_gb() -> float | None:

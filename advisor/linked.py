@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from advisor.types import Facts, Hardware, Plan
 
-LINKS = ("roce", "ethernet", "infiniband")
+LINKS = ("roce", "ethernet")
 Split = tuple[int, int]  # (tp, dp)
 
 
@@ -23,9 +23,14 @@ def link_default(hardware: Hardware, gpus: int) -> tuple[str, str] | None:
     """The link between several accelerators that are each one machine, and why; None where they are cards of one host."""
     if gpus < 2 or hardware.hardware_class != "unified":
         return None
-    fast = "connectx" in hardware.link.lower()
+    fast = has_port(hardware)
     name = hardware.name or hardware.id
     return ("roce" if fast else "ethernet"), f"each {name} is a machine of its own{', with a ConnectX port' if fast else ''}"
+
+
+def has_port(hardware: Hardware) -> bool:
+    """Whether a machine of its own has a port that is made for linking several."""
+    return "connectx" in hardware.link.lower()
 
 
 def ordered(facts: Facts, splits: Sequence[Split]) -> tuple[Split, ...]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor import kv_sizes, memory
+from advisor import kv_sizes, linked, memory
 from advisor.types import Facts, Hardware, MemoryBill, Plan, Quant
 
 GPU_COUNTS = (2, 4, 8)
@@ -77,8 +77,11 @@ def _smaller(facts: Facts) -> str:
 
 
 def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
-    """The usual numbers of GPUs above this one; none where the GPU is part of a laptop or of a processor."""
-    built_in = hardware is not None and hardware.hardware_class in BUILT_IN
+    """The usual numbers of GPUs above this one; none where the GPU is part of a laptop or of a processor, or of a machine without
+    a port for linking several."""
+    built_in = hardware is not None and (
+        hardware.hardware_class in BUILT_IN or (hardware.hardware_class == "unified" and not linked.has_port(hardware))
+    )
     return () if built_in else tuple(count for count in GPU_COUNTS if count > gpus)
 
 

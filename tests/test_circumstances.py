@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor import circumstances, engines, knowledge, linked, memory, offload, pipeline, propose
+from advisor import circumstances, engines, knowledge, linked, memory, memory_fit, offload, pipeline, propose
 from advisor.paths import knowledge_dir
 from advisor.render.compose import compose_yaml
 from advisor.types import Advice, AdvisorError, Request
@@ -222,3 +222,9 @@ def test_a_chip_below_the_engine_is_refused_before_its_memory() -> None:
 def test_around_says_nothing_of_a_plain_case() -> None:
     made = recommend(hardware="h100")
     assert circumstances.around(made.facts, made.plan) == []
+
+
+def test_more_machines_are_offered_only_where_they_can_be_linked() -> None:
+    assert memory_fit.more_counts(knowledge.hardware("gb10"), 1)
+    for name in ("apple-m1", "strix-halo", "jetson-agx-orin-64gb"):
+        assert not memory_fit.more_counts(knowledge.hardware(name), 1)

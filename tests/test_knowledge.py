@@ -203,7 +203,7 @@ def test_checkpoints_keep_mtp_where_it_is_asked() -> None:
      ("rx6900xt", "llama-server"), ("t4", "vllm"), ("rtx4090-laptop", "vllm"), ("m40-24gb", "llama-server"),
      ("titan-v", "llama-server"), ("gtx1080", "llama-server"), ("mi60", "llama-server"), ("mi100", "llama-server"),
      ("rx6700xt", "llama-server"), ("rx7600xt", "llama-server"), ("rx7700xt", "vllm"), ("radeon-8050s", "llama-server"),
-     ("arc-140v", "llama-server"), ("jetson-agx-orin-64gb", "vllm"), ("h800", "vllm")],
+     ("arc-140v", "llama-server"), ("jetson-agx-orin-64gb", "llama-server"), ("h800", "vllm")],
 )  # fmt: skip
 def test_default_engine(hw: str, engine: str) -> None:
     assert knowledge.default_engine(knowledge.hardware(hw)) == engine

@@ -12,13 +12,12 @@ from advisor.types import LLM, Plan
 
 DEFAULT_PORT = {"vllm": 8000, "sglang": 30000, "llama-server": 8080, "ik_llama.cpp": 8080}
 
-# Drafts of random tokens are accepted more or less often than those of text that people ask for.
 _LINE = {"sglang": 'one {"conversations": [...]} a line'}
 
 
 def own_prompts(engine: str) -> str:
-    """One sentence on how the same client sends prompts of the user's own. Sources: vLLM's docs, benchmarking/cli; the options of
-    sglang.bench_serving."""
+    """One sentence on how the same client sends prompts of the user's own: drafts of random tokens are accepted more or less often
+    than those of text that people ask for. Sources: vLLM's docs, benchmarking/cli; the options of sglang.bench_serving."""
     line = _LINE.get(engine, 'one {"prompt": "..."} a line')
     return (
         f"Random prompts draft unlike your text: better, put your own in a file, {line}, and give --dataset-name custom "

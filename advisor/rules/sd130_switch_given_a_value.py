@@ -24,8 +24,8 @@ _ON = ("true", "yes", "on", "enabled")
 def switch_given_a_value(case: Case) -> Iterator[Hit]:
     """A switch with `true` or `false` behind it.
 
-    Why: the parser of a switch takes no value, so the word is an argument that belongs to nothing, and the server stops before
-    it loads. Written to switch something off, it would have switched it on.
+    Why: the parser of a switch takes no value, so the word belongs to nothing, or is taken for the model, and the server stops
+    before it loads. Written to switch something off, it would have switched it on.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --enforce-eager false
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --no-enforce-eager
     """
