@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from advisor import engines
+from advisor import engines, linked, memory
 from advisor.types import Advice
 from advisor.validating import validate
 from tests.grid import advices, launches
@@ -35,12 +35,14 @@ def accepted_by_the_catalogue(advice: Advice) -> None:
 def agreed_by_validate(advice: Advice) -> None:
     """No error on what is to be run, and no warning that the recommendation does not carry itself."""
     request = advice.request
+    alone = linked.spans(advice.facts) and advice.plan.dp > 1  # the launch is that of one machine, with its share of the requests
+    served = memory.replica(advice.facts, advice.plan) if alone else advice.facts
     report = validate(
         text=advice.launch.text,
         engine_version=advice.plan.engine_version,
         hw=request.hardware,
-        gpus=request.gpus,
-        concurrency=request.concurrency,
+        gpus=served.gpus,
+        concurrency=served.concurrency,
         ctx=request.ctx_tokens,
         output_tokens=request.output_tokens,
         workload=request.workload,
