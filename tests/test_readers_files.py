@@ -379,9 +379,9 @@ def test_a_sum_of_lists_is_one_command() -> None:
 
 def test_sums_that_double_end_within_a_budget() -> None:
     text = "a0 = ['x']\n" + "".join(f"a{n + 1} = {' + '.join([f'a{n}'] * 60)}\n" for n in range(8)) + "run(['vllm'] + a8)\n"
-    before = time.perf_counter()
+    before = time.process_time()
     read_text(text, "a.py")
-    assert time.perf_counter() - before < 8
+    assert time.process_time() - before < 8
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,9 @@ import fuzz_readers
 
 @pytest.fixture(autouse=True)
 def bounded() -> Iterator[None]:
-    begun = time.perf_counter()
+    begun = time.process_time()
     yield
-    assert time.perf_counter() - begun < 20
+    assert time.process_time() - begun < 20
 
 
 def refused(data: bytes | str, name: str = "a.yaml") -> str:
@@ -91,10 +91,10 @@ def test_large_files_are_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "big.yaml"
     with path.open("wb") as stream:
         stream.truncate(50_000_000)
-    begun = time.perf_counter()
+    begun = time.process_time()
     with pytest.raises(AdvisorError, match="50 MB"):
         read_path(str(path))
-    assert time.perf_counter() - begun < 0.5
+    assert time.process_time() - begun < 0.5
 
 
 @pytest.mark.parametrize(
