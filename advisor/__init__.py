@@ -1,6 +1,7 @@
 """advisor: speculative decoding on or off, which k, why, how sure, and the exact flags.
 
-Public door: `recommend`, `predict`, `validate`, `compose`, `explain`. Each is imported on first use.
+Public door: `recommend`, `predict`, `validate`, `compose`, `explain`. Each is imported on first
+use.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from importlib import import_module
 from typing import Any
 
 _DOORS = {
-    "recommend": "advisor.pipeline",
-    "validate": "advisor.pipeline",
-    "compose": "advisor.pipeline",
-    "predict": "advisor.pipeline",
-    "explain": "advisor.pipeline",
+    "recommend": "advisor.advice.recommend",
+    "validate": "advisor.advice.recommend",
+    "compose": "advisor.advice.recommend",
+    "predict": "advisor.advice.recommend",
+    "explain": "advisor.advice.recommend",
 }
 __all__ = ["compose", "explain", "predict", "recommend", "validate"]
 

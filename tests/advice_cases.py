@@ -1,8 +1,10 @@
-"""Hand-made advice for the tests of the renderers: on, off, measure, no method, hostile names. Not a test itself."""
+"""Hand-made advice for the tests of the renderers: on, off, measure, no method, hostile names. Not
+a test itself.
+"""
 
 from __future__ import annotations
 
-from advisor.types import (
+from advisor.domain.nouns import (
     LLM,
     Advice,
     Candidate,
@@ -24,8 +26,12 @@ from advisor.types import (
 
 REPOSITORY = "Qwen/Qwen3.6-35B-A3B-FP8"
 REQUEST = Request(hardware="gb10", concurrency=16, ctx_tokens=2048)
-HARDWARE = Hardware(id="gb10", name="NVIDIA GB10 (DGX Spark)", vendor="nvidia", arch="sm_121", unified_memory=True)
-MODEL = LLM(id="qwen3.6-35b-a3b", name="Qwen3.6-35B-A3B", experts=256, linear_layers=30, source="test")
+HARDWARE = Hardware(
+    id="gb10", name="NVIDIA GB10 (DGX Spark)", vendor="nvidia", arch="sm_121", unified_memory=True
+)
+MODEL = LLM(
+    id="qwen3.6-35b-a3b", name="Qwen3.6-35B-A3B", experts=256, linear_layers=30, source="test"
+)
 QUANT = Quant(
     id="fp8",
     bytes_mixer=1,
@@ -68,7 +74,10 @@ FACTS = Facts(
     output_tokens=512,
     workload="mixed",
     goal="balanced",
-    evidence=(EVIDENCE, EVIDENCE.model_copy(update={"run_id": "seed000-018", "metric": "ttft", "speedup": 2.31})),
+    evidence=(
+        EVIDENCE,
+        EVIDENCE.model_copy(update={"run_id": "seed000-018", "metric": "ttft", "speedup": 2.31}),
+    ),
     defaults=(
         ("model", "qwen3.6-35b-a3b", "the advisor's default model"),
         ("engine", "vllm", "best supported on this hardware"),
@@ -98,7 +107,13 @@ def plan(k: int = 2, **changes: object) -> Plan:
 def launch(k: int = 2, model: str = REPOSITORY, env: dict[str, str] | None = None) -> LaunchText:
     """What the engine would be told for `plan(k)`."""
     argv = ["vllm", "serve", model, "--max-model-len", "4096", "--max-num-seqs", "32"]
-    argv += ["--max-num-batched-tokens", "8192", "--gpu-memory-utilization", "0.85", "--no-enable-prefix-caching"]
+    argv += [
+        "--max-num-batched-tokens",
+        "8192",
+        "--gpu-memory-utilization",
+        "0.85",
+        "--no-enable-prefix-caching",
+    ]
     argv += ["--reasoning-parser", "qwen3"]
     if k:
         argv += ["--speculative-config", f'{{"method":"mtp","num_speculative_tokens":{k}}}']
@@ -108,12 +123,16 @@ def launch(k: int = 2, model: str = REPOSITORY, env: dict[str, str] | None = Non
 def estimate(middle: float = 1.24) -> Estimate:
     """An estimate around a speed-up of output tok/s of `middle`."""
     metric = MetricEstimate(
-        speedup=Interval(p10=middle * 0.9, p50=middle, p90=middle * 1.12), baseline=216.3, value=216.3 * middle
+        speedup=Interval(p10=middle * 0.9, p50=middle, p90=middle * 1.12),
+        baseline=216.3,
+        value=216.3 * middle,
     )
     return Estimate(
         output_tok_s=metric,
         tpot_ms=metric.model_copy(update={"baseline": 61.2, "value": 61.2 / middle}),
-        ttft_ms=MetricEstimate(speedup=Interval(p10=1.4, p50=2.31, p90=3.2), baseline=3989.0, value=1727.0),
+        ttft_ms=MetricEstimate(
+            speedup=Interval(p10=1.4, p50=2.31, p90=3.2), baseline=3989.0, value=1727.0
+        ),
         accepted_length=Interval(p10=2.2, p50=2.43, p90=2.6),
         p_gain=0.97,
         memory=MemoryBill(
@@ -145,8 +164,10 @@ FINDINGS = (
 )
 REASONS = (
     Reason(
-        text="At 16 concurrent requests the GB10 is bound by memory bandwidth, so verifying 48 tokens in a step costs little "
-        "more than 16: the union of experts grows slower than the tokens that come out of it, and drafts are cheap",
+        text="At 16 concurrent requests the GB10 is bound by memory bandwidth, so verifying 48 "
+        "tokens in a step costs little "
+        "more than 16: the union of experts grows slower than the tokens that come out of it, "
+        "and drafts are cheap",
         sources=("perf_model", "seed000"),
         weight=2.0,
     ),
@@ -156,11 +177,14 @@ REASONS = (
         weight=3.0,
     ),
     Reason(
-        text="The draft head adds 0.79 GiB and one state slot per draft position", sources=("gpu_notes",), weight=1.0
+        text="The draft head adds 0.79 GiB and one state slot per draft position",
+        sources=("gpu_notes",),
+        weight=1.0,
     ),
 )
 CHANGES = (
-    "acceptance length below 1.9 tokens a step (now 2.43), for example creative text at a high temperature",
+    "acceptance length below 1.9 tokens a step (now 2.43), for example creative text at a high "
+    "temperature",
     "prompts above about 6,000 tokens with 4 or more at once and throughput as the goal",
 )
 
@@ -191,15 +215,28 @@ def on() -> Advice:
 def off() -> Advice:
     """Speculation off, with the candidate that lost."""
     return on().model_copy(
-        update={"decision": "off", "plan": plan(0), "launch": launch(0), "estimate": estimate(0.9), "runners_up": ()}
+        update={
+            "decision": "off",
+            "plan": plan(0),
+            "launch": launch(0),
+            "estimate": estimate(0.9),
+            "runners_up": (),
+        }
     )
 
 
 def measure() -> Advice:
     """Too close to call: the A/B is handed over."""
-    bench = f"vllm bench serve --model {REPOSITORY} \\\n  --random-input-len 2048 --max-concurrency 16"
+    bench = (
+        f"vllm bench serve --model {REPOSITORY} \\\n  --random-input-len 2048 --max-concurrency 16"
+    )
     return off().model_copy(
-        update={"decision": "measure", "estimate": estimate(1.02), "measure_with": (bench,), "launch_on": launch()}
+        update={
+            "decision": "measure",
+            "estimate": estimate(1.02),
+            "measure_with": (bench,),
+            "launch_on": launch(),
+        }
     )
 
 

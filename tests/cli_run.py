@@ -1,4 +1,6 @@
-"""Run the command line in this process: exit status, standard output, standard error. Not a test itself."""
+"""Run the command line in this process: exit status, standard output, standard error. Not a test
+itself.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import io
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple
 
-from advisor.cli import main
+from advisor.cli.app import main
 
 
 class Ran(NamedTuple):
@@ -16,7 +18,9 @@ class Ran(NamedTuple):
 
 
 def run(*argv: str) -> Ran:
-    """`advisor ARGV`; any exception but SystemExit passes through, so that a traceback fails the test."""
+    """`advisor ARGV`; any exception but SystemExit passes through, so that a traceback fails the
+    test.
+    """
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
     with redirect_stdout(out), redirect_stderr(err):
@@ -24,4 +28,8 @@ def run(*argv: str) -> Ran:
             main(list(argv))
         except SystemExit as stop:
             code = stop.code
-    return Ran(int(code) if isinstance(code, int) else 0 if code is None else 1, out.getvalue(), err.getvalue())
+    return Ran(
+        int(code) if isinstance(code, int) else 0 if code is None else 1,
+        out.getvalue(),
+        err.getvalue(),
+    )

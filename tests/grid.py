@@ -1,5 +1,6 @@
-"""A fixed grid of requests over hardware, model, quant, engine, version, load and goal; `python -m tests.grid` prints the
-emitted launches as JSON lines for the real engine parsers."""
+"""A fixed grid of requests over hardware, model, quant, engine, version, load and goal; `python -m
+tests.grid` prints the emitted launches as JSON lines for the real engine parsers.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +11,10 @@ from collections.abc import Iterator
 from functools import cache
 from unittest.mock import patch
 
-from advisor import changes, engines, pipeline
-from advisor.types import Advice, AdvisorError, Request
+from advisor import engines
+from advisor.advice import recommend as pipeline
+from advisor.advice import what_if as changes
+from advisor.domain.nouns import Advice, AdvisorError, Request
 
 HARDWARE = (
     ("gb10", 1, None), ("gb10", 2, "roce"), ("rtx3090", 1, None), ("rtx3090", 2, "pcie"), ("rtx4090", 1, None),
@@ -19,9 +22,26 @@ HARDWARE = (
     ("h200", 4, "nvlink"), ("b200", 1, None), ("mi300x", 1, None), ("apple-m4-max", 1, None), ("apple-m5-pro", 1, None),
     ("apple-m3-ultra", 1, None), ("strix-halo", 1, None), ("l40s", 2, "pcie"), ("rx7900xtx", 1, None), ("v100", 1, None),
 )  # fmt: skip
-MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.5-35b-a3b", "qwen3.5-122b-a10b", "qwen3-next-80b-a3b", "qwen3.5-9b")
+MODELS = (
+    "qwen3.6-35b-a3b",
+    "qwen3.6-27b",
+    "qwen3.5-35b-a3b",
+    "qwen3.5-122b-a10b",
+    "qwen3-next-80b-a3b",
+    "qwen3.5-9b",
+)
 GOALS = ("balanced", "throughput", "tpot", "ttft")
-LOADS = ((1, 2048), (1, 32768), (2, 512), (4, 8192), (8, 2048), (16, 2048), (32, 1024), (64, 4096), (128, 2048))
+LOADS = (
+    (1, 2048),
+    (1, 32768),
+    (2, 512),
+    (4, 8192),
+    (8, 2048),
+    (16, 2048),
+    (32, 1024),
+    (64, 4096),
+    (128, 2048),
+)
 WORKLOADS = ("mixed", "chat", "code", "agent", "rag", "creative")
 SIZE = 2000
 
@@ -29,7 +49,11 @@ SIZE = 2000
 def requests(size: int = SIZE, seed: int = 20261120) -> Iterator[Request]:
     """`size` requests, the same every time: every engine version occurs, the rest is drawn evenly."""
     draw = random.Random(seed)
-    versions = [(name, v) for name in ("vllm", "sglang", "llama-server") for v in (None, *engines.get(name).versions)]
+    versions = [
+        (name, v)
+        for name in ("vllm", "sglang", "llama-server")
+        for v in (None, *engines.get(name).versions)
+    ]
     for number in range(size):
         engine, version = versions[number % len(versions)]
         hardware, gpus, link = draw.choice(HARDWARE)
@@ -56,14 +80,20 @@ def requests(size: int = SIZE, seed: int = 20261120) -> Iterator[Request]:
 
 
 @cache
-def advices(part: int = 0, parts: int = 1, size: int = SIZE) -> tuple[tuple[Request, Advice | AdvisorError], ...]:
-    """Every `parts`-th request with its advice, or the one-sentence refusal (does not fit, no path on this engine ...)."""
+def advices(
+    part: int = 0, parts: int = 1, size: int = SIZE
+) -> tuple[tuple[Request, Advice | AdvisorError], ...]:
+    """Every `parts`-th request with its advice, or the one-sentence refusal (does not fit, no path
+    on this engine ...).
+    """
     found: list[tuple[Request, Advice | AdvisorError]] = []
     for number, request in enumerate(requests(size)):
         if number % parts != part:
             continue
         try:
-            with patch.object(changes, "would_change", return_value=()):  # asks a dozen other questions for each
+            with patch.object(
+                changes, "would_change", return_value=()
+            ):  # asks a dozen other questions for each
                 found.append((request, pipeline.recommend(request)))
         except AdvisorError as refusal:
             found.append((request, refusal))
@@ -86,7 +116,9 @@ def main() -> None:
     for _, advice in advices():
         if isinstance(advice, Advice):
             for engine, version, argv, env in launches(advice):
-                line = json.dumps({"engine": engine, "version": version, "argv": list(argv), "env": env})
+                line = json.dumps(
+                    {"engine": engine, "version": version, "argv": list(argv), "env": env}
+                )
                 if line not in seen:
                     seen.add(line)
                     print(line)

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from advisor import knowledge, rules
+from advisor import rules
+from advisor.domain.nouns import Case, Evidence, Facts, Finding, Request
+from advisor.knowledge import store as knowledge
+from advisor.lint.validate import Given, understand
 from advisor.readers import read_text
 from advisor.rules import all_rules
-from advisor.types import Case, Evidence, Facts, Finding, Request
-from advisor.validating import Given, understand
 
 HERE = Path(__file__).parent / "rules"
 # words of a case or a docstring -> what a caller of validate can tell
@@ -42,7 +43,9 @@ ASKED = (
 
 
 class RuleCase(NamedTuple):
-    """A text and the codes that must (`expect`) and must not (`never`) be found; `severities` of some codes."""
+    """A text and the codes that must (`expect`) and must not (`never`) be found; `severities` of
+    some codes.
+    """
 
     name: str
     text: str
@@ -65,8 +68,12 @@ def doc_cases() -> Iterator[RuleCase]:
     """Bad must fire, Good must not: one pair per rule."""
     for rule in all_rules():
         text = rule.text
-        yield RuleCase(f"{rule.code}-bad", text.bad.text, given_of(text.bad.given), (rule.code,), (), {})
-        yield RuleCase(f"{rule.code}-good", text.good.text, given_of(text.good.given), (), (rule.code,), {})
+        yield RuleCase(
+            f"{rule.code}-bad", text.bad.text, given_of(text.bad.given), (rule.code,), (), {}
+        )
+        yield RuleCase(
+            f"{rule.code}-good", text.good.text, given_of(text.good.given), (), (rule.code,), {}
+        )
 
 
 def yaml_cases() -> Iterator[RuleCase]:
@@ -94,7 +101,9 @@ def findings(case: RuleCase) -> tuple[Finding, ...]:
 
 
 def judged(case: RuleCase) -> Iterator[Case]:
-    """Every launch of the text as `validate` judges it, with what only a Request can tell added to the facts."""
+    """Every launch of the text as `validate` judges it, with what only a Request can tell added to
+    the facts.
+    """
     given = Given(**{key: value for key, value in case.given.items() if key in Given._fields})
     launches = read_text(case.text, version=given.engine_version).launches
     assert launches, f"{case.name}: no launch is read from the text"
@@ -102,7 +111,9 @@ def judged(case: RuleCase) -> Iterator[Case]:
         told = understand(launch, given)
         others = launches[:number] + launches[number + 1 :]
         facts = asked(told.facts, case.given)
-        yield Case(facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others)
+        yield Case(
+            facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others
+        )
 
 
 def asked(facts: Facts, given: Mapping[str, Any]) -> Facts:
@@ -114,7 +125,9 @@ def asked(facts: Facts, given: Mapping[str, Any]) -> Facts:
     request = Request(
         hardware=given.get("hw", "unknown"),
         acceptance=tuple(float(rate) for rate in acceptance.split("/")) if acceptance else None,
-        acceptance_length=float(words["acceptance_length"]) if "acceptance_length" in words else None,
+        acceptance_length=float(words["acceptance_length"])
+        if "acceptance_length" in words
+        else None,
         acceptance_k=int(words["k"]) if "k" in words else None,
         thinking=words["thinking"] == "true" if "thinking" in words else None,
         prefix_share=float(words.get("prefix_share", 0.0)),
@@ -125,7 +138,11 @@ def asked(facts: Facts, given: Mapping[str, Any]) -> Facts:
         known["evidence"] = (measured_by(words["evidence"], facts),)
     if "quant" in words:
         known["quant"] = knowledge.quant(words["quant"])
-    known |= {name: getattr(request, name) for name in ("prefix_share", "interconnect", "thinking") if name in words}
+    known |= {
+        name: getattr(request, name)
+        for name in ("prefix_share", "interconnect", "thinking")
+        if name in words
+    }
     return facts.model_copy(update=known)
 
 

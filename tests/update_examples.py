@@ -1,7 +1,9 @@
-"""Run every folder of examples/ and compare with, or rewrite, what it expects: `python tests/update_examples.py` rewrites.
+"""Run every folder of examples/ and compare with, or rewrite, what it expects: `python
+tests/update_examples.py` rewrites.
 
-A folder holds cmd.txt (shell-like lines: NAME=VALUE words, then `advisor ...`; a last `# exit N` where it is not 0), its input
-files, expected.txt, .json or .yaml for what is printed, and expected-FILE for each FILE that the command writes.
+A folder holds cmd.txt (shell-like lines: NAME=VALUE words, then `advisor ...`; a last `# exit N`
+where it is not 0), its input files, expected.txt, .json or .yaml for what is printed, and
+expected-FILE for each FILE that the command writes.
 """
 
 from __future__ import annotations
@@ -48,9 +50,18 @@ def run(folder: Path) -> Outcome:
             words = shlex.split(line, comments=True)
             if words:
                 done = _command(words, copy)
-                code, printed, errors = max(code, done.returncode), printed + done.stdout, errors + done.stderr
+                code, printed, errors = (
+                    max(code, done.returncode),
+                    printed + done.stdout,
+                    errors + done.stderr,
+                )
         written = {p.name.removeprefix("expected-"): p.name for p in folder.glob("expected-*")}
-        return Outcome(code, printed, errors, {name: (copy / name).read_text(encoding="utf-8") for name in written})
+        return Outcome(
+            code,
+            printed,
+            errors,
+            {name: (copy / name).read_text(encoding="utf-8") for name in written},
+        )
 
 
 def _command(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
@@ -59,18 +70,28 @@ def _command(words: list[str], place: Path) -> subprocess.CompletedProcess[str]:
         name, _, value = words.pop(0).partition("=")
         given[name] = value
     assert words[0] == "advisor", f"an example runs advisor, not {words[0]}"
-    clean = {key: os.environ[key] for key in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if key in os.environ}
+    clean = {
+        key: os.environ[key]
+        for key in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH")
+        if key in os.environ
+    }
     clean |= {"HOME": str(place), "PYTHONPATH": str(EXAMPLES.parent), "PYTHONIOENCODING": "utf-8"}
-    call = [sys.executable, "-c", "from advisor.cli import main; main()", *words[1:]]
-    return subprocess.run(call, cwd=place, env=clean | given, capture_output=True, text=True, check=False, timeout=120)
+    call = [sys.executable, "-c", "from advisor.cli.app import main; main()", *words[1:]]
+    return subprocess.run(
+        call, cwd=place, env=clean | given, capture_output=True, text=True, check=False, timeout=120
+    )
 
 
 def update(folder: Path) -> None:
-    """Rewrite what one folder expects. Raises SystemExit when its commands end otherwise than they should."""
+    """Rewrite what one folder expects. Raises SystemExit when its commands end otherwise than they
+    should.
+    """
     outcome = run(folder)
     wanted = expected_exit(folder)
     if outcome.code != wanted or "Traceback" in outcome.errors:
-        raise SystemExit(f"{folder.name}: exit {outcome.code} instead of {wanted}\n{outcome.errors}")
+        raise SystemExit(
+            f"{folder.name}: exit {outcome.code} instead of {wanted}\n{outcome.errors}"
+        )
     printed_file(folder).write_text(outcome.printed, encoding="utf-8")
     for name, text in outcome.files.items():
         (folder / f"expected-{name}").write_text(text, encoding="utf-8")

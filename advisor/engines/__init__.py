@@ -8,13 +8,23 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
+from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.engines.base import EngineAdapter, Match, Option, Token, VersionMatch
-from advisor.types import AdvisorError, UnknownFact
 
 if TYPE_CHECKING:
-    from advisor.types import Engine
+    from advisor.domain.nouns import Engine
 
-__all__ = ["ENGINES", "EngineAdapter", "Match", "Option", "Token", "VersionMatch", "canonical", "get", "no_mtp_answer"]
+__all__ = [
+    "ENGINES",
+    "EngineAdapter",
+    "Match",
+    "Option",
+    "Token",
+    "VersionMatch",
+    "canonical",
+    "get",
+    "no_mtp_answer",
+]
 
 ENGINES: tuple[Engine, ...] = ("vllm", "sglang", "llama-server", "ik_llama.cpp")
 
@@ -52,7 +62,9 @@ def _load(engine: Engine) -> EngineAdapter:
 
 
 def get(engine: str) -> EngineAdapter:
-    """The adapter of an engine. Raises UnknownFact; for an engine without an MTP path, AdvisorError with the plain answer."""
+    """The adapter of an engine. Raises UnknownFact; for an engine without an MTP path, AdvisorError
+    with the plain answer.
+    """
     known = canonical(engine)
     if known is None:
         plain = no_mtp_answer(engine)
@@ -63,7 +75,9 @@ def get(engine: str) -> EngineAdapter:
 
 
 def no_mtp_answer(name: str) -> str | None:
-    """What to say of an engine without an MTP path: by version, what it costs, what to run instead. None: not such an engine."""
+    """What to say of an engine without an MTP path: by version, what it costs, what to run instead.
+    None: not such an engine.
+    """
     from advisor.engines.no_mtp import answer
 
     return answer(name)

@@ -1,7 +1,9 @@
-"""What the three adapters share: reading arguments, plain fields between launch and plan, writing, migrating, checking.
+"""What the three adapters share: reading arguments, plain fields between launch and plan, writing,
+migrating, checking.
 
-A subclass says which flags carry which field of a Plan (`FIELDS`), how its engine words speculation, and how it reads a
-version. Unset stays None: an engine's default is never written into a plan.
+A subclass says which flags carry which field of a Plan (`FIELDS`), how its engine words
+speculation, and how it reads a version. Unset stays None: an engine's default is never written into
+a plan.
 """
 
 from __future__ import annotations
@@ -11,13 +13,31 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
+from advisor.domain.nouns import (
+    AdvisorError,
+    Container,
+    Engine,
+    EnvVar,
+    Flag,
+    Launch,
+    LaunchText,
+    Plan,
+)
 from advisor.engines import migration, model_names, parsing, quoting
 from advisor.engines.base import Token, VersionMatch
 from advisor.engines.catalogue import Catalogue, Style
-from advisor.engines.reading import Reader, Walk, env_flags, mapping_flags, walk_argparse, walk_llama
-from advisor.types import AdvisorError, Container, Engine, EnvVar, Flag, Launch, LaunchText, Plan
+from advisor.engines.reading import (
+    Reader,
+    Walk,
+    env_flags,
+    mapping_flags,
+    walk_argparse,
+    walk_llama,
+)
 
-_ITEM = re.compile(r"(?:\$\{[^{}]*\}|\S)+")  # what is not known is one item, also with blanks in it: ${(seq 1 64)}
+_ITEM = re.compile(
+    r"(?:\$\{[^{}]*\}|\S)+"
+)  # what is not known is one item, also with blanks in it: ${(seq 1 64)}
 Value = Any
 Extras = list[tuple[str, str | None]]
 
@@ -46,7 +66,9 @@ def human_integer(value: str | None) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgG]?)", text(value).strip())
     if found is None:
         raise ValueError(value)
-    scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}[found[2]]
+    scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}[
+        found[2]
+    ]
     return int(float(found[1]) * scale)
 
 
@@ -75,7 +97,9 @@ class Adapter:
     STYLE: ClassVar[Style] = "argparse"
     UNDERSCORES: ClassVar[bool] = True
     PROGRAM: ClassVar[tuple[str, ...]] = ()
-    ENTRY: ClassVar[re.Pattern[str]] = re.compile(r"$^")  # what stands before the options on a command line
+    ENTRY: ClassVar[re.Pattern[str]] = re.compile(
+        r"$^"
+    )  # what stands before the options on a command line
     FIELDS: ClassVar[Mapping[str, Field]] = {}
     MODEL_FLAGS: ClassVar[tuple[str, ...]] = ("--model",)
 
@@ -98,7 +122,9 @@ class Adapter:
     # ------------------------------------------------------------ versions
 
     def resolve_version(self, text: str | None) -> VersionMatch:
-        """The catalogued release of an image tag or version text. Floating tags, nightlies and branches pin nothing."""
+        """The catalogued release of an image tag or version text. Floating tags, nightlies and
+        branches pin nothing.
+        """
         from advisor.engines.versions import resolve_release
 
         return resolve_release(self.name, self.versions, text)
@@ -125,12 +151,18 @@ class Adapter:
         line: int = 0,
         form: str = "command",
     ) -> Launch:
-        """A Launch of arguments as the engine's process would see them; a leading program name is skipped."""
+        """A Launch of arguments as the engine's process would see them; a leading program name is
+        skipped.
+        """
         version = self.resolve_version(version_text)
         reader = self._reader(version)
         set_flags, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
-        walk = (walk_llama if self.STYLE == "llama" else walk_argparse)(self._arguments(tokens), reader)
-        return self._launch(set_flags, walk, rest, version, version_text, container, file, line, form)
+        walk = (walk_llama if self.STYLE == "llama" else walk_argparse)(
+            self._arguments(tokens), reader
+        )
+        return self._launch(
+            set_flags, walk, rest, version, version_text, container, file, line, form
+        )
 
     def read_mapping(
         self,
@@ -144,12 +176,16 @@ class Adapter:
         line: int = 0,
         form: str = "config",
     ) -> Launch:
-        """A Launch of keys and values: `vllm serve --config` YAML, INI presets, Python keyword arguments."""
+        """A Launch of keys and values: `vllm serve --config` YAML, INI presets, Python keyword
+        arguments.
+        """
         version = self.resolve_version(version_text)
         reader = self._reader(version)
         set_flags, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
         walk = Walk(mapping_flags(items, reader, origin), (), ())
-        return self._launch(set_flags, walk, rest, version, version_text, container, file, line, form)
+        return self._launch(
+            set_flags, walk, rest, version, version_text, container, file, line, form
+        )
 
     def _reader(self, version: VersionMatch) -> Reader:
         return Reader(self.catalogue, version.version)
@@ -177,7 +213,15 @@ class Adapter:
         notes = list(walk.notes)
         if version.note:
             notes.append(version.note)
-        model = next((f.value for name in self.MODEL_FLAGS for f in reversed(flags) if f.name == name and f.value), None)
+        model = next(
+            (
+                f.value
+                for name in self.MODEL_FLAGS
+                for f in reversed(flags)
+                if f.name == name and f.value
+            ),
+            None,
+        )
         left = list(walk.positionals)
         if model is None and left and self.STYLE == "argparse" and not left[0].text.startswith("$"):
             token = left.pop(0)
@@ -218,7 +262,9 @@ class Adapter:
     # ------------------------------------------------------------ launch -> plan
 
     def to_plan(self, launch: Launch, *, own_mtp: Callable[[str], bool] | None = None) -> Plan:
-        """What the launch means. `own_mtp(model)` says whether a model has its own MTP head (default: by name)."""
+        """What the launch means. `own_mtp(model)` says whether a model has its own MTP head
+        (default: by name).
+        """
         nouns: dict[str, Value] = {}
         extra: Extras = []
         for flag in launch.flags:
@@ -251,17 +297,23 @@ class Adapter:
         env: dict[str, str],
         own_mtp: Callable[[str], bool],
     ) -> None:
-        """Engine's own part: speculation and what several flags say together. Takes what it understands out of `extra`."""
+        """Engine's own part: speculation and what several flags say together. Takes what it
+        understands out of `extra`.
+        """
         raise NotImplementedError
 
     # ------------------------------------------------------------ plan -> launch
 
     def canonical(self, plan: Plan) -> Plan:
-        """The plan with what this engine and version can say: `to_plan(to_launch(plan)) == canonical(plan)`."""
+        """The plan with what this engine and version can say: `to_plan(to_launch(plan)) ==
+        canonical(plan)`.
+        """
         return plan
 
     def to_launch(self, plan: Plan) -> Launch:
-        """The launch of a plan, spelled for its version (None: the newest). Raises AdvisorError if it cannot be said."""
+        """The launch of a plan, spelled for its version (None: the newest). Raises AdvisorError if
+        it cannot be said.
+        """
         plan = self.canonical(plan)
         version = self.known_version(plan.engine_version)
         written = list(self._write_fields(plan, version))
@@ -308,7 +360,12 @@ class Adapter:
         option = self.catalogue.option(name, version)
         negated = value == "false" and option is not None and option.takes_value is False
         spelling = self.catalogue.spelling(name, version, negated) if option is not None else None
-        return Flag(name=name, raw=spelling or name, value=value, known=option is not None and not option.removed)
+        return Flag(
+            name=name,
+            raw=spelling or name,
+            value=value,
+            known=option is not None and not option.removed,
+        )
 
     # ------------------------------------------------------------ text
 
@@ -321,7 +378,10 @@ class Adapter:
         variables = {var.name: var for var in launch.env if var.value is not None}
         env = {name: var.value or "" for name, var in variables.items()}
         live = [quoting.is_live(var.value, var.unresolved) for var in variables.values()]
-        lines = [f"{name}={quoting.join([env[name]], open_)}" for name, open_ in zip(env, live, strict=True)]
+        lines = [
+            f"{name}={quoting.join([env[name]], open_)}"
+            for name, open_ in zip(env, live, strict=True)
+        ]
         lines += [quoting.join(group, open_) for group, open_ in self._groups(launch)]
         return LaunchText(argv=self.argv(launch), env=env, text=" \\\n  ".join(lines))
 
@@ -339,37 +399,58 @@ class Adapter:
 
     def _words(self, flag: Flag, version: str | None) -> tuple[str, ...]:
         if flag.origin == "env":
-            spelling = self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
+            spelling = (
+                self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
+            )
         elif flag.origin == "cli":
             spelling = flag.raw or flag.name
         else:
-            spelling = self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
+            spelling = (
+                self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
+            )
         option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
-        if flag.value is None or (flag.value == "false" and option is not None and option.takes_value is False):
+        if flag.value is None or (
+            flag.value == "false" and option is not None and option.takes_value is False
+        ):
             return (spelling,)
         if option is not None and option.many:
-            return (spelling, *(_ITEM.findall(flag.value) if flag.unresolved else flag.value.split(" ")))
-        if self.STYLE == "argparse" and flag.value.startswith("-") and not re.fullmatch(r"-\d+(\.\d+)?", flag.value):
+            return (
+                spelling,
+                *(_ITEM.findall(flag.value) if flag.unresolved else flag.value.split(" ")),
+            )
+        if (
+            self.STYLE == "argparse"
+            and flag.value.startswith("-")
+            and not re.fullmatch(r"-\d+(\.\d+)?", flag.value)
+        ):
             return (f"{spelling}={flag.value}",)
         return (spelling, flag.value)
 
     # ------------------------------------------------------------ checks
 
     def migrate(self, launch: Launch, target_version: str) -> tuple[Launch, tuple[str, ...]]:
-        """The launch for another release, with the same meaning, and notes on what was renamed, made explicit or dropped."""
+        """The launch for another release, with the same meaning, and notes on what was renamed,
+        made explicit or dropped.
+        """
         target = self.known_version(target_version)
         if target is None:
             raise AdvisorError(f"give the release of {self.name} to migrate to, e.g. {self.newest}")
         return migration.migrate(self, launch, target)
 
-    def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
+    def migrate_rules(
+        self, launch: Launch, target: str
+    ) -> tuple[list[Flag], list[EnvVar], list[str]]:
         """Engine's own rewrites before the general renames: (flags, env, notes)."""
         return list(launch.flags), list(launch.env), []
 
     def problems(self, argv: Sequence[str], version: str) -> tuple[str, ...]:
-        """Why the release's parser would refuse these arguments, as far as the catalogue knows; empty if accepted."""
+        """Why the release's parser would refuse these arguments, as far as the catalogue knows;
+        empty if accepted.
+        """
         tokens = self._arguments([Token(arg) for arg in argv])
-        return parsing.problems(self.catalogue, [token.text for token in tokens], version, self.check_value)
+        return parsing.problems(
+            self.catalogue, [token.text for token in tokens], version, self.check_value
+        )
 
     def check_value(self, name: str, value: str, version: str) -> str | None:
         """Engine's own check of one value (JSON options): what is wrong, or None."""
@@ -387,7 +468,9 @@ class Adapter:
         return command(plan, request)
 
     def effective_prefix_caching(self, plan: Plan, hybrid: bool | None = None) -> bool | None:
-        """Whether prefix caching is on once the release's default is applied; `hybrid` None: by the model's name."""
+        """Whether prefix caching is on once the release's default is applied; `hybrid` None: by the
+        model's name.
+        """
         if plan.prefix_caching is not None:
             return plan.prefix_caching
         if hybrid is None:

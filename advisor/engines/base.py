@@ -1,13 +1,17 @@
-"""What every engine adapter shares: the token that readers hand over, the option that catalogues hand back, the protocol.
+"""What every engine adapter shares: the token that readers hand over, the option that catalogues
+hand back, the protocol.
 
-A `Token` is one argument as the engine's process would see it, with its place in the file. Readers make tokens, adapters
-turn them into a `Launch`, a `Launch` into a `Plan`, and both ways back.
+A `Token` is one argument as the engine's process would see it, with its place in the file. Readers
+make tokens, adapters turn them into a `Launch`, a `Launch` into a `Plan`, and both ways back.
 
 How a `Flag` of a `Launch` is to be read:
-- `name` is the catalogue's canonical name, the first long spelling of the newest release: `--tensor-parallel-size` (vLLM),
+- `name` is the catalogue's canonical name, the first long spelling of the newest release:
+`--tensor-parallel-size` (vLLM),
   `--tp-size` (SGLang), `--parallel`, `--ctx-size`, `--gpu-layers`, `--draft-max` (llama-server).
-- A switch that is on has the value None, one that is off (`--no-x`, `--disable-x` of an `--enable-x`, `x = false`) "false".
-- A key of a JSON option stays a flag of its own: `--speculative-config.method`; `VllmAdapter.json_config` merges them.
+- A switch that is on has the value None, one that is off (`--no-x`, `--disable-x` of an
+`--enable-x`, `x = false`) "false".
+- A key of a JSON option stays a flag of its own: `--speculative-config.method`;
+`VllmAdapter.json_config` merges them.
 - A model given without a flag is the flag `--model` with `raw` "".
 - `known` is False for what the release's parser refuses, also where the name shows what was meant.
 """
@@ -18,16 +22,20 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from advisor.domain.nouns import Container, EnvVar, Launch, LaunchText, Plan, Span
     from advisor.engines.catalogue import Catalogue
-    from advisor.types import Container, EnvVar, Launch, LaunchText, Plan, Span
 
 
 SWITCH_VALUE = "a switch takes no value:"  # how a note on `--enforce-eager false` begins
-CUT_OFF = "not part of the command:"  # how a launch's note on options that stand behind its end begins
+CUT_OFF = (
+    "not part of the command:"  # how a launch's note on options that stand behind its end begins
+)
 
 
 class Token(NamedTuple):
-    """One argument of a command line, a key or a value of a file: text after quoting, with where it stands."""
+    """One argument of a command line, a key or a value of a file: text after quoting, with where it
+    stands.
+    """
 
     text: str
     line: int = 0
@@ -64,7 +72,9 @@ class Match(NamedTuple):
 
 
 class VersionMatch(NamedTuple):
-    """What a version text means. `version` is a catalogued version or None; `pinned` only if the text fixes one release."""
+    """What a version text means. `version` is a catalogued version or None; `pinned` only if the
+    text fixes one release.
+    """
 
     version: str | None
     pinned: bool

@@ -1,7 +1,8 @@
-"""llama.cpp's builds: bNNNN, commits and semantic versions -> the catalogued snapshot that describes them.
+"""llama.cpp's builds: bNNNN, commits and semantic versions -> the catalogued snapshot that
+describes them.
 
-Between two snapshots the older one stands, and `also` names the newer, so that an option which arrived in between is not
-called unknown. Outside the range: unknown, and said so.
+Between two snapshots the older one stands, and `also` names the newer, so that an option which
+arrived in between is not called unknown. Outside the range: unknown, and said so.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def resolve(rows: Sequence[Row], text: str | None) -> tuple[VersionMatch, str | 
             known = str(row.get("commit", ""))
             if known and (known.startswith(commit[1]) or commit[1].startswith(known)):
                 return VersionMatch(str(row["id"]), True, ""), None
-        note = f"the commit {commit[1][:9]} is not in the build table: give its build number (bNNNN)"
+        note = (
+            f"the commit {commit[1][:9]} is not in the build table: give its build number (bNNNN)"
+        )
         return VersionMatch(None, False, note), None
     return VersionMatch(None, False, f"'{text}' pins no llama.cpp build"), None
 
@@ -58,23 +61,36 @@ def _build(rows: Sequence[Row], number: int, text: str) -> tuple[VersionMatch, s
         note = f"{text} is older than the catalogue, which begins at {rows[0]['id']}"
         return VersionMatch(None, False, note, too_old=True), None
     if number > rows[-1]["build"]:
-        return VersionMatch(None, False, f"{text} is newer than the catalogue, which ends at b{rows[-1]['build']}"), None
+        return VersionMatch(
+            None, False, f"{text} is newer than the catalogue, which ends at b{rows[-1]['build']}"
+        ), None
     at = max(index for index, row in enumerate(rows) if row["from"] <= number)
     row = rows[at]
     if number == row.get("build"):
         return VersionMatch(str(row["id"]), True, ""), None
     later = rows[at + 1]["id"] if at + 1 < len(rows) else None
-    note = f"{text} is not catalogued itself; it is read as {row['id']}, and what {later} has counts as known" if later else ""
+    note = (
+        f"{text} is not catalogued itself; it is read as {row['id']}, and what {later} has counts "
+        f"as known"
+        if later
+        else ""
+    )
     return VersionMatch(str(row["id"]), True, note), later
 
 
-def _semantic(rows: Sequence[Row], wanted: tuple[int, ...], text: str) -> tuple[VersionMatch, str | None]:
+def _semantic(
+    rows: Sequence[Row], wanted: tuple[int, ...], text: str
+) -> tuple[VersionMatch, str | None]:
     top = tuple(int(part) for part in str(rows[-1]["id"]).split("."))
     if wanted[:2] == top[:2]:
         note = "" if wanted == top else f"{text} is read as {rows[-1]['id']}"
         return VersionMatch(str(rows[-1]["id"]), wanted == top, note), None
     if wanted > top:
-        return VersionMatch(None, False, f"llama.cpp {text} is newer than the catalogue, which ends at {rows[-1]['id']}"), None
+        return VersionMatch(
+            None,
+            False,
+            f"llama.cpp {text} is newer than the catalogue, which ends at {rows[-1]['id']}",
+        ), None
     before = rows[-2]["id"]
     note = f"llama.cpp {text} is not catalogued itself; it is read as {before}, and what {rows[-1]['id']} has counts as known"
     return VersionMatch(str(before), False, note), str(rows[-1]["id"])

@@ -1,8 +1,9 @@
-"""The compact option catalogue of one engine, read in both directions: spelling -> option, option -> spelling.
+"""The compact option catalogue of one engine, read in both directions: spelling -> option, option
+-> spelling.
 
-It answers for one catalogued release, or, with `version=None`, for the newest release that has the option. Indexes are
-built once per release and looked up by dict. What it does not know: releases that were never catalogued, and options of
-plug-ins or forks.
+It answers for one catalogued release, or, with `version=None`, for the newest release that has the
+option. Indexes are built once per release and looked up by dict. What it does not know: releases
+that were never catalogued, and options of plug-ins or forks.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
+from advisor.domain.paths import knowledge_dir
 from advisor.engines.base import Match, Option
-from advisor.paths import knowledge_dir
 
 Style = Literal["argparse", "llama"]
 ANY = "any"
 
 
 class Removed(NamedTuple):
-    """An option that is gone: the first release without it (None: before the first catalogued one), what to use instead."""
+    """An option that is gone: the first release without it (None: before the first catalogued one),
+    what to use instead.
+    """
 
     version: str | None
     successor: str | None
@@ -32,7 +35,9 @@ class Removed(NamedTuple):
 class Catalogue:
     """Options, environment and JSON fields of one engine over its releases, oldest first."""
 
-    ALIASES: Mapping[str, str] = {"-O": "--optimization-level"}  # rewritten by vLLM before its parser sees it
+    ALIASES: Mapping[str, str] = {
+        "-O": "--optimization-level"
+    }  # rewritten by vLLM before its parser sees it
 
     def __init__(self, engine: str, style: Style, underscores: bool) -> None:
         path = knowledge_dir() / "engines" / f"{engine}.json"
@@ -64,12 +69,16 @@ class Catalogue:
     # ------------------------------------------------------------ options
 
     def find(self, token: str, version: str | None = None) -> Option | None:
-        """The option that this spelling means at this release, or None if its parser would not know it."""
+        """The option that this spelling means at this release, or None if its parser would not know
+        it.
+        """
         found = self.match(token, version)
         return found.option if found is not None else None
 
     def match(self, token: str, version: str | None = None) -> Match | None:
-        """As `find`, with how it was read: negated, dotted, abbreviated. A `=value` part must be cut off before."""
+        """As `find`, with how it was read: negated, dotted, abbreviated. A `=value` part must be
+        cut off before.
+        """
         key = version or ANY
         table = self._table(key)
         name, dotted = self.ALIASES.get(token, token), ""
@@ -79,7 +88,11 @@ class Catalogue:
                 name, _, dotted = name.partition(".")
         abbreviated = False
         if name not in table:
-            full = self._complete(name, key) if self.style == "argparse" and name.startswith("--") else None
+            full = (
+                self._complete(name, key)
+                if self.style == "argparse" and name.startswith("--")
+                else None
+            )
             if full is None:
                 return None
             name, abbreviated = full, True
@@ -100,19 +113,30 @@ class Catalogue:
         return tuple(dict.fromkeys(name for name, _ in self._table(version or ANY).values()))
 
     def spelling(self, name: str, version: str | None, negated: bool = False) -> str | None:
-        """How to write an option at a release: its canonical name if accepted there, else its first long spelling."""
+        """How to write an option at a release: its canonical name if accepted there, else its first
+        long spelling.
+        """
         option = self.option(name, version)
         if option is None or option.removed:
             return None
         off = self._negations(name)
         wanted = [flag for flag in option.flags if (flag in off) == negated]
-        if negated:  # the oldest spelling is hidden in new releases but still parsed, and valid in most
-            return next((flag for flag in (*self._hidden(name, version), *wanted) if flag.startswith("--no-")), None) or (
-                wanted[0] if wanted else None
-            )
+        if (
+            negated
+        ):  # the oldest spelling is hidden in new releases but still parsed, and valid in most
+            return next(
+                (
+                    flag
+                    for flag in (*self._hidden(name, version), *wanted)
+                    if flag.startswith("--no-")
+                ),
+                None,
+            ) or (wanted[0] if wanted else None)
         if name in wanted:
             return name
-        return next((flag for flag in wanted if flag.startswith("--")), wanted[0] if wanted else None)
+        return next(
+            (flag for flag in wanted if flag.startswith("--")), wanted[0] if wanted else None
+        )
 
     def since(self, name: str) -> str | None:
         """The first catalogued release that knows this spelling."""
@@ -124,8 +148,10 @@ class Catalogue:
         return option.default if option is not None else None
 
     def removed(self, name: str, version: str | None = None) -> Removed | None:
-        """When a spelling was dropped and what replaces it; None if the release takes it or will take it later, or if
-        nothing is known. Without a release: if the newest takes it and it was never gone before."""
+        """When a spelling was dropped and what replaces it; None if the release takes it or will
+        take it later, or if nothing is known. Without a release: if the newest takes it and it
+        was never gone before.
+        """
         if version is not None and self._knows(name, version):
             return None
         gone = (self.notes.get("removed_before") or {}).get(name)
@@ -133,21 +159,40 @@ class Catalogue:
         if gone is not None:
             return Removed(None, gone.get("use"), gone["message"], gone.get("source", ""))
         alive = [version for version in self.versions if self._knows(name, version)]
-        if not alive or (version is not None and self._order[alive[0]] > self._order[version]) or alive[-1] == self.newest:
+        if (
+            not alive
+            or (version is not None and self._order[alive[0]] > self._order[version])
+            or alive[-1] == self.newest
+        ):
             return None
         first_without = self.versions[self._order[alive[-1]] + 1]
         use = successor.get("use") or (self._records.get(name) or {}).get("successor")
-        message = successor.get("message") or f"{name} is gone since {first_without}" + (f": use {use}" if use else "")
-        return Removed(first_without, use, message, successor.get("source", f"{self.engine} {first_without} parser"))
+        message = successor.get("message") or f"{name} is gone since {first_without}" + (
+            f": use {use}" if use else ""
+        )
+        return Removed(
+            first_without,
+            use,
+            message,
+            successor.get("source", f"{self.engine} {first_without} parser"),
+        )
 
     def successor(self, name: str, version: str | None = None) -> str | None:
-        """What to look at in place of a deprecated or removed spelling, if it exists at the release."""
-        row = (self.notes.get("successors") or {}).get(name) or (self.notes.get("removed_before") or {}).get(name) or {}
+        """What to look at in place of a deprecated or removed spelling, if it exists at the
+        release.
+        """
+        row = (
+            (self.notes.get("successors") or {}).get(name)
+            or (self.notes.get("removed_before") or {}).get(name)
+            or {}
+        )
         use = row.get("use") or (self._records.get(name) or {}).get("successor")
         return use if use and self._at(use, version) else None
 
     def replacement(self, name: str, version: str | None = None) -> tuple[str, str | None] | None:
-        """(spelling, fixed value or None to keep the value) that says the same at the release; None if nothing does."""
+        """(spelling, fixed value or None to keep the value) that says the same at the release; None
+        if nothing does.
+        """
         row = (self.notes.get("successors") or {}).get(name)
         if row is None:
             gone = (self.notes.get("removed_before") or {}).get(name) or {}
@@ -156,9 +201,13 @@ class Catalogue:
         return (use, row.get("value")) if use and self._at(use, version) else None
 
     def predecessor(self, name: str, version: str | None = None) -> str | None:
-        """The older spelling whose successor this is, if it exists at the release (migrating backwards)."""
+        """The older spelling whose successor this is, if it exists at the release (migrating
+        backwards).
+        """
         rows = self.notes.get("successors") or {}
-        old = [key for key, row in rows.items() if row.get("use") == name and not row.get("one_way")]
+        old = [
+            key for key, row in rows.items() if row.get("use") == name and not row.get("one_way")
+        ]
         old += [key for key, record in self._records.items() if record.get("successor") == name]
         return next((key for key in old if self._at(key, version)), None)
 
@@ -167,7 +216,14 @@ class Catalogue:
         return option is not None and not option.removed
 
     def takes_json(self, option: Option) -> bool:
-        return option.type in ("json", "parse_dataclass", "union_dict_and_str", "_parse_type", "<lambda>", "loads")
+        return option.type in (
+            "json",
+            "parse_dataclass",
+            "union_dict_and_str",
+            "_parse_type",
+            "<lambda>",
+            "loads",
+        )
 
     def nearest(self, name: str, version: str | None = None) -> str | None:
         """The known spelling that an unknown one most likely meant."""
@@ -178,16 +234,26 @@ class Catalogue:
 
     # ------------------------------------------------------------ JSON fields and environment
 
-    def json_field(self, config: str, name: str, version: str | None = None) -> dict[str, Any] | None:
-        """One field of a JSON-valued option: {type, default, choices, limits}, or None if unknown at the release."""
+    def json_field(
+        self, config: str, name: str, version: str | None = None
+    ) -> dict[str, Any] | None:
+        """One field of a JSON-valued option: {type, default, choices, limits}, or None if unknown
+        at the release.
+        """
         record = self._config(config).get(name)
         return self._state(record, version) if record is not None else None
 
     def json_fields(self, config: str, version: str | None = None) -> tuple[str, ...]:
-        return tuple(n for n, record in self._config(config).items() if self._state(record, version) is not None)
+        return tuple(
+            n
+            for n, record in self._config(config).items()
+            if self._state(record, version) is not None
+        )
 
     def env(self, name: str, version: str | None = None) -> dict[str, Any] | None:
-        """An environment variable the engine reads: {type, default, span}, or None if no catalogued release reads it."""
+        """An environment variable the engine reads: {type, default, span}, or None if no catalogued
+        release reads it.
+        """
         record = self._cold["env"].get(name)
         return self._state(record, version) if record is not None else None
 
@@ -196,7 +262,9 @@ class Catalogue:
         return self._env_options.get(name)
 
     def behaviour(self, name: str, version: str | None) -> Any:
-        """A sourced behaviour at a release, e.g. prefix_caching_default_hybrid; None if not recorded."""
+        """A sourced behaviour at a release, e.g. prefix_caching_default_hybrid; None if not
+        recorded.
+        """
         row = self.behaviour_row(name, version)
         return row.get("value") if row is not None else None
 
@@ -215,7 +283,9 @@ class Catalogue:
 
     @cached_property
     def _cold(self) -> dict[str, Any]:
-        data: dict[str, Any] = json.loads((knowledge_dir() / "engines" / f"{self.engine}_cold.json").read_bytes())
+        data: dict[str, Any] = json.loads(
+            (knowledge_dir() / "engines" / f"{self.engine}_cold.json").read_bytes()
+        )
         return data
 
     def _config(self, name: str) -> dict[str, dict[str, Any]]:
@@ -228,12 +298,18 @@ class Catalogue:
     def _env_options(self) -> dict[str, tuple[str, bool]]:
         table: dict[str, tuple[str, bool]] = {}
         for name, record in self._records.items():
-            for state in ({"env": change["env"]} for _, change in record.get("was", ()) if change.get("env")):
-                table.setdefault(state["env"], (name, "_NO_" in state["env"] and bool(record.get("neg"))))
+            for state in (
+                {"env": change["env"]} for _, change in record.get("was", ()) if change.get("env")
+            ):
+                table.setdefault(
+                    state["env"], (name, "_NO_" in state["env"] and bool(record.get("neg")))
+                )
             if record.get("env"):
                 table[record["env"]] = (name, False)
                 if record.get("neg"):
-                    table.setdefault(record["env"].replace("LLAMA_ARG_", "LLAMA_ARG_NO_"), (name, True))
+                    table.setdefault(
+                        record["env"].replace("LLAMA_ARG_", "LLAMA_ARG_NO_"), (name, True)
+                    )
         return table
 
     def _normal(self, token: str) -> str:
@@ -243,7 +319,9 @@ class Catalogue:
         return head.replace("_", "-") + dot + tail
 
     def _complete(self, name: str, key: str) -> str | None:
-        """The full spelling of a unique prefix; spellings of one option do not make it ambiguous for a reader."""
+        """The full spelling of a unique prefix; spellings of one option do not make it ambiguous
+        for a reader.
+        """
         if len(name) < 4:
             return None
         if key not in self._sorted:

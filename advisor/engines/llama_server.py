@@ -1,6 +1,8 @@
-"""llama.cpp's llama-server, and reading of ik_llama.cpp: slots share the context, speculation is a list of types.
+"""llama.cpp's llama-server, and reading of ik_llama.cpp: slots share the context, speculation is a
+list of types.
 
-What it does not know: builds outside the catalogued range, and ik_llama.cpp's own options beyond a short list.
+What it does not know: builds outside the catalogued range, and ik_llama.cpp's own options beyond a
+short list.
 """
 
 from __future__ import annotations
@@ -9,17 +11,42 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
+from advisor.domain.nouns import AdvisorError, Container, Engine, EnvVar, Flag, Launch, Plan
 from advisor.engines import builds
-from advisor.engines.adapter import Adapter, Extras, Field, Value, integer, switch, text, write_switch
+from advisor.engines.adapter import (
+    Adapter,
+    Extras,
+    Field,
+    Value,
+    integer,
+    switch,
+    text,
+    write_switch,
+)
 from advisor.engines.base import VersionMatch
 from advisor.engines.reading import Reader
-from advisor.types import AdvisorError, Container, Engine, EnvVar, Flag, Launch, Plan
 
-TYPE, N_MAX, OLD_N_MAX, MOD_N_MAX = "--spec-type", "--spec-draft-n-max", "--draft-max", "--spec-ngram-mod-n-max"
+TYPE, N_MAX, OLD_N_MAX, MOD_N_MAX = (
+    "--spec-type",
+    "--spec-draft-n-max",
+    "--draft-max",
+    "--spec-ngram-mod-n-max",
+)
 DRAFT, CTX, SLOTS, UNIFIED = "--spec-draft-model", "--ctx-size", "--parallel", "--kv-unified"
-FLASH, LAYERS, JINJA, K_TYPE, V_TYPE = "--flash-attn", "--gpu-layers", "--jinja", "--cache-type-k", "--cache-type-v"
+FLASH, LAYERS, JINJA, K_TYPE, V_TYPE = (
+    "--flash-attn",
+    "--gpu-layers",
+    "--jinja",
+    "--cache-type-k",
+    "--cache-type-v",
+)
 SPLIT, STAGE = "--tensor-split", "--spec-stage"
-TYPES = {"mtp": "draft-mtp", "eagle3": "draft-eagle3", "draft_model": "draft-simple", "dflash": "draft-dflash"}
+TYPES = {
+    "mtp": "draft-mtp",
+    "eagle3": "draft-eagle3",
+    "draft_model": "draft-simple",
+    "dflash": "draft-dflash",
+}
 TYPES |= {"dspark": "draft-dspark", "ngram": "ngram-mod"}
 WORDS = {word: method for method, word in TYPES.items()}
 WORDS |= {
@@ -31,9 +58,15 @@ WORDS |= {
     "dspark": "dspark",
 }
 ALL_LAYERS = 99
-LOAD_MODES = {("--mmap", False): "mmap", ("--mmap", True): "none", ("--mlock", False): "mlock", ("--mlock", True): ""}
+LOAD_MODES = {
+    ("--mmap", False): "mmap",
+    ("--mmap", True): "none",
+    ("--mlock", False): "mlock",
+    ("--mlock", True): "",
+}
 LOAD_MODES |= {("--direct-io", False): "dio", ("--direct-io", True): ""}
-# ik_llama.cpp's options that mainline does not have (its README and PRs 417, 932, 1744): read, never written
+# ik_llama.cpp's options that mainline does not have (its README and PRs 417, 932, 1744): read,
+# never written
 IK_SWITCHES = frozenset(
     {
         "-mtp",
@@ -46,9 +79,26 @@ IK_SWITCHES = frozenset(
         "-mqkv",
         "--merge-qkv",
     }
-) | {"-khad", "-vhad", "--k-cache-hadamard", "--v-cache-hadamard", "--defer-experts", "--parallel-tool-calls"}
+) | {
+    "-khad",
+    "-vhad",
+    "--k-cache-hadamard",
+    "--v-cache-hadamard",
+    "--defer-experts",
+    "--parallel-tool-calls",
+}
 IK_VALUES = frozenset(
-    {"-amb", "-mla", "--mla-use", "-draft", "--draft-params", "-sas", "-cuda", "--draft-max", "--draft-min"}
+    {
+        "-amb",
+        "-mla",
+        "--mla-use",
+        "-draft",
+        "--draft-params",
+        "-sas",
+        "-cuda",
+        "--draft-max",
+        "--draft-min",
+    }
 ) | {STAGE, "--recurrent-ckpt-mode"}
 
 
@@ -76,15 +126,21 @@ class LlamaServerAdapter(Adapter):
     # ------------------------------------------------------------ versions
 
     def resolve_version(self, text: str | None) -> VersionMatch:
-        """bNNNN, a commit, an image tag that ends in one, or a semantic version -> catalogue interval."""
+        """bNNNN, a commit, an image tag that ends in one, or a semantic version -> catalogue
+        interval.
+        """
         if self._engine == "ik_llama.cpp":
-            return VersionMatch(None, False, "ik_llama.cpp has no catalogue; it is read with llama.cpp's options")
+            return VersionMatch(
+                None, False, "ik_llama.cpp has no catalogue; it is read with llama.cpp's options"
+            )
         return builds.resolve(self.catalogue.notes["builds"], text)[0]
 
     def _reader(self, version: VersionMatch) -> Reader:
         if self._engine == "ik_llama.cpp":
             return Reader(self.catalogue, None, None, IK_SWITCHES, IK_VALUES)
-        return Reader(self.catalogue, version.version, builds.also(self.catalogue.notes["builds"], version))
+        return Reader(
+            self.catalogue, version.version, builds.also(self.catalogue.notes["builds"], version)
+        )
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
         image = (container.image or "").lower() if container is not None else ""
@@ -123,7 +179,9 @@ class LlamaServerAdapter(Adapter):
         self._read_speculation(launch, nouns, extra)
 
     def _read_context(self, nouns: dict[str, Value], extra: Extras) -> None:
-        """-c is a total over the slots, unless they share one KV pool (-kvu, or slots left to auto)."""
+        """-c is a total over the slots, unless they share one KV pool (-kvu, or slots left to
+        auto).
+        """
         slots, total = _whole(_last(extra, SLOTS)), _whole(_last(extra, CTX))
         if slots is not None and slots > 0:
             nouns["max_num_seqs"] = slots
@@ -146,12 +204,18 @@ class LlamaServerAdapter(Adapter):
             words = ["ngram-mod"]
         if not words and draft is not None:
             words = ["draft-simple"]
-        methods = [WORDS.get(word) or ("ngram" if word.startswith("ngram") else None) for word in words]
-        method = next((m for m in methods if m not in (None, "ngram")), None) or next((m for m in methods if m), None)
+        methods = [
+            WORDS.get(word) or ("ngram" if word.startswith("ngram") else None) for word in words
+        ]
+        method = next((m for m in methods if m not in (None, "ngram")), None) or next(
+            (m for m in methods if m), None
+        )
         if method is None:
             counts = [_whole(_last(extra, name)) for name in (N_MAX, OLD_N_MAX)]
             if asked := next((count for count in counts if count), None):
-                nouns["k"] = asked  # a count without a type drafts nothing, but it is what the file asks for
+                nouns["k"] = (
+                    asked  # a count without a type drafts nothing, but it is what the file asks for
+                )
             return
         nouns["method"] = method
         if len(words) == 1 and written is not None and not inline and TYPES.get(method) == words[0]:
@@ -161,7 +225,9 @@ class LlamaServerAdapter(Adapter):
             _drop(extra, DRAFT)
         nouns["k"] = self._read_k(launch.engine_version, method, inline, extra)
 
-    def _read_k(self, version: str | None, method: str, inline: dict[str, str], extra: Extras) -> int:
+    def _read_k(
+        self, version: str | None, method: str, inline: dict[str, str], extra: Extras
+    ) -> int:
         if method == "ngram":
             name = MOD_N_MAX if self.catalogue.option(MOD_N_MAX, version) is not None else OLD_N_MAX
             k = _whole(_last(extra, name))
@@ -184,18 +250,27 @@ class LlamaServerAdapter(Adapter):
 
     def to_launch(self, plan: Plan) -> Launch:
         if plan.engine == "ik_llama.cpp":
-            raise AdvisorError("launches for ik_llama.cpp are read but not written: ask for llama-server")
+            raise AdvisorError(
+                "launches for ik_llama.cpp are read but not written: ask for llama-server"
+            )
         return super().to_launch(plan)
 
     def _write_model(self, model: str) -> tuple[Flag, ...]:
-        """A path is -m; a repository, with or without :file or :quant, is -hf (and -hff for a file of it)."""
-        if model.startswith(("/", "./", "../", "~")) or (model.endswith(".gguf") and ":" not in model):
+        """A path is -m; a repository, with or without :file or :quant, is -hf (and -hff for a file
+        of it).
+        """
+        if model.startswith(("/", "./", "../", "~")) or (
+            model.endswith(".gguf") and ":" not in model
+        ):
             return (Flag(name="--model", raw="-m", value=model),)
         if model.startswith(("http://", "https://")):
             return (Flag(name="--model-url", raw="-mu", value=model),)
         repository, _, file = model.partition(":")
         if file.endswith(".gguf"):
-            return (Flag(name="--hf-repo", raw="-hf", value=repository), Flag(name="--hf-file", raw="-hff", value=file))
+            return (
+                Flag(name="--hf-repo", raw="-hf", value=repository),
+                Flag(name="--hf-file", raw="-hff", value=file),
+            )
         return (Flag(name="--hf-repo", raw="-hf", value=model),)
 
     def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
@@ -217,20 +292,27 @@ class LlamaServerAdapter(Adapter):
             rows += [(K_TYPE, plan.kv_cache_dtype), (V_TYPE, plan.kv_cache_dtype)]
         if JINJA not in given:
             rows.append((JINJA, None))
-        return rows + (self._write_speculation(plan, version, given) if plan.method != "none" else [])
+        return rows + (
+            self._write_speculation(plan, version, given) if plan.method != "none" else []
+        )
 
     def _write_speculation(self, plan: Plan, version: str | None, given: set[str]) -> Extras:
         if plan.k_schedule:
-            raise AdvisorError("llama-server takes no k schedule per batch size: vllm does from 0.24.0")
+            raise AdvisorError(
+                "llama-server takes no k schedule per batch size: vllm does from 0.24.0"
+            )
         word = TYPES.get(plan.method, f"draft-{plan.method}")
         types = self.spec_types(version)
         rows: Extras = []
         if word in types:
             if TYPE not in given:
                 rows.append((TYPE, word))
-        elif not (plan.method == "draft_model" and plan.draft_model):  # older builds draft with any -md
+        elif not (
+            plan.method == "draft_model" and plan.draft_model
+        ):  # older builds draft with any -md
             raise AdvisorError(
-                f"llama-server {version} has no path for the method '{plan.method}': {self._type_since(word)}"
+                f"llama-server {version} has no path for the method '{plan.method}': "
+                f"{self._type_since(word)}"
             )
         if plan.draft_model is not None:
             rows.append((DRAFT, plan.draft_model))
@@ -256,7 +338,9 @@ class LlamaServerAdapter(Adapter):
 
     # ------------------------------------------------------------ migration
 
-    def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
+    def migrate_rules(
+        self, launch: Launch, target: str
+    ) -> tuple[list[Flag], list[EnvVar], list[str]]:
         notes: list[str] = []
         flags = list(launch.flags)
         if self.catalogue.option("--load-mode", target) is not None:
@@ -282,7 +366,8 @@ class LlamaServerAdapter(Adapter):
             new = word if word in types else TYPES.get(WORDS.get(word, ""), word)
             if new not in types:
                 raise AdvisorError(
-                    f"--spec-type {word} cannot be said on llama-server {target}: {self._type_since(new)}"
+                    f"--spec-type {word} cannot be said on llama-server {target}: "
+                    f"{self._type_since(new)}"
                 )
             if new != word:
                 notes.append(f"--spec-type {word} is now {new}")
@@ -337,8 +422,9 @@ def _spec_words(value: str | None) -> tuple[list[str], dict[str, str]]:
 
 
 def _stages(extra: Extras) -> tuple[list[str], dict[str, str]] | None:
-    """ik_llama.cpp's chain, one `--spec-stage type:key=value,...` each: all types, and the settings of the first that drafts
-    with a model (n-gram stages only fill in)."""
+    """ik_llama.cpp's chain, one `--spec-stage type:key=value,...` each: all types, and the settings
+    of the first that drafts with a model (n-gram stages only fill in).
+    """
     stages = [value.partition(":") for name, value in extra if name == STAGE and value]
     if not stages:
         return None
@@ -348,7 +434,9 @@ def _stages(extra: Extras) -> tuple[list[str], dict[str, str]] | None:
 
 
 def _last(extra: Extras, name: str) -> str | None:
-    return next((value for key, value in reversed(extra) if key == name and value is not None), None)
+    return next(
+        (value for key, value in reversed(extra) if key == name and value is not None), None
+    )
 
 
 def _drop(extra: Extras, *names: str) -> None:

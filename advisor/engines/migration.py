@@ -1,18 +1,22 @@
-"""A launch for another release of the same engine: spellings renamed, removed options dropped, both said."""
+"""A launch for another release of the same engine: spellings renamed, removed options dropped, both
+said.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.domain.nouns import Flag, Launch
 from advisor.engines.base import Option
-from advisor.types import Flag, Launch
 
 if TYPE_CHECKING:
     from advisor.engines.adapter import Adapter
 
 
 def migrate(adapter: Adapter, launch: Launch, target: str) -> tuple[Launch, tuple[str, ...]]:
-    """(launch at `target`, notes). Flags keep their order; what the target cannot say is dropped and noted."""
+    """(launch at `target`, notes). Flags keep their order; what the target cannot say is dropped
+    and noted.
+    """
     flags, env, notes = adapter.migrate_rules(launch, target)
     moved: list[Flag] = []
     for flag in flags:
@@ -21,7 +25,9 @@ def migrate(adapter: Adapter, launch: Launch, target: str) -> tuple[Launch, tupl
             moved.append(result)
     seen: set[str] = set()
     kept: list[Flag] = []
-    for flag in reversed(moved):  # a rename may meet the new spelling: the last one wins, as in the engines
+    for flag in reversed(
+        moved
+    ):  # a rename may meet the new spelling: the last one wins, as in the engines
         single = flag.name not in seen or "." in flag.name
         seen.add(flag.name)
         if single:
@@ -47,10 +53,15 @@ def _flag(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag |
     if option is None or option.removed:
         return _renamed(adapter, flag, target, notes)
     if dot:
-        return flag.model_copy(update={"raw": f"{catalogue.spelling(base, target) or base}.{key}", "known": True})
+        return flag.model_copy(
+            update={"raw": f"{catalogue.spelling(base, target) or base}.{key}", "known": True}
+        )
     negated = flag.value == "false" and option.takes_value is False
     if catalogue.spelling(base, target, negated) is None:
-        notes.append(f"{flag.raw} dropped: {catalogue.engine} {target} has only the opposite switch, so it is the default there")
+        notes.append(
+            f"{flag.raw} dropped: {catalogue.engine} {target} has only the opposite switch, so it "
+            f"is the default there"
+        )
         return None
     raw = flag.raw
     found = catalogue.match(raw, target) if flag.origin == "cli" else None
@@ -68,21 +79,32 @@ _DROP = "\0drop"
 
 
 def _value(option: Option, flag: Flag, notes: list[str]) -> str | None:
-    """The value in the target's terms: a bare switch that now takes on/off, and the other way round."""
+    """The value in the target's terms: a bare switch that now takes on/off, and the other way
+    round.
+    """
     value = flag.value
     if option.takes_value is True and value is None and option.choices and "on" in option.choices:
         notes.append(f"{flag.raw} now takes a value: on")
         return "on"
-    if option.takes_value is True and value == "false" and option.choices and "off" in option.choices:
+    if (
+        option.takes_value is True
+        and value == "false"
+        and option.choices
+        and "off" in option.choices
+    ):
         return "off"
     if option.takes_value is False and value in ("on", "auto", "1", "true", "enabled"):
         return None
     if option.takes_value is False and value in ("off", "0", "disabled"):
         notes.append(f"{flag.raw} {value} dropped: off is the default there")
         return _DROP
-    closed = option.choices and option.takes_value and not option.many and option.name != "--spec-type"
+    closed = (
+        option.choices and option.takes_value and not option.many and option.name != "--spec-type"
+    )
     if value is not None and closed and value not in (option.choices or ()) and not flag.unresolved:
-        notes.append(f"{flag.raw} {value} dropped: the release takes {', '.join((option.choices or ())[:8])}")
+        notes.append(
+            f"{flag.raw} {value} dropped: the release takes {', '.join((option.choices or ())[:8])}"
+        )
         return _DROP
     return value
 
@@ -94,7 +116,12 @@ def _renamed(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Fla
         spelling, value = forward if forward is not None else (older or "", None)
         notes.append(f"{flag.raw or flag.name} is now {spelling}" + (f" {value}" if value else ""))
         option = adapter.catalogue.find(spelling, target)
-        update = {"name": option.name if option is not None else spelling, "raw": spelling, "known": True, "origin": "cli"}
+        update = {
+            "name": option.name if option is not None else spelling,
+            "raw": spelling,
+            "known": True,
+            "origin": "cli",
+        }
         if option is not None and option.takes_value is False and flag.value != "false":
             return flag.model_copy(update=update | {"value": None})  # a choice that was a switch
         return flag.model_copy(update=update | ({"value": value} if value else {}))

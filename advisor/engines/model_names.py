@@ -1,7 +1,9 @@
-"""What a model's name tells: whether it carries its own MTP head, whether its layers are hybrid (recurrent + attention).
+"""What a model's name tells: whether it carries its own MTP head, whether its layers are hybrid
+(recurrent + attention).
 
-A heuristic over published families, used where only a file's text is at hand; a caller who knows better passes its own
-answer. What it does not know: fine-tunes that dropped the head, or renamed checkpoints.
+A heuristic over published families, used where only a file's text is at hand; a caller who knows
+better passes its own answer. What it does not know: fine-tunes that dropped the head, or renamed
+checkpoints.
 """
 
 from __future__ import annotations
@@ -11,14 +13,18 @@ from functools import lru_cache
 
 # Families that are published with multi-token-prediction layers inside the checkpoint.
 _OWN_MTP = (
-    r"qwen[-_. ]?3[._-]?[5-9](?!\d|b(?![a-z]))|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4"
-    r"|qwopus[-_. ]?3[._]?[5-9]|deepseek[-_. ]?(v3|v4|r1(?!.*(distill|qwen)))|glm[-_. ]?(4[._][5-9]|5)"
+    r"qwen[-_. ]?3[._-]?[5-9](?!\d|b(?![a-z]))|qwen[-_. ]?3[-_. "
+    r"]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4"
+    r"|qwopus[-_. ]?3[._]?[5-9]|deepseek[-_. ]?(v3|v4|r1(?!.*(distill|qwen)))|glm[-_. "
+    r"]?(4[._][5-9]|5)"
     r"|mimo[-_. ]?(7b|v2)|ernie[-_. ]?4[._]5|longcat|minimax[-_. ]?m[2-9]|nemotron[-_. ]?3"
     r"|exaone[-_. ]?(4[._]5|moe)|step[-_. ]?3[._]5|ornith[-_. ]?1|(?<![a-z])mtp(?![a-z])"
 )
 _HYBRID = (
-    r"qwen[-_. ]?3[._-]?[5-9](?!\d|b(?![a-z]))|qwen[-_. ]?3[-_. ]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
-    r"|kimi[-_. ]?linear|nemotron[-_. ]?(h|3|nano[-_. ]?v?2|nano[-_. ]?9b)|granite[-_. ]?4|falcon[-_. ]?h1|jamba|bamba|zamba"
+    r"qwen[-_. ]?3[._-]?[5-9](?!\d|b(?![a-z]))|qwen[-_. ]?3[-_. "
+    r"]?next|qwen3[-_]coder[-_]next|qwen[-_. ]?4|qwopus[-_. ]?3[._]?[5-9]"
+    r"|kimi[-_. ]?linear|nemotron[-_. ]?(h|3|nano[-_. ]?v?2|nano[-_. ]?9b)|granite[-_. "
+    r"]?4|falcon[-_. ]?h1|jamba|bamba|zamba"
     r"|mamba|ring[-_. ]?2[._]5|minimax[-_. ]?text|ornith[-_. ]?1"
 )
 

@@ -6,12 +6,14 @@ import json
 from functools import cache
 from typing import Any
 
-from advisor.paths import knowledge_dir
+from advisor.domain.paths import knowledge_dir
 
 
 @cache
 def _table() -> dict[str, Any]:
-    data: dict[str, Any] = json.loads((knowledge_dir() / "engines" / "other_engines.json").read_bytes())
+    data: dict[str, Any] = json.loads(
+        (knowledge_dir() / "engines" / "other_engines.json").read_bytes()
+    )
     return data
 
 

@@ -13,9 +13,13 @@ _HUMAN = re.compile(r"(\d+(?:\.\d+)?[kKmMgGtT]?|-1)$")
 Check = Callable[[str, str, str], "str | None"]
 
 
-def problems(catalogue: Catalogue, args: Sequence[str], version: str, check: Check) -> tuple[str, ...]:
+def problems(
+    catalogue: Catalogue, args: Sequence[str], version: str, check: Check
+) -> tuple[str, ...]:
     """What the parser would refuse, one sentence each. `args` come without the program's name."""
-    return tuple((_llama if catalogue.style == "llama" else _argparse)(catalogue, args, version, check))
+    return tuple(
+        (_llama if catalogue.style == "llama" else _argparse)(catalogue, args, version, check)
+    )
 
 
 def _looks_like_flag(arg: str) -> bool:
@@ -47,7 +51,9 @@ def _argparse(catalogue: Catalogue, args: Sequence[str], version: str, check: Ch
     return found
 
 
-def _values(args: Sequence[str], at: int, match: Match, inline: str | None) -> tuple[list[str], int]:
+def _values(
+    args: Sequence[str], at: int, match: Match, inline: str | None
+) -> tuple[list[str], int]:
     """(the values that belong to an option, where to go on)."""
     if inline is not None:
         return [inline], at
@@ -97,7 +103,11 @@ def _llama(catalogue: Catalogue, args: Sequence[str], version: str, check: Check
 
 
 def _unknown(catalogue: Catalogue, name: str, version: str) -> str:
-    several = catalogue.candidates(name, version) if catalogue.style == "argparse" and name.startswith("--") else []
+    several = (
+        catalogue.candidates(name, version)
+        if catalogue.style == "argparse" and name.startswith("--")
+        else []
+    )
     if len(several) > 1:
         return f"{name} is ambiguous in {catalogue.engine} {version}: {', '.join(several[:4])}"
     return f"{catalogue.engine} {version} does not know {name}"
@@ -115,7 +125,9 @@ def _value(option: Option, value: str) -> list[str]:
     elif kind == "int" and option.default == "auto" and value in ("auto", "all"):
         pass  # layer counts (-ngl) also take these words
     elif (kind == "int" and not _is(int, value) and not _is(float, value)) or (
-        kind.startswith("human_readable_int") and not _HUMAN.match(value) and not (kind.endswith("auto") and value == "auto")
+        kind.startswith("human_readable_int")
+        and not _HUMAN.match(value)
+        and not (kind.endswith("auto") and value == "auto")
     ):
         wrong = "not an integer"
     elif kind == "float" and not _is(float, value):
@@ -124,7 +136,9 @@ def _value(option: Option, value: str) -> list[str]:
 
 
 def _same_number(value: str, choices: Sequence[str]) -> bool:
-    return _is(float, value) and any(_is(float, choice) and float(choice) == float(value) for choice in choices)
+    return _is(float, value) and any(
+        _is(float, choice) and float(choice) == float(value) for choice in choices
+    )
 
 
 def _is(kind: Callable[[str], object], value: str) -> bool:

@@ -1,7 +1,8 @@
 """Arguments -> flags, the way the engines' own parsers walk a command line.
 
-Two habits: Python's argparse (vLLM, SGLang: `--x=v`, unique prefixes, nargs, dotted JSON keys) and llama.cpp's own loop
-(exact spellings, the next argument is always the value). A spelling that the parser would refuse is kept and marked
+Two habits: Python's argparse (vLLM, SGLang: `--x=v`, unique prefixes, nargs, dotted JSON keys) and
+llama.cpp's own loop (exact spellings, the next argument is always the value). A spelling that the
+parser would refuse is kept and marked
 `known=False`, with the canonical name where the intent is plain.
 """
 
@@ -11,16 +12,19 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from advisor.domain.nouns import EnvVar, Flag, Span
 from advisor.engines.base import SWITCH_VALUE, Match, Token
 from advisor.engines.catalogue import Catalogue
-from advisor.types import EnvVar, Flag, Span
 
 _NUMBER = re.compile(r"-\d*\.?\d+$")
 TRUE = frozenset({"1", "true", "on", "yes", "enabled"})
 FALSE = frozenset({"0", "false", "off", "no", "disabled"})
 
 
-TRUTHS = (TRUE | FALSE) - {"0", "1"}  # what a switch is given by mistake; a number may be another option's
+TRUTHS = (TRUE | FALSE) - {
+    "0",
+    "1",
+}  # what a switch is given by mistake; a number may be another option's
 
 
 class Walk(NamedTuple):
@@ -30,7 +34,9 @@ class Walk(NamedTuple):
 
 
 class Reader(NamedTuple):
-    """What a walk needs: the catalogue, the release (None: any) and a second release whose options count as known too."""
+    """What a walk needs: the catalogue, the release (None: any) and a second release whose options
+    count as known too.
+    """
 
     catalogue: Catalogue
     version: str | None
@@ -39,27 +45,44 @@ class Reader(NamedTuple):
     valued: frozenset[str] = frozenset()
 
     def match(self, name: str) -> tuple[Match | None, bool]:
-        """(how the spelling reads, whether this release takes it): unknown here, it is sought in all releases."""
+        """(how the spelling reads, whether this release takes it): unknown here, it is sought in
+        all releases.
+        """
         for version in (self.version, self.also):
-            found = self.catalogue.match(name, version) if version is not None or self.version is None else None
+            found = (
+                self.catalogue.match(name, version)
+                if version is not None or self.version is None
+                else None
+            )
             if found is not None:
                 return found, not found.option.removed
         if self.version is None:
             loose = self.catalogue.match(name.replace("_", "-"), None)
             return loose, False
-        found = self.catalogue.match(name, None) or self.catalogue.match(name.replace("_", "-"), None)
+        found = self.catalogue.match(name, None) or self.catalogue.match(
+            name.replace("_", "-"), None
+        )
         return found, False
 
     def took_many(self, name: str) -> bool:
-        """Whether an option that no catalogued release has took several values: as its successor does."""
+        """Whether an option that no catalogued release has took several values: as its successor
+        does.
+        """
         gone = self.catalogue.replacement("--" + name.lstrip("-").replace("_", "-"), None)
-        option = self.catalogue.find(gone[0], None) if gone is not None and gone[1] is None else None
+        option = (
+            self.catalogue.find(gone[0], None) if gone is not None and gone[1] is None else None
+        )
         return option is not None and option.many
 
 
 def is_flag(token: Token) -> bool:
     text = token.text
-    return text.startswith("-") and len(text) > 1 and not _NUMBER.match(text) and " " not in text.partition("=")[0]
+    return (
+        text.startswith("-")
+        and len(text) > 1
+        and not _NUMBER.match(text)
+        and " " not in text.partition("=")[0]
+    )
 
 
 def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
@@ -92,7 +115,11 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
         if equals:
             values = [token._replace(text=inline)]
         elif found is None or found.dotted or found.option.takes_value is not False:
-            many = found.option.many and not found.dotted if found is not None else reader.took_many(name)
+            many = (
+                found.option.many and not found.dotted
+                if found is not None
+                else reader.took_many(name)
+            )
             while at < len(tokens) and not is_flag(tokens[at]) and (many or not values):
                 values.append(tokens[at])
                 at += 1
@@ -116,7 +143,9 @@ def _packed(token: Token, reader: Reader) -> Flag | None:
 
 
 def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
-    """Flags of a llama.cpp command line: exact spellings; `--x=v` is refused by the server but the intent is read."""
+    """Flags of a llama.cpp command line: exact spellings; `--x=v` is refused by the server but the
+    intent is read.
+    """
     flags: list[Flag] = []
     positionals: list[Token] = []
     notes: list[str] = []
@@ -141,10 +170,14 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
             pass
         elif found is None or found.option.takes_value is not False:
             follows = tokens[at] if at < len(tokens) else None
-            if follows is not None and (not is_flag(follows) or (found is not None and not _flagged(found, follows, reader))):
+            if follows is not None and (
+                not is_flag(follows) or (found is not None and not _flagged(found, follows, reader))
+            ):
                 values = [follows]
                 at += 1
-        switch = name if found is not None and found.option.takes_value is False and not equals else ""
+        switch = (
+            name if found is not None and found.option.takes_value is False and not equals else ""
+        )
         flags.append(make_flag(token, name, found, known or own, values))
     return Walk(tuple(flags), tuple(positionals), tuple(notes))
 
@@ -154,8 +187,12 @@ def _flagged(found: Match, follows: Token, reader: Reader) -> bool:
     return reader.match(follows.text)[0] is not None or found.option.type == "int"
 
 
-def make_flag(token: Token, name: str, found: Match | None, known: bool, values: Sequence[Token]) -> Flag:
-    """One Flag of a name token and its value tokens. A switch that is on has the value None, one that is off "false"."""
+def make_flag(
+    token: Token, name: str, found: Match | None, known: bool, values: Sequence[Token]
+) -> Flag:
+    """One Flag of a name token and its value tokens. A switch that is on has the value None, one
+    that is off "false".
+    """
     canonical = name
     value: str | None = " ".join(v.text for v in values) if values else None
     if found is not None:
@@ -168,7 +205,9 @@ def make_flag(token: Token, name: str, found: Match | None, known: bool, values:
         span = Span(start=token.span.start, end=last.span.end)
         if values and values[0].span is not None:
             value_span = Span(start=values[0].span.start, end=last.span.end)
-            if values[0].span == token.span and "=" in token.text:  # --x=v: the value is the tail of the one argument
+            if (
+                values[0].span == token.span and "=" in token.text
+            ):  # --x=v: the value is the tail of the one argument
                 value_span = Span(start=token.span.end - len(values[0].text), end=token.span.end)
     return Flag.model_construct(
         name=canonical,
@@ -213,7 +252,9 @@ def env_flags(env: Iterable[EnvVar], reader: Reader) -> tuple[tuple[Flag, ...], 
                 name=name,
                 raw=var.name,
                 value=value,
-                known=option is not None and not option.removed and reader.catalogue.option(name, reader.version) is not None,
+                known=option is not None
+                and not option.removed
+                and reader.catalogue.option(name, reader.version) is not None,
                 origin="env",
                 line=var.line,
                 column=var.column,
@@ -224,8 +265,12 @@ def env_flags(env: Iterable[EnvVar], reader: Reader) -> tuple[tuple[Flag, ...], 
     return tuple(flags), tuple(rest)
 
 
-def mapping_flags(items: Iterable[tuple[Token, Token | None]], reader: Reader, origin: str) -> tuple[Flag, ...]:
-    """Flags of keys and values: INI presets (np, fa, ctk), `--config` YAML and Python keywords (max_model_len)."""
+def mapping_flags(
+    items: Iterable[tuple[Token, Token | None]], reader: Reader, origin: str
+) -> tuple[Flag, ...]:
+    """Flags of keys and values: INI presets (np, fa, ctk), `--config` YAML and Python keywords
+    (max_model_len).
+    """
     flags: list[Flag] = []
     for key, value in items:
         found, known, name = None, False, key.text
@@ -240,7 +285,9 @@ def mapping_flags(items: Iterable[tuple[Token, Token | None]], reader: Reader, o
             flags += [flag.model_copy(update={"origin": origin}) for flag in made]
             if made:
                 continue
-        made_flag = make_flag(key, name if found is not None else key.text, found, known, [value] if value else [])
+        made_flag = make_flag(
+            key, name if found is not None else key.text, found, known, [value] if value else []
+        )
         flags.append(made_flag.model_copy(update={"origin": origin, "raw": key.text}))
     return tuple(flags)
 
@@ -253,4 +300,10 @@ def _key_spellings(key: str) -> tuple[str, ...]:
 
 
 def _as_env(key: Token, value: Token | None) -> EnvVar:
-    return EnvVar(name=key.text, value=value.text if value else None, line=key.line, column=key.column, span=key.span)
+    return EnvVar(
+        name=key.text,
+        value=value.text if value else None,
+        line=key.line,
+        column=key.column,
+        span=key.span,
+    )

@@ -1,6 +1,8 @@
-"""SGLang: `python -m sglang.launch_server --model-path MODEL`, speculation as steps, topk and draft tokens.
+"""SGLang: `python -m sglang.launch_server --model-path MODEL`, speculation as steps, topk and draft
+tokens.
 
-What it does not know: checks the server makes after parsing (they are rules), and `sglang serve` wrappers' own options.
+What it does not know: checks the server makes after parsing (they are rules), and `sglang serve`
+wrappers' own options.
 """
 
 from __future__ import annotations
@@ -9,9 +11,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
+from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
 from advisor.engines import model_names
-from advisor.engines.adapter import Adapter, Extras, Field, Value, human_integer, integer, number, text, write_number
-from advisor.types import AdvisorError, Container, EnvVar, Flag, Launch, Plan
+from advisor.engines.adapter import (
+    Adapter,
+    Extras,
+    Field,
+    Value,
+    human_integer,
+    integer,
+    number,
+    text,
+    write_number,
+)
 
 ALGORITHM, STEPS = "--speculative-algorithm", "--speculative-num-steps"
 TOPK, TOKENS = "--speculative-eagle-topk", "--speculative-num-draft-tokens"
@@ -19,12 +31,28 @@ DRAFT = "--speculative-draft-model-path"
 NO_RADIX, NO_OVERLAP = "--disable-radix-cache", "--disable-overlap-schedule"
 STRATEGIES = ("--mamba-radix-cache-strategy", "--mamba-scheduler-strategy")
 SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
-ALGORITHMS = {"mtp": "NEXTN", "eagle": "EAGLE", "eagle3": "EAGLE3", "draft_model": "STANDALONE", "ngram": "NGRAM"}
+ALGORITHMS = {
+    "mtp": "NEXTN",
+    "eagle": "EAGLE",
+    "eagle3": "EAGLE3",
+    "draft_model": "STANDALONE",
+    "ngram": "NGRAM",
+}
 ALGORITHMS |= {"dflash": "DFLASH", "dspark": "DSPARK"}
-METHODS = {algorithm: method for method, algorithm in ALGORITHMS.items()} | {"MTP": "mtp", "FROZEN_KV_MTP": "mtp"}
+METHODS = {algorithm: method for method, algorithm in ALGORITHMS.items()} | {
+    "MTP": "mtp",
+    "FROZEN_KV_MTP": "mtp",
+}
 UNMODELLED = ("UNO",)  # the server knows it, this program does not
-BLOCKS = ("ngram", "dflash", "dspark")  # drafted at once: only the number of tokens to verify is said (z-lab/dflash, README)
-AUTO_OWN_MTP, AUTO_OTHER = 3, 7  # k of the server's own choice: (steps 3, topk 1, tokens 4), else (5, 4, 8)
+BLOCKS = (
+    "ngram",
+    "dflash",
+    "dspark",
+)  # drafted at once: only the number of tokens to verify is said (z-lab/dflash, README)
+AUTO_OWN_MTP, AUTO_OTHER = (
+    3,
+    7,
+)  # k of the server's own choice: (steps 3, topk 1, tokens 4), else (5, 4, 8)
 
 
 class SglangAdapter(Adapter):
@@ -54,12 +82,19 @@ class SglangAdapter(Adapter):
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:
         image = (container.image or "") if container is not None else ""
         official = ("lmsysorg/sglang", "rocm/sgl-dev", "nvcr.io/nvidia/sglang")
-        return image if image and not image.removeprefix("docker.io/").startswith(official) else None
+        return (
+            image if image and not image.removeprefix("docker.io/").startswith(official) else None
+        )
 
     # ------------------------------------------------------------ reading
 
     def _read_meaning(
-        self, launch: Launch, nouns: dict[str, Value], extra: Extras, env: dict[str, str], own_mtp: Callable[[str], bool]
+        self,
+        launch: Launch,
+        nouns: dict[str, Value],
+        extra: Extras,
+        env: dict[str, str],
+        own_mtp: Callable[[str], bool],
     ) -> None:
         model = launch.model or ""
         _take_switch(extra, NO_RADIX, nouns, "prefix_caching")
@@ -72,13 +107,17 @@ class SglangAdapter(Adapter):
         if word is None:
             return
         method = METHODS.get(word.upper())
-        if method is None and "${" not in word:  # NONE, a plugin's own, or one that is not there: nothing that is judged
+        if (
+            method is None and "${" not in word
+        ):  # NONE, a plugin's own, or one that is not there: nothing that is judged
             if word.upper() == "NONE":
                 _take(extra, ALGORITHM)
             return
         draft = _take(extra, DRAFT)
         _take(extra, ALGORITHM)
-        if method is None or (method == "eagle" and own_mtp(model) and (draft is None or draft == model)):
+        if method is None or (
+            method == "eagle" and own_mtp(model) and (draft is None or draft == model)
+        ):
             method = "mtp"
         nouns["method"] = method
         nouns["draft_model"] = draft
@@ -109,7 +148,9 @@ class SglangAdapter(Adapter):
     # ------------------------------------------------------------ writing
 
     def canonical(self, plan: Plan) -> Plan:
-        """Radix cache and overlap have no on-switch, so True reads back as unset; a hybrid with MTP gets its strategy."""
+        """Radix cache and overlap have no on-switch, so True reads back as unset; a hybrid with MTP
+        gets its strategy.
+        """
         update: dict[str, object] = {}
         if plan.prefix_caching:
             update["prefix_caching"] = None
@@ -120,10 +161,15 @@ class SglangAdapter(Adapter):
         return plan.model_copy(update=update) if update else plan
 
     def needs_extra_buffer(self, plan: Plan) -> bool:
-        """Whether this release dies at start for a hybrid with MTP and radix cache unless told extra_buffer."""
+        """Whether this release dies at start for a hybrid with MTP and radix cache unless told
+        extra_buffer.
+        """
         if plan.method == "none" or plan.prefix_caching is False or plan.model is None:
             return False
-        return bool(model_names.hybrid(plan.model) and self.catalogue.behaviour("extra_buffer_must_be_asked", plan.engine_version))
+        return bool(
+            model_names.hybrid(plan.model)
+            and self.catalogue.behaviour("extra_buffer_must_be_asked", plan.engine_version)
+        )
 
     def needs_spec_v2(self, version: str | None) -> bool:
         """Whether the release reads SGLANG_ENABLE_SPEC_V2 and has it off by default."""
@@ -148,7 +194,10 @@ class SglangAdapter(Adapter):
 
     def _write_speculation(self, plan: Plan, version: str | None) -> Extras:
         if plan.k_schedule:
-            raise AdvisorError("sglang takes no k schedule per batch size: use --speculative-adaptive, or vllm from 0.24.0")
+            raise AdvisorError(
+                "sglang takes no k schedule per batch size: use --speculative-adaptive, or vllm "
+                "from 0.24.0"
+            )
         given = {name for name, _ in plan.extra}
         rows: Extras = []
         if ALGORITHM not in given:
@@ -164,7 +213,9 @@ class SglangAdapter(Adapter):
     def _algorithm(self, method: str, version: str | None) -> str:
         since = (self.catalogue.notes.get("methods_since") or {}).get(method)
         if since and not self.catalogue.at_least(version, since):
-            raise AdvisorError(f"sglang {version} has no path for the method '{method}': it is known from {since}")
+            raise AdvisorError(
+                f"sglang {version} has no path for the method '{method}': it is known from {since}"
+            )
         return ALGORITHMS[method]
 
     def _usable(self, name: str, version: str | None) -> bool:
@@ -176,11 +227,16 @@ class SglangAdapter(Adapter):
 
     # ------------------------------------------------------------ migration
 
-    def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
+    def migrate_rules(
+        self, launch: Launch, target: str
+    ) -> tuple[list[Flag], list[EnvVar], list[str]]:
         notes: list[str] = []
         env = []
         for var in launch.env:
-            if var.name == SPEC_V2 and self.catalogue.behaviour("spec_v2_env", target) in ("only warns", "not read"):
+            if var.name == SPEC_V2 and self.catalogue.behaviour("spec_v2_env", target) in (
+                "only warns",
+                "not read",
+            ):
                 notes.append(f"{SPEC_V2} dropped: sglang {target} no longer reads it")
             else:
                 env.append(var)
@@ -192,8 +248,15 @@ class SglangAdapter(Adapter):
             if plan.mamba_strategy is None and self.needs_extra_buffer(at_target):
                 name = next(n for n in STRATEGIES if self._usable(n, target))
                 flags.append(Flag(name=name, raw=name, value="extra_buffer"))
-                notes.append(f"{name} extra_buffer added: sglang {target} refuses MTP with radix cache on a hybrid without it")
-            if self.needs_spec_v2(target) and not any(var.name == SPEC_V2 for var in env) and plan.method != "ngram":
+                notes.append(
+                    f"{name} extra_buffer added: sglang {target} refuses MTP with radix cache on "
+                    f"a hybrid without it"
+                )
+            if (
+                self.needs_spec_v2(target)
+                and not any(var.name == SPEC_V2 for var in env)
+                and plan.method != "ngram"
+            ):
                 env.append(EnvVar(name=SPEC_V2, value="1"))
                 notes.append(f"{SPEC_V2}=1 added: sglang {target} reads it and has it off")
         return [self._graph(flag, target, notes) for flag in flags], env, notes
@@ -207,7 +270,9 @@ class SglangAdapter(Adapter):
 
 
 def _last(extra: Extras, name: str) -> str | None:
-    return next((value for key, value in reversed(extra) if key == name and value is not None), None)
+    return next(
+        (value for key, value in reversed(extra) if key == name and value is not None), None
+    )
 
 
 def _take(extra: Extras, name: str) -> str | None:

@@ -1,4 +1,6 @@
-"""vLLM's speculative JSON between its own words and a Plan's: method names, k, schedule, fields by release."""
+"""vLLM's speculative JSON between its own words and a Plan's: method names, k, schedule, fields by
+release.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from advisor.domain.nouns import AdvisorError, Plan
 from advisor.engines.catalogue import Catalogue
-from advisor.types import AdvisorError, Plan
 
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 TOKENS = "num_speculative_tokens"
@@ -18,7 +20,9 @@ NGRAM = {"ngram", "[ngram]", "ngram_gpu", "suffix"}
 
 
 def load(value: str) -> Any:
-    """A JSON text; an unset variable in it (`"k": ${K}`) becomes a text, so that the rest can be read. Raises ValueError."""
+    """A JSON text; an unset variable in it (`"k": ${K}`) becomes a text, so that the rest can be
+    read. Raises ValueError.
+    """
     try:
         return json.loads(value)
     except ValueError:
@@ -48,7 +52,9 @@ def scalar(value: str | None) -> Any:
 
 
 def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bool]) -> str:
-    """The canonical method of a speculative JSON; an absent method is guessed as the engine does, by the draft's name."""
+    """The canonical method of a speculative JSON; an absent method is guessed as the engine does,
+    by the draft's name.
+    """
     word = str(config.get("method") or "").lower()
     draft = str(config.get("model") or "")
     if word in NGRAM or draft in NGRAM:
@@ -64,7 +70,9 @@ def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bo
             return name
     if not draft or draft == model:
         return "mtp" if own_mtp(draft or model) or not word else "draft_model"
-    same = draft.rstrip("/").rpartition("/")[2] == model.rstrip("/").rpartition("/")[2]  # the checkpoint itself, by its path
+    same = (
+        draft.rstrip("/").rpartition("/")[2] == model.rstrip("/").rpartition("/")[2]
+    )  # the checkpoint itself, by its path
     if not word and ((same and own_mtp(draft)) or _ASSISTANT.search(draft)):
         return "mtp"
     return "draft_model"
@@ -73,7 +81,9 @@ def method_of(config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bo
 def read(
     config: Mapping[str, Any], model: str, own_mtp: Callable[[str], bool]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(nouns of a Plan, keys without a noun). A missing k is the head's own depth, 1, for MTP and unknown (0) otherwise."""
+    """(nouns of a Plan, keys without a noun). A missing k is the head's own depth, 1, for MTP and
+    unknown (0) otherwise.
+    """
     method = method_of(config, model, own_mtp)
     left = dict(config)
     word = left.pop("method", None)
@@ -98,7 +108,10 @@ def read(
 def _schedule(rows: Any) -> tuple[tuple[int, int, int], ...] | None:
     if not isinstance(rows, list) or not rows:
         return None
-    if not all(isinstance(row, list) and len(row) == 3 and all(type(part) is int for part in row) for row in rows):
+    if not all(
+        isinstance(row, list) and len(row) == 3 and all(type(part) is int for part in row)
+        for row in rows
+    ):
         return None
     return tuple((row[0], row[1], row[2]) for row in rows)
 
@@ -116,7 +129,9 @@ def write(plan: Plan) -> dict[str, Any]:
 
 
 def check(catalogue: Catalogue, config: Mapping[str, Any], version: str) -> str | None:
-    """What the release's SpeculativeConfig would refuse: unknown keys, values outside the choices, k below 1."""
+    """What the release's SpeculativeConfig would refuse: unknown keys, values outside the choices,
+    k below 1.
+    """
     known = catalogue.json_fields("SpeculativeConfig", version)
     for key, value in config.items():
         if key not in known:
@@ -142,17 +157,22 @@ def _open(catalogue: Catalogue, key: str, version: str) -> bool:
     return "str" in kind.replace("Literal", "").split("[")[0] or "| str" in kind or "str |" in kind
 
 
-def migrate(catalogue: Catalogue, config: Mapping[str, Any], target: str, notes: list[str]) -> dict[str, Any]:
+def migrate(
+    catalogue: Catalogue, config: Mapping[str, Any], target: str, notes: list[str]
+) -> dict[str, Any]:
     """The same speculation in the words of another release; notes name what changed or was dropped."""
     moved = dict(config)
     word = str(moved.get("method") or "")
     if word != "mtp" and (word.endswith("_mtp") or word.lower() == "nextn"):
         moved["method"] = "mtp"
         notes.append(f"method '{word}' is now 'mtp'")
-    methods = (catalogue.json_field("SpeculativeConfig", "method", target) or {}).get("choices") or ()
+    methods = (catalogue.json_field("SpeculativeConfig", "method", target) or {}).get(
+        "choices"
+    ) or ()
     if moved.get("method") and moved["method"] not in methods:
         raise AdvisorError(
-            f"the method '{moved['method']}' cannot be said on vllm {target}: its parser does not take it"
+            f"the method '{moved['method']}' cannot be said on vllm {target}: its parser does "
+            f"not take it"
         )
     rate = moved.pop("synthetic_acceptance_rate", None)
     known = catalogue.json_fields("SpeculativeConfig", target)
@@ -161,7 +181,10 @@ def migrate(catalogue: Catalogue, config: Mapping[str, Any], target: str, notes:
     elif rate is not None and "synthetic_acceptance_rates" in known:
         k = moved.get(TOKENS) or 1
         moved["synthetic_acceptance_rates"] = [round(float(rate) ** (i + 1), 6) for i in range(k)]
-        notes.append("synthetic_acceptance_rate became synthetic_acceptance_rates (unconditional, one per position)")
+        notes.append(
+            "synthetic_acceptance_rate became synthetic_acceptance_rates (unconditional, one per "
+            "position)"
+        )
     for key in [key for key in moved if key not in known]:
         del moved[key]
         notes.append(f"--speculative-config key '{key}' dropped: vllm {target} has no such key")
@@ -175,5 +198,7 @@ def migrate(catalogue: Catalogue, config: Mapping[str, Any], target: str, notes:
             and not _open(catalogue, key, target)
         ):
             del moved[key]
-            notes.append(f"--speculative-config {key} '{value}' dropped: not a value of vllm {target}")
+            notes.append(
+                f"--speculative-config {key} '{value}' dropped: not a value of vllm {target}"
+            )
     return moved

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from advisor.engines.base import VersionMatch
 
 _RELEASE = re.compile(r"v?(\d+\.\d+\.\d+)(\.post\d+)?((?:a|b|rc|\.?dev)\d*[\w.]*)?(?:[-+._](.*))?$")
-_UNFIXED = re.compile(r"nightly|dev|rc\d|preview|main|master|branch|patch|custom|git|sha|^pr[-_ ]?\d", re.IGNORECASE)
+_UNFIXED = re.compile(
+    r"nightly|dev|rc\d|preview|main|master|branch|patch|custom|git|sha|^pr[-_ ]?\d", re.IGNORECASE
+)
 
 
 def parts(version: str) -> tuple[int, ...]:
@@ -16,8 +18,9 @@ def parts(version: str) -> tuple[int, ...]:
 
 
 def resolve_release(engine: str, versions: Sequence[str], text: str | None) -> VersionMatch:
-    """Exact releases and their post and build variants are pinned; a sibling patch release is read as the nearest
-    catalogued one but not pinned; all else is unknown."""
+    """Exact releases and their post and build variants are pinned; a sibling patch release is read
+    as the nearest catalogued one but not pinned; all else is unknown.
+    """
     if not text:
         return VersionMatch(None, False, "")
     asked = text.strip()
@@ -26,16 +29,24 @@ def resolve_release(engine: str, versions: Sequence[str], text: str | None) -> V
         return VersionMatch(None, False, f"'{asked}' pins no {engine} release")
     base, post, pre, rest = found.groups()
     if pre or (rest and _UNFIXED.search(rest)):
-        return VersionMatch(None, False, f"'{asked}' is a pre-release or development build, not a {engine} release")
+        return VersionMatch(
+            None, False, f"'{asked}' is a pre-release or development build, not a {engine} release"
+        )
     if base in versions:
         note = f"{asked} is read as {engine} {base}" if post else ""
         return VersionMatch(base, True, note)
     return _neighbour(engine, versions, asked, parts(base))
 
 
-def _neighbour(engine: str, versions: Sequence[str], asked: str, wanted: tuple[int, ...]) -> VersionMatch:
+def _neighbour(
+    engine: str, versions: Sequence[str], asked: str, wanted: tuple[int, ...]
+) -> VersionMatch:
     if wanted > parts(versions[-1]):
-        return VersionMatch(None, False, f"{engine} {asked} is newer than the catalogue, which ends at {versions[-1]}")
+        return VersionMatch(
+            None,
+            False,
+            f"{engine} {asked} is newer than the catalogue, which ends at {versions[-1]}",
+        )
     if wanted < parts(versions[0]) and parts(versions[0])[:2] != wanted[:2]:
         note = f"{engine} {asked} is older than the catalogue, which begins at {versions[0]}"
         return VersionMatch(None, False, note, too_old=True)

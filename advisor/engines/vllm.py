@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
 from advisor.engines import speculative_json as spec
 from advisor.engines.adapter import (
     Adapter,
@@ -24,13 +25,19 @@ from advisor.engines.adapter import (
     write_number,
     write_switch,
 )
-from advisor.types import AdvisorError, Container, EnvVar, Flag, Launch, Plan
 
 CONFIG = "--speculative-config"
-SHORTHAND = {"--spec-method": "method", "--spec-model": "model", "--spec-tokens": "num_speculative_tokens"}
+SHORTHAND = {
+    "--spec-method": "method",
+    "--spec-model": "model",
+    "--spec-tokens": "num_speculative_tokens",
+}
 LEGACY = {"--speculative-model": "model", "--num-speculative-tokens": "num_speculative_tokens"}
 LEGACY |= {"--speculative-draft-tensor-parallel-size": "draft_tensor_parallel_size"}
-LEGACY |= {"--ngram-prompt-lookup-max": "prompt_lookup_max", "--ngram-prompt-lookup-min": "prompt_lookup_min"}
+LEGACY |= {
+    "--ngram-prompt-lookup-max": "prompt_lookup_max",
+    "--ngram-prompt-lookup-min": "prompt_lookup_min",
+}
 AUTO_TOOLS, TOOL_PARSER = "--enable-auto-tool-choice", "--tool-call-parser"
 
 
@@ -38,7 +45,8 @@ class VllmAdapter(Adapter):
     name = "vllm"
     PROGRAM = ("vllm", "serve")
     ENTRY = re.compile(
-        r"(\S*/)?vllm serve|(\S*/)?python[\d.]* -m vllm\.entrypoints\.(openai\.api_server|api_server|cli\.main serve)"
+        r"(\S*/)?vllm serve|(\S*/)?python[\d.]* -m "
+        r"vllm\.entrypoints\.(openai\.api_server|api_server|cli\.main serve)"
     )
     FIELDS: ClassVar[Mapping[str, Field]] = {
         "--served-model-name": Field("served_model_name", text),
@@ -65,7 +73,12 @@ class VllmAdapter(Adapter):
         words = f"{image} {version_text or ''}".lower()
         if "ascend" in words:
             return "vllm-ascend"
-        official = ("vllm/vllm-openai", "vllm-openai-rocm", "vllm/vllm-openai-rocm", "nvcr.io/nvidia/vllm")
+        official = (
+            "vllm/vllm-openai",
+            "vllm-openai-rocm",
+            "vllm/vllm-openai-rocm",
+            "nvcr.io/nvidia/vllm",
+        )
         if image and not image.removeprefix("docker.io/").startswith(official):
             return image
         return None
@@ -96,7 +109,9 @@ class VllmAdapter(Adapter):
 
     def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
         rows: Extras = []
-        if plan.tool_call_parser is not None and not any(name == AUTO_TOOLS for name, _ in plan.extra):
+        if plan.tool_call_parser is not None and not any(
+            name == AUTO_TOOLS for name, _ in plan.extra
+        ):
             rows.append((AUTO_TOOLS, None))
         if plan.method != "none":
             rows.append((CONFIG, json.dumps(self._config(plan, version), separators=(",", ":"))))
@@ -108,18 +123,28 @@ class VllmAdapter(Adapter):
     def _config(self, plan: Plan, version: str | None) -> dict[str, Any]:
         config = spec.write(plan)
         config |= {
-            name[len(CONFIG) + 1 :]: json.loads(value or "null") for name, value in plan.extra if self._consumed(name)
+            name[len(CONFIG) + 1 :]: json.loads(value or "null")
+            for name, value in plan.extra
+            if self._consumed(name)
         }
         config = {key: value for key, value in config.items() if value is not None}
         method = self.catalogue.json_field("SpeculativeConfig", "method", version)
         choices = (method or {}).get("choices") or ()
         if "method" in config and config["method"] not in choices:
             raise AdvisorError(
-                self._too_old(f"the method '{config['method']}'", self._since_method(config["method"]), version)
+                self._too_old(
+                    f"the method '{config['method']}'",
+                    self._since_method(config["method"]),
+                    version,
+                )
             )
-        if plan.k_schedule and spec.SCHEDULE not in self.catalogue.json_fields("SpeculativeConfig", version):
+        if plan.k_schedule and spec.SCHEDULE not in self.catalogue.json_fields(
+            "SpeculativeConfig", version
+        ):
             since = next(
-                v for v in self.versions if spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", v)
+                v
+                for v in self.versions
+                if spec.SCHEDULE in self.catalogue.json_fields("SpeculativeConfig", v)
             )
             raise AdvisorError(self._too_old("a k schedule per batch size", since, version))
         return config
@@ -137,9 +162,13 @@ class VllmAdapter(Adapter):
         )
 
     def json_config(self, launch: Launch, name: str = CONFIG) -> dict[str, Any] | None:
-        """A JSON option as the engine merges it (JSON, dotted keys, shorthand); None if absent, raises ValueError if broken."""
+        """A JSON option as the engine merges it (JSON, dotted keys, shorthand); None if absent,
+        raises ValueError if broken.
+        """
         rows: Extras = [
-            (f.name, f.value) for f in launch.flags if f.name.partition(".")[0] == name or f.name in SHORTHAND
+            (f.name, f.value)
+            for f in launch.flags
+            if f.name.partition(".")[0] == name or f.name in SHORTHAND
         ]
         if not rows:
             return None
@@ -164,28 +193,55 @@ class VllmAdapter(Adapter):
             return f"{CONFIG} must be a JSON object"
         return spec.check(self.catalogue, config, version)
 
-    def migrate_rules(self, launch: Launch, target: str) -> tuple[list[Flag], list[EnvVar], list[str]]:
+    def migrate_rules(
+        self, launch: Launch, target: str
+    ) -> tuple[list[Flag], list[EnvVar], list[str]]:
         notes: list[str] = []
-        flags = [self._migrate_config(flag, target, notes) for flag in self._one_config(launch.flags, target, notes)]
+        flags = [
+            self._migrate_config(flag, target, notes)
+            for flag in self._one_config(launch.flags, target, notes)
+        ]
         env = []
         for var in launch.env:
-            if var.name == "VLLM_ATTENTION_BACKEND" and var.value and self.catalogue.env(var.name, target) is None:
-                flags.append(Flag(name="--attention-backend", raw="--attention-backend", value=var.value))
-                notes.append("VLLM_ATTENTION_BACKEND is no longer read: --attention-backend takes its value")
+            if (
+                var.name == "VLLM_ATTENTION_BACKEND"
+                and var.value
+                and self.catalogue.env(var.name, target) is None
+            ):
+                flags.append(
+                    Flag(name="--attention-backend", raw="--attention-backend", value=var.value)
+                )
+                notes.append(
+                    "VLLM_ATTENTION_BACKEND is no longer read: --attention-backend takes its value"
+                )
             else:
                 env.append(var)
         source = launch.engine_version
         if source is not None and launch.flag("--gpu-memory-utilization") is None:
-            before, after = (self.catalogue.default("--gpu-memory-utilization", v) for v in (source, target))
+            before, after = (
+                self.catalogue.default("--gpu-memory-utilization", v) for v in (source, target)
+            )
             if before != after:
-                flags.append(Flag(name="--gpu-memory-utilization", raw="--gpu-memory-utilization", value=str(before)))
-                notes.append(f"--gpu-memory-utilization {before} made explicit: the default became {after}")
+                flags.append(
+                    Flag(
+                        name="--gpu-memory-utilization",
+                        raw="--gpu-memory-utilization",
+                        value=str(before),
+                    )
+                )
+                notes.append(
+                    f"--gpu-memory-utilization {before} made explicit: the default became {after}"
+                )
         self._keep_prefix_caching(launch, target, flags, notes)
         return flags, env, notes
 
     def _one_config(self, flags: Sequence[Flag], target: str, notes: list[str]) -> list[Flag]:
-        """The V0 engine's options (--speculative-model ...), and the shorthand where the release lacks it, as JSON."""
-        words = LEGACY | (SHORTHAND if self.catalogue.option("--spec-method", target) is None else {})
+        """The V0 engine's options (--speculative-model ...), and the shorthand where the release
+        lacks it, as JSON.
+        """
+        words = LEGACY | (
+            SHORTHAND if self.catalogue.option("--spec-method", target) is None else {}
+        )
         old = [flag for flag in flags if flag.name in words]
         if not old:
             return list(flags)
@@ -194,17 +250,28 @@ class VllmAdapter(Adapter):
         made = Flag(name=CONFIG, raw=CONFIG, value=json.dumps(config, separators=(",", ":")))
         return [*(flag for flag in flags if flag not in old), made]
 
-    def _keep_prefix_caching(self, launch: Launch, target: str, flags: list[Flag], notes: list[str]) -> None:
-        if launch.engine_version is None or launch.flag("--enable-prefix-caching") is not None or launch.model is None:
+    def _keep_prefix_caching(
+        self, launch: Launch, target: str, flags: list[Flag], notes: list[str]
+    ) -> None:
+        if (
+            launch.engine_version is None
+            or launch.flag("--enable-prefix-caching") is not None
+            or launch.model is None
+        ):
             return
         plan = Plan(engine="vllm", engine_version=launch.engine_version, model=launch.model)
         before = self.effective_prefix_caching(plan)
         after = self.effective_prefix_caching(plan.model_copy(update={"engine_version": target}))
         if before is not None and after is not None and before != after:
             value = None if before else "false"
-            raw = self.catalogue.spelling("--enable-prefix-caching", target, not before) or "--enable-prefix-caching"
+            raw = (
+                self.catalogue.spelling("--enable-prefix-caching", target, not before)
+                or "--enable-prefix-caching"
+            )
             flags.append(Flag(name="--enable-prefix-caching", raw=raw, value=value))
-            notes.append(f"{raw} made explicit: the default for this model became {'on' if after else 'off'}")
+            notes.append(
+                f"{raw} made explicit: the default for this model became {'on' if after else 'off'}"
+            )
 
     def _migrate_config(self, flag: Flag, target: str, notes: list[str]) -> Flag:
         if flag.name != CONFIG or not flag.value:
@@ -226,7 +293,11 @@ def speculative_config(extra: Extras) -> tuple[dict[str, Any], Extras]:
     mine: Extras = []
     rest: Extras = []
     for name, value in extra:
-        if name in SHORTHAND or name.startswith(CONFIG + ".") or (name == CONFIG and spec.is_object(value)):
+        if (
+            name in SHORTHAND
+            or name.startswith(CONFIG + ".")
+            or (name == CONFIG and spec.is_object(value))
+        ):
             mine.append((name, value))
         else:
             rest.append((name, value))

@@ -1,6 +1,7 @@
 """Readers: any form in which people keep launch commands -> `Launch` values with line numbers.
 
-`read_path` and `read_text` detect the form by themselves. Nothing that is read is ever executed, what cannot be resolved
+`read_path` and `read_text` detect the form by themselves. Nothing that is read is ever executed,
+what cannot be resolved
 is marked so, and secrets are taken out before anyone sees them.
 """
 
@@ -9,20 +10,22 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from advisor.readers.mapped import Mapped, literal
+from advisor.domain.nouns import AdvisorError, Launch
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import Redactor
 from advisor.readers.source import Source, decode, open_source
-from advisor.types import AdvisorError, Launch
+from advisor.readers.syntax.mapped import Mapped, literal
 
 if TYPE_CHECKING:
-    from advisor.readers.yamlnodes import Node
+    from advisor.readers.syntax.yamlnodes import Node
 
 __all__ = ["FileRead", "read_bytes", "read_inside", "read_path", "read_source", "read_text"]
 
 
 class FileRead(NamedTuple):
-    """What one file holds: its launches, what was not read, and what the writer of fixes and output needs."""
+    """What one file holds: its launches, what was not read, and what the writer of fixes and output
+    needs.
+    """
 
     source: Source
     form: str
@@ -32,19 +35,26 @@ class FileRead(NamedTuple):
 
 
 def read_path(path: str, form: str | None = None, *, version: str | None = None) -> FileRead:
-    """Read a file. Raises AdvisorError where it cannot be read; a file without an engine has no launches.
+    """Read a file. Raises AdvisorError where it cannot be read; a file without an engine has no
+    launches.
 
     `form` skips the detection; `version` is the engine's release, whatever the file says.
     """
     return read_source(open_source(path), form, version=version)
 
 
-def read_text(text: str, name: str = "-", form: str | None = None, *, version: str | None = None) -> FileRead:
+def read_text(
+    text: str, name: str = "-", form: str | None = None, *, version: str | None = None
+) -> FileRead:
     """Read a text, e.g. from standard input."""
-    return read_source(Source(text.replace("\ue000", "?").replace("\ue001", "?"), name), form, version=version)
+    return read_source(
+        Source(text.replace("\ue000", "?").replace("\ue001", "?"), name), form, version=version
+    )
 
 
-def read_bytes(data: bytes, name: str = "-", form: str | None = None, *, version: str | None = None) -> FileRead:
+def read_bytes(
+    data: bytes, name: str = "-", form: str | None = None, *, version: str | None = None
+) -> FileRead:
     """Read bytes of unknown encoding."""
     return read_source(decode(data, name), form, version=version)
 
@@ -59,7 +69,7 @@ def read_source(source: Source, form: str | None = None, *, version: str | None 
 
 def _judged(launches: tuple[Launch, ...], reading: Reading) -> tuple[Launch, ...]:
     """The launches of servers that we know; of the others it is said that they are there."""
-    from advisor.engines.diffusion import said_of
+    from advisor.readers.diffusion import said_of
 
     others = {id(launch): said for launch in launches if (said := said_of(launch))}
     for launch in launches:
@@ -79,43 +89,43 @@ def read_form(form: str, source: Source, reading: Reading) -> None:
     if form == "yaml":
         _read_yaml(reading)
     elif form == "unit":
-        from advisor.readers.systemd import read_unit
+        from advisor.readers.forms.systemd import read_unit
 
         read_unit(reading)
     elif form in ("ini", "env"):
-        from advisor.readers.presets import read_env_file, read_presets
+        from advisor.readers.forms.presets import read_env_file, read_presets
 
         (read_presets if form == "ini" else read_env_file)(reading)
     elif form == "python":
-        from advisor.readers.python_calls import read_python
+        from advisor.readers.forms.python_calls import read_python
 
         read_python(reading)
     elif form == "batch":
-        from advisor.readers.batch import read_batch
+        from advisor.readers.forms.batch import read_batch
 
         read_batch(reading)
     elif form == "powershell":
-        from advisor.readers.powershell import read_powershell
+        from advisor.readers.forms.powershell import read_powershell
 
         read_powershell(reading)
     elif form == "dockerfile":
-        from advisor.readers.dockerfile import read_dockerfile
+        from advisor.readers.forms.dockerfile import read_dockerfile
 
         read_dockerfile(reading)
     elif form == "makefile":
-        from advisor.readers.makefiles import read_makefile
+        from advisor.readers.forms.makefiles import read_makefile
 
         read_makefile(reading)
     elif form == "justfile":
-        from advisor.readers.justfiles import read_justfile
+        from advisor.readers.forms.justfiles import read_justfile
 
         read_justfile(reading)
     elif form == "nix":
-        from advisor.readers.nix import read_nix
+        from advisor.readers.forms.nix import read_nix
 
         read_nix(reading)
     elif form in ("markdown", "rst"):
-        from advisor.readers.documents import read_document
+        from advisor.readers.forms.documents import read_document
 
         read_document(reading, form)
     else:
@@ -124,7 +134,7 @@ def read_form(form: str, source: Source, reading: Reading) -> None:
 
 def _read_blocks_or_shell(form: str, source: Source, reading: Reading) -> None:
     if form == "hcl":
-        from advisor.readers.hcl import read_hcl
+        from advisor.readers.forms.hcl import read_hcl
 
         read_hcl(reading)
     else:
@@ -134,13 +144,15 @@ def _read_blocks_or_shell(form: str, source: Source, reading: Reading) -> None:
 def _read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
     from advisor.readers.images import said_image
     from advisor.readers.reading import Surroundings
-    from advisor.readers.shell import Shell
+    from advisor.readers.syntax.shell import Shell
 
     reading.form = "shell" if "\n" in text.text.strip() else "command"
     around = None
     said = said_image(text.text)
     if said is not None:
-        around = Surroundings(image=literal(said[0], said[1]) if not depth else None, kind="comment")
+        around = Surroundings(
+            image=literal(said[0], said[1]) if not depth else None, kind="comment"
+        )
     Shell(text, reading, around=around, depth=depth).run()
     if not reading.found and not depth:
         _bare_options(text, reading)
@@ -150,7 +162,7 @@ def _bare_options(text: Mapped, reading: Reading) -> None:
     """Arguments without a program: told by whose options they are."""
     from advisor.readers.containers import engine_by_options
     from advisor.readers.reading import Found
-    from advisor.readers.words import split_words
+    from advisor.readers.syntax.words import split_words
 
     if len(text) > 20_000 or ("--" not in text.text and " -" not in text.text):
         return
@@ -161,12 +173,14 @@ def _bare_options(text: Mapped, reading: Reading) -> None:
 
 
 def _read_yaml(reading: Reading) -> None:
-    from advisor.readers.yamlnodes import compose_all
+    from advisor.readers.syntax.yamlnodes import compose_all
 
     try:
         documents = compose_all(reading.source)
     except AdvisorError:
-        if reading.source.name.endswith((".yaml", ".yml", ".json")) or not _is_command(reading.source.text):
+        if reading.source.name.endswith((".yaml", ".yml", ".json")) or not _is_command(
+            reading.source.text
+        ):
             raise
         _read_shell(literal(reading.source.text), reading)
         return
@@ -176,17 +190,19 @@ def _read_yaml(reading: Reading) -> None:
 def read_documents(documents: list[Node], reading: Reading) -> None:
     """YAML documents by their kind."""
     if "vars:" in reading.source.text and "{{" in reading.source.text:
-        from advisor.readers.ansible import play_values
+        from advisor.readers.forms.ansible import play_values
 
         reading.values = play_values(documents, reading)
     flattened = [item for document in documents for item in _listed(document)]
     kubernetes = [
         node
         for node in flattened
-        if node.kind == "map" and node.get("kind") is not None and node.get("apiVersion") is not None
+        if node.kind == "map"
+        and node.get("kind") is not None
+        and node.get("apiVersion") is not None
     ]
     if kubernetes:
-        from advisor.readers.kubernetes import read_kubernetes
+        from advisor.readers.forms.kubernetes import read_kubernetes
 
         read_kubernetes(kubernetes, reading)
     done = {id(node) for node in kubernetes}
@@ -202,24 +218,26 @@ def read_documents(documents: list[Node], reading: Reading) -> None:
 
 
 def _read_mapping(document: Node, reading: Reading) -> None:
-    """A YAML mapping that is no Kubernetes object: the reader of each form is imported where it is needed."""
+    """A YAML mapping that is no Kubernetes object: the reader of each form is imported where it is
+    needed.
+    """
     services = document.get("services")
     if services is not None and services.kind == "map":
-        from advisor.readers.compose import read_compose
+        from advisor.readers.forms.compose import read_compose
 
         read_compose(document, reading)
         return
-    from advisor.readers.notebooks import is_notebook, read_notebook
+    from advisor.readers.forms.notebooks import is_notebook, read_notebook
 
     if is_notebook(document):
         read_notebook(document, reading)
         return
-    from advisor.readers.llama_swap import is_llama_swap, read_llama_swap
+    from advisor.readers.forms.llama_swap import is_llama_swap, read_llama_swap
 
     if is_llama_swap(document):
         read_llama_swap(document, reading)
         return
-    from advisor.readers.settings_yaml import (
+    from advisor.readers.forms.settings_yaml import (
         engine_of_settings,
         engine_of_settings_under,
         read_recipe,
@@ -235,25 +253,33 @@ def _read_mapping(document: Node, reading: Reading) -> None:
         return
     if read_recipe(document, reading):
         return
-    from advisor.readers.kubernetes import read_containers
+    from advisor.readers.forms.kubernetes import read_containers
 
     read_containers(document, reading, "helm-values")
 
 
 def _listed(document: Node) -> list[Node]:
     """The items of a Kubernetes `List`."""
-    kind, items = (document.get("kind"), document.get("items")) if document.kind == "map" else (None, None)
-    return items.items if kind is not None and kind.text.endswith("List") and items is not None else [document]
+    kind, items = (
+        (document.get("kind"), document.get("items")) if document.kind == "map" else (None, None)
+    )
+    return (
+        items.items
+        if kind is not None and kind.text.endswith("List") and items is not None
+        else [document]
+    )
 
 
 def _argument_list(document: Node, reading: Reading) -> None:
     """A YAML or JSON list: the words of one command, or containers and tasks."""
     from advisor.readers.command import read_command
-    from advisor.readers.kubernetes import read_containers
-    from advisor.readers.yamlnodes import scalar
+    from advisor.readers.forms.kubernetes import read_containers
+    from advisor.readers.syntax.yamlnodes import scalar
 
     if document.items and all(item.kind == "scalar" for item in document.items):
-        read_command([scalar(item, reading.source) for item in document.items], reading, at=document.start)
+        read_command(
+            [scalar(item, reading.source) for item in document.items], reading, at=document.start
+        )
         return
     for item in document.items:
         if item.kind == "map":
@@ -267,14 +293,19 @@ def _is_command(text: str) -> bool:
 
 
 def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> None:
-    """Read a text that stands inside another file (a here-document, a ConfigMap's value, a code block)."""
+    """Read a text that stands inside another file (a here-document, a ConfigMap's value, a code
+    block).
+    """
     if depth > 4 or len(text) > 300_000 or not reading.step():
         return
     from advisor.readers.command import ENGINE_TEXT
     from advisor.readers.detect import form_of
-    from advisor.readers.marks import unmarked
+    from advisor.readers.syntax.marks import unmarked
 
-    if not (ENGINE_TEXT.search(text.text) or re.search(r"spec-type|speculative|vllm|sglang|llama", text.text)):
+    if not (
+        ENGINE_TEXT.search(text.text)
+        or re.search(r"spec-type|speculative|vllm|sglang|llama", text.text)
+    ):
         return
     text = unmarked(text)
     form = form_of(name, text.text)
@@ -288,7 +319,9 @@ def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> N
 
 
 def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
-    """Read an inner text by a reader that takes whole files, then move what it found to its place in this file."""
+    """Read an inner text by a reader that takes whole files, then move what it found to its place
+    in this file.
+    """
     inner = Reading(Source(text.text, reading.source.name), reading.redactor)
     inner.steps = reading.steps
     try:
@@ -300,7 +333,8 @@ def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
     for found in inner.found:
         found.words = [_moved(word, text) for word in found.words]
         found.pairs = [
-            (_moved(key, text), None if value is None else _moved(value, text)) for key, value in found.pairs
+            (_moved(key, text), None if value is None else _moved(value, text))
+            for key, value in found.pairs
         ]
         found.env = {name: item._replace(value=_moved(item.value, text) if item.value is not None else None,
                                          at=_moved_at(item.at, text)) for name, item in found.env.items()}  # fmt: skip

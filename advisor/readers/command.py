@@ -1,6 +1,8 @@
-"""From the words of one command to the engine that it starts, through wrappers, containers and nested shells.
+"""From the words of one command to the engine that it starts, through wrappers, containers and
+nested shells.
 
-Nothing is run: `bash -c`, `ssh host "..."` and the like are read as text. What is no engine's command adds nothing.
+Nothing is run: `bash -c`, `ssh host "..."` and the like are read as text. What is no engine's
+command adds nothing.
 """
 
 from __future__ import annotations
@@ -9,10 +11,19 @@ import re
 from collections.abc import Callable
 
 from advisor.readers.containers import RUNTIMES, container_command, docker_run
-from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, HOLE, HOLE_CLOSE, HOLE_OPEN, Mapped, join, made, show
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
-from advisor.readers.scope import Scope
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import (
+    EMPTY,
+    HOLE,
+    HOLE_CLOSE,
+    HOLE_OPEN,
+    Mapped,
+    join,
+    made,
+    show,
+)
+from advisor.readers.syntax.scope import Scope
 
 SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "busybox"))
 # Programs whose arguments may name an engine without starting it.
@@ -52,7 +63,9 @@ OTHER_ENGINES = Lazy(
 
 
 def base_name(word: Mapped) -> str:
-    """The program's name without folder and `.exe`; of an unset variable its name (`$LLAMA_SERVER` -> llama-server)."""
+    """The program's name without folder and `.exe`; of an unset variable its name (`$LLAMA_SERVER`
+    -> llama-server).
+    """
     text = word.text
     if text.startswith(HOLE_OPEN) and text.endswith(HOLE_CLOSE):
         text = text[1:-1].lower().replace("_", "-")
@@ -82,7 +95,9 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
         return _llama(words[i]), i + 1
     if name == "llama" and following in ("serve", "server"):
         return "llama-server", i + 2
-    if name == "server" and ("llama" in words[i].text.lower() or following in ("-m", "--model", "-hf")):
+    if name == "server" and (
+        "llama" in words[i].text.lower() or following in ("-m", "--model", "-hf")
+    ):
         return _llama(words[i]), i + 1
     return _script(words[i].text, i)
 
@@ -117,7 +132,9 @@ def _python_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
             serve = j + 2 < len(words) and words[j + 2].text == "serve"
             return (engine.removesuffix("-cli"), j + 3) if serve else None
     if module.startswith("torch.distributed"):
-        return next((start for k in range(j + 2, len(words)) if (start := engine_start(words, k))), None)
+        return next(
+            (start for k in range(j + 2, len(words)) if (start := engine_start(words, k))), None
+        )
     return None
 
 
@@ -133,9 +150,10 @@ def read_command(
 ) -> bool:
     """Find what a command starts and add it to the reading; whether it started anything.
 
-    `env` is the environment of the process, or gives it when it is asked for (most commands start nothing), `scope` the
-    shell's variables (for nested `bash -c`), `at` the offset that stands for the command where its words were made from
-    variables.
+    `env` is the environment of the process, or gives it when it is asked for (most commands start
+    nothing), `scope` the
+    shell's variables (for nested `bash -c`), `at` the offset that stands for the command where its
+    words were made from variables.
     """
     if not words or depth > MAX_DEPTH or not reading.step():
         return False
@@ -157,11 +175,23 @@ def read_command(
     while i < len(words):
         name = base_name(words[i])
         start = engine_start(words, i)
-        if start and (i == plain or _has_options(words, start[1]) or base_name(words[plain]) in _LAUNCHERS):
+        if start and (
+            i == plain or _has_options(words, start[1]) or base_name(words[plain]) in _LAUNCHERS
+        ):
             engine, first = start
             begin = words[i].first() if words[i].first() >= 0 else at
             fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None
-            reading.add(Found(engine, _until_operator(words[first:]), whole(), begin, reading.form, around, fork=fork))
+            reading.add(
+                Found(
+                    engine,
+                    _until_operator(words[first:]),
+                    whole(),
+                    begin,
+                    reading.form,
+                    around,
+                    fork=fork,
+                )
+            )
             return True
         if name in SHELLS and (script := _script_of(words, i)) is not None:
             return _nested(script, words, i, reading, whole(), scope, around, depth)
@@ -183,7 +213,9 @@ _CONTAINED = ("srun", "apptainer", "singularity", "enroot")
 
 
 def _launchers_image(words: list[Mapped], around: Surroundings | None) -> Surroundings | None:
-    """The image that a cluster's launcher runs the command in: `srun --container-image=`, `apptainer exec docker://`."""
+    """The image that a cluster's launcher runs the command in: `srun --container-image=`,
+    `apptainer exec docker://`.
+    """
     if not words or base_name(words[0]) not in _CONTAINED:
         return around
     for word, following in zip(words, [*words[1:], EMPTY], strict=True):
@@ -202,7 +234,9 @@ def _registry(image: Mapped) -> Mapped:
     """Enroot writes `nvcr.io#nvidia/pytorch:25.01` for the registry's part."""
     image = image.part(9, len(image)) if image.text.startswith("docker://") else image
     cut = image.text.find("#")
-    return image if cut < 0 else join((image.part(0, cut), made("/"), image.part(cut + 1, len(image))))
+    return (
+        image if cut < 0 else join((image.part(0, cut), made("/"), image.part(cut + 1, len(image))))
+    )
 
 
 def _leading_env(words: list[Mapped], env: Env) -> int:
@@ -234,7 +268,9 @@ def _leading_env(words: list[Mapped], env: Env) -> int:
 
 def _assign(word: Mapped, env: Env) -> None:
     cut = word.text.index("=")
-    env[word.text[:cut]] = EnvItem(word.part(cut + 1, len(word)) if cut + 1 < len(word) else EMPTY, word.first())
+    env[word.text[:cut]] = EnvItem(
+        word.part(cut + 1, len(word)) if cut + 1 < len(word) else EMPTY, word.first()
+    )
 
 
 def _has_options(words: list[Mapped], first: int) -> bool:
@@ -255,7 +291,11 @@ def _script_of(words: list[Mapped], i: int) -> Mapped | None:
         text = words[j].text
         if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", text) and j + 1 < len(words):
             return words[j + 1]
-        if not text.startswith(("-", "+")) and text not in SHELLS and words[j - 1].text not in ("-o", "+o", "-O"):
+        if (
+            not text.startswith(("-", "+"))
+            and text not in SHELLS
+            and words[j - 1].text not in ("-o", "+o", "-O")
+        ):
             return None
     return None
 
@@ -271,10 +311,13 @@ def _nested(
     depth: int,
 ) -> bool:
     """Read a shell text inside a command; what follows it are its `$0 $1 ...`."""
-    from advisor.readers.shell import Shell
+    from advisor.readers.syntax.shell import Shell
 
     where = next((j for j in range(i, len(words)) if words[j] is script), i)
-    inner = Scope({name: item.value for name, item in env.items() if item.value is not None}, words[where + 2 :])
+    inner = Scope(
+        {name: item.value for name, item in env.items() if item.value is not None},
+        words[where + 2 :],
+    )
     if scope is not None:
         for name in scope.exported:
             inner.values.setdefault(name, scope.values.get(name, EMPTY))
@@ -291,5 +334,8 @@ def _other_engine(words: list[Mapped], reading: Reading) -> None:
     if found:
         from advisor.engines import no_mtp_answer
 
-        said = no_mtp_answer(re.split(r"[\s._-]", found.group(1))[0]) or "this program does not judge it"
+        said = (
+            no_mtp_answer(re.split(r"[\s._-]", found.group(1))[0])
+            or "this program does not judge it"
+        )
         reading.note(f"starts {found.group(1)}: {said}", words[0].first())

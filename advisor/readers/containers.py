@@ -1,15 +1,17 @@
-"""`docker run` lines, and what a container starts given its image, entrypoint, arguments and environment."""
+"""`docker run` lines, and what a container starts given its image, entrypoint, arguments and
+environment.
+"""
 
 from __future__ import annotations
 
 import re
 
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
-from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import EMPTY, HOLE_OPEN, Mapped, made
 from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings, size_bytes
-from advisor.readers.scope import Scope
-from advisor.readers.words import split_words
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, made
+from advisor.readers.syntax.scope import Scope
+from advisor.readers.syntax.words import split_words
 
 RUNTIMES = frozenset(("docker", "podman", "nerdctl", "docker-run", "finch"))
 # Options of `docker run` that stand alone; every other one takes a value.
@@ -33,16 +35,30 @@ _MODEL_NAMES = (
     "LLM_MODEL",
 )
 _SAME = {
-    "CONTEXT_LEN": {"sglang": "--context-length", "vllm": "--max-model-len", "llama-server": "--ctx-size"},
-    "CTX_SIZE": {"sglang": "--context-length", "vllm": "--max-model-len", "llama-server": "--ctx-size"},
-    "MAX_CONTEXT": {"sglang": "--context-length", "vllm": "--max-model-len", "llama-server": "--ctx-size"},
+    "CONTEXT_LEN": {
+        "sglang": "--context-length",
+        "vllm": "--max-model-len",
+        "llama-server": "--ctx-size",
+    },
+    "CTX_SIZE": {
+        "sglang": "--context-length",
+        "vllm": "--max-model-len",
+        "llama-server": "--ctx-size",
+    },
+    "MAX_CONTEXT": {
+        "sglang": "--context-length",
+        "vllm": "--max-model-len",
+        "llama-server": "--ctx-size",
+    },
     "MEM_FRACTION": {"sglang": "--mem-fraction-static", "vllm": "--gpu-memory-utilization"},
     "GPU_MEM_UTIL": {"vllm": "--gpu-memory-utilization"},
     "TP": {"sglang": "--tp-size", "vllm": "--tensor-parallel-size"},
     "TP_SIZE": {"sglang": "--tp-size", "vllm": "--tensor-parallel-size"},
     "SPEC_ALGO": {"sglang": "--speculative-algorithm"},
 }
-_OWN_PREFIX = Lazy(r"^(?:VLLM|SGLANG|LLM|SERVER)_(?!ATTENTION_BACKEND)")  # vLLM itself read VLLM_ATTENTION_BACKEND
+_OWN_PREFIX = Lazy(
+    r"^(?:VLLM|SGLANG|LLM|SERVER)_(?!ATTENTION_BACKEND)"
+)  # vLLM itself read VLLM_ATTENTION_BACKEND
 _ENV_FLAGS = Lazy(
     r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|"
     r"MAX_NUM_BATCHED_TOKENS|TENSOR_PARALLEL_SIZE|PIPELINE_PARALLEL_SIZE|DATA_PARALLEL_SIZE|SPECULATIVE_\w+|MEM_FRACTION_STATIC|"
@@ -88,7 +104,9 @@ def docker_run(words: list[Mapped], i: int, reading: Reading, scope: Scope | Non
 
 def _is_hole(word: Mapped) -> bool:
     """An unset variable alone among the options; an image in a variable is told by its name."""
-    return word.text.startswith(HOLE_OPEN) and not re.search(r"image|img|container", word.text, re.I)
+    return word.text.startswith(HOLE_OPEN) and not re.search(
+        r"image|img|container", word.text, re.I
+    )
 
 
 def _option(ran: Ran, words: list[Mapped], j: int, reading: Reading) -> int:
@@ -137,7 +155,9 @@ def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
         return
     if equals:
         value: Mapped | None = (
-            assignment.part(len(name) + 1, len(assignment)) if len(assignment) > len(name) + 1 else EMPTY
+            assignment.part(len(name) + 1, len(assignment))
+            if len(assignment) > len(name) + 1
+            else EMPTY
         )
     else:
         value = scope.text(name) if scope else None
@@ -145,19 +165,27 @@ def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
 
 
 def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bool:
-    """Find what a container starts: entrypoint and arguments, else what its image is known to start."""
+    """Find what a container starts: entrypoint and arguments, else what its image is known to
+    start.
+    """
     from advisor.readers.command import engine_start, read_command
 
     around, env = ran.around, ran.env
     words = [*(ran.entrypoint or []), *ran.args]
-    if words and read_command(words, reading, env, scope=_inside(ran), around=around, at=at, depth=depth):
+    if words and read_command(
+        words, reading, env, scope=_inside(ran), around=around, at=at, depth=depth
+    ):
         return True
     if words and _starts_something_else(words[0], bool(ran.entrypoint)):
         return False
     words = list(ran.args)
     image = around.image_text()
     engine: str | None = engine_of_image(image) if image else None
-    if engine is None and not ran.entrypoint and (image or (words and words[0].text.startswith("-"))):
+    if (
+        engine is None
+        and not ran.entrypoint
+        and (image or (words and words[0].text.startswith("-")))
+    ):
         engine = engine_by_options(words)
     if engine is None:
         return False
@@ -178,13 +206,17 @@ def _inside(ran: Ran) -> Scope:
 
 
 def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:
-    """Whether the first word is a program of its own (`sleep infinity`, `sh -c "hf download ..."`), not an argument."""
+    """Whether the first word is a program of its own (`sleep infinity`, `sh -c "hf download ..."`),
+    not an argument.
+    """
     from advisor.readers.command import BYSTANDERS, SHELLS, base_name
 
     name = base_name(first)
     if name in BYSTANDERS or name in SHELLS:
         return True
-    return is_entrypoint and not re.search(r"vllm|sglang|llama|server|entrypoint|start|run|^$", name)
+    return is_entrypoint and not re.search(
+        r"vllm|sglang|llama|server|entrypoint|start|run|^$", name
+    )
 
 
 def _plain_args(engine: str, words: list[Mapped]) -> list[Mapped]:
@@ -208,16 +240,24 @@ _SIGNS = {
 
 def engine_by_options(words: list[Mapped]) -> str | None:
     """The engine whose own options these are: at least two of one engine's and of no other's more."""
-    names = {"--" + t[2:].replace("_", "-") if (t := w.text.split("=")[0]).startswith("--") else t for w in words}
+    names = {
+        "--" + t[2:].replace("_", "-") if (t := w.text.split("=")[0]).startswith("--") else t
+        for w in words
+    }
     best = max((len(names.intersection(signs.split())), engine) for engine, signs in _SIGNS.items())
     return best[1] if best[0] >= 2 else None
 
 
-def _from_env(engine: str, env: Env, words: list[Mapped], reading: Reading, at: int) -> list[Mapped]:
-    """Options that a wrapper image takes from its environment (EXTRA_ARGS, MODEL_ID, CONTEXT_LEN ...)."""
+def _from_env(
+    engine: str, env: Env, words: list[Mapped], reading: Reading, at: int
+) -> list[Mapped]:
+    """Options that a wrapper image takes from its environment (EXTRA_ARGS, MODEL_ID, CONTEXT_LEN
+    ...).
+    """
     made_words: list[Mapped] = []
     has_model = any(
-        word.text.split("=")[0] in ("--model", "--model-path", "-m", "-hf", "--hf-repo") for word in words
+        word.text.split("=")[0] in ("--model", "--model-path", "-m", "-hf", "--hf-repo")
+        for word in words
     ) or (engine == "vllm" and bool(words) and not words[0].text.startswith("-"))
     for name, item in env.items():
         value = item.value
@@ -234,7 +274,9 @@ def _from_env(engine: str, env: Env, words: list[Mapped], reading: Reading, at: 
         elif _ENV_FLAGS.match(bare := _OWN_PREFIX.sub("", name)):
             made_words += _env_flag(engine, bare, item, value)
     if made_words:
-        reading.note("the image is taken to pass its environment (model, arguments) to the engine", at)
+        reading.note(
+            "the image is taken to pass its environment (model, arguments) to the engine", at
+        )
     return made_words
 
 

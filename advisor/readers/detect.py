@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import re
 
-from advisor.readers.lazy import Lazy
+from advisor.readers.syntax.lazy import Lazy
 
 _YAML_START = Lazy(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t\r]|$))", re.M)
 _PYTHON = Lazy(
-    r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class \w+|@\w+)", re.M
+    r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class "
+    r"\w+|@\w+)",
+    re.M,
 )
 _INI_SECTION = Lazy(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
 _INI_PAIR = Lazy(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
@@ -18,12 +20,15 @@ _UNIT = Lazy(r"^[ \t]*\[(Service|Container)\][ \t]*\r?$", re.M)
 _DOCKERFILE_NAME = Lazy(r"(^|[/\\.])(docker|container)file", re.I)
 _FROM = Lazy(r"^FROM [\w./:${}@-]+", re.M)
 _STARTS = Lazy(r"^(CMD|ENTRYPOINT)[ \t]", re.M)
-_WINDOWS = Lazy(  # what only a command file of Windows says; without it `.cmd` holds a plain command line
+# what only a command file of Windows says; without it `.cmd` holds a plain command line
+_WINDOWS = Lazy(
     r"\^[ \t]*\r?$|^\s*@|^\s*(?:set|setlocal|rem|call|start)\b|^\s*::|%\w+%|\.exe\b|(?<![\w/])[A-Za-z]:[\\/]",
     re.M | re.I,
 )
 _CARET = Lazy(r"(?<=[ \t])\^[ \t]*\r?$", re.M)
-_UNFINISHED = Lazy(r"\.(?:j2|jinja2?|tmpl|tpl|template|example|sample|dist|bak|orig|in)$")  # vllm.service.j2
+_UNFINISHED = Lazy(
+    r"\.(?:j2|jinja2?|tmpl|tpl|template|example|sample|dist|bak|orig|in)$"
+)  # vllm.service.j2
 _HERE_DOCUMENT = Lazy(r"<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[ \t]*(?:\r?$|[|>;&])", re.M)
 _FENCE = Lazy(r"^[ \t]*```", re.M)
 _MAKEFILE_NAME = Lazy(r"(^|[/\\])(gnu)?makefile([._-][\w.-]+)?$|\.mk$", re.I)
@@ -31,7 +36,9 @@ _JUSTFILE_NAME = Lazy(r"(^|[/\\])\.?justfile$|\.just$", re.I)
 _MAKE_RULE = Lazy(
     r"^[A-Za-z.][\w./%$() -]*:(?!=)[^\n]*\n(?:[ \t]*#[^\n]*\n|[ \t]*\n)*\t[ \t]*\S", re.M
 )  # YAML has no tabs there
-_JUST_RULE = Lazy(r"^@?[A-Za-z_][\w-]*(?:[ \t][^:\n]*)?:[^=\n]*\n(?:[ \t]+[^\n]*\n)*?[ \t]+[^\n]*\{\{", re.M)
+_JUST_RULE = Lazy(
+    r"^@?[A-Za-z_][\w-]*(?:[ \t][^:\n]*)?:[^=\n]*\n(?:[ \t]+[^\n]*\n)*?[ \t]+[^\n]*\{\{", re.M
+)
 _JUST_ASSIGN = Lazy(r"^(?:export[ \t]+)?[A-Za-z_][\w-]*[ \t]*:=|^set [a-z-]+", re.M)
 
 BY_SUFFIX = {
@@ -63,7 +70,9 @@ BY_SUFFIX = {
 
 
 def form_of(name: str, text: str) -> str:
-    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst, nix, makefile, justfile, hcl."""
+    """One of: shell, yaml, unit, ini, env, python, batch, powershell, dockerfile, markdown, rst,
+    nix, makefile, justfile, hcl.
+    """
     by_name = BY_SUFFIX.get(os.path.splitext(_UNFINISHED.sub("", name.lower()))[1])
     first = text.lstrip()[:300]
     if first.startswith("#!"):
@@ -89,7 +98,11 @@ def _corrected(form: str, text: str) -> str:
         return "yaml"
     if form == "batch" and not _WINDOWS.search(text):
         return "shell"
-    if form == "shell" and re.match(r"\s*\[[^\]\[\s$\"'][^\]\[\n$\"']*\][ \t]*\r?\n", text) and _INI_PAIR.search(text):
+    if (
+        form == "shell"
+        and re.match(r"\s*\[[^\]\[\s$\"'][^\]\[\n$\"']*\][ \t]*\r?\n", text)
+        and _INI_PAIR.search(text)
+    ):
         return "ini"  # a preset of llama-server that a document calls bash
     if form == "shell" and _CARET.search(text) and "\\\n" not in text:
         return "batch"  # a command of Windows that a document calls bash
@@ -115,11 +128,15 @@ def _by_content(text: str, first: str) -> str:
         and not _FENCE.search(text)
     ):
         return "powershell"
-    if _INI_SECTION.search(text) and _INI_PAIR.search(text) and not re.search(r"^\s*(if|for|while)\b|\[\[", text, re.M):
-        return "ini"
-    if re.match(r"(?:\s*#[^\n]*\n|\s)*(?:---|[\w\"'-]+:(?:[ \t\r]*\n|[ \t]+[^\s]))", text) and not re.match(
-        r"\s*[\w.-]+://", text
+    if (
+        _INI_SECTION.search(text)
+        and _INI_PAIR.search(text)
+        and not re.search(r"^\s*(if|for|while)\b|\[\[", text, re.M)
     ):
+        return "ini"
+    if re.match(
+        r"(?:\s*#[^\n]*\n|\s)*(?:---|[\w\"'-]+:(?:[ \t\r]*\n|[ \t]+[^\s]))", text
+    ) and not re.match(r"\s*[\w.-]+://", text):
         return "yaml"
     if _FENCE.search(text):
         return "markdown"
@@ -131,8 +148,12 @@ def _by_content(text: str, first: str) -> str:
 
 
 def _only_assignments(text: str) -> bool:
-    """Whether every line is NAME=value, and none holds a command (`CMD="vllm serve ..."` is a script's)."""
-    lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+    """Whether every line is NAME=value, and none holds a command (`CMD="vllm serve ..."` is a
+    script's).
+    """
+    lines = [
+        line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")
+    ]
     return (
         bool(lines)
         and all(_ENV_LINE.match(line) for line in lines)

@@ -1,12 +1,14 @@
-"""Which engine an image holds, which version its tag names, and whether it is the engine's own build."""
+"""Which engine an image holds, which version its tag names, and whether it is the engine's own
+build.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from advisor.readers.lazy import Lazy
-from advisor.types import Engine, Flag
+from advisor.domain.nouns import Engine, Flag
+from advisor.readers.syntax.lazy import Lazy
 
 _OFFICIAL: tuple[tuple[str, Engine], ...] = (
     (r"vllm/vllm-openai(-[a-z0-9]+)*", "vllm"),
@@ -69,22 +71,30 @@ def fork_of_image(image: str) -> str | None:
     return "vllm-ascend" if "ascend" in image.lower() else split_image(image)[0].rsplit("/", 1)[-1]
 
 
-_FORK_VALUES = Lazy(r"turbo[234]|tq[1-4]_[0-9]|kvarn[0-9]")  # KV cache types that only forks of llama.cpp have
+_FORK_VALUES = Lazy(
+    r"turbo[234]|tq[1-4]_[0-9]|kvarn[0-9]"
+)  # KV cache types that only forks of llama.cpp have
 
 
 def fork_of_values(flags: Iterable[Flag]) -> str | None:
     """The fork that a value gives away, where the image does not."""
     for flag in flags:
-        if flag.name in ("--cache-type-k", "--cache-type-v") and _FORK_VALUES.fullmatch((flag.value or "").lower()):
+        if flag.name in ("--cache-type-k", "--cache-type-v") and _FORK_VALUES.fullmatch(
+            (flag.value or "").lower()
+        ):
             return f"a llama.cpp fork with {flag.value} caches"
     return None
 
 
 def counts_for(image: str, engine: str) -> bool:
-    """Whether the tag of an image can be the engine's release: not where the image is another product that holds it."""
+    """Whether the tag of an image can be the engine's release: not where the image is another
+    product that holds it.
+    """
     name = split_image(image.lower())[0]
     named = engine_of_image(name)
-    return (named == engine or (named, engine) == ("llama-server", "ik_llama.cpp")) and not _PRODUCTS.search(name)
+    return (
+        named == engine or (named, engine) == ("llama-server", "ik_llama.cpp")
+    ) and not _PRODUCTS.search(name)
 
 
 def version_in(tag: str | None) -> str | None:
@@ -101,7 +111,8 @@ _SAID = Lazy(
     re.I,
 )
 _COMMENT_IMAGE = Lazy(
-    r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)", re.I | re.M
+    r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)",
+    re.I | re.M,
 )
 _INSTALL = Lazy(
     r"(?:(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=]|pip_install\([^()]{0,400}?[\"'])"
@@ -111,14 +122,20 @@ _INSTALL = Lazy(
 
 
 def said_image(text: str) -> tuple[str, int] | None:
-    """An `# image: name:tag` comment, which scripts that run inside a container carry: the image and its offset."""
+    """An `# image: name:tag` comment, which scripts that run inside a container carry: the image
+    and its offset.
+    """
     found = _COMMENT_IMAGE.search(text)
     return (found.group(1), found.start(1)) if found else None
 
 
 def said_version(text: str, engine: str) -> tuple[str | None, bool]:
-    """A version that the file names for the engine, and whether it installs it (else a comment or a message says it)."""
-    words = {"vllm": ("vllm",), "sglang": ("sglang",)}.get(engine, ("llama.cpp", "llamacpp", "llama-server"))
+    """A version that the file names for the engine, and whether it installs it (else a comment or a
+    message says it).
+    """
+    words = {"vllm": ("vllm",), "sglang": ("sglang",)}.get(
+        engine, ("llama.cpp", "llamacpp", "llama-server")
+    )
     for pattern in (_INSTALL, _SAID):
         for found in pattern.finditer(text[:100_000]):
             if found.group("engine").lower() in words:

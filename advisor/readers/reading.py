@@ -1,7 +1,8 @@
 """One file's reading: what was found, what was noted, and how a found command becomes a `Launch`.
 
-Every reader takes a `Reading`, adds `Found` commands to it and notes what it did not read. Budgets bound the work that a
-hostile file can cause. Values of our own making are built by `model_construct`: no schema is compiled on the way.
+Every reader takes a `Reading`, adds `Found` commands to it and notes what it did not read. Budgets
+bound the work that a hostile file can cause. Values of our own making are built by
+`model_construct`: no schema is compiled on the way.
 """
 
 from __future__ import annotations
@@ -9,13 +10,20 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from advisor.readers.images import counts_for, fork_of_image, fork_of_values, said_version, split_image, version_in
-from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
-from advisor.readers.marks import left_open
+from advisor.domain.nouns import Container, EnvVar, Launch, Span
+from advisor.readers.images import (
+    counts_for,
+    fork_of_image,
+    fork_of_values,
+    said_version,
+    split_image,
+    version_in,
+)
 from advisor.readers.secrets import HIDDEN, Redactor, is_secret_flag, is_secret_name
 from advisor.readers.source import Source
-from advisor.types import Container, EnvVar, Launch, Span
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
+from advisor.readers.syntax.marks import left_open
 
 if TYPE_CHECKING:
     from advisor.engines.base import EngineAdapter, Token
@@ -38,7 +46,9 @@ MAX_WORDS = 5_000
 
 
 class EnvItem(NamedTuple):
-    """One variable of a process: its value (None: passed through from outside) and where its name stands."""
+    """One variable of a process: its value (None: passed through from outside) and where its name
+    stands.
+    """
 
     value: Mapped | None
     at: int = -1
@@ -48,9 +58,13 @@ Env = dict[str, EnvItem]
 
 
 class Surroundings:
-    """What stands around a command: the image (`tag` where that is a field of its own) and its container's settings."""
+    """What stands around a command: the image (`tag` where that is a field of its own) and its
+    container's settings.
+    """
 
-    def __init__(self, image: Mapped | None = None, tag: Mapped | None = None, kind: str = "", name: str = "") -> None:
+    def __init__(
+        self, image: Mapped | None = None, tag: Mapped | None = None, kind: str = "", name: str = ""
+    ) -> None:
         self.image, self.tag, self.kind, self.name = image, tag, kind, name
         self.shm_bytes: int | None = None
         self.ipc_host: bool | None = None
@@ -69,7 +83,8 @@ class Surroundings:
 class Found:
     """A command that starts an engine: the words after the program, and what surrounds it.
 
-    `pairs` are keys and values, where the form has no words; `origin` says which kind of keys they are.
+    `pairs` are keys and values, where the form has no words; `origin` says which kind of keys they
+    are.
     """
 
     def __init__(
@@ -85,7 +100,14 @@ class Found:
         pairs: list[tuple[Mapped, Mapped | None]] | None = None,
         origin: str = "cli",
     ) -> None:
-        self.engine, self.words, self.env, self.at, self.form, self.around = engine, words, env, at, form, around
+        self.engine, self.words, self.env, self.at, self.form, self.around = (
+            engine,
+            words,
+            env,
+            at,
+            form,
+            around,
+        )
         self.fork, self.pairs, self.origin = fork, pairs or [], origin
         self.said = ""  # what its reader has to say of this launch alone
 
@@ -93,7 +115,9 @@ class Found:
 class Reading:
     """Collects what one file holds."""
 
-    def __init__(self, source: Source, redactor: Redactor | None = None, version: str | None = None) -> None:
+    def __init__(
+        self, source: Source, redactor: Redactor | None = None, version: str | None = None
+    ) -> None:
         self.source = source
         self.version = version  # told by the caller: outweighs what the file says
         self.redactor = redactor or Redactor()
@@ -127,19 +151,24 @@ class Reading:
     def add(self, found: Found) -> None:
         """Keep a found command, once, up to a bound."""
         if self.values:
-            from advisor.readers.ansible import fill
+            from advisor.readers.forms.ansible import fill
 
             fill(found, self.values)
         if found.engine == "llama-server" and _is_ik(found):
             found.engine = "ik_llama.cpp"
         if len(found.words) > MAX_WORDS:
-            self.note(f"a command of {len(found.words)} words was read up to the first {MAX_WORDS}", found.at)
+            self.note(
+                f"a command of {len(found.words)} words was read up to the first {MAX_WORDS}",
+                found.at,
+            )
             found.words = found.words[:MAX_WORDS]
         key = _key(found)
         if key in self.keys:
             return
         if len(self.found) >= MAX_LAUNCHES:
-            self.note(f"the file starts more than {MAX_LAUNCHES} servers; the rest of it was not read")
+            self.note(
+                f"the file starts more than {MAX_LAUNCHES} servers; the rest of it was not read"
+            )
             self.steps = max(self.steps, MAX_STEPS)
             return
         self.keys.add(key)
@@ -174,7 +203,10 @@ class Reading:
         extra: dict[str, object] = {}
         if not sure and launch.version_pinned:
             extra["version_pinned"] = False
-            notes.append(f"the release {version_text} is only named in a comment or message: it is taken as a hint")
+            notes.append(
+                f"the release {version_text} is only named in a comment or message: it is taken "
+                f"as a hint"
+            )
         fork = fork or (fork_of_values(launch.flags) if launch.engine == "llama-server" else None)
         if fork and not launch.fork:
             extra["fork"] = fork
@@ -186,22 +218,31 @@ class Reading:
         return launch.model_copy(update=extra) if extra else launch
 
     def _named_model(self, launch: Launch, extra: dict[str, Any], notes: list[str]) -> None:
-        """A model that the command takes from outside, where the rest of the file (a message, a comment) names just one."""
-        from advisor import knowledge
+        """A model that the command takes from outside, where the rest of the file (a message, a
+        comment) names just one.
+        """
+        from advisor.knowledge import store as knowledge
 
-        if len(self.found) > 1 or (launch.model and knowledge.llm_from_text(launch.model) is not None):
+        if len(self.found) > 1 or (
+            launch.model and knowledge.llm_from_text(launch.model) is not None
+        ):
             return
         known = self._named()
         if len(known) == 1:
             name, at = next(iter(known.values()))
             extra["model"] = name
             given = launch.model or "what is not in the file"
-            notes.append(f"the model is {given}; line {self.source.place(at)[0]} names {name}, which it is taken for")
+            notes.append(
+                f"the model is {given}; line {self.source.place(at)[0]} names {name}, which it is "
+                f"taken for"
+            )
 
     def _named(self) -> dict[str, tuple[str, int]]:
-        """The known models that the file's text names, with the name and its offset; looked for once a file."""
+        """The known models that the file's text names, with the name and its offset; looked for
+        once a file.
+        """
         if self.named is None:
-            from advisor import knowledge
+            from advisor.knowledge import store as knowledge
 
             self.named = {}
             for said in _MODEL_NAME.finditer(self.source.text[:200_000]):
@@ -216,7 +257,9 @@ class Reading:
             at = key.first() if key.first() >= 0 else found.at
             name = self._token(key, at)
             token = None if value is None else self._token(value, at)
-            if token is not None and (is_secret_flag("--" + name.text.lstrip("-")) or is_secret_name(name.text)):
+            if token is not None and (
+                is_secret_flag("--" + name.text.lstrip("-")) or is_secret_name(name.text)
+            ):
                 self.redactor.learn(token.text)
                 token = token._replace(text=HIDDEN, span=None)
             items.append((name, token))
@@ -230,16 +273,27 @@ class Reading:
         hide = False
         for number, word in enumerate(found.words):
             at = word.first() if word.first() >= 0 else near
-            near = at if at >= found.at else near  # the place of a variable's value is its own word's only
+            near = (
+                at if at >= found.at else near
+            )  # the place of a variable's value is its own word's only
             if word.holed and not hide and self._is_open_end(found, number, adapter):
-                notes.append(f"{word.shown()} is not set in the file: what it adds to the command is not known")
+                notes.append(
+                    f"{word.shown()} is not set in the file: what it adds to the command is "
+                    f"not known"
+                )
                 continue
             token = self._token(word, at)
             name, equals, value = token.text.partition("=")
             hide = hide and not name.startswith("-")
             if hide or (equals and is_secret_flag(name)):
                 self.redactor.learn(token.text if hide else value)
-                token = Token(HIDDEN if hide else f"{name}={HIDDEN}", token.line, token.column, None, token.unresolved)
+                token = Token(
+                    HIDDEN if hide else f"{name}={HIDDEN}",
+                    token.line,
+                    token.column,
+                    None,
+                    token.unresolved,
+                )
             hide = (hide and not name.startswith("-")) or (not equals and is_secret_flag(name))
             tokens.append(token)
         return tokens
@@ -258,7 +312,9 @@ class Reading:
         )
 
     def _is_open_end(self, found: Found, number: int, adapter: EngineAdapter) -> bool:
-        """Whether a word that is nothing but an unset variable stands where options stand, not where a value does."""
+        """Whether a word that is nothing but an unset variable stands where options stand, not
+        where a value does.
+        """
         text = found.words[number].text
         if not (text.startswith(HOLE_OPEN) and text.find(HOLE_CLOSE) == len(text) - 1):
             return False
@@ -298,7 +354,9 @@ class Reading:
         text = self.source.text
         if item.at < 0 or value is None or not text.startswith(name, item.at):
             return None
-        together = value[0] - item.at < len(name) + 80 and _ASSIGNS.fullmatch(text[item.at + len(name) : value[0]])
+        together = value[0] - item.at < len(name) + 80 and _ASSIGNS.fullmatch(
+            text[item.at + len(name) : value[0]]
+        )
         return Span.model_construct(start=item.at, end=value[1]) if together else None
 
     def _said(self, engine: str) -> tuple[str | None, bool]:
@@ -308,10 +366,16 @@ class Reading:
         return self.said[engine]
 
     def _version(self, found: Found) -> tuple[str | None, str | None, bool]:
-        """Version text, fork, and whether the text fixes what runs (an image, an installation) or only names it."""
+        """Version text, fork, and whether the text fixes what runs (an image, an installation) or
+        only names it.
+        """
         sure = True
         image = found.around.image_text() if found.around else ""
-        tag = split_image(image)[1] if image and ("${" in image or counts_for(image, found.engine)) else None
+        tag = (
+            split_image(image)[1]
+            if image and ("${" in image or counts_for(image, found.engine))
+            else None
+        )
         version = self.version or version_in(tag)
         if version is None or version in ("latest", "nightly", "main", "dev"):
             said, installed = self._said(found.engine)
@@ -341,7 +405,9 @@ class Reading:
 
 
 def _is_ik(found: Found) -> bool:
-    """Whether the image says so, or it is no other fork's and the command has options that only ik_llama.cpp knows."""
+    """Whether the image says so, or it is no other fork's and the command has options that only
+    ik_llama.cpp knows.
+    """
     image = found.around.image_text() if found.around is not None else ""
     if _IK_LLAMA.search(image.lower()):
         return True
@@ -351,7 +417,12 @@ def _is_ik(found: Found) -> bool:
 
 
 def _key(found: Found) -> tuple[object, ...]:
-    return found.engine, found.at, tuple(word.text for word in found.words), tuple(key.text for key, _ in found.pairs)
+    return (
+        found.engine,
+        found.at,
+        tuple(word.text for word in found.words),
+        tuple(key.text for key, _ in found.pairs),
+    )
 
 
 def size_bytes(text: str) -> int | None:

@@ -1,13 +1,15 @@
-"""Keeps secrets out of every output: one redactor per file, fed while reading, asked before printing.
+"""Keeps secrets out of every output: one redactor per file, fed while reading, asked before
+printing.
 
-A secret is the value of a variable or flag with a telling name, or text that has a token's form (`hf_...`, `sk-...`).
+A secret is the value of a variable or flag with a telling name, or text that has a token's form
+(`hf_...`, `sk-...`).
 """
 
 from __future__ import annotations
 
 import re
 
-from advisor.readers.lazy import Lazy
+from advisor.readers.syntax.lazy import Lazy
 
 HIDDEN = "[redacted]"
 _NAME = Lazy(
@@ -15,7 +17,10 @@ _NAME = Lazy(
     r"|[_-]KEY|BEARER|COOKIE|SESSION[_-]?KEY|ENCRYPTION[_-]?KEY|\bPAT)$",
     re.I,
 )
-_NOT_SECRET = Lazy(r"(PAD|EOS|BOS|MASK|STOP|MAX|NUM|PER|IMAGE|AUDIO|THINK|DRAFT|SPEC|BATCHED|PREFILL)[_-]?TOKEN$", re.I)
+_NOT_SECRET = Lazy(
+    r"(PAD|EOS|BOS|MASK|STOP|MAX|NUM|PER|IMAGE|AUDIO|THINK|DRAFT|SPEC|BATCHED|PREFILL)[_-]?TOKEN$",
+    re.I,
+)
 _FLAG = Lazy(
     r"^--?(api[-_]key|.*[-_](token|secret|password|api[-_]key|auth[-_]key)|hf[-_]?token|hft|password|token|secret)$",
     re.I,
@@ -25,7 +30,9 @@ _FORM = Lazy(
     r"|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|nvapi-[\w-]{16,}|eyJ[\w-]{16,}\.[\w-]{8,}(?:\.[\w-]*)?"
     r"|(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)|(?<=[Bb]earer )[\w.~+/=-]{8,}"
 )
-_PLACEHOLDER = Lazy(r"^(|\$.*|[xX*.]+|<.*>|none|null|true|false|0|1|-?\d{1,3}|empty|changeme|your.*|dummy)$", re.I)
+_PLACEHOLDER = Lazy(
+    r"^(|\$.*|[xX*.]+|<.*>|none|null|true|false|0|1|-?\d{1,3}|empty|changeme|your.*|dummy)$", re.I
+)
 
 
 def is_secret_name(name: str) -> bool:
@@ -39,7 +46,9 @@ def is_secret_flag(name: str) -> bool:
 
 
 class Redactor:
-    """Collects the secrets of the texts that were read; `clean` takes them out of anything that is to be shown."""
+    """Collects the secrets of the texts that were read; `clean` takes them out of anything that is
+    to be shown.
+    """
 
     def __init__(self) -> None:
         self.values: set[str] = set()
@@ -69,7 +78,9 @@ _ASSIGNED = Lazy(r"""([A-Za-z_][\w-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#,;]{4,})
 
 
 def learn_from_text(redactor: Redactor, text: str) -> None:
-    """Find `NAME=value` and `NAME: value` with a telling name anywhere in a text, for the lines that a diff shows."""
+    """Find `NAME=value` and `NAME: value` with a telling name anywhere in a text, for the lines
+    that a diff shows.
+    """
     for found in _ASSIGNED.finditer(text):
         if is_secret_name(found.group(1)):
             redactor.learn(found.group(2))

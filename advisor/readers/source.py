@@ -1,7 +1,8 @@
-"""Opens what the user names, with guards: regular files only, bounded size, any usual encoding, never a traceback.
+"""Opens what the user names, with guards: regular files only, bounded size, any usual encoding,
+never a traceback.
 
-Knows the file's encoding, its byte-order mark and where its lines begin. Offsets count characters of the decoded text
-without the byte-order mark; newlines are kept as they are.
+Knows the file's encoding, its byte-order mark and where its lines begin. Offsets count characters
+of the decoded text without the byte-order mark; newlines are kept as they are.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import stat
 from bisect import bisect_right
 from functools import cached_property
 
-from advisor.readers.lazy import Lazy
-from advisor.readers.mapped import HOLE_CLOSE, HOLE_OPEN
-from advisor.types import AdvisorError
+from advisor.domain.nouns import AdvisorError
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN
 
 MAX_BYTES = 5_000_000
 _CONTROL = Lazy(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
@@ -22,10 +23,17 @@ _HOLES = Lazy(f"[{HOLE_OPEN}{HOLE_CLOSE}]")
 
 
 class Source:
-    """One text with its name. `encoding` is what it must be written back in; `bom` stands before it in the file."""
+    """One text with its name. `encoding` is what it must be written back in; `bom` stands before it
+    in the file.
+    """
 
     def __init__(
-        self, text: str, name: str = "-", encoding: str = "utf-8", bom: bytes = b"", notes: tuple[str, ...] = ()
+        self,
+        text: str,
+        name: str = "-",
+        encoding: str = "utf-8",
+        bom: bytes = b"",
+        notes: tuple[str, ...] = (),
     ) -> None:
         self.text, self.name, self.encoding, self.bom, self.notes = text, name, encoding, bom, notes
 
@@ -50,9 +58,13 @@ class Source:
 
 
 def open_source(path: str) -> Source:
-    """Read a file. Raises AdvisorError for what is no regular file, too large, binary or not readable."""
+    """Read a file. Raises AdvisorError for what is no regular file, too large, binary or not
+    readable.
+    """
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
+        descriptor = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+        )
     except FileNotFoundError:
         raise AdvisorError(f"{path}: there is no such file") from None
     except (OSError, ValueError) as error:
@@ -69,14 +81,18 @@ def open_source(path: str) -> Source:
         with os.fdopen(descriptor, "rb", closefd=False) as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise AdvisorError(f"{path}: cannot be read ({(error.strerror or 'error').lower()})") from None
+        raise AdvisorError(
+            f"{path}: cannot be read ({(error.strerror or 'error').lower()})"
+        ) from None
     finally:
         os.close(descriptor)
     return decode(data, path)
 
 
 def decode(data: bytes, name: str) -> Source:
-    """Bytes to text: UTF-8, UTF-16 or UTF-32 by their marks, else Latin-1 with a note. Raises AdvisorError if binary."""
+    """Bytes to text: UTF-8, UTF-16 or UTF-32 by their marks, else Latin-1 with a note. Raises
+    AdvisorError if binary.
+    """
     if len(data) > MAX_BYTES:
         raise AdvisorError(_too_large(name, len(data)))
     notes: tuple[str, ...] = ()
@@ -85,7 +101,9 @@ def decode(data: bytes, name: str) -> Source:
         text = data[len(bom) :].decode(encoding)
     except UnicodeDecodeError:
         if encoding != "utf-8" or _looks_binary(data[:4096]):
-            raise AdvisorError(f"{name}: is not text in UTF-8 or UTF-16; save it as UTF-8") from None
+            raise AdvisorError(
+                f"{name}: is not text in UTF-8 or UTF-16; save it as UTF-8"
+            ) from None
         encoding, text = "latin-1", data.decode("latin-1")
         notes = ("the file is not UTF-8; it was read as Latin-1",)
     if "\x00" in text or _looks_binary(text[:4096].encode("utf-8", "replace")):

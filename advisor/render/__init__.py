@@ -1,1 +1,3 @@
-"""Advice or findings -> text, JSON, flags, compose, systemd, Kubernetes, SARIF. Import the module of the form you want."""
+"""Advice or findings -> text, JSON, flags, compose, systemd, Kubernetes, SARIF. Import the module
+of the form you want.
+"""

@@ -1,16 +1,17 @@
 """Advice -> a complete docker-compose.yml for one machine.
 
-Every string is quoted and every `$` doubled, so that compose takes the words of the launch as they are.
+Every string is quoted and every `$` doubled, so that compose takes the words of the launch as they
+are.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from advisor.domain.nouns import Advice
 from advisor.render import notes, serving
 from advisor.render.flags import program
 from advisor.render.yaml_text import Noted, document
-from advisor.types import Advice
 
 FORM = "a compose file"
 _DOLLAR = ("$", "$$")
@@ -21,8 +22,8 @@ _SHM_MANY = "16gb"
 def compose_yaml(advice: Advice) -> str:
     """The compose file for `advice.launch`.
 
-    Raises AdvisorError where no container reaches the accelerator (Apple), no pinned image is known, or the launch spans
-    several machines.
+    Raises AdvisorError where no container reaches the accelerator (Apple), no pinned image is
+    known, or the launch spans several machines.
     """
     maker = serving.vendor(advice, FORM)
     service = {"image": Noted(serving.image(advice, FORM), notes.IMAGE), **_command(advice)}
@@ -40,7 +41,9 @@ def _command(advice: Advice) -> dict[str, Any]:
     start = list(program(launch.argv))
     if advice.plan.engine == "vllm":
         return {
-            "entrypoint": Noted(start, "written out: the image's own entrypoint differs between versions"),
+            "entrypoint": Noted(
+                start, "written out: the image's own entrypoint differs between versions"
+            ),
             "command": words,
         }
     if advice.plan.engine == "sglang":
@@ -65,11 +68,15 @@ def _surroundings(advice: Advice) -> dict[str, Any]:
     plan, port = advice.plan, serving.port(advice)
     shm = _SHM_MANY if serving.gpu_count(advice) > 1 else _SHM.get(plan.engine, "1gb")
     test = ["CMD", "curl", "-fsS", f"http://127.0.0.1:{port}{serving.HEALTH_PATH}"]
-    env: dict[str, Any] = {name: value.replace(*_DOLLAR) for name, value in advice.launch.env.items()}
+    env: dict[str, Any] = {
+        name: value.replace(*_DOLLAR) for name, value in advice.launch.env.items()
+    }
     env["HF_TOKEN"] = Noted(None, "taken from your shell if it is set there")
     return {
         "shm_size": Noted(shm, notes.SHM),
-        "ports": Noted([f"127.0.0.1:{port}:{port}"], "this machine only; drop the address to serve the network"),
+        "ports": Noted(
+            [f"127.0.0.1:{port}:{port}"], "this machine only; drop the address to serve the network"
+        ),
         "volumes": _volumes(plan.engine),
         "environment": env,
         "healthcheck": {

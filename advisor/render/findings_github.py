@@ -5,21 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from advisor.validating import Report
+    from advisor.lint.validate import Report
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def report_github(report: Report) -> str:
     """One `::error file=...` line a finding."""
-    lines = [f"::error file={_property(one.file)}::{_data(one.error)}" for one in report.files if one.error]
+    lines = [
+        f"::error file={_property(one.file)}::{_data(one.error)}"
+        for one in report.files
+        if one.error
+    ]
     for finding in report.findings:
         where = f"file={_property(finding.file or '-')},line={max(1, finding.line)}"
         if finding.column:
             where += f",col={finding.column}"
         text = finding.message + (f"\nFix: {finding.fix.text}" if finding.fix else "")
         title = f"{finding.code} {finding.slug}".strip()
-        lines.append(f"::{_LEVELS[finding.severity]} {where},title={_property(title)}::{_data(text)}")
+        lines.append(
+            f"::{_LEVELS[finding.severity]} {where},title={_property(title)}::{_data(text)}"
+        )
     return report.clean("\n".join(lines))
 
 

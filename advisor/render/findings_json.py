@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from advisor.types import METHODS, Finding
+from advisor.domain.nouns import METHODS, Finding
 
 if TYPE_CHECKING:
-    from advisor.validating import FileReport, Judged, Report
+    from advisor.lint.validate import FileReport, Judged, Report
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -16,7 +16,10 @@ def report_json(report: Report) -> dict[str, Any]:
         {
             "files": [_file(one) for one in report.files],
             "findings": [finding_json(one) for one in report.findings],
-            "skipped": [{"code": one.code, "needs": list(one.needs), "file": one.file} for one in report.skipped],
+            "skipped": [
+                {"code": one.code, "needs": list(one.needs), "file": one.file}
+                for one in report.skipped
+            ],
             "launches": [_launch(one) for one in report.launches],
         },
         report,
@@ -47,7 +50,9 @@ def finding_json(finding: Finding) -> dict[str, Any]:
         "column": finding.column,
         "engine": finding.engine,
         "flag": finding.flag,
-        "fix": None if fix is None else {"text": fix.text, "safe": fix.safe, "applicable": bool(fix.edits)},
+        "fix": None
+        if fix is None
+        else {"text": fix.text, "safe": fix.safe, "applicable": bool(fix.edits)},
         "sources": list(finding.sources),
         "conflicts": list(finding.conflicts),
     }
@@ -100,7 +105,10 @@ def validate_schema() -> dict[str, Any]:
     fix = {
         "anyOf": [
             {"type": "null"},
-            _object({"text": text, "safe": {"type": "boolean"}, "applicable": {"type": "boolean"}}, ["text", "safe"]),
+            _object(
+                {"text": text, "safe": {"type": "boolean"}, "applicable": {"type": "boolean"}},
+                ["text", "safe"],
+            ),
         ]
     }
     finding = _object(
@@ -110,7 +118,14 @@ def validate_schema() -> dict[str, Any]:
         ["code", "severity", "message", "file", "line", "column", "engine", "flag", "fix", "sources"],
     )  # fmt: skip
     file = _object(
-        {"file": text, "form": text, "launches": number, "notes": texts, "error": maybe, "ignored": number},
+        {
+            "file": text,
+            "form": text,
+            "launches": number,
+            "notes": texts,
+            "error": maybe,
+            "ignored": number,
+        },
         ["file", "launches", "error"],
     )
     plan = _object(

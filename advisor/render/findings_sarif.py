@@ -6,11 +6,11 @@ import os
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from advisor.types import Finding
+from advisor.domain.nouns import Finding
 
 if TYPE_CHECKING:
+    from advisor.lint.validate import Report
     from advisor.readers import FileRead
-    from advisor.validating import Report
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -33,7 +33,11 @@ def report_sarif(report: Report) -> dict[str, Any]:
         "runs": [
             {
                 "tool": {
-                    "driver": {"name": "advisor", "semanticVersion": own, "rules": [_rule(code) for code in codes]}
+                    "driver": {
+                        "name": "advisor",
+                        "semanticVersion": own,
+                        "rules": [_rule(code) for code in codes],
+                    }
                 },
                 "columnKind": "unicodeCodePoints",
                 "invocations": [
@@ -64,7 +68,8 @@ def _rule(code: str) -> dict[str, Any]:
         "shortDescription": {"text": found.text.summary},
         "fullDescription": {"text": found.text.why},
         "help": {
-            "text": f"Bad: {found.text.bad.text}\nGood: {found.text.good.text}\nSources: {'; '.join(found.sources)}"
+            "text": f"Bad: {found.text.bad.text}\nGood: {found.text.good.text}\nSources: "
+            f"{'; '.join(found.sources)}"
         },
         "defaultConfiguration": {"level": _LEVELS[found.severity]},
     }
@@ -75,7 +80,11 @@ def uri(name: str) -> str:
     if name in ("", "-"):
         return "stdin"
     relative = os.path.relpath(name) if os.path.isabs(name) else name
-    return quote(relative.replace(os.sep, "/") if not relative.startswith("..") else name.replace(os.sep, "/"))
+    return quote(
+        relative.replace(os.sep, "/")
+        if not relative.startswith("..")
+        else name.replace(os.sep, "/")
+    )
 
 
 def _result(finding: Finding, codes: list[str], reads: dict[str, FileRead]) -> dict[str, Any]:
@@ -88,8 +97,14 @@ def _result(finding: Finding, codes: list[str], reads: dict[str, FileRead]) -> d
         "ruleIndex": codes.index(finding.code),
         "level": _LEVELS[finding.severity],
         "message": {"text": text},
-        "locations": [{"physicalLocation": {"artifactLocation": {"uri": uri(finding.file)}, "region": region}}],
-        "properties": {"sources": list(finding.sources), "engine": finding.engine, "flag": finding.flag},
+        "locations": [
+            {"physicalLocation": {"artifactLocation": {"uri": uri(finding.file)}, "region": region}}
+        ],
+        "properties": {
+            "sources": list(finding.sources),
+            "engine": finding.engine,
+            "flag": finding.flag,
+        },
     }
     fixes = _fixes(finding, reads.get(finding.file))
     return {**result, "fixes": fixes} if fixes else result
@@ -99,13 +114,16 @@ def _fixes(finding: Finding, read: FileRead | None) -> list[dict[str, Any]]:
     """The edits as SARIF replacements, in the form that the place has."""
     if finding.fix is None or not finding.fix.edits or read is None:
         return []
-    from advisor.fixes import shaped
+    from advisor.lint.fixes import shaped
 
     replacements = []
     for edit in (shaped(read.source.text, edit) for edit in finding.fix.edits):
         if edit is None:  # the place cannot take it
             continue
-        (line, column), (end_line, end_column) = read.source.place(edit.start), read.source.place(edit.end)
+        (line, column), (end_line, end_column) = (
+            read.source.place(edit.start),
+            read.source.place(edit.end),
+        )
         replacements.append(
             {
                 "deletedRegion": {

@@ -1,15 +1,17 @@
-"""A report for people: one finding a line with its place and code, then the fix, then what could not be judged."""
+"""A report for people: one finding a line with its place and code, then the fix, then what could
+not be judged.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from advisor.rules.asking import k_words
-from advisor.types import Finding
+from advisor.domain.nouns import Finding
+from advisor.rules.kit.case import k_words
 
 if TYPE_CHECKING:
-    from advisor.validating import Judged, Report
+    from advisor.lint.validate import Judged, Report
 
 _COLOURS = {"error": "31", "warning": "33", "info": "36"}
 
@@ -19,7 +21,10 @@ def report_text(report: Report, color: bool = False) -> str:
     lines: list[str] = []
     for one in report.files:
         if one.error:
-            lines.append(f"{one.file}: {_paint('unreadable', 'error', color)} {_without_name(one.error, one.file)}")
+            lines.append(
+                f"{one.file}: {_paint('unreadable', 'error', color)} "
+                f"{_without_name(one.error, one.file)}"
+            )
     for finding in report.findings:
         lines += _finding(finding, color)
     if lines:
@@ -50,9 +55,14 @@ def place(finding: Finding) -> str:
 
 
 def _finding(finding: Finding, color: bool) -> list[str]:
-    lines = [f"{place(finding)}: {_paint(finding.severity, finding.severity, color)} {finding.code} {finding.message}"]
+    lines = [
+        f"{place(finding)}: {_paint(finding.severity, finding.severity, color)} {finding.code} "
+        f"{finding.message}"
+    ]
     if finding.fix is not None:
-        kind = "" if not finding.fix.edits else " (--fix)" if finding.fix.safe else " (--unsafe-fixes)"
+        kind = (
+            "" if not finding.fix.edits else " (--fix)" if finding.fix.safe else " (--unsafe-fixes)"
+        )
         lines.append(f"    fix{kind}: {finding.fix.text}")
     lines += [f"    but: {text}" for text in finding.conflicts]
     if finding.sources:
@@ -94,7 +104,9 @@ _TOLD_BY = {
 
 
 def _skipped(report: Report) -> list[str]:
-    """Rules that lacked an input: first those that an option tells, then those that only the file could."""
+    """Rules that lacked an input: first those that an option tells, then those that only the file
+    could.
+    """
     open_to_all: set[str] = set()
     closed: dict[tuple[str, ...], set[str]] = {}
     options: set[str] = set()

@@ -1,7 +1,9 @@
-"""Advice -> flags to append to a command: one option with its value per line, quoted for a POSIX shell.
+"""Advice -> flags to append to a command: one option with its value per line, quoted for a POSIX
+shell.
 
 The program and what it needs to start with (`vllm serve`, `llama-server`) are left out, so that
-`advisor recommend ... --format flags | xargs vllm serve` starts the server. The environment is not part of it:
+`advisor recommend ... --format flags | xargs vllm serve` starts the server. The environment is not
+part of it:
 `env_lines` gives that.
 """
 
@@ -9,8 +11,8 @@ from __future__ import annotations
 
 import shlex
 
+from advisor.domain.nouns import Advice
 from advisor.render.layout import option_units
-from advisor.types import Advice
 
 
 def flags_text(advice: Advice) -> str:
@@ -25,7 +27,9 @@ def env_lines(advice: Advice) -> tuple[str, ...]:
 
 
 def program(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that start the program: `vllm serve`, `python3 -m sglang.launch_server`, `llama-server`."""
+    """The words that start the program: `vllm serve`, `python3 -m sglang.launch_server`,
+    `llama-server`.
+    """
     if argv[:2] == ("vllm", "serve"):
         return argv[:2]
     if len(argv) > 2 and argv[0].startswith("python") and argv[1] == "-m":

@@ -1,6 +1,7 @@
 """Advice -> the JSON object that `advisor schema recommend` describes.
 
-Numbers that are not finite become null: the object is strict JSON. Keys are stable; new ones may be added.
+Numbers that are not finite become null: the object is strict JSON. Keys are stable; new ones may be
+added.
 """
 
 from __future__ import annotations
@@ -9,7 +10,17 @@ import json
 from math import isfinite
 from typing import Any
 
-from advisor.types import Advice, Candidate, Estimate, Evidence, Finding, LaunchText, MemoryBill, MetricEstimate, Plan
+from advisor.domain.nouns import (
+    Advice,
+    Candidate,
+    Estimate,
+    Evidence,
+    Finding,
+    LaunchText,
+    MemoryBill,
+    MetricEstimate,
+    Plan,
+)
 
 PLAN_FIELDS = (
     "engine",
@@ -73,7 +84,9 @@ SCHEMA_ID = "urn:mtp-advisor:recommend:1"
 
 
 def advice_json(advice: Advice) -> dict[str, Any]:
-    """The answer as plain dicts, lists, strings, numbers, booleans and None; speed-ups above 1 mean faster."""
+    """The answer as plain dicts, lists, strings, numbers, booleans and None; speed-ups above 1 mean
+    faster.
+    """
     return {
         "schema": SCHEMA_ID,
         "request": finite(advice.request.model_dump(mode="json")),
@@ -84,7 +97,8 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "drafter": drafter_json(advice),
         "findings": [finding_json(f) for f in advice.findings],
         "reasons": [
-            {"text": r.text, "sources": list(r.sources)} for r in sorted(advice.reasons, key=lambda r: -r.weight)
+            {"text": r.text, "sources": list(r.sources)}
+            for r in sorted(advice.reasons, key=lambda r: -r.weight)
         ],
         "runners_up": [runner_up_json(c) for c in advice.runners_up],
         "evidence": {
@@ -106,7 +120,9 @@ def advice_json_text(advice: Advice) -> str:
 
 
 def plan_json(plan: Plan) -> dict[str, Any]:
-    """What to run: k counts draft tokens beyond the bonus token; a schedule row is [batch from, batch to, k]."""
+    """What to run: k counts draft tokens beyond the bonus token; a schedule row is [batch from,
+    batch to, k].
+    """
     told: dict[str, Any] = {name: getattr(plan, name) for name in PLAN_FIELDS}
     told["k_schedule"] = [list(row) for row in plan.k_schedule]
     told["memory_fraction"] = number_or_none(plan.memory_fraction)
@@ -114,7 +130,9 @@ def plan_json(plan: Plan) -> dict[str, Any]:
 
 
 def drafter_json(advice: Advice) -> dict[str, Any] | None:
-    """The published drafter that the candidate uses, with its sources; `engines` names the first release known to load it."""
+    """The published drafter that the candidate uses, with its sources; `engines` names the first
+    release known to load it.
+    """
     wanted = advice.candidate.draft_model if advice.candidate is not None else None
     known = next((d for d in advice.facts.drafters if d.repository == wanted), None)
     if known is None:

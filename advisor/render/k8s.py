@@ -1,16 +1,17 @@
 """Advice -> a Kubernetes Deployment and Service for one node.
 
-Recreate, not a rolling update: a second copy would need a second GPU. `$(` is doubled so that no word is expanded.
+Recreate, not a rolling update: a second copy would need a second GPU. `$(` is doubled so that no
+word is expanded.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from advisor.domain.nouns import Advice
 from advisor.render import notes, serving
 from advisor.render.flags import program
 from advisor.render.yaml_text import Noted, document
-from advisor.types import Advice
 
 FORM = "a Kubernetes manifest"
 _RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel": "gpu.intel.com/xe"}
@@ -32,8 +33,14 @@ def deployment_yaml(advice: Advice) -> str:
     port = serving.port(advice)
     service = {"selector": {"app": name}, "ports": [{"port": port, "targetPort": port}]}
     title = serving.title(advice, "recommend --format k8s")
-    deployment = document({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}, title)
-    return deployment + "---\n" + document({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service})
+    deployment = document(
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": meta, "spec": spec}, title
+    )
+    return (
+        deployment
+        + "---\n"
+        + document({"apiVersion": "v1", "kind": "Service", "metadata": meta, "spec": service})
+    )
 
 
 def _container(advice: Advice, name: str, maker: str) -> dict[str, Any]:
@@ -41,22 +48,33 @@ def _container(advice: Advice, name: str, maker: str) -> dict[str, Any]:
     words = serving.noted_words(advice, launch, ("$(", "$$("))
     start = list(program(launch.argv))
     told = (
-        {"args": words} if advice.plan.engine in ("llama-server", "ik_llama.cpp") else {"command": start, "args": words}
+        {"args": words}
+        if advice.plan.engine in ("llama-server", "ik_llama.cpp")
+        else {"command": start, "args": words}
     )
     port = serving.port(advice)
-    probe = {"httpGet": {"path": serving.HEALTH_PATH, "port": port}, "periodSeconds": _PROBE_PERIOD_S}
+    probe = {
+        "httpGet": {"path": serving.HEALTH_PATH, "port": port},
+        "periodSeconds": _PROBE_PERIOD_S,
+    }
     budget = -(-serving.startup_seconds(advice) // _PROBE_PERIOD_S)
     gpus = {_RESOURCES[maker]: serving.gpu_count(advice)}
     return {
         "name": name,
         "image": Noted(serving.image(advice, FORM), notes.IMAGE),
         **told,
-        "env": [{"name": key, "value": value.replace("$(", "$$(")} for key, value in advice.launch.env.items()],
+        "env": [
+            {"name": key, "value": value.replace("$(", "$$(")}
+            for key, value in advice.launch.env.items()
+        ],
         "ports": [{"containerPort": port}],
         "resources": {"limits": gpus},
         "startupProbe": Noted(probe | {"failureThreshold": budget}, notes.STARTUP),
         "readinessProbe": probe,
-        "volumeMounts": [{"name": "cache", "mountPath": "/root/.cache"}, {"name": "shm", "mountPath": "/dev/shm"}],
+        "volumeMounts": [
+            {"name": "cache", "mountPath": "/root/.cache"},
+            {"name": "shm", "mountPath": "/dev/shm"},
+        ],
     }
 
 

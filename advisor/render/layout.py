@@ -1,6 +1,8 @@
-"""Plain-text layout: wrapping, the small table, shell words packed into lines, colour, ASCII fallback.
+"""Plain-text layout: wrapping, the small table, shell words packed into lines, colour, ASCII
+fallback.
 
-What it does not know: what advice is. Widths count characters; wide (East Asian) characters are counted as one.
+What it does not know: what advice is. Widths count characters; wide (East Asian) characters are
+counted as one.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
-from advisor.types import LaunchText
+from advisor.domain.nouns import LaunchText
 
 MIN_WIDTH = 40
 _KEPT = "\n\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
@@ -42,7 +44,9 @@ _ASCII = str.maketrans(
 
 
 class Styled(str):
-    """A whole line that carries colour; the colour is written last, after `safe`, so that no other text can bring its own."""
+    """A whole line that carries colour; the colour is written last, after `safe`, so that no other
+    text can bring its own.
+    """
 
     color: str | None = None
 
@@ -74,7 +78,9 @@ class Paper:
     width: int = 80
 
     def wrap(self, text: str, first: str = "", rest: str | None = None) -> list[str]:
-        """Lines of at most `width` characters; `first` and `rest` are the indents (rest: as wide as first)."""
+        """Lines of at most `width` characters; `first` and `rest` are the indents (rest: as wide as
+        first).
+        """
         hanging = " " * len(first) if rest is None else rest
         lines = textwrap.wrap(
             " ".join(text.split()),
@@ -90,8 +96,12 @@ class Paper:
         """A list item with its sources in brackets."""
         return self.wrap(text + source_tag(sources), mark)
 
-    def brief(self, text: str, lines: int, mark: str = "- ", sources: Sequence[str] = ()) -> list[str]:
-        """A list item cut to `lines` lines: the words give way to an ellipsis, the sources stay where they fit."""
+    def brief(
+        self, text: str, lines: int, mark: str = "- ", sources: Sequence[str] = ()
+    ) -> list[str]:
+        """A list item cut to `lines` lines: the words give way to an ellipsis, the sources stay
+        where they fit.
+        """
         tag = source_tag(sources)
         whole = self.wrap(text + tag, mark)
         if len(whole) <= lines:
@@ -107,17 +117,28 @@ class Paper:
                 return cut
         return whole[:lines]
 
-    def rows(self, table: Sequence[Sequence[str]], indent: str = "  ", gap: str = "  ") -> list[str]:
+    def rows(
+        self, table: Sequence[Sequence[str]], indent: str = "  ", gap: str = "  "
+    ) -> list[str]:
         """Left-aligned columns; the last one is wrapped under itself."""
         if not table:
             return []
         count = max(len(row) for row in table)
-        widths = [max((len(row[i]) for row in table if i < len(row) - 1), default=0) for i in range(count - 1)]
+        widths = [
+            max((len(row[i]) for row in table if i < len(row) - 1), default=0)
+            for i in range(count - 1)
+        ]
         lines: list[str] = []
         for row in table:
-            head = indent + "".join(cell.ljust(width) + gap for cell, width in zip(row[:-1], widths, strict=False))
+            head = indent + "".join(
+                cell.ljust(width) + gap for cell, width in zip(row[:-1], widths, strict=False)
+            )
             room_left = max(self.width, MIN_WIDTH) - len(head)
-            lines += self.wrap(row[-1], head) if room_left >= 16 else [head.rstrip(), *self.wrap(row[-1], indent * 2)]
+            lines += (
+                self.wrap(row[-1], head)
+                if room_left >= 16
+                else [head.rstrip(), *self.wrap(row[-1], indent * 2)]
+            )
         return lines
 
 
@@ -126,7 +147,8 @@ def source_tag(sources: Sequence[str]) -> str:
 
 
 def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]:
-    """The launch as one shell command over as few lines as it takes, an option never parted from its value.
+    """The launch as one shell command over as few lines as it takes, an option never parted from
+    its value.
 
     A word longer than the line stays whole: a broken quote could not be pasted.
     """
@@ -153,7 +175,9 @@ def pack_command(command: str, width: int, indent: str = "  ") -> list[str]:
 
 
 def option_units(argv: Sequence[str]) -> list[tuple[str, ...]]:
-    """Split an argument list into the program with its positionals, and each option with its values."""
+    """Split an argument list into the program with its positionals, and each option with its
+    values.
+    """
     units: list[tuple[str, ...]] = []
     for word in argv:
         if units and not _is_option(word):
@@ -170,11 +194,16 @@ def _is_option(word: str) -> bool:
 
 def shell_line(env: Mapping[str, str], argv: Iterable[str]) -> str:
     """One line for a POSIX shell: assignments first."""
-    return " ".join([f"{name}={shlex.quote(value)}" for name, value in env.items()] + [shlex.quote(a) for a in argv])
+    return " ".join(
+        [f"{name}={shlex.quote(value)}" for name, value in env.items()]
+        + [shlex.quote(a) for a in argv]
+    )
 
 
 def safe(text: str, *, unicode: bool = True) -> str:
-    """Text fit for a terminal: control characters shown as escapes, and only ASCII where the output cannot take more."""
+    """Text fit for a terminal: control characters shown as escapes, and only ASCII where the output
+    cannot take more.
+    """
     shown = "".join(ch if ch in _KEPT or ch.isprintable() else ascii(ch)[1:-1] for ch in text)
     if unicode:
         return shown

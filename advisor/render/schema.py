@@ -1,6 +1,7 @@
 """JSON Schemas (draft 2020-12) of what the commands print and read.
 
-`recommend` is written out here, strictly: no key beyond those named. The others come from the modules that own their form.
+`recommend` is written out here, strictly: no key beyond those named. The others come from the
+modules that own their form.
 """
 
 from __future__ import annotations
@@ -8,8 +9,24 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, get_args
 
-from advisor.render.json_out import DRAFTER_FIELDS, EVIDENCE_FIELDS, MEMORY_FIELDS, PLAN_FIELDS, SCHEMA_ID
-from advisor.types import METHODS, AdvisorError, Basis, Decision, DraftMethod, Engine, Goal, Severity, Workload
+from advisor.domain.nouns import (
+    METHODS,
+    AdvisorError,
+    Basis,
+    Decision,
+    DraftMethod,
+    Engine,
+    Goal,
+    Severity,
+    Workload,
+)
+from advisor.render.json_out import (
+    DRAFTER_FIELDS,
+    EVIDENCE_FIELDS,
+    MEMORY_FIELDS,
+    PLAN_FIELDS,
+    SCHEMA_ID,
+)
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # what `advisor schema NAME` prints -> the function that makes it
@@ -47,10 +64,14 @@ def recommend_schema() -> Schema:
         "schema": {"const": SCHEMA_ID},
         "request": _request(),
         "decision": _enum(Decision),
-        "plan": _ref("plan") | {"description": "what to run; without speculation: method none, k 0"},
-        "estimate": _or_null(_ref("estimate")) | {"description": "describes the plan in `candidate`"},
-        "candidate": _or_null(_ref("plan")) | {"description": "the best speculative plan, null where none can run"},
-        "drafter": _or_null(_drafter()) | {"description": "the published drafter of the plan in `candidate`"},
+        "plan": _ref("plan")
+        | {"description": "what to run; without speculation: method none, k 0"},
+        "estimate": _or_null(_ref("estimate"))
+        | {"description": "describes the plan in `candidate`"},
+        "candidate": _or_null(_ref("plan"))
+        | {"description": "the best speculative plan, null where none can run"},
+        "drafter": _or_null(_drafter())
+        | {"description": "the published drafter of the plan in `candidate`"},
         "findings": _list(_ref("finding")),
         "reasons": _list(_object({"text": _TEXT, "sources": _TEXTS})),
         "runners_up": _list(_ref("runner_up")),
@@ -59,7 +80,8 @@ def recommend_schema() -> Schema:
         "defaults": _list(_object({"field": _TEXT, "value": _TEXT, "why": _TEXT})),
         "launch": _ref("launch"),
         "launch_off": _ref("launch") | {"description": "the same without speculation"},
-        "launch_on": _or_null(_ref("launch")) | {"description": "the speculative candidate's launch"},
+        "launch_on": _or_null(_ref("launch"))
+        | {"description": "the speculative candidate's launch"},
         "measure_with": _TEXTS,
     }
     head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "advisor recommend --format json"}
@@ -68,14 +90,14 @@ def recommend_schema() -> Schema:
 
 def hardware_schema() -> Schema:
     """One hardware file of the user's own."""
-    from advisor.types import Hardware
+    from advisor.domain.nouns import Hardware
 
     return {"$schema": DIALECT} | Hardware.model_json_schema()
 
 
 def model_schema() -> Schema:
     """One model file of the user's own."""
-    from advisor.types import LLM
+    from advisor.domain.nouns import LLM
 
     return {"$schema": DIALECT} | LLM.model_json_schema()
 
@@ -85,8 +107,13 @@ def _definitions() -> Schema:
     return {
         "plan": _plan(),
         "interval": interval | {"description": "10th, 50th and 90th percentile"},
-        "metric": _object({"speedup": _ref("interval"), "baseline": _NUMBER_OR_NULL, "value": _NUMBER_OR_NULL})
-        | {"description": "speedup above 1 means faster, for TPOT and TTFT as well; baseline is without speculation"},
+        "metric": _object(
+            {"speedup": _ref("interval"), "baseline": _NUMBER_OR_NULL, "value": _NUMBER_OR_NULL}
+        )
+        | {
+            "description": "speedup above 1 means faster, for TPOT and TTFT as well; baseline is "
+            "without speculation"
+        },
         "memory": _memory(),
         "estimate": _estimate(),
         "finding": _finding(),
@@ -100,7 +127,11 @@ def _definitions() -> Schema:
         ),
         "evidence": _evidence(),
         "launch": _object(
-            {"argv": _TEXTS, "env": {"type": "object", "additionalProperties": _TEXT}, "text": _TEXT},
+            {
+                "argv": _TEXTS,
+                "env": {"type": "object", "additionalProperties": _TEXT},
+                "text": _TEXT,
+            },
         ),
     }
 
@@ -137,14 +168,20 @@ def _request() -> Schema:
 
 
 def _plan() -> Schema:
-    row: Schema = {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 3, "maxItems": 3}
+    row: Schema = {
+        "type": "array",
+        "items": {"type": "integer", "minimum": 0},
+        "minItems": 3,
+        "maxItems": 3,
+    }
     kinds: Schema = {
         "engine": _enum(Engine),
         "engine_version": _TEXT_OR_NULL,
         "model": _TEXT_OR_NULL,
         "method": {"enum": list(METHODS)},
         "k": _COUNT | {"description": "draft tokens beyond the bonus token"},
-        "k_schedule": _list(row) | {"description": "rows of [batch from, batch to, k]; empty: k is fixed"},
+        "k_schedule": _list(row)
+        | {"description": "rows of [batch from, batch to, k]; empty: k is fixed"},
         "draft_model": _TEXT_OR_NULL,
         "prefix_caching": _BOOLEAN_OR_NULL,
         "kv_cache_dtype": _TEXT_OR_NULL,
@@ -159,7 +196,11 @@ def _plan() -> Schema:
 
 def _drafter() -> Schema:
     kinds: Schema = dict.fromkeys(DRAFTER_FIELDS, _TEXT)
-    kinds |= {"engines": {"type": "object", "additionalProperties": _TEXT}, "sources": _TEXTS, "conflicts": _TEXTS}
+    kinds |= {
+        "engines": {"type": "object", "additionalProperties": _TEXT},
+        "sources": _TEXTS,
+        "conflicts": _TEXTS,
+    }
     kinds |= {"k": _COUNT_OR_NULL, "params_b": _NUMBER_OR_NULL, "size_gb": _NUMBER_OR_NULL}
     return _object(kinds)
 
@@ -170,7 +211,8 @@ def _estimate() -> Schema:
             "output_tok_s": _ref("metric"),
             "tpot_ms": _ref("metric"),
             "ttft_ms": _ref("metric"),
-            "accepted_length": _ref("interval") | {"description": "tokens emitted per step, bonus token included"},
+            "accepted_length": _ref("interval")
+            | {"description": "tokens emitted per step, bonus token included"},
             "p_gain": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
             "memory": _or_null(_ref("memory")),
             "basis": _enum(Basis),
@@ -181,8 +223,16 @@ def _estimate() -> Schema:
 
 def _memory() -> Schema:
     kinds: Schema = dict.fromkeys(MEMORY_FIELDS, _NUMBER_OR_NULL)
-    kinds |= {"weights_gib": _NUMBER, "spec_gib": _NUMBER, "kv_tokens": _COUNT_OR_NULL, "fits": _BOOLEAN_OR_NULL}
-    kinds["kv_tokens_lost"] = {"type": ["integer", "null"], "description": "against the same plan without speculation"}
+    kinds |= {
+        "weights_gib": _NUMBER,
+        "spec_gib": _NUMBER,
+        "kv_tokens": _COUNT_OR_NULL,
+        "fits": _BOOLEAN_OR_NULL,
+    }
+    kinds["kv_tokens_lost"] = {
+        "type": ["integer", "null"],
+        "description": "against the same plan without speculation",
+    }
     return _object(kinds) | {"description": "GiB per GPU; KV tokens over all GPUs of one replica"}
 
 
@@ -210,7 +260,12 @@ def _evidence() -> Schema:
 
 def _object(properties: Schema) -> Schema:
     """An object with exactly these keys."""
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _list(items: Schema) -> Schema:

@@ -1,18 +1,20 @@
-"""Advice -> a systemd unit that runs the launch on the machine itself (no container, so Apple has none either way).
+"""Advice -> a systemd unit that runs the launch on the machine itself (no container, so Apple has
+none either way).
 
-The program is found through PATH by env(1); words are quoted and `%` and `$` doubled, as systemd's own rules ask.
+The program is found through PATH by env(1); words are quoted and `%` and `$` doubled, as systemd's
+own rules ask.
 """
 
 from __future__ import annotations
 
 from string import ascii_letters, digits
 
+from advisor.domain.nouns import Advice, AdvisorError
 from advisor.render.flags import program
 from advisor.render.layout import option_units
 from advisor.render.notes import unit_note
 from advisor.render.serving import title
 from advisor.render.yaml_text import comment_text
-from advisor.types import Advice, AdvisorError
 
 _PLAIN = frozenset(ascii_letters + digits + "_./:=,+@-")
 
@@ -21,7 +23,8 @@ def systemd_unit(advice: Advice) -> str:
     """The unit file for `advice.launch`. Raises AdvisorError on Apple, which has no systemd."""
     if advice.facts.hardware is not None and advice.facts.hardware.vendor == "apple":
         raise AdvisorError(
-            "a systemd unit cannot be written for Apple hardware: macOS has no systemd; use --format flags"
+            "a systemd unit cannot be written for Apple hardware: macOS has no systemd; use "
+            "--format flags"
         )
     start = len(program(advice.launch.argv))
     units = option_units(advice.launch.argv[start:])
@@ -35,8 +38,12 @@ def systemd_unit(advice: Advice) -> str:
         "",
         "[Service]",
         *(comment_text(note) for note in notes),
-        *(f"Environment={word(f'{name}={value}', dollars=False)}" for name, value in advice.launch.env.items()),
-        "# systemd looks in its own PATH: for a virtual environment add Environment=PATH=/where/it/is/bin:/usr/bin:/bin",
+        *(
+            f"Environment={word(f'{name}={value}', dollars=False)}"
+            for name, value in advice.launch.env.items()
+        ),
+        "# systemd looks in its own PATH: for a virtual environment add "
+        "Environment=PATH=/where/it/is/bin:/usr/bin:/bin",
         f"ExecStart=/usr/bin/env {_command(advice)}",
         "Restart=on-failure",
         "RestartSec=10",
@@ -62,7 +69,10 @@ def word(text: str, *, dollars: bool = True) -> str:
         return text
     quoted = escape(text).replace("\\", "\\\\").replace('"', '\\"')
     quoted = "".join(
-        ch if ch.isprintable() else "".join(f"\\x{byte:02x}" for byte in ch.encode("utf-8", "replace")) for ch in quoted
+        ch
+        if ch.isprintable()
+        else "".join(f"\\x{byte:02x}" for byte in ch.encode("utf-8", "replace"))
+        for ch in quoted
     )
     return f'"{quoted.replace("$", "$$") if dollars else quoted}"'
 

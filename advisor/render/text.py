@@ -1,6 +1,8 @@
-"""Advice -> text for a terminal. The first screen (24 lines of 80) answers; everything behind it follows below.
+"""Advice -> text for a terminal. The first screen (24 lines of 80) answers; everything behind it
+follows below.
 
-What it does not know: how the answer was found. Sources are shown by id; `source_of` turns an id into its entry.
+What it does not know: how the answer was found. Sources are shown by id; `source_of` turns an id
+into its entry.
 """
 
 from __future__ import annotations
@@ -8,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import isfinite
 
+from advisor.domain.nouns import Advice, Estimate, MetricEstimate, Plan, Reason, Source
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
 from advisor.render.text_sections import METHOD_NAMES, details
-from advisor.types import Advice, Estimate, MetricEstimate, Plan, Reason, Source
 
 SCREEN_LINES = 24
 LONG_MS = 1e6  # from here on times are told in seconds
@@ -22,8 +24,15 @@ _HEAD = {
     "off": ("Speculative decoding OFF", "red"),
     "measure": ("Speculative decoding, MEASURE FIRST", "yellow"),
 }
-# How much each try may take: (lines for the setting, for a reason, for what would change, blank lines between blocks).
-_SQUEEZES = ((2, 2, 2, True), (2, 2, 2, False), (2, 2, 1, False), (1, 2, 1, False), (1, 1, 1, False))
+# How much each try may take: (lines for the setting, for a reason, for what would change, blank
+# lines between blocks).
+_SQUEEZES = (
+    (2, 2, 2, True),
+    (2, 2, 2, False),
+    (2, 2, 1, False),
+    (1, 2, 1, False),
+    (1, 1, 1, False),
+)
 
 
 def advice_text(
@@ -36,7 +45,8 @@ def advice_text(
 ) -> str:
     """The whole answer as text that ends in a line feed.
 
-    `width` in characters (at least 40 are used), `color` allows ANSI sequences, `unicode=False` keeps to ASCII,
+    `width` in characters (at least 40 are used), `color` allows ANSI sequences, `unicode=False`
+    keeps to ASCII,
     `source_of` resolves a source id for the list of sources at the end. Raises nothing of its own.
     """
     paper = Paper(width=max(width, MIN_WIDTH))
@@ -45,7 +55,9 @@ def advice_text(
 
 
 def first_screen(advice: Advice, paper: Paper) -> list[str]:
-    """Decision, gain, two reasons, what would change it, and the launch: 24 lines at most if the launch allows it."""
+    """Decision, gain, two reasons, what would change it, and the launch: 24 lines at most if the
+    launch allows it.
+    """
     if paper.width < _TABLE_WIDTH:
         return _screen(advice, paper, 9, 9, 9, True)
     lines: list[str] = []
@@ -61,9 +73,13 @@ def screen_height(lines: Sequence[str], width: int) -> int:
     return sum(max(1, -(-len(line) // width)) for line in lines)
 
 
-def _screen(advice: Advice, paper: Paper, setting: int, reason: int, change: int, blanks: bool) -> list[str]:
+def _screen(
+    advice: Advice, paper: Paper, setting: int, reason: int, change: int, blanks: bool
+) -> list[str]:
     gap = [""] if blanks else []
-    lines: list[str] = [heading(line, _HEAD[advice.decision][1]) for line in paper.wrap(_headline(advice))]
+    lines: list[str] = [
+        heading(line, _HEAD[advice.decision][1]) for line in paper.wrap(_headline(advice))
+    ]
     lines += paper.brief(_setting(advice), setting, mark="")
     lines += [*gap, *_gains(advice, paper)]
     lines += [*gap, heading("Why")]
@@ -93,7 +109,9 @@ def _headline(advice: Advice) -> str:
 
 def schedule_words(plan: Plan) -> str:
     """The k schedule in words: "k by batch size: 1-4 3, 5-16 2"."""
-    spans = [f"{low}-{high}: {k}" if low != high else f"{low}: {k}" for low, high, k in plan.k_schedule]
+    spans = [
+        f"{low}-{high}: {k}" if low != high else f"{low}: {k}" for low, high, k in plan.k_schedule
+    ]
     return "k by batch size " + ", ".join(spans)
 
 
@@ -123,8 +141,12 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
         table = [f"{name}: {_gain_short(m)}" for name, m, _ in metrics]
     else:
         table = [f"{'above 1: faster':17}{'speed-up':18}{'80 % interval':18}off -> on"]
-        table += [f"{name:17}{_gain_wide(m)}{_levels(m, unit)}".rstrip() for name, m, unit in metrics]
-    return table + paper.brief(_basis(advice, estimate), 1 if paper.width >= _TABLE_WIDTH else 9, mark="")
+        table += [
+            f"{name:17}{_gain_wide(m)}{_levels(m, unit)}".rstrip() for name, m, unit in metrics
+        ]
+    return table + paper.brief(
+        _basis(advice, estimate), 1 if paper.width >= _TABLE_WIDTH else 9, mark=""
+    )
 
 
 def _gain_short(metric: MetricEstimate) -> str:
@@ -151,7 +173,11 @@ def _levels(metric: MetricEstimate, unit: str) -> str:
 
 
 def _basis(advice: Advice, estimate: Estimate) -> str:
-    of = f"k = {advice.candidate.k}: " if advice.candidate is not None and advice.decision == "off" else ""
+    of = (
+        f"k = {advice.candidate.k}: "
+        if advice.candidate is not None and advice.decision == "off"
+        else ""
+    )
     newest = f" (newest {advice.evidence_newest})" if advice.evidence_newest else ""
     chance = f", P(gain) {estimate.p_gain * 100:.0f} %" if isfinite(estimate.p_gain) else ""
     return f"{of}{number(estimate.accepted_length.p50)} tokens/step{chance}; basis {estimate.basis}{newest}"
@@ -160,8 +186,14 @@ def _basis(advice: Advice, estimate: Estimate) -> str:
 def _run_heading(advice: Advice) -> str:
     errors = sum(f.severity == "error" for f in advice.findings)
     warnings = sum(f.severity == "warning" for f in advice.findings)
-    told = [f"{n} {word}{'' if n == 1 else 's'}" for n, word in ((errors, "error"), (warnings, "warning")) if n]
+    told = [
+        f"{n} {word}{'' if n == 1 else 's'}"
+        for n, word in ((errors, "error"), (warnings, "warning"))
+        if n
+    ]
     note = f" ({', '.join(told)} below)" if told else ""
-    return {"on": "Run", "off": "Run, no speculation", "measure": "Run until measured (A/B commands below)"}[
-        advice.decision
-    ] + (note if advice.decision != "measure" else "")
+    return {
+        "on": "Run",
+        "off": "Run, no speculation",
+        "measure": "Run until measured (A/B commands below)",
+    }[advice.decision] + (note if advice.decision != "measure" else "")

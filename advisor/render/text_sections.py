@@ -1,13 +1,15 @@
-"""The part of the text below the first screen: bill, reasons, findings, defaults, evidence, runners-up, A/B, sources."""
+"""The part of the text below the first screen: bill, reasons, findings, defaults, evidence,
+runners-up, A/B, sources.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
+from advisor.domain.nouns import Advice, Candidate, Evidence, Finding, MemoryBill, Source
 from advisor.engines.benchmarks import own_prompts
 from advisor.render.layout import Paper, heading, number, pack_command, pack_launch, source_tag
-from advisor.types import Advice, Candidate, Evidence, Finding, MemoryBill, Source
 
 METHOD_NAMES = {
     "mtp": "MTP",
@@ -18,15 +20,25 @@ METHOD_NAMES = {
     "dflash": "DFlash",
     "dspark": "DSpark",
 }
-_METRIC_NAMES = {"output_tok_s": "output tok/s", "request_tok_s": "request tok/s", "tpot": "TPOT", "ttft": "TTFT"}
+_METRIC_NAMES = {
+    "output_tok_s": "output tok/s",
+    "request_tok_s": "request tok/s",
+    "tpot": "TPOT",
+    "ttft": "TTFT",
+}
 
 
-def details(advice: Advice, paper: Paper, source_of: Callable[[str], Source | None] | None) -> list[str]:
+def details(
+    advice: Advice, paper: Paper, source_of: Callable[[str], Source | None] | None
+) -> list[str]:
     """All sections that have something to say, each after a blank line."""
     sections = (
         _ab_plan(advice, paper),
         _reasons(advice, paper),
-        _section("What would change the answer", chain.from_iterable(paper.item(t) for t in advice.would_change)),
+        _section(
+            "What would change the answer",
+            chain.from_iterable(paper.item(t) for t in advice.would_change),
+        ),
         _findings(advice.findings, paper),
         _memory(advice, paper),
         _defaults(advice, paper),
@@ -56,13 +68,18 @@ def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
         lines += pack_command(command, paper.width)
     if advice.measure_with:
         lines += paper.wrap(own_prompts(advice.plan.engine))
-    lines += paper.wrap("Keep the faster arm; feed its acceptance back with --acceptance-length for a closer estimate.")
+    lines += paper.wrap(
+        "Keep the faster arm; feed its acceptance back with --acceptance-length for a closer "
+        "estimate."
+    )
     return _section("Measure it", lines)
 
 
 def _reasons(advice: Advice, paper: Paper) -> list[str]:
     ordered = sorted(advice.reasons, key=lambda r: -r.weight)
-    return _section("Why, in full", chain.from_iterable(paper.item(r.text, r.sources) for r in ordered))
+    return _section(
+        "Why, in full", chain.from_iterable(paper.item(r.text, r.sources) for r in ordered)
+    )
 
 
 def _findings(findings: Sequence[Finding], paper: Paper) -> list[str]:
@@ -115,7 +132,9 @@ def _defaults(advice: Advice, paper: Paper) -> list[str]:
 
 
 def _runners_up(advice: Advice, paper: Paper) -> list[str]:
-    return _section("Runners-up", chain.from_iterable(paper.item(candidate_words(c)) for c in advice.runners_up))
+    return _section(
+        "Runners-up", chain.from_iterable(paper.item(candidate_words(c)) for c in advice.runners_up)
+    )
 
 
 def candidate_words(candidate: Candidate) -> str:
@@ -125,8 +144,10 @@ def candidate_words(candidate: Candidate) -> str:
         return "no speculation"
     gain = estimate.output_tok_s.speedup
     text = (
-        f"{METHOD_NAMES.get(plan.method, plan.method)} k = {plan.k}: output tok/s {number(gain.p50)}x "
-        f"({number(gain.p10)} to {number(gain.p90)}), TPOT {number(estimate.tpot_ms.speedup.p50)}x, "
+        f"{METHOD_NAMES.get(plan.method, plan.method)} k = {plan.k}: output tok/s "
+        f"{number(gain.p50)}x "
+        f"({number(gain.p10)} to {number(gain.p90)}), TPOT "
+        f"{number(estimate.tpot_ms.speedup.p50)}x, "
         f"TTFT {number(estimate.ttft_ms.speedup.p50)}x"
     )
     stopped = sorted({f.code for f in candidate.findings if f.severity == "error"})
@@ -146,11 +167,17 @@ def evidence_words(row: Evidence) -> str:
         load.append(f"{row.input_tokens:.0f} prompt tokens")
     if row.output_tokens is not None:
         load.append(f"{row.output_tokens:.0f} output tokens")
-    setting = " ".join(x for x in (row.hardware, row.model, row.quant, row.engine, row.engine_version) if x)
-    how = f"{METHOD_NAMES.get(row.method, row.method)}" + (f" k={row.k}" if row.k is not None else "")
+    setting = " ".join(
+        x for x in (row.hardware, row.model, row.quant, row.engine, row.engine_version) if x
+    )
+    how = f"{METHOD_NAMES.get(row.method, row.method)}" + (
+        f" k={row.k}" if row.k is not None else ""
+    )
     metric = _METRIC_NAMES.get(row.metric, row.metric)
     words = [f"{metric} {number(row.speedup)}x: {setting}, {how}", *filter(None, load)]
-    return ", ".join(words) + (", covers this case" if row.covers else "") + source_tag([row.run_id])
+    return (
+        ", ".join(words) + (", covers this case" if row.covers else "") + source_tag([row.run_id])
+    )
 
 
 def _off_launch(advice: Advice, paper: Paper) -> list[str]:
@@ -160,17 +187,23 @@ def _off_launch(advice: Advice, paper: Paper) -> list[str]:
         return _section("The same without speculation", pack_launch(advice.launch_off, paper.width))
     if advice.launch_on is None:
         return []
-    return _section("With speculation, to try it all the same", pack_launch(advice.launch_on, paper.width))
+    return _section(
+        "With speculation, to try it all the same", pack_launch(advice.launch_on, paper.width)
+    )
 
 
 def _step_time(advice: Advice, paper: Paper) -> list[str]:
     terms = advice.estimate.terms if advice.estimate is not None else {}
     notes = advice.estimate.notes if advice.estimate is not None else ()
     lines = paper.rows([[name.replace("_", " "), number(value)] for name, value in terms.items()])
-    return _section("The estimate's parts", [*lines, *chain.from_iterable(paper.item(note) for note in notes)])
+    return _section(
+        "The estimate's parts", [*lines, *chain.from_iterable(paper.item(note) for note in notes)]
+    )
 
 
-def _sources(advice: Advice, paper: Paper, source_of: Callable[[str], Source | None] | None) -> list[str]:
+def _sources(
+    advice: Advice, paper: Paper, source_of: Callable[[str], Source | None] | None
+) -> list[str]:
     if source_of is None:
         return []
     named = [*chain.from_iterable(r.sources for r in advice.reasons)]

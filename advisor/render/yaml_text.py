@@ -1,6 +1,8 @@
-"""Plain data -> block YAML with every string double-quoted, so that no model name can change the document's shape.
+"""Plain data -> block YAML with every string double-quoted, so that no model name can change the
+document's shape.
 
-`Noted` puts a comment above a list item or a mapping value. Nothing is parsed and no YAML library is imported.
+`Noted` puts a comment above a list item or a mapping value. Nothing is parsed and no YAML library
+is imported.
 """
 
 from __future__ import annotations
@@ -33,7 +35,13 @@ def _escape(ch: str) -> str:
     code = ord(ch)
     if ch.isprintable() and code != 0xFEFF:
         return ch
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
 
 
 def document(data: Mapping[str, Any], head: Sequence[str] = ()) -> str:
@@ -97,7 +105,9 @@ def _scalar(value: Any) -> str:
 
 
 def _key(key: str) -> str:
-    """Keys that are plain words stay bare; a word that YAML reads as something else (yes, null) is quoted."""
+    """Keys that are plain words stay bare; a word that YAML reads as something else (yes, null) is
+    quoted.
+    """
     word = key.replace("_", "").replace("-", "")
     plain = word.isascii() and word.isalpha() and key[0] != "-" and key.lower() not in _RESERVED
     return key if plain else quoted(key)

@@ -1,17 +1,31 @@
 """The rulebook: one rule, one file. `check(case)` serves both `recommend` and `validate`.
 
-To add a rule: write `sdNNN_slug.py` with a function under `@rule(...)` whose docstring has a summary and the sections
-Why, Bad and Good; add cases in tests/rules/sdNNN.yaml; run `python -m advisor.rules.build`.
+To add a rule: write `sdNNN_slug.py` with a function under `@rule(...)` whose docstring has a
+summary and the sections Why, Bad and Good; add cases in tests/rules/sdNNN.yaml; run `python -m
+advisor.rules.build`.
 """
 
 from advisor.rules.checking import check, deciding, version_pinned
 from advisor.rules.registry import Hit, Lacking, Rule, all_rules, get_rule, rule
 
-__all__ = ["Hit", "Lacking", "Rule", "all_rules", "check", "deciding", "explain", "get_rule", "rule", "version_pinned"]
+__all__ = [
+    "Hit",
+    "Lacking",
+    "Rule",
+    "all_rules",
+    "check",
+    "deciding",
+    "explain",
+    "get_rule",
+    "rule",
+    "version_pinned",
+]
 
 
 def explain(code: str) -> str:
-    """The text of one rule: what, why, bad, good, sources. Raises UnknownFact naming the nearest code."""
+    """The text of one rule: what, why, bad, good, sources. Raises UnknownFact naming the nearest
+    code.
+    """
     from advisor.rules.texts import explanation
 
     return explanation(get_rule(code))

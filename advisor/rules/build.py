@@ -1,4 +1,6 @@
-"""Write what is derived from the rules' declarations: `python -m advisor.rules.build` (README.md and _index.py)."""
+"""Write what is derived from the rules' declarations: `python -m advisor.rules.build` (README.md
+and _index.py).
+"""
 
 from __future__ import annotations
 
@@ -42,14 +44,26 @@ def index_text(rules: tuple[Rule, ...]) -> str:
 
 def informing(rules: tuple[Rule, ...]) -> tuple[str, ...]:
     """Codes of the rules that cannot change what is decided, as their files are written."""
-    return tuple(r.code for r in rules if not can_decide((HERE / f"{module_name(r.row)}.py").read_text(encoding="utf-8")))
+    return tuple(
+        r.code
+        for r in rules
+        if not can_decide(
+            (HERE / r.code[:3].lower() / f"{module_name(r.row)}.py").read_text(encoding="utf-8")
+        )
+    )
 
 
 def can_decide(text: str) -> bool:
-    """Whether the rule in this text may give an error or an effect: it names an effect, or a severity that may be an error."""
+    """Whether the rule in this text may give an error or an effect: it names an effect, or a
+    severity that may be an error.
+    """
     calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
     named = [word for call in calls for word in call.keywords]
-    plain = all(len(call.args) == 1 for call in calls if isinstance(call.func, ast.Name) and call.func.id == "Hit")
+    plain = all(
+        len(call.args) == 1
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "Hit"
+    )
     if not plain or any(word.arg in (None, "effect") for word in named):
         return True
     return any(_may_be_error(word.value) for word in named if word.arg == "severity")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cache
 
-from advisor.rules.asking import parse_release
+from advisor.domain.nouns import Case, Finding, Flag, Severity, Skipped
+from advisor.rules.kit.case import parse_release
 from advisor.rules.registry import Hit, Lacking, Row, Rule, deciding_rows, get_rule, index, load_row
-from advisor.types import Case, Finding, Flag, Severity, Skipped
 
 
 def check(
@@ -15,8 +15,9 @@ def check(
 ) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
     """Findings and skipped rules for a case, in the order of line and code.
 
-    select and ignore take codes ("SD201"), families ("SD2") and slugs. A rule of another engine, or about speculation
-    where the plan has none, does not apply and is not listed; one that lacks an input is listed as skipped.
+    select and ignore take codes ("SD201"), families ("SD2") and slugs. A rule of another engine, or
+    about speculation where the plan has none, does not apply and is not listed; one that lacks an
+    input is listed as skipped.
     """
     speaking = _speaking(case.plan.engine, case.plan.method != "none", case.launch is not None)
     if select or ignore:
@@ -69,7 +70,9 @@ def _named(row: Row, name: str) -> bool:
 
 @cache
 def _speaking(engine: str, speculates: bool, launched: bool) -> tuple[Row, ...]:
-    """The rules that can speak on a plan of this engine, with or without speculation, ours or read from a launch."""
+    """The rules that can speak on a plan of this engine, with or without speculation, ours or read
+    from a launch.
+    """
     return tuple(row for row in index() if _applies(row, engine, speculates, launched))
 
 
@@ -99,7 +102,9 @@ def has(case: Case, name: str) -> bool:
 
 
 def version_pinned(case: Case) -> bool:
-    """Whether the engine's release is fixed: always for a plan of ours, for a file only if it pins a catalogued one."""
+    """Whether the engine's release is fixed: always for a plan of ours, for a file only if it pins
+    a catalogued one.
+    """
     if case.launch is None:
         return case.plan.engine_version is not None
     return case.launch.version_pinned and case.launch.fork is None
@@ -136,9 +141,16 @@ def _why_not(case: Case) -> str:
     """Why a finding that depends on the release is not certain."""
     launch = case.launch
     named = (
-        launch is not None and not launch.engine_version and launch.fork is None and parse_release(launch.version_text)
+        launch is not None
+        and not launch.engine_version
+        and launch.fork is None
+        and parse_release(launch.version_text)
     )
-    return f"{launch.version_text} is not in the catalogue" if launch is not None and named else "release not pinned"
+    return (
+        f"{launch.version_text} is not in the catalogue"
+        if launch is not None and named
+        else "release not pinned"
+    )
 
 
 def capped(severity: Severity) -> Severity:

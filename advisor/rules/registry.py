@@ -1,8 +1,8 @@
 """What a rule is, and how rules are found.
 
-A rule is one function in one file `sdNNN_slug.py`; the code and the slug come from the file name. `_index.py`
-(generated) lists what each rule asks for, so that `check` imports only the rules that can speak on a case. A rule file
-that is not yet in the index is imported and found all the same.
+A rule is one function in one file `sdNNN_slug.py`; the code and the slug come from the file name.
+`_index.py` (generated) lists what each rule asks for, so that `check` imports only the rules that
+can speak on a case. A rule file that is not yet in the index is imported and found all the same.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from functools import cache
 from importlib import import_module
 from typing import NamedTuple
 
-from advisor.types import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
+from advisor.domain.nouns import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+FAMILIES = ("sd1", "sd2", "sd3", "sd4", "sd5")  # one folder each
 _SECTIONS = ("Why", "Bad", "Good")
 
 
 class Hit(NamedTuple):
     """What a rule says of one place.
 
-    `flag` is the Flag (or the name) that it is about; `line` only where there is no Flag. `versions` names the affected
-    releases in words; it is added to the message where the file pins none. Empty `sources` means the rule's own.
+    `flag` is the Flag (or the name) that it is about; `line` only where there is no Flag.
+    `versions` names the affected
+    releases in words; it is added to the message where the file pins none. Empty `sources` means
+    the rule's own.
     """
 
     message: str
@@ -41,7 +44,9 @@ class Hit(NamedTuple):
 
 
 class Lacking(NamedTuple):
-    """Yielded by a rule that found its subject but lacks an input to judge it: reported as skipped, never as passed."""
+    """Yielded by a rule that found its subject but lacks an input to judge it: reported as skipped,
+    never as passed.
+    """
 
     needs: tuple[str, ...]
 
@@ -70,9 +75,11 @@ class Text(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A text that must (or must not) fire, and what it is judged under: `Bad (version=0.19.1, hw=gb10): ...`.
+    """A text that must (or must not) fire, and what it is judged under: `Bad (version=0.19.1,
+    hw=gb10): ...`.
 
-    A text that starts on the line of `Bad:` is one command line, its lines joined; one that starts below is literal.
+    A text that starts on the line of `Bad:` is one command line, its lines joined; one that starts
+    below is literal.
     """
 
     text: str
@@ -116,10 +123,11 @@ def rule(
 ) -> Callable[[Check], Rule]:
     """Declare the function below as the rule of this file.
 
-    engines: the only engines it speaks on (empty: all). needs: Facts fields, "version" (a release is pinned), "launch"
-    (only for configurations that were read) or "estimate"; a lacking one makes it skipped. speculative: only where the
-    plan speculates. versioned: at most a warning where the file pins no catalogued release, and the message says which
-    versions are meant. sources: where its claim comes from; a rule without one is refused.
+    engines: the only engines it speaks on (empty: all). needs: Facts fields, "version" (a release
+    is pinned), "launch" (only for configurations that were read) or "estimate"; a lacking one makes
+    it skipped. speculative: only where the plan speculates. versioned: at most a warning where the
+    file pins no catalogued release, and the message says which versions are meant. sources: where
+    its claim comes from; a rule without one is refused.
     """
     if not sources:
         raise AdvisorError("a rule without a source is refused: name where its claim comes from")
@@ -127,12 +135,25 @@ def rule(
     def declare(function: Check) -> Rule:
         match = re.fullmatch(r".*\.(sd\d{3})_(\w+)", function.__module__)
         if match is None:
-            raise AdvisorError(f"a rule lives in a file named sdNNN_slug.py, not in {function.__module__}")
+            raise AdvisorError(
+                f"a rule lives in a file named sdNNN_slug.py, not in {function.__module__}"
+            )
         code, slug = match[1].upper(), match[2].replace("_", "-")
         if code in _FOUND and _FOUND[code].slug != slug:
-            raise AdvisorError(f"{code} is used by '{_FOUND[code].slug}' and '{slug}': codes are never shared")
+            raise AdvisorError(
+                f"{code} is used by '{_FOUND[code].slug}' and '{slug}': codes are never shared"
+            )
         found = Rule(
-            code, slug, severity, sources, engines, needs, speculative, versioned, function, function.__doc__ or ""
+            code,
+            slug,
+            severity,
+            sources,
+            engines,
+            needs,
+            speculative,
+            versioned,
+            function,
+            function.__doc__ or "",
         )
         _FOUND[code] = found
         return found
@@ -145,15 +166,22 @@ def rule(
 
 def rule_files() -> tuple[str, ...]:
     """Module names of all rule files, sorted: `sd101_unknown_flag`, ..."""
-    names = os.listdir(os.path.dirname(__file__))
+    here = os.path.dirname(__file__)
+    names = (name for family in FAMILIES for name in os.listdir(os.path.join(here, family)))
     return tuple(
-        sorted(name[:-3] for name in names if name.startswith("sd") and name[2:5].isdigit() and name.endswith(".py"))
+        sorted(
+            name[:-3]
+            for name in names
+            if name.startswith("sd") and name[2:5].isdigit() and name.endswith(".py")
+        )
     )
 
 
 @cache
 def index() -> tuple[Row, ...]:
-    """One row per rule, by code; from the generated index, and from the files themselves where it lacks them."""
+    """One row per rule, by code; from the generated index, and from the files themselves where it
+    lacks them.
+    """
     from advisor.rules import _index
 
     known = {module_name(row): row for row in _index.ROWS}
@@ -163,7 +191,9 @@ def index() -> tuple[Row, ...]:
 
 @cache
 def deciding_rows() -> tuple[Row, ...]:
-    """The rules that can change what is decided; one that is not yet in the generated index counts among them."""
+    """The rules that can change what is decided; one that is not yet in the generated index counts
+    among them.
+    """
     from advisor.rules import _index
 
     return tuple(row for row in index() if row.code not in _index.INFORMING)
@@ -173,9 +203,9 @@ def load(name: str) -> Rule:
     """The rule of one file."""
     code = name[:5].upper()
     if code not in _FOUND:
-        import_module(f"advisor.rules.{name}")
+        import_module(f"advisor.rules.{name[:3]}.{name}")
     if code not in _FOUND:
-        raise AdvisorError(f"advisor/rules/{name}.py declares no rule")
+        raise AdvisorError(f"advisor/rules/{name[:3]}/{name}.py declares no rule")
     return _FOUND[code]
 
 
@@ -209,7 +239,9 @@ def get_rule(code: str) -> Rule:
 
 
 def parse_doc(doc: str) -> Text:
-    """Split a rule's docstring into summary, Why, Bad and Good. Raises AdvisorError naming what is missing."""
+    """Split a rule's docstring into summary, Why, Bad and Good. Raises AdvisorError naming what is
+    missing.
+    """
     import inspect
 
     body = inspect.cleandoc(doc)
@@ -219,12 +251,19 @@ def parse_doc(doc: str) -> Text:
         end = heads[i + 1].start() if i + 1 < len(heads) else len(body)
         inner = body[head.end() : end]
         literal = body[head.end() - 1] == "\n"
-        parts[head[1]] = (head[2] or "", inspect.cleandoc("\n" + inner).strip() if literal else " ".join(inner.split()))
+        parts[head[1]] = (
+            head[2] or "",
+            inspect.cleandoc("\n" + inner).strip() if literal else " ".join(inner.split()),
+        )
     summary = " ".join(body[: heads[0].start()].split()) if heads else ""
     missing = [name for name in _SECTIONS if not parts.get(name, ("", ""))[1]]
     if not summary or missing:
-        raise AdvisorError(f"rule docstring lacks {', '.join(missing) or 'a summary'}: {body[:60]!r}")
-    return Text(summary, " ".join(parts["Why"][1].split()), _example(parts["Bad"]), _example(parts["Good"]))
+        raise AdvisorError(
+            f"rule docstring lacks {', '.join(missing) or 'a summary'}: {body[:60]!r}"
+        )
+    return Text(
+        summary, " ".join(parts["Why"][1].split()), _example(parts["Bad"]), _example(parts["Good"])
+    )
 
 
 def _example(part: tuple[str, str]) -> Example:

@@ -1,8 +1,10 @@
-"""Cold start and peak memory of one recommendation, beside the bare import of its three libraries. Prints, judges nothing.
+"""Cold start and peak memory of one recommendation, beside the bare import of its three libraries.
+Prints, judges nothing.
 
     python tests/benchmarks/bench_cold_start.py [rounds]
 
-Rounds alternate between the two, so that a busy machine slows both; the ratio is of medians. Wanted are at most
+Rounds alternate between the two, so that a busy machine slows both; the ratio is of medians. Wanted
+are at most
 1.6 times the bare import, and at most 120 MB.
 """
 
@@ -20,11 +22,13 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = "import click, pydantic, numpy"
-ASK = "import sys; from advisor.cli import main; main(['recommend','--hw','gb10','--concurrency','16','--ctx','2048'])"
+ASK = "import sys; from advisor.cli.app import main; main(['recommend','--hw','gb10','--concurrency','16','--ctx','2048'])"
 
 
 class Cost(NamedTuple):
-    """What one fresh interpreter took: seconds by the clock, seconds of processor time, peak resident MB."""
+    """What one fresh interpreter took: seconds by the clock, seconds of processor time, peak
+    resident MB.
+    """
 
     wall_s: float
     cpu_s: float
@@ -36,7 +40,9 @@ def timed(code: str, cache: str) -> Cost:
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     env |= {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": cache}
     start = time.perf_counter()
-    child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, env=env)
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, env=env
+    )
     _, status, used = os.wait4(child.pid, 0)
     seconds = time.perf_counter() - start
     child.returncode = os.waitstatus_to_exitcode(status)
@@ -53,19 +59,29 @@ def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
     with tempfile.TemporaryDirectory() as cache:
         timed(BARE, cache), timed(ASK, cache)  # write the byte code, warm the disk cache
-        bare, ask = zip(*((timed(BARE, cache), timed(ASK, cache)) for _ in range(rounds)), strict=True)
-    for name, costs in (("bare import of click, pydantic, numpy", bare), ("advisor recommend, cold", ask)):
+        bare, ask = zip(
+            *((timed(BARE, cache), timed(ASK, cache)) for _ in range(rounds)), strict=True
+        )
+    for name, costs in (
+        ("bare import of click, pydantic, numpy", bare),
+        ("advisor recommend, cold", ask),
+    ):
         wall, cpu, peak = (
             median(c.wall_s for c in costs),
             median(c.cpu_s for c in costs),
             max(c.peak_mb for c in costs),
         )
-        print(f"{name:40}{wall * 1000:6.0f} ms, {cpu * 1000:6.0f} ms of processor time, {peak:4.0f} MB")
+        print(
+            f"{name:40}{wall * 1000:6.0f} ms, {cpu * 1000:6.0f} ms of processor time, "
+            f"{peak:4.0f} MB"
+        )
     wall, cpu = (
-        median(getattr(c, what) for c in ask) / median(getattr(c, what) for c in bare) for what in ("wall_s", "cpu_s")
+        median(getattr(c, what) for c in ask) / median(getattr(c, what) for c in bare)
+        for what in ("wall_s", "cpu_s")
     )
     print(
-        f"ratio of medians over {rounds} rounds: {wall:.2f}, of processor time {cpu:.2f} (wanted: at most 1.6; memory: 120 MB)"
+        f"ratio of medians over {rounds} rounds: {wall:.2f}, of processor time {cpu:.2f} (wanted: "
+        f"at most 1.6; memory: 120 MB)"
     )
 
 

@@ -1,4 +1,6 @@
-"""How long the engines' readings take, per launch; printed, not judged. `python tests/benchmarks/bench_engines.py`"""
+"""How long the engines' readings take, per launch; printed, not judged. `python
+tests/benchmarks/bench_engines.py`
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,10 @@ def per_call(action: Callable[[], object], repeats: int = 300) -> float:
 
 
 def main() -> None:
-    print(f"{'engine':14} {'read':>8} {'to_plan':>8} {'to_launch':>10} {'migrate':>8} {'problems':>9}   us per launch")
+    print(
+        f"{'engine':14} {'read':>8} {'to_plan':>8} {'to_launch':>10} {'migrate':>8} "
+        f"{'problems':>9}   us per launch"
+    )
     for engine, lines in OLD.items():
         adapter = engines.get(engine)
         tokens = [Token(word) for word in shlex.split(lines[0])]
@@ -42,7 +47,10 @@ def main() -> None:
             lambda a=adapter, w=argv: a.problems(w, a.newest),
         ]
         read, to_plan, to_launch, migrate, problems = (per_call(action) for action in actions)
-        print(f"{engine:14} {read:8.0f} {to_plan:8.0f} {to_launch:10.0f} {migrate:8.0f} {problems:9.0f}")
+        print(
+            f"{engine:14} {read:8.0f} {to_plan:8.0f} {to_launch:10.0f} {migrate:8.0f} "
+            f"{problems:9.0f}"
+        )
 
 
 if __name__ == "__main__":

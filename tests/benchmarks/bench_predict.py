@@ -1,6 +1,7 @@
-"""100,000 plan points in one vectorised call, and one recommendation in a warm process. Prints, judges nothing.
+"""100,000 plan points in one vectorised call, and one recommendation in a warm process. Prints,
+judges nothing.
 
-    python tests/benchmarks/bench_predict.py
+python tests/benchmarks/bench_predict.py
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from advisor import pipeline, points, predictor
+from advisor.advice import recommend as pipeline
+from advisor.perf import arrays as points
+from advisor.prediction import predict as predictor
 
 POINTS = 100_000
 ROUNDS = 5
@@ -50,8 +53,14 @@ def main() -> None:
     many = table.take(np.resize(np.arange(len(table)), POINTS))
     batch = best(lambda: predictor.predict_points(many))
     one = best(lambda: pipeline.recommend(hardware="gb10", concurrency=16, ctx_tokens=2048))
-    print(f"{POINTS:,} points in one call: {batch:.2f} s (wanted: at most 1 s on two cores), {1e6 * batch / POINTS:.1f} us each")
-    print(f"one recommendation, warm: {1e3 * one:.0f} ms, the cost of {one / batch * POINTS:,.0f} points")
+    print(
+        f"{POINTS:,} points in one call: {batch:.2f} s (wanted: at most 1 s on two cores), "
+        f"{1e6 * batch / POINTS:.1f} us each"
+    )
+    print(
+        f"one recommendation, warm: {1e3 * one:.0f} ms, the cost of "
+        f"{one / batch * POINTS:,.0f} points"
+    )
 
 
 if __name__ == "__main__":

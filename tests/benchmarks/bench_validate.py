@@ -1,7 +1,8 @@
 """Speed of `advisor validate`, as ratios of one run: `python tests/benchmarks/bench_validate.py`.
 
-Cold start: one compose file, against the bare import of click and pydantic (goal: at most 2). Warm: files a second in one
-process over the corpus (goal: at least 300). Processor time is compared, so that a busy machine does not blur the ratio.
+Cold start: one compose file, against the bare import of click and pydantic (goal: at most 2). Warm:
+files a second in one process over the corpus (goal: at least 300). Processor time is compared, so
+that a busy machine does not blur the ratio.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "corpus"
 BARE = "import click, pydantic; from pydantic import BaseModel"
 IMPORTS = "import click, pydantic"
-COLD = f"import sys; from advisor.cli import main; sys.argv = ['advisor']; main(['validate', {str(CORPUS / 'case-105.yaml')!r}])"
+COLD = f"import sys; from advisor.cli.app import main; sys.argv = ['advisor']; main(['validate', {str(CORPUS / 'case-105.yaml')!r}])"
 
 
 def cpu_seconds(code: str, rounds: int = 9) -> float:
@@ -25,7 +26,11 @@ def cpu_seconds(code: str, rounds: int = 9) -> float:
     for _ in range(rounds):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
+            [sys.executable, "-c", code],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
         )
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         best = min(best, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
@@ -34,7 +39,7 @@ def cpu_seconds(code: str, rounds: int = 9) -> float:
 
 def files_per_second(rounds: int = 5) -> float:
     """Corpus files judged per second of processor time in one warm process; the best round."""
-    from advisor.validating import validate
+    from advisor.lint.validate import validate
 
     files = [str(path) for path in sorted(CORPUS.glob("case-*"))]
     for path in files:
@@ -54,7 +59,8 @@ def main() -> None:
     print(f"bare import of click and pydantic     {imports * 1e3:7.1f} ms")
     print(f"... with pydantic's BaseModel         {bare * 1e3:7.1f} ms   {bare / imports:5.2f}")
     print(
-        f"advisor validate, one compose file    {cold * 1e3:7.1f} ms   {cold / imports:5.2f}  (of BaseModel: {cold / bare:.2f})"
+        f"advisor validate, one compose file    {cold * 1e3:7.1f} ms   {cold / imports:5.2f}  (of "
+        f"BaseModel: {cold / bare:.2f})"
     )
     print(f"files a second, one process           {files_per_second():7.0f}")
 

@@ -1,11 +1,15 @@
-"""Fuzz target of the readers: whatever the input, a reading or one AdvisorError, in bounded time, without a secret.
+"""Fuzz target of the readers: whatever the input, a reading or one AdvisorError, in bounded time,
+without a secret.
 
-    python tests/fuzz/fuzz_readers.py --count 1000000          # own mutation loop over the corpus, seeded
-    python tests/fuzz/fuzz_readers.py --atheris corpus_folder  # coverage-guided, where atheris is installed
+    python tests/fuzz/fuzz_readers.py --count 1000000          # own mutation loop over the corpus,
+    seeded
+    python tests/fuzz/fuzz_readers.py --atheris corpus_folder  # coverage-guided, where atheris is
+    installed
 
-Each input is a corpus file (or a seed of a form that the corpus lacks) after a few mutations: slices cut, doubled,
-swapped and spliced with other files, bytes flipped, words of a dictionary put in. Every 50th reading is also judged by all
-rules, fixed and rendered. Prints the inputs done and each distinct failure; failing inputs are kept under --keep.
+Each input is a corpus file (or a seed of a form that the corpus lacks) after a few mutations:
+slices cut, doubled, swapped and spliced with other files, bytes flipped, words of a dictionary put
+in. Every 50th reading is also judged by all rules, fixed and rendered. Prints the inputs done and
+each distinct failure; failing inputs are kept under --keep.
 """
 # ruff: noqa: E501
 
@@ -24,8 +28,8 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
+from advisor.domain.nouns import AdvisorError  # noqa: E402
 from advisor.readers import FileRead, read_bytes  # noqa: E402
-from advisor.types import AdvisorError  # noqa: E402
 
 SECRET = "hf_FuzzSecretFuzzSecretFuzz"
 SLOW_S = 3.0
@@ -56,7 +60,7 @@ WORDS = [
         "services:\n", "command:\n", "image: vllm/vllm-openai:v0.25.1\n", "environment:\n", "apiVersion: v1\nkind: Pod\n", "[*]\n", "[Service]\nExecStart=",
         "[Container]\nImage=", "models:\n  a:\n    cmd: ", "macros:\n", "${PORT}", "LLM(model=", "**x", "f'{a}'", "%A%", "^\n", "`\n", "\r\n", "\x00", "\ufeff",
         "\u00e9", "\U0001f600", "\ue000", "\x1b[31m", "{{ .Values.x }}", "{% if %}", "---\n", "a" * 300, "(" * 60, "[" * 200, "{" * 90, "$" * 40, "1e999",
-        f"HF_TOKEN={SECRET}", f"--api-key {SECRET}", f"- name: HF_TOKEN\n  value: {SECRET}\n", "# advisor: ignore=SD2 x", "true", "null", "128k", "@", "%i", "~",
+        f"HF_TOKEN={SECRET}", f"--api-key {SECRET}", f"- name: HF_TOKEN\n  value: " f"{SECRET}\n", "# advisor: ignore=SD2 x", "true", "null", "128k", "@", "%i", "~",
     )
 ]  # fmt: skip
 SEEDS = (
@@ -82,12 +86,16 @@ def corpus() -> list[tuple[str, bytes]]:
 
 
 def mutated(seeds: list[tuple[str, bytes]], chance: random.Random) -> tuple[str, bytes]:
-    """One name and input. Long ones lose whole lines, so that a million of them fit into an evening."""
+    """One name and input. Long ones lose whole lines, so that a million of them fit into an
+    evening.
+    """
     name, seed = chance.choice(seeds)
     data = bytearray(seed)
     if len(data) > 900 and chance.random() < 0.85:
         lines = seed.splitlines(keepends=True)
-        kept = [line for line in lines if chance.random() < 800 / len(data) or line[:1] not in b" \t#"]
+        kept = [
+            line for line in lines if chance.random() < 800 / len(data) or line[:1] not in b" \t#"
+        ]
         data = bytearray(b"".join(kept if chance.random() < 0.5 else lines[: max(12, len(kept))]))
     for _ in range(chance.choice((1, 1, 2, 3, 6))):
         _mutate(data, seeds, chance)
@@ -124,7 +132,9 @@ def check(data: bytes, name: str, deep: bool) -> None:
             _no_secret(read, " ".join(str(flag.value) for flag in launch.flags) + str(launch.model))
             for flag in launch.flags:
                 if flag.span is not None:
-                    assert 0 <= flag.span.start <= flag.span.end <= len(read.source.text), "a span outside the file"
+                    assert 0 <= flag.span.start <= flag.span.end <= len(read.source.text), (
+                        "a span outside the file"
+                    )
         if deep:
             _judge(read)
     spent = time.perf_counter() - begun
@@ -132,7 +142,9 @@ def check(data: bytes, name: str, deep: bool) -> None:
 
 
 def _sound(text: str) -> None:
-    assert text and "\n" not in text.strip() and "Traceback" not in text, f"no clear sentence: {text!r}"
+    assert text and "\n" not in text.strip() and "Traceback" not in text, (
+        f"no clear sentence: {text!r}"
+    )
 
 
 def _no_secret(read: FileRead, text: str) -> None:
@@ -142,12 +154,12 @@ def _no_secret(read: FileRead, text: str) -> None:
 def _judge(read: FileRead) -> None:
     import json
 
-    from advisor import fixes
+    from advisor.lint import fixes
+    from advisor.lint.validate import Given, judged
     from advisor.render.findings_github import report_github
     from advisor.render.findings_json import report_json
     from advisor.render.findings_sarif import report_sarif
     from advisor.render.findings_text import report_text
-    from advisor.validating import Given, judged
 
     try:
         report = judged(read, Given())
@@ -167,7 +179,11 @@ def _judge(read: FileRead) -> None:
 
 
 def run(
-    count: int, seed: int, keep: Path | None = None, deep_every: int = 50, report_every: int = 50_000
+    count: int,
+    seed: int,
+    keep: Path | None = None,
+    deep_every: int = 50,
+    report_every: int = 50_000,
 ) -> Counter[str]:
     """Check `count` inputs; the distinct failures with how often each was met."""
     seeds = corpus()
@@ -188,7 +204,9 @@ def run(
                     (keep / f"seed{seed}-{number}-{name.replace('-', 'stdin')}").write_bytes(data)
         if report_every and (number + 1) % report_every == 0:
             rate = (number + 1) / (time.perf_counter() - begun)
-            print(f"{number + 1} inputs, {rate:.0f}/s, {len(failures)} distinct failures", flush=True)
+            print(
+                f"{number + 1} inputs, {rate:.0f}/s, {len(failures)} distinct failures", flush=True
+            )
     return failures
 
 

@@ -1,5 +1,6 @@
-"""Check llama-server command lines (JSON lines on stdin) with a real binary: `llama-server FLAGS --version` leaves with 0
-only if every flag before it parses. Only lines for the release of the binary are tried.
+"""Check llama-server command lines (JSON lines on stdin) with a real binary: `llama-server FLAGS
+--version` leaves with 0 only if every flag before it parses. Only lines for the release of the
+binary are tried.
 
     python tests/real/llama_server.py path/to/llama-server < lines.jsonl
 """
@@ -16,11 +17,23 @@ CANARIES = (["--no-such-flag"], ["--draft-max", "8"], ["--spec-type", "mtp"], ["
 
 
 # the value must be a device of this very build, which has none
-DEVICES = frozenset({"-dev", "--device", "-devd", "--device-draft", "--spec-draft-device", "-mmdev", "--mmproj-device"})
+DEVICES = frozenset(
+    {
+        "-dev",
+        "--device",
+        "-devd",
+        "--device-draft",
+        "--spec-draft-device",
+        "-mmdev",
+        "--mmproj-device",
+    }
+)
 
 
 def without_devices(arguments: list[str]) -> list[str]:
-    """The arguments for a CPU build: device names become none, and --rpc goes, as it connects while it is parsed."""
+    """The arguments for a CPU build: device names become none, and --rpc goes, as it connects while
+    it is parsed.
+    """
     if "--rpc" in arguments:
         at = arguments.index("--rpc")
         arguments = arguments[:at] + arguments[at + 2 :]
@@ -31,7 +44,12 @@ def without_devices(arguments: list[str]) -> list[str]:
 def accepts(binary: str, arguments: list[str], env: dict[str, str]) -> tuple[bool, str]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("LLAMA_")}
     done = subprocess.run(
-        [binary, *arguments, "--version"], capture_output=True, text=True, timeout=60, check=False, env=clean | env
+        [binary, *arguments, "--version"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=clean | env,
     )
     return done.returncode == 0, "; ".join(done.stderr.strip().splitlines()[:3])
 

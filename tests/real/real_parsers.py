@@ -2,10 +2,11 @@
 
     python tests/real/real_parsers.py --lines FILE [--engine vllm] [--version 0.33.0] [--jobs 2]
 
-FILE (or - for stdin) holds one JSON object a line: {"engine", "version", "argv"}. Every refused line is printed with the
-parser's message; the exit status is 1 if there was any. Nothing is installed but the parsers' imports: wheels are
-downloaded with --no-deps, their .py files unpacked, the wheels deleted. All of it is kept under $ADVISOR_CACHE, else
-.cache/ of the repository, so that only the first run is slow.
+FILE (or - for stdin) holds one JSON object a line: {"engine", "version", "argv"}. Every refused
+line is printed with the parser's message; the exit status is 1 if there was any. Nothing is
+installed but the parsers' imports: wheels are downloaded with --no-deps, their .py files unpacked,
+the wheels deleted. All of it is kept under $ADVISOR_CACHE, else .cache/ of the repository, so that
+only the first run is slow.
 """
 
 from __future__ import annotations
@@ -33,10 +34,24 @@ VERSIONS = {
 CANARIES = {
     "vllm": (
         ["vllm", "serve", "m", "--no-such-flag", "1"],
-        ["vllm", "serve", "m", "--speculative-config", '{"method":"mtp","num_speculative_tokens":2,"no_such_key":1}'],
-        ["vllm", "serve", "m", "--speculative-config", '{"method":"mtp","num_speculative_tokens":0}'],
+        [
+            "vllm",
+            "serve",
+            "m",
+            "--speculative-config",
+            '{"method":"mtp","num_speculative_tokens":2,"no_such_key":1}',
+        ],
+        [
+            "vllm",
+            "serve",
+            "m",
+            "--speculative-config",
+            '{"method":"mtp","num_speculative_tokens":0}',
+        ],
     ),
-    "sglang": (["python", "-m", "sglang.launch_server", "--model-path", "m", "--no-such-flag", "1"],),
+    "sglang": (
+        ["python", "-m", "sglang.launch_server", "--model-path", "m", "--no-such-flag", "1"],
+    ),
 }
 
 
@@ -56,7 +71,9 @@ def environment(folder: Path) -> Path:
         return python
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
     install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-    index = os.environ.get("ADVISOR_TORCH_INDEX")  # e.g. https://download.pytorch.org/whl/cpu for the small build
+    index = os.environ.get(
+        "ADVISOR_TORCH_INDEX"
+    )  # e.g. https://download.pytorch.org/whl/cpu for the small build
     if index:
         subprocess.run([*install, "--index-url", index, "torch"], check=True)
     subprocess.run([*install, "-r", str(HERE / "requirements.txt")], check=True)
@@ -72,11 +89,25 @@ def unpacked(folder: Path, python: Path, engine: str, version: str) -> Path:
     work = folder / f"{engine}-{version}.part"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir()
-    pip = [str(python), "-m", "pip", "download", "-qq", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"]
+    pip = [
+        str(python),
+        "-m",
+        "pip",
+        "download",
+        "-qq",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary",
+        ":all:",
+    ]
     subprocess.run([*pip, "-d", str(work), f"{engine}=={version}"], check=True)
     wheel = next(work.glob("*.whl"))
     with zipfile.ZipFile(wheel) as archive:
-        keep = [name for name in archive.namelist() if name.endswith((".py", ".json", "/METADATA", "/entry_points.txt"))]
+        keep = [
+            name
+            for name in archive.namelist()
+            if name.endswith((".py", ".json", "/METADATA", "/entry_points.txt"))
+        ]
         archive.extractall(work, keep)
     wheel.unlink()
     (work / ".complete").touch()
@@ -85,24 +116,36 @@ def unpacked(folder: Path, python: Path, engine: str, version: str) -> Path:
     return target
 
 
-def check(python: Path, engine: str, folder: Path, lines: list[list[str]]) -> list[dict[str, object]]:
+def check(
+    python: Path, engine: str, folder: Path, lines: list[list[str]]
+) -> list[dict[str, object]]:
     """The release's verdict on each line. Raises RuntimeError if its parser could not be built."""
     command = [str(python), str(HERE / "worker.py"), engine, str(folder)]
     text = "".join(json.dumps(argv) + "\n" for argv in lines)
-    done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=600, check=False, cwd=folder)
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, timeout=600, check=False, cwd=folder
+    )
     if done.returncode:
         raise RuntimeError(f"{folder.name}: the parser could not be built\n{done.stderr[-2000:]}")
     return [json.loads(row) for row in done.stdout.splitlines()]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--lines", required=True, help="JSONL file of emitted command lines, - for stdin")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--lines", required=True, help="JSONL file of emitted command lines, - for stdin"
+    )
     parser.add_argument("--engine", choices=tuple(VERSIONS), help="only this engine")
     parser.add_argument("--version", help="only this release")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
-    text_in = sys.stdin.read() if options.lines == "-" else Path(options.lines).read_text(encoding="utf-8")
+    text_in = (
+        sys.stdin.read()
+        if options.lines == "-"
+        else Path(options.lines).read_text(encoding="utf-8")
+    )
     groups: dict[tuple[str, str], list[list[str]]] = defaultdict(list)
     for text in text_in.splitlines():
         row = json.loads(text)
@@ -111,21 +154,32 @@ def main() -> int:
         (engine, version)
         for engine, versions in VERSIONS.items()
         for version in versions
-        if groups[engine, version] and options.engine in (None, engine) and options.version in (None, version)
+        if groups[engine, version]
+        and options.engine in (None, engine)
+        and options.version in (None, version)
     ]
     folder = cache()
     python = environment(folder)
 
     def one(pair: tuple[str, str]) -> int:
         engine, version = pair
-        lines = [json.loads(text) for text in dict.fromkeys(json.dumps(argv) for argv in groups[pair])]
+        lines = [
+            json.loads(text) for text in dict.fromkeys(json.dumps(argv) for argv in groups[pair])
+        ]
         canaries = list(CANARIES[engine])
-        verdicts = check(python, engine, unpacked(folder, python, engine, version), canaries + lines)
+        verdicts = check(
+            python, engine, unpacked(folder, python, engine, version), canaries + lines
+        )
         if any(row["ok"] for row in verdicts[: len(canaries)]):
-            raise RuntimeError(f"{engine} {version} took a line that it must refuse: the check is broken")
+            raise RuntimeError(
+                f"{engine} {version} took a line that it must refuse: the check is broken"
+            )
         verdicts = verdicts[len(canaries) :]
         refused = [(argv, row) for argv, row in zip(lines, verdicts, strict=True) if not row["ok"]]
-        print(f"{engine} {version}: {len(lines) - len(refused)} accepted, {len(refused)} refused", flush=True)
+        print(
+            f"{engine} {version}: {len(lines) - len(refused)} accepted, {len(refused)} refused",
+            flush=True,
+        )
         for argv, row in refused[:20]:
             print(f"  {row['message']}\n    {' '.join(argv)}", flush=True)
         return len(refused)

@@ -17,7 +17,9 @@ class Anything:
         return args[0] if len(args) == 1 and callable(args[0]) and not kwargs else Anything()
 
     def __getattr__(self, name):
-        if name.startswith("__") or name == "get_current_target":  # triton without a driver: callers fall back to the CPU
+        if (
+            name.startswith("__") or name == "get_current_target"
+        ):  # triton without a driver: callers fall back to the CPU
             raise AttributeError(name)
         return Anything()
 

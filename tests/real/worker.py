@@ -1,7 +1,9 @@
-"""Parse command lines with one release's own parser: python worker.py ENGINE UNPACKED_WHEEL < argv.jsonl > verdicts.jsonl
+"""Parse command lines with one release's own parser: python worker.py ENGINE UNPACKED_WHEEL <
+argv.jsonl > verdicts.jsonl
 
-Each input line is a JSON list of arguments (program included); each output line {"ok": bool, "message": str}.
-Runs in the environment of requirements.txt, without a GPU and without the engine being installed.
+Each input line is a JSON list of arguments (program included); each output line {"ok": bool,
+"message": str}. Runs in the environment of requirements.txt, without a GPU and without the engine
+being installed.
 """
 
 from __future__ import annotations
@@ -16,7 +18,10 @@ import sys
 
 import stubs
 
-HOLLOW = {"vllm": ("xgrammar", "llguidance"), "sglang": ("xgrammar", "llguidance", "IPython", "torchvision", "triton")}
+HOLLOW = {
+    "vllm": ("xgrammar", "llguidance"),
+    "sglang": ("xgrammar", "llguidance", "IPython", "torchvision", "triton"),
+}
 # where make_arg_parser has been, newest first
 VLLM_PARSERS = (
     "vllm.entrypoints.common.cli_args",
@@ -36,9 +41,17 @@ def vllm_parser():
     def method(value):
         return classmethod(lambda cls, *args, **kwargs: value)
 
-    names = {"_enum": PlatformEnum.CUDA, "device_name": "cuda", "device_type": "cuda", "dispatch_key": "CUDA"}
+    names = {
+        "_enum": PlatformEnum.CUDA,
+        "device_name": "cuda",
+        "device_type": "cuda",
+        "dispatch_key": "CUDA",
+    }
     names |= {"ray_device_key": "GPU", "dist_backend": "nccl", "supported_quantization": []}
-    names |= {"device_control_env_var": "CUDA_VISIBLE_DEVICES", "get_device_capability": method(None)}
+    names |= {
+        "device_control_env_var": "CUDA_VISIBLE_DEVICES",
+        "get_device_capability": method(None),
+    }
     names |= {"is_async_output_supported": method(True), "check_and_update_config": method(None)}
     platforms._current_platform = type("PretendedCuda", (Platform,), names)()
     from vllm.utils.argparse_utils import FlexibleArgumentParser
@@ -53,12 +66,16 @@ def vllm_parser():
         if make is not None:
             break
     if make is None:
-        raise RuntimeError("this release keeps make_arg_parser elsewhere: add its module to VLLM_PARSERS")
+        raise RuntimeError(
+            "this release keeps make_arg_parser elsewhere: add its module to VLLM_PARSERS"
+        )
     return make(FlexibleArgumentParser(prog="vllm serve")), vllm_check()
 
 
 def vllm_check():
-    """Judge --speculative-config by the fields of the release's SpeculativeConfig; the target model is not there."""
+    """Judge --speculative-config by the fields of the release's SpeculativeConfig; the target model
+    is not there.
+    """
     from pydantic import ValidationError
     from vllm.config import SpeculativeConfig
 
@@ -71,7 +88,11 @@ def vllm_check():
         try:
             SpeculativeConfig(**config)
         except ValidationError as error:
-            wrong = [row for row in error.errors() if not any(word in row["msg"] for word in ABOUT_THE_MODEL)]
+            wrong = [
+                row
+                for row in error.errors()
+                if not any(word in row["msg"] for word in ABOUT_THE_MODEL)
+            ]
             return "; ".join(f"{'.'.join(map(str, row['loc']))}: {row['msg']}" for row in wrong)
         except (AttributeError, TypeError, ValueError, AssertionError) as error:
             return "" if any(word in str(error) for word in ABOUT_THE_MODEL) else str(error)
@@ -87,10 +108,15 @@ def sglang_parser():
 
     plain = configuration_auto._LazyConfigMapping.register
     configuration_auto._LazyConfigMapping.register = lambda self, key, value, exist_ok=False: plain(
-        self, key, value, exist_ok=True  # older wheels register what a newer transformers already has
+        self,
+        key,
+        value,
+        exist_ok=True,  # older wheels register what a newer transformers already has
     )
     register = transformers.AutoConfig.register
-    transformers.AutoConfig.register = staticmethod(lambda kind, config, exist_ok=False: register(kind, config, exist_ok=True))
+    transformers.AutoConfig.register = staticmethod(
+        lambda kind, config, exist_ok=False: register(kind, config, exist_ok=True)
+    )
     from sglang.srt.server_args import ServerArgs
 
     parser = argparse.ArgumentParser(prog="sglang.launch_server")
@@ -112,7 +138,12 @@ def judge(parser, check, argv):
 
 def main():
     engine, folder = sys.argv[1:3]
-    os.environ.update(HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="", VLLM_LOGGING_LEVEL="ERROR", VLLM_NO_USAGE_STATS="1")
+    os.environ.update(
+        HF_HUB_OFFLINE="1",
+        CUDA_VISIBLE_DEVICES="",
+        VLLM_LOGGING_LEVEL="ERROR",
+        VLLM_NO_USAGE_STATS="1",
+    )
     stubs.install(*HOLLOW[engine])
     sys.path.insert(0, folder)
     program = 2 if engine == "vllm" else 3  # `vllm serve`, `python -m sglang.launch_server`

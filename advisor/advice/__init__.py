@@ -1,0 +1,1 @@
+"""A question: resolve, propose, estimate, check, decide, explain, what-if."""

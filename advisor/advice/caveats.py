@@ -1,0 +1,171 @@
+"""What stands around a decision and is not one: machines that are linked, replicas without a
+request, an engine that this hardware does not take well, experts that could leave the card. Each
+is a reason with its source.
+
+What it does not know: the decision; these hold whichever way it goes.
+"""
+
+from __future__ import annotations
+
+from advisor.advice import offload, propose
+from advisor.advice import resolve as knowledge_resolve
+from advisor.advice import topology as linked
+from advisor.domain.nouns import Facts, Plan, Reason
+from advisor.perf import memory
+
+_LINKED = {
+    "vllm": "Linked machines: start it on the first; on each other one the same with its own "
+    "--node-rank, and --headless",
+    "sglang": "Linked machines: start it on the first; on each other one the same with its own "
+    "--node-rank",
+    "llama-server": "Linked machines: start `rpc-server -H 0.0.0.0 -p 50052` on the others "
+    "before this one",
+}
+_COUPLED = (
+    "The replicas of a mixture of experts are not independent in vLLM: --data-parallel-size {dp} "
+    "splits its experts over all of "
+    "them, and every step waits for the slowest; the estimate takes them as independent. {dp} "
+    "servers, one on each {share}, are"
+)
+
+
+def around(facts: Facts, base: Plan) -> list[Reason]:
+    """All that holds here."""
+    found = (_engine(facts), _link(facts, base), _idle(facts, base), _coupled(facts, base))
+    return [*(reason for reason in found if reason is not None), *_experts(facts)]
+
+
+def _engine(facts: Facts) -> Reason | None:
+    """An engine that was asked for where the defaults name another, because of this hardware."""
+    request, hardware = facts.request, facts.hardware
+    if (
+        request is None
+        or request.engine is None
+        or hardware is None
+        or facts.engine == "llama-server"
+    ):
+        return None
+    engine, why = knowledge_resolve.engine_default(hardware)
+    if engine != "llama-server":
+        return None
+    return Reason(text=f"{facts.engine} was asked " f"for, though " f"{engine} is " f"the engine " f"for this " f"hardware: {why}",
+                  sources=("knowledge/defaults.yaml",), weight=2.6)  # fmt: skip
+
+
+def _link(facts: Facts, base: Plan) -> Reason | None:
+    """How to start a launch on machines that are linked."""
+    if not linked.spans(facts):
+        return None
+    if facts.engine == "llama-server":
+        one = facts.model_copy(update={"gpus": 1})
+        alone = memory.bill(one, base.model_copy(update={"tp": 1})).fits
+        more = "; the model fits one of them, and layers on several run one after the other: --gpus 1 needs no network"
+        text, weight = (
+            (_LINKED["llama-server"] + more, 1.5) if alone else (_LINKED["llama-server"], 0.5)
+        )
+        return Reason(text=text, sources=("knowledge/engines",), weight=weight)
+    if base.tp > 1:
+        pairs = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
+        return Reason(
+            text=_LINKED.get(facts.engine or "", "") + pairs,
+            sources=("knowledge/engines",),
+            weight=0.5,
+        )
+    found = linked.speeds(facts, propose.splits(facts))
+    here, across = (
+        found.get((1, facts.gpus), 0.0),
+        max((s for (tp, _), s in found.items() if tp > 1), default=0.0),
+    )
+    unit = {"tpot": "tokens a second for each request", "ttft": "prompts a second"}.get(
+        facts.goal or "", "output tok/s"
+    )
+    why = (
+        ""
+        if across <= 0 or across > here
+        else f", which is faster by the estimate ({here:.3g} against {across:.3g} {unit})"
+    )
+    text = f"Linked machines: a server on each of the {facts.gpus} instead of one across them{why}; start the launch on each"
+    more = (
+        " and share out the requests"
+        if (facts.concurrency or 1) > 1
+        else ": one request keeps one of them busy"
+    )
+    return Reason(text=text + more, sources=("physics core",), weight=1.5)
+
+
+def _idle(facts: Facts, base: Plan) -> Reason | None:
+    """Replicas that have nothing to do, why the GPUs were not joined, and what would use them."""
+    requests, spare = facts.concurrency or 1, base.dp - (facts.concurrency or 1)
+    if spare <= 0 or linked.spans(facts):
+        return None
+    name = facts.model.name or facts.model.id if facts.model else "the model"
+    heads = facts.shape.heads if facts.shape is not None else None
+    counts = [
+        n
+        for n in range(2, 2 * facts.gpus + 1)
+        if n != facts.gpus and propose.divides_heads(facts, n)
+    ]
+    fewer, more = (
+        max((n for n in counts if n < facts.gpus), default=None),
+        min((n for n in counts if n > facts.gpus), default=None),
+    )
+    uses = (
+        [f"--gpus {n} joins {n} for every request" for n in (fewer, more) if n is not None]
+        if not facts.tp
+        else []
+    )
+    uses.append(f"--concurrency {base.dp} gives each one work")
+    why = (
+        f"--tp {facts.tp} was asked for"
+        if facts.tp
+        else f"{name}'s {f'{heads} ' if heads else ''}attention heads cannot be split over "
+        f"{facts.gpus}"
+    )
+    many = "request" if requests == 1 else "requests"
+    idle = f"{spare} of the {base.dp} replicas {'has' if spare == 1 else 'have'} nothing to do"
+    text = f"{idle} with {requests} {many} at once: {why}"
+    return Reason(text=f"{text}; {', or '.join(uses)}", sources=("knowledge/llms",), weight=2.2)
+
+
+def _coupled(facts: Facts, base: Plan) -> Reason | None:
+    """vLLM's data parallelism of a mixture of experts, which is not what the estimate takes it for."""
+    if (
+        base.engine != "vllm"
+        or base.dp < 2
+        or linked.spans(facts)
+        or facts.model is None
+        or not facts.model.is_moe
+    ):
+        return None
+    share = "GPU" if base.tp == 1 else f"{base.tp} GPUs"
+    return Reason(
+        text=_COUPLED.format(dp=base.dp, share=share), sources=("vllm-docs-dp",), weight=0.85
+    )
+
+
+def _experts(facts: Facts) -> list[Reason]:
+    """Four bits with experts in system memory, where fewer bits were chosen to fit the card, and
+    what is known of drafts there.
+    """
+    asked = facts.request is not None and facts.request.quant is not None
+    bits = facts.quant.bits if facts.quant is not None else None
+    if (
+        asked
+        or facts.engine != "llama-server"
+        or facts.quant is None
+        or bits is None
+        or bits >= offload.FOUR_BITS
+    ):
+        return []
+    found = offload.offload(facts)
+    if found is None:
+        return []
+    text = (
+        f"Four bits instead of {facts.quant.id}: {offload.words(found)}, at a speed that is not "
+        f"estimated here: the launch without "
+        f"speculation, with {offload.difference(found)}"
+    )
+    known = Reason(
+        text=offload.MEASURED, sources=(*offload.LOSSES, *offload.EVEN, *offload.GAINS), weight=0.6
+    )
+    return [Reason(text=text, sources=offload.SOURCES, weight=1.25), known]

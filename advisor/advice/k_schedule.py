@@ -1,0 +1,79 @@
+"""A k per batch size, where the engine takes one and where it pays.
+
+What it does: asks the predictor for the best k at every batch size up to the load, and joins equal
+neighbours into ranges. What it does not know: what changing draft lengths costs in CUDA graphs; a
+rule (SD415) says where they do, and then no schedule is offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from advisor.domain.nouns import Facts, Goal, Plan
+from advisor.perf import arrays as points
+from advisor.prediction import predict as predictor
+
+LEAST_GAIN = (
+    0.05  # a change of k must promise this much at its batch size; below it one k is simpler
+)
+SINCE = (0, 24)
+
+
+def takes_one(plan: Plan) -> bool:
+    """vLLM from 0.24 on, one replica: with data parallelism the schedule is switched off."""
+    if plan.engine != "vllm" or plan.dp != 1 or plan.method != "mtp" or not plan.engine_version:
+        return False
+    parts = plan.engine_version.split(".")
+    return parts[0].isdigit() and parts[1].isdigit() and (int(parts[0]), int(parts[1])) >= SINCE
+
+
+def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[int, int, int], ...]:
+    """Ranges (from, to, k) over batch sizes 1..max_num_seqs; empty where one k serves all of them
+    as well.
+    """
+    top = chosen.max_num_seqs or facts.concurrency or 1
+    sizes = [
+        size for size in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if size < (facts.concurrency or 1)
+    ]
+    rivals = [plan for plan in plans if plan.method == chosen.method]
+    if not sizes or len(rivals) < 2:
+        return ()
+    goal: Goal = facts.goal or "balanced"
+    rows = np.tile(np.arange(len(rivals)), len(sizes))
+    batch = np.repeat(np.array(sizes, dtype=np.float64), len(rivals))
+    table = points.from_plans(facts, rivals).take(rows).replace(concurrency=batch)
+    medians = predictor.goal_medians(table, goal)
+    wanted = []
+    for row, _ in enumerate(sizes):
+        here = dict(
+            zip(
+                (p.k for p in rivals),
+                medians[row * len(rivals) : (row + 1) * len(rivals)],
+                strict=True,
+            )
+        )
+        best = max(here, key=lambda k: float(here[k]))
+        wanted.append(
+            best
+            if here[best] >= here[chosen.k] * (1 + LEAST_GAIN) and best > chosen.k
+            else chosen.k
+        )
+    return _ranges([*zip(sizes, wanted, strict=True), (facts.concurrency or 1, chosen.k)], top)
+
+
+def _ranges(wanted: Sequence[tuple[int, int]], top: int) -> tuple[tuple[int, int, int], ...]:
+    """Join (batch size, k) into ranges; each size speaks up to the next one. k never rises with the
+    batch size.
+    """
+    ceiling = wanted[0][1]
+    out: list[tuple[int, int, int]] = []
+    for index, (size, k) in enumerate(wanted):
+        ceiling = min(ceiling, k)
+        last = wanted[index + 1][0] - 1 if index + 1 < len(wanted) else max(top, size)
+        if out and out[-1][2] == ceiling:
+            out[-1] = (out[-1][0], last, ceiling)
+        else:
+            out.append((size, last, ceiling))
+    return tuple(out) if len(out) > 1 else ()

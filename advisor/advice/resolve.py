@@ -1,0 +1,441 @@
+"""From a question, or from a launch that was read, to Facts: every default is filled in here and
+recorded with its reason.
+
+What it does not know: whether the machine is free, and what the checkpoint really holds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from advisor.domain.nouns import (
+    LLM,
+    AdvisorError,
+    Checkpoint,
+    Evidence,
+    Facts,
+    Hardware,
+    Launch,
+    Plan,
+    Quant,
+    Request,
+    UnknownFact,
+    Workload,
+)
+from advisor.knowledge import store as knowledge
+
+Row = dict[str, Any]
+Default = tuple[str, str, str]  # field, value chosen, why
+IK_LLAMA = "no launches are written for ik_llama.cpp: this is for llama.cpp's own server, and the fork's options for drafts differ"
+# below, quality falls faster than memory is won: nothing that is chosen for the sake of more
+# slots
+FOUR_BITS = 4.0
+
+
+def _matches(when: dict[str, list[str]], facts: dict[str, str]) -> bool:
+    for name, allowed in when.items():
+        value = facts.get(name, "")
+        fits = any(value.startswith(a) for a in allowed) if name == "arch" else value in allowed
+        if not fits:
+            return False
+    return True
+
+
+def _row(table: str, facts: dict[str, str]) -> Row:
+    rows: list[Row] = knowledge.index()["defaults"][table]
+    return next(
+        row for row in rows if _matches(row["when"], facts)
+    )  # the last row has no condition
+
+
+def _hardware_words(hw: Hardware) -> dict[str, str]:
+    return {"vendor": hw.vendor, "arch": hw.arch, "hardware_class": hw.hardware_class}
+
+
+def engine_default(hw: Hardware) -> tuple[str, str]:
+    """The engine for this hardware and why."""
+    row = _row("engine", _hardware_words(hw))
+    return str(row["engine"]), str(row["why"])
+
+
+# ---------------------------------------------------------------- quantisation
+
+
+def fits(
+    hw: Hardware,
+    model: LLM,
+    quant: Quant,
+    engine: str,
+    gpus: int,
+    length: int = 4096,
+    slots: int = 1,
+) -> bool | None:
+    """Do `slots` requests of `length` tokens fit beside the weights? None where memory or sizes are
+    not known.
+    """
+    from advisor.advice import propose
+    from advisor.perf import memory
+
+    facts = Facts(
+        hardware=hw, model=model, shape=_shape(model), quant=quant, engine=engine, gpus=gpus, concurrency=slots,
+        ctx_tokens=max(length - 1, 1), output_tokens=1,
+    )  # fmt: skip
+    # the very plans that would be proposed: their limits decide, and not every number of
+    # ranks divides the heads
+    try:
+        plans = [propose.base_plan(facts, split) for split in propose.splits(facts)]
+    except AdvisorError:
+        return None
+    if model.mtp_layers:
+        plans = [plan.model_copy(update={"method": "mtp", "k": 1}) for plan in plans]
+    plans = [plan for plan in plans if plan.dp == 1 or engine in memory.SERVERS]
+    found = [memory.bill(facts, plan).fits and _loads(facts, plan) for plan in plans]
+    return True if True in found else None if None in found else False
+
+
+def _loads(facts: Facts, plan: Plan) -> bool:
+    """Whether the shards of the plan hold whole blocks of a block-FP8 checkpoint, which is not
+    loaded otherwise (SD215).
+    """
+    if facts.quant is None or facts.quant.id != "fp8" or plan.tp == 1:
+        return True
+    from advisor import rules
+    from advisor.domain.nouns import Case
+
+    return not any(
+        f.severity == "error"
+        for f in rules.check(Case(facts=facts, plan=plan), select=("SD215",))[0]
+    )
+
+
+def quant_default(
+    hw: Hardware, model: LLM, engine: str, gpus: int, length: int = 4096, slots: int = 1
+) -> tuple[Quant, str]:
+    """The first of the preferred quantisations that fits (else the smallest), and why. `length`:
+    tokens per request.
+
+    llama-server takes the context of all `slots` at the start: where those do not fit, the next one
+    that still has four bits.
+    """
+    chosen, why = _first_fit(hw, model, engine, gpus, length, 1)
+    if engine != "llama-server" or slots == 1 or not fits(hw, model, chosen, engine, gpus, length):
+        return chosen, why
+    roomy, told = _first_fit(hw, model, engine, gpus, length, slots)
+    holds = (roomy.bits or 0.0) >= FOUR_BITS and fits(hw, model, roomy, engine, gpus, length, slots)
+    return (roomy, told) if holds and roomy.id != chosen.id else (chosen, why)
+
+
+def _first_fit(
+    hw: Hardware, model: LLM, engine: str, gpus: int, length: int, slots: int
+) -> tuple[Quant, str]:
+    row = _row("quant", {**_hardware_words(hw), "engine": engine, "family": model.family})
+    choices = [knowledge.quant(name) for name in row["quants"]]
+    why = str(row["why"])
+    for number, choice in enumerate(choices):
+        fit = fits(hw, model, choice, engine, gpus, length, slots)
+        if fit is None:
+            return choice, f"{why}; not checked against the memory, because a size is not known"
+        if fit:
+            larger = " and ".join(c.id for c in choices[:number])
+            all_slots = f" with all {slots} slots" if slots > 1 else ""
+            return (
+                choice,
+                f"best choice that fits{all_slots}; {larger} would not" if larger else why,
+            )
+    return choices[-1], f"the smallest of {', '.join(c.id for c in choices)}; none fits"
+
+
+# ---------------------------------------------------------------- requests
+
+
+def _version(request: Request, engine: str, hw: Hardware) -> tuple[str | None, list[Default]]:
+    """The engine version to write for: the one asked for, else the newest that has an image."""
+    from advisor import engines
+
+    adapter = engines.get(engine)
+    if request.engine_version:
+        match = adapter.resolve_version(request.engine_version)
+        if match.version is None:
+            known = adapter.versions
+            if match.too_old or engine not in ("llama-server", "ik_llama.cpp"):
+                raise UnknownFact(
+                    "engine version",
+                    f"{engine} {request.engine_version}",
+                    (known[-1], known[0]),
+                    match.note,
+                )
+            return None, [
+                (
+                    "engine_version",
+                    "unknown",
+                    match.note or f"{request.engine_version} is not catalogued",
+                )
+            ]
+        if match.version != request.engine_version.lstrip("v"):
+            return match.version, [
+                (
+                    "engine_version",
+                    match.version,
+                    match.note or f"read from '{request.engine_version}'",
+                )
+            ]
+        return match.version, []
+    for version in reversed(adapter.versions):
+        if adapter.image(version, hw) is not None:
+            return version, [
+                (
+                    "engine_version",
+                    version,
+                    "newest catalogued version that has an image for this hardware",
+                )
+            ]
+    return adapter.newest, [
+        (
+            "engine_version",
+            adapter.newest,
+            "newest catalogued version; no image is known for this hardware",
+        )
+    ]
+
+
+def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Default]]:
+    """The engine asked for, else the default of the hardware unless it cannot run what is asked or
+    what fits.
+    """
+    from advisor import engines
+
+    asked = (
+        knowledge.quant(request.quant)
+        if request.quant is not None
+        else _quant_of_repository(request)
+    )
+    if request.engine is not None:
+        engine = engines.get(request.engine).name
+        if asked is not None and asked.engines and engine not in asked.engines:
+            raise AdvisorError(
+                f"{asked.id} does not run on {engine}: it needs {' or '.join(asked.engines)}"
+            )
+        fork = engine == "llama-server" and request.engine.lower().startswith("ik")
+        return engine, [("engine", engine, IK_LLAMA)] if fork else []
+    engine, why = engine_default(hw)
+    if asked is not None and asked.engines and engine not in asked.engines:
+        known = [name for name in asked.engines if engines.canonical(name)]
+        if not known:
+            raise AdvisorError(
+                f"{asked.id} needs {' or '.join(asked.engines)}, for which no launches are "
+                f"written: choose another --quant"
+            )
+        engine, why = known[0], f"{asked.id} runs on {' and '.join(known)} only"
+    elif engine != "llama-server" and asked is None and _only_gguf_fits(request, hw, model, engine):
+        why = f"no quantisation that {engine} runs well here fits into {request.gpus} x {hw.name or hw.id}; a GGUF does"
+        engine = "llama-server"
+    return engine, [("engine", engine, why)]
+
+
+def _quant_of_repository(request: Request) -> Quant | None:
+    """The quantisation that the name of a repository tells; for one of GGUF files that names none,
+    the usual step.
+    """
+    if "/" not in request.model:
+        return None
+    named = knowledge.quant_from_text(request.model)
+    if named is None and "gguf" in request.model.lower():
+        return knowledge.quant(str(_row("quant", {"engine": "llama-server"})["quants"][0]))
+    return named
+
+
+def _only_gguf_fits(request: Request, hw: Hardware, model: LLM, engine: str) -> bool:
+    length = request.ctx_tokens + request.output_tokens
+    here = quant_default(hw, model, engine, request.gpus, length)[0]
+    if fits(hw, model, here, engine, request.gpus, length) is not False:
+        return False
+    other = quant_default(hw, model, "llama-server", request.gpus, length, request.concurrency)[0]
+    return fits(hw, model, other, "llama-server", request.gpus, length) is True
+
+
+def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Quant, list[Default]]:
+    if request.quant is not None:
+        return knowledge.quant(request.quant), []
+    named = _quant_of_repository(request)
+    if named is not None:
+        return named, [("quant", named.id, "read from the repository name")]
+    length = request.ctx_tokens + request.output_tokens
+    chosen, why = quant_default(hw, model, engine, request.gpus, length, request.concurrency)
+    return chosen, [("quant", chosen.id, why)]
+
+
+def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Checkpoint | None:
+    found = knowledge.checkpoint(model, quant, engine, "mtp")
+    if found is None and "/" in request.model and "://" not in request.model:
+        note = "As asked; what it holds was not read."
+        return Checkpoint(
+            quant=quant.id, repository=request.model, engines=(engine,), source="request", note=note
+        )
+    return found
+
+
+def _temperature(
+    request: Request, model: LLM, thinking: bool | None
+) -> tuple[float | None, list[Default]]:
+    if request.temperature is not None:
+        return request.temperature, []
+    value = knowledge.default_temperature(model, request.workload, thinking)
+    if value is None:
+        return None, []
+    source = model.default_temperature.source if model.default_temperature else model.source
+    return value, [
+        ("temperature", f"{value:g}", f"recommended for this model and workload ({source})")
+    ]
+
+
+def _thinking(request: Request, model: LLM) -> tuple[bool | None, list[Default]]:
+    if request.thinking is not None or model.thinking_default is None:
+        return request.thinking, []
+    return model.thinking_default, [
+        ("thinking", "on" if model.thinking_default else "off", "the model's own default")
+    ]
+
+
+def _machine(request: Request) -> tuple[Hardware, list[Default]]:
+    if request.hardware.strip().lower() != "auto":
+        return knowledge.hardware(request.hardware), []
+    hw, count = knowledge.detect_hardware()
+    found: list[Default] = [
+        ("hardware", hw.id, f"found on this machine: {count} x {hw.name or hw.id}")
+    ]
+    if count > request.gpus:
+        found.append(
+            (
+                "gpus",
+                str(request.gpus),
+                f"this machine has {count}: give --gpus {count} to use them all",
+            )
+        )
+    return hw, found
+
+
+def _link(request: Request, hw: Hardware) -> tuple[str | None, list[Default]]:
+    """The link between the accelerators, where it is asked for or where there is only one way to
+    join them.
+    """
+    from advisor.advice import topology as linked
+
+    found = linked.link_default(hw, request.gpus) if request.interconnect is None else None
+    return (request.interconnect, []) if found is None else (found[0], [("interconnect", *found)])
+
+
+def facts_for_request(request: Request) -> Facts:
+    """Everything known for a request. Raises UnknownFact (with the nearest names) or AdvisorError."""
+    return with_evidence(bare_facts(request))
+
+
+def bare_facts(request: Request) -> Facts:
+    """The same without the measured pairs, which cost most of the time. Raises UnknownFact or
+    AdvisorError.
+    """
+    hw, defaults = _machine(request)
+    model = knowledge.llm(request.model)
+    engine, more = _engine(request, hw, model)
+    defaults += more
+    version, more = _version(request, engine, hw)
+    defaults += more
+    quant, more = _quant(request, hw, model, engine)
+    defaults += more
+    thinking, more = _thinking(request, model)
+    defaults += more
+    temperature, more = _temperature(request, model, thinking)
+    defaults += more
+    link, more = _link(request, hw)
+    defaults += more
+    facts = Facts(
+        request=request, hardware=hw, model=model, shape=_shape(model), quant=quant,
+        checkpoint=_checkpoint(request, model, quant, engine), engine=engine, engine_version=version,
+        gpus=request.gpus, tp=request.tp, concurrency=request.concurrency, ctx_tokens=request.ctx_tokens,
+        output_tokens=request.output_tokens, workload=request.workload, temperature=temperature, thinking=thinking,
+        prefix_share=request.prefix_share, goal=request.goal, interconnect=link, defaults=tuple(defaults),
+    )  # fmt: skip
+    return facts.model_copy(update={"drafters": knowledge.drafters(model)})
+
+
+def with_evidence(facts: Facts) -> Facts:
+    """The facts with the measured pairs nearest to them."""
+    methods = _measured_methods(facts)
+    each = 6 if len(methods) == 1 else 4
+    found = (row for method in methods for row in knowledge.nearest_evidence(facts, method, each))
+    return facts.model_copy(update={"evidence": tuple(found)})
+
+
+def with_covering(facts: Facts) -> Facts:
+    """The facts with those of these pairs that cover them: the others are told, and decide nothing."""
+    from advisor.knowledge.evidence import covering_pairs
+
+    found: tuple[Evidence, ...] = tuple(
+        row for method in _measured_methods(facts) for row in covering_pairs(facts, method)
+    )
+    return facts.model_copy(update={"evidence": found})
+
+
+def _measured_methods(facts: Facts) -> tuple[str, ...]:
+    """The methods that can be proposed here, whose measured pairs count; MTP where there are none."""
+    from advisor.knowledge import drafters as knowledge_drafters
+
+    asked = facts.request.method if facts.request is not None else None
+    own = any(known is not None and known.mtp_layers for known in (facts.model, facts.shape))
+    found = () if own or asked else knowledge_drafters.methods(facts)
+    return found or (asked or "mtp",)
+
+
+def _shape(model: LLM) -> LLM | None:
+    try:
+        return knowledge.shape_of(model)
+    except AdvisorError:
+        return None
+
+
+# ---------------------------------------------------------------- launches
+
+
+def launch_facts(
+    launch: Launch, plan: Plan, *, hw: str | None, gpus: int | None, concurrency: int | None, ctx_tokens: int | None,
+    output_tokens: int | None, workload: str | None,
+) -> Facts:  # fmt: skip
+    """What a launch tells, and what the caller adds. A part that neither tells is None: its rules
+    are then skipped.
+    """
+    named = plan.model or launch.model or ""
+    model = knowledge.llm_from_text(named) or knowledge.llm_from_text(plan.served_model_name or "")
+    quant = _launch_quant(named, plan)
+    hardware = knowledge.hardware(hw) if hw else None
+    parallel = max(plan.tp, 1) * max(plan.pp, 1) * max(plan.dp, 1)
+    facts = Facts(
+        hardware=hardware, model=model, shape=_shape(model) if model else None, quant=quant,
+        checkpoint=_known_checkpoint(model, named, quant), engine=launch.engine, engine_version=launch.engine_version,
+        gpus=gpus or parallel, tp=plan.tp, concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=output_tokens,
+        workload=cast("Workload | None", workload),
+        temperature=knowledge.default_temperature(model, workload) if model else None,
+        thinking=model.thinking_default if model else None, drafters=knowledge.drafters(model) if model else (),
+    )  # fmt: skip
+    if hardware is None or model is None:
+        return facts
+    return facts.model_copy(update={"evidence": knowledge.nearest_evidence(facts)})
+
+
+def _launch_quant(named: str, plan: Plan) -> Quant | None:
+    found = knowledge.quant_from_text(named)
+    if found is None and plan.quantization:
+        found = knowledge.quant_from_text(plan.quantization)
+    return found
+
+
+def _known_checkpoint(model: LLM | None, named: str, quant: Quant | None) -> Checkpoint | None:
+    if model is None or not named:
+        return None
+    low = named.lower()
+    same = [
+        c
+        for c in model.checkpoints
+        if c.repository.lower() == low or low.startswith(c.repository.lower() + ":")
+    ]
+    return next(
+        (c for c in same if quant is not None and c.quant == quant.id), same[0] if same else None
+    )

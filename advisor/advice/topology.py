@@ -1,0 +1,95 @@
+"""Several machines joined by a network, one accelerator each (two GB10s over RoCE), instead of
+cards in one host.
+
+What it does: says whether a question is about such machines, orders the ways to split a model over
+them by the estimate, and writes what a server needs to span them. What it does not know: the
+network's delay, beyond what the kind of link says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.domain.nouns import Facts, Hardware, Plan
+
+LINKS = ("roce", "ethernet")
+Split = tuple[int, int]  # (tp, dp)
+
+
+def spans(facts: Facts) -> bool:
+    """Whether the accelerators of the question are in machines of their own."""
+    return facts.gpus > 1 and facts.interconnect in LINKS
+
+
+def link_default(hardware: Hardware, gpus: int) -> tuple[str, str] | None:
+    """The link between several accelerators that are each one machine, and why; None where they are
+    cards of one host.
+    """
+    if gpus < 2 or hardware.hardware_class != "unified":
+        return None
+    fast = has_port(hardware)
+    name = hardware.name or hardware.id
+    return (
+        "roce" if fast else "ethernet"
+    ), f"each {name} is a machine of its own{', with a ConnectX port' if fast else ''}"
+
+
+def has_port(hardware: Hardware) -> bool:
+    """Whether a machine of its own has a port that is made for linking several."""
+    return "connectx" in hardware.link.lower()
+
+
+def ordered(facts: Facts, splits: Sequence[Split]) -> tuple[Split, ...]:
+    """The splits as they are, for linked machines the fastest first: a link costs every step more
+    than a small model's part of the weights saves, while a large dense one gains.
+    """
+    if not spans(facts) or facts.engine == "llama-server" or len(splits) < 2:
+        return tuple(splits)
+    return tuple(
+        split for split, _ in sorted(speeds(facts, splits).items(), key=lambda row: -row[1])
+    )
+
+
+def speeds(facts: Facts, splits: Sequence[Split]) -> dict[Split, float]:
+    """The expected speed without speculation of each split, for the question's goal: larger is
+    faster.
+    """
+    from advisor.advice import propose
+    from advisor.perf import memory
+    from advisor.prediction import predict as predictor
+
+    plans = [
+        propose.with_method(facts, propose.base_plan(facts, split), "mtp", 1) for split in splits
+    ]
+    made = predictor.estimate_many([(memory.replica(facts, plan), plan) for plan in plans])
+    found: dict[Split, float] = {}
+    for split, plan, estimate in zip(splits, plans, made, strict=True):
+        metric = {"tpot": estimate.tpot_ms, "ttft": estimate.ttft_ms}.get(
+            facts.goal or "", estimate.output_tok_s
+        )
+        busy = min(plan.dp, facts.concurrency or 1)
+        value = metric.baseline or 0.0
+        found[split] = (
+            value * busy if metric is estimate.output_tok_s else 1e3 / value if value else 0.0
+        )
+    return found
+
+
+def flags(facts: Facts, machines: int) -> tuple[tuple[str, str | None], ...]:
+    """What a server that spans so many machines needs; the address is a visible placeholder."""
+    if not spans(facts) or machines == 1:
+        return ()
+    nodes = (("--nnodes", str(machines)), ("--node-rank", "0"))
+    if facts.engine == "vllm":
+        return (*nodes, ("--master-addr", "FIRST_MACHINE_IP"))
+    if facts.engine == "sglang":
+        return (*nodes, ("--dist-init-addr", "FIRST_MACHINE_IP:5000"))
+    return (("--rpc", ",".join(f"MACHINE_{n}_IP:50052" for n in range(2, machines + 1))),)
+
+
+def on_each(facts: Facts, plan: Plan) -> Plan:
+    """The plan of one server. Replicas on linked machines are servers of their own: as one, the
+    ranks of a mixture of experts would wait for each other over the network in every step
+    (vLLM's docs, data parallel deployment).
+    """
+    return plan.model_copy(update={"dp": 1}) if spans(facts) and plan.dp > 1 else plan

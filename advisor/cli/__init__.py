@@ -1,0 +1,1 @@
+"""Options in, one call, rendered text out."""

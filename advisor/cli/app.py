@@ -1,0 +1,103 @@
+"""The command line: a lazy table of commands, so that each one imports only what it needs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from advisor.cli.settings import HELP
+from advisor.domain.nouns import AdvisorError
+from advisor.prediction.threads import VARIABLE
+
+# command -> "module:attribute"
+COMMANDS = {
+    "recommend": "advisor.cli.recommend:recommend",
+    "compose": "advisor.cli.recommend:compose",
+    "schema": "advisor.cli.recommend:schema",
+    "validate": "advisor.cli.validate:validate",
+    "explain": "advisor.cli.rules:explain",
+    "rules": "advisor.cli.rules:rules",
+    "hardware": "advisor.cli.knowledge:hardware",
+    "models": "advisor.cli.knowledge:models",
+    "knowledge": "advisor.cli.knowledge:knowledge",
+    "predict": "advisor.cli.predict:predict",
+    "train": "advisor.cli.lab:train",
+    "evaluate": "advisor.cli.lab:evaluate",
+    "data": "advisor.cli.lab:data",
+    "bench": "advisor.cli.bench:bench",
+}
+
+
+ONE_THREAD = ("recommend", "compose", "validate", "predict")
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        target = COMMANDS.get(cmd_name)
+        if target is None:
+            return None
+        if cmd_name in ONE_THREAD and "numpy" not in sys.modules:
+            os.environ.setdefault(
+                VARIABLE, "1"
+            )  # numpy is then spared making threads that a prediction does not use
+        module, attribute = target.split(":")
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in COMMANDS:
+            from difflib import get_close_matches
+
+            near = get_close_matches(name, COMMANDS, 1, 0.5)
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=LazyGroup, context_settings={**HELP, "max_content_width": 100})
+@click.version_option(package_name="mtp-advisor", prog_name="advisor")
+def cli() -> None:
+    """Configuration advisor for speculative decoding (MTP above all) on vLLM, SGLang and
+    llama-server.
+    """
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line. Exit status: 0 done, 1 findings (validate), 2 unusable input, 130
+    interrupted.
+    """
+    try:
+        status = cli.main(args=argv, prog_name="advisor", standalone_mode=False)
+        if isinstance(status, int) and status:
+            sys.exit(status)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.exceptions.Abort:
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(2)
+    except AdvisorError as error:
+        click.echo(f"Error: {error}", err=True)
+        sys.exit(2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(0)
+    except OSError as error:
+        if error.filename is not None:  # not the output, which names no file
+            raise
+        click.echo(f"Error: cannot write the answer: {error.strerror or error}.", err=True)
+        sys.stderr.close()  # nothing more of what standard output still holds
+        sys.exit(2)

@@ -1,0 +1,108 @@
+"""`advisor hardware`, `advisor models` and `advisor knowledge`: look at the facts, check own fact
+files, rebuild the index.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from advisor.cli.options import completing
+
+
+def _show(table: str, name: str) -> None:
+    from advisor.knowledge import store as knowledge
+    from advisor.knowledge.listing import entry_text
+
+    click.echo(entry_text(knowledge.hardware(name) if table == "hardware" else knowledge.llm(name)))
+
+
+def _validate(table: str, files: tuple[str, ...]) -> None:
+    from pathlib import Path
+
+    from advisor.knowledge.build import check_file
+
+    problems = [problem for name in files for problem in check_file(table, Path(name))]
+    for file, field, reason in problems:
+        click.echo(": ".join(part for part in (file, field, reason) if part))
+    if problems:
+        sys.exit(2)
+    for name in files:
+        click.echo(f"{name}: ok")
+
+
+@click.group()
+def hardware() -> None:
+    """Known accelerators: list, show, validate an own file."""
+
+
+@hardware.command("list")
+def hardware_list() -> None:
+    """One line for each accelerator: id, memory, bandwidth, architecture."""
+    from advisor.knowledge.listing import hardware_listing
+
+    click.echo(hardware_listing())
+
+
+@hardware.command("show")
+@click.argument("name", shell_complete=completing("hardware"))
+def hardware_show(name: str) -> None:
+    """All that is known of one accelerator, each number with its source."""
+    _show("hardware", name)
+
+
+@hardware.command("validate")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+def hardware_validate(files: tuple[str, ...]) -> None:
+    """Check own hardware files (YAML). Exit status 2 if one cannot be used."""
+    _validate("hardware", files)
+
+
+@click.group()
+def models() -> None:
+    """Known models: list, show, validate an own file."""
+
+
+@models.command("list")
+def models_list() -> None:
+    """One line for each model: id, parameters, layers, MTP."""
+    from advisor.knowledge.listing import model_listing
+
+    click.echo(model_listing())
+
+
+@models.command("show")
+@click.argument("name", shell_complete=completing("model"))
+def models_show(name: str) -> None:
+    """All that is known of one model, with its checkpoints."""
+    _show("llms", name)
+
+
+@models.command("validate")
+@click.argument("files", nargs=-1, required=True, type=click.Path())
+def models_validate(files: tuple[str, ...]) -> None:
+    """Check own model files (YAML). Exit status 2 if one cannot be used."""
+    _validate("llms", files)
+
+
+@click.group()
+def knowledge() -> None:
+    """The fact files of this package."""
+
+
+@knowledge.command("build")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Only say whether the index is up to date; exit status 1 if it is not.",
+)
+def knowledge_build(check: bool) -> None:
+    """Compile knowledge/*.yaml into knowledge/index.json."""
+    from advisor.knowledge.build import write_index
+
+    path, same = write_index(check)
+    if check and not same:
+        click.echo(f"{path.name} is out of date: run `advisor knowledge build`")
+        sys.exit(1)
+    click.echo(f"{path.name} {'is up to date' if same else 'written'}")

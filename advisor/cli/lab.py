@@ -1,0 +1,105 @@
+"""`advisor train`, `advisor evaluate` and `advisor data`: thin doors to the learning half."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from advisor.domain.nouns import AdvisorError
+
+
+@click.command()
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Train again and compare with the shipped artefact; exit 1 if it differs.",
+)
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="With --check: compare the hashes of data and code only (a second).",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Where to write; default: the shipped artefact."
+)
+def train(check: bool, quick: bool, out: Path | None) -> None:
+    """Fit the model to the measured runs and write models/speedup.json (same data, same bytes)."""
+    from advisor.lab.training import train as training
+
+    if check:
+        reasons = training.stale() if quick else training.check()
+        for reason in reasons:
+            click.echo(reason, err=True)
+        raise SystemExit(1 if reasons else 0)
+    click.echo(training.run(out))
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for the card and its figures; default: models/.",
+)
+@click.option("--fast", is_flag=True, help="Primary split only, no figures.")
+def evaluate(out: Path | None, fast: bool) -> None:
+    """Score the model on sources it has not seen and write the model card."""
+    from advisor.lab.evaluation.evaluate import run
+
+    click.echo(run(out, fast=fast))
+
+
+@click.group()
+def data() -> None:
+    """The measured runs: check them, add to them, compile their index."""
+
+
+@data.command("check")
+@click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
+def data_check(path: Path | None) -> None:
+    """Check a measurements folder or one CSV of runs; each bad row with file, line and reason."""
+    from advisor.lab.measurements import files
+    from advisor.lab.measurements.schema import known_ids, measurements_dir
+
+    good, problems = files.check(path or measurements_dir(), known_ids())
+    for problem in problems:
+        click.echo(str(problem), err=True)
+    click.echo(f"{good} good rows, {len(problems)} problems")
+    raise SystemExit(1 if problems else 0)
+
+
+@data.command("add")
+@click.argument("runs", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--acceptance",
+    type=click.Path(exists=True, path_type=Path),
+    help="CSV of acceptance by position.",
+)
+@click.option(
+    "--sources",
+    type=click.Path(exists=True, path_type=Path),
+    help="CSV that describes the sources.",
+)
+@click.option(
+    "--into", type=click.Path(path_type=Path), help="Measurements folder; default: the shipped one."
+)
+def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Path | None) -> None:
+    """Take new rows in, split by source, each with a sidecar."""
+    from advisor.lab.measurements import files
+    from advisor.lab.measurements.schema import measurements_dir
+
+    added = files.add(into or measurements_dir(), runs, acceptance, sources)
+    files.write_index(into or measurements_dir())
+    click.echo(f"added {len(added)} sources: {', '.join(added)}")
+
+
+@data.command("index")
+def data_index() -> None:
+    """Compile index.jsonl, the measured pairs that recommendations look up."""
+    from advisor.lab.measurements import files
+    from advisor.lab.measurements.schema import measurements_dir
+
+    folder = measurements_dir()
+    if not folder.is_dir():
+        raise AdvisorError(f"{folder} is not there; run this in a checkout.")
+    click.echo(f"{files.write_index(folder)} pairs")

@@ -1,0 +1,263 @@
+"""The options of a question: checked here, one by one and together, and turned into a Request.
+
+Names (hardware, model, quant, version) are left to the knowledge; numbers are refused here when
+they are nonsense.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from advisor.domain.nouns import (
+    LIMITS,
+    MAX_POSITIONS,
+    AdvisorError,
+    DraftMethod,
+    Engine,
+    Goal,
+    Interconnect,
+    Request,
+    UnknownFact,
+    Workload,
+    clash,
+)
+
+if TYPE_CHECKING:
+    NumberType = click.ParamType[float]
+    RatesType = click.ParamType[tuple[float, ...]]
+else:  # generic only for the type checker, and not in every release of click
+    NumberType = RatesType = click.ParamType
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+Option = Callable[[Any], Any]
+INTERCONNECTS: tuple[str, ...] = get_args(Interconnect)
+WORKLOADS: tuple[str, ...] = get_args(Workload)
+
+
+class Number(NumberType):
+    """A finite number within limits; `whole` for counts. Says the limits when it refuses."""
+
+    name = "number"
+
+    def __init__(self, low: float, high: float, *, whole: bool = False) -> None:
+        self.low, self.high, self.whole = low, high, whole
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "N" if self.whole else "X"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | int:
+        kind = "a whole number" if self.whole else "a number"
+        try:
+            number = int(value) if self.whole else float(value)
+        except (TypeError, ValueError, OverflowError):
+            self.fail(f"'{shown(value)}' is not {kind}", param, ctx)
+        if not (self.low <= number <= self.high and isfinite(number)):
+            self.fail(
+                f"{shown(value)} is not {kind} from {self.low:,} to {self.high:,}", param, ctx
+            )
+        return number
+
+
+class Rates(RatesType):
+    """Comma-separated acceptance rates, the first draft position first: 0.82,0.63."""
+
+    name = "rates"
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        return "R1,R2,..."
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        if isinstance(value, tuple):
+            return value
+        parts = str(value).split(",")
+        if len(parts) > MAX_POSITIONS:
+            self.fail(
+                f"{len(parts)} rates are more than the {MAX_POSITIONS} draft positions that "
+                f"can be used",
+                param,
+                ctx,
+            )
+        one = Number(0, 1)
+        return tuple(float(one.convert(part.strip(), param, ctx)) for part in parts)
+
+
+def shown(value: object) -> str:
+    """The start of a value, safe to print."""
+    text = "".join(ch if ch.isprintable() else "?" for ch in str(value))
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Shell completion of one kind of name, from what is loaded only when a shell asks."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+        return [name for name in _names(kind) if name.lower().startswith(incomplete.lower())]
+
+    return complete
+
+
+def _names(kind: str) -> tuple[str, ...]:
+    if kind == "engine":
+        return get_args(Engine)
+    if kind == "rule":
+        from advisor.rules.registry import index
+
+        return (*(row.code for row in index()), *(row.slug for row in index()))
+    from advisor.knowledge import store as knowledge
+
+    ids = {
+        "hardware": knowledge.hardware_ids,
+        "model": knowledge.llm_ids,
+        "quant": knowledge.quant_ids,
+    }
+    return ids[kind]()
+
+
+def _count(names: str, text: str, **more: Any) -> Option:
+    return _number(names, text, whole=True, **more)
+
+
+def _number(names: str, text: str, whole: bool = False, **more: Any) -> Option:
+    """A number within the limits of the field that the option fills."""
+    words = names.split()
+    field = words[-1].removeprefix("--").replace("-", "_")
+    more.setdefault("show_default", whole and "default" in more)
+    return click.option(*words, type=Number(*LIMITS[field], whole=whole), help=text, **more)
+
+
+def _name(name: str, text: str, kind: str = "", **more: Any) -> Option:
+    if kind:
+        more["shell_complete"] = completing(kind)
+    return click.option(
+        name, metavar=more.pop("metavar", "NAME"), help=text, show_default="default" in more, **more
+    )
+
+
+def _word(name: str, words: tuple[str, ...], text: str, **more: Any) -> Option:
+    return click.option(
+        name,
+        type=click.Choice(words, case_sensitive=False),
+        help=text,
+        show_default="default" in more,
+        **more,
+    )
+
+
+_OPTIONS: tuple[Option, ...] = (
+    _name("--hw", "Hardware, e.g. gb10, 3090, h100; auto asks this machine.", "hardware"),
+    _count("--gpus", "GPUs in all  [default: --tp, else 1]"),
+    _count("--tp", "Tensor-parallel ranks per replica."),
+    _word(
+        "--interconnect", INTERCONNECTS, "Link between the GPUs; roce or ethernet between machines."
+    ),
+    _name("--model", "Model.", "model", default="qwen3.6-35b-a3b"),
+    _name("--quant", "Quantisation  [default: the best that fits and runs]", "quant"),
+    _name(
+        "--engine",
+        "vllm, sglang or llama-server; with a version: vllm@0.25.1  [default: by hardware]",
+        "engine",
+    ),
+    _name(
+        "--engine-version",
+        "Release, llama.cpp build (b9235) or commit  [default: the newest known]",
+        metavar="VERSION",
+    ),
+    _word(
+        "--method",
+        get_args(DraftMethod),
+        "How to draft  [default: the model's own head, else a published drafter]",
+    ),
+    _count("--concurrency", "Requests at once.", default=1),
+    _count("--ctx ctx_tokens", "Prompt tokens per request.", default=2048),
+    _count("--output-tokens", "Answer tokens per request.", default=512),
+    _word("--workload", WORKLOADS, f"{', '.join(WORKLOADS)}.", default="mixed", metavar="WORD"),
+    click.option(
+        "--thinking/--no-thinking",
+        default=None,
+        help="Whether the model reasons before it answers.",
+    ),
+    _number("--temperature", "Sampling temperature  [default: the model card's]"),
+    _number("--prefix-share", "Part of the prompt that requests share, 0 to 1.", default=0.0),
+    click.option(
+        "--acceptance",
+        type=Rates(),
+        help="Measured acceptance by draft position, each given the one before: 0.82,0.63.",
+    ),
+    _number("--acceptance-length", "Measured tokens per step, bonus token included: 2.43."),
+    _count("--acceptance-k", "The k at which --acceptance-length was measured."),
+    _word("--goal", get_args(Goal), "What counts.", default="balanced"),
+    _number("--max-ttft-ms", "Objective: the longest time to the first token."),
+    _number("--max-tpot-ms", "Objective: the longest time per output token."),
+)
+
+
+def question_options(command: Command) -> Command:
+    """Give a command all options of a question."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def request_from(asked: dict[str, Any]) -> Request:
+    """Options as parsed -> Request. Raises AdvisorError for what does not go together."""
+    told = {key: value for key, value in asked.items() if value is not None}
+    hardware, gpus = _hardware(told)
+    engine, at, version = str(told.pop("engine", "")).partition("@")
+    if at and "engine_version" in told:
+        raise AdvisorError(
+            "the engine's version is given twice: use either --engine NAME@VERSION or "
+            "--engine-version"
+        )
+    rates, length, k = (
+        told.get(name) for name in ("acceptance", "acceptance_length", "acceptance_k")
+    )
+    if problem := clash(rates, length, k, "--acceptance"):
+        raise AdvisorError(problem)
+    told |= {"engine": engine or None, "engine_version": version or told.get("engine_version")}
+    return Request(hardware=hardware, gpus=gpus, **told)
+
+
+def _hardware(told: dict[str, Any]) -> tuple[str, int]:
+    """Name and number of GPUs; `auto` asks the machine."""
+    name = str(told.pop("hw", "")).strip()
+    if not name:
+        raise AdvisorError(
+            "which hardware? give --hw NAME ('advisor hardware list' shows them), or --hw auto "
+            "to ask this machine"
+        )
+    tp = told.get("tp", 1)
+    gpus = told.pop("gpus", None)
+    if name.lower() == "auto":
+        from advisor.knowledge import store as knowledge
+
+        found, count = knowledge.detect_hardware()
+        name, gpus = found.id, gpus or count
+    else:
+        name = _as_the_driver_says(name)
+    gpus = gpus or tp
+    if tp > gpus:
+        raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")
+    return name, gpus
+
+
+def _as_the_driver_says(name: str) -> str:
+    """The id of what a driver calls "NVIDIA H100 80GB HBM3"; a name that is known, or that nobody
+    knows, as it is.
+    """
+    from advisor.knowledge import detect as knowledge_detect
+    from advisor.knowledge import store as knowledge
+
+    try:
+        knowledge.hardware(name)
+    except UnknownFact:
+        found = knowledge_detect.match(name)
+        return found.id if found is not None else name
+    return name

@@ -1,0 +1,45 @@
+"""`advisor predict`: a table of rows in, the same rows with predictions out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_STANDARD = (Path("/dev/stdin"), Path("/dev/stdout"))
+
+
+@click.command()
+@click.option(
+    "--rows",
+    "rows",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path),
+    help="The table: CSV with commas, UTF-8, column names in the first line; - for standard input.",
+)
+@click.option(
+    "--out",
+    "out",
+    required=True,
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    help="Where the result goes; - for standard output.",
+)
+def predict(rows: Path, out: Path) -> None:
+    """Predict the speed-up of every row of a CSV (the columns of the measured runs).
+
+    Needed are the columns spec_method and model (or total_params_b). Where no speedup_metric is
+    named it is output_tok_s. All others may be missing, and a cell may be empty: what is not known
+    widens the interval. A row that cannot be predicted says why in the column error.
+
+    Exit status: 0 done, 1 every row has an error, 2 unusable input.
+    """
+    from advisor.prediction.predict_rows import is_stream, predict_rows
+
+    rows, out = (_STANDARD[i] if str(path) == "-" else path for i, path in enumerate((rows, out)))
+    done = predict_rows(rows, out)
+    click.echo(
+        f"{done.rows} rows, {done.errors} with an error, written to {out}", err=is_stream(out)
+    )
+    if done.rows and done.errors == done.rows:
+        click.echo(f"Error: no row could be predicted; the first: {done.first}", err=True)
+        click.get_current_context().exit(1)

@@ -1,0 +1,157 @@
+"""`advisor recommend`, `advisor compose`, `advisor schema`: a question in, an answer out in the
+form asked for.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from textwrap import fill
+from typing import Any
+
+import click
+
+from advisor.cli.options import question_options, request_from
+from advisor.cli.settings import HELP
+from advisor.domain.nouns import Advice, AdvisorError, Source, UnknownFact
+
+# form -> the function that writes it
+FORMS = {
+    "json": "advisor.render.json_out:advice_json_text",
+    "flags": "advisor.render.flags:flags_text",
+    "compose": "advisor.render.compose:compose_yaml",
+    "systemd": "advisor.render.systemd:systemd_unit",
+    "k8s": "advisor.render.k8s:deployment_yaml",
+}
+SCHEMA_NAMES = ("recommend", "validate", "hardware", "model")
+
+
+@click.command(context_settings=HELP)
+@question_options
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", *FORMS]),
+    default="text",
+    show_default=True,
+    help="Form of the answer.",
+)
+def recommend(form: str, **asked: Any) -> None:
+    """Speculative decoding on, off or measure first: which k, what it gains, why, and the launch to
+    paste.
+    """
+    answer = no_mtp_answer(asked)
+    if answer and form == "text":
+        write(fill(answer, page_width(), break_long_words=False, break_on_hyphens=False) + "\n")
+        return
+    if answer:
+        raise AdvisorError(answer)
+    write(rendered(advice_for(asked), form))
+
+
+@click.command()
+@question_options
+def compose(**asked: Any) -> None:
+    """The recommended launch as a complete docker-compose.yml."""
+    answer = no_mtp_answer(asked)
+    if answer:
+        raise AdvisorError(answer)
+    write(rendered(advice_for(asked), "compose"))
+
+
+@click.command()
+@click.argument("name", type=click.Choice(SCHEMA_NAMES))
+def schema(name: str) -> None:
+    """Print the JSON Schema (draft 2020-12) of a command's JSON, or of a hardware or model file."""
+    import json
+
+    from advisor.render.schema import named_schema
+
+    write(json.dumps(named_schema(name), indent=2) + "\n")
+
+
+def advice_for(asked: dict[str, Any]) -> Advice:
+    request = request_from(asked)
+    from advisor.advice import recommend as pipeline
+
+    return pipeline.recommend(request)
+
+
+def no_mtp_answer(asked: dict[str, Any]) -> str | None:
+    """The plain answer for an engine that has no MTP path."""
+    if not asked.get("engine"):
+        return None
+    from advisor import engines
+
+    return engines.no_mtp_answer(asked["engine"].partition("@")[0])
+
+
+def rendered(advice: Advice, form: str) -> str:
+    """The advice in one of the forms; what a pipe must not pick up (environment for `flags`, a
+    model to replace) goes to standard error.
+    """
+    if form == "text":
+        from advisor.render.text import advice_text
+
+        return advice_text(
+            advice, page_width(), wants_color(), unicode=takes_unicode(), source_of=source_of
+        )
+    module, function = FORMS[form].split(":")
+    text: str = getattr(import_module(module), function)(
+        advice
+    )  # first, so that a refusal stands alone
+    if form == "flags" and advice.launch.env:
+        from advisor.render.flags import env_lines
+
+        click.echo("set first: " + " ".join(env_lines(advice)), err=True)
+    if form != "json" and (word := _placeholder(advice)):
+        click.echo(
+            f"replace {word}: no public checkpoint of this quantisation is known here", err=True
+        )
+    return text
+
+
+def _placeholder(advice: Advice) -> str:
+    """The name that stands for a checkpoint nobody is known to publish, printable; nothing where
+    the launch has none.
+    """
+    from advisor.render.notes import placeholder
+
+    return "".join(ch if ch.isprintable() else " " for ch in placeholder(advice) or "")
+
+
+def source_of(key: str) -> Source | None:
+    """The entry of a source, None where it is a citation of its own."""
+    from advisor.knowledge import store as knowledge
+
+    try:
+        return knowledge.source(key) if key in knowledge.index()["sources"] else None
+    except UnknownFact:
+        return None
+
+
+def write(text: str) -> None:
+    """Print; what the output's encoding cannot take becomes a backslash escape."""
+    encoding = sys.stdout.encoding or "utf-8"
+    click.echo(text.encode(encoding, "backslashreplace").decode(encoding), nl=False)
+
+
+def page_width() -> int:
+    """The terminal's width, at most 100; 80 when piped."""
+    if not sys.stdout.isatty():
+        return 80
+    from shutil import get_terminal_size
+
+    return min(get_terminal_size().columns, 100)
+
+
+def wants_color() -> bool:
+    """Colour only on a terminal that knows it and without NO_COLOR (https://no-color.org)."""
+    return (
+        sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
+
+
+def takes_unicode() -> bool:
+    return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")

@@ -1,0 +1,41 @@
+"""`advisor explain CODE` and `advisor rules`: the rulebook, offline."""
+
+from __future__ import annotations
+
+import click
+
+from advisor.cli.options import completing
+
+
+@click.command()
+@click.argument("code", shell_complete=completing("rule"))
+def explain(code: str) -> None:
+    """Explain one rule (by code or slug): why, bad, good, sources."""
+    from advisor import rules as rulebook
+
+    click.echo(rulebook.explain(code))
+
+
+@click.command()
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "md"]), default="text", show_default=True
+)
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="CODE",
+    help="A code (SD201), a family (SD2) or a slug; repeatable.",
+)
+def rules(form: str, select: tuple[str, ...]) -> None:
+    """List the rules that validate and recommend share."""
+    from advisor.rules import texts
+    from advisor.rules.checking import chosen
+    from advisor.rules.registry import load_row
+
+    found = [load_row(row) for row in chosen(select, None)]
+    if form == "json":
+        import json
+
+        click.echo(json.dumps([texts.as_dict(r) for r in found], indent=2))
+    else:
+        click.echo(texts.markdown(found) if form == "md" else texts.listing(found))

@@ -1,0 +1,98 @@
+"""`advisor validate`: lint the serving configuration that people already run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, get_args
+
+import click
+
+from advisor.cli.options import completing
+from advisor.cli.settings import HELP
+from advisor.domain.nouns import AdvisorError, Workload
+
+if TYPE_CHECKING:
+    from advisor.lint.validate import Report
+
+_RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
+WORKLOADS: tuple[str, ...] = get_args(Workload)
+
+
+def _codes(
+    _context: click.Context, _option: click.Parameter, values: tuple[str, ...]
+) -> tuple[str, ...]:
+    return tuple(code.strip() for value in values for code in value.split(",") if code.strip())
+
+
+@click.command(context_settings=HELP)
+@click.argument("files", nargs=-1, metavar="FILE...")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    show_default=True,
+)
+@click.option(
+    "--select", multiple=True, callback=_codes, help="Only these codes or families (SD201, SD2)."
+)
+@click.option("--ignore", multiple=True, callback=_codes, help="Leave out these codes or families.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(list(_RANK)),
+    default="error",
+    show_default=True,
+    help="Exit 1 from here on.",
+)
+@click.option(
+    "--hw",
+    shell_complete=completing("hardware"),
+    help="Hardware, as in `advisor hardware`; auto: this machine's.",
+)
+@click.option("--gpus", type=click.IntRange(1, 1024), help="Number of devices.")
+@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests in flight.")
+@click.option("--ctx", type=click.IntRange(1, 10_000_000), help="Prompt tokens per request.")
+@click.option(
+    "--output-tokens", type=click.IntRange(1, 10_000_000), help="Output tokens per request."
+)
+@click.option("--workload", type=click.Choice(WORKLOADS))
+@click.option("--engine-version", help="The release that runs, whatever the file says.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change; change nothing.")
+@click.option("--fix", is_flag=True, help="Apply the safe fixes in place.")
+@click.option(
+    "--unsafe-fixes", is_flag=True, help="Apply (with --diff: show) the other fixes as well."
+)
+@click.option(
+    "--target-version",
+    help="Print the launch for another release of its engine (with --fix: rewrite its flags).",
+)
+@click.option(
+    "--skip-unrelated", is_flag=True, help="A file that starts no engine is no error (for hooks)."
+)
+@click.option(
+    "--color/--no-color", default=None, help="Colour; default: on a terminal without NO_COLOR."
+)
+def validate(files: tuple[str, ...], **options: Any) -> None:
+    """Find what will crash, slow down, corrupt or silently not happen in a launch configuration.
+
+    FILE is a script, compose file, manifest, unit, preset, ... of any form, a folder, or - for
+    standard input. Exit status: 0 clean, 1 findings at or above --fail-on, 2 unreadable.
+    """
+    from advisor.cli.validate_run import run
+
+    context = click.get_current_context()
+    context.exit(run(files or ("-",), options))
+
+
+def exit_status(report: Report, options: dict[str, Any]) -> int:
+    """2 for what could not be read, 1 for findings at or above --fail-on, else 0."""
+    if report.unreadable:
+        return 2
+    if not report.launches and not options["skip_unrelated"]:
+        names = ", ".join(one.file for one in report.files[:3]) or "the folder"
+        notes = "".join(f"; {note}" for one in report.files[:3] for note in one.notes[:3])
+        raise AdvisorError(
+            f"{names}: starts no vLLM, SGLang or llama-server that we can see; nothing was "
+            f"judged{notes}"
+        )
+    worst = max((_RANK[finding.severity] for finding in report.findings), default=-1)
+    return int(worst >= _RANK[options["fail_on"]])

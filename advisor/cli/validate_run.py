@@ -1,0 +1,148 @@
+"""What `advisor validate` does with its options: judge, then print, show a diff, fix or migrate."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from advisor.cli.validate import exit_status
+
+if TYPE_CHECKING:
+    from advisor.lint.validate import Report
+
+
+def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
+    """Judge the files and act on the options; the exit status."""
+    if options["target_version"]:
+        from advisor.lint.migrate import migrate_files
+
+        return migrate_files(files, options)
+    report = judge(files, options)
+    if options["diff"]:
+        return int(bool(apply_fixes(report, options)))
+    fixing = options["fix"] or options["unsafe_fixes"]
+    if fixing and (changed := apply_fixes(report, options)):
+        report = judged_again(files, changed, options)
+    status = exit_status(report, options)
+    show(report, options, aside=bool(fixing) and "-" in files)
+    return status
+
+
+def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
+    """The report for the files."""
+    from advisor.lint.validate import validate
+
+    return validate(
+        files[0] if len(files) == 1 else files, changes=_complete(options), **told(options)
+    )
+
+
+def judged_again(
+    files: tuple[str, ...], changed: dict[str, str], options: dict[str, Any]
+) -> Report:
+    """The report after fixes. Standard input cannot be read twice: its text is judged as it was
+    printed.
+    """
+    from advisor.lint.validate import merged, validate
+
+    if "-" not in changed:
+        return judge(files, options)
+    piped = validate(text=changed["-"], name="-", changes=_complete(options), **told(options))
+    others = tuple(name for name in files if name != "-")
+    return merged([piped, judge(others, options)]) if others else piped
+
+
+def _complete(options: dict[str, Any]) -> bool:
+    """Whether enough is told to say what `recommend` would do instead."""
+    return bool(options["hw"] and options["concurrency"] and options["ctx"])
+
+
+def told(options: dict[str, Any]) -> dict[str, Any]:
+    """What the caller tells beside the files."""
+    names = (
+        "hw",
+        "gpus",
+        "concurrency",
+        "ctx",
+        "output_tokens",
+        "workload",
+        "engine_version",
+        "select",
+        "ignore",
+    )
+    wanted = {name: options[name] for name in names if options[name]}
+    if wanted.get("hw") == "auto":
+        from advisor.knowledge.store import detect_hardware
+
+        found, gpus = detect_hardware()
+        wanted = {"gpus": gpus, **wanted, "hw": found.id}
+    return wanted
+
+
+def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
+    """Write (or, with --diff, show) the fixes; the new texts by file. Standard input is a filter:
+    its text always comes out, changed or not, and always counts as new, because it cannot be
+    read again.
+    """
+    from advisor.lint import fixes
+    from advisor.lint.apply_fixes import settled
+    from advisor.lint.validate import validate
+
+    wanted = told(options)
+    changed: dict[str, str] = {}
+    for read in report.reads:
+        change = settled(
+            read.source,
+            report,
+            lambda text, name: validate(text=text, name=name, **wanted),
+            options["unsafe_fixes"],
+        )
+        piped = read.source.name == "-" and not options["diff"]
+        if change.text == read.source.text and not piped:
+            continue
+        changed[read.source.name] = change.text
+        if options["diff"]:
+            click.echo(fixes.shown_diff(change, read.redactor), nl=False)
+        elif piped:
+            click.echo(read.source.bom + change.text.encode(read.source.encoding), nl=False)
+        else:
+            fixes.write(change)
+            click.echo(
+                f"{read.source.name}: fixed "
+                f"{', '.join(sorted({one.code for one in change.applied}))}",
+                err=True,
+            )
+    return changed
+
+
+def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
+    """Print the report in the format asked for; `aside`: to standard error, where the output is the
+    fixed text.
+    """
+    form = options["form"]
+    if form == "text":
+        from advisor.render.findings_text import report_text
+
+        colour = _colour(options["color"], aside)
+        click.echo(report_text(report, colour), color=colour, err=aside)
+    elif form == "github":
+        from advisor.render.findings_github import report_github
+
+        if text := report_github(report):
+            click.echo(text, err=aside)
+    else:
+        import json
+
+        from advisor.render.findings_json import report_json
+        from advisor.render.findings_sarif import report_sarif
+
+        data = report_json(report) if form == "json" else report_sarif(report)
+        click.echo(json.dumps(data, indent=2, ensure_ascii=False), err=aside)
+
+
+def _colour(asked: bool | None, aside: bool) -> bool:
+    stream = sys.stderr if aside else sys.stdout
+    return asked if asked is not None else stream.isatty() and "NO_COLOR" not in os.environ

@@ -1,0 +1,1 @@
+"""Nouns, vocabularies, versions, units, paths. Imports nothing of ours."""

@@ -1,0 +1,249 @@
+"""The nouns of what is known: errors, provenance, hardware, models, quantisations and measured
+evidence.
+
+`advisor.domain.nouns` re-exports all of them: import from there.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from advisor.domain.frozen import Frozen
+
+Status = Literal["read", "measured", "derived", "recall", "assumed"]
+
+
+class AdvisorError(Exception):
+    """A problem that the user can mend: one sentence, what is wrong and what to do. The CLI exits 2
+    with it.
+    """
+
+
+class UnknownFact(AdvisorError):
+    """A name (hardware, model, quant, engine version ...) that is not known; carries the nearest
+    known ones.
+    """
+
+    def __init__(self, kind: str, name: str, nearest: tuple[str, ...] = (), hint: str = "") -> None:
+        self.kind, self.name, self.nearest = kind, name, nearest
+        text = f"unknown {kind} '{name}'"
+        if nearest:
+            text += f"; did you mean {' or '.join(nearest)}?"
+        super().__init__(f"{text} {hint}".rstrip())
+
+
+class Source(Frozen):
+    """Where a number or a statement comes from. `id` is a key of knowledge/sources.yaml or a short
+    citation.
+    """
+
+    id: str
+    title: str = ""
+    address: str = ""
+    date: str = ""
+
+
+class Quantity(Frozen):
+    """A number with its provenance. The unit is in the name of the field that holds it."""
+
+    value: float
+    source: str
+    status: Status = "read"
+
+
+class Hardware(Frozen):
+    """One accelerator model. Rates are dense peak; the link is per device and direction."""
+
+    id: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    vendor: Literal["nvidia", "amd", "apple", "intel", "huawei", "unknown"] = "unknown"
+    arch: str = ""  # sm_90, gfx1151, apple ...
+    gpu_family: str = ""  # apple9: where an architecture's generations differ in their kernels
+    hardware_class: str = ""  # datacenter, workstation, consumer, laptop, unified, igpu
+    unified_memory: bool = False
+    memory_gb: Quantity | None = None
+    memory_bandwidth_gb_s: Quantity | None = None
+    memory_bandwidth_measured_gb_s: Quantity | None = None
+    bf16_tflops: Quantity | None = None
+    fp8_tflops: Quantity | None = None
+    int8_tops: Quantity | None = None
+    fp4_tflops: Quantity | None = None
+    fp32_tflops: Quantity | None = None
+    link: str = ""
+    link_gb_s: Quantity | None = None
+    note: str = ""
+
+
+class Checkpoint(Frozen):
+    """A repository that holds a model at a quantisation."""
+
+    quant: str
+    repository: str
+    file: str | None = None  # GGUF file or quant tag
+    engines: tuple[str, ...] = ()
+    keeps_mtp: bool | None = None  # the MTP tensors are in it and usable; None = not known
+    size_gb: float | None = None  # its weights, where bytes by tensor class miss them
+    source: str
+    status: str = "read"  # read: the name stands at the source; assumed: put together from names that do
+    note: str = ""
+
+
+class Drafter(Frozen):
+    """A published checkpoint that drafts for one model. Sizes are as its page or its files give
+    them; None: not known.
+    """
+
+    method: Literal["eagle", "eagle3", "dflash"]
+    repository: str
+    target: str  # the repository of the model that it was trained for
+    engines: dict[
+        str, str
+    ]  # engine -> the first release of its option catalogue that is known to load it
+    k: int | None = None  # draft tokens with which its publisher, or who reports of it, serves it
+    k_max: int | None = None  # more than these it was not made for
+    block: int | None = None  # tokens of a block drafter's block, the one before it included
+    layers: int | None = (
+        None  # layers of its own that keep a KV cache; None: the method's usual number
+    )
+    prefix_caching: bool | None = None  # False: its publisher serves it without
+    thinking: bool | None = (
+        None  # trained for answers with (or without) reasoning only; None: not said
+    )
+    params_b: float | None = None
+    size_gb: float | None = None
+    env: dict[str, dict[str, str]] = {}  # noqa: RUF012 - engine -> variables that its page sets for the server
+    reported: str = (
+        ""  # acceptance that was reported of it: told to the user, not used in the estimate
+    )
+    sources: tuple[str, ...]
+    conflicts: tuple[str, ...] = ()
+    note: str = ""
+
+
+class DrafterFile(Frozen):
+    """The published drafters of one model, the preferred first, and repositories of the model named
+    beside them.
+    """
+
+    id: str  # of the model that they draft for
+    drafters: tuple[Drafter, ...]
+    checkpoints: tuple[Checkpoint, ...] = ()
+
+
+class LLM(Frozen):
+    """One model's shape. Parameter counts are in units of 1e9 (`_b`) or 1e6 (`_m`); None = not
+    read.
+    """
+
+    id: str
+    name: str = ""
+    aliases: tuple[str, ...] = ()
+    family: str = ""  # qwen3.5, qwen3-next, deepseek, glm ...
+    arch: str = ""  # hybrid-gdn-moe, hybrid-gdn-dense, moe, dense, mla-moe, swa-moe, swa-dense
+    layers: int | None = None
+    hidden: int | None = None
+    dense_ffn: int | None = None
+    dense_layers: int | None = None
+    experts: int | None = None
+    experts_per_token: int | None = None
+    moe_layers: int | None = None
+    moe_ffn: int | None = None
+    shared_ffn: int | None = None
+    full_attention_layers: int | None = None
+    linear_layers: int | None = None
+    swa_layers: int | None = None
+    swa_window: int | None = None
+    swa_kv_heads: int | None = (
+        None  # of the sliding layers, where they differ from kv_heads and head_dim
+    )
+    swa_head_dim: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    vocab: int | None = None
+    mtp_layers: int | None = None
+    total_params_b: float | None = None
+    active_params_b: float | None = None
+    mixer_params_b: float | None = None
+    dense_ffn_params_b: float | None = None
+    expert_params_m: float | None = None  # one expert of one layer
+    shared_params_b: float | None = None
+    lm_head_params_b: float | None = None
+    mtp_params_b: float | None = None
+    assistant_params_b: float | None = (
+        None  # a small drafter of its own, head included, where there is no MTP layer
+    )
+    assistant: str | None = None  # the repository of that drafter, where vLLM can be told it
+    assistant_since: str = (
+        "0.21.0"  # the first vLLM release that takes it (vllm-project/vllm #42180, #42005)
+    )
+    state_mb_per_seq: float | None = None  # recurrent state (GDN), MB = 1e6 bytes
+    kv_elems_per_token: float | None = None  # K and V elements over all layers
+    max_context_tokens: int | None = None
+    default_temperature: Quantity | None = None
+    code_temperature: Quantity | None = (
+        None  # where the card recommends another one for precise code
+    )
+    direct_temperature: Quantity | None = None  # the same with thinking switched off
+    reasoning_parser: str | None = None
+    tool_call_parser: str | None = None
+    thinking_default: bool | None = None
+    multimodal: bool | None = None
+    proxy: str | None = None  # id of the model whose shape stands in where this one's was not read
+    checkpoints: tuple[Checkpoint, ...] = ()
+    source: str = ""
+    note: str = ""
+
+    @property
+    def is_moe(self) -> bool:
+        return bool(self.experts) or "moe" in self.arch
+
+    @property
+    def is_hybrid(self) -> bool:
+        """Recurrent (GDN/KDA/Mamba) layers beside attention: prefix caching and rollback behave
+        differently.
+        """
+        return "hybrid" in self.arch or bool(self.linear_layers)
+
+
+class Quant(Frozen):
+    """Bytes per weight by tensor class, block scales included."""
+
+    id: str
+    aliases: tuple[str, ...] = ()
+    family: str = ""  # bf16, fp8, int4, nvfp4, mxfp4, int8, gguf-k, gguf-i, gguf-legacy, mlx, exl3
+    bits: float | None = None
+    bytes_mixer: float
+    bytes_ffn: float  # dense FFN, experts and shared experts
+    bytes_lm_head: float
+    bytes_embedding: float
+    bytes_mtp: float
+    bytes_mtp_lm_head: float
+    engines: tuple[str, ...] = ()
+    archs: tuple[str, ...] = ()  # architectures that run it natively; empty = any
+    source: str
+    note: str = ""
+
+
+class Evidence(Frozen):
+    """A measured pair near the question."""
+
+    run_id: str
+    source: str
+    hardware: str
+    model: str
+    quant: str
+    engine: str
+    engine_version: str = ""
+    method: str
+    k: int | None
+    concurrency: float | None
+    input_tokens: float | None
+    output_tokens: float | None
+    metric: str
+    speedup: float
+    date: str = ""
+    # same hardware, model, quant, engine; concurrency and ctx within a factor of 2; clean
+    # pair
+    covers: bool = False

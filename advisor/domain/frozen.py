@@ -1,0 +1,203 @@
+"""The base of all nouns: an immutable record with named fields, cheap to define and cheap to make.
+
+It has the methods of pydantic's models that the package uses. Importing pydantic's machinery and
+building some thirty of its classes costs more time than an answer does, so pydantic comes in only
+where data from outside is checked: `model_validate` and
+`model_json_schema`. Making a noun by keyword checks the names of its fields, not their types.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache
+from inspect import get_annotations
+from typing import Any, ClassVar, NoReturn, Self, dataclass_transform
+
+_MISSING: Any = object()
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, eq_default=True)
+class Frozen:
+    """Subclass it and annotate fields; a default makes a field optional. Instances cannot be
+    changed.
+    """
+
+    model_fields: ClassVar[Mapping[str, Any]] = {}  # name -> default; _MISSING where there is none
+    _needed: ClassVar[frozenset[str]] = frozenset()
+    _defaults: ClassVar[Mapping[str, Any]] = {}
+
+    def __init_subclass__(cls) -> None:
+        own = {name: cls.__dict__.get(name, _MISSING) for name in get_annotations(cls)}
+        cls.model_fields = {**cls.model_fields, **own}
+        cls._needed = frozenset(
+            name for name, default in cls.model_fields.items() if default is _MISSING
+        )
+        cls._defaults = {
+            name: default for name, default in cls.model_fields.items() if default is not _MISSING
+        }
+
+    def __init__(self, **given: Any) -> None:
+        """Make one by keyword. Raises TypeError for a field that is unknown or missing."""
+        if not given.keys() <= self.model_fields.keys():
+            raise TypeError(
+                f"{type(self).__name__} has no field "
+                f"{', '.join(sorted(given.keys() - self.model_fields.keys()))}"
+            )
+        if not self._needed <= given.keys():
+            raise TypeError(
+                f"{type(self).__name__} needs {', '.join(sorted(self._needed - given.keys()))}"
+            )
+        held = self.__dict__
+        held.update(self._defaults)
+        held.update(given)
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
+    def __hash__(self) -> int:
+        return hash((type(self), *(_hashable(self.__dict__[name]) for name in self.model_fields)))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={self.__dict__[name]!r}' for name in self.model_fields)})"
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        """(field, value) in the order of declaration."""
+        return ((name, self.__dict__[name]) for name in self.model_fields)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Self:
+        """The same with some fields replaced, unchecked."""
+        new = object.__new__(type(self))
+        new.__dict__.update(self.__dict__)
+        new.__dict__.update(update or {})
+        return new
+
+    def model_dump(
+        self, *, mode: str = "python", exclude: Collection[str] = (), exclude_defaults: bool = False
+    ) -> dict[str, Any]:
+        """Plain dicts all the way down; `mode="json"` makes tuples lists."""
+        return {
+            name: _plain(self.__dict__[name], mode, exclude_defaults)
+            for name, default in self.model_fields.items()
+            if name not in exclude and not (exclude_defaults and self.__dict__[name] == default)
+        }
+
+    @classmethod
+    def model_validate(cls, data: Any) -> Self:
+        """One from outside data, checked and converted. Raises pydantic.ValidationError."""
+        made: Self = _adapter(cls).validate_python(data)
+        return made
+
+    @classmethod
+    def model_construct(cls, **given: Any) -> Self:
+        """One by keyword: there is no check to leave out."""
+        return cls(**given)
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]:
+        """The JSON Schema of what `model_validate` takes."""
+        made: dict[str, Any] = _adapter(cls).json_schema()
+        return made
+
+    @classmethod
+    def from_plain(cls, data: Mapping[str, Any]) -> Self:
+        """One from our own compiled JSON, which was checked when it was compiled: nested nouns and
+        tuples are made, no more.
+        """
+        makers = _makers(cls)
+        return cls(
+            **{
+                name: makers[name](value) if name in makers and value is not None else value
+                for name, value in data.items()
+            }
+        )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        from pydantic_core import PydanticCustomError, core_schema
+
+        fields = {
+            name: core_schema.typed_dict_field(
+                handler.generate_schema(kind), required=name in cls._needed
+            )
+            for name, kind in _hints(cls).items()
+        }
+        table = core_schema.typed_dict_schema(fields, extra_behavior="forbid")
+
+        def make(data: Any, inner: Callable[[Any], Any]) -> Any:
+            if isinstance(data, cls):
+                return data
+            if not isinstance(data, dict):
+                raise PydanticCustomError(
+                    "noun", "should be a table with the fields of {name}", {"name": cls.__name__}
+                )
+            return cls(**inner(data))
+
+        return core_schema.no_info_wrap_validator_function(make, table, ref=cls.__qualname__)
+
+
+def _plain(value: Any, mode: str, exclude_defaults: bool) -> Any:
+    if isinstance(value, Frozen):
+        return value.model_dump(mode=mode, exclude_defaults=exclude_defaults)
+    if isinstance(value, dict):
+        return {key: _plain(held, mode, exclude_defaults) for key, held in value.items()}
+    if isinstance(value, tuple | list):
+        items = [_plain(held, mode, exclude_defaults) for held in value]
+        return items if mode == "json" or isinstance(value, list) else tuple(items)
+    return value
+
+
+def _hashable(value: Any) -> Any:
+    return tuple(sorted(value.items())) if isinstance(value, dict) else value
+
+
+def _make_adapter(cls: type[Frozen]) -> Any:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls)
+
+
+def _resolve_hints(cls: type[Frozen]) -> dict[str, Any]:
+    """Field -> resolved annotation."""
+    from typing import get_type_hints
+
+    hints = get_type_hints(cls)
+    return {name: hints[name] for name in cls.model_fields}
+
+
+def _find_makers(cls: type[Frozen]) -> dict[str, Callable[[Any], Any]]:
+    """Fields that JSON cannot hold as they are. Read from the annotations' text: resolving them
+    costs more.
+    """
+    makers: dict[str, Callable[[Any], Any]] = {}
+    for base in reversed(cls.__mro__):
+        space = vars(sys.modules[base.__module__])
+        for name, text in get_annotations(base).items():
+            kind = space.get(text.removeprefix("tuple[").split(",")[0].split(" ")[0].rstrip("]"))
+            one = kind.from_plain if isinstance(kind, type) and issubclass(kind, Frozen) else None
+            if text.startswith("tuple["):
+                makers[name] = _tuple_of(one or _tupled)
+            elif one is not None:
+                makers[name] = one
+    return makers
+
+
+def _tuple_of(one: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    return lambda items: tuple(one(item) for item in items)
+
+
+def _tupled(item: Any) -> Any:
+    return tuple(item) if isinstance(item, list) else item
+
+
+# Typed as plain functions: a class is hashable, which the type of `cache` does not see for one
+# whose instances define a hash.
+_adapter: Callable[[Any], Any] = cache(_make_adapter)
+_hints: Callable[[Any], dict[str, Any]] = cache(_resolve_hints)
+_makers: Callable[[Any], dict[str, Callable[[Any], Any]]] = cache(_find_makers)

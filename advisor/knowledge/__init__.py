@@ -1,0 +1,1 @@
+"""The only opener of the fact files."""

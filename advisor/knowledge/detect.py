@@ -1,0 +1,238 @@
+"""Which accelerator is in this machine: asks nvidia-smi, rocm-smi, then the operating system, each
+with a time limit.
+
+Memory sizes are in GiB, as vendors mean "24 GB". What it does not know: whether the accelerator is
+in use, and how several machines are linked.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from advisor.domain.nouns import AdvisorError, Hardware, Quantity, UnknownFact
+from advisor.knowledge import store as knowledge
+
+TIMEOUT_S = 5.0
+_EXTRA = re.compile(
+    r"\b(nvidia|amd|geforce|tesla|graphics|gpu|generation|laptop|oem)\b|\(r\)|\(tm\)", re.I
+)
+_SIZE = re.compile(r"-\d+gb$")
+
+
+def _ask(*command: str) -> str:
+    """Output of a command, "" if it is not there, fails or takes too long."""
+    if shutil.which(command[0]) is None:
+        return ""
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        return ""
+    return done.stdout if done.returncode == 0 else ""
+
+
+def detect() -> tuple[Hardware, int]:
+    """The accelerator and its number. Raises AdvisorError naming what was found, or that nothing
+    was.
+    """
+    names: list[str] = []
+    for look in (_nvidia, _rocm, _apple, _device_tree, _lspci):
+        found = look()
+        if found is None:
+            continue
+        name, count, memory_gb = found
+        names.append(name)
+        hw = match(name, memory_gb)
+        if hw is not None:
+            return hw, count
+    if names:
+        raise AdvisorError(
+            f"found '{names[0]}', which is not in the hardware list: give --hw with the "
+            f"nearest name of"
+            " `advisor hardware list`, or add a file (see `advisor hardware validate`)"
+        )
+    raise AdvisorError(
+        "no accelerator found (asked nvidia-smi, rocm-smi, the system): give --hw, see `advisor "
+        "hardware list`"
+    )
+
+
+def match(name: str, memory_gb: float | None = None) -> Hardware | None:
+    """The known hardware that a driver's name means; the memory tells variants apart. None if it is
+    not known.
+    """
+    laptop = " laptop" if "laptop" in name.lower() else ""
+    short = " ".join(_EXTRA.sub(" ", name).split())
+    tries = [name, short + laptop]
+    if memory_gb is not None:
+        tries = [f"{short}{laptop} {round(memory_gb)}gb", *tries]
+        tries += [
+            f"{short}-{size}gb"
+            for size in (16, 22, 32, 40, 80)
+            if abs(size - memory_gb) <= 0.04 * size
+        ]
+    for text in tries:
+        try:
+            hw = knowledge.hardware(text)
+        except UnknownFact:
+            continue
+        return _with_memory(_variant(hw, memory_gb), memory_gb)
+    return None
+
+
+def _variant(hw: Hardware, memory_gb: float | None) -> Hardware:
+    """Another entry of the same chip whose memory fits better (A100 40 GB and 80 GB, V100 16 GB and
+    32 GB).
+    """
+    if memory_gb is None or hw.unified_memory or hw.memory_gb is None:
+        return hw
+    stem = _SIZE.sub("", hw.id)
+    kin = [
+        knowledge.hardware(ident)
+        for ident in knowledge.hardware_ids()
+        if _SIZE.sub("", ident) == stem
+    ]
+    options = [hw, *(k for k in kin if k.memory_gb is not None)]
+    return min(options, key=lambda o: abs((o.memory_gb.value if o.memory_gb else 0.0) - memory_gb))
+
+
+def _with_memory(hw: Hardware, memory_gb: float | None) -> Hardware:
+    if memory_gb is None or not hw.unified_memory:
+        return hw
+    return hw.model_copy(
+        update={
+            "memory_gb": Quantity(
+                value=round(memory_gb, 1), source="this machine", status="measured"
+            )
+        }
+    )
+
+
+def _nvidia() -> tuple[str, int, float | None] | None:
+    text = _ask("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
+    rows = [line.split(",") for line in text.splitlines() if "," in line]
+    if not rows:
+        return None
+    name = rows[0][0].strip()
+    memory = rows[0][1].strip()
+    count = sum(row[0].strip() == name for row in rows)
+    if not memory.replace(".", "").isdigit():  # a GPU with unified memory reports [N/A]
+        return name, count, None
+    return name, count, float(memory) / 1024
+
+
+def _rocm() -> tuple[str, int, float | None] | None:
+    text = _ask("rocm-smi", "--showproductname")
+    names = re.findall(r"Card [Ss]eries:\s*(.+)", text)
+    chips = re.findall(r"GFX Version:\s*(gfx\w+)", text)
+    if not names and not chips:
+        return None
+    if "gfx1151" in chips:
+        return "strix-halo", 1, _system_memory_gb()
+    name = names[0].strip() if names else chips[0]
+    return name, max(len(names), len(chips)), None
+
+
+def _apple() -> tuple[str, int, float | None] | None:
+    name = _ask("sysctl", "-n", "machdep.cpu.brand_string").strip()
+    if not name.startswith("Apple"):
+        return None
+    memory = _ask("sysctl", "-n", "hw.memsize").strip()
+    return name, 1, int(memory) / 1024**3 if memory.isdigit() else None
+
+
+def _device_tree() -> tuple[str, int, float | None] | None:
+    """Jetson boards and the DGX Spark name themselves in the device tree or in the DMI table."""
+    for place in ("/proc/device-tree/model", "/sys/devices/virtual/dmi/id/product_name"):
+        try:
+            text = Path(place).read_bytes()[:200].decode("utf-8", "replace").strip("\0 \n")
+        except OSError:
+            continue
+        low = text.lower()
+        for word, ident in (("thor", "jetson-thor"), ("dgx spark", "gb10"), ("gb10", "gb10")):
+            if word in low:
+                return ident, 1, None
+        if re.search(
+            r"\borin\b", low
+        ):  # the driver calls all of them "Orin (nvgpu)", without a memory size
+            return _orin(low)
+    return None
+
+
+def _orin(model: str) -> tuple[str, int, float | None]:
+    memory_gb = _system_memory_gb()
+    if "nano" in model:  # the 4 GB module has a third of the bandwidth
+        return ("jetson-orin-nano-8gb" if memory_gb and memory_gb > 5 else model), 1, memory_gb
+    if "orin nx" in model:
+        return "jetson-orin-nx-16gb", 1, memory_gb
+    return (
+        ("jetson-agx-orin-32gb" if memory_gb and memory_gb < 40 else "jetson-agx-orin-64gb"),
+        1,
+        memory_gb,
+    )
+
+
+def _lspci() -> tuple[str, int, float | None] | None:
+    """AMD and Intel graphics without a vendor tool: the name in square brackets of lspci."""
+    text = _ask("lspci")
+    for line in text.splitlines():
+        if not re.search(r"VGA|Display|3D", line) or not re.search(r"AMD|ATI|Intel", line):
+            continue
+        if re.search(r"Strix Halo|8060S", line):
+            return "strix-halo", 1, _system_memory_gb()
+        if names := re.findall(r"\[([^\]]+)\]", line):
+            return _one_of(names[-1]), 1, None
+    return None
+
+
+def _one_of(text: str) -> str:
+    """The one card meant by "Radeon RX 7700 XT / 7800 XT", as the memory of this machine's tells;
+    else the text itself.
+    """
+    first, *others = (part.strip() for part in text.split("/"))
+    if not others:
+        return first
+    family = re.match(r"\D*", first)
+    prefix = family.group() if family else ""
+    found = [
+        hw
+        for part in (first, *(prefix + other for other in others))
+        if (hw := match(part)) is not None
+    ]
+    if found and all(hw.unified_memory for hw in found) and len({hw.id for hw in found}) == 1:
+        return found[0].id
+    memory_gb = _radeon_memory_gb()
+    if memory_gb is None:
+        return text
+    near = [
+        hw
+        for hw in found
+        if hw.memory_gb is not None and abs(hw.memory_gb.value - memory_gb) <= 0.1 * memory_gb
+    ]
+    return (
+        near[0].id if len({hw.id for hw in near}) == 1 else text
+    )  # several of one size: asked for, not guessed
+
+
+def _radeon_memory_gb() -> float | None:
+    """The largest memory of a Radeon here, as the kernel tells it."""
+    sizes: list[int] = []
+    for path in Path("/sys/class/drm").glob("card*/device/mem_info_vram_total"):
+        try:
+            sizes.append(int(path.read_text(encoding="ascii")))
+        except (OSError, ValueError):
+            continue
+    return max(sizes) / 1024**3 if sizes else None
+
+
+def _system_memory_gb() -> float | None:
+    try:
+        text = Path("/proc/meminfo").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    found = re.search(r"MemTotal:\s*(\d+) kB", text)
+    return int(found.group(1)) / 1024**2 if found else None

@@ -1,0 +1,173 @@
+"""Which published drafters of a model an engine release can load, which one is taken, and why none
+is.
+
+Pure functions over Facts; the files are knowledge/drafters/*.yaml. What it does not know: whether a
+repository still exists, and how well a drafter fits a fine-tune of its model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Drafter, DrafterFile, DraftMethod, Facts
+
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+TITLES = {"eagle": "EAGLE", "eagle3": "EAGLE-3", "dflash": "DFlash"}
+DRAFT_LAYERS = {
+    "mtp": 1,
+    "eagle": 1,
+    "eagle3": 1,
+    "dflash": 5,
+    "dspark": 5,
+}  # layers of their own with a KV cache
+
+
+def usable(facts: Facts, method: str | None = None) -> tuple[Drafter, ...]:
+    """The drafters that the engine at its version loads, for this way of answering, the preferred
+    first.
+    """
+    wanted = facts.thinking
+    return tuple(
+        d
+        for d in facts.drafters
+        if method in (None, d.method)
+        and d.thinking in (None, wanted)
+        and _loads(d, facts.engine, facts.engine_version)
+    )
+
+
+def methods(facts: Facts) -> tuple[DraftMethod, ...]:
+    """Methods of the usable drafters, each once, in the order of the file."""
+    return tuple(dict.fromkeys(d.method for d in usable(facts)))
+
+
+def pick(facts: Facts, method: str, model: str | None) -> Drafter | None:
+    """The drafter for one method: the first of those trained for the variant that `model` (a
+    repository) names most exactly.
+    """
+    found = usable(facts, method)
+    name = (model or "").lower()
+    fit = [len(d.target) if d.target.rpartition("/")[2].lower() in name else 0 for d in found]
+    return found[fit.index(max(fit))] if found else None
+
+
+def named(facts: Facts, repository: str | None) -> Drafter | None:
+    """The known drafter of this repository, whatever the engine; None where the file does not have
+    it.
+    """
+    return next((d for d in facts.drafters if d.repository == repository), None)
+
+
+def size_bytes(drafter: Drafter) -> float | None:
+    """Weights as published, else two bytes a parameter; None where neither is known. What it shares
+    with the target counts too, so that it is an upper bound.
+    """
+    if drafter.size_gb is not None:
+        return drafter.size_gb * 1e9
+    return drafter.params_b * 2e9 if drafter.params_b is not None else None
+
+
+def layers(facts: Facts, method: str, repository: str | None) -> int:
+    """Layers of the drafter that keep keys and values, about as wide as the target's."""
+    known = named(facts, repository)
+    return (known.layers if known is not None else None) or DRAFT_LAYERS.get(method, 0)
+
+
+def refusal(facts: Facts, method: str | None = None) -> str | None:
+    """Why none of the known drafters can be used here, in one clause; None where none is known (of
+    this method) or one can.
+    """
+    known = [d for d in facts.drafters if method in (None, d.method)]
+    if not known or usable(facts, method):
+        return None
+    engine = facts.engine or ""
+    here = [d for d in known if engine in d.engines]
+    if not here:
+        first = {name: d for d in reversed(known) if d.thinking is None for name in d.engines}
+        where = " and ".join(
+            f"{name} ({d.repository}, {TITLES[d.method]})" for name, d in first.items()
+        )
+        own = (
+            "; llama.cpp needs a GGUF of one, and none is known" if engine == "llama-server" else ""
+        )
+        return f"its published drafters are for {where}, none for {engine}{own}"
+    loaded = [d for d in here if _loads(d, engine, facts.engine_version)]
+    if not loaded:
+        since = min((d.engines[engine] for d in here), key=_parts)
+        return f"{engine} is known to load {here[0].repository} from {since} on"
+    way = "with" if loaded[0].thinking else "without"
+    flag = "--thinking" if loaded[0].thinking else "--no-thinking"
+    return f"{loaded[0].repository} was trained for answers {way} thinking: say {flag} to use it"
+
+
+def would_help(facts: Facts, method: str | None = None) -> tuple[str, ...]:
+    """What to ask for so that a known drafter (of this method) can be used: another way of
+    answering, release or engine.
+    """
+    known = [d for d in facts.drafters if method in (None, d.method)]
+    engine = facts.engine or ""
+    here = [d for d in known if engine in d.engines and not _loads(d, engine, facts.engine_version)]
+    since = min((d.engines[engine] for d in here), key=_parts, default=None)
+    ways = [
+        d
+        for d in known
+        if d.thinking not in (None, facts.thinking) and _loads(d, engine, facts.engine_version)
+    ]
+    others = dict.fromkeys(
+        name
+        for d in known
+        if d.thinking in (None, facts.thinking)
+        for name in d.engines
+        if name != engine
+    )
+    lines = [
+        f"{'--thinking' if d.thinking else '--no-thinking'}, for which {d.repository} was trained"
+        for d in ways[:1]
+    ]
+    lines += (
+        [f"{engine} {since} or newer, which is known to load a drafter of this model"]
+        if since is not None
+        else []
+    )
+    return (
+        *lines,
+        *(f"--engine {name}, for which a drafter of this model is published" for name in others),
+    )
+
+
+def _loads(drafter: Drafter, engine: str | None, version: str | None) -> bool:
+    since = drafter.engines.get(engine or "")
+    if since is None:
+        return False
+    try:
+        return version is None or _parts(version) >= _parts(since)
+    except ValueError:
+        return True  # a release that is no plain number is taken as new
+
+
+def _parts(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def odd(entry: DrafterFile) -> Iterator[tuple[str, str]]:
+    """(field, reason) of what the types of a drafter file cannot say."""
+    if not entry.drafters:
+        yield "drafters", "is empty: leave the file out"
+    seen: set[str] = set()
+    for number, drafter in enumerate(entry.drafters):
+        where = f"drafters.{number}"
+        for name in ("repository", "target"):
+            if not _REPOSITORY.fullmatch(getattr(drafter, name)):
+                yield f"{where}.{name}", "is written owner/name"
+        if drafter.repository in seen:
+            yield f"{where}.repository", f"{drafter.repository} is listed twice"
+        seen.add(drafter.repository)
+        if not drafter.sources or not drafter.engines:
+            yield where, "needs a source and an engine that loads it"
+        for name in ("k", "k_max", "block", "layers", "params_b", "size_gb"):
+            value = getattr(drafter, name)
+            if value is not None and value <= 0:
+                yield f"{where}.{name}", "must be above 0; leave the field out if it is not known"
+        if drafter.k and drafter.k > min(drafter.k_max or 64, (drafter.block or 65) - 1):
+            yield f"{where}.k", "is more than the drafter was made for"

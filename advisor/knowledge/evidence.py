@@ -1,0 +1,271 @@
+"""The measured pairs nearest to a question, from the compiled knowledge/measurements/index.jsonl.
+
+A pair covers the question if hardware, number of GPUs, model, quantisation, engine and method
+agree, concurrency and prompt length lie within a factor of 2, and the pair is clean. What it does
+not know: whether another version would still do so.
+
+The index lies in groups that share all but the load, a line each, so that a question parses the few
+groups that can matter: a group's own distance is the least that its pairs can have.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from math import log2
+from typing import Any, NamedTuple
+
+from advisor.domain.nouns import Evidence, Facts
+from advisor.domain.paths import knowledge_dir
+
+Pair = dict[str, Any]
+Scored = tuple[bool, float, str, str, Pair]  # whether it does not cover, distance, run, metric
+INDEX_NAME = "index.jsonl"
+SHARED = (
+    "hardware",
+    "gpu_count",
+    "model",
+    "quant",
+    "engine",
+    "method",
+)  # what the pairs of a line have in common
+_FIELDS = frozenset(Evidence.model_fields) - {"covers"}
+FACTOR = 2.0  # concurrency and prompt tokens may differ by this much
+ANSWER_FACTOR = 4  # answers of other lengths mix prompts and decoding otherwise
+FAR = 5.5  # pairs beyond this distance say nothing about the question
+PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fill the list
+
+
+class Index(NamedTuple):
+    """The index as read: names of the columns, what each line's pairs share, and the lines,
+    unparsed.
+    """
+
+    fields: tuple[str, ...]
+    groups: tuple[Pair, ...]
+    lines: tuple[str, ...]
+
+    def pairs(self, group: int) -> list[Pair]:
+        """The pairs of one line; none where it is damaged."""
+        shared = {name: value for name, value in self.groups[group].items() if value is not None}
+        try:
+            rows = json.loads(self.lines[group])
+            return [
+                shared | {n: v for n, v in zip(self.fields, row, strict=True) if v is not None}
+                for row in rows
+            ]
+        except (ValueError, TypeError):
+            return []
+
+
+def to_text(entries: list[Pair], note: str) -> str:
+    """The text of an index: a first line that says what it is and what each further line's pairs
+    share; then the pairs.
+    """
+    fields = [
+        n for n in dict.fromkeys(name for entry in entries for name in entry) if n not in SHARED
+    ]
+    by_group: dict[tuple[Any, ...], list[list[Any]]] = {}
+    for entry in entries:
+        key = tuple(entry.get(name) for name in SHARED)
+        by_group.setdefault(key, []).append([entry.get(name) for name in fields])
+    head = {"generated": note, "fields": fields, "shared": SHARED, "groups": list(by_group)}
+    lines = (head, *by_group.values())
+    return "".join(
+        json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines
+    )
+
+
+@cache
+def index() -> Index:
+    """The shipped index, its first line parsed; empty where it is absent or broken."""
+    try:
+        text = (knowledge_dir() / "measurements" / INDEX_NAME).read_text(encoding="utf-8")
+        return from_text(text)
+    except (OSError, ValueError, LookupError, TypeError):
+        return Index((), (), ())
+
+
+def from_text(text: str) -> Index:
+    """Raises ValueError, LookupError or TypeError where the first line is not that of an index."""
+    first, *lines = text.split("\n")
+    head = json.loads(first)
+    groups = tuple(dict(zip(head["shared"], values, strict=True)) for values in head["groups"])
+    if len(lines) < len(groups):
+        raise ValueError("lines are missing")
+    return Index(tuple(head["fields"]), groups, tuple(lines[: len(groups)]))
+
+
+def pairs(method: str = "") -> tuple[Pair, ...]:
+    """The measured pairs of one method, of all where none is named."""
+    found = index()
+    wanted = (i for i, group in enumerate(found.groups) if method in ("", group["method"]))
+    return tuple(pair for i in wanted for pair in found.pairs(i))
+
+
+def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]:
+    """All covering pairs with all their metrics, nearest first, then the nearest other runs up to
+    `limit` in all.
+    """
+    if facts.hardware is None or facts.model is None:
+        return ()
+    found = index()
+    gaps: dict[tuple[str, str], float] = {}  # each hardware and model is compared once
+    bounds = [
+        (_group_distance(g, facts, gaps), i)
+        for i, g in enumerate(found.groups)
+        if g["method"] == method
+    ]
+    near = sorted(bound for bound in bounds if bound[0] < FAR)
+    scored: list[Scored] = []
+    chosen: list[Pair] = []
+    for count, (least, group) in enumerate(near, 1):
+        for pair in found.pairs(group):
+            distance = least + _load_distance(pair, facts)
+            if distance < FAR:
+                scored.append(
+                    (not _covers(pair, facts), distance, pair["run_id"], pair["metric"], pair)
+                )
+        if count & (count - 1) == 0 or count == len(
+            near
+        ):  # choosing costs more than reading: at 1, 2, 4, 8 ...
+            # groups read
+            unread = near[count][0] if count < len(near) else FAR
+            chosen = _choose(scored, limit, unread)
+            if len(chosen) >= limit:
+                break
+    return tuple(_evidence(pair, covers=_covers(pair, facts)) for pair in chosen)
+
+
+def covering_pairs(facts: Facts, method: str) -> tuple[Evidence, ...]:
+    """The covering pairs alone, nearest first: all of one group, so that no other is read."""
+    if facts.hardware is None or facts.model is None or facts.quant is None:
+        return ()
+    found = index()
+    hardware, model = facts.hardware.id, facts.model.id
+    here = (hardware, facts.gpus, model, facts.quant.id, facts.engine, method)
+    alike = [
+        i
+        for i, group in enumerate(found.groups)
+        if group["hardware"] == hardware and group["model"] == model
+    ]
+    same = [i for i in alike if tuple(found.groups[i][name] for name in SHARED) == here]
+    near = [pair for group in same for pair in found.pairs(group) if _covers(pair, facts)]
+    near.sort(key=lambda pair: (_load_distance(pair, facts), pair["run_id"], pair["metric"]))
+    return tuple(_evidence(pair, covers=True) for pair in near)
+
+
+def _choose(scored: list[Scored], limit: int, unread: float) -> list[Pair]:
+    """The answer among the pairs that no unread one can come before; those lie at `unread` or
+    further.
+    """
+    scored.sort(key=lambda item: item[:4])
+    chosen: list[Pair] = []
+    taken: dict[str, int] = {}
+    seen: set[str] = set()
+    for far, distance, run_id, _, pair in scored:
+        if far and (distance >= unread or len(chosen) >= limit):
+            break
+        if far and (run_id in seen or taken.get(pair["source"], 0) >= PER_SOURCE):
+            continue
+        seen.add(run_id)
+        if far:
+            taken[pair["source"]] = taken.get(pair["source"], 0) + 1
+        chosen.append(pair)
+    return chosen
+
+
+def _evidence(pair: Pair, covers: bool) -> Evidence:
+    fields = {name: pair.get(name) for name in _FIELDS if name in pair}
+    for name in ("k", "concurrency", "input_tokens", "output_tokens"):
+        fields.setdefault(name, None)
+    fields.setdefault("quant", "")
+    return Evidence.from_plain({**fields, "covers": covers})
+
+
+def _octaves(measured: float | None, asked: float | None) -> float | None:
+    """Distance in factors of two, None where one is unknown."""
+    if not measured or not asked:
+        return None
+    return abs(log2(measured / asked))
+
+
+def _prompt(pair: Pair) -> float | None:
+    found = pair.get("input_tokens") or pair.get("depth_tokens")
+    return float(found) if found else None
+
+
+def _covers(pair: Pair, facts: Facts) -> bool:
+    same = (
+        pair.get("clean", False)
+        and facts.quant is not None
+        and facts.model is not None
+        and facts.hardware is not None
+        and pair["hardware"] == facts.hardware.id
+        and pair.get("gpu_count") == facts.gpus
+        and pair["model"] == facts.model.id
+        and pair.get("quant") == facts.quant.id
+        and pair["engine"] == facts.engine
+    )
+    if not same:
+        return False
+    limit = log2(FACTOR) + 1e-9
+    steps = (
+        _octaves(pair.get("concurrency"), facts.concurrency),
+        _octaves(_prompt(pair), facts.ctx_tokens),
+    )
+    answer = _octaves(
+        pair.get("output_tokens"), facts.output_tokens
+    )  # many sources do not state it
+    if answer is not None and answer > log2(ANSWER_FACTOR) + 1e-9:
+        return False
+    return all(step is not None and step <= limit for step in steps)
+
+
+def _group_distance(group: Pair, facts: Facts, gaps: dict[tuple[str, str], float]) -> float:
+    """Hand-made distance of what a group shares: hardware and model count most. `gaps` keeps what
+    was compared before.
+    """
+    assert facts.hardware is not None and facts.model is not None
+    key = (group["hardware"], group["model"])
+    if key not in gaps:
+        gap = 0.0 if key[0] == facts.hardware.id else 1.5 + _hardware_gap(key[0], facts)
+        gaps[key] = gap + (0.0 if key[1] == facts.model.id else 1.0 + _model_gap(key[1], facts))
+    total = gaps[key]
+    total += 0.0 if group["engine"] == facts.engine else 1.2
+    total += 0.0 if facts.quant is not None and group["quant"] == facts.quant.id else 0.5
+    return total + (0.0 if group["gpu_count"] == facts.gpus else 0.6)
+
+
+def _load_distance(pair: Pair, facts: Facts) -> float:
+    """What the load adds: 0 the same concurrency and prompt, clean."""
+    streams = _octaves(pair.get("concurrency"), facts.concurrency)
+    prompt = _octaves(_prompt(pair), facts.ctx_tokens)
+    load = 0.4 * (1.5 if streams is None else streams) + 0.15 * (2.0 if prompt is None else prompt)
+    return load + (0.0 if pair.get("clean") else 0.5)
+
+
+def _hardware_gap(ident: str, facts: Facts) -> float:
+    from advisor.knowledge import store as knowledge
+
+    assert facts.hardware is not None
+    entry = knowledge.index()["hardware"].get(ident, {})
+    if entry.get("arch") and entry.get("arch") == facts.hardware.arch:
+        return 0.0
+    same_class = entry.get("hardware_class") == facts.hardware.hardware_class
+    return (0.5 if entry.get("vendor") == facts.hardware.vendor else 1.5) + (
+        0.0 if same_class else 0.5
+    )
+
+
+def _model_gap(ident: str, facts: Facts) -> float:
+    from advisor.knowledge import store as knowledge
+
+    assert facts.model is not None
+    entry = knowledge.index()["llms"].get(ident, {})
+    if entry.get("family") == facts.model.family and entry.get("arch") == facts.model.arch:
+        return 0.0
+    sparse = "moe" in entry.get("arch", "")
+    return (0.5 if entry.get("family") == facts.model.family else 1.5) + (
+        0.0 if sparse == facts.model.is_moe else 0.7
+    )

@@ -1,0 +1,193 @@
+"""Names as people write them: normal forms, typo-tolerant lookup, and models and quantisations
+found inside longer texts.
+
+Pure functions over the tables that the caller passes in. What it does not know: whether a
+repository with such a name exists, or what is really inside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+
+_NOISE = re.compile(r"[\s_\-/()]+")
+_SHARD = re.compile(r"[-_.]\d{5}-of-\d{5}")  # a file of a split checkpoint
+_DIGITS = re.compile(r"\d+")
+_LETTERS = re.compile(r"[a-z]+")
+MAX_NAME = 400  # characters; a longer text is cut before it is searched
+
+
+def key_of(name: str) -> str:
+    """Normal form of a name: lower case, letters, digits and dots only ("RTX 3090" -> "rtx3090")."""
+    return re.sub(r"[^a-z0-9.]+", "", name[:MAX_NAME].lower()).strip(".")
+
+
+def bare_key(name: str) -> str:
+    """As key_of, without dots ("qwen3.6" -> "qwen36")."""
+    return key_of(name).replace(".", "")
+
+
+def find_name(name: str, keys: Mapping[str, str]) -> str | None:
+    """Id of a name: exact normal form, else without dots, else the only near spelling with the same
+    digits.
+
+    Digits must agree, because one digit is another product (3080 and 3090, h20 and h200).
+    """
+    key = key_of(name)
+    if not key:
+        return None
+    for form in (key, key.replace(".", "")):
+        if form in keys:
+            return keys[form]
+    if len(key) < 4 or len(key) > 80:
+        return None
+    starts = {ident for form, ident in keys.items() if form.startswith(key)}
+    if len(starts) == 1 and (len(key) >= 5 or _DIGITS.search(key)):
+        return starts.pop()
+    return _near_with_same_digits(key, keys)
+
+
+def _near_with_same_digits(key: str, keys: Mapping[str, str]) -> str | None:
+    """The only id one typing slip away; the slip must lie in a word of four letters or more
+    (rtx6000 is not rtxa6000).
+    """
+    digits, words = _DIGITS.findall(key), _LETTERS.findall(key)
+    best: dict[str, float] = {}
+    for form, ident in keys.items():
+        if abs(len(form) - len(key)) > 2 or _DIGITS.findall(form) != digits:
+            continue
+        score = _slip(words, _LETTERS.findall(form))
+        if score > best.get(ident, 0.0):
+            best[ident] = score
+    ranked = sorted(best.items(), key=lambda item: -item[1])
+    if not ranked or (len(ranked) > 1 and ranked[0][1] - ranked[1][1] < 0.02):
+        return None
+    return ranked[0][0]
+
+
+def _slip(left: list[str], right: list[str]) -> float:
+    """Likeness of two lists of words that differ in exactly one word, 0 if they are not alike."""
+    if len(left) != len(right):
+        return 0.0
+    odd = [(a, b) for a, b in zip(left, right, strict=True) if a != b]
+    if len(odd) != 1 or min(map(len, odd[0])) < 4:
+        return 0.0
+    from difflib import SequenceMatcher
+
+    ratio = SequenceMatcher(None, *odd[0]).ratio()
+    swapped = sorted(odd[0][0]) == sorted(odd[0][1])
+    return ratio if ratio >= (0.7 if swapped else 0.75) else 0.0
+
+
+def nearest(name: str, keys: Mapping[str, str], count: int = 3) -> tuple[str, ...]:
+    """The ids whose names look most like `name`, best first."""
+    from difflib import get_close_matches
+
+    key = key_of(name)[:80]
+    close = get_close_matches(key, keys, 4 * count, 0.5) or get_close_matches(key, keys, 1, 0.0)
+    inside = sorted((form for form in keys if key in form), key=len) if len(key) >= 2 else []
+    order = (
+        [*close[:1], *inside, *close[1:]]
+        if close and key[:3] == close[0][:3]
+        else [*inside, *close]
+    )
+    return tuple(dict.fromkeys(keys[form] for form in order))[:count]
+
+
+def pieces(text: str) -> Iterator[str]:
+    """The parts of a repository name or path, the most telling first: last part, the parts before
+    it, the whole.
+    """
+    cut = text[-MAX_NAME:].strip().strip("\"'")
+    parts = [part for part in re.split(r"[/\\]|--", cut) if part]
+    yield from reversed(parts)
+    if len(parts) > 1:
+        yield cut
+
+
+def squeeze(text: str) -> str:
+    """Text for substring search of model names: lower case without separators, dots kept."""
+    return _NOISE.sub("", text.lower())
+
+
+def find_model(
+    text: str, forms: Iterable[tuple[str, str, bool]], exclude: Mapping[str, list[str]]
+) -> str | None:
+    """Id of the longest model form inside `text`, where a form must not run on into further digits.
+
+    forms: (form, id, loose), longest first; loose: dots of the text may be passed over. exclude: id
+    -> words that make the text another model.
+    """
+    for piece in pieces(text):
+        dotted = squeeze(_SHARD.sub("", piece))
+        plain = dotted.replace(".", "")
+        for form, ident, loose in forms:
+            found = _whole(form, dotted) or (
+                loose and _whole(form, plain) and _whole_dotted(form, dotted)
+            )
+            if found and not any(word in dotted for word in exclude.get(ident, ())):
+                return ident
+    return None
+
+
+def _whole(form: str, hay: str) -> bool:
+    at = hay.find(form)
+    while at >= 0:
+        after = hay[at + len(form) : at + len(form) + 2]
+        before = hay[at - 1 : at]
+        runs_on = after[:1].isdigit() or (after[:1] == "." and after[1:2].isdigit())
+        if not runs_on and not (form[0].isdigit() and before.isdigit()):
+            return True
+        at = hay.find(form, at + 1)
+    return False
+
+
+def _whole_dotted(form: str, dotted: str) -> bool:
+    """A form without dots, found in a text whose dots were dropped: it must not end in the middle
+    of a number.
+    """
+    if form in dotted:
+        return _whole(form, dotted)
+    loose = re.escape(form[0]) + "".join(r"\.?" + re.escape(ch) for ch in form[1:])
+    return re.search(loose + r"(?!\.?\d)", dotted) is not None
+
+
+# ---------------------------------------------------------------- quantisations
+
+_STEP = r"[_-](?:k[_-]?(?:xxl|xl|[slm])?|[01]|nl|xxs|xs|kss?|[sm](?![a-z]))"
+_GGUF = re.compile(rf"(?<![a-z0-9])(ud[-_ .]?)?(i?q\d(?:{_STEP}){{0,3}})(?![a-z0-9])")
+_WORDS = (  # first hit wins; the order puts the telling words before the general ones
+    (re.compile(r"exl3[-_ ]?(\d(?:\.\d+)?) ?bpw|(\d(?:\.\d+)?) ?bpw"), "exl3-{}bpw"),
+    (re.compile(r"prismaquant"), "prismaquant-4.75bit"),
+    (re.compile(r"rocmfp8"), "rocmfp8"),
+    (re.compile(r"rocmfp4"), "rocmfp4"),
+    (re.compile(r"nvfp4|modelopt[-_]?fp4"), "nvfp4"),
+    (re.compile(r"mxfp4"), "mxfp4"),
+    (re.compile(r"int8[-_ a-z]*auto[-_]?round|auto[-_]?round[-_ a-z]*int8"), "int8-autoround"),
+    (re.compile(r"auto[-_]?round"), "int4-autoround"),
+    (re.compile(r"(?:awq|gptq)[-_ a-z]*(?:int8|8[-_]?bit)"), "int8-w8a8"),
+    (re.compile(r"awq|gptq|paro(?![a-z])|w4a16|w4a8"), "awq-int4"),
+    (re.compile(r"w8a8[-_]?fp8|fp8"), "fp8"),
+    (re.compile(r"w8a8|w8a16|int8|bnb[-_]?8bit"), "int8-w8a8"),
+    (re.compile(r"(?<![a-z])oq([2-8])(?![0-9])"), "oq{}"),
+    (re.compile(r"mlx[-_ a-z]*?([2-8])[-_ ]?bit|([2-8])[-_ ]?bit[-_ a-z]*mlx"), "mlx-{}bit"),
+    (re.compile(r"(?<![a-z])fp4(?![0-9])|w4a4"), "fp4"),
+    (re.compile(r"int4|bnb[-_]?4bit|nf4|bitsandbytes"), "int4"),
+    (re.compile(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![0-9])"), "bf16"),
+    (re.compile(r"(?<![0-9.])([2-8])[-_ ]?bit"), "mlx-{}bit"),
+)
+
+
+def quant_word(text: str) -> str | None:
+    """The spelling of a quantisation inside a repository, file or path name, or None."""
+    for piece in pieces(text):
+        low = piece.lower().replace(".gguf", "")
+        if "mlx" in text.lower() and (bits := re.search(r"(?<![0-9.])([2-8])[-_ ]?bit", low)):
+            return f"mlx-{bits.group(1)}bit"
+        if gguf := _GGUF.search(low):
+            prefix = "ud-" if gguf.group(1) else ""
+            return prefix + gguf.group(2).replace("-", "_")
+        for pattern, name in _WORDS:
+            if hit := pattern.search(low):
+                return name.format(next((g.removesuffix(".0") for g in hit.groups() if g), ""))
+    return None

@@ -1,0 +1,135 @@
+"""Stand-ins for what was not read: a model's shape from its parameter counts, an unseen
+quantisation from its family.
+
+Every value made here is flagged in the entry's note. Coarse on purpose; whoever predicts with it
+widens the interval.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from advisor.domain.nouns import LLM
+from advisor.knowledge.names import key_of
+
+_GGUF = re.compile(r"^(ud)?(i?q|tq)(\d)(k|ks|km|kl|kxl|xxs|xs|s|m|nl|0|1|kss)?$")
+
+
+def approximate(model: LLM) -> LLM:
+    """A shape from total and active parameters alone: half of a dense model's weights per known
+    ratios of its kin.
+
+    Ratios are those of the listed models (mixer 27 % of a dense hybrid, 4 % of a large mixture;
+    lm_head 1.5 to 5 %).
+    """
+    total = float(model.total_params_b or 0.0)
+    active = float(model.active_params_b or total)
+    vocab = model.vocab or 200_000
+    sparse = active < 0.7 * total or model.is_moe
+    hidden = model.hidden or _near(
+        1024, 8192, 1024 * max(1.0, total**0.45) if not sparse else 1024 * active**0.35 * 1.5
+    )
+    layers = model.layers or _near(24, 96, 30 * total**0.22 if not sparse else 24 * total**0.18)
+    head = vocab * hidden / 1e9
+    mixer = 0.27 * total if not sparse else min(0.45 * active, 0.1 * total)
+    fields: dict[str, Any] = {
+        "vocab": vocab,
+        "hidden": hidden,
+        "layers": layers,
+        "lm_head_params_b": head,
+        "mixer_params_b": mixer,
+    }
+    if sparse:
+        experts, topk = model.experts or 256, model.experts_per_token or 8
+        body = max(total - mixer - 2 * head, 0.3 * total)
+        fields.update(
+            experts=experts, experts_per_token=topk, moe_layers=layers, expert_params_m=1e3 * body / (experts * layers),
+            shared_params_b=0.0, dense_ffn_params_b=0.0,
+        )  # fmt: skip
+    else:
+        fields["dense_ffn_params_b"] = max(total - mixer - 2 * head, 0.3 * total)
+    per_layer = 1024 if sparse else 2048
+    attention = layers // 4 if model.is_hybrid else layers
+    fields["kv_elems_per_token"] = model.kv_elems_per_token or per_layer * attention
+    if model.is_hybrid:
+        linear = layers - attention
+        fields.update(
+            full_attention_layers=attention, linear_layers=linear, state_mb_per_seq=2.4 * linear
+        )
+    known = {name: value for name in fields if (value := getattr(model, name)) is not None}
+    note = f"{model.note} Shape approximated from {total:g}B total and {active:g}B active parameters.".strip()
+    return model.model_copy(update={**fields, **known, "note": note})
+
+
+def _near(low: int, high: int, value: float) -> int:
+    return int(min(max(round(value / 8) * 8, low), high))
+
+
+def quant_by_rule(name: str, known: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+    """An unseen quantisation of a known family (ud-q5_k_m, mlx-5bit, exl3-2.5bpw), as fields of a
+    Quant, or None.
+    """
+    key = key_of(name).removesuffix("gguf")
+    if found := re.search(
+        r"^(?:mlx|oq|omlx)(?:community)?q?(\d(?:\.\d+)?)(?:bit|bpw)?$|^(\d)bitmlx$", key
+    ):
+        bits = float(found.group(1) or found.group(2)) + 0.5
+        return _flat(name, "mlx", bits, ["mlx"], "mlx-layout") if 1.5 < bits < 17 else None
+    if found := re.search(r"^exl[23](\d+(?:\.\d+)?)(?:bpw|bit)?$", key):
+        bits = float(found.group(1))
+        return _flat(name, "exl3", bits, ["exllamav3"], "exl3-layout") if 1 <= bits <= 8 else None
+    if found := re.search(r"^(?:int|w)([2-8])(?:a16|bit)?$", key):
+        bits = float(found.group(1)) + 0.25
+        return {**_flat(name, "int4" if bits < 6 else "int8", bits, ["vllm", "sglang"], "awq-gptq-layout"), "bytes_lm_head": 2.0,
+                "bytes_embedding": 2.0, "bytes_mtp": 2.0, "bytes_mtp_lm_head": 2.0}  # fmt: skip
+    return _gguf_by_rule(name, key, known)
+
+
+def _gguf_by_rule(name: str, key: str, known: dict[str, dict[str, Any]]) -> dict[str, Any] | None:
+    found = _GGUF.match(key)
+    if not found:
+        return None
+    ud, kind, digit, tail = found.groups()
+    plain = _kin(kind, digit, tail or "", known)
+    if plain is None:
+        return None
+    made = {
+        **plain,
+        "id": name.lower(),
+        "aliases": [],
+        "note": f"As {plain['id']}, by the rule of its family.",
+    }
+    if ud:  # Unsloth's dynamic mixes keep the mixer a step higher
+        mixer = max(plain["bytes_mixer"], min(plain["bytes_ffn"] + 0.1, 1.0625))
+        made.update(bytes_mixer=mixer, bits=plain["bits"] + 0.1)
+    return made
+
+
+def _kin(
+    kind: str, digit: str, tail: str, known: dict[str, dict[str, Any]]
+) -> dict[str, Any] | None:
+    head = f"{kind}{digit}"
+    spelled = {key_of(ident): entry for ident, entry in known.items()}
+    for form in (
+        head + tail,
+        head + tail.removesuffix("xl") + "m",
+        head + "km",
+        head + "m",
+        head + "xs",
+        head + "k",
+        head + "0",
+    ):
+        if form in spelled:
+            return spelled[form]
+    family = [e for i, e in spelled.items() if i.startswith(head)]
+    return family[0] if family else None
+
+
+def _flat(name: str, family: str, bits: float, engines: list[str], source: str) -> dict[str, Any]:
+    share = round(bits / 8, 4)
+    return {
+        "id": name.lower(), "family": family, "bits": bits, "bytes_mixer": share, "bytes_ffn": share, "bytes_lm_head": share,
+        "bytes_embedding": share, "bytes_mtp": share, "bytes_mtp_lm_head": share, "engines": engines, "source": source,
+        "note": "By the rule of its family: bits as named.",
+    }  # fmt: skip

@@ -1,0 +1,360 @@
+"""What is known: hardware, models, quantisations, methods, sources and thresholds, looked up by
+names as people write them.
+
+The only opener of the fact files. It loads the compiled `knowledge/index.json` (built by `advisor
+knowledge build`) and validates only the entries that it returns; the user's own YAML files (see
+`advisor.domain.paths.user_dirs`) are merged in. What it does not know is None or an UnknownFact,
+never a guess in silence.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from advisor.domain.nouns import (
+    LLM,
+    AdvisorError,
+    Checkpoint,
+    Drafter,
+    DrafterFile,
+    Evidence,
+    Hardware,
+    Quant,
+    Quantity,
+    Source,
+    UnknownFact,
+)
+from advisor.domain.paths import knowledge_dir, user_dirs
+from advisor.knowledge.names import find_model, find_name, key_of, nearest, quant_word
+
+if TYPE_CHECKING:
+    from advisor.domain.nouns import Facts, Launch, Plan, Request
+
+Index = dict[str, Any]
+
+
+@cache
+def index() -> Index:
+    """The compiled facts. Raises AdvisorError if the index is missing or unreadable."""
+    path = knowledge_dir() / "index.json"
+    try:
+        with path.open(encoding="utf-8") as handle:
+            data: Index = json.load(handle)
+    except OSError:
+        raise AdvisorError(
+            f"{path} is missing: run `advisor knowledge build` or reinstall the package"
+        ) from None
+    except ValueError:
+        raise AdvisorError(
+            f"{path} is damaged: run `advisor knowledge build` or reinstall the package"
+        ) from None
+    folders = [f for f in user_dirs() if (f / "hardware").is_dir() or (f / "llms").is_dir()]
+    if folders:
+        from advisor.knowledge.build import merge_user_files
+
+        data = merge_user_files(data, folders)
+    return data
+
+
+def _find(kind: str, table: str, name: str) -> str:
+    keys: dict[str, str] = index()[f"{table}_keys"]
+    found = find_name(str(name), keys)
+    if found is None:
+        several = (
+            table == "hardware"
+            and str(name).lstrip()[:1].isdigit()
+            and "x" in str(name)[:3].lower()
+        )
+        hint = "`advisor hardware list` shows all" if table == "hardware" else ""
+        hint = "(give the number of GPUs with --gpus)" if several else hint
+        raise UnknownFact(kind, str(name)[:80], nearest(str(name), keys), hint)
+    return found
+
+
+# ---------------------------------------------------------------- hardware
+
+
+def hardware_ids() -> tuple[str, ...]:
+    """All known accelerators, in the order of the index."""
+    return tuple(index()["hardware"])
+
+
+def hardware(name: str) -> Hardware:
+    """One accelerator by id, alias or a near spelling. Raises UnknownFact with the nearest names."""
+    return _hardware(_find("hardware", "hardware", name))
+
+
+@cache
+def _hardware(ident: str) -> Hardware:
+    return Hardware.from_plain(index()["hardware"][ident])
+
+
+def detect_hardware() -> tuple[Hardware, int]:
+    """The machine's accelerator and how many of it there are. Raises AdvisorError if none is found
+    or known.
+    """
+    from advisor.knowledge.detect import detect
+
+    return detect()
+
+
+# ---------------------------------------------------------------- models
+
+
+def llm_ids() -> tuple[str, ...]:
+    return tuple(index()["llms"])
+
+
+def llm(name: str) -> LLM:
+    """One model by id, alias, near spelling or a repository name that contains it. Raises
+    UnknownFact.
+    """
+    text = str(name)
+    found = find_name(text, index()["llms_keys"]) or _model_in(text)
+    if found is None:
+        raise UnknownFact(
+            "model", text[:80], nearest(text.rsplit("/", 1)[-1], index()["llms_keys"])
+        )
+    return _llm(found)
+
+
+@cache
+def _llm(ident: str) -> LLM:
+    return LLM.from_plain(index()["llms"][ident])
+
+
+def _model_in(text: str) -> str | None:
+    known: list[str] | None = index()["repositories"].get(text.strip().lower())
+    if known:
+        return known[0]
+    return find_model(text, index()["llm_forms"], index()["llm_exclude"])
+
+
+def llm_from_text(text: str) -> LLM | None:
+    """The base model that a repository name, GGUF file name or path speaks of, or None. Fine-tunes
+    map to their base.
+    """
+    ident = _model_in(text) if text else None
+    return _llm(ident) if ident else None
+
+
+def shape_of(model: LLM) -> LLM:
+    """The shape that physics may use: the model's own, its proxy's, or one made from total and
+    active parameters.
+
+    Raises AdvisorError if none of them is known.
+    """
+    if model.layers is not None and model.mixer_params_b is not None:
+        return model
+    if model.proxy:
+        return _llm(_find("model", "llms", model.proxy))
+    if model.total_params_b:
+        from advisor.knowledge.shapes import approximate
+
+        return approximate(model)
+    raise AdvisorError(
+        f"the shape of {model.name or model.id} is not known: add total_params_b and "
+        f"active_params_b in a model file"
+        " (see `advisor models show qwen3.6-35b-a3b`)"
+    )
+
+
+def checkpoint(
+    model: LLM, quant: Quant | str, engine: str | None, method: str = "mtp"
+) -> Checkpoint | None:
+    """A repository that holds the model at this quantisation for this engine; with MTP, one that
+    keeps its tensors.
+
+    None where no such repository is known.
+    """
+    wanted = quant if isinstance(quant, str) else quant.id
+    beside = _drafter_file(model.id)
+    known = (*model.checkpoints, *(beside.checkpoints if beside is not None else ()))
+    fitting = [
+        c
+        for c in known
+        if c.quant == wanted and (not engine or not c.engines or engine in c.engines)
+    ]
+    if method == "mtp":
+        fitting = [c for c in fitting if c.keeps_mtp is not False]
+        fitting.sort(key=lambda c: c.keeps_mtp is not True)
+    return fitting[0] if fitting else None
+
+
+def drafters(model: LLM) -> tuple[Drafter, ...]:
+    """The published drafters of a model for every engine, the preferred first; see
+    knowledge_drafters for what is made of them.
+    """
+    found = _drafter_file(model.id)
+    return found.drafters if found is not None else ()
+
+
+@cache
+def drafter_home(repository: str) -> tuple[str, Drafter] | None:
+    """(model id, drafter) of a published drafter's repository, None for one that no file names."""
+    wanted = repository.strip().lower()
+    for ident in index().get("drafters", {}):
+        found = _drafter_file(ident)
+        for one in found.drafters if found is not None else ():
+            if one.repository.lower() == wanted:
+                return ident, one
+    return None
+
+
+@cache
+def _drafter_file(ident: str) -> DrafterFile | None:
+    found = index().get("drafters", {}).get(ident)
+    return DrafterFile.from_plain(found) if found is not None else None
+
+
+# ---------------------------------------------------------------- quantisations
+
+
+def quant_ids() -> tuple[str, ...]:
+    return tuple(index()["quants"])
+
+
+def quant(name: str) -> Quant:
+    """One quantisation by id or alias; an unseen one of a known family by that family's rule.
+    Raises UnknownFact.
+    """
+    keys: dict[str, str] = index()["quants_keys"]
+    key = key_of(str(name))
+    ident = keys.get(key) or keys.get(key.replace(".", ""))
+    if ident:
+        return _quant(ident)
+    from advisor.knowledge.shapes import quant_by_rule
+
+    made = quant_by_rule(str(name), index()["quants"])
+    if made is not None:
+        return Quant.from_plain(made)
+    ident = find_name(str(name), keys)
+    if ident is None:
+        raise UnknownFact("quantisation", str(name)[:80], nearest(str(name), keys))
+    return _quant(ident)
+
+
+@cache
+def _quant(ident: str) -> Quant:
+    return Quant.from_plain(index()["quants"][ident])
+
+
+def quant_from_text(text: str) -> Quant | None:
+    """The quantisation that a repository name, GGUF file name or path speaks of, or None."""
+    known: list[str] | None = index()["repositories"].get(text.strip().lower()) if text else None
+    if known and known[1]:
+        return _quant(known[1])
+    word = quant_word(text) if text else None
+    if word is None:
+        return None
+    try:
+        return quant(word)
+    except UnknownFact:
+        return None
+
+
+# ---------------------------------------------------------------- methods, sources, thresholds
+
+
+def method_info(method: str) -> dict[str, Any]:
+    """What is known of a speculative method: title, needs_drafter, usual_k by engine, summary,
+    sources.
+    """
+    found: dict[str, Any] | None = index()["methods"].get(method)
+    if found is None:
+        raise UnknownFact(
+            "method", method[:80], nearest(method, {key_of(m): m for m in index()["methods"]})
+        )
+    return found
+
+
+def source(ident: str) -> Source:
+    """A citation by id. Raises UnknownFact."""
+    found = index()["sources"].get(ident)
+    if found is None:
+        raise UnknownFact(
+            "source", ident[:80], nearest(ident, {key_of(s): s for s in index()["sources"]})
+        )
+    return Source.from_plain({"id": ident, **found})
+
+
+@cache
+def threshold(ident: str) -> Quantity:
+    """A sourced number that code uses. Raises UnknownFact."""
+    found = index()["thresholds"].get(ident)
+    if found is None:
+        raise UnknownFact(
+            "threshold", ident[:80], nearest(ident, {key_of(t): t for t in index()["thresholds"]})
+        )
+    return Quantity(
+        value=found["value"], source=found["source"], status=found.get("status", "read")
+    )
+
+
+# ---------------------------------------------------------------- defaults and facts
+
+
+def default_engine(hw: Hardware) -> str:
+    """The engine that is best supported on this hardware: see knowledge/defaults.yaml."""
+    from advisor.advice.resolve import engine_default
+
+    return engine_default(hw)[0]
+
+
+def default_quant(hw: Hardware, model: LLM, engine: str, gpus: int = 1) -> Quant:
+    """The best quantisation that the engine runs on this hardware and that fits into its memory."""
+    from advisor.advice.resolve import quant_default
+
+    return quant_default(hw, model, engine, gpus)[0]
+
+
+def default_temperature(
+    model: LLM, workload: str | None = None, thinking: bool | None = None
+) -> float | None:
+    """Sampling temperature that the model card recommends for this kind of work, None where none is
+    known.
+    """
+    found = model.default_temperature
+    if workload == "code" and model.code_temperature:
+        found = model.code_temperature
+    if thinking is False and model.direct_temperature:
+        found = model.direct_temperature
+    return found.value if found else None
+
+
+def resolve(request: Request) -> Facts:
+    """All that is known for a request, every default filled in and recorded. Raises AdvisorError."""
+    from advisor.advice.resolve import facts_for_request
+
+    return facts_for_request(request)
+
+
+def facts_for_launch(
+    launch: Launch,
+    plan: Plan,
+    *,
+    hw: str | None = None,
+    gpus: int | None = None,
+    concurrency: int | None = None,
+    ctx_tokens: int | None = None,
+    output_tokens: int | None = None,
+    workload: str | None = None,
+) -> Facts:
+    """What is known of a launch that was read from a file; parts that neither the file nor the
+    caller tell are None.
+    """
+    from advisor.advice.resolve import launch_facts
+
+    return launch_facts(
+        launch, plan, hw=hw, gpus=gpus, concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=output_tokens,
+        workload=workload,
+    )  # fmt: skip
+
+
+def nearest_evidence(facts: Facts, method: str = "mtp", limit: int = 6) -> tuple[Evidence, ...]:
+    """Measured pairs near the question: all that cover it, then the nearest others up to `limit`."""
+    from advisor.knowledge.evidence import nearest_pairs
+
+    return nearest_pairs(facts, method, limit)

@@ -1,0 +1,1 @@
+"""Measurements, training, evaluation, benchmarks. Never imported at run time."""

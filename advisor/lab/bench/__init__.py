@@ -1,0 +1,1 @@
+"""Step costs measured on a GPU."""

@@ -1,0 +1,130 @@
+"""Which engine starts and which points a step-cost sweep takes, most valuable first."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+# Unconditional acceptance by position that the synthetic sampler is told to produce: the GB10
+# seed's two positions, then a geometric tail. Acceptance is an input of the sweep, never a result.
+RATES = (0.816, 0.635, 0.48, 0.36, 0.27, 0.2, 0.15, 0.11)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One closed-loop load: `concurrency` clients, `rounds` x concurrency prompts in all (at least
+    worker.LEAST_PROMPTS).
+    """
+
+    concurrency: int
+    input_tokens: int
+    output_tokens: int
+    prefix_share: float = 0.0
+    rounds: int = 4
+
+    @property
+    def key(self) -> str:
+        return f"{self.concurrency}:{self.input_tokens}:{self.output_tokens}:{self.prefix_share:g}"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One engine start and its points."""
+
+    label: str
+    model: str
+    quant: str
+    k: int
+    points: tuple[Point, ...]
+    prefix_caching: bool = False
+    max_num_seqs: int = 128
+    max_num_batched_tokens: int = 8192
+    max_model_len: int = 32_960
+    env: dict[str, str] = field(default_factory=dict)
+    rates: tuple[float, ...] = RATES
+    # how often every point is taken in this one engine start; labels of later turns:
+    # worker.turn_label
+    turns: int = 1
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def points_main(output_tokens: int = 128) -> tuple[Point, ...]:
+    """Concurrency 1..128 at 2048 tokens, 1..32 at 8192, 1 and 8 at 32768."""
+    short = [Point(c, 2048, output_tokens) for c in (1, 2, 4, 8, 16, 32, 64, 128)]
+    middle = [Point(c, 8192, output_tokens) for c in (1, 4, 16, 32)]
+    long = [Point(c, 32768, output_tokens) for c in (1, 8)]
+    return tuple(short + middle + long)
+
+
+def points_decode() -> tuple[Point, ...]:
+    """Next to no prompt: the pure verify-cost curve T(B, k)."""
+    return tuple(Point(c, 64, 512, rounds=2) for c in (1, 2, 4, 8, 16, 32, 64, 128))
+
+
+def points_few(output_tokens: int = 128) -> tuple[Point, ...]:
+    return tuple(Point(c, 2048, output_tokens) for c in (1, 4, 16)) + (
+        Point(16, 64, 512, rounds=2),
+    )
+
+
+def points_side(output_tokens: int = 128) -> tuple[Point, ...]:
+    """A thinner grid for side questions (other weights, other routing)."""
+    return tuple(Point(c, 2048, output_tokens) for c in (1, 8, 32)) + (
+        Point(4, 8192, output_tokens),
+        Point(8, 64, 512, rounds=2),
+        Point(64, 64, 512, rounds=2),
+    )
+
+
+def points_shared(output_tokens: int = 128) -> tuple[Point, ...]:
+    """Half of the prompt shared between requests (without caching the sharing changes nothing: see
+    points_main), and two points of points_main that share nothing: what caching alone costs, and
+    how far two machines agree.
+    """
+    return (
+        tuple(Point(c, 8192, output_tokens, prefix_share=0.5) for c in (1, 4, 16))
+        + tuple(Point(c, 2048, output_tokens, prefix_share=0.5) for c in (4, 16))
+        + tuple(Point(c, 2048, output_tokens) for c in (1, 16))
+    )
+
+
+def sweep(model: str = "qwen3.6-35b-a3b", quant: str = "fp8", turns: int = 1) -> tuple[Job, ...]:
+    """The full list of engine starts in order of value, each point taken `turns` times in its
+    start.
+    """
+    full = points_main() + points_decode()
+    name = f"{model}-{quant}"
+    jobs = [Job(f"{name}-k{k}", model, quant, k, full) for k in (0, 2, 4, 1, 3)]
+    for k in (0, 2):
+        jobs.append(
+            Job(f"{name}-k{k}-prefix", model, quant, k, points_shared(), prefix_caching=True)
+        )
+    jobs += [
+        Job(
+            f"{name}-k{k}-mnbt2048",
+            model,
+            quant,
+            k,
+            (Point(4, 8192, 128), Point(16, 2048, 128), Point(1, 2048, 128)),
+            max_num_batched_tokens=2048,
+        )
+        for k in (0, 2)
+    ]
+    jobs += [Job(f"{model}-bf16-k{k}", model, "bf16", k, points_side()) for k in (0, 2)]
+    jobs += [Job(f"qwen3.6-27b-fp8-k{k}", "qwen3.6-27b", "fp8", k, points_side()) for k in (0, 2)]
+    jobs += [Job(f"{name}-k{k}", model, quant, k, points_few()) for k in (6, 8)]
+    jobs += [
+        Job(
+            f"{name}-k{k}-routing-{short}",
+            model,
+            quant,
+            k,
+            points_side(),
+            env={"VLLM_MOE_ROUTING_SIMULATION_STRATEGY": strategy},
+        )
+        for strategy, short in (("uniform_random", "uniform"), ("normal_routing", "skewed"))
+        for k in (0, 2)
+    ]
+    return tuple(replace(job, turns=turns) for job in jobs)

@@ -1,0 +1,193 @@
+"""A resumable sweep of step costs: one engine process per job, spread over the GPUs in sight.
+
+What it does: writes each job to a file, runs `advisor.lab.bench.worker` for it with its own GPU and
+caches, and keeps every row in one JSON-lines file per job, so that a second call does only what is
+missing. What it does not know: real acceptance and real routing; weights are random (see
+worker.py).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.lab.bench import worker
+from advisor.lab.bench.cells import Job
+
+POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What has been measured of what was asked, in points; `note` is the last thing that happened."""
+
+    done: int
+    total: int
+    note: str
+
+
+def missing(jobs: Iterable[Job], folder: Path) -> tuple[Job, ...]:
+    """The jobs that still lack points in `folder`."""
+    return tuple(job for job in jobs if worker.missing(job.as_dict(), rows_file(folder, job)))
+
+
+def rows_file(folder: Path, job: Job) -> Path:
+    return folder / f"{job.label}.jsonl"
+
+
+def progress(jobs: Iterable[Job], folder: Path, note: str = "") -> Progress:
+    listed = list(jobs)
+    total = sum(job.turns * len({p.key for p in job.points}) for job in listed)
+    left = sum(len(worker.missing(job.as_dict(), rows_file(folder, job))) for job in listed)
+    return Progress(total - left, total, note)
+
+
+def run(
+    jobs: Iterable[Job],
+    folder: Path,
+    *,
+    gpus: tuple[str, ...] = ("0",),
+    seconds: float = float("inf"),
+    start_s: float = 240.0,
+    tell: Callable[[Progress], None] = lambda _: None,
+) -> Progress:
+    """Measure what is missing, one engine per GPU at a time, until done or `seconds` have passed.
+
+    GPUs work in rounds: nothing is timed before every engine of the round has warmed its shapes,
+    and no engine starts before all have finished. On an H200 an engine that started beside another
+    made the other's prompts 10 to 40 % longer.
+    `start_s`: a job is not begun when less time than an engine start is left. A job that fails is
+    reported in its
+    .log file and left for the next call; the sweep goes on.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    listed = tuple(jobs)
+    deadline = time.time() + seconds
+    left = list(missing(listed, folder))
+
+    def begin() -> list[Engine]:
+        """The next round: an engine per GPU, importing only."""
+        if time.time() + start_s >= deadline:
+            return []
+        taken = [left.pop(0) for _ in gpus if left]
+        return [
+            Engine.spawn(job, folder, gpu, deadline) for job, gpu in zip(taken, gpus, strict=False)
+        ]
+
+    following = begin()
+    while following:
+        engines, following = following, []
+        for engine in engines:
+            engine.release()
+        _wait(engines, worker.BOOT)
+        following = begin()
+        _wait(engines, worker.WARM)
+        for engine in engines:
+            engine.measure()
+        written = _written(engines, folder)
+        while any(engine.process.poll() is None for engine in engines):
+            time.sleep(POLL_S)  # a look at sizes only: what is measured is bound by this host
+            if _written(engines, folder) != written:
+                written = _written(engines, folder)
+                tell(progress(listed, folder, "measuring"))
+        for engine in engines:
+            code = engine.process.returncode
+            tell(
+                progress(
+                    listed,
+                    folder,
+                    f"{engine.job.label}: {'done' if code == 0 else f'stopped with status {code}'}",
+                )
+            )
+        following = following or begin()
+        if time.time() + start_s >= deadline:
+            for engine in following:
+                engine.process.kill()
+            following = []
+    return progress(listed, folder, "finished")
+
+
+def _written(engines: Iterable[Engine], folder: Path) -> int:
+    """Bytes in the rows of a round."""
+    files = (rows_file(folder, engine.job) for engine in engines)
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def _wait(engines: Iterable[Engine], mark: str) -> None:
+    """Until every engine has said `mark` or ended."""
+    waiting = list(engines)
+    while waiting:
+        waiting = [
+            engine
+            for engine in waiting
+            if engine.process.poll() is None and not engine.has_said(mark)
+        ]
+        time.sleep(POLL_S)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A worker process: it imports the engine at once, starts it when it is released, and takes its
+    times when told to.
+
+    Imports take about 40 s of one core and no GPU, so the next engine's happen while the present
+    one warms its shapes: on an H200 a start took 70 to 95 s that way instead of 140 to 200 s.
+    """
+
+    job: Job
+    process: subprocess.Popen[bytes]
+    go: Path
+    start_timing: Path
+    log: Path
+    said: int  # bytes in the log before this start
+
+    @classmethod
+    def spawn(cls, job: Job, folder: Path, gpu: str, deadline: float) -> Engine:
+        task, go, measure, log = (
+            folder / f"{job.label}.{end}" for end in ("job.json", "go", "time", "log")
+        )
+        task.write_text(json.dumps(job.as_dict()))
+        go.unlink(missing_ok=True)
+        measure.unlink(missing_ok=True)
+        caches = {
+            "VLLM_CACHE_ROOT": str(folder / f"cache-{gpu}" / "vllm"),
+            "TRITON_CACHE_DIR": str(folder / f"cache-{gpu}" / "triton"),
+            "TORCHINDUCTOR_CACHE_DIR": str(folder / f"cache-{gpu}" / "inductor"),
+        }
+        environment = {**os.environ, **caches, "CUDA_VISIBLE_DEVICES": gpu}
+        command = [
+            sys.executable,
+            "-m",
+            "advisor.lab.bench.worker",
+            "--job",
+            str(task),
+            "--out",
+            str(rows_file(folder, job)),
+        ]
+        command += ["--go", str(go), "--time", str(measure)]
+        if deadline < float("inf"):
+            command += ["--deadline", str(deadline)]
+        said = log.stat().st_size if log.exists() else 0
+        with log.open("ab") as sink:
+            process = subprocess.Popen(command, env=environment, stdout=sink, stderr=sink)
+        return cls(job, process, go, measure, log, said)
+
+    def release(self) -> None:
+        self.go.touch()
+
+    def measure(self) -> None:
+        self.start_timing.touch()
+
+    def has_said(self, mark: str) -> bool:
+        """Whether this start has written `mark` (worker.BOOT: it serves; worker.WARM: every shape
+        ran once) to its log.
+        """
+        with self.log.open("rb") as source:
+            source.seek(self.said)
+            return mark.encode() in source.read()

@@ -1,0 +1,347 @@
+"""One engine start of a step-cost sweep: runs in its own process, with vLLM importable and a GPU in
+sight.
+
+`python -m advisor.lab.bench.worker --job JOB.json --out ROWS.jsonl [--deadline EPOCH_S] [--go FILE]
+[--time FILE]`
+
+With `--go` the imports are done at once and the engine waits until the file exists; with `--time`
+it warms its shapes and waits for that file before it times anything.
+
+Weights are random and draft acceptance is synthetic, so the rows are step *costs*; acceptance is an
+input. Points whose key already stands in the output for this label are skipped, so a broken run is
+taken up where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import tempfile
+import time
+from bisect import bisect_left
+from pathlib import Path
+from typing import Any
+
+from advisor.lab.bench import host
+
+START = time.time()
+# A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default
+# install may differ.
+ENV = {
+    "VLLM_USE_DEEP_GEMM": "0",
+    "VLLM_USE_FLASHINFER_SAMPLER": "0",
+    "VLLM_NO_USAGE_STATS": "1",
+    "HF_HUB_OFFLINE": "1",
+}
+BOOT = "BOOT "  # starts the log line that says the engine serves
+WARM = "WARM "  # and the one that says that every shape ran once
+LEAST_PROMPTS = 12  # per timed point: with fewer, one stray compilation decides the figure
+JITTER = 0.5  # output lengths drawn from osl * (1 +- JITTER): equal lengths lock the arms into step
+
+
+def quantile(values: list[float], share: float) -> float | None:
+    """Nearest-rank quantile of sorted values; None for an empty list."""
+    return values[min(len(values) - 1, int(share * len(values)))] if values else None
+
+
+def outside(spans: list[tuple[float, float]], gaps: list[tuple[float, float]]) -> list[float]:
+    """Lengths of the gaps (s) that no span touches: token gaps while nobody waited for a first
+    token.
+    """
+    merged: list[list[float]] = []
+    for low, high in sorted(spans):
+        if merged and low <= merged[-1][1]:
+            merged[-1][1] = max(high, merged[-1][1])
+        else:
+            merged.append([low, high])
+    starts = [low for low, _ in merged]
+    kept = []
+    for low, high in gaps:
+        before = bisect_left(starts, high) - 1
+        if before < 0 or merged[before][1] <= low:
+            kept.append(high - low)
+    return sorted(kept)
+
+
+class Driver:
+    """A closed loop of clients on one engine."""
+
+    def __init__(self, engine: Any, sampling: Any, seed: int = 1) -> None:
+        self.engine, self.sampling = engine, sampling
+        self.random = random.Random(seed)
+        self.serial = 0
+
+    def prompts(self, point: dict[str, Any], count: int) -> list[list[int]]:
+        shared = int(point["input_tokens"] * point.get("prefix_share", 0.0))
+        head = [self.random.randrange(1000, 200_000) for _ in range(shared)]
+        rest = point["input_tokens"] - shared
+        return [
+            head + [self.random.randrange(1000, 200_000) for _ in range(rest)] for _ in range(count)
+        ]
+
+    def run(self, point: dict[str, Any], count: int) -> dict[str, Any]:
+        """Serve `count` prompts with at most `concurrency` at a time; returns the row's
+        measurements (ms, tok/s).
+        """
+        texts = self.prompts(point, count)
+        clients, target = point["concurrency"], point["output_tokens"]
+        added: dict[int, float] = {}
+        first: dict[int, float] = {}
+        last: dict[int, float] = {}
+        tokens: dict[int, int] = {}
+        gaps: list[tuple[float, float]] = []
+        calls: list[tuple[int, int, float]] = []
+        updates = live = sent = done = 0
+        self.serial += 1
+        begin = before = time.perf_counter()
+        while done < count:
+            while live < clients and sent < count:
+                length = max(2, round(target * (1 + JITTER * (2 * self.random.random() - 1))))
+                name = f"{self.serial}-{sent}"
+                self.engine.add_request(
+                    name, {"prompt_token_ids": texts[sent]}, self.sampling(length)
+                )
+                added[sent] = time.perf_counter()
+                sent, live = sent + 1, live + 1
+            outputs = self.engine.step()
+            now = time.perf_counter()
+            known = len(first)
+            for output in outputs:
+                index = int(output.request_id.split("-")[1])
+                new = len(output.outputs[0].token_ids)
+                if new:
+                    if index in first:
+                        gaps.append((last[index], now))
+                        updates += 1
+                    else:
+                        first[index] = now
+                    last[index] = now
+                    tokens[index] = tokens.get(index, 0) + new
+                if output.finished:
+                    live, done = live - 1, done + 1
+            if outputs:
+                calls.append((len(first) - known, len(outputs), now - before))
+                before = now
+        wall = time.perf_counter() - begin
+        return {
+            **_row(wall, added, first, last, tokens, gaps, updates),
+            "prompt_calls": prompt_calls(calls),
+        }
+
+
+def prompt_calls(calls: list[tuple[int, int, float]]) -> list[list[float]]:
+    """Engine calls by how many requests got their first token in them: [firsts, calls, median
+    requests served, median ms].
+
+    A call is (firsts, requests served, seconds since the call before). Calls without a first token
+    are decode steps and chunks of longer prompts.
+    """
+    grouped: dict[int, list[tuple[int, float]]] = {}
+    for firsts, served, seconds in calls:
+        grouped.setdefault(firsts, []).append((served, seconds))
+    return [
+        [
+            firsts,
+            len(found),
+            statistics.median(served for served, _ in found),
+            round(1e3 * statistics.median(seconds for _, seconds in found), 3),
+        ]
+        for firsts, found in sorted(grouped.items())
+    ]
+
+
+def _row(
+    wall: float,
+    added: dict[int, float],
+    first: dict[int, float],
+    last: dict[int, float],
+    tokens: dict[int, int],
+    gaps: list[tuple[float, float]],
+    updates: int,
+) -> dict[str, Any]:
+    ttft = sorted(first[i] - added[i] for i in first)
+    tpot = sorted((last[i] - first[i]) / max(1, tokens[i] - 1) for i in first)
+    decode = outside([(added[i], first[i]) for i in first], gaps)
+    itl = sorted(high - low for low, high in gaps)
+    total = sum(tokens.values())
+
+    def ms(value: float | None) -> float | None:
+        return None if value is None else round(1e3 * value, 4)
+
+    return {
+        "prompts": len(first),
+        "wall_s": round(wall, 4),
+        "output_tok_s": round(total / wall, 2),
+        "ttft_ms": ms(sum(ttft) / len(ttft)),
+        "ttft_p99_ms": ms(quantile(ttft, 0.99)),
+        "tpot_ms": ms(sum(tpot) / len(tpot)),
+        "tpot_p50_ms": ms(quantile(tpot, 0.5)),
+        "tpot_p99_ms": ms(quantile(tpot, 0.99)),
+        "itl_p50_ms": ms(quantile(itl, 0.5)),
+        "itl_p99_ms": ms(quantile(itl, 0.99)),
+        "decode_step_p50_ms": ms(quantile(decode, 0.5)),
+        "decode_step_mean_ms": ms(sum(decode) / len(decode)) if decode else None,
+        "decode_steps": len(decode),
+        "acceptance_length": round((total - len(first)) / max(1, updates), 4),
+        "tokens": total,
+    }
+
+
+def engine_arguments(job: dict[str, Any], model_dir: str) -> dict[str, Any]:
+    """Keyword arguments of vLLM's LLM() for one job."""
+    k = job["k"]
+    speculative = None
+    if k:
+        speculative = {
+            "method": "mtp",
+            "num_speculative_tokens": k,
+            "rejection_sample_method": "synthetic",
+            "synthetic_acceptance_rates": list(job["rates"][:k]),
+            "draft_sample_method": "probabilistic",
+        }
+    return {
+        "model": model_dir,
+        "load_format": "dummy",
+        "skip_tokenizer_init": True,
+        "max_model_len": job["max_model_len"],
+        "gpu_memory_utilization": 0.90,
+        "max_num_seqs": job["max_num_seqs"],
+        "max_num_batched_tokens": job["max_num_batched_tokens"],
+        "enable_prefix_caching": job["prefix_caching"],
+        "language_model_only": True,
+        "disable_log_stats": True,
+        "speculative_config": speculative,
+        "gdn_prefill_backend": "triton",
+        "seed": 0,
+    }
+
+
+def finished(path: Path, label: str) -> set[str]:
+    """Keys of the points that the output already holds for this label."""
+    if not path.exists():
+        return set()
+    rows = (json.loads(line) for line in path.read_text().splitlines() if line.strip())
+    return {row["key"] for row in rows if row.get("label") == label}
+
+
+def turn_label(label: str, turn: int) -> str:
+    """The label of a start's rows when its points are taken for the `turn`-th time."""
+    return label if turn == 1 else f"{label}-again{turn}"
+
+
+def missing(job: dict[str, Any], out: Path) -> list[tuple[str, dict[str, Any]]]:
+    """(label of the turn, point) for what the output lacks: every point once before any is taken
+    again.
+    """
+    labels = [turn_label(job["label"], turn) for turn in range(1, job.get("turns", 1) + 1)]
+    seen = {label: finished(out, label) for label in labels}
+    return [
+        (label, p) for label in labels for p in job["points"] if point_key(p) not in seen[label]
+    ]
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="advisor.lab.bench.worker")
+    parser.add_argument("--job", required=True)
+    parser.add_argument("--out", required=True)
+    parser.add_argument("--deadline", type=float, default=float("inf"))
+    parser.add_argument("--go", type=Path)
+    parser.add_argument("--time", type=Path)
+    asked = parser.parse_args(argv)
+    job = json.loads(Path(asked.job).read_text())
+    out = Path(asked.out)
+    todo = missing(job, out)
+    if not todo:
+        return 0
+    for name, value in {**ENV, **job.get("env", {})}.items():
+        os.environ.setdefault(name, value)
+    import vllm  # noqa: F401  (slow: done before the machine is free)
+
+    await_file(asked.go)
+    return measure(job, todo, out, asked.deadline, asked.time)
+
+
+def await_file(file: Path | None) -> None:
+    """Wait until the file exists; exits with the process that would have made it."""
+    parent = os.getppid()
+    while file is not None and not file.exists():
+        if os.getppid() != parent:
+            sys.exit(4)
+        time.sleep(0.1)
+
+
+def point_key(point: dict[str, Any]) -> str:
+    return f"{point['concurrency']}:{point['input_tokens']}:{point['output_tokens']}:{point.get('prefix_share', 0.0):g}"
+
+
+def measure(
+    job: dict[str, Any],
+    todo: list[tuple[str, dict[str, Any]]],
+    out: Path,
+    deadline: float,
+    time_file: Path | None = None,
+) -> int:
+    """Start the engine and take every point that is left before the deadline; 3 when it cut the
+    list short.
+    """
+    from advisor.lab.bench.shapes import config
+
+    folder = tempfile.mkdtemp(prefix="shape-")
+    Path(folder, "config.json").write_text(json.dumps(config(job["model"], job["quant"])))
+    import torch  # type: ignore[import-not-found,unused-ignore]
+    import vllm
+    from vllm import LLM, SamplingParams
+    from vllm.sampling_params import RequestOutputKind
+
+    def sampling(length: int) -> Any:
+        return SamplingParams(
+            temperature=1.0,
+            max_tokens=length,
+            min_tokens=length,
+            ignore_eos=True,
+            detokenize=False,
+            output_kind=RequestOutputKind.DELTA,
+        )
+
+    engine = LLM(**engine_arguments(job, folder)).llm_engine
+    base = {key: job[key] for key in ("model", "quant", "k", "prefix_caching", "max_num_seqs")}
+    base |= {
+        "max_num_batched_tokens": job["max_num_batched_tokens"],
+        "rates": list(job["rates"][: job["k"]]),
+        "env": job.get("env", {}),
+        "vllm": vllm.__version__,
+        "torch": torch.__version__,
+        "gpu": torch.cuda.get_device_name(0),
+        "boot_s": round(time.time() - START, 1),
+    }
+    cache = engine.vllm_config.cache_config
+    base |= {"kv_blocks": cache.num_gpu_blocks, "block_size": cache.block_size}
+    driver = Driver(engine, sampling)
+    print(BOOT + json.dumps(base), file=sys.stderr, flush=True)
+    driver.run({"concurrency": 2, "input_tokens": 256, "output_tokens": 32}, 2)
+    # The first run of a shape pays kernel compilation: all of it before anything is timed.
+    for point in {point_key(point): point for _, point in todo}.values():
+        if time.time() < deadline:
+            driver.run(point, point["concurrency"])
+    print(WARM + job["label"], file=sys.stderr, flush=True)
+    await_file(time_file)
+    for label, point in todo:
+        if time.time() > deadline:
+            print("DEADLINE before", point_key(point), file=sys.stderr, flush=True)
+            return 3
+        speed, before = host.loop_ms(), host.now()
+        row = driver.run(point, max(LEAST_PROMPTS, point["rounds"] * point["concurrency"]))
+        row |= {"host_loop_ms": speed, **host.shares(before, host.now())}
+        text = json.dumps({"label": label, **base, **point, "key": point_key(point), **row})
+        with out.open("a") as sink:
+            sink.write(text + "\n")
+    print("DONE", round(time.time() - START, 1), file=sys.stderr, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

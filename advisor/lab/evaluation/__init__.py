@@ -1,0 +1,1 @@
+"""Scores on sources that were left out, and the model card."""

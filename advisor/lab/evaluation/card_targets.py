@@ -1,0 +1,150 @@
+"""The table of targets of the model card, and the plain table that the other parts of the card are
+made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.lab.evaluation import metrics as em
+from advisor.lab.evaluation import scores
+from advisor.lab.training.fitting import quantile
+
+if TYPE_CHECKING:
+    from advisor.lab.evaluation.evaluate import Evaluation
+
+
+def percent(value: float, digits: int = 1) -> str:
+    return "-" if np.isnan(value) else f"{100 * value:.{digits}f} %"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+    return "\n".join(
+        [*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)]
+    )
+
+
+def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
+    """(quantity, target, reached with bootstrap interval, met) for every line of the target table."""
+    e, o = found.examples, found.shipped
+    rows = scores.scored_rows(e)
+    known = rows & e.acceptance_known
+    y = e.log_speedup
+    out: list[tuple[str, str, str, str]] = []
+
+    def add(name: str, target: str, reached: str, met: bool) -> None:
+        out.append((name, target, reached, "yes" if met else "no"))
+
+    for name, pick, mean, low, high, goals in (
+        ("known", known, o.mean, o.low, o.high, (0.06, 0.09, 1.15)),
+        ("unknown", rows, o.mean_hidden, o.low_hidden, o.high_hidden, (0.10, 0.15, 1.25)),
+    ):
+        error, folds = em.ape(y, mean)[pick], e.fold[pick]
+        middle, average = em.averaged(error, folds, np.median), em.averaged(error, folds)
+        add(
+            f"median APE, acceptance {name}",
+            f"<= {100 * goals[0]:.0f} %",
+            middle.text() + " %",
+            middle.value <= goals[0],
+        )
+        one_a_group = percent(quantile(error, em.group_weight(folds), 0.5))
+        out.append(
+            (
+                f"the same over rows that weigh 1 / rows of their group, acceptance {name}",
+                "-",
+                one_a_group,
+                "-",
+            )
+        )
+        pooled = f"{percent(float(np.median(error)))} / {percent(float(error.mean()))}"
+        out.append((f"the same over rows, median / mean, acceptance {name}", "-", pooled, "-"))
+        add(
+            f"MAPE, acceptance {name}",
+            f"<= {100 * goals[1]:.0f} %",
+            average.text() + " %",
+            average.value <= goals[1],
+        )
+        cover, width, score = em.coverage(y[pick], low[pick], high[pick], folds)
+        add(
+            f"80 % interval: coverage, acceptance {name}",
+            "76 to 87 %",
+            cover.text() + " %",
+            0.76 <= cover.value <= 0.87,
+        )
+        factor = float(np.exp(width.value))
+        reached = f"x{factor:.2f} (interval score {score.value:.2f})"
+        add(
+            f"80 % interval: width, acceptance {name}",
+            f"x{goals[2]:.2f}",
+            reached,
+            factor <= goals[2],
+        )
+    all_on, mtp = (
+        scores.decision(e, o, rows & m) for m in (np.ones(len(e), dtype=bool), e.method == "mtp")
+    )
+    add(
+        "loss recall at <= 10 % false off, all methods",
+        ">= 70 %",
+        percent(all_on["loss_recall"]),
+        all_on["loss_recall"] >= 0.7,
+    )
+    add(
+        "loss recall at <= 10 % false off, MTP",
+        ">= 70 %",
+        percent(mtp["loss_recall"]),
+        mtp["loss_recall"] >= 0.7,
+    )
+    reached = f"{percent(all_on['balanced_accuracy'])} (abstains {percent(all_on['abstained'])})"
+    met = all_on["balanced_accuracy"] >= 0.8 and all_on["abstained"] <= 0.25
+    add("balanced accuracy where it answers", ">= 80 %, abstain <= 25 %", reached, met)
+    answered = (
+        f"{percent(all_on['answered_loss_recall'])} / {percent(all_on['answered_false_off'])}"
+    )
+    out.append(("there: losses called off / gains called off", "-", answered, "-"))
+    out.append(
+        (
+            "balanced accuracy if it always had to answer",
+            "-",
+            percent(all_on["balanced_accuracy_forced"]),
+            "-",
+        )
+    )
+    mine, always = np.exp(all_on["utility"]), np.exp(all_on["utility_always_on"])
+    add(
+        "utility of the decisions, in speed",
+        "above always on and off",
+        f"x{mine:.3f} against x{always:.3f} and x1",
+        mine > max(always, 1.0),
+    )
+    regret = scores.k_regret(e, o, rows)
+    reached = f"{percent(regret.mean)} / {percent(regret.p90)} over {regret.sweeps} sweeps"
+    add(
+        "regret of k, mean / 90th percentile",
+        "<= 2 % / <= 6 %",
+        reached,
+        regret.mean <= 0.02 and regret.p90 <= 0.06,
+    )
+    close = f"{percent(regret.adjusted_mean)} / {percent(regret.adjusted_p90)}"
+    out.append(
+        (
+            "the same, differences within the replicate spread of 2.9 points counted as none",
+            "-",
+            close,
+            "-",
+        )
+    )
+    return out
+
+
+def summary(found: Evaluation) -> str:
+    """The target table as plain text."""
+    lines = [
+        f"{ {'yes': 'met', 'no': 'NOT'}.get(met, '   ') }  {name}: {reached}   (target {target})"
+        for name, target, reached, met in targets(found)
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,168 @@
+"""`advisor evaluate`: the model and its rivals on sources they have not seen, and the model card
+from it.
+
+Protocol. Primary split: leave one source out; a community table of many machines is left out rig by
+rig. Beside it: the table as one source, one hardware, one engine, and the weak rows (use=eval) that
+never train. Averages are over what was left out, not over rows; intervals are bootstrapped over it.
+Stated acceptances are used ("known") or ignored everywhere ("unknown").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.paths import models_dir
+from advisor.lab.evaluation import baselines as rivals
+from advisor.lab.training import acceptance_fit, fitting
+from advisor.lab.training import dataset as training_data
+from advisor.lab.training.dataset import Examples
+from advisor.lab.training.fitting import LeftOut, Setting, Slopes
+
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.str_]
+
+CARD = "speedup.md"
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Everything that the card is made of."""
+
+    examples: Examples
+    shipped: LeftOut
+    candidates: dict[str, LeftOut]
+    baselines: dict[str, Floats]
+    splits: dict[str, tuple[Words, LeftOut]]
+    weak: tuple[Examples, LeftOut] | None
+    acceptance: list[dict[str, Any]]
+
+
+def run(out: Path | None = None, fast: bool = False) -> str:
+    """Evaluate, write card and figures into `out` (default models/), return the card's summary."""
+    from advisor.lab.evaluation import card as report
+    from advisor.lab.evaluation import card_targets as report_targets
+    from advisor.lab.progress import bar
+    from advisor.lab.training import train
+
+    with train.single_thread():
+        found = evaluate(fast, bar("left-out fits"))
+    folder = out or models_dir()
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = [] if fast else report_figures(found, folder)
+    text = report.card(found, figures)
+    if not fast:
+        (folder / CARD).write_text(text, encoding="utf-8")
+    return report_targets.summary(found)
+
+
+def report_figures(found: Evaluation, folder: Path) -> list[tuple[str, str]]:
+    from advisor.lab.evaluation import card_figures as figures
+
+    return figures.draw(found, folder)
+
+
+def evaluate(fast: bool = False, progress: Any = iter) -> Evaluation:
+    """All left-out predictions. `fast`: the primary split of the shipped settings only."""
+    examples = training_data.examples(uses=("train",))
+    observations = training_data.observations()
+    chords = fitting.slopes(examples, observations)
+    shipped = fitting.cross_predict(
+        examples, observations, examples.fold, chords, progress=progress
+    )
+    candidates: dict[str, LeftOut] = {}
+    splits: dict[str, tuple[Words, LeftOut]] = {}
+    weak = None
+    if not fast:
+        for name, setting in fitting.settings():
+            candidates[name] = (
+                shipped
+                if setting == Setting()
+                else _cross(examples, observations, examples.fold, chords, setting, progress)
+            )
+        for name, folds in (
+            ("community table as one source", examples.source),
+            ("one hardware left out", examples.hardware),
+            ("one engine left out", examples.engine),
+        ):
+            splits[name] = (folds, _cross(examples, observations, folds, chords, None, progress))
+        weak = _weak_rows(examples, observations, chords, progress)
+    return Evaluation(
+        examples,
+        shipped,
+        candidates,
+        baselines(examples, shipped),
+        splits,
+        weak,
+        acceptance_errors(observations),
+    )
+
+
+def _cross(
+    examples: Examples,
+    observations: acceptance_fit.Observations,
+    folds: Words,
+    chords: Slopes,
+    setting: Setting | None,
+    progress: Any,
+) -> LeftOut:
+    return fitting.cross_predict(examples, observations, folds, chords, setting, progress=progress)
+
+
+def _weak_rows(
+    examples: Examples, observations: acceptance_fit.Observations, chords: Slopes, progress: Any
+) -> tuple[Examples, LeftOut]:
+    """Rows that never train (use=eval), each predicted without its own source."""
+    rows = training_data.examples(uses=("eval",))
+    rows = rows.take(np.flatnonzero(rows.primary & (rows.metric != "ttft")))
+    found = fitting.cross_predict(
+        examples,
+        observations,
+        examples.source,
+        chords,
+        extra=(rows, rows.source),
+        progress=progress,
+    )
+    return rows, found
+
+
+def baselines(examples: Examples, shipped: LeftOut) -> dict[str, Floats]:
+    """Log speed-ups of every baseline, acceptance known where stated."""
+    out = {name: rule(examples, examples.fold) for name, rule in rivals.LEARNED.items()}
+    tau = rivals.given_tau(examples, shipped.tau_hidden)
+    return out | {name: rule(examples.points, tau) for name, rule in rivals.FORMULAS.items()}
+
+
+def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[str, Any]]:
+    """Error of tokens per step by source, each predicted without it: the acceptance model's own
+    leave-one-source-out.
+    """
+    import dataclasses
+
+    from advisor.prediction import acceptance as acc
+
+    out = []
+    fixed = np.array([0.82, 0.78, 0.75, 0.73, 0.71, 0.70, 0.70, 0.70])
+    for source in np.unique(observations.source):
+        here = observations.source == source
+        model = acceptance_fit.fit(observations.without({str(source)}))
+        points = dataclasses.replace(observations.points.take(here), k=observations.k[here])
+        belief = acc.believe(model, points, hide=True)
+        error = np.log(belief.tau) - observations.log_tau[here]
+        plain = np.log(acc.tokens_per_step(np.tile(fixed, (here.sum(), 1)), observations.k[here]))
+        out.append(
+            {
+                "source": str(source),
+                "rows": int(here.sum()),
+                "mtp": bool((points.method == 1).all()),
+                "bias": float(error.mean()),
+                "error": float(np.abs(error).mean()),
+                "fixed": float(np.abs(plain - observations.log_tau[here]).mean()),
+                "z": float(np.sqrt(np.mean((error / belief.log_tau_sd) ** 2))),
+            }
+        )
+    return out

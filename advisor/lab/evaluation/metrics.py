@@ -1,0 +1,214 @@
+"""Scores of predicted speed-ups, as pure functions of arrays; groups are averaged, not rows, unless
+a name says pooled.
+
+Everything is in log speed-up: `measured` and `predicted` (M,), above 0 is a gain. A group is the
+unit that was left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Words = npt.NDArray[np.str_]
+Flags = npt.NDArray[np.bool_]
+
+NOISE = 0.029  # replicate spread of one arm, as a share: ten replicates spread over 2.9 points
+BOOTSTRAPS = 1000
+MAX_FALSE_OFF = 0.10
+
+
+@dataclass(frozen=True)
+class Score:
+    """A figure with its 90 % bootstrap interval over groups."""
+
+    value: float
+    low: float
+    high: float
+
+    def text(self, form: str = "{:.1f}", scale: float = 100.0) -> str:
+        if np.isnan(self.value):
+            return "-"
+        parts = [form.format(scale * v) for v in (self.value, self.low, self.high)]
+        return f"{parts[0]} ({parts[1]} to {parts[2]})"
+
+
+def ape(measured: Floats, predicted: Floats) -> Floats:
+    """Absolute percentage error of the speed-up, as a share. (M,)"""
+    out: Floats = np.abs(np.exp(predicted - measured) - 1)
+    return out
+
+
+def group_values(
+    values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean
+) -> Floats:
+    """One figure a group, in the order of the sorted group names."""
+    return np.array([float(reduce(values[groups == g])) for g in np.unique(groups)])
+
+
+def averaged(
+    values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean, seed: int = 7
+) -> Score:
+    """Mean over groups of a figure per group, with a bootstrap over groups."""
+    each = group_values(values, groups, reduce)
+    if not len(each):
+        return Score(np.nan, np.nan, np.nan)
+    draws = np.random.default_rng(seed).integers(0, len(each), (BOOTSTRAPS, len(each)))
+    means = each[draws].mean(axis=1)
+    return Score(
+        float(each.mean()), float(np.quantile(means, 0.05)), float(np.quantile(means, 0.95))
+    )
+
+
+def group_weight(groups: Words) -> Floats:
+    """1 / rows of the group."""
+    _, which, count = np.unique(groups, return_inverse=True, return_counts=True)
+    weight: Floats = 1.0 / count[which]
+    return weight
+
+
+def confusion(measured: Floats, on: Flags, weight: Floats) -> dict[str, float]:
+    """Balanced accuracy, MCC, recall of losses and share of gains called off, weighted."""
+    gain = measured > 0
+    tp, fn = weight[gain & on].sum(), weight[gain & ~on].sum()
+    tn, fp = weight[~gain & ~on].sum(), weight[~gain & on].sum()
+    sensitivity = tp / (tp + fn) if tp + fn else np.nan
+    specificity = tn / (tn + fp) if tn + fp else np.nan
+    under = float(np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)))
+    return {
+        "balanced": float((sensitivity + specificity) / 2),
+        "mcc": float((tp * tn - fp * fn) / under) if under else 0.0,
+        "loss_recall": float(specificity),
+        "false_off": float(1 - sensitivity),
+    }
+
+
+def recall_at(
+    measured: Floats, rank: Floats, weight: Floats, limit: float = MAX_FALSE_OFF
+) -> tuple[float, float]:
+    """Best recall of losses with at most `limit` of the gains called off, and the threshold on the
+    rank that gives it.
+    """
+    best, at = 0.0, 0.0
+    gain = measured > 0
+    for threshold in np.unique(rank):
+        off = rank <= threshold
+        false_off = weight[gain & off].sum() / max(weight[gain].sum(), 1e-12)
+        recall = weight[~gain & off].sum() / max(weight[~gain].sum(), 1e-12)
+        if false_off <= limit and recall > best:
+            best, at = float(recall), float(threshold)
+    return best, at
+
+
+def utility(measured: Floats, on: Flags, groups: Words) -> tuple[Score, Score]:
+    """Mean log speed of the decisions (off counts 0) and of always-on, averaged over groups."""
+    return averaged(np.where(on, measured, 0.0), groups), averaged(measured, groups)
+
+
+def interval_score(measured: Floats, low: Floats, high: Floats, level: float = 0.8) -> Floats:
+    """Width plus a penalty for what falls outside, in log units; smaller is better. (M,)"""
+    below, above = np.maximum(low - measured, 0), np.maximum(measured - high, 0)
+    out: Floats = (high - low) + 2 / (1 - level) * (below + above)
+    return out
+
+
+def coverage(
+    measured: Floats, low: Floats, high: Floats, groups: Words
+) -> tuple[Score, Score, Score]:
+    """Coverage, half-width as a log factor, and interval score, each averaged over groups."""
+    inside = ((measured >= low) & (measured <= high)).astype(float)
+    return (
+        averaged(inside, groups),
+        averaged((high - low) / 2, groups),
+        averaged(interval_score(measured, low, high), groups),
+    )
+
+
+@dataclass(frozen=True)
+class Regret:
+    """Regret of the chosen k over sweeps, as shares of the best measured speed; `adjusted` counts
+    what is within noise as none.
+    """
+
+    sweeps: int
+    mean: float
+    p90: float
+    adjusted_mean: float
+    adjusted_p90: float
+
+
+def regrets(
+    measured: Floats,
+    predicted: Floats,
+    k: Floats,
+    sweeps: Words,
+    rule: Callable[[Floats, Floats], int] | None = None,
+) -> Floats:
+    """Regret of each sweep with 3 or more measured k, as a share of its best speed; off (speed 1)
+    is always among the choices.
+
+    `predicted` is (M,), or (M, C) for a rule that looks at more than the median. `rule` takes what
+    is predicted for each k of
+    a sweep (K,) or (K, C), and these k (K,), and returns an index, -1 for off; without one the
+    highest median is taken.
+    """
+    found = []
+    for sweep in np.unique(sweeps):
+        rows = np.flatnonzero(sweeps == sweep)
+        ks = np.unique(k[rows][np.isfinite(k[rows])])
+        if len(ks) < 3:
+            continue
+        mean = np.array([measured[rows][k[rows] == one].mean() for one in ks])
+        guess = np.array([predicted[rows][k[rows] == one].mean(axis=0) for one in ks])
+        pick = rule(guess, ks) if rule else (int(guess.argmax()) if guess.max() > 0 else -1)
+        got = mean[pick] if pick >= 0 else 0.0
+        found.append(1 - np.exp(got - max(mean.max(), 0.0)))
+    return np.array(found)
+
+
+def sweep_regret(
+    measured: Floats,
+    predicted: Floats,
+    k: Floats,
+    sweeps: Words,
+    rule: Callable[[Floats, Floats], int] | None = None,
+) -> Regret:
+    """Mean and 90th percentile of `regrets`."""
+    each = regrets(measured, predicted, k, sweeps, rule)
+    if not len(each):
+        return Regret(0, np.nan, np.nan, np.nan, np.nan)
+    close = np.where(each <= NOISE, 0.0, each)
+    return Regret(
+        len(each),
+        float(each.mean()),
+        float(np.quantile(each, 0.9)),
+        float(close.mean()),
+        float(np.quantile(close, 0.9)),
+    )
+
+
+def calibration(
+    measured: Floats, p_gain: Floats, weight: Floats, bins: int = 6
+) -> list[tuple[float, float, float]]:
+    """(mean predicted, share that gained, weight) per bin of p_gain; empty bins are left out."""
+    edges = (
+        np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0]) if bins == 6 else np.linspace(0, 1, bins + 1)
+    )
+    which = np.clip(np.digitize(p_gain, edges) - 1, 0, len(edges) - 2)
+    out = []
+    for b in range(len(edges) - 1):
+        w = weight[which == b]
+        if w.sum() > 0:
+            hit = (measured > 0)[which == b]
+            out.append(
+                (
+                    float(np.average(p_gain[which == b], weights=w)),
+                    float(np.average(hit, weights=w)),
+                    float(w.sum()),
+                )
+            )
+    return out

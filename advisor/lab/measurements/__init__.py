@@ -1,0 +1,1 @@
+"""The measured runs: schema, files, bounds."""

@@ -1,0 +1,380 @@
+"""The measured runs: what a row is, how the files are read, and what makes a row or a group bad.
+
+Layout under `knowledge/measurements/`: `runs/SOURCE.csv` (one measured arm a row),
+`acceptance/SOURCE.csv` (acceptance by draft position), `sources/SOURCE.yaml` (the sidecar: who,
+when, how, how reliable, hashes). An empty cell means "not published", never 0. Rows are superseded,
+never edited. What it does not know: whether a published number is true.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from advisor.domain.nouns import AdvisorError, Method, Workload
+from advisor.domain.paths import knowledge_dir
+
+DataEngine = Literal[
+    "vllm",
+    "sglang",
+    "llama.cpp",
+    "llama-server",
+    "ik_llama.cpp",
+    "mlx",
+    "tensorrt-llm",
+    "ollama",
+    "lmstudio",
+    "custom",
+]
+DataMetric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
+COLUMN_OF_METRIC = {
+    "output_tok_s": "output_tok_s",
+    "request_tok_s": "request_tok_s",
+    "tpot": "tpot_ms",
+    "ttft": "ttft_ms",
+}
+SPEEDUP_TOLERANCE = 0.015  # published ratios are rounded; a larger gap means a wrong pairing
+
+
+def _empty(value: Any) -> Any:
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+T = TypeVar("T")
+Opt = Annotated[T | None, BeforeValidator(_empty)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=1)]
+Tokens = Annotated[int, Field(ge=0, le=20_000_000)]
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Rate = Annotated[float, Field(gt=0, lt=1e6, allow_inf_nan=False)]
+
+
+class Run(BaseModel):
+    """One measured arm. Units are in the names; `k` counts drafted tokens beyond the bonus token."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    run_id: Annotated[str, Field(min_length=1)]
+    source_id: Annotated[str, Field(min_length=1)]
+    group_id: Annotated[str, Field(min_length=1)]
+    model: Annotated[str, Field(min_length=1)]
+    total_params_b: Opt[Positive] = None
+    active_params_b: Opt[Positive] = None
+    is_moe: Opt[bool] = None
+    quant: str = ""
+    kv_cache_dtype: str = ""
+    hardware: Annotated[str, Field(min_length=1)]
+    gpu_count: Opt[Count] = None
+    interconnect: Opt[Literal["none", "pcie", "nvlink", "roce", "ethernet"]] = None
+    tp: Opt[Count] = None
+    engine: DataEngine
+    engine_version: str = ""
+    spec_method: Method
+    k: Opt[Annotated[int, Field(ge=0, le=128)]] = None
+    draft_min: Opt[Annotated[int, Field(ge=0)]] = None
+    spec_extra: str = ""
+    concurrency: Opt[Positive] = None
+    input_tokens: Opt[Tokens] = None
+    output_tokens: Opt[Tokens] = None
+    context_tokens: Opt[Tokens] = None
+    depth_tokens: Opt[Tokens] = None
+    workload: Opt[Workload] = None
+    temperature: Opt[Annotated[float, Field(ge=0, le=5)]] = None
+    prefix_caching: Opt[bool] = None
+    cuda_graphs: str = ""
+    output_tok_s: Opt[Rate] = None
+    request_tok_s: Opt[Rate] = None
+    ttft_ms: Opt[Positive] = None
+    tpot_ms: Opt[Positive] = None
+    itl_p99_ms: Opt[Positive] = None
+    acceptance_rate: Opt[Share] = None
+    acceptance_length: Opt[Annotated[float, Field(ge=1, le=129)]] = None
+    speedup: Opt[Annotated[float, Field(gt=0.01, lt=30, allow_inf_nan=False)]] = None
+    speedup_metric: Opt[DataMetric] = None
+    n_trials: Opt[Count] = None
+    stdev_tok_s: Opt[Annotated[float, Field(ge=0)]] = None
+    use: Literal["train", "eval", "no"]
+    use_why: str = ""
+    notes: str = ""
+    # what few publications say; a table without these columns is complete
+    machine: str = ""  # tells apart several machines of one kind in one source
+    n_requests: Opt[Count] = None
+    output_spread: Opt[Share] = None
+    max_num_seqs: Opt[Count] = None
+    max_num_batched_tokens: Opt[Count] = None
+    prefix_share: Opt[Share] = None
+
+
+class Accepted(BaseModel):
+    """Acceptance at one draft position (0-based), unconditional: P(this and all earlier ones
+    accepted); or the mean of all.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source_id: Annotated[str, Field(min_length=1)]
+    model: Annotated[str, Field(min_length=1)]
+    quant: str = ""
+    engine: DataEngine
+    spec_method: Method
+    k: Opt[Count] = None
+    workload: str = ""
+    position: Annotated[int, Field(ge=0, le=64)] | Literal["mean"]
+    acceptance_rate: Share
+
+
+RUN_COLUMNS: tuple[str, ...] = tuple(Run.model_fields)
+RARE_COLUMNS = (
+    "machine",
+    "n_requests",
+    "output_spread",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "prefix_share",
+)
+ACCEPTANCE_COLUMNS: tuple[str, ...] = tuple(Accepted.model_fields)
+
+
+class Problem(NamedTuple):
+    """One reason why a row or a file is rejected. `line` is 1-based, the header is line 1, 0 = the
+    whole file.
+    """
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.reason}"
+
+
+class Row(NamedTuple):
+    """A checked run and where it stands."""
+
+    run: Run
+    raw: dict[str, str]
+    file: str
+    line: int
+
+
+def measurements_dir() -> Path:
+    return knowledge_dir() / "measurements"
+
+
+def sha256(path: Path) -> str:
+    """Hex digest of a file's bytes."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def read_csv(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield (line number, row) of a CSV. Raises AdvisorError where the file has no header or is not
+    UTF-8.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as handle:
+            reader = csv.DictReader(handle, restkey="(beyond the header)", restval="")
+            if not reader.fieldnames:
+                raise AdvisorError(
+                    f"{path.name} is empty; it needs a header line with the column names."
+                )
+            for row in reader:
+                yield reader.line_num, row
+    except UnicodeDecodeError as error:
+        raise AdvisorError(f"{path.name} is not UTF-8 text; save it as UTF-8 CSV.") from error
+
+
+def source_files(folder: Path, part: str = "runs") -> list[Path]:
+    """The CSV files of one part, in a fixed order."""
+    return sorted((folder / part).glob("*.csv"))
+
+
+def _reasons(error: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(map(str, e['loc']))}: {e['msg']} (got {e['input']!r})" for e in error.errors()
+    )
+
+
+def check_row(raw: Mapping[str, str]) -> tuple[Run | None, list[str]]:
+    """Parse one row and check it alone: types, ranges, units. Returns the run (or None) and the
+    reasons against it.
+    """
+    try:
+        run = Run.model_validate(dict(raw))
+    except ValidationError as error:
+        return None, [_reasons(error)]
+    return run, list(_unit_problems(run))
+
+
+def _unit_problems(run: Run) -> Iterator[str]:
+    if run.spec_method == "none" and run.k:
+        yield f"k = {run.k} in an arm without speculation"
+    if (
+        run.k is not None
+        and run.acceptance_length is not None
+        and run.acceptance_length > run.k + 1.05
+    ):
+        yield f"acceptance_length {run.acceptance_length} is above k + 1 = {run.k + 1}"
+    if run.k and run.acceptance_length and run.acceptance_rate is not None:
+        expected = 1 + run.k * run.acceptance_rate
+        if abs(run.acceptance_length / expected - 1) > 0.1:
+            yield f"acceptance_length {run.acceptance_length} is not 1 + k * acceptance_rate = {expected:.2f}"
+    if run.speedup is not None and run.speedup_metric is None:
+        yield "speedup without speedup_metric"
+    if run.tpot_ms and run.request_tok_s and not 0.2 < run.tpot_ms * run.request_tok_s / 1000 < 5:
+        yield f"tpot_ms {run.tpot_ms} and request_tok_s {run.request_tok_s} disagree: wrong unit?"
+    if run.tpot_ms and run.itl_p99_ms and run.itl_p99_ms < run.tpot_ms / 3:
+        yield f"itl_p99_ms {run.itl_p99_ms} is far below tpot_ms {run.tpot_ms}: wrong unit?"
+    slots = run.concurrency or 0
+    if (
+        run.output_tok_s
+        and run.request_tok_s
+        and slots
+        and run.output_tok_s > 3 * slots * run.request_tok_s
+    ):
+        yield "output_tok_s is above 3 x concurrency x request_tok_s: wrong unit or wrong column?"
+    if run.use == "train" and run.use_why == "":
+        yield "use=train without use_why"
+
+
+def measured(run: Run, metric: str) -> float | None:
+    """The measured value of a metric in this arm (tok/s or ms), None where it was not published."""
+    value: float | None = getattr(run, COLUMN_OF_METRIC[metric])
+    return value
+
+
+def ratio(arm: Run, off: Run, metric: str) -> float | None:
+    """Speed-up of `arm` against `off` (above 1 is faster, times inverted), None where either value
+    is missing.
+    """
+    on, base = measured(arm, metric), measured(off, metric)
+    if not on or not base:
+        return None
+    return base / on if metric in ("tpot", "ttft") else on / base
+
+
+def group_problems(rows: Sequence[Row]) -> list[Problem]:
+    """Check the arms of one group against each other: one baseline, same setting, a speed-up that
+    follows from the arms.
+    """
+    out: list[Problem] = []
+    offs = [row for row in rows if row.run.spec_method == "none"]
+    for extra in offs[1:]:
+        out.append(
+            Problem(
+                extra.file,
+                extra.line,
+                f"group {extra.run.group_id} has two baselines ({offs[0].run.run_id})",
+            )
+        )
+    for row in rows:
+        if not offs or row.run.spec_method == "none":
+            continue
+        off = offs[0].run
+        for name in ("model", "hardware", "engine", "source_id", "concurrency", "gpu_count"):
+            if getattr(row.run, name) != getattr(off, name):
+                out.append(
+                    Problem(
+                        row.file,
+                        row.line,
+                        f"{name} differs from the off arm {off.run_id} of its group",
+                    )
+                )
+        metric = row.run.speedup_metric
+        found = ratio(row.run, off, metric) if metric else None
+        if found and row.run.speedup and abs(math.log(found / row.run.speedup)) > SPEEDUP_TOLERANCE:
+            out.append(
+                Problem(
+                    row.file,
+                    row.line,
+                    f"speedup {row.run.speedup} but the arms give {found:.4f} ({metric})",
+                )
+            )
+    return out
+
+
+class Known(NamedTuple):
+    """The ids that rows may use. An empty set is not checked; names that start with `unknown`
+    always pass.
+    """
+
+    hardware: frozenset[str] = frozenset()
+    models: frozenset[str] = frozenset()
+
+
+def known_ids() -> Known:
+    """The ids of the knowledge folder."""
+    from advisor.knowledge import store as knowledge
+
+    return Known(frozenset(knowledge.hardware_ids()), frozenset(knowledge.llm_ids()))
+
+
+def _id_problems(run: Run, known: Known) -> Iterator[str]:
+    from difflib import get_close_matches
+
+    for kind, name, ids in (
+        ("hardware", run.hardware, known.hardware),
+        ("model", run.model, known.models),
+    ):
+        if ids and name not in ids and not name.startswith("unknown"):
+            near = get_close_matches(name, ids, 2)
+            yield f"unknown {kind} id {name!r}" + (f"; nearest: {', '.join(near)}" if near else "")
+
+
+def read_runs(folder: Path, known: Known | None = None) -> tuple[list[Row], list[Problem]]:
+    """All runs of a measurements folder, and every problem found in them. Bad rows are not among
+    the runs.
+    """
+    rows: list[Row] = []
+    problems: list[Problem] = []
+    seen: dict[str, str] = {}
+    for path in source_files(folder):
+        name = f"runs/{path.name}"
+        for line, raw in read_csv(path):
+            run, reasons = check_row(raw)
+            if run is not None:
+                reasons += list(_id_problems(run, known)) if known else []
+                if run.source_id != path.stem:
+                    reasons.append(f"source_id {run.source_id!r} in the file of {path.stem!r}")
+                if run.run_id in seen:
+                    reasons.append(f"run_id {run.run_id!r} is already in {seen[run.run_id]}")
+                seen[run.run_id] = f"{name}:{line}"
+                if not reasons:
+                    rows.append(Row(run, raw, name, line))
+            problems += [Problem(name, line, reason) for reason in reasons]
+    for group in by_group(rows).values():
+        problems += group_problems(group)
+    return rows, problems
+
+
+def by_group(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows by group id, in order."""
+    out: dict[str, list[Row]] = {}
+    for row in rows:
+        out.setdefault(row.run.group_id, []).append(row)
+    return out
+
+
+def read_acceptance(folder: Path) -> tuple[list[Accepted], list[Problem]]:
+    """All acceptance rows, and every problem found in them."""
+    rows: list[Accepted] = []
+    problems: list[Problem] = []
+    for path in source_files(folder, "acceptance"):
+        name = f"acceptance/{path.name}"
+        for line, raw in read_csv(path):
+            try:
+                row = Accepted.model_validate(raw)
+            except ValidationError as error:
+                problems.append(Problem(name, line, _reasons(error)))
+                continue
+            if row.source_id != path.stem:
+                problems.append(
+                    Problem(name, line, f"source_id {row.source_id!r} in the file of {path.stem!r}")
+                )
+            rows.append(row)
+    return rows, problems

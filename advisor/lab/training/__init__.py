@@ -1,0 +1,1 @@
+"""From measured runs to models/speedup.json."""

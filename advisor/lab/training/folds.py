@@ -1,0 +1,49 @@
+"""The same work for every fold, one process a core.
+
+Folds do not know of each other and each is one thread of linear algebra, so the results do not
+depend on how many run at once. Workers are forked, which lets the work be a closure over large
+arrays; elsewhere than on Linux the folds run one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from typing import Any
+
+LEAST = 8  # fewer folds are done before a second process has started
+MOST = 8  # workers; each holds its own copy of what it computes
+
+_work: Callable[[str], Any] | None = None
+
+
+def each(
+    work: Callable[[str], Any],
+    names: Sequence[str],
+    progress: Callable[[Iterable[str]], Iterable[str]],
+) -> Iterator[Any]:
+    """`work(name)` for every name, in the order of `names`; what it returns must be picklable.
+    `progress` sees the names pass.
+    """
+    global _work  # noqa: PLW0603  (forked workers find it there)
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
+    if cores < 2 or len(names) < LEAST:
+        for name in progress(names):
+            yield work(name)
+        return
+    _work = work
+    try:
+        with ProcessPoolExecutor(min(cores, MOST), mp_context=get_context("fork")) as pool:
+            found = pool.map(_call, names)
+            for _ in progress(names):
+                yield next(found)
+    finally:
+        _work = None
+
+
+def _call(name: str) -> Any:
+    assert _work is not None, "forked before the work was set"
+    return _work(name)

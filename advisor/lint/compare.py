@@ -1,0 +1,178 @@
+"""What `recommend` would do with a launch that was read, and by how much it should change.
+
+The speeds themselves are compared, not the speed-ups: these are against a plan without speculation
+that differs in whatever else the two plans differ (prefix caching, CUDA graphs, batch sizes).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.perf.encode_plans import without_graphs
+
+if TYPE_CHECKING:
+    from advisor.lint.validate import Judged
+
+_FIELDS = (
+    "method",
+    "k",
+    "k_schedule",
+    "prefix_caching",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "kv_cache_dtype",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The recommendation beside the launch. `ratios` holds new / present speed per metric (p50);
+    above 1 is faster.
+    """
+
+    decision: str
+    fields: tuple[tuple[str, Any, Any], ...] = ()
+    ratios: tuple[tuple[str, float], ...] = ()
+    problem: str = ""
+    why: str = ""  # the strongest reason, where the decision goes against the estimate
+
+    @property
+    def lines(self) -> list[str]:
+        """The change in words."""
+        if self.problem:
+            return [f"recommend: {self.problem}"]
+        heads = {
+            "measure": "recommend: measure both ways first",
+            "keep": "recommend: keep this file's drafter",
+        }
+        head = heads.get(self.decision, f"recommend: speculation {self.decision}")
+        if self.decision == "keep":
+            return [f"{head}; {self.why}"]
+        if not self.fields:
+            return [f"{head}; nothing to change here"]
+        said = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, old, new in self.fields)
+        gains = ", ".join(f"{name} x{ratio:.2f}" for name, ratio in self.ratios)
+        if not gains:
+            return [f"{head}; with {said}"]
+        if self.why:
+            return [
+                f"{head}; with {said}: {self.why} (the estimate alone: {gains} against this file)"
+            ]
+        return [f"{head}; with {said}: expected {gains} against this file"]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "decision": self.decision,
+            "changes": [{"field": name, "from": old, "to": new} for name, old, new in self.fields],
+            "speed_ratio": dict(self.ratios),
+            "why": self.why or None,
+            "problem": self.problem or None,
+        }
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "the default"
+    return (
+        {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
+    )
+
+
+def change_for(one: Judged) -> Change | None:
+    """Ask `recommend` about the launch's own model, quantisation and engine. None where the model
+    is not known.
+    """
+    facts = one.facts
+    if facts.hardware is None or facts.model is None:
+        return None
+    from advisor.advice.recommend import recommend
+
+    try:
+        advice = recommend(_request(one))
+    except AdvisorError as error:
+        return Change("none", problem=str(error))
+    if advice.candidate is None and (gain := _own_drafter(one)):
+        return Change("keep", why=gain)
+    wanted = advice.candidate if advice.decision == "measure" and advice.candidate else advice.plan
+    ratios = _ratios(one, wanted)
+    against = advice.decision != "measure" and any(
+        name == "output_tok_s" and ratio < 1 for name, ratio in ratios
+    )
+    why = advice.reasons[0].text if against and advice.reasons else ""
+    return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why)
+
+
+def _own_drafter(one: Judged) -> str:
+    """What the file's own drafter is expected to gain where `recommend` has none for the model;
+    nothing where it would lose.
+    """
+    if (
+        one.plan.method in ("none", "mtp")
+        or one.estimate is None
+        or one.estimate.output_tok_s.speedup.p50 <= 1
+    ):
+        return ""
+    told = one.estimate.output_tok_s.speedup
+    span = f"x{told.p50:.2f} ({told.p10:.2f} to {told.p90:.2f})"
+    return f"no other is known for this model, and {one.plan.method} is expected to give {span} output tok/s against none"
+
+
+def _request(one: Judged) -> Request:
+    facts = one.facts
+    asked: dict[str, Any] = {
+        "hardware": facts.hardware.id if facts.hardware else "",
+        "model": facts.model.id if facts.model else "",
+        "gpus": facts.gpus,
+        "engine": one.plan.engine,
+        "tp": one.plan.tp if one.plan.tp <= facts.gpus else None,
+        "quant": facts.quant.id if facts.quant else None,
+        "engine_version": one.plan.engine_version,
+        "concurrency": facts.concurrency,
+        "ctx_tokens": facts.ctx_tokens,
+        "output_tokens": facts.output_tokens,
+        "workload": facts.workload,
+    }
+    return Request(**{name: value for name, value in asked.items() if value is not None})
+
+
+def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
+    """What differs in what matters; a field that the recommendation leaves to the engine is no
+    change.
+    """
+    found = []
+    for name in _FIELDS:
+        old, new = getattr(present, name), getattr(wanted, name)
+        always = name in ("method", "k")
+        if (
+            old != new
+            and (always or new not in (None, ()))
+            and not (name == "k" and wanted.method == "none")
+        ):
+            found.append((name, old, new))
+    if without_graphs(present) and not without_graphs(wanted):
+        found.append(("cuda_graphs", False, True))
+    return tuple(found)
+
+
+def _ratios(one: Judged, wanted: Plan) -> tuple[tuple[str, float], ...]:
+    """New over present speed of each metric, above 1 is faster; empty where the load or the shape
+    is not known.
+    """
+    facts = one.facts
+    if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
+        return ()  # not known, or the file's plan cannot start on these devices
+    from advisor.advice.recommend import estimated
+
+    try:
+        old, new = estimated(facts, (one.plan, wanted))
+    except AdvisorError:
+        return ()
+    ratios = []
+    for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
+        before, after = getattr(old, name).value, getattr(new, name).value
+        if before and after:
+            faster = after / before if name == "output_tok_s" else before / after
+            ratios.append((name.removesuffix("_ms"), round(faster, 3)))
+    return tuple(ratios)

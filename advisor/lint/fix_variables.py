@@ -1,0 +1,90 @@
+"""Taking an environment variable out of a file: the assignment with what only serves it, in each
+form that has one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.domain.nouns import Edit
+
+# what may stand before an assignment that has its line to itself
+_ALONE = re.compile(
+    r"\s*(?:-[ \t]+|export[ \t]+|declare[ \t]+-x[ \t]+|(?i:set)[ \t]+|ENV[ "
+    r"\t]+|Environment=|\$env:)?[\"']?"
+)
+_OPTION = re.compile(r"(?:^|(?<=[ \t]))(?:-e|--env)(?:[ \t]+|=)$")
+_PREFIX = re.compile(
+    r"(?:^|.*[\s;&(])(?:(?:export|env|exec|nohup|sudo|set|ENV)[ \t]+)?(?:[A-Za-z_]\w*=\S+[ \t]+)*$",
+    re.S,
+)
+_CONTINUES = ("\\", "^", "`")
+
+
+def variable_gone(text: str, edit: Edit) -> Edit | None:
+    """The edit that takes the assignment at the edit's place away; None where its surroundings are
+    not understood.
+    """
+    start, end = _with_quotes(text, edit.start, edit.end)
+    line = text.rfind("\n", 0, start) + 1
+    stop = text.find("\n", end)
+    stop = len(text) if stop < 0 else stop
+    before, after = text[line:start], text[end:stop].strip()
+    below = min(stop + 1, len(text))
+    if "\n" in text[start:end]:  # - name: NAME / value: ...
+        item = re.fullmatch(r"[ \t]*-[ \t]+name:[ \t]*[\"']?", before)
+        return _gone(edit, line, below) if item and _nothing(after) else None
+    if flow := re.search(r"[\[,]\s*$", before):
+        return _of_flow(text, edit, start, end, flow.group().strip())
+    if option := _OPTION.search(before):
+        start, before = line + option.start(), before[: option.start()]
+        if not before.strip() and after in _CONTINUES:
+            return _gone(edit, line, below)
+        return _gone(edit, start, _past_blanks(text, end)) if after else None
+    if _ALONE.fullmatch(before) and _nothing(after):
+        return None if _continued(text, line) else _gone(edit, line, below)
+    if _PREFIX.fullmatch(before) and after and not _nothing(after):
+        if not before.strip() and after in _CONTINUES:
+            return _gone(edit, line, below)
+        return _gone(edit, start, _past_blanks(text, end)) if text[end : end + 1] in " \t" else None
+    return None
+
+
+def _of_flow(text: str, edit: Edit, start: int, end: int, opened: str) -> Edit | None:
+    """`["NAME=v", ...]`: with one of the commas around it."""
+    if after := re.match(r"[ \t]*,[ \t]*", text[end:]):
+        return _gone(edit, start, end + after.end())
+    if not re.match(r"\s*\]", text[end:]):
+        return None
+    head = re.search(r",\s*$", text[:start]) if opened == "," else None
+    return _gone(edit, head.start() if head else start, end)
+
+
+def _with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
+    """The place with the quotes of the value, or of the whole assignment."""
+    after = text[end : end + 1]
+    if after and after in "'\"":
+        if text[start:end].count(after) % 2:
+            return start, end + 1
+        if text[start - 1 : start] == after:
+            return start - 1, end + 1
+    return start, end
+
+
+def _nothing(after: str) -> bool:
+    return not after or after.startswith("#")
+
+
+def _continued(text: str, line: int) -> bool:
+    """Whether the line above goes on with this one."""
+    return text[:line].rstrip("\r\n").endswith(_CONTINUES)
+
+
+def _past_blanks(text: str, end: int) -> int:
+    while text[end : end + 1] in (" ", "\t"):
+        end += 1
+    return end
+
+
+def _gone(edit: Edit, start: int, end: int) -> Edit:
+    return Edit(file=edit.file, start=start, end=end, text="")

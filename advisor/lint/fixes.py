@@ -1,0 +1,302 @@
+"""Applies fixes to files: whole edits or none, layout and comments kept, written atomically,
+idempotent.
+
+Rules edit a flag as a command line would have it ("--flash-attn on", or nothing to take it away);
+`shaped` fits that into the form that the place has: items of a YAML list, a key of an INI file, a
+line that a backslash continues.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import tempfile
+from collections.abc import Sequence
+from difflib import unified_diff
+from typing import NamedTuple
+
+from advisor.domain.nouns import AdvisorError, Edit, Finding
+from advisor.lint.fix_variables import variable_gone
+from advisor.readers.secrets import Redactor, learn_from_text
+from advisor.readers.source import Source
+
+_ITEM_BEFORE = re.compile(r"(?P<indent>[ \t]*)-[ \t]+(?P<quote>[\"']?)$")
+_FLOW_BARE = re.compile(r"\[(?:[^\]\"']*,)?[ \t]*(?P<quote>)$")
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*(?=[\"']?[ \t]*[=:\r\n])")
+_FLOW_BEFORE = re.compile(r"[\[,][ \t\r\n]*(?P<quote>[\"'])$")
+
+
+class Change(NamedTuple):
+    """One file's text before and after."""
+
+    source: Source
+    text: str
+    applied: tuple[Finding, ...]
+    conflicting: tuple[Finding, ...]
+
+
+def planned(source: Source, findings: Sequence[Finding], unsafe: bool = False) -> Change:
+    """Apply the edits of the findings' fixes to a text. A fix that overlaps an earlier one is left
+    for the next run.
+    """
+    taken: list[Edit] = []
+    applied: list[Finding] = []
+    conflicting: list[Finding] = []
+    for finding in findings:
+        fix = finding.fix
+        if fix is None or not fix.edits or not (fix.safe or unsafe) or finding.file != source.name:
+            continue
+        fitted = [shaped(source.text, edit) for edit in fix.edits]
+        edits = [edit for edit in fitted if edit is not None]
+        if len(edits) < len(fitted):
+            continue
+        if all(edit in taken for edit in edits):
+            applied.append(finding)
+        elif any(_overlap(edit, other) for edit in edits for other in taken):
+            conflicting.append(finding)
+        else:
+            taken += edits
+            applied.append(finding)
+    return Change(source, apply(source.text, taken), tuple(applied), tuple(conflicting))
+
+
+def _overlap(one: Edit, other: Edit) -> bool:
+    if one.start == one.end or other.start == other.end:
+        return one.start == other.start or (one.start < other.end and other.start < one.end)
+    return one.start < other.end and other.start < one.end
+
+
+def apply(text: str, edits: Sequence[Edit]) -> str:
+    """The text with edits that do not overlap. Raises AdvisorError for a place that is not in it."""
+    for edit in sorted(set(edits), key=lambda one: (one.start, one.end), reverse=True):
+        if not 0 <= edit.start <= edit.end <= len(text):
+            raise AdvisorError(f"{edit.file}: a fix points outside the file; read the file again")
+        text = text[: edit.start] + edit.text + text[edit.end :]
+    return text
+
+
+# ---------------------------------------------------------------- fitting an edit into its form
+
+
+def shaped(text: str, edit: Edit) -> Edit | None:
+    """The edit as the form of its place needs it; an edit of a value only stays as it is. None: the
+    form is not one that can be edited without guessing.
+    """
+    if edit.start == edit.end:
+        return _added(text, edit)
+    if edit.text and not edit.text.startswith("-"):
+        return edit
+    inside = text[edit.start : edit.end]
+    if (
+        depth := inside.count("${") - inside.count("}")
+    ) > 0:  # the flag ends within the default of a variable
+        if depth > 1 or text[edit.end : edit.end + 1] != "}":
+            return None
+        edit = edit.model_copy(update={"end": edit.end + 1})
+    if not edit.text and _VARIABLE.match(text, edit.start):
+        return variable_gone(text, edit)
+    line = text.rfind("\n", 0, edit.start) + 1
+    before = text[line : edit.start]
+    if item := _ITEM_BEFORE.search(before):
+        return _list_item(text, edit, line, item)
+    if flow := _FLOW_BEFORE.search(text[max(0, edit.start - 200) : edit.start]):
+        return _flow_item(text, edit, flow.group("quote"))
+    start, end = _quoted(text, edit.start, edit.end)
+    edit = edit.model_copy(update={"start": start, "end": end})
+    return edit if edit.text else _word(text, edit, line)
+
+
+def _added(text: str, edit: Edit) -> Edit | None:
+    """Something new before a flag: an item, a line of its own where the flag has one, or words."""
+    line = text.rfind("\n", 0, edit.start) + 1
+    before, newline = text[line : edit.start], _newline(text)
+    if edit.text.endswith("\n"):  # a key of its own line
+        return (
+            _put(edit, edit.start, edit.text[:-1] + newline + before)
+            if not before.strip()
+            else None
+        )
+    if not edit.text.startswith("-"):
+        return edit
+    if item := _ITEM_BEFORE.search(before):
+        joint = f"{newline}{item.group('indent')}- "
+        words = joint.join(_yaml_word(word) for word in shlex.split(edit.text))
+        return (
+            _put(edit, edit.start - len(item.group("quote")), words + joint)
+            if item.start() == 0
+            else None
+        )
+    if flow := _FLOW_BEFORE.search(
+        text[max(0, edit.start - 200) : edit.start]
+    ) or _FLOW_BARE.search(before):
+        quote = flow.group("quote")
+        words = "".join(f"{quote}{word}{quote}, " for word in shlex.split(edit.text))
+        return _put(edit, edit.start - len(quote), words)
+    stop = text.find("\n", edit.start)
+    ends = re.search(
+        r"(?<=[ \t])[\\^`](?=\r?$)", text[edit.start : stop if stop >= 0 else len(text)]
+    )
+    if not before.strip() and ends:
+        return _put(edit, edit.start, f"{edit.text} {ends.group()}{newline}{before}")
+    word = re.match(r"[\w.-]+", text[edit.start :])
+    quoted = (
+        word and before[-1:] in ("'", '"') and text[edit.start + word.end() :][:1] == before[-1:]
+    )
+    whole = quoted and not before[:-1].rstrip().endswith((":", "="))
+    return _put(edit, edit.start - 1 if whole else edit.start, f"{edit.text} ")
+
+
+def _put(edit: Edit, at: int, text: str) -> Edit:
+    return Edit(file=edit.file, start=at, end=at, text=text)
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _quoted(text: str, start: int, end: int) -> tuple[int, int]:
+    """The place with the quotes of its words, which spans leave out: `--flag '{...` ends before the
+    closing one.
+    """
+    inside, after = text[start:end], text[end : end + 1]
+    if after and after in "'\"":
+        if inside.count(after) % 2:
+            return start, end + 1
+        if text[start - 1 : start] == after:
+            return start - 1, end + 1
+    return start, end
+
+
+def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:
+    """`- --flag` and the item of its value: one item a word, or no lines at all."""
+    end = _after_quote(text, edit.end)
+    if not edit.text:
+        stop = text.find("\n", end)
+        rest = text[end : stop if stop >= 0 else len(text)].strip()
+        if rest and not rest.startswith("#"):
+            return edit.model_copy(
+                update={"end": end, "start": edit.start - len(item.group("quote"))}
+            )
+        return Edit(file=edit.file, start=line, end=len(text) if stop < 0 else stop + 1, text="")
+    if item.start() > 0:
+        return edit
+    newline = "\r\n" if text[:line].endswith("\r\n") else "\n"
+    words = [_yaml_word(word) for word in shlex.split(edit.text)]
+    joined = f"{newline}{item.group('indent')}- ".join(words)
+    return Edit(file=edit.file, start=edit.start - len(item.group("quote")), end=end, text=joined)
+
+
+def _flow_item(text: str, edit: Edit, quote: str) -> Edit:
+    """`["--flag", "value"]`."""
+    start, end = edit.start - 1, _after_quote(text, edit.end)
+    if edit.text:
+        words = ", ".join(f"{quote}{word}{quote}" for word in shlex.split(edit.text))
+        return Edit(file=edit.file, start=start, end=end, text=words)
+    after = re.match(r"[ \t\r\n]*,[ \t]*", text[end:])
+    if after:
+        return Edit(file=edit.file, start=start, end=end + after.end(), text="")
+    before = re.search(r",[ \t\r\n]*$", text[:start])
+    return Edit(file=edit.file, start=before.start() if before else start, end=end, text="")
+
+
+def _after_quote(text: str, end: int) -> int:
+    return end + 1 if text[end : end + 1] in ("'", '"') else end
+
+
+def _yaml_word(word: str) -> str:
+    plain = re.fullmatch(r"[A-Za-z_/.-][\w/.=:@+-]*", word) and word.lower() not in (
+        "on",
+        "off",
+        "yes",
+        "no",
+        "true",
+        "false",
+        "null",
+    )
+    return word if plain and not word.endswith(":") else "'" + word.replace("'", "''") + "'"
+
+
+def _word(text: str, edit: Edit, line: int) -> Edit:
+    """A flag taken out of a command line: with its blanks, and without leaving an empty or dangling
+    line.
+    """
+    start, end = edit.start, edit.end
+    stop = text.find("\n", end)
+    stop = len(text) if stop < 0 else stop
+    rest, before = text[end:stop].strip(), text[line:start].strip()
+    if not before and rest in ("", "\\", "^", "`"):
+        if rest:
+            return Edit(file=edit.file, start=line, end=min(stop + 1, len(text)), text="")
+        head = re.search(
+            r"[ \t]*[\\^`]\r?\n$", text[:line]
+        )  # the last line of a command: the one above must not go on
+        return Edit(
+            file=edit.file,
+            start=head.start() if head else line,
+            end=stop if head else min(stop + 1, len(text)),
+            text="",
+        )
+    while start > line and text[start - 1] in " \t":
+        start -= 1
+    return Edit(file=edit.file, start=start, end=end, text="")
+
+
+# ---------------------------------------------------------------- showing and writing
+
+
+def diff(change: Change) -> str:
+    """The change as a unified diff, "" if there is none."""
+    name = change.source.name.lstrip("/")
+    return "".join(
+        line if line.endswith("\n") else line + "\n\\ No newline at end of file\n"
+        for line in unified_diff(
+            change.source.text.splitlines(keepends=True),
+            change.text.splitlines(keepends=True),
+            f"a/{name}",
+            f"b/{name}",
+        )
+    )
+
+
+def shown_diff(change: Change, redactor: Redactor) -> str:
+    """The diff without the secrets that may stand on the lines around a change."""
+    learn_from_text(redactor, change.source.text)
+    return redactor.clean(diff(change))
+
+
+def write(change: Change) -> bool:
+    """Replace the file in one step, mode, links, encoding and newlines kept. False if nothing
+    changed.
+
+    Raises AdvisorError where the file cannot be written, or was changed since it was read.
+    """
+    if change.text == change.source.text:
+        return False
+    path = os.path.realpath(change.source.name)
+    data = change.source.bom + change.text.encode(change.source.encoding)
+    folder = os.path.dirname(path)
+    handle, temporary = -1, ""
+    try:
+        with open(path, "rb") as current:
+            if current.read() != change.source.bom + change.source.text.encode(
+                change.source.encoding
+            ):
+                raise AdvisorError(f"{path}: was changed while it was judged; run again")
+        mode = os.stat(path).st_mode & 0o7777
+        handle, temporary = tempfile.mkstemp(prefix=".advisor-", dir=folder)
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise AdvisorError(
+            f"{path}: cannot be written ({(error.strerror or 'error').lower()})"
+        ) from None
+    return True

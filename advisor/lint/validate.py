@@ -1,0 +1,347 @@
+"""The second half of the story: files -> launches -> plans -> findings.
+
+`validate` reads configurations in any form, judges each launch by the same rules that `recommend`
+uses, and says what it
+could not judge. What it knows of hardware and load is what the caller tells; the rest comes from
+the file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor import rules
+from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, Launch, Plan, Skipped
+from advisor.knowledge import store as knowledge
+from advisor.readers import FileRead, read_bytes, read_path, read_text
+
+if TYPE_CHECKING:
+    from advisor.lint.compare import Change
+
+SUFFIXES = (
+    ".yaml",
+    ".yml",
+    ".sh",
+    ".service",
+    ".container",
+    ".ini",
+    ".cmd",
+    ".bat",
+    ".nix",
+    ".ps1",
+    ".py",
+    ".json",
+    ".env",
+    ".bash",
+)
+MAX_FILES = 20_000
+_IGNORE = re.compile(
+    r"advisor:[ \t]*ignore(-file)?[ \t]*=[ \t]*([A-Za-z0-9][\w,\- \t]*?)(?=$|[ \t]+[^,\s]|[\"'])",
+    re.M,
+)
+
+
+class Given(NamedTuple):
+    """What the caller tells beside the file. None = not told."""
+
+    hw: str | None = None
+    gpus: int | None = None
+    concurrency: int | None = None
+    ctx: int | None = None
+    output_tokens: int | None = None
+    workload: str | None = None
+    engine_version: str | None = None
+
+
+class Judged(NamedTuple):
+    """One launch with what it means and, where hardware and load are known, what is expected of it."""
+
+    launch: Launch
+    plan: Plan
+    facts: Facts
+    estimate: Estimate | None = None
+    change: Change | None = None
+
+    @property
+    def model(self) -> str | None:
+        return self.launch.model
+
+
+class FileReport(NamedTuple):
+    """One file: its form, how many launches it holds, what was not read, or why it could not be
+    read.
+    """
+
+    file: str
+    form: str = ""
+    launches: int = 0
+    notes: tuple[str, ...] = ()
+    error: str | None = None
+    suppressed: int = 0
+
+
+class Report(NamedTuple):
+    """The answer of `validate`. `reads` are the opened files, for fixes."""
+
+    files: tuple[FileReport, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    launches: tuple[Judged, ...] = ()
+    reads: tuple[FileRead, ...] = ()
+
+    @property
+    def unreadable(self) -> bool:
+        return any(one.error for one in self.files)
+
+    def clean(self, text: str) -> str:
+        """A text for output without the secrets of any of the files."""
+        for read in self.reads:
+            text = read.redactor.clean(text)
+        return text
+
+
+def validate(
+    source: str | os.PathLike[str] | Sequence[str] | None = None,
+    *,
+    text: str | None = None,
+    name: str = "-",
+    hw: str | None = None,
+    gpus: int | None = None,
+    concurrency: int | None = None,
+    ctx: int | None = None,
+    output_tokens: int | None = None,
+    workload: str | None = None,
+    engine_version: str | None = None,
+    select: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+    changes: bool = False,
+) -> Report:
+    """Judge configurations: a path, several paths, "-" for standard input, or the text itself.
+
+    hw, gpus, concurrency, ctx (prompt tokens per request), output_tokens and workload are what the
+    file cannot tell;
+    `changes=True` also asks `recommend` what it would do instead. Raises AdvisorError for one file
+    that cannot be read
+    (of several, each unreadable one is reported in `files`) and for names that are not known.
+    """
+    given = Given(hw, gpus, concurrency, ctx, output_tokens, workload, engine_version)
+    if text is None and isinstance(source, str) and source != "-" and _is_text(source):
+        text = source
+    if text is not None:
+        return judged(read_text(text, name, version=engine_version), given, select, ignore, changes)
+    paths = [source] if isinstance(source, str | os.PathLike) else list(source or ())
+    if not paths:
+        raise AdvisorError("no file is named; give a path, or - for standard input")
+    files = list(expand(os.fspath(path) for path in paths))
+    if len(files) == 1 and len(paths) == 1:
+        return judged(read_one(files[0], given), given, select, ignore, changes)
+    return merged([_tolerant(path, given, select, ignore, changes) for path in files])
+
+
+def _is_text(source: str) -> bool:
+    return "\n" in source or (" " in source and not os.path.exists(source))
+
+
+def expand(paths: Iterable[str]) -> Iterable[str]:
+    """Directories become the configuration files under them; hidden folders and links to folders
+    are left out.
+    """
+    count = 0
+    for path in paths:
+        if path == "-" or not os.path.isdir(path):
+            yield path
+            continue
+        for folder, inner, names in os.walk(path):
+            inner[:] = sorted(
+                one
+                for one in inner
+                if not one.startswith(".") and one not in ("node_modules", "__pycache__")
+            )
+            for name in sorted(names):
+                if name.endswith(SUFFIXES) or re.match(
+                    r"(?i)(docker|container)file|(gnu)?makefile$|\.?justfile$", name
+                ):
+                    count += 1
+                    if count > MAX_FILES:
+                        raise AdvisorError(
+                            f"{path}: holds more than {MAX_FILES} configuration files; name a "
+                            f"smaller folder"
+                        )
+                    yield os.path.join(folder, name)
+
+
+def read_one(path: str, given: Given) -> FileRead:
+    """Read one file, or standard input for "-"."""
+    if path == "-":
+        return read_bytes(sys.stdin.buffer.read(5_000_001), "-", version=given.engine_version)
+    return read_path(path, version=given.engine_version)
+
+
+def _tolerant(
+    path: str,
+    given: Given,
+    select: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    changes: bool,
+) -> Report:
+    try:
+        read = read_one(path, given)
+    except AdvisorError as error:
+        return Report(files=(FileReport(path, error=str(error)),))
+    return judged(read, given, select, ignore, changes)
+
+
+def judged(
+    read: FileRead,
+    given: Given,
+    select: Sequence[str] | None = None,
+    ignore: Sequence[str] | None = None,
+    changes: bool = False,
+) -> Report:
+    """Judge every launch of one file."""
+    launches = read.launches
+    findings: list[Finding] = []
+    skipped: list[Skipped] = []
+    told: list[Judged] = []
+    for number, launch in enumerate(launches):
+        one = understand(launch, given)
+        siblings = launches[:number] + launches[number + 1 :]
+        plan = (
+            one.plan
+            if one.plan.method != "none" or not one.plan.k
+            else one.plan.model_copy(update={"k": 0})
+        )  # nothing is drafted
+        case = Case.model_construct(
+            facts=one.facts, plan=plan, estimate=one.estimate, launch=launch, siblings=siblings
+        )
+        found, left = rules.check(case, select, ignore)
+        findings += found
+        skipped += left
+        told.append(_with_change(one) if changes and given.hw else one)
+    kept = unsuppressed(read, launches, findings)
+    about = FileReport(
+        read.source.name, read.form, len(launches), read.notes, None, len(findings) - len(kept)
+    )
+    cleaned = tuple(_cleaned(finding, read) for finding in kept)
+    return Report((about,), cleaned, tuple(dict.fromkeys(skipped)), tuple(told), (read,))
+
+
+def understand(launch: Launch, given: Given) -> Judged:
+    """What a launch means, what is known of it, and what is expected of it where hardware and load
+    are told.
+    """
+    from advisor import engines
+
+    plan = engines.get(launch.engine).to_plan(launch, own_mtp=_own_mtp)
+    facts = knowledge.facts_for_launch(
+        launch,
+        plan,
+        hw=given.hw,
+        gpus=given.gpus,
+        concurrency=given.concurrency,
+        ctx_tokens=given.ctx,
+        output_tokens=given.output_tokens,
+        workload=given.workload,
+    )
+    return Judged(launch, plan, facts, _estimate(facts, plan))
+
+
+@cache
+def _own_mtp(model: str) -> bool:
+    """Whether a model has its own MTP head: by its shape where we have it, else by its name."""
+    from advisor.engines import model_names
+
+    found = knowledge.llm_from_text(model)
+    return (
+        bool(found.mtp_layers)
+        if found is not None and found.mtp_layers is not None
+        else model_names.own_mtp(model)
+    )
+
+
+def _estimate(facts: Facts, plan: Plan) -> Estimate | None:
+    if (
+        facts.hardware is None
+        or facts.concurrency is None
+        or facts.shape is None
+        or plan.method == "none"
+    ):
+        return None
+    from advisor.prediction import predict as predictor
+
+    try:
+        return predictor.estimate(facts, [plan])[0]
+    except AdvisorError:
+        return None
+
+
+def _with_change(one: Judged) -> Judged:
+    from advisor.lint.compare import change_for
+
+    return one._replace(change=change_for(one))
+
+
+def _cleaned(finding: Finding, read: FileRead) -> Finding:
+    """The finding without secrets."""
+    clean = read.redactor.clean
+    message = clean(finding.message)
+    fix = finding.fix
+    if fix is not None and clean(fix.text) != fix.text:
+        fix = fix.model_copy(update={"text": clean(fix.text)})
+    if message == finding.message and fix is finding.fix:
+        return finding
+    return finding.model_copy(update={"message": message, "fix": fix})
+
+
+# ---------------------------------------------------------------- inline ignores
+
+
+def unsuppressed(
+    read: FileRead, launches: Sequence[Launch], findings: Sequence[Finding]
+) -> list[Finding]:
+    """The findings that no `# advisor: ignore=CODE reason` takes away.
+
+    It holds for its own line, for the line below it, for the whole launch that begins there, and
+    with `ignore-file` for the file.
+    """
+    text = read.source.text
+    if "advisor:" not in text:
+        return list(findings)
+    whole: set[str] = set()
+    lines: dict[int, set[str]] = {}
+    for found in _IGNORE.finditer(text):
+        codes = {code.upper() for code in re.split(r"[,\s]+", found.group(2)) if code}
+        if found.group(1):
+            whole |= codes
+        else:
+            line = read.source.place(found.start())[0]
+            lines.setdefault(line, set()).update(codes)
+            before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
+            if not before.strip("#;/- \t") or before.upper() in ("REM", "::"):
+                lines.setdefault(line + 1, set()).update(codes)
+    starts = sorted(launch.line for launch in launches)
+    return [finding for finding in findings if not _is_ignored(finding, whole, lines, starts)]
+
+
+def _is_ignored(
+    finding: Finding, whole: set[str], lines: dict[int, set[str]], starts: Sequence[int]
+) -> bool:
+    begun = max((line for line in starts if line <= finding.line), default=finding.line)
+    codes = whole | lines.get(finding.line, set()) | lines.get(begun, set())
+    return any(finding.code.startswith(code) or finding.slug.upper() == code for code in codes)
+
+
+def merged(reports: Sequence[Report]) -> Report:
+    """Several reports as one."""
+    return Report(
+        tuple(one for report in reports for one in report.files),
+        tuple(one for report in reports for one in report.findings),
+        tuple(one for report in reports for one in report.skipped),
+        tuple(one for report in reports for one in report.launches),
+        tuple(one for report in reports for one in report.reads),
+    )

@@ -1,0 +1,1 @@
+"""Seconds, bytes and tokens of a step; closed loop; memory. Arrays, pure."""

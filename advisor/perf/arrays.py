@@ -1,0 +1,291 @@
+"""Plan points as arrays: one (N,) float64 array per named quantity, NaN = unknown, and small
+integer codes for words.
+
+Everything numeric (physics, schedule, features, prediction) works on `Points`, so a table of
+100,000 rows and one question from the command line take the same road. `from_rows` (points_read)
+and `from_plans` (points_plans) make them;
+`fill` (points_fill) puts an explicit, documented stand-in where a number is unknown and leaves the
+original untouched, so
+that a learner still sees what was unknown.
+
+Units: bytes, seconds, FLOP/s, bytes/s, tokens, parameters (not billions). Rates are dense peak per
+device.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.nouns import METHODS
+
+if TYPE_CHECKING:
+    from advisor.domain.nouns import Facts, Plan
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int16]
+
+MAX_K = 8  # positions that are told apart in acceptance arrays; beyond, the last one repeats
+
+# Vocabularies: a code is the index; 0 is "unknown" (methods: 0 is "none").
+ENGINES = (
+    "unknown", "vllm", "sglang", "llama-server", "ik_llama.cpp", "mlx", "tensorrt-llm", "ollama", "lmstudio", "custom",
+)  # fmt: skip
+ARCHS = (
+    "unknown", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_110", "sm_120", "sm_121",
+    "gfx9", "gfx11", "gfx12", "apple", "apple9", "intel", "ascend",
+)  # fmt: skip
+APPLE = ("apple", "apple9")  # GPU family Apple9 of Metal: M3 and M4
+CLASSES = ("unknown", "datacenter", "workstation", "consumer", "laptop", "unified", "igpu")
+QUANT_FAMILIES = (
+    "unknown", "bf16", "fp8", "int4", "nvfp4", "mxfp4", "int8", "gguf-k", "gguf-i", "gguf-legacy", "mlx", "exl3",
+)  # fmt: skip
+LINKS = ("unknown", "none", "pcie", "nvlink", "roce", "ethernet", "fabric")
+WORKLOADS = (
+    "unknown", "chat", "code", "math", "agent", "rag", "summarization", "creative", "mixed", "random", "reasoning",
+    "factual", "voice",
+)  # fmt: skip
+FAMILIES = ("unknown", "qwen3.5", "qwen3", "deepseek", "glm", "gemma", "llama", "other")
+METRICS = ("unknown", "output_tok_s", "request_tok_s", "tpot", "ttft")
+# Kernel paths: engine and platform together decide the kernels, so constants may differ by path.
+PATHS = (
+    "other", "vllm-cuda", "sglang-cuda", "llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx",
+    "vllm-other",
+)  # fmt: skip
+
+
+def code(vocabulary: Sequence[str], word: str) -> int:
+    """Index of a word in a vocabulary, 0 if it is not in it."""
+    return vocabulary.index(word) if word in vocabulary else 0
+
+
+METHOD_CODE = {name: index for index, name in enumerate(METHODS)}
+
+
+@cache
+def _chosen(vocabulary: tuple[str, ...], names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+    return np.array([word in names for word in vocabulary])
+
+
+def mask(
+    codes: npt.NDArray[np.int16], vocabulary: Sequence[str], names: Sequence[str]
+) -> npt.NDArray[np.bool_]:
+    """Which codes (N,) stand for one of the names; a table look-up, many times cheaper than np.isin
+    on small arrays.
+    """
+    return _chosen(tuple(vocabulary), tuple(names))[codes]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Points:
+    """N plan points. All (N,) float64 unless marked; NaN = unknown.
+
+    Model shape: parameter counts over all layers, except `expert_params` (one expert of one layer).
+    Quantisation: bytes per weight by tensor class. Acceptance as measured by the row or the user,
+    never a prior.
+    """
+
+    # model
+    mixer_params: Floats
+    dense_ffn_params: Floats
+    expert_params: Floats
+    experts: Floats
+    topk: Floats
+    moe_layers: Floats
+    shared_params: Floats
+    lm_head_params: Floats
+    mtp_params: Floats
+    # output head that each draft pass reads beside mtp_params, which may hold one of its own
+    draft_head_params: Floats
+    layers: Floats
+    attn_layers: Floats  # attention layers, sliding windows included
+    global_layers: Floats  # those of them that see the whole context
+    window: Floats  # tokens that the other attention layers see; 0 where there are none
+    swa_kv_elems: Floats  # K and V elements per token of the window over those layers
+    swa_head_dim: Floats
+    linear_layers: Floats  # recurrent (GDN) layers
+    hidden: Floats
+    heads: Floats
+    head_dim: Floats
+    state_bytes: Floats  # recurrent state of one sequence (or one draft position)
+    kv_elems: Floats  # K and V elements per token over all layers that see the whole context
+    total_params: Floats
+    active_params: Floats
+    is_moe: Floats  # 0/1
+    is_hybrid: Floats  # 0/1
+    draft_params: Floats  # separate draft model: its parameters
+    # hardware, per device
+    bw: Floats  # B/s, peak
+    bw_measured: Floats
+    bf16: Floats
+    fp8: Floats
+    int8: Floats
+    fp4: Floats
+    fp32: Floats
+    memory_bytes: Floats
+    unified: Floats  # 0/1
+    link_bw: Floats  # B/s per device and direction
+    # quantisation, bytes per weight
+    bytes_mixer: Floats
+    bytes_ffn: Floats
+    bytes_lm_head: Floats
+    bytes_mtp: Floats
+    bytes_mtp_lm_head: Floats
+    quant_bits: Floats
+    kv_bytes: Floats  # bytes per KV element
+    # plan and load
+    k: Floats  # drafted tokens beyond the bonus token; NaN: the row does not say
+    # tokens verified per request and step where it is not k + 1 (tree drafts); NaN: k + 1
+    verify_tokens: Floats
+    tiled: (
+        Floats  # 1 = verify kernels of a fork that use the matrix units for a few tokens; NaN: no
+    )
+    p_min: Floats  # draft stops below this probability (llama.cpp); NaN: not said
+    tp: Floats
+    gpus: Floats
+    concurrency: Floats
+    input_tokens: Floats
+    output_tokens: Floats
+    depth_tokens: Floats  # tokens really in the context
+    prefix_caching: Floats  # 0/1
+    prefix_share: Floats  # 0..1
+    max_num_seqs: Floats
+    max_num_batched_tokens: Floats
+    kv_pool_tokens: Floats  # tokens that the KV pool of the base arm holds, if known
+    n_requests: Floats
+    output_spread: Floats  # 0 = equal output lengths, 0.5 = +-50 %
+    temperature: Floats
+    thinking: Floats  # 0/1
+    piecewise: Floats  # 1 = the speculative arm lost its FULL CUDA graphs
+    eager: Floats  # 1 = no CUDA graphs in either arm
+    version: Floats  # vllm/sglang: major*10000 + minor*100 + patch; llama-server: build number
+    given_rate: Floats  # accepted / drafted
+    given_length: Floats  # tokens per step, bonus token included
+    given_k: Floats  # k at which rate and length were measured; NaN: this point's k
+    given_conditional: Floats  # (N, MAX_K) conditional acceptance by position
+    # codes, (N,) int16
+    engine: Codes
+    path: Codes
+    method: Codes
+    arch: Codes
+    hw_class: Codes
+    quant_family: Codes
+    link: Codes
+    workload: Codes
+    family: Codes
+    metric: Codes
+    filled: bool = False
+
+    def __len__(self) -> int:
+        return len(self.k)
+
+    def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Points:
+        """The points at `index` (integers or a mask), as a new Points."""
+        return Points(
+            **{n: getattr(self, n)[index] for n in (*FLOAT_FIELDS, *CODE_FIELDS)},
+            filled=self.filled,
+        )
+
+    def replace(
+        self, **changes: npt.NDArray[np.float64] | npt.NDArray[np.int16] | float | bool
+    ) -> Points:
+        """A copy with some fields changed; scalars are spread over all points."""
+        n = len(self)
+        made: dict[str, object] = {}
+        for name, value in changes.items():
+            if name == "filled":
+                made[name] = bool(value)
+            elif name in CODE_FIELDS:
+                made[name] = np.broadcast_to(np.asarray(value, dtype=np.int16), (n,))
+            else:
+                shape = (n, MAX_K) if name == "given_conditional" else (n,)
+                made[name] = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
+        return dataclasses.replace(self, **made)  # type: ignore[arg-type]
+
+    def is_path(self, *names: str) -> npt.NDArray[np.bool_]:
+        """Mask of the points on one of the named kernel paths."""
+        return mask(self.path, PATHS, names)
+
+    def is_method(self, *names: str) -> npt.NDArray[np.bool_]:
+        """Mask of the points with one of the named methods."""
+        return mask(self.method, METHODS, names)
+
+
+CODE_FIELDS = (
+    "engine",
+    "path",
+    "method",
+    "arch",
+    "hw_class",
+    "quant_family",
+    "link",
+    "workload",
+    "family",
+    "metric",
+)
+FLOAT_FIELDS = tuple(
+    f.name for f in dataclasses.fields(Points) if f.name not in (*CODE_FIELDS, "filled")
+)
+
+
+def build(n: int, columns: Mapping[str, object]) -> Points:
+    """N points from some columns (arrays, lists or scalars); what is not named is NaN (codes: 0)."""
+    made: dict[str, object] = {}
+    for name in FLOAT_FIELDS:
+        shape = (n, MAX_K) if name == "given_conditional" else (n,)
+        value = columns.get(name)
+        array = (
+            np.full(shape, np.nan)
+            if value is None
+            else np.array(np.broadcast_to(np.asarray(value, float), shape))
+        )
+        made[name] = array
+    for name in CODE_FIELDS:
+        value = columns.get(name, 0)
+        made[name] = np.array(np.broadcast_to(np.asarray(value, dtype=np.int16), (n,)))
+    unknown = set(columns) - set(FLOAT_FIELDS) - set(CODE_FIELDS)
+    if unknown:
+        raise KeyError(f"no such field of Points: {', '.join(sorted(unknown))}")
+    return Points(**made)  # type: ignore[arg-type]
+
+
+def concat(parts: Sequence[Points]) -> Points:
+    """Several Points after one another."""
+    names = (*FLOAT_FIELDS, *CODE_FIELDS)
+    return Points(
+        **{n: np.concatenate([getattr(p, n) for p in parts]) for n in names},
+        filled=all(p.filled for p in parts),
+    )
+
+
+def from_rows(rows: Sequence[Mapping[str, str]]) -> tuple[Points, list[str | None]]:
+    """Points from rows with the measurement table's columns (all optional, all text), and one error
+    or None per row.
+
+    A row with an error still gets a point, so that both have the length of `rows`. Never raises for
+    a row's content.
+    """
+    from advisor.perf import encode_rows as points_read
+
+    return points_read.from_rows(rows)
+
+
+def from_plans(facts: Facts, plans: Sequence[Plan]) -> Points:
+    """Points of several plans for one request."""
+    from advisor.perf import encode_plans as points_plans
+
+    return points_plans.from_plans(facts, plans)
+
+
+def fill(points: Points) -> Points:
+    """The same points with a documented stand-in for every unknown that physics needs (see
+    points_fill).
+    """
+    from advisor.perf import imputation as points_fill
+
+    return points if points.filled else points_fill.filled(points)

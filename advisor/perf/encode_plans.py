@@ -1,0 +1,194 @@
+"""Turn the plans of one request into `Points`: what is known of machine and model, and what each
+plan sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.perf import arrays as P
+from advisor.perf import encode_rows as read
+from advisor.perf.kernel_paths import kernel_path
+
+if TYPE_CHECKING:
+    from advisor.domain.nouns import Facts, Plan
+
+GRAPHS_OFF = ("--enforce-eager", "--disable-cuda-graph", "--disable-decode-cuda-graph")
+GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-decode", "disabled"))
+
+
+def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
+    """See points.from_plans."""
+    return P.build(len(plans), _columns(facts, plans, _machine(facts)))
+
+
+def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Points:
+    """The plans of several questions, one after another: made at once, since a table costs the same
+    for one plan as for fifty.
+    """
+    parts: list[dict[str, object]] = []
+    machine: dict[str, object] = {}
+    before: Facts | None = None
+    for facts, plans in questions:
+        if before is None or any(
+            getattr(facts, part) is not getattr(before, part) for part in _MACHINE
+        ):
+            machine = _machine(facts)
+        before = facts
+        parts.append(_columns(facts, plans, machine))
+    counts = [len(plans) for _, plans in questions]
+    return P.build(
+        sum(counts),
+        {name: _joined(name, parts, counts) for name in {n: None for part in parts for n in part}},
+    )
+
+
+def _joined(name: str, parts: Sequence[dict[str, object]], counts: Sequence[int]) -> list[object]:
+    """One column of several tables; where a table lacks it, what `points.build` would put there."""
+    lacking: object = (
+        0
+        if name in P.CODE_FIELDS
+        else np.full(P.MAX_K, read.NAN)
+        if name == "given_conditional"
+        else read.NAN
+    )
+    found: list[object] = []
+    for part, count in zip(parts, counts, strict=True):
+        value = part.get(name, lacking)
+        found += value if isinstance(value, list) else [value] * count
+    return found
+
+
+_MACHINE = ("hardware", "model", "shape", "quant")
+
+
+def _machine(facts: Facts) -> dict[str, object]:
+    """What hardware, model and quantisation give to every plan."""
+    made: dict[str, object] = {}
+    if facts.hardware:
+        made.update(read.hardware_vector(facts.hardware))
+    if facts.model:
+        made.update(read.model_vector(facts.model, facts.shape))
+    if facts.quant:
+        made.update(read.quant_vector(facts.quant))
+    return made
+
+
+def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) -> dict[str, object]:
+    """The columns of some plans of one question: a list with a value for each, or one value for
+    all.
+    """
+    base = machine | _request_columns(facts)
+    columns: dict[str, object] = dict(base)
+    arch = int(float(str(base.get("arch", 0))))
+    columns["engine"] = [P.code(P.ENGINES, plan.engine) for plan in plans]
+    kind = int(float(str(base.get("hw_class", 0))))
+    columns["path"] = [
+        kernel_path(plan.engine, arch, dict(plan.extra).get("backend") or "", kind)
+        for plan in plans
+    ]
+    columns["method"] = [P.METHOD_CODE[plan.method] for plan in plans]
+    columns["k"] = [scheduled_k(plan, facts.concurrency) for plan in plans]
+    columns["eager"] = [1.0 if without_graphs(plan) else read.NAN for plan in plans]
+    # vLLM's schedule by batch size gives up FULL graphs on the V1 runner
+    columns["piecewise"] = [1.0 if plan.k_schedule else read.NAN for plan in plans]
+    columns["tp"] = [float(plan.tp) for plan in plans]
+    columns["prefix_caching"] = [read.scaled(plan.prefix_caching) for plan in plans]
+    columns["max_num_seqs"] = [read.scaled(plan.max_num_seqs) for plan in plans]
+    columns["max_num_batched_tokens"] = [read.scaled(plan.max_num_batched_tokens) for plan in plans]
+    columns["kv_pool_tokens"] = _kv_pools(facts, plans)
+    columns["kv_bytes"] = [
+        read.KV_BYTES.get(read.normal(plan.kv_cache_dtype), read.NAN) for plan in plans
+    ]
+    columns["version"] = [
+        read.version_number(plan.engine, plan.engine_version or facts.engine_version or "")
+        for plan in plans
+    ]
+    columns["draft_params"] = [_draft_model_size(plan) for plan in plans]
+    return columns
+
+
+def _kv_pools(facts: Facts, plans: Sequence[Plan]) -> list[float]:
+    """The pool beside each plan; plans that differ in k alone share one."""
+    found: list[float] = []
+    last: Plan | None = None
+    for plan in plans:
+        plain = plan.model_copy(update={"method": "none", "k": 0, "k_schedule": ()})
+        found.append(found[-1] if plain == last else _kv_pool(facts, plain))
+        last = plain
+    return found
+
+
+def _kv_pool(facts: Facts, plan: Plan) -> float:
+    """Tokens whose KV fits into what the plan's own memory share leaves without speculation;
+    recurrent states live there too.
+    """
+    from advisor.perf import kv_sizes, memory
+
+    if plan.engine not in memory.SERVERS or facts.shape is None:
+        return read.NAN
+    plain = memory.bill(facts, plan)
+    token = kv_sizes.bytes_per_token(facts.shape, plan.kv_cache_dtype)
+    if plain.kv_gib is None or not token:
+        return read.NAN
+    states = (
+        plain.state_gib or 0.0 if plan.engine != "vllm" else 0.0
+    )  # vLLM's share is not yet taken off
+    token *= kv_sizes.copies(facts.shape, plan)
+    return (plain.kv_gib + states) * memory.GIB * memory.replica_gpus(facts, plan) / token
+
+
+def scheduled_k(plan: Plan, concurrency: int | None) -> float:
+    """The k that the plan's schedule gives at this many running requests; without a schedule, the
+    plan's k.
+    """
+    running = min(concurrency or 1, plan.max_num_seqs or concurrency or 1)
+    for first, last, k in plan.k_schedule:
+        if first <= running <= last:
+            return float(k)
+    return float(plan.k)
+
+
+def without_graphs(plan: Plan) -> bool:
+    """Whether the plan's own flags take CUDA graphs from the engine, for both arms."""
+    for name, value in plan.extra:
+        text = (value or "").replace(" ", "")
+        if name in GRAPHS_OFF and text.lower() != "false":
+            return True
+        if (name, text) in GRAPHS_OFF_BY_VALUE or (
+            name == "--compilation-config" and '"cudagraph_mode":"NONE"' in text
+        ):
+            return True
+    return False
+
+
+def _draft_model_size(plan: Plan) -> float:
+    found = read.DRAFT_SIZE.search(plan.draft_model or "") if plan.method == "draft_model" else None
+    return float(found.group(1)) * 1e9 if found else read.NAN
+
+
+def _request_columns(facts: Facts) -> dict[str, object]:
+    made: dict[str, object] = {
+        "gpus": float(facts.gpus),
+        "concurrency": read.scaled(facts.concurrency),
+        "input_tokens": read.scaled(facts.ctx_tokens),
+        "output_tokens": read.scaled(facts.output_tokens),
+        "temperature": read.scaled(facts.temperature),
+        "thinking": read.scaled(facts.thinking),
+        "prefix_share": read.scaled(facts.prefix_share),
+        "workload": P.code(P.WORKLOADS, facts.workload or ""),
+        "link": P.code(P.LINKS, facts.interconnect or ""),
+    }
+    request = facts.request
+    if request and request.acceptance:
+        conditional = np.full(P.MAX_K, np.nan)
+        given = request.acceptance[: P.MAX_K]
+        conditional[: len(given)] = given
+        made["given_conditional"] = conditional
+    if request and request.acceptance_length is not None:
+        made["given_length"] = float(request.acceptance_length)
+        made["given_k"] = read.scaled(request.acceptance_k)
+    return made

@@ -1,0 +1,266 @@
+"""Explicit stand-ins for what a point does not know. One table or formula per quantity, each with
+its reason.
+
+The stand-ins are coarse on purpose: they put a point into the right regime, and whoever predicts
+must widen the interval where they were used (compare with the unfilled points). Nothing here is a
+measurement.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.perf import arrays as P
+
+Floats = npt.NDArray[np.float64]
+
+# Memory bandwidth by hardware class, B/s: the middle of the cards that the hardware table lists in
+# that class.
+CLASS_BW = {
+    "unknown": 900e9, "datacenter": 3000e9, "workstation": 960e9, "consumer": 900e9, "laptop": 450e9, "unified": 270e9,
+    "igpu": 100e9,
+}  # fmt: skip
+# fp32 peak per byte of bandwidth, FLOP/B: ratios of listed cards (A100 9.6, V100 17, 3090 38, 4090
+# 82, 5090 59, GB10 113, 7900 XTX 64, M2 Max 34, MI300X 31).
+ARCH_FP32 = {
+    "unknown": 40.0, "sm_60": 13.0, "sm_70": 17.0, "sm_75": 25.0, "sm_80": 9.6, "sm_86": 38.0, "sm_89": 82.0,
+    "sm_90": 15.0,
+    "sm_100": 10.0, "sm_110": 60.0, "sm_120": 59.0, "sm_121": 113.0, "gfx9": 30.0, "gfx11": 64.0, "gfx12": 76.0,
+    "apple": 33.0, "apple9": 35.0,
+    "intel": 30.0, "ascend": 40.0,
+}  # fmt: skip
+# Half-precision matrix rate over fp32 peak: tensor cores by generation; 2 for packed half
+# precision, 1 for Apple GPUs.
+ARCH_BF16 = {
+    "unknown": 2.0, "sm_60": 2.0, "sm_70": 8.0, "sm_75": 8.0, "sm_80": 16.0, "sm_86": 2.0, "sm_89": 2.0, "sm_90": 15.0,
+    "sm_100": 28.0, "sm_110": 8.0, "sm_120": 2.0, "sm_121": 4.0, "gfx9": 8.0, "gfx11": 2.0, "gfx12": 4.0, "apple": 1.0,
+    "apple9": 1.0,
+    "intel": 8.0, "ascend": 8.0,
+}  # fmt: skip
+FP8_ARCHS = ("sm_89", "sm_90", "sm_100", "sm_110", "sm_120", "sm_121", "gfx12")
+FP4_ARCHS = ("sm_100", "sm_110", "sm_120", "sm_121")
+INT8_RATE = {
+    "sm_75": 2.0, "sm_80": 2.0, "sm_86": 4.0, "sm_89": 4.0, "sm_90": 2.0, "sm_100": 2.0, "sm_110": 2.0, "sm_120": 4.0,
+    "sm_121": 2.0, "gfx9": 2.0, "gfx11": 1.0, "gfx12": 2.0,
+}  # fmt: skip
+# Bytes per weight by family: (mixer, FFN and experts, lm_head, MTP block, lm_head as the MTP pass
+# reads it, bits).
+FAMILY_BYTES = {
+    "unknown": (0.7, 0.62, 1.0, 1.0, 1.0, 5.0), "bf16": (2, 2, 2, 2, 2, 16), "fp8": (1, 1, 2, 1, 2, 8.0),
+    "int4": (0.53, 0.53, 2, 2, 2, 4.25), "nvfp4": (1, 0.5625, 2, 2, 2, 4.5), "mxfp4": (2, 0.53, 2, 2, 2, 4.25),
+    "int8": (1, 1, 2, 2, 2, 8), "gguf-k": (0.62, 0.6, 0.82, 0.82, 0.82, 4.9),
+    "gguf-i": (0.54, 0.54, 0.82, 0.82, 0.82, 4.3),
+    "gguf-legacy": (1.06, 1.06, 1.06, 1.06, 1.06, 8.5), "mlx": (0.5625, 0.5625, 0.5625, 0.5625, 0.5625, 4.5),
+    "exl3": (0.5, 0.5, 0.75, 0.75, 0.75, 4.0),
+}  # fmt: skip
+QUANT_NAMES = (
+    "bytes_mixer",
+    "bytes_ffn",
+    "bytes_lm_head",
+    "bytes_mtp",
+    "bytes_mtp_lm_head",
+    "quant_bits",
+)
+# Usable link bandwidth by the word in the row, B/s per direction (PCIe 4 x16 with protocol loss,
+# one 200 GbE port).
+LINK_BW = {
+    "none": 25e9,
+    "pcie": 25e9,
+    "nvlink": 300e9,
+    "roce": 22e9,
+    "ethernet": 1.2e9,
+    "fabric": 300e9,
+}
+
+TOTAL_DENSE, TOTAL_MOE, ACTIVE_SHARE = (
+    27e9,
+    100e9,
+    0.1,
+)  # a model of unknown size: the middle of the table
+EXPERTS, TOPK, VOCAB = 256.0, 8.0, 200_000.0
+CONCURRENCY, INPUT_TOKENS, OUTPUT_TOKENS = 1.0, 512.0, 512.0
+DRAFT_PARAMS = 0.8e9
+BIG_BATCHES_BYTES = 75e9  # vLLM's larger default token budget starts at 70 GiB of device memory
+UNLIMITED_SEQS = 4096.0
+ROOM = 0.75  # share of the memory that weights may take where the quantisation is guessed
+
+
+def _table(
+    values: dict[str, float], vocabulary: tuple[str, ...], codes: P.Codes, missing: float = 0.0
+) -> Floats:
+    return np.array([values.get(word, missing) for word in vocabulary])[codes]
+
+
+def _known(array: Floats, otherwise: Floats | float) -> Floats:
+    return np.where(np.isnan(array), otherwise, array).astype(np.float64, copy=False)
+
+
+def filled(points: P.Points) -> P.Points:
+    """See points.fill."""
+    made: dict[str, Floats] = {}
+    made.update(fill_hardware(points))
+    made.update(fill_quant(points, made))
+    made.update(fill_model(points))
+    made.update(fill_load(points, made))
+    return points.replace(**made, filled=True)
+
+
+def fill_hardware(p: P.Points) -> dict[str, Floats]:
+    """Rates from bandwidth and architecture; a rate of 0 means that the hardware lacks the format."""
+    bw = _known(p.bw, _table(CLASS_BW, P.CLASSES, p.hw_class))
+    bw = np.where(np.isnan(p.bw) & P.mask(p.arch, P.ARCHS, P.APPLE), 300e9, bw)
+    fp32 = _known(p.fp32, bw * _table(ARCH_FP32, P.ARCHS, p.arch, 40.0))
+    bf16 = _known(p.bf16, fp32 * _table(ARCH_BF16, P.ARCHS, p.arch, 2.0))
+    fp8 = _known(p.fp8, np.where(P.mask(p.arch, P.ARCHS, FP8_ARCHS), 2 * bf16, 0.0))
+    fp4 = _known(p.fp4, np.where(P.mask(p.arch, P.ARCHS, FP4_ARCHS), 4 * bf16, 0.0))
+    datacenter = p.hw_class == P.CLASSES.index("datacenter")
+    stated = _table(LINK_BW, P.LINKS, p.link, np.nan)
+    own = _known(p.link_bw, np.where(datacenter, 300e9, 25e9))
+    link = np.where(np.isnan(stated), 0.8 * own, np.fmin(0.8 * own, stated))
+    own_pcie = (p.link == P.LINKS.index("pcie")) & (
+        own < 100e9
+    )  # the card's own link is PCIe: its generation counts
+    link = np.where(own_pcie, 0.8 * own, link)
+    link = np.where(p.link == P.LINKS.index("nvlink"), np.fmax(own, 50e9), link)
+    return {
+        "bw": bw, "fp32": fp32, "bf16": bf16, "fp8": fp8, "fp4": fp4,
+        "int8": _known(p.int8, bf16 * _table(INT8_RATE, P.ARCHS, p.arch)),
+        "link_bw": link,
+        "unified": _known(p.unified, (p.hw_class == P.CLASSES.index("unified")).astype(float)),
+    }  # fmt: skip
+
+
+def fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
+    """An unstated quantisation. vLLM, SGLang: the weights as most models are published, 16 bit
+    (DeepSeek: fp8), if they leave a quarter of the memory free; else fp8 where the card has it
+    and that fits, else four bits. Others: four bits.
+
+    Plain arms of sources that state none bear the 16 bit out: 27B on two H20 10.3 ms, 8B on one
+    H100 7.5 ms, on one A40 29 ms.
+    """
+    names = {
+        name: P.QUANT_FAMILIES.index(name) for name in ("bf16", "fp8", "int4", "mlx", "gguf-k")
+    }
+    server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
+    gguf = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
+    room = ROOM * p.memory_bytes * np.fmax(_known(p.gpus, 1.0), _known(p.tp, 1.0))
+    native8 = (p.family == P.FAMILIES.index("deepseek")) & (made["fp8"] > 0)
+    plain = server & ~native8 & (2 * p.total_params <= room)
+    eight = server & (made["fp8"] > 0) & ~(p.total_params > room)
+    codes = np.select(
+        [plain, eight, server, p.is_path("mlx"), gguf],
+        [names["bf16"], names["fp8"], names["int4"], names["mlx"], names["gguf-k"]],
+        default=0,
+    )
+    family = np.where(p.quant_family > 0, p.quant_family, codes)
+    table = np.array([FAMILY_BYTES[word] for word in P.QUANT_FAMILIES], dtype=np.float64)
+    out = {name: _known(getattr(p, name), table[family, i]) for i, name in enumerate(QUANT_NAMES)}
+    out["kv_bytes"] = _known(p.kv_bytes, 2.0)  # engines default to 16 bit KV
+    return out
+
+
+def fill_model(p: P.Points) -> dict[str, Floats]:
+    """Shape from total and active parameters: what a mixture holds beyond the active part is
+    experts.
+
+    Layers and width follow the published models (35B-A3B 40 x 2048 ... 671B-A37B 61 x 7168; 4B 36,
+    27B 64 dense).
+    """
+    is_moe = _known(p.is_moe, np.where(p.active_params < 0.6 * p.total_params, 1.0, 0.0))
+    moe = is_moe > 0
+    total = _known(p.total_params, np.where(moe, TOTAL_MOE, TOTAL_DENSE))
+    active = np.fmin(_known(p.active_params, np.where(moe, ACTIVE_SHARE * total, total)), total)
+    depth: Floats = np.where(
+        moe, 23 * np.power(total / 1e9, 0.155), 20 * np.power(total / 1e9, 0.35)
+    )
+    layers = _known(p.layers, np.round(depth))
+    layers = np.fmax(layers, 1.0)
+    width: Floats = np.round(np.sqrt(active / (12.5 * layers)) / 64) * 64
+    hidden = _known(p.hidden, width)
+    hidden = np.fmax(hidden, 64.0)
+    lm_head = _known(p.lm_head_params, np.fmin(VOCAB * hidden, 0.3 * active))
+    experts = np.where(moe, _known(np.where(p.experts > 0, p.experts, np.nan), EXPERTS), 0.0)
+    topk = np.where(moe, np.fmin(_known(np.where(p.topk > 0, p.topk, np.nan), TOPK), experts), 0.0)
+    moe_layers = np.where(
+        moe, _known(np.where(p.moe_layers > 0, p.moe_layers, np.nan), layers), 0.0
+    )
+    share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
+    all_experts = np.where(moe, (total - active) / np.fmax(1 - share, 0.05), 0.0)
+    each = np.divide(
+        all_experts, experts * moe_layers, out=np.zeros_like(topk), where=experts * moe_layers > 0
+    )
+    expert = np.where(
+        moe, _known(np.where(p.expert_params > 0, p.expert_params, np.nan), each), 0.0
+    )
+    rest = np.fmax(active - topk * expert * moe_layers - lm_head, 0.05 * active)
+    mixer = _known(p.mixer_params, np.where(moe, 0.9 * rest, 0.3 * rest))
+    shared = _known(p.shared_params, np.where(moe, 0.1 * rest, 0.0))
+    dense_ffn = _known(p.dense_ffn_params, np.where(moe, 0.0, 0.7 * rest))
+    block = mixer / layers + dense_ffn / layers + 2 * hidden**2 + experts * expert
+    hybrid = _known(p.is_hybrid, (p.family == P.FAMILIES.index("qwen3.5")).astype(float))
+    linear = _known(p.linear_layers, np.where(hybrid > 0, np.round(0.75 * layers), 0.0))
+    attn = _known(p.attn_layers, layers - linear)
+    return {
+        "is_moe": is_moe, "is_hybrid": hybrid, "total_params": total, "active_params": active, "layers": layers,
+        "hidden": hidden, "lm_head_params": lm_head, "experts": experts, "topk": topk, "moe_layers": moe_layers,
+        "expert_params": expert, "mixer_params": mixer, "shared_params": shared, "dense_ffn_params": dense_ffn,
+        "mtp_params": _known(p.mtp_params, block), "linear_layers": linear, "attn_layers": attn,
+        "global_layers": _known(p.global_layers, attn), "window": _known(p.window, 0.0),
+        "swa_kv_elems": _known(p.swa_kv_elems, 0.0), "swa_head_dim": _known(p.swa_head_dim, 0.0),
+        "draft_head_params": _known(p.draft_head_params, lm_head),
+        "heads": _known(p.heads, np.fmax(np.round(hidden / 128), 1.0)), "head_dim": _known(p.head_dim, 128.0),
+        # Qwen3.5 family: 2.1 MB (2048 wide) to 3.1 MB (5120 wide) of fp32 state per GDN layer
+        "state_bytes": _known(p.state_bytes, linear * 2.1e6 * np.sqrt(hidden / 2048)),
+        "kv_elems": _known(p.kv_elems, attn * 2048.0),  # 8 KV heads of 128, K and V
+        "draft_params": _known(p.draft_params, np.fmin(DRAFT_PARAMS, 0.3 * active)),
+    }  # fmt: skip
+
+
+def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
+    """Load and limits: one stream of 512 in and 512 out, the engine's default limits, and no shared
+    prefix.
+    """
+    server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
+    vllm = p.engine == P.ENGINES.index("vllm")
+    concurrency = np.fmax(_known(p.concurrency, CONCURRENCY), 1.0)
+    tp = np.fmax(_known(p.tp, np.where(server, _known(p.gpus, 1.0), 1.0)), 1.0)
+    output = np.fmax(_known(p.output_tokens, OUTPUT_TOKENS), 1.0)
+    tokens_in = _known(p.input_tokens, _known(p.depth_tokens, INPUT_TOKENS))
+    big = p.memory_bytes >= BIG_BATCHES_BYTES
+    budget = np.where(
+        vllm, np.where(big, 8192.0, 2048.0), np.where(p.is_path("sglang-cuda"), 8192.0, 2048.0)
+    )
+    fixed = p.workload == P.WORKLOADS.index(
+        "random"
+    )  # synthetic prompts come with forced, equal output lengths
+    spec = p.method > 0
+    version_hit = np.isnan(p.version) | (p.version <= 2701)
+    lost = vllm & spec & ~p.is_method("ngram") & P.mask(p.arch, P.ARCHS, ("sm_120", "sm_121"))
+    lost &= version_hit & (
+        made["kv_bytes"] == 1.0
+    )  # FlashInfer is the backend there for an fp8 KV cache
+    return {
+        "concurrency": concurrency,
+        "tp": tp,
+        "gpus": np.fmax(_known(p.gpus, tp), tp),
+        "input_tokens": np.fmax(tokens_in, 1.0),
+        "depth_tokens": _known(p.depth_tokens, tokens_in),
+        "output_tokens": output,
+        # on by default, but for hybrid models in vLLM only since 0.26.0
+        "prefix_caching": _known(
+            p.prefix_caching,
+            np.where(vllm & (made["is_hybrid"] > 0) & (p.version < 2600), 0.0, 1.0),
+        ),
+        "prefix_share": _known(p.prefix_share, 0.0),
+        "max_num_seqs": _known(
+            p.max_num_seqs, np.where(vllm, np.where(big, 1024.0, 256.0), UNLIMITED_SEQS)
+        ),
+        "max_num_batched_tokens": np.fmax(_known(p.max_num_batched_tokens, budget), 16.0),
+        "n_requests": np.fmax(_known(p.n_requests, np.fmax(10.0, 5 * concurrency)), 1.0),
+        "output_spread": np.clip(_known(p.output_spread, np.where(fixed, 0.0, 0.5)), 0.0, 0.95),
+        "piecewise": _known(p.piecewise, lost.astype(float)),
+        "eager": _known(p.eager, 0.0),
+        "k": np.where(p.method == 0, 0.0, p.k),
+        "verify_tokens": np.where(p.method == 0, 1.0, _known(p.verify_tokens, p.k + 1)),
+    }

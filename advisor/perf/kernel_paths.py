@@ -1,0 +1,45 @@
+"""Which kernels an engine uses on a platform: the code of the kernel path, and forks with verify
+kernels of their own.
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.perf import arrays as P
+
+# Forks of MLX whose verify kernels run on the matrix units from two tokens on, by their own
+# descriptions.
+_TILED = re.compile(r"mtplx|mlx-dspark", re.IGNORECASE)
+
+
+def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> int:
+    """Code of the kernel path: which kernels this engine uses on this platform. `hints`: text that
+    may name a backend.
+
+    llama.cpp on AMD is taken as ROCm unless the text says Vulkan, on Intel and on small integrated
+    Radeons (which ROCm does not list as supported) as Vulkan.
+    """
+    word, text = P.ARCHS[arch], hints.lower()
+    nvidia = word.startswith("sm_") or word == "unknown"
+    if engine in ("llama-server", "ik_llama.cpp", "ollama", "lmstudio"):
+        if word.startswith("apple"):
+            name = "llamacpp-metal"
+        elif "vulkan" in text or word == "intel":
+            name = "llamacpp-vulkan"
+        elif "rocm" in text or "hip" in text:
+            name = "llamacpp-rocm"
+        elif word.startswith("gfx"):
+            name = "llamacpp-vulkan" if hw_class == P.CLASSES.index("igpu") else "llamacpp-rocm"
+        else:
+            name = "llamacpp-cuda"
+    elif engine in ("vllm", "sglang"):
+        name = f"{engine}-cuda" if nvidia else "mlx" if word.startswith("apple") else "vllm-other"
+    else:
+        name = "mlx" if engine == "mlx" else "other"
+    return P.PATHS.index(name)
+
+
+def tiled_kernels(engine: str, version: str) -> float:
+    """1.0 where a fork of MLX brings matrix kernels for a few tokens, else 0.0."""
+    return float(engine == "mlx" and bool(_TILED.search(version)))

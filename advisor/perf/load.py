@@ -1,0 +1,212 @@
+"""What the closed loop of clients asks of one engine: slots, prompt tokens to compute, decode
+steps, their spread.
+
+Shared by the fluid approximation (`schedule`) and the exact replay (`replay`), so that both answer
+the same question. A closed loop: `concurrency` clients start together, each sends its next request
+when the last one ends.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.perf import arrays as P
+from advisor.perf.constants import Constants
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+MEMORY_SHARE = 0.9  # of device memory, engines' usual default
+OVERHEAD_BYTES = 3e9  # activations and graphs
+SGLANG_SPEC_SEQS = 48.0  # SGLang's own cap with speculation and no explicit --max-running-requests
+# SGLang gives recurrent states 0.9 / 1.9 of the pool (mamba full memory ratio 0.9), and a running
+# request holds about 7.5 of them: derived from published running batches (output rate times TPOT)
+# of 35B and 27B on H200, B200 and B300.
+SGLANG_STATE_SHARE, SGLANG_STATES = 0.9 / 1.9, 7.5
+SGLANG_FEW = 4.0  # small pools are set by hand: no limit below this
+PAGE_TOKENS, HYBRID_PAGE_TOKENS = (
+    16.0,
+    1056.0,
+)  # prefix-cache granularity; one Mamba page on hybrid models (vLLM log, H200)
+PREFIX_DROP_FIXED = 3300.0  # vLLM 0.33 keeps the last matched block under MTP (vllm #38182)
+ACCEPT_SPREAD = 0.05  # relative spread of tokens per step between requests, beyond chance
+
+
+class Load(NamedTuple):
+    """Arrays (N,); tokens and steps, no times."""
+
+    clients: Floats  # requests in the engine at once
+    prompt: Floats  # prompt tokens computed per request (prefix hits left out)
+    # those of them after the last page that is cached, which vLLM computes in a call of their
+    # own; 0 for none
+    tail: Floats
+    context: Floats  # mean tokens behind a decode step
+    output: Floats
+    tau: Floats  # tokens per decode step
+    steps: Floats  # mean decode steps per request
+    steps_sd: Floats  # their spread between requests
+    budget: Floats  # prompt tokens that fit into one step beside the decode tokens
+    # prompts and decodes share a step (vLLM, llama.cpp); else prompts run alone and decodes
+    # wait
+    mixed: Mask
+    requests: Floats
+    queued: Floats  # clients that wait for a slot
+
+
+def token_variance(tau: Floats, k: Floats) -> Floats:
+    """Variance of the tokens emitted by one step: exact for k = 1, within about a tenth of
+    independent acceptance above.
+    """
+    shape = np.where(k > 0, 0.5 + 0.5 / np.fmax(k, 1), 0.0)
+    return np.asarray(np.fmax((tau - 1) * (k + 1 - tau), 0.0) * shape)
+
+
+def kv_slots(p: P.Points, spec: bool) -> Floats:
+    """Requests whose KV cache and recurrent state fit; infinite where the memory is not known.
+
+    A known pool is the base arm's; with an MTP head and a state slot per drafted token it shrinks.
+    Where the weights seem not to fit, the estimate of one of both is wrong (the row was run): no
+    limit then. `memory.bill` judges fit.
+    """
+    per_token = p.kv_elems * p.kv_bytes
+    draft = (
+        np.where(p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / np.fmax(p.global_layers, 1), 1.0)
+        if spec
+        else 1.0
+    )
+    slots = 1 + np.where(p.method > 0, p.k, 0.0) if spec else np.ones(len(p))
+    whole = p.input_tokens + p.output_tokens
+    window = np.fmin(whole, p.window) * p.swa_kv_elems * p.kv_bytes
+    per_request = whole * per_token * draft + window + p.state_bytes * slots
+    per_request = np.where(_paged_states(p), _paged_request(p, slots, spec), per_request)
+    weights = weight_bytes(p)
+    free = MEMORY_SHARE * p.memory_bytes * np.fmax(p.gpus, p.tp) - weights - OVERHEAD_BYTES
+    free = np.where(free > 0.05 * weights, free, np.nan)
+    left = (
+        np.maximum(free - p.mtp_params * p.bytes_mtp, 0.02 * weights) if spec else free
+    )  # unknown stays unknown
+    pool = np.where(np.isnan(p.kv_pool_tokens), left, p.kv_pool_tokens * per_token)
+    slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
+    sglang = (p.engine == P.ENGINES.index("sglang")) & (p.state_bytes > 0)
+    states = np.maximum(
+        SGLANG_STATE_SHARE * pool / np.fmax(SGLANG_STATES * p.state_bytes, 1.0), SGLANG_FEW
+    )
+    slots_that_fit = np.where(
+        sglang & ~np.isnan(states), np.fmin(slots_that_fit, states), slots_that_fit
+    )
+    return np.asarray(np.fmax(np.floor(slots_that_fit), 1.0))
+
+
+def weight_bytes(p: P.Points) -> Floats:
+    """Resident weights by tensor class: mixers and embeddings of a 4-bit checkpoint often stay
+    wider than its name says.
+    """
+    ffn = p.dense_ffn_params + p.shared_params + p.experts * p.expert_params * p.moe_layers
+    rest = np.fmax(p.total_params - p.mixer_params - ffn - p.lm_head_params, 0.0)
+    classes = (
+        p.mixer_params * p.bytes_mixer
+        + ffn * p.bytes_ffn
+        + (p.lm_head_params + rest) * p.bytes_lm_head
+    )
+    return np.asarray(np.where(np.isnan(classes), p.total_params * p.quant_bits / 8, classes))
+
+
+def _paged_states(p: P.Points) -> Mask:
+    """vLLM with recurrent layers: states and KV share pages of one size (see memory.hybrid_pool)."""
+    return np.asarray(
+        (p.engine == P.ENGINES.index("vllm")) & (p.state_bytes > 0) & (p.attn_layers > 0)
+    )
+
+
+def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
+    """Bytes of one running request in such a pool: whole pages, and per group of layers a page for
+    every state.
+    """
+    attention = np.fmax(p.attn_layers, 1)
+    state = p.state_bytes / np.fmax(
+        p.linear_layers, 1
+    )  # of one layer: the size of a page of one layer
+    layer_token = p.kv_elems * p.kv_bytes / attention
+    group = attention + (p.is_method("mtp", "eagle", "eagle3") if spec else 0)
+    groups = np.ceil(p.linear_layers / group)
+    pages = np.ceil((p.input_tokens + p.output_tokens) * layer_token / np.fmax(state, 1.0))
+    cached = np.where(p.prefix_caching > 0, 1.0, 0.0)
+    return np.asarray((pages + groups * (slots + cached)) * group * state)
+
+
+def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
+    """The load of one arm. `tau` tokens per step counts only where `spec`; points filled, k known."""
+    sglang = p.engine == P.ENGINES.index("sglang")
+    # its own cap with speculation; where the memory is not known nothing would bound the plain arm,
+    # so both go without
+    capped = sglang & spec & (p.max_num_seqs >= 4096) & np.isfinite(kv_slots(p, False))
+    cap = np.where(capped, SGLANG_SPEC_SEQS, p.max_num_seqs)
+    clients = np.fmax(np.fmin(np.fmin(p.concurrency, cap), kv_slots(p, spec)), 1.0)
+    per_step = tau if spec else np.ones(len(p))
+    steps = np.fmax(p.output_tokens - 1, 0.5) / per_step
+    chance = (
+        token_variance(tau, p.k) / per_step**2 * steps + (ACCEPT_SPREAD * steps) ** 2
+        if spec
+        else np.zeros(len(p))
+    )
+    spread = p.output_spread * steps / np.sqrt(3)
+    verified = p.verify_tokens if spec else np.ones(len(p))
+    mixed = ~(sglang | p.is_path("mlx"))
+    beside = np.where(mixed, clients * verified, 0.0)
+    hits = prefix_hits(p, spec)
+    return Load(
+        clients=clients,
+        prompt=np.fmax(p.input_tokens - hits, 1.0),
+        tail=prefix_tail(p, spec, hits),
+        context=np.fmax(p.input_tokens, p.depth_tokens) + p.output_tokens / 2,
+        output=p.output_tokens,
+        tau=per_step,
+        steps=steps,
+        steps_sd=np.sqrt(spread**2 + chance),
+        budget=np.fmax(p.max_num_batched_tokens - beside, 0.1 * p.max_num_batched_tokens),
+        mixed=mixed,
+        requests=np.fmax(p.n_requests, 1.0),
+        queued=np.fmax(p.concurrency - clients, 0.0),
+    )
+
+
+def prefix_hits(p: P.Points, spec: bool) -> Floats:
+    """Prompt tokens found in the prefix cache: whole pages only, and under MTP in vLLM before 0.33
+    one page fewer.
+    """
+    shared = _cached_pages(p, spec, p.prefix_share * p.input_tokens)
+    return np.asarray(np.where(p.prefix_caching > 0, shared, 0.0))
+
+
+def prefix_tail(p: P.Points, spec: bool, hits: Floats) -> Floats:
+    """Prompt tokens behind the last page boundary whose recurrent state vLLM keeps: a call ends
+    there. 0: one call does all.
+
+    Under MTP the boundary is a page earlier (before 0.33), so that a prompt of up to two pages is
+    not cut. Seen on one H200: 2048 tokens alone take 178 ms in the plain arm with prefix caching
+    and 113 ms in the MTP arm; without it both take about 120.
+    """
+    last = _cached_pages(p, spec, p.input_tokens)
+    cut = (
+        (p.engine == P.ENGINES.index("vllm"))
+        & (p.is_hybrid > 0)
+        & (p.prefix_caching > 0)
+        & (last > hits)
+    )
+    return np.asarray(np.where(cut, p.input_tokens - last, 0.0))
+
+
+def _cached_pages(p: P.Points, spec: bool, tokens: Floats) -> Floats:
+    """The part of the first `tokens` prompt tokens that whole pages hold and a later request can
+    use.
+    """
+    vllm = p.engine == P.ENGINES.index("vllm")
+    page = np.where(vllm & (p.is_hybrid > 0), HYBRID_PAGE_TOKENS, PAGE_TOKENS)
+    whole = np.floor(tokens / page) * page
+    if spec:
+        old = vllm & p.is_method("mtp", "eagle", "eagle3") & ~(p.version >= PREFIX_DROP_FIXED)
+        whole = np.where(old, np.fmax(whole - page, 0.0), whole)
+    return np.asarray(whole)

@@ -1,0 +1,445 @@
+"""The memory bill of a plan: weights, draft head, recurrent state, KV pool, and what speculation
+takes from the pool.
+
+vLLM gives hybrid models one pool of equal pages: an attention page is as large as one layer's
+recurrent state, layers are grouped so that each group has as many layers as there are attention
+layers, and the last group is padded. A draft head adds an attention layer, so 10 + 30 layers in 4
+groups of 10 become 11 + 33 in 4 groups of 11 (3 of them padding), and each running request holds 1
++ k states per group. That is why the pool shrinks by more than the head's weights. Reproduces the
+log of vLLM 0.25.1 on one H200 (4,228,297 -> 3,263,864 tokens) and of 0.19.1 on GB10 (360k -> 323k).
+
+GiB per GPU; KV tokens over one replica. Not modelled: fragmentation, LoRA, multimodal caches,
+pipeline imbalance.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
+from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import store as knowledge
+from advisor.perf import kv_sizes
+
+GIB = 2.0**30
+SERVERS = kv_sizes.SERVERS
+DEFAULT_FRACTION = {"vllm": 0.90, "sglang": 0.88, "llama-server": 1.0, "ik_llama.cpp": 1.0}
+USABLE_DISCRETE = 0.996  # H200: "141 GB" is 140.4 GiB to CUDA
+USABLE_UNIFIED = 0.935  # GB10: "128 GB" is 119.7 GiB to CUDA
+USABLE_APPLE = 0.75  # Metal's default working-set limit
+UNIFIED_EXTRA_GIB = (
+    2.5  # host processes count against unified memory; GB10's pool against its weights
+)
+BASE_OVERHEAD_GIB = 1.2  # CUDA context, workspaces; H200 log
+GRAPHS_GIB, GRAPHS_PER_DRAFT_GIB = 0.59, 0.21  # H200 log: 0.59 at k = 0, 1.01 at k = 2
+ACTIVATION_BYTES = 48  # per prompt token of a step and hidden unit; H200 log at 8192 tokens
+VISION_GIB = 0.84  # GB10 (checkpoint with vision tower) against H200 (text only), same model
+PAGE_ALIGN = 16  # tokens
+CONV_STATE_BYTES = 16_384.0  # per kept step of one GDN layer: 8192 channels of 16 bit
+LAST_LEGACY_REPORT = (0, 19)  # up to here vLLM reports blocks / groups * block size
+LLAMA_COMPUTE_GIB = 0.8
+SGLANG_RUNNING, SGLANG_SPEC_RUNNING = 256, 48
+
+
+class Pool(NamedTuple):
+    """Paged KV pool of one replica."""
+
+    tokens: int
+    requests: float  # full-length requests that fit at once
+    page_tokens: int
+    padding_layers: int
+
+
+class Relief(NamedTuple):
+    """One thing to lower when memory is short, and what it frees."""
+
+    lever: str  # a field of Plan, or "quant", "gpus"
+    to: str
+    frees_gib: float
+    cost: str
+
+
+# ---------------------------------------------------------------- weights
+
+
+def weights_gib(shape: LLM, quant: Quant) -> float | None:
+    """Resident weights of the target model over all GPUs, by tensor class; None if the size is not
+    known.
+    """
+    total = shape.total_params_b
+    if total is None:
+        return None
+    head = shape.lm_head_params_b
+    if head is None or shape.mixer_params_b is None:
+        return total * 1e9 * (quant.bits or 8 * quant.bytes_ffn) / 8 / GIB
+    experts = (shape.experts or 0) * (shape.expert_params_m or 0.0) * (shape.moe_layers or 0) / 1e3
+    ffn = (shape.dense_ffn_params_b or 0.0) + (shape.shared_params_b or 0.0) + experts
+    embedding = max(total - shape.mixer_params_b - ffn - head, 0.0)
+    size = (
+        shape.mixer_params_b * quant.bytes_mixer
+        + ffn * quant.bytes_ffn
+        + head * quant.bytes_lm_head
+        + embedding * quant.bytes_embedding
+    )
+    return size * 1e9 / GIB
+
+
+def target_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
+    """The same for the checkpoint that this engine would load: as large as it says, where bytes by
+    tensor class miss it.
+    """
+    found = (
+        knowledge.checkpoint(facts.model, quant, plan.engine, "none")
+        if facts.model is not None
+        else None
+    )
+    return (
+        found.size_gb * 1e9 / GIB
+        if found is not None and found.size_gb
+        else weights_gib(shape, quant)
+    )
+
+
+def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
+    """Weights that the plan's speculation adds over all GPUs (embedding and lm_head are shared with
+    the target).
+    """
+    hidden = shape.hidden or 4096
+    if plan.method == "mtp":
+        return (shape.assistant_params_b or shape.mtp_params_b or 0.0) * 1e9 * quant.bytes_mtp / GIB
+    if plan.method in ("eagle", "eagle3"):
+        own_head = 32_000 * hidden if plan.method == "eagle3" else 0
+        return (17 * hidden**2 + own_head) * 2 / GIB
+    if plan.method in ("dflash", "dspark"):
+        return 5 * 12 * hidden**2 * 2 / GIB
+    if plan.method == "draft_model":
+        size = _billions(plan.draft_model or "")
+        return size * 1e9 * (2.0 if plan.engine in SERVERS else quant.bytes_ffn) / GIB
+    return 0.0
+
+
+def published_gib(facts: Facts, plan: Plan) -> float | None:
+    """Weights of the plan's drafter as published, over all GPUs; None for one whose size is not
+    known.
+    """
+    known = knowledge_drafters.named(facts, plan.draft_model) if plan.draft_model else None
+    size = knowledge_drafters.size_bytes(known) if known is not None else None
+    return size / GIB if size is not None else None
+
+
+def _billions(name: str) -> float:
+    """The size in a draft model's name, 1.0 if it does not say."""
+    import re
+
+    found = re.search(r"(\d+(?:\.\d+)?)b\b", name, re.I)
+    return float(found.group(1)) if found else 1.0
+
+
+# ---------------------------------------------------------------- the pool
+
+
+def hybrid_pool(
+    shape: LLM,
+    kv_token: float,
+    available: float,
+    length: int,
+    k: int,
+    legacy: bool,
+    caching: bool = False,
+) -> Pool:
+    """vLLM's pool for a hybrid model: `available` bytes, requests of `length` tokens, k drafted
+    tokens (0 = none).
+
+    With prefix caching each group keeps one more state, the one at the last page's end (H200 log:
+    4,228,297 -> 3,895,351).
+    """
+    attention, recurrent = shape.full_attention_layers or 1, shape.linear_layers or 0
+    layer_token = kv_token / attention
+    state = (shape.state_mb_per_seq or 0.0) * 1e6 / max(recurrent, 1) + CONV_STATE_BYTES * (3 + k)
+    page_tokens = math.ceil(state / layer_token / PAGE_ALIGN) * PAGE_ALIGN
+    group = attention + (1 if k else 0)
+    groups = math.ceil(recurrent / group)
+    blocks = math.floor(available / (group * page_tokens * layer_token))
+    needed = math.ceil(length / page_tokens) + groups * (1 + k + caching)
+    requests = blocks / needed
+    tokens = blocks // (1 + groups) * page_tokens if legacy else requests * length
+    return Pool(max(int(tokens), 0), max(requests, 0.0), page_tokens, groups * group - recurrent)
+
+
+def plain_pool(
+    shape: LLM,
+    kv_token: float,
+    available: float,
+    length: int,
+    k: int,
+    slots: int,
+    own: int = 1,
+    window: float = 0.0,
+) -> Pool:
+    """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a
+    drafter adds its `own` layers, and every request keeps `window` bytes of sliding layers.
+    """
+    per_token = kv_token * (1 + (own / kv_sizes.full_layers(shape) if k else 0.0))
+    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
+    requests = max(available - state, 0.0) / (max(length, 1) * per_token + window)
+    return Pool(int(requests * max(length, 1)), requests, PAGE_ALIGN, 0)
+
+
+def _length(facts: Facts, plan: Plan) -> int:
+    """Tokens of a full-length request: what the plan allows, else what was asked for."""
+    asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
+    return plan.max_model_len or asked
+
+
+def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Pool | None:
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
+    if kv_token is None:
+        return None
+    kv_token *= kv_sizes.copies(shape, plan)
+    length = _length(facts, plan)
+    legacy = (_version(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
+    if (
+        plan.engine == "vllm"
+        and shape.is_hybrid
+        and shape.linear_layers
+        and shape.full_attention_layers
+    ):
+        return hybrid_pool(
+            shape, kv_token, available, length, k, legacy, plan.prefix_caching is True
+        )
+    default = SGLANG_SPEC_RUNNING if k else SGLANG_RUNNING
+    slots = plan.max_num_seqs or (default if plan.engine == "sglang" else facts.concurrency or 1)
+    own = knowledge_drafters.layers(facts, plan.method, plan.draft_model)
+    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
+        shape, plan
+    )
+    return plain_pool(
+        shape, kv_token, available, length, k if shape.is_hybrid or own else 0, slots, own, window
+    )
+
+
+def _version(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
+    return _release(plan.engine_version or facts.engine_version or "")
+
+
+@lru_cache(maxsize=64)
+def _release(text: str) -> tuple[int, ...] | None:
+    parts = text.lstrip("v").split(".")
+    try:
+        return tuple(int(part) for part in parts[:3])
+    except ValueError:
+        return None
+
+
+# ---------------------------------------------------------------- the bill
+
+
+def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
+    """Context, workspaces, activations, graphs, per GPU."""
+    if plan.engine not in SERVERS:
+        return LLAMA_COMPUTE_GIB
+    tokens = plan.max_num_batched_tokens or 8192
+    activations = tokens * (shape.hidden or 4096) * ACTIVATION_BYTES / GIB
+    graphs = GRAPHS_GIB + (GRAPHS_PER_DRAFT_GIB * min(plan.k, 8) if plan.method != "none" else 0.0)
+    if loses_full_graphs(facts, plan):
+        graphs = GRAPHS_GIB / 2
+    unified = UNIFIED_EXTRA_GIB if facts.hardware and facts.hardware.unified_memory else 0.0
+    return BASE_OVERHEAD_GIB + activations + graphs + unified
+
+
+def loses_full_graphs(facts: Facts, plan: Plan) -> bool:
+    """vLLM up to 0.27.1 on SM12x: FlashInfer (chosen for an fp8 KV cache) has no FULL graphs for a
+    verify step.
+    """
+    arch = facts.hardware.arch if facts.hardware else ""
+    fp8_kv = (plan.kv_cache_dtype or "").startswith("fp8")
+    version = _version(plan, facts)
+    old = version is None or version <= (0, 27, 1)
+    return (
+        plan.engine == "vllm"
+        and plan.method != "none"
+        and arch.startswith("sm_12")
+        and fp8_kv
+        and old
+    )
+
+
+def usable_gib(facts: Facts) -> float | None:
+    """Memory of one device as the runtime reports it; None if not known."""
+    hw = facts.hardware
+    if hw is None or hw.memory_gb is None:
+        return None
+    share = (
+        USABLE_APPLE
+        if hw.vendor == "apple"
+        else USABLE_UNIFIED
+        if hw.unified_memory
+        else USABLE_DISCRETE
+    )
+    return hw.memory_gb.value * share
+
+
+def spec_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
+    """Weights of the plan's drafter, per GPU."""
+    return (published_gib(facts, plan) or draft_gib(shape, quant, plan)) / replica_gpus(facts, plan)
+
+
+def outside_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
+    """What an engine needs beside its memory share, per GPU. SGLang's share holds the model's
+    weights and the KV pool only: activations, graphs and the drafter come on top (its
+    server_args.py, on mem_fraction_static).
+    """
+    return (
+        overhead_gib(facts, plan, shape) + spec_gib(facts, plan, shape, quant)
+        if plan.engine == "sglang"
+        else 0.0
+    )
+
+
+def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
+    """What the engine may take of a device in all: its share and what it keeps outside of that, at
+    most what there is.
+    """
+    usable = usable_gib(facts)
+    if usable is None:
+        return None
+    fraction = plan.memory_fraction or DEFAULT_FRACTION.get(plan.engine, 0.9)
+    return min(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
+
+
+def bill(facts: Facts, plan: Plan) -> MemoryBill:
+    """What the plan needs and what is left for KV. Unknown parts are None; `fits` needs model,
+    quant and hardware.
+
+    `fits`: the engine starts and one full-length request fits; llama-server: all slots' context is
+    allocated at once.
+    """
+    shape, quant = facts.shape or facts.model, facts.quant
+    weights = target_gib(facts, plan, shape, quant) if shape and quant else None
+    if shape is None or quant is None or weights is None:
+        return MemoryBill(weights_gib=0.0, fits=None)
+    gpus = replica_gpus(facts, plan)
+    vision = (
+        VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
+    )
+    spec, overhead = spec_gib(facts, plan, shape, quant), overhead_gib(facts, plan, shape)
+    limit = _limit(facts, plan, shape, quant)
+    slots = min(
+        plan.max_num_seqs or facts.concurrency or 1, facts.concurrency or plan.max_num_seqs or 1
+    )
+    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k) * slots / GIB / gpus
+    fixed = MemoryBill(
+        weights_gib=weights / gpus + vision,
+        spec_gib=spec,
+        overhead_gib=overhead,
+        state_gib=state,
+        available_gib=limit,
+    )
+    if limit is None:
+        return fixed
+    left = limit - weights / gpus - vision - spec - overhead
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
+    if plan.engine not in SERVERS:
+        return _llama_bill(facts, plan, shape, fixed, left, gpus)
+    pool = _pool(facts, plan, shape, max(left, 0.0) * gpus * GIB, plan.k)
+    if pool is None or kv_token is None:
+        return fixed.model_copy(update={"fits": None if left > 0 else False})
+    without = plan.model_copy(update={"method": "none", "k": 0})
+    lost = bill(facts, without).kv_tokens if plan.method != "none" else None
+    length = _length(facts, plan)
+    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
+        shape, plan
+    )
+    one_gib = (length * kv_token * kv_sizes.copies(shape, plan) + window) / GIB / gpus
+    # in units of one request, since its recurrent states need room too: an engine refuses to start
+    # below one
+    short = max(one_gib - left, one_gib * (1 - pool.requests)) if pool.requests < 1 else 0.0
+    kv_gib = max(left - (0.0 if plan.engine == "vllm" else state), 0.0)
+    return _with_pool(fixed, kv_gib, pool.tokens, lost, short)
+
+
+def _with_pool(
+    fixed: MemoryBill, kv_gib: float, tokens: int, before: int | None, short: float
+) -> MemoryBill:
+    return fixed.model_copy(
+        update={
+            "kv_gib": kv_gib,
+            "kv_tokens": tokens,
+            "kv_tokens_lost": None if before is None else max(before - tokens, 0),
+            "fits": short <= 0.0,
+            "short_gib": round(short, 2) if short > 0 else None,
+        }
+    )
+
+
+def requests_held(
+    facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None
+) -> int | None:
+    """Requests of `length` tokens that the KV pool of one replica holds at once, at least 1; None
+    where that is not known.
+    `made`: the plan's bill, where it is at hand.
+    """
+    shape = facts.shape or facts.model
+    if shape is None or plan.engine not in SERVERS:
+        return None
+    made = made or bill(facts, plan)
+    if made.available_gib is None or made.kv_gib is None:
+        return None
+    left = made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
+    asked = plan.model_copy(update={"max_model_len": length})
+    pool = _pool(facts, asked, shape, max(left, 0.0) * replica_gpus(facts, plan) * GIB, plan.k)
+    return max(int(pool.requests), 1) if pool is not None else None
+
+
+def replica_gpus(facts: Facts, plan: Plan) -> int:
+    """Devices that share one replica's weights; llama-server spreads layers over all of them."""
+    return max(facts.gpus if plan.engine not in SERVERS else plan.tp * plan.pp, 1)
+
+
+def replica(facts: Facts, plan: Plan) -> Facts:
+    """The facts as one of `dp` replicas sees them: its devices and its share of the concurrent
+    requests.
+    """
+    if plan.dp == 1:
+        return facts
+    return facts.model_copy(
+        update={"concurrency": -(-(facts.concurrency or 1) // plan.dp), "gpus": plan.tp}
+    )
+
+
+def _llama_bill(
+    facts: Facts, plan: Plan, shape: LLM, fixed: MemoryBill, left: float, gpus: int
+) -> MemoryBill:
+    """llama-server allocates the context of all slots at the start."""
+    slots = plan.max_num_seqs or facts.concurrency or 1
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
+    layers = kv_sizes.full_layers(shape)
+    if kv_token is None:
+        return fixed.model_copy(update={"fits": None if left > 0 else False})
+    head = 1 + knowledge_drafters.layers(facts, plan.method, plan.draft_model) / layers
+    per_token = kv_token * head / GIB / gpus
+    length = _length(facts, plan)
+    windows = slots * kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) / GIB / gpus
+    need = slots * length * per_token + windows
+    short = max(need + fixed.state_gib - left, 0.0)
+    tokens = int(max(left - fixed.state_gib - windows, 0.0) / per_token)
+    lost = None
+    if plan.method != "none":
+        lost = bill(facts, plan.model_copy(update={"method": "none", "k": 0})).kv_tokens
+    return _with_pool(fixed, need, tokens, lost, short)
+
+
+def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
+    """One sentence: by how much the plan does not fit, and what would (see memory_fit)."""
+    from advisor.advice import memory_relief as memory_fit
+
+    return memory_fit.shortfall(facts, plan, made)
+
+
+def reliefs(facts: Facts, plan: Plan) -> tuple[Relief, ...]:
+    """What to lower first when memory is short (see memory_fit)."""
+    from advisor.advice import memory_relief as memory_fit
+
+    return memory_fit.reliefs(facts, plan)

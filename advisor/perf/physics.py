@@ -1,0 +1,452 @@
+"""Step time from bytes, operations and launches: the analytical core, vectorised over points.
+
+One decode step reads the weights once for all its tokens (a mixture reads the union of the experts
+that its tokens are routed to), reads each request's KV cache and recurrent state, and pays launch
+and host time. A verify step is the same with k + 1 tokens per request; drafting costs its passes.
+Prompts are priced in `prompt_cost`. All functions are pure; times are seconds, arrays are (N,)
+float64 and a `batch` may be fractional. Points must be filled (points.fill) and have a k.
+
+What it does not know: kernel quality per platform beyond the constants, memory spill, thermal
+limits, scheduling (that is `schedule`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.perf import arrays as P
+from advisor.perf import verify_kernels
+from advisor.perf.constants import CONSTANT_SOURCES, ByPath, Constants
+
+__all__ = [
+    "CONSTANT_SOURCES", "Constants", "StepTerms", "decode_seconds", "draft_seconds", "step_seconds", "union",
+]  # fmt: skip
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+# Nodes of a standard normal at the middles of eight equally likely classes: expert popularity is
+# lognormal.
+_NODES = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
+SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
+_NO_INT8_TENSOR = ("sm_60", "sm_70")
+# of fp32, matrix kernels for a few tokens: 5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5
+# (mlx-dspark, M4 Pro)
+_TILED_SHARE = 0.6
+_WGMMA = ("sm_90", "sm_100")
+_FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
+_NODE, _HGX = 8, ("sm_80", "sm_90")
+_RDNA = ("gfx11", "gfx12")
+_SM12X = ("sm_120", "sm_121")
+# Cached per token and layer by MLA: 512 compressed and 64 for positions (DeepSeek, GLM, Kimi), 256
+# and 64 (Mistral Small 4), 512 (GLM-5.3)
+_MLA_ELEMENTS = (576, 320, 512)
+# dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on
+# Ampere and Ada. Two V100 sources put the truth between the two laws; the geometric middle of 1 and
+# 2 is taken. CDNA lists its fp32 rate without the dual issue that RDNA counts, so its share of it
+# is twice as large.
+_INT_LANES = {"sm_70": 1.41, "sm_75": 1.41, "gfx9": 2.0}
+# Unpacking cost of the quantisation relative to Q4_K: plain 8 bit needs none, codebook types a
+# table look-up more.
+_UNPACK = {"gguf-legacy": 1.4, "gguf-i": 0.85}
+
+
+class StepTerms(NamedTuple):
+    """Parts of one step, seconds, (N,)."""
+
+    dense: Floats  # weights that every token uses, or their operations
+    experts: Floats
+    state: Floats
+    attention: Floats  # KV bytes or attention operations
+    launch: Floats
+    host: Floats
+    link: Floats
+    sampler: Floats
+    distinct_experts: Floats  # experts read per layer (a number, not a time)
+
+    @property
+    def total(self) -> Floats:
+        times = (
+            self.dense,
+            self.experts,
+            self.state,
+            self.attention,
+            self.launch,
+            self.host,
+            self.link,
+            self.sampler,
+        )
+        return np.asarray(sum(times), dtype=np.float64)
+
+
+def at(values: ByPath, points: P.Points) -> Floats:
+    """A per-path constant, spread over the points."""
+    return np.array(values)[points.path]
+
+
+def soft_max(a: Floats, b: Floats) -> Floats:
+    """A maximum with a rounded corner: memory and compute overlap, but not perfectly."""
+    return np.hypot(a, b)
+
+
+def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> Floats:
+    """Expected number of distinct experts that `tokens` independent tokens reach, lognormal
+    popularity of width `skew`.
+
+    Uniform routing (skew 0) gives E (1 - (1 - K/E)^tokens), the formula of MoESD (arXiv
+    2505.19645). 0 for dense models.
+    """
+    share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
+    weights = np.ones(1) if skew <= 0 else np.exp(skew * _NODES) / np.exp(skew * _NODES).mean()
+    left = np.zeros_like(share)
+    for weight in weights:
+        left += np.exp(tokens * np.log1p(-np.minimum(weight * share, 0.995)))
+    return np.asarray(experts * (1 - left / len(weights)))
+
+
+def effective_tokens(batch: Floats, per_request: Floats, rho: Floats | float) -> Floats:
+    """Independent tokens that a step's tokens are worth for routing: neighbours in one text share
+    experts (rho).
+    """
+    return np.asarray(batch * (1 + (1 - rho) * (per_request - 1)))
+
+
+def reached_experts(p: P.Points, c: Constants, batch: Floats, per_request: Floats) -> Floats:
+    """Distinct experts of one layer that a step reads: popular ones more often (skew), and
+    neighbours in one text share theirs (rho). Neighbours in random prompts share nothing: four
+    published or own sources with such prompts agree.
+    """
+    rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
+    return union(p.experts, p.topk, effective_tokens(batch, per_request, rho), c.skew)
+
+
+def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
+    """Matrix rates in FLOP/s per device for mixer weights and for FFN or expert weights, by
+    quantisation.
+    """
+    fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
+    int8 = np.where(p.int8 > 0, p.int8, p.bf16)
+    fp4 = np.where(p.fp4 > 0, p.fp4, p.bf16)
+    family = [
+        p.quant_family == P.QUANT_FAMILIES.index(name) for name in ("fp8", "int8", "nvfp4", "mxfp4")
+    ]
+    mixer = np.select(family, [fp8, int8, fp8, p.bf16], default=p.bf16)
+    ffn = np.select(family, [fp8, int8, fp4, fp8], default=p.bf16)
+    return np.fmax(mixer, 1e11), np.fmax(ffn, 1e11)
+
+
+def small_batch_rate(p: P.Points, c: Constants) -> Floats:
+    """Operations per second of the matrix-vector kernels that llama.cpp and MLX use for a few
+    tokens.
+    """
+    lanes = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])[p.arch]
+    unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
+    # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in
+    # which MLX computes; llama.cpp computes in fp16 there.
+    apple = P.mask(p.arch, P.ARCHS, P.APPLE)
+    half = np.where(p.is_path("mlx"), p.bf16, np.fmax(p.bf16, p.fp32))
+    vector = at(c.mmvq_share, p) * np.where(apple, half, p.fp32) * lanes * unpack
+    return np.where(np.nan_to_num(p.tiled) > 0, _TILED_SHARE * p.fp32, vector)
+
+
+def tile_gain(p: P.Points, c: Constants) -> Floats:
+    """Rate of llama.cpp's tiled kernels over its matrix-vector kernels."""
+    return np.where(P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR), c.mmq_gain_dp4a, c.mmq_gain)
+
+
+def attention_share(p: P.Points, c: Constants) -> Floats:
+    """Share of the matrix peak that attention reaches: more with the asynchronous tile instructions
+    of Hopper and B200.
+    """
+    return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
+
+
+def params(p: P.Points) -> tuple[Floats, Floats, Floats]:
+    """Parameters that each token uses: mixer, FFN (dense and shared), routed experts."""
+    return (
+        p.mixer_params,
+        p.dense_ffn_params + p.shared_params,
+        p.topk * p.expert_params * p.moe_layers,
+    )
+
+
+def weight_seconds(
+    p: P.Points, c: Constants, tokens: Floats, distinct: Floats
+) -> tuple[Floats, Floats]:
+    """(dense, experts): reading the weights once and computing `tokens` tokens with them."""
+    mixer, ffn, routed = params(p)
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    dense_bytes = mixer * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
+    expert_bytes = distinct * p.expert_params * p.moe_layers * p.bytes_ffn
+    dense_read, expert_read = (
+        dense_bytes / bandwidth,
+        expert_bytes / (bandwidth * at(c.expert_bw, p)),
+    )
+    mixer_rate, ffn_rate = tensor_rates(p)
+    gemm = c.mfu_gemm * p.tp
+    dense_ops = 2 * tokens * ((mixer + p.lm_head_params) / mixer_rate + ffn / ffn_rate) / gemm
+    expert_ops = 2 * tokens * routed / (ffn_rate * gemm)
+    dense, experts = soft_max(dense_read, dense_ops), soft_max(expert_read, expert_ops)
+    small = p.is_path(*SMALL_BATCH_PATHS)
+    if small.any():
+        few_dense, few_experts = _small_batch_seconds(p, c, tokens, dense_read, expert_read)
+        dense, experts = np.where(small, few_dense, dense), np.where(small, few_experts, experts)
+    return dense, experts
+
+
+def _small_batch_seconds(
+    p: P.Points, c: Constants, tokens: Floats, dense_read: Floats, expert_read: Floats
+) -> tuple[Floats, Floats]:
+    """llama.cpp and MLX: a matrix-vector kernel for a few tokens (no reuse among experts), a tiled
+    one beyond (`verify_kernels`).
+
+    A switch point below 8 was tuned to where both kernels cost the same, so beyond it a step costs
+    what it costs there and the tiled kernel's operations.
+    """
+    mixer, ffn, routed = params(p)
+    rate = small_batch_rate(p, c)
+    ops = 2 * (mixer + ffn + p.lm_head_params)
+    tiled_rate = rate * tile_gain(p, c)
+    limit = verify_kernels.dense_limit(p)
+    again = np.where(verify_kernels.repeats(p, tokens), c.metal_repeat, 1.0)
+    again = np.where(verify_kernels.slow_small_batch(p, tokens), c.metal_apple9, again)
+    vector = dense_read + np.fmax(np.fmin(tokens, limit) - 1, 0) * again * ops / rate
+    beyond = np.where(
+        limit < verify_kernels.LONGEST,
+        vector + (tokens - limit) * ops / tiled_rate,
+        dense_read * c.mmq_fixed + tokens * ops / tiled_rate,
+    )
+    dense = np.where(tokens <= limit, vector, beyond)
+    experts = np.where(
+        tokens <= verify_kernels.expert_limit(p),
+        expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate,
+        expert_read * c.mmq_moe + tokens * 2 * routed / tiled_rate,
+    )
+    return dense, experts
+
+
+def step_seconds(
+    points: P.Points,
+    constants: Constants,
+    batch: Floats,
+    tokens_per_request: Floats,
+    spec: Mask | bool,
+    context: Floats,
+) -> StepTerms:
+    """One target step over `batch` requests of `tokens_per_request` tokens, each with `context`
+    tokens behind it.
+
+    `spec`: the step verifies drafts (extra state slots, sampler work, lost graphs). `points`
+    filled; arrays (N,).
+    """
+    p, c = points, constants
+    speculative = np.broadcast_to(np.asarray(spec), batch.shape)
+    tokens = batch * tokens_per_request
+    distinct = reached_experts(p, c, batch, tokens_per_request)
+    small = p.is_path(*SMALL_BATCH_PATHS) & (tokens <= verify_kernels.expert_limit(p))
+    distinct = np.where(
+        small, np.fmin(tokens * p.topk, p.experts), distinct
+    )  # one weight read per token there
+    dense, experts = weight_seconds(p, c, tokens, distinct)
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    writes = np.where(speculative, 1 + at(c.state_reads, p) * (tokens_per_request - 1), 1.0)
+    state = batch * p.state_bytes * (1 + writes) / bandwidth
+    layer = at(c.layer_launch_s, p) + np.where(p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0)
+    lost = np.where(speculative, p.piecewise * c.piecewise_layer_s, 0.0)
+    several = np.where(tokens > 1, at(c.verify_layer_s, p), 0.0)
+    launch = p.layers * (layer + lost + several)
+    extra = np.where(speculative, at(c.spec_step_s, p) + batch * at(c.spec_seq_s, p), 0.0)
+    copies = (
+        speculative
+        & (p.prefix_caching > 0)
+        & (p.is_hybrid > 0)
+        & p.is_path("vllm-cuda", "vllm-other")
+    )
+    host = (
+        at(c.host_s, p)
+        + batch * at(c.host_seq_s, p)
+        + extra
+        + np.where(copies, c.prefix_verify_s, 0.0)
+    )
+    vocab = p.lm_head_params / p.hidden
+    terms = StepTerms(
+        dense=dense,
+        experts=experts,
+        state=state,
+        attention=attention_seconds(p, c, batch, tokens_per_request, context),
+        launch=launch,
+        host=host,
+        link=link_seconds(p, c, tokens, p.layers),
+        sampler=c.sampler_passes * 4 * vocab * tokens / bandwidth,
+        distinct_experts=distinct,
+    )
+    launched = np.where(p.eager > 0, p.layers * c.eager_layer_s, 0.0)
+    return terms._replace(launch=terms.launch + np.fmax(launched - terms.total, 0.0))
+
+
+def decode_seconds(
+    points: P.Points, constants: Constants, batch: Floats, context: Floats, spec: bool
+) -> Floats:
+    """One whole decode cycle of an arm: a plain step, or a verify step and its drafting.
+    `verify_scale` acts here.
+    """
+    one = np.ones_like(batch)
+    if not spec:
+        return step_seconds(points, constants, batch, one, False, context).total
+    terms = step_seconds(points, constants, batch, points.verify_tokens, True, context)
+    verify = terms.total
+    scale = at(constants.verify_scale, points)
+    if (scale != 1).any():
+        plain = step_seconds(points, constants, batch, one, False, context).total
+        verify = plain + scale * np.fmax(verify - plain, 0)
+    walk = serial_attention_seconds(points, constants, context)
+    return (
+        verify
+        + np.fmax(walk - terms.attention, 0)
+        + draft_seconds(points, constants, batch, context)
+    )
+
+
+def attention_seconds(
+    p: P.Points, c: Constants, batch: Floats, tokens_per_request: Floats, context: Floats
+) -> Floats:
+    """KV bytes are read once per request, whatever the tokens verified; operations grow with them.
+    Sliding layers see their window only.
+    """
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    read = (
+        batch
+        * (context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems)
+        * p.kv_bytes
+        / bandwidth
+    )
+    ops = 4 * batch * tokens_per_request * attended(p, context)
+    small = p.is_path(*SMALL_BATCH_PATHS)
+    rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
+    return soft_max(read, ops / rate)
+
+
+def attended(p: P.Points, context: Floats) -> Floats:
+    """Keys that one token meets over all layers, times the width of their heads: the whole context,
+    or a sliding window.
+    """
+    sliding = np.fmax(p.attn_layers - p.global_layers, 0) * p.swa_head_dim
+    return np.asarray(
+        p.heads * (context * p.global_layers * p.head_dim + np.fmin(context, p.window) * sliding)
+    )
+
+
+def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floats:
+    """Verify attention of kernels that split the KV cache over the chip for single queries only; 0
+    where all is split.
+
+    One block of threads per request and KV head then walks the whole context, whatever the batch,
+    the heads or the tensor parallelism. That is FlashAttention-2 (vLLM up to Ada and on SM12x with
+    a 16-bit KV cache; an fp8 cache takes FlashInfer there), SGLang's Triton kernels there, and
+    vLLM's Triton kernels on Radeon cards. MLA has kernels of its own.
+    """
+    archs = P.mask(p.arch, P.ARCHS, _FLASH_ATTENTION_2)
+    wide = (p.kv_bytes >= 2) & (p.quant_family != P.QUANT_FAMILIES.index("nvfp4"))
+    serial = p.is_path("vllm-cuda") & archs & wide
+    serial |= p.is_path("sglang-cuda") & P.mask(p.arch, P.ARCHS, _SM12X)
+    serial |= p.is_path("vllm-other") & P.mask(p.arch, P.ARCHS, _RDNA)
+    mla = np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), _MLA_ELEMENTS)
+    serial &= (p.verify_tokens > 1) & ~mla
+    return np.where(serial, context * p.global_layers * at(c.verify_serial_s, p), 0.0)
+
+
+def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> Floats:
+    """Two all-reduces per layer under tensor parallelism: a latency each, and the activations over
+    the link.
+    """
+    slow = P.mask(p.link, P.LINKS, ("roce", "ethernet"))
+    slow |= (p.tp > _NODE) & P.mask(
+        p.arch, P.ARCHS, _HGX
+    )  # beyond one node, whatever links the GPUs inside it
+    fast = (p.link == P.LINKS.index("nvlink")) | ((p.link == 0) & (p.link_bw > 100e9))
+    latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
+    volume = (
+        2 * tokens * p.hidden * 2 / p.link_bw
+    )  # 16 bit activations, ring: about twice the size over each link
+    return np.where(p.tp > 1, 2 * layers * (latency + volume), 0.0)
+
+
+# ---------------------------------------------------------------- drafting
+
+
+def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context: Floats) -> Floats:
+    """All drafting of one cycle for `batch` requests: k passes (or one block pass) of the point's
+    method. 0 for none.
+    """
+    p, c = points, constants
+    k = p.k
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    head = p.draft_head_params * p.bytes_mtp_lm_head / bandwidth
+    launch = at(c.draft_pass_s, p)
+    one_layer = at(c.layer_launch_s, p) + np.where(
+        p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0
+    )
+    one_layer = np.where(p.eager > 0, np.fmax(one_layer, c.eager_layer_s), one_layer)
+    kv_layer = batch * context * p.kv_elems / np.fmax(p.global_layers, 1) * p.kv_bytes / bandwidth
+    first = _mtp_block(p, c, reached_experts(p, c, batch, k + 1), batch * (k + 1), bandwidth)
+    later = _mtp_block(p, c, reached_experts(p, c, batch, np.ones_like(k)), batch, bandwidth)
+    per_pass = head + launch + one_layer + kv_layer + _draft_ops(p, c, batch, p.draft_head_params)
+    mtp = first + np.fmax(k - 1, 0) * later + k * per_pass
+
+    eagle_params = 17 * p.hidden**2  # one layer of 12 h^2 and the fusion of three hidden states
+    eagle_head = np.where(
+        p.is_method("eagle3"), np.fmin(32_000 * p.hidden, p.lm_head_params), p.lm_head_params
+    )
+    eagle_pass = (eagle_params + eagle_head) * 2 / bandwidth + launch + one_layer + kv_layer
+    eagle = k * (eagle_pass + _draft_ops(p, c, batch, eagle_params + eagle_head))
+
+    small_bytes = np.where(p.is_path(*SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
+    # layers by size, between published configs: Qwen2.5-0.5B 24, Qwen3-0.6B and 1.7B 28,
+    # Llama-3.2-1B 16 and 3B 28, Llama-3.1-8B 32
+    depth = np.clip(22 + 4 * p.draft_params / 1e9, 12, 36)
+    draft_layer = np.where(
+        p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p)
+    )
+    model_pass = p.draft_params * small_bytes / bandwidth + depth * draft_layer + at(c.host_s, p)
+    model = k * (model_pass + _draft_ops(p, c, batch, p.draft_params))
+    rollback = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm") & (
+        p.is_hybrid > 0
+    )
+    model = model + np.where(rollback, c.state_checkpoint_s, 0.0)
+
+    block_params = c.dflash_layers * 12 * p.hidden**2
+    block = (block_params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / bandwidth + launch
+    walk = serial_attention_seconds(p, c, context) / np.fmax(p.global_layers, 1)
+    block = block + c.dflash_layers * (one_layer + np.fmax(kv_layer, walk))
+    block = block + _draft_ops(p, c, batch * (k + 1), block_params + p.lm_head_params)
+
+    chosen = np.select(
+        [p.is_method("mtp"), p.is_method("eagle", "eagle3"), p.is_method("draft_model"), p.is_method("dflash"),
+         p.is_method("dspark"), p.is_method("ngram")],
+        [mtp, eagle, model, block, block + k * c.dspark_token_s, at(c.ngram_host_s, p) + batch * 10e-6],
+        default=0.0,
+    )  # fmt: skip
+    return np.where(k > 0, chosen * at(c.draft_scale, p), 0.0)
+
+
+def _mtp_block(
+    p: P.Points, c: Constants, reached: Floats, tokens: Floats, bandwidth: Floats
+) -> Floats:
+    """Weights of one MTP layer, with the experts that its tokens reach, and its operations."""
+    all_experts = np.fmin(p.experts * p.expert_params, 0.95 * p.mtp_params)
+    core = p.mtp_params - all_experts
+    share = np.divide(reached, p.experts, out=np.zeros_like(core), where=p.experts > 0)
+    read = (core + all_experts * share) * p.bytes_mtp / bandwidth
+    return np.asarray(read + _draft_ops(p, c, tokens, core))
+
+
+def _draft_ops(p: P.Points, c: Constants, tokens: Floats, params: Floats) -> Floats:
+    """Operations of a drafter beyond its bytes: free on tensor cores for a few tokens, not in
+    matrix-vector kernels.
+    """
+    small = p.is_path(*SMALL_BATCH_PATHS)
+    vector = np.fmax(tokens - 1, 0) * 2 * params / small_batch_rate(p, c)
+    return np.where(small, vector, 2 * tokens * params / (p.bf16 * c.mfu_gemm * p.tp))

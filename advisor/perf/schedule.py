@@ -1,0 +1,222 @@
+"""The closed loop in mean values: output tok/s, decode speed, TPOT and TTFT of both arms,
+vectorised over points.
+
+Bookkeeping in steps, not in seconds, keeps it simple. A request spends `waiting` steps until its
+prompt is done and
+`steps` decoding; by Little's law in steps, steps / (steps + waiting) of the slots decode. Each
+decode step completes
+batch / steps requests, and each completion brings one prompt to compute, which stretches the steps
+of everybody. How many prompts meet in one step decides how the same work splits into TTFT and TPOT:
+with equal lengths and a joint start all prompts meet (long TTFT, undisturbed TPOT); unequal
+lengths, and the chance in accepting drafts, spread them.
+
+`replay.simulate` plays the same load step by step; a test holds the two together. Open-loop
+arrivals are not modelled.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.nouns import Metric
+from advisor.perf import arrays as P
+from advisor.perf import load as L
+from advisor.perf import physics, prompt_cost
+from advisor.perf.constants import Constants
+
+Floats = npt.NDArray[np.float64]
+Arm = Literal["spec", "base"]
+
+
+class Served(NamedTuple):
+    """What clients see, (N,). Rates in tokens/s, times in seconds."""
+
+    output_tok_s: Floats
+    request_tok_s: Floats  # one request's decode speed while no prompt is computed
+    tpot_s: Floats
+    ttft_s: Floats
+
+
+class Prefill(NamedTuple):
+    """Seconds that n prompt tokens add to one step: linear between two sizes."""
+
+    small_tokens: Floats
+    small_s: Floats
+    per_token_s: Floats
+
+    def seconds(self, tokens: Floats) -> Floats:
+        return np.asarray(
+            np.fmax(self.small_s + (tokens - self.small_tokens) * self.per_token_s, 0.0)
+        )
+
+    def each(self, load: L.Load, together: Floats) -> Floats:
+        """Seconds per prompt where `together` prompts share their steps."""
+        calls = np.ceil(together * load.prompt / load.budget) + (load.tail > 0)
+        return np.asarray(self.seconds(together * load.prompt / calls) * calls / together)
+
+
+def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill:
+    """The prompt cost of a step as a line through one prompt's chunk and the largest chunk that can
+    come up.
+    """
+    small = np.fmin(load.prompt, load.budget)
+    large = np.fmax(np.fmin(load.prompt * load.clients, load.budget), small * 1.01 + 1)
+    before = np.fmax(load.prompt - small, 0.0) / 2 + (p.input_tokens - load.prompt)
+    low = prompt_cost.prefill_seconds(p, c, small, before, spec)
+    high = prompt_cost.prefill_seconds(p, c, large, before, spec)
+    # several prompts in one chunk do not attend to each other: price the slope without the longer
+    # attention span
+    slope = np.fmin((high - low) / (large - small), low / small)
+    return Prefill(small, low, np.fmax(slope, 0.0))
+
+
+class Prompts(NamedTuple):
+    """How prompts get through, in steps and in prompts, (N,)."""
+
+    meeting: Floats  # prompts that arrive in one step after the first round, where any does
+    seen: Floats  # the same, as an arriving prompt sees it, itself included
+    wait_first: Floats  # steps until a prompt is done, in the joint start
+    wait_later: Floats  # the same in the rounds after it
+    later_share: Floats  # share of requests after the first round
+
+
+def prompts(load: L.Load) -> Prompts:
+    """Waiting and meeting of prompts.
+
+    The first round starts together. Later, two requests that started together end as many steps
+    apart as their lengths differ: a normal difference that widens with the root of the rounds. In
+    lockstep (no difference) the chunks of the first round stagger the later ones so that none
+    waits; chance makes some meet and wait. That wait is a closed queue with one deterministic
+    server: Schweitzer's approximate mean value analysis, `service` steps a prompt, the clients away
+    for the steps over which ends are spread.
+    """
+    rounds = np.fmax(load.requests / load.clients, 1.0)
+    later = rounds - 1
+    widened = load.steps_sd * np.sqrt((later + 1) / 2)
+    with np.errstate(divide="ignore"):
+        chance = np.clip(
+            np.fmax(1 / (2 * widened * np.sqrt(np.pi)), 1 / (load.steps + 1)), 0.0, 1.0
+        )
+    arrivals = load.clients * chance
+    service = load.prompt / load.budget
+    alone = np.ceil(service) + (load.tail > 0)
+    away = np.fmin(load.steps, 3.5 * widened + load.clients * service) + 1
+    queue, seen = np.zeros_like(service), (load.clients - 1) / load.clients
+    wait = alone
+    for _ in range(8):
+        busy = load.clients * service / (away + wait)
+        wait = alone + service * seen * np.fmax(queue - 0.5 * np.fmin(busy, 1.0), 0.0)
+        queue = load.clients * wait / (away + wait) * np.fmin(service, 1.0)
+    disorder = widened / (widened + service)
+    return Prompts(
+        meeting=np.clip(arrivals / -np.expm1(-arrivals), 1.0, load.clients),
+        seen=1 + (load.clients - 1) * chance,
+        wait_first=(np.fmax(load.clients * service, 1.0) + alone) / 2,
+        wait_later=np.fmax(alone + disorder * (wait - alone), load.clients * service - load.steps),
+        later_share=later / rounds,
+    )
+
+
+def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec") -> Served:
+    """What the closed loop serves in one arm. `tau`: tokens per step with speculation (N,), ignored
+    for "base".
+    """
+    p, c, spec = P.fill(points), constants, arm == "spec"
+    load = L.load(p, c, tau, spec)
+    line, meet = prefill_line(p, c, load, spec), prompts(load)
+    first = 1 - meet.later_share
+    waiting = np.where(
+        load.mixed, first * meet.wait_first + meet.later_share * meet.wait_later, 0.0
+    )
+    batch = load.clients * load.steps / (load.steps + waiting)
+    step = physics.decode_seconds(p, c, np.fmax(batch, 1.0), load.context, spec)
+    if spec:
+        step = step + prompt_cost.eager_seconds(p, c, batch, step) * quiet_share(load, meet, batch)
+
+    prompt_s = first * line.each(load, load.clients) + meet.later_share * line.each(
+        load, meet.meeting
+    )
+    cycle = prompt_s + load.steps * step / batch  # seconds per completed request
+    residence = load.clients * cycle
+    start = _first_round(load, meet, line, step)
+    steady = _later_rounds(load, meet, line, step, residence)
+    ttft, decoding = (first * a + meet.later_share * b for a, b in zip(start, steady, strict=True))
+    total = load.requests * cycle + drain_seconds(load, step)
+    return Served(
+        output_tok_s=load.requests * load.output / total,
+        request_tok_s=load.tau / step,
+        tpot_s=decoding / np.fmax(load.output - 1, 0.5),
+        ttft_s=ttft + load.queued * cycle * meet.later_share,
+    )
+
+
+def quiet_share(load: L.Load, meet: Prompts, batch: Floats) -> Floats:
+    """Share of the decode steps that hold no prompt."""
+    first = np.ceil(load.clients * load.prompt / load.budget) / load.clients
+    calls = (1 - meet.later_share) * first + meet.later_share / meet.meeting
+    return np.asarray(np.clip(1 - calls * batch / load.steps, 0.0, 1.0))
+
+
+def _first_round(load: L.Load, meet: Prompts, line: Prefill, step: Floats) -> tuple[Floats, Floats]:
+    """(TTFT, seconds decoding) of the joint start: prompts done early decode while the others' are
+    still computed.
+    """
+    tokens = load.clients * load.prompt
+    calls = np.ceil(tokens / load.budget) + (load.tail > 0)
+    chunk_s = line.seconds(np.where(load.tail > 0, tokens / calls, np.fmin(tokens, load.budget)))
+    service = load.prompt / load.budget
+    others = np.fmax(
+        load.clients * service - np.fmax(service, 1.0), 0.0
+    )  # steps with other clients' prompts
+    decode = np.where(load.mixed, step, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        beside = np.where(
+            others <= load.steps, others / 2, load.steps - load.steps**2 / (2 * others)
+        )
+    overlap = np.where(
+        load.mixed, beside, others / 2
+    )  # prompts alone: whoever is done early waits for the rest
+    return meet.wait_first * (chunk_s + 0.5 * decode), load.steps * step + overlap * chunk_s
+
+
+def _later_rounds(
+    load: L.Load, meet: Prompts, line: Prefill, step: Floats, residence: Floats
+) -> tuple[Floats, Floats]:
+    """(TTFT, seconds decoding) in the steady state: they add up to `residence`, and no step holds
+    more than a full chunk.
+    """
+    chunks = np.ceil(meet.seen * load.prompt / load.budget) + (load.tail > 0)
+    seen_s = line.seconds(meet.seen * load.prompt / chunks)
+    alone = np.ceil(load.prompt / load.budget)
+    ttft = np.where(load.mixed, meet.wait_later * (seen_s + step), (chunks + alone) / 2 * seen_s)
+    most = np.where(load.mixed, load.steps * (step + line.seconds(load.budget)), np.inf)
+    decoding = np.clip(residence - ttft, load.steps * step, most)
+    return np.fmax(residence - decoding, np.fmin(ttft, residence)), decoding
+
+
+def drain_seconds(load: L.Load, step: Floats) -> Floats:
+    """Extra time at the end of a benchmark, when slots empty one after another (0 if all end
+    together).
+    """
+    rounds = np.fmax(load.requests / load.clients, 1.0)
+    spread = np.fmin(load.steps_sd * np.sqrt(rounds) / load.steps, 0.3)
+    return np.asarray(
+        spread * np.sqrt(3) * load.steps * step * np.where(load.clients > 1, 0.5, 0.0)
+    )
+
+
+def speedups(points: P.Points, constants: Constants, tau: Floats) -> dict[Metric, Floats]:
+    """Speculation against none for every metric, (N,); above 1 is always faster, TPOT and TTFT
+    included.
+    """
+    filled = P.fill(points)
+    spec, base = replay(filled, constants, tau, "spec"), replay(filled, constants, tau, "base")
+    return {
+        "output_tok_s": spec.output_tok_s / base.output_tok_s,
+        "request_tok_s": spec.request_tok_s / base.request_tok_s,
+        "tpot": base.tpot_s / spec.tpot_s,
+        "ttft": base.ttft_s / spec.ttft_s,
+    }

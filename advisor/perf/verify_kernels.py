@@ -1,0 +1,81 @@
+"""Which kernels llama.cpp takes for the few tokens of a verify step: the switch points of its own
+dispatch.
+
+Up to a few tokens a matrix-vector kernel reads the weights once and computes each token by itself;
+beyond, a tiled kernel. CUDA and ROCm builds keep the vector kernel up to 8 tokens unless a card's
+switch point was tuned for its K-quants. Metal has a small-batch kernel, but for K-quants from 4
+tokens on and for I-quants not at all: below, its plain kernel reads the weights anew for every
+token, so that a step of 3 tokens costs more than one of 4.
+
+Read in ggml-cuda/mmvq.cu (ggml_cuda_should_use_mmvq) and ggml-metal/ggml-metal-ops.cpp
+(ggml_metal_op_mul_mat) of ggml-org/llama.cpp.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.perf import arrays as P
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+LONGEST = 8.0  # MMVQ_MAX_BATCH_SIZE, and the longest batch of Metal's small-batch kernel
+METAL_EXPERTS = 31.0  # mul_mm_id starts at 32 tokens; below, every token reads its experts itself
+_METAL_K_FROM = 4.0
+# Upper bounds of bits per weight that tell Q2_K, Q3_K, Q4_K, Q5_K and Q6_K apart in a file's
+# average.
+_BITS = np.array([3.0, 4.0, 5.2, 6.2])
+# Most tokens in the vector kernel for Q2_K .. Q6_K, by architecture, and the first build that has
+# the switch.
+_TUNED: dict[str, tuple[float, tuple[float, ...]]] = {
+    "sm_89": (10530, (4, 6, 8, 8, 8)),  # llama.cpp #26079, merged between b10454 and b10549
+    "sm_120": (10530, (5, 5, 5, 6, 7)),
+    "sm_121": (10530, (6, 8, 8, 8, 8)),
+    "sm_70": (10830, (4, 6, 5, 6, 7)),  # llama.cpp #28912
+    "gfx9": (9250, (5, 3, 3, 3, 5)),  # llama.cpp #23227: matrix cores of CDNA2 and later
+}
+_MATRIX_CORES = 100e12  # FLOP/s in bf16: tells CDNA from older cards of the same family
+
+
+def dense_limit(p: P.Points) -> Floats:
+    """Most tokens of one step that dense weights meet in the vector kernel. (N,)"""
+    limit = np.full(len(p), LONGEST)
+    k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
+    if not k_quant.any():
+        return limit
+    size = np.searchsorted(_BITS, np.nan_to_num(p.quant_bits, nan=4.8))
+    cards = p.is_path("llamacpp-cuda", "llamacpp-rocm") & k_quant
+    for arch, (build, limits) in _TUNED.items():
+        here = cards & (p.arch == P.ARCHS.index(arch)) & (np.nan_to_num(p.version) >= build)
+        if arch == "gfx9":
+            here &= p.bf16 > _MATRIX_CORES
+        limit = np.where(here, np.array(limits)[size], limit)
+    return limit
+
+
+def expert_limit(p: P.Points) -> Floats:
+    """Most tokens of one step whose experts are read token by token. (N,)"""
+    return np.where(p.is_path("llamacpp-metal"), METAL_EXPERTS, LONGEST)
+
+
+def repeats(p: P.Points, tokens: Floats) -> Mask:
+    """Where dense weights are read anew for every token: K-quants below 4 tokens on Metal, I-quants
+    up to 8. (N,)
+    """
+    few = (tokens > 1) & (tokens <= LONGEST) & p.is_path("llamacpp-metal")
+    k_quant = (p.quant_family == P.QUANT_FAMILIES.index("gguf-k")) & (tokens < _METAL_K_FROM)
+    return np.asarray(few & (k_quant | (p.quant_family == P.QUANT_FAMILIES.index("gguf-i"))))
+
+
+def slow_small_batch(p: P.Points, tokens: Floats) -> Mask:
+    """Where Metal's small-batch kernel for K-quants gains nothing over reading the weights anew:
+    GPU family Apple9. (N,)
+
+    Nobody says why; measured on M3 Ultra and M4 (sudom3ultra, gemma31m3u, mangom4), and not on M1
+    Max and M5 Pro.
+    """
+    chips = p.is_path("llamacpp-metal") & (p.arch == P.ARCHS.index("apple9"))
+    k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
+    return np.asarray(chips & k_quant & (tokens >= _METAL_K_FROM) & (tokens <= LONGEST))

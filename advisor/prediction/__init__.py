@@ -1,0 +1,1 @@
+"""Acceptance, features, residual, neighbours -> Estimate."""

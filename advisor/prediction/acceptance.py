@@ -1,0 +1,329 @@
+"""How many drafted tokens are accepted: a hierarchical logit per draft position, and its update by
+what was measured.
+
+The conditional acceptance of position j is sigmoid(x . beta + offset_j): x holds method, model
+family, workload, thinking, temperature, depth, quantisation damage and size, beta is shrunk, and
+what remains between sources is a variance. A measured acceptance (a rate, a length or one figure a
+position) enters as an observation of that prior: a Kalman step in logit space, so one noisy figure
+moves the prior and does not replace it. Numpy only. It does not know the tokens: prompts of one
+workload differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.nouns import METHODS
+from advisor.perf.arrays import FAMILIES, MAX_K, WORKLOADS, Points
+
+Floats = npt.NDArray[np.float64]
+
+MAX_DEPTH_K = 64  # drafts longer than this are cut
+USUAL_K = {
+    "mtp": 2.0,
+    "eagle": 3.0,
+    "eagle3": 3.0,
+    "draft_model": 8.0,
+    "ngram": 8.0,
+    "dflash": 8.0,
+    "dspark": 5.0,
+    "none": 0.0,
+}
+MEASURED_SD = (
+    0.03  # sd of log(tokens per step) of a stated acceptance: rounding, other prompts, counters
+)
+POSITION_SD = 0.12  # sd, in logits, of one position around the common curve
+
+# Groups of indicator columns. "gguf-low" style effects are numbers, in _numbers.
+_METHODS = tuple(m for m in METHODS if m != "none")
+_WORDS = tuple(w for w in WORKLOADS if w != "unknown")
+_FAMILIES = tuple(f for f in FAMILIES if f != "unknown")
+_BLOCK = ("dflash", "dspark")  # block drafters: their acceptance hangs on the workload much more
+NUMBER_COLUMNS = (
+    "temperature",
+    "thinking",
+    "depth",
+    "low_bits",
+    "log_active",
+    "moe",
+    "p_min",
+    "tree",
+)
+COLUMNS: tuple[str, ...] = (
+    *(f"method:{m}" for m in _METHODS),
+    *(f"workload:{w}" for w in _WORDS),
+    *(f"family:{f}" for f in _FAMILIES),
+    *(f"block*{w}" for w in _WORDS),
+    *NUMBER_COLUMNS,
+    *(f"slope:{g}" for g in ("one", "block", "guess")),
+    *(f"position:{j + 1}" for j in range(MAX_K)),
+)
+
+
+def usual_k() -> Floats:
+    """Usual k by method code, for rows that do not state k."""
+    return np.array([USUAL_K[m] for m in METHODS])
+
+
+def draft_k(points: Points) -> Floats:
+    """k of every point, the method's usual one where it is unknown. (N,)"""
+    return np.where(np.isnan(points.k), usual_k()[points.method], points.k)
+
+
+def tokens_per_step(conditional: Floats, k: Floats) -> Floats:
+    """1 + sum over positions of the product of conditional acceptances; positions past the last
+    known repeat it.
+
+    conditional (N, MAX_K) in 0..1, k (N,) >= 0. Returns (N,).
+    """
+    steps = np.clip(k[:, None] - np.arange(MAX_K)[None, :], 0.0, 1.0)  # fractional k interpolates
+    reach = np.cumprod(conditional, axis=1)
+    last = np.clip(conditional[:, -1], 0.0, 0.999)
+    more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
+    tail = reach[:, -1] * last * (1 - last**more) / (1 - last)
+    total: Floats = 1.0 + (reach * steps).sum(axis=1) + tail
+    return total
+
+
+def log_gradient(conditional: Floats, k: Floats) -> Floats:
+    """d log(tokens per step) / d logit of each position, (N, MAX_K)."""
+    steps = np.clip(k[:, None] - np.arange(MAX_K)[None, :], 0.0, 1.0)
+    reach = np.cumprod(conditional, axis=1) * steps
+    last = np.clip(conditional[:, -1], 0.0, 0.999)
+    more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
+    whole = np.cumprod(conditional, axis=1)[:, -1]
+    tail = whole * last * (1 - last**more) / (1 - last)
+    remaining = np.cumsum(reach[:, ::-1], axis=1)[:, ::-1] + tail[:, None]
+    total = 1.0 + reach.sum(axis=1) + tail
+    gradient: Floats = (1 - conditional) * remaining / total[:, None]
+    again = ((1 - (more + 1) * last**more) * (1 - last) + last * (1 - last**more)) / (1 - last) ** 2
+    gradient[:, -1] += (
+        whole * again * last * (1 - last) / total
+    )  # the last position stands for all later ones too
+    return gradient
+
+
+def sigmoid(x: Floats) -> Floats:
+    out: Floats = 1.0 / (1.0 + np.exp(-np.clip(x, -30, 30)))
+    return out
+
+
+def logit(p: Floats) -> Floats:
+    q = np.clip(p, 1e-3, 1 - 1e-3)
+    out: Floats = np.log(q / (1 - q))
+    return out
+
+
+def _numbers(points: Points) -> Floats:
+    known = np.nan_to_num
+    temperature = np.where(np.isnan(points.temperature), 0.4, points.temperature)
+    depth = np.log2(1 + known(points.depth_tokens, nan=0.0) / 4096)
+    low = np.clip(4.2 - known(points.quant_bits, nan=4.5), 0.0, 3.0)
+    size = np.log(np.clip(known(points.active_params, nan=2e10), 1e8, 1e12) / 2e10)
+    tree = np.where(
+        np.isnan(points.verify_tokens),
+        0.0,
+        np.clip(points.verify_tokens - points.k - 1, 0, 30) / 10,
+    )
+    return np.column_stack(
+        [
+            temperature,
+            known(points.thinking - 0.5, nan=0.0),
+            depth,
+            low,
+            size,
+            known(points.is_moe, nan=0.5) - 0.5,
+            known(points.p_min, nan=0.0),
+            known(tree, nan=0.0),
+        ]
+    )
+
+
+def common_design(points: Points) -> Floats:
+    """Columns that all positions of a point share: (N, number of columns before the slopes)."""
+    block = points.is_method(*_BLOCK)[:, None]
+    words = np.equal(points.workload[:, None], [WORKLOADS.index(w) for w in _WORDS])
+    return np.hstack(
+        [
+            np.equal(points.method[:, None], [METHODS.index(m) for m in _METHODS]),
+            words,
+            np.equal(points.family[:, None], [FAMILIES.index(f) for f in _FAMILIES]),
+            words & block,
+            _numbers(points),
+        ]
+    ).astype(np.float64)
+
+
+def position_design(points: Points) -> Floats:
+    """Which slope a point's positions follow: (N, 3) for single-token heads, block drafters,
+    guessing by lookup.
+    """
+    block = points.is_method(*_BLOCK)
+    guess = points.is_method("ngram", "draft_model")
+    return np.column_stack([~(block | guess), block, guess]).astype(np.float64)
+
+
+STEPS_DOWN: Floats = np.log(1.0 + np.arange(MAX_K))
+
+
+@dataclass(frozen=True)
+class AcceptanceModel:
+    """Fitted coefficients. `beta` (P,) over COLUMNS, `covariance` (P, P), `source_sd` the spread
+    between sources in logits.
+    """
+
+    beta: Floats
+    covariance: Floats
+    source_sd: float
+    position_sd: float = POSITION_SD
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> AcceptanceModel:
+        p = len(state["beta"])
+        covariance = np.zeros((p, p))
+        covariance[np.tril_indices(p)] = state["covariance"]
+        covariance = covariance + np.tril(covariance, -1).T
+        return cls(
+            np.array(state["beta"], float),
+            covariance,
+            float(state["source_sd"]),
+            float(state["position_sd"]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        p = len(self.beta)
+        lower = self.covariance[np.tril_indices(p)]
+        return {
+            "columns": list(COLUMNS),
+            "beta": [round(float(b), 4) for b in self.beta],
+            "covariance": [float(f"{v:.3g}") for v in lower],
+            "source_sd": round(self.source_sd, 4),
+            "position_sd": self.position_sd,
+        }
+
+    def prior(self, points: Points) -> tuple[Floats, Floats]:
+        """Logits (N, MAX_K) before any measurement, and the sd (N,) of their common part."""
+        common = common_design(points)
+        slopes = position_design(points)
+        c, s = common.shape[1], slopes.shape[1]
+        beta = self.beta
+        curve = np.outer(slopes @ beta[c : c + s], STEPS_DOWN) + beta[c + s :][None, :]
+        mean = (common @ beta[:c])[:, None] + curve
+        variance = np.einsum("ni,ij,nj->n", common, self.covariance[:c, :c], common, optimize=True)
+        return mean, np.sqrt(variance + self.source_sd**2)
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """Belief about the conditional acceptance of N points, in logits. `known` marks points with a
+    measurement in it.
+    """
+
+    mean: Floats  # (N, MAX_K)
+    shared_sd: Floats  # (N,), after the update
+    k: Floats  # (N,)
+    known: npt.NDArray[np.bool_]
+
+    @property
+    def conditional(self) -> Floats:
+        """(N, MAX_K) conditional acceptance at the mean."""
+        return sigmoid(self.mean)
+
+    @property
+    def tau(self) -> Floats:
+        """Tokens per step at the median, bonus token included. (N,)"""
+        return tokens_per_step(self.conditional, self.k)
+
+    @property
+    def log_tau_sd(self) -> Floats:
+        """Sd of log(tau) (N,): the common part's, by the delta method, with a small floor for the
+        positions.
+        """
+        total = log_gradient(self.conditional, self.k).sum(axis=1)
+        sd: Floats = np.hypot(total * self.shared_sd, 0.01)
+        return sd
+
+    def tau_at(self, z: float) -> Floats:
+        """Tokens per step at a normal quantile z of the common part. (N,)"""
+        return tokens_per_step(sigmoid(self.mean + z * self.shared_sd[:, None]), self.k)
+
+
+def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Acceptance:
+    """Prior of every point, updated by its measured acceptance (rate, length or positions) unless
+    `hide`.
+    """
+    mean, sd = model.prior(points)
+    k = draft_k(points)
+    known = np.zeros(len(points), dtype=bool)
+    if hide:
+        return Acceptance(mean, sd, k, known)
+    given_k = np.where(np.isnan(points.given_k), k, points.given_k)
+    length = np.where(
+        np.isnan(points.given_length), 1.0 + given_k * points.given_rate, points.given_length
+    )
+    usable = np.isfinite(length) & (given_k > 0) & (length >= 1.0)
+    if usable.any():
+        length = np.clip(length, 1.02, given_k + 0.98)
+        mean, sd = _update(mean, sd, np.log(length), given_k, usable, model.position_sd)
+        known |= usable
+    stated = np.isfinite(points.given_conditional)
+    if stated.any():
+        mean, sd = _update_positions(mean, sd, points.given_conditional, stated)
+        known |= stated.any(axis=1)
+    return Acceptance(mean, sd, k, known)
+
+
+def _update(
+    mean: Floats,
+    sd: Floats,
+    target: Floats,
+    k: Floats,
+    rows: npt.NDArray[np.bool_],
+    position_sd: float,
+) -> tuple[Floats, Floats]:
+    """Iterated extended Kalman step with the observation log(tokens per step) = target, noise
+    MEASURED_SD.
+    """
+    m0, s2 = mean[rows], sd[rows] ** 2
+    y, kk, p2 = target[rows], k[rows], position_sd**2
+    m = m0.copy()
+    for _ in range(4):
+        a = sigmoid(m)
+        g = log_gradient(a, kk)
+        total = g.sum(axis=1)
+        spread = s2 * total**2 + p2 * (g**2).sum(axis=1) + MEASURED_SD**2
+        miss = y - np.log(tokens_per_step(a, kk)) + (g * (m - m0)).sum(axis=1)
+        gain = (s2 * total)[:, None] + p2 * g
+        m = m0 + np.clip(gain * (miss / spread)[:, None], -6.0, 6.0)
+    left = s2 - (s2 * total) ** 2 / spread
+    out_mean, out_sd = mean.copy(), sd.copy()
+    out_mean[rows], out_sd[rows] = m, np.sqrt(np.maximum(left, 1e-6))
+    return out_mean, out_sd
+
+
+def _update_positions(
+    mean: Floats, sd: Floats, given: Floats, stated: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats]:
+    """Each stated conditional acceptance observes its logit (noise 0.15); the common part takes
+    what they agree on.
+    """
+    noise2, p2 = 0.15**2, POSITION_SD**2
+    miss = np.where(stated, logit(given) - mean, 0.0)
+    count = stated.sum(axis=1)
+    s2 = sd**2
+    shared = (
+        s2 / (s2 + (noise2 + p2) / np.maximum(count, 1)) * miss.sum(axis=1) / np.maximum(count, 1)
+    )
+    shared = np.where(count > 0, shared, 0.0)
+    own = np.where(stated, p2 / (p2 + noise2) * (miss - shared[:, None]), 0.0)
+    # a position that was stated is believed almost as stated
+    own = np.where(
+        stated, own + (s2 / (s2 + noise2))[:, None] * (miss - shared[:, None] - own), 0.0
+    )
+    left = s2 * (noise2 + p2) / np.maximum(count * s2 + noise2 + p2, 1e-9)
+    return mean + shared[:, None] + own, np.sqrt(np.where(count > 0, left, s2))

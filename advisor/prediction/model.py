@@ -1,0 +1,270 @@
+"""The fitted model: acceptance, constants of physics, learned residual, nearby measurements. Pure
+arrays, numpy only.
+
+The order is always the same: believe an acceptance, let physics and the closed loop turn it into a
+speed-up per metric, add what is learned of log(measured / physics), pull towards measured pairs of
+the same cell, and scale the spread to what left-out sources showed. All spreads are in log
+speed-up. It does not decide (decide does) and does not read files (predict does).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.perf import arrays as pts
+from advisor.perf import physics, schedule
+from advisor.perf.constants import Constants, shifted
+from advisor.prediction import acceptance as acc
+from advisor.prediction import features
+from advisor.prediction.neighbours import Nearby
+from advisor.prediction.residual import Residual, Table
+
+Floats = npt.NDArray[np.float64]
+
+TTFT = pts.METRICS.index("ttft")
+REQUEST = pts.METRICS.index("request_tok_s")
+REPLICATE_SD = 0.029  # spread of ten replicates of one arm, in log speed-up
+UNKNOWN_SD = 0.05  # added per stand-in (features.unknown_count)
+USUAL_K_SD = 0.10  # added where k is the method's usual one
+TTFT_SD = (
+    0.10,
+    0.40,
+)  # added for TTFT, of one stream and of several: who meets whose prompt is not modelled well
+TYPICAL_SD = 0.2  # what left-out rows miss on average
+# the model's own spread tells less than it claims: half of its log differences are believed
+SPREAD_POWER = 0.5
+MAX_LOG = 2.3  # a ratio beyond 10 is not believed
+Z10 = 1.2815515594
+
+# llama.cpp ends a separate draft early when its model is unsure: a larger k is a limit, not a
+# length
+EARLY_STOP_K = 8.0
+LOOKUP_K = (
+    3.0  # a lookup drafts in some steps only: over all steps it verifies about this many at most
+)
+SLOT_BY_SLOT = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
+
+_METRIC_NAMES = ("output_tok_s", "request_tok_s", "tpot", "ttft")
+_FIELDS = {
+    "output_tok_s": "output_tok_s",
+    "request_tok_s": "request_tok_s",
+    "tpot": "tpot_s",
+    "ttft": "ttft_s",
+}
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How model spreads become 80 % intervals and chances of a gain, from sources that were left
+    out.
+
+    `low` and `high`: half-widths in model sd, for a stated and for a guessed acceptance. `gain`:
+    slope of the logit of p_gain over
+    mean / sd; there is no offset, so that the chance is above a half exactly where the median is
+    above 1.
+    """
+
+    low: tuple[float, float] = (Z10, Z10)
+    high: tuple[float, float] = (Z10, Z10)
+    gain: float = 1.7
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"low": list(self.low), "high": list(self.high), "gain": self.gain}
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Calibration:
+        low, high = (tuple(map(float, state[key])) for key in ("low", "high"))
+        return cls((low[0], low[1]), (high[0], high[1]), float(state["gain"]))
+
+
+@dataclass(frozen=True)
+class Raw:
+    """Model output before calibration; (N,) each. `mean` and `sd` in log speed-up of the point's
+    metric.
+    """
+
+    mean: Floats
+    sd: Floats
+    log_physics: Floats
+    novelty: Floats  # 0 amid the training data, 1 far from any
+    belief: acc.Acceptance
+    table: Table
+    full: pts.Points
+
+
+def prepare(points: pts.Points) -> tuple[pts.Points, pts.Points]:
+    """Points with a k everywhere, and the same with every unknown filled in."""
+    given_k = np.where(np.isnan(points.given_k), points.k, points.given_k)
+    k = acc.draft_k(points)
+    guessed = np.isnan(points.given_rate) & np.isnan(points.given_length)
+    early = points.is_method("draft_model") & points.is_path(*SLOT_BY_SLOT) & guessed
+    k = np.where(early, np.fmin(k, EARLY_STOP_K), k)
+    k = np.where(points.is_method("ngram") & guessed, np.fmin(k, LOOKUP_K), k)
+    raw = dataclasses.replace(points, k=k, given_k=given_k)
+    return raw, pts.fill(raw)
+
+
+def log_physics(full: pts.Points, constants: Constants, tau: Floats) -> dict[str, Floats]:
+    """log speed-up by metric, physics and closed loop alone. (N,) each."""
+    return loop(full, constants, tau)[0]
+
+
+def loop(
+    full: pts.Points, constants: Constants, tau: Floats
+) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """(log speed-up, log value without speculation) by metric; values in tok/s, TPOT and TTFT in
+    ms. (N,) each.
+    """
+    spec = schedule.replay(full, constants, tau, "spec")
+    base = schedule.replay(full, constants, tau, "base")
+    late = serial_drafting(full, constants)
+    gain, plain = {}, {}
+    for name, served in _FIELDS.items():
+        on, off = np.maximum(getattr(spec, served), 1e-9), np.maximum(getattr(base, served), 1e-9)
+        times = name in ("tpot", "ttft")
+        log = (np.log(off / on) if times else np.log(on / off)) - (0.0 if name == "ttft" else late)
+        gain[name] = np.clip(log, -MAX_LOG, MAX_LOG)
+        plain[name] = np.log(off * (1e3 if times else 1.0))
+    return gain, plain
+
+
+def serial_drafting(full: pts.Points, constants: Constants) -> Floats:
+    """log of the cycle's stretch because llama.cpp drafts slot after slot: B streams pay B times
+    one stream's drafting. (N,)
+
+    Source: two published machines with several slots (RTX 3090 DFlash and draft model, Strix Halo
+    MTP). 0 elsewhere.
+    """
+    out = np.zeros(len(full))
+    rows = np.flatnonzero(full.is_path(*SLOT_BY_SLOT) & (full.concurrency > 1) & (full.k > 0))
+    if len(rows):
+        p = full.take(rows)
+        batch, context, one = (
+            np.fmin(p.concurrency, p.max_num_seqs),
+            p.depth_tokens + p.output_tokens / 2,
+            np.ones(len(rows)),
+        )
+        together = physics.draft_seconds(p, constants, batch, context)
+        serial = batch * physics.draft_seconds(p, constants, one, context)
+        verify = physics.step_seconds(p, constants, batch, p.verify_tokens, True, context).total
+        out[rows] = np.log((verify + np.fmax(serial, together)) / (verify + together))
+    return out
+
+
+def of_metric(by_metric: Mapping[str, Floats], metric: npt.NDArray[np.int16]) -> Floats:
+    """The value of each point's own metric. (N,)"""
+    out = np.array(by_metric["output_tok_s"])
+    for name in _METRIC_NAMES[1:]:
+        out = np.where(metric == pts.METRICS.index(name), by_metric[name], out)
+    return out
+
+
+def elasticity(full: pts.Points, table: Table) -> Floats:
+    """d log(speed-up) / d log(tokens per step): 1 in decode, less where prefill shares the time,
+    small for TTFT.
+    """
+    mixed = 1 - table.numbers["prefill_share"]
+    return np.where(full.metric == REQUEST, 1.0, np.where(full.metric == TTFT, 0.15, mixed))
+
+
+@dataclass(frozen=True)
+class Model:
+    """Everything that is learned."""
+
+    acceptance: acc.AcceptanceModel
+    shifts: Mapping[str, float]
+    decode: Residual
+    ttft: Residual
+    calibration: Calibration
+    nearby: Nearby | None = None
+    paths_seen: tuple[int, ...] = ()
+    methods_seen: tuple[int, ...] = ()
+    absolute: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def constants(self) -> Constants:
+        """Constants of the speed-ups."""
+        return shifted(Constants(), self.shifts)
+
+    @cached_property
+    def speeds(self) -> Constants:
+        """Constants of absolute speeds: fitted to the off arms as well."""
+        return shifted(Constants(), self.absolute)
+
+    def raw(self, points: pts.Points, hide: bool = False) -> Raw:
+        """Mean and sd of the log speed-up of each point's metric, nearby measurements not yet used."""
+        ready, full = prepare(points)
+        belief = acc.believe(self.acceptance, ready, hide)
+        by_metric = log_physics(full, self.constants, belief.tau)
+        return self.correct(points, ready, full, belief, of_metric(by_metric, full.metric))
+
+    def correct(
+        self,
+        points: pts.Points,
+        ready: pts.Points,
+        full: pts.Points,
+        belief: acc.Acceptance,
+        physics: Floats,
+    ) -> Raw:
+        """Physics plus residual, with every known reason for doubt in the sd."""
+        table = features.table(ready, full, belief, physics, self.constants)
+        mean, variance, novelty = self.decode.predict(table)
+        slow = full.metric == TTFT
+        if slow.any():
+            rows = np.flatnonzero(slow)
+            mean[rows], variance[rows], _ = self.ttft.predict(table.take(rows))
+        doubt = (elasticity(full, table) * belief.log_tau_sd) ** 2 + REPLICATE_SD**2
+        spread = TYPICAL_SD * (np.sqrt(variance + doubt) / TYPICAL_SD) ** SPREAD_POWER
+        guessed = (UNKNOWN_SD * features.unknown_count(points)) ** 2
+        guessed += np.where(np.isnan(points.k) & (points.method > 0), USUAL_K_SD, 0.0) ** 2
+        guessed += np.where(slow, np.where(full.concurrency > 1, TTFT_SD[1], TTFT_SD[0]), 0.0) ** 2
+        total = np.clip(physics + mean, -MAX_LOG, MAX_LOG)
+        return Raw(total, np.sqrt(spread**2 + guessed), physics, novelty, belief, table, full)
+
+    def interval(
+        self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]
+    ) -> tuple[Floats, Floats]:
+        """The 80 % interval of the log speed-up."""
+        low, high = self.calibration.low, self.calibration.high
+        return mean - np.where(known, low[0], low[1]) * sd, mean + np.where(
+            known, high[0], high[1]
+        ) * sd
+
+    def p_gain(self, mean: Floats, sd: Floats) -> Floats:
+        """Calibrated probability that the speed-up is above 1."""
+        out: Floats = 1 / (1 + np.exp(-np.clip(self.calibration.gain * mean / sd, -12, 12)))
+        return out
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "acceptance": self.acceptance.to_dict(),
+            "constants": dict(sorted(self.shifts.items())),
+            "constants_absolute": dict(sorted(self.absolute.items())),
+            "decode": self.decode.to_dict(),
+            "ttft": self.ttft.to_dict(),
+            "calibration": self.calibration.to_dict(),
+            "nearby": self.nearby.to_dict() if self.nearby else None,
+            "paths_seen": list(self.paths_seen),
+            "methods_seen": list(self.methods_seen),
+        }
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Model:
+        return cls(
+            acceptance=acc.AcceptanceModel.from_dict(state["acceptance"]),
+            shifts=state["constants"],
+            absolute=state["constants_absolute"],
+            decode=Residual.from_dict(state["decode"]),
+            ttft=Residual.from_dict(state["ttft"]),
+            calibration=Calibration.from_dict(state["calibration"]),
+            nearby=Nearby.from_dict(state["nearby"]) if state["nearby"] else None,
+            paths_seen=tuple(state["paths_seen"]),
+            methods_seen=tuple(state["methods_seen"]),
+        )

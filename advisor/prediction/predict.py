@@ -1,0 +1,468 @@
+"""models/speedup.json + physics -> estimates. Numpy only; the artefact is read once.
+
+Three doors: `estimate` for one question and some plans, `predict_points` for arrays,
+`predict_dicts` for rows of a table. All three take the same road, so a batch and a recommendation
+cannot disagree.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.nouns import (
+    AdvisorError,
+    Basis,
+    Estimate,
+    Facts,
+    Goal,
+    Interval,
+    MemoryBill,
+    MetricEstimate,
+    Plan,
+)
+from advisor.domain.paths import models_dir
+from advisor.perf import arrays as pts
+from advisor.perf import physics, prompt_cost, schedule
+from advisor.prediction import acceptance as acc
+from advisor.prediction import neighbours as nearby
+from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
+from advisor.prediction.threads import one_thread
+
+Floats = npt.NDArray[np.float64]
+
+ARTEFACT = "speedup.json"
+BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
+PIECE = 16384  # points computed at once in a large table
+FAR = (
+    0.5  # share of the prior spread that the data leave open, beyond which a point is extrapolated
+)
+DEFAULT_METRIC = "output_tok_s"  # of a row that names none
+FIELDS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain", "basis", "error")
+# Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal: policy, not measurement;
+# decide.py uses the same.
+GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = {
+    "throughput": (1.0, 0.0, 0.0),
+    "tpot": (0.0, 1.0, 0.0),
+    "ttft": (0.0, 0.0, 1.0),
+    "balanced": (0.5, 0.35, 0.15),
+}
+_ESTIMATED = ("output_tok_s", "tpot", "ttft")
+
+
+class Predicted(NamedTuple):
+    """Speed-ups of N points for each point's metric (ratios above 1 are faster), and what they rest
+    on. (N,) each.
+    """
+
+    p10: Floats
+    p50: Floats
+    p90: Floats
+    p_gain: Floats
+    basis: npt.NDArray[np.int8]  # index into BASES
+    tau: Floats  # tokens per step, bonus token included
+    mean: Floats  # of the log speed-up
+    sd: Floats
+
+
+class Samples(NamedTuple):
+    """Beliefs for a choice among candidates: log speed-ups `mean` and `sd` (N,), and the
+    correlation of two errors.
+    """
+
+    mean: Floats
+    sd: Floats
+    correlation: float
+
+
+# Two candidates of one machine and model share most of the error: correlation of left-out errors
+# within sweeps over k.
+ERROR_CORRELATION = 0.8
+
+
+@lru_cache(maxsize=4)
+def load(path: Path | None = None) -> Model:
+    """The shipped model (or one at `path`). Raises AdvisorError where it is missing or not
+    readable.
+    """
+    where = path or models_dir() / ARTEFACT
+    try:
+        state = json.loads(where.read_text(encoding="utf-8"))
+        return Model.from_dict(state["model"])
+    except FileNotFoundError as error:
+        raise AdvisorError(
+            f"the trained model {where.name} is missing; run `advisor train`."
+        ) from error
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise AdvisorError(
+            f"{where.name} is not a readable model ({error}); run `advisor train`."
+        ) from error
+
+
+def predict_points(points: pts.Points, model: Model | None = None, hide: bool = False) -> Predicted:
+    """Predict each point's own metric. `hide` ignores stated acceptances. No speculation (method
+    none) is exactly 1.
+    """
+    model = model or load()
+    if len(points) <= PIECE:
+        with one_thread():
+            return _finish(model, points, model.raw(points, hide))
+    from concurrent.futures import ThreadPoolExecutor
+
+    starts = range(0, len(points), PIECE)
+    parts = [points.take(np.arange(i, min(i + PIECE, len(points)))) for i in starts]
+    with (
+        one_thread(),
+        ThreadPoolExecutor(2) as pool,
+    ):  # numpy releases the lock; pieces also stay in the cache
+        found = list(pool.map(lambda part: _finish(model, part, model.raw(part, hide)), parts))
+    return Predicted(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
+
+
+def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
+    mean, sd, known = raw.mean, raw.sd, raw.belief.known
+    covered, near = np.zeros(len(mean), dtype=bool), np.zeros(len(mean), dtype=bool)
+    if model.nearby is not None:
+        keys = nearby.cell_keys(points, raw.full)
+        pull = model.nearby.pull(keys, nearby.coordinates(points, raw.full, known), mean, sd)
+        mean, sd, covered, near = pull.mean, pull.sd, pull.covered, pull.near
+    low, high = model.interval(mean, sd, known)
+    # an answer of one token ends with the prompt: no step follows that could be shorter
+    steps = (points.metric == pts.METRICS.index("tpot")) | (
+        points.metric == pts.METRICS.index("request_tok_s")
+    )
+    ends = raw.full.output_tokens <= 1
+    off = (points.method == 0) | (raw.full.k <= 0) | (ends & steps)
+    no_gain = ends & (points.metric == pts.METRICS.index("output_tok_s"))
+    mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
+    mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
+    p_gain = model.p_gain(mean, sd)
+    p_gain = np.where(off, 0.5, _agreeing(p_gain, low, high))
+    basis = _basis(model, raw, covered, near)
+    return Predicted(
+        np.exp(low),
+        np.exp(mean),
+        np.exp(high),
+        p_gain,
+        basis,
+        raw.belief.tau,
+        mean,
+        np.where(off, 0.0, sd),
+    )
+
+
+def _agreeing(p_gain: Floats, low: Floats, high: Floats) -> Floats:
+    """The chance of a gain as the 80 % interval (`low` to `high`, log speed-up) leaves it; the two
+    are calibrated apart. (N,)
+
+    An interval above 1 leaves a tenth for a loss, one that holds 1 leaves more.
+    """
+    above = np.where(low > 0, np.fmax(p_gain, 0.9), np.fmin(p_gain, 0.9))
+    return np.asarray(np.where(high < 0, np.fmin(above, 0.1), np.fmax(above, 0.1)))
+
+
+def _basis(
+    model: Model, raw: Raw, covered: npt.NDArray[np.bool_], near: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.int8]:
+    seen = np.isin(raw.full.path, model.paths_seen) & np.isin(raw.full.method, model.methods_seen)
+    far = (raw.novelty > FAR) | (raw.table.numbers["unknown"] >= 2)
+    basis = np.select([covered, ~seen, near, far], [0, 3, 1, 2], default=1)
+    return basis.astype(np.int8)
+
+
+def joint_samples(predicted: Predicted) -> Samples:
+    """What a choice among candidates of one question needs: means, spreads, and how far their
+    errors go together.
+    """
+    return Samples(predicted.mean, predicted.sd, ERROR_CORRELATION)
+
+
+# ---------------------------------------------------------------- one question
+
+
+def estimate(facts: Facts, plans: Sequence[Plan], model: Model | None = None) -> list[Estimate]:
+    """One estimate per plan, in order. Raises AdvisorError where the model file is missing."""
+    return estimate_many([(facts, plan) for plan in plans], model)
+
+
+def estimate_many(
+    cases: Sequence[tuple[Facts, Plan]], model: Model | None = None
+) -> list[Estimate]:
+    """One estimate per (facts, plan): loads and plans may differ."""
+    if not cases:
+        return []
+    batch = estimating(cases, model)
+    return [batch.estimate(i) for i in range(len(cases))]
+
+
+class Batch(NamedTuple):
+    """What was computed for N cases at once. Each is said as an Estimate when it is asked for: of
+    many nobody asks.
+    """
+
+    cases: Sequence[tuple[Facts, Plan]]
+    found: Mapping[str, Predicted]  # by metric
+    baselines: Mapping[str, Floats]
+    lengths: tuple[Floats, Floats, Floats]  # 10th, 50th and 90th percentile of the tokens per step
+    known: npt.NDArray[np.bool_]  # whether an acceptance was stated
+    chances: Floats  # of a gain, for the goal of each case
+    terms: Mapping[str, Floats]
+
+    def estimate(self, i: int, bill: MemoryBill | None = None) -> Estimate:
+        """What is expected of one case; `bill`, where it is at hand, is its memory bill."""
+        from advisor.perf import memory
+
+        facts, plan = self.cases[i]
+        made = {}
+        for name in _ESTIMATED:
+            speedup, base = _interval(self.found[name], i), float(self.baselines[name][i])
+            value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
+            made[name] = MetricEstimate(speedup=speedup, baseline=base, value=value)
+        basis = BASES[min(int(self.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
+        low, middle, high = (float(length[i]) for length in self.lengths)
+        return Estimate(
+            output_tok_s=made["output_tok_s"],
+            tpot_ms=made["tpot"],
+            ttft_ms=made["ttft"],
+            accepted_length=Interval(p10=low, p50=middle, p90=high),
+            p_gain=float(self.chances[i]),
+            memory=bill if bill is not None else memory.bill(facts, plan),
+            basis=basis,
+            terms={name: round(float(value[i]), 4) for name, value in self.terms.items()},
+            notes=_notes(facts, bool(self.known[i])),
+        )
+
+
+def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) -> Batch:
+    """All that is computed for at least one (facts, plan), in one go."""
+    model = model or load()
+    points = _points(cases)
+    found, full, belief = _all_metrics(points, model)
+    base = schedule.replay(full, model.speeds, belief.tau[: len(cases)], "base")
+    baselines = {
+        "output_tok_s": base.output_tok_s,
+        "tpot": base.tpot_s * 1e3,
+        "ttft": base.ttft_s * 1e3,
+    }
+    tau = belief.tau[: len(cases)]
+    terms = _terms(full, model, tau)
+    found |= _crowded(found, baselines, full, terms, tau)
+    lengths = (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
+    chances = _goal_gains([facts.goal or "balanced" for facts, _ in cases], found, model)
+    return Batch(cases, found, baselines, lengths, belief.known, chances, terms)
+
+
+def _all_metrics(
+    points: pts.Points, model: Model
+) -> tuple[dict[str, Predicted], pts.Points, acc.Acceptance]:
+    """The prediction of each of the three metrics (N,), the filled points (N,), and what is
+    believed of acceptance (3N,).
+
+    All metrics go through in one call, one below the other: for a few points the number of calls is
+    what costs.
+    """
+    count = len(points)
+    metric = np.repeat([pts.METRICS.index(name) for name in _ESTIMATED], count).astype(np.int16)
+    asked = points.take(np.tile(np.arange(count), len(_ESTIMATED))).replace(metric=metric)
+    ready, full = prepare(asked)
+    with one_thread():
+        belief = acc.believe(model.acceptance, ready)
+        by_metric = log_physics(full, model.constants, belief.tau)
+        whole = _finish(
+            model,
+            asked,
+            model.correct(asked, ready, full, belief, of_metric(by_metric, full.metric)),
+        )
+    found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(_ESTIMATED)}
+    return found, full.take(np.arange(count)), belief
+
+
+def _part(whole: Predicted, start: int, stop: int) -> Predicted:
+    columns: Any = (column[start:stop] for column in whole)
+    return Predicted(*columns)
+
+
+def goal_medians(points: pts.Points, goal: Goal, model: Model | None = None) -> Floats:
+    """Median speed-up of N points for a goal (balanced: the weighted geometric mean): what a search
+    over loads asks.
+    """
+    return np.asarray(np.exp(goal_logs(points, goal, model)[1]), dtype=np.float64)
+
+
+def goal_logs(
+    points: pts.Points, goal: Goal, model: Model | None = None
+) -> tuple[Floats, Floats, Floats]:
+    """10th, 50th and 90th percentile of the log speed-up of N points for a goal, each (N,)."""
+    found, _, _ = _all_metrics(points, model or load())
+
+    def mixed(column: str) -> Floats:
+        parts = zip(GOAL_WEIGHTS[goal], _ESTIMATED, strict=True)
+        return np.asarray(
+            sum(w * np.log(getattr(found[name], column)) for w, name in parts), dtype=np.float64
+        )
+
+    return mixed("p10"), mixed("p50"), mixed("p90")
+
+
+def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
+    from advisor.perf.encode_plans import from_questions
+
+    parts: list[tuple[Facts, list[Plan]]] = []
+    start = 0
+    for stop in range(1, len(cases) + 1):
+        if stop == len(cases) or cases[stop][0] is not cases[start][0]:
+            parts.append((cases[start][0], [plan for _, plan in cases[start:stop]]))
+            start = stop
+    return from_questions(parts)
+
+
+def _terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
+    """Parts of the step times in ms at the requests that run at once in each arm: asked, slots and
+    KV pool permitting.
+
+    A plain step is priced with the constants of absolute speeds, verifying and drafting relative to
+    it with those of speed-ups.
+    """
+    from advisor.perf.load import load as loaded
+
+    batch, fewer = (loaded(full, model.constants, tau, spec).clients for spec in (False, True))
+    context = full.input_tokens + full.output_tokens / 2
+    one, c = np.ones(len(batch)), model.constants
+    plain = physics.step_seconds(full, model.speeds, batch, one, False, context)
+    own = physics.step_seconds(full, c, batch, one, False, context).total
+    verify = physics.step_seconds(full, c, fewer, full.verify_tokens, True, context)
+    draft = physics.draft_seconds(full, c, fewer, context)
+    cycle = physics.decode_seconds(
+        full, c, fewer, context, True
+    )  # with what serial attention and lost graphs add
+    cycle = cycle + prompt_cost.eager_seconds(full, c, fewer, cycle)
+    scale = plain.total / own
+    seconds = {
+        "base_step_ms": plain.total,
+        "verify_step_ms": scale * (cycle - draft),
+        "draft_ms": scale * draft,
+        "cycle_ms": scale * cycle,
+        "weights_ms": plain.dense + plain.experts,
+        "launch_ms": plain.launch + plain.host,
+        "prefill_ms": prompt_cost.prefill_seconds(
+            full, model.speeds, full.input_tokens, np.zeros(len(batch)), False
+        ),
+    }
+    terms = {name: 1e3 * value for name, value in seconds.items()}
+    terms["experts_base"], terms["experts_verify"] = plain.distinct_experts, verify.distinct_experts
+    terms["requests_base"], terms["requests_verify"] = batch, fewer
+    return terms
+
+
+def _crowded(
+    found: Mapping[str, Predicted],
+    baselines: Mapping[str, Floats],
+    full: pts.Points,
+    terms: Mapping[str, Floats],
+    tau: Floats,
+) -> dict[str, Predicted]:
+    """The three gains where the KV pool holds fewer requests with speculation than without, as one
+    story.
+
+    No row was measured there, and what the plain arm loses to the prompts of more requests is told
+    to the ratios as a gain. So TPOT is not below a cycle shared by its tokens, the requests that
+    run give no more tokens than that, and the others wait: TTFT is not below what the two leave of
+    the time that all tokens take. Fitted gains of TTFT end at a tenth, a queue does not.
+    """
+    crowded = terms["requests_verify"] < terms["requests_base"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        tpot = _capped(found["tpot"], crowded, baselines["tpot"] * tau / terms["cycle_ms"])
+        step = baselines["tpot"] / tpot.p50
+        most = 1e3 * terms["requests_verify"] / step
+        speed = _capped(found["output_tok_s"], crowded, most / baselines["output_tok_s"])
+        whole = (
+            1e3 * full.concurrency * full.output_tokens / (baselines["output_tok_s"] * speed.p50)
+        )
+        waiting = whole - np.fmax(full.output_tokens - 1, 0) * step
+        ttft = _capped(found["ttft"], crowded & (waiting > 0), baselines["ttft"] / waiting)
+    return {"tpot": tpot, "output_tok_s": speed, "ttft": ttft}
+
+
+def _capped(found: Predicted, where: npt.NDArray[np.bool_], most: Floats) -> Predicted:
+    """The gain with a median of at most `most` at these points; its interval moves along."""
+    down = np.where(where, np.fmin(most / found.p50, 1.0), 1.0)
+    scaled = {name: getattr(found, name) * down for name in ("p10", "p50", "p90")}
+    return found._replace(**scaled, mean=found.mean + np.log(down))
+
+
+def _interval(found: Predicted, i: int) -> Interval:
+    return Interval(p10=float(found.p10[i]), p50=float(found.p50[i]), p90=float(found.p90[i]))
+
+
+def _goal_gains(goals: Sequence[Goal], found: Mapping[str, Predicted], model: Model) -> Floats:
+    """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs
+    does. (N,)
+    """
+    chances = np.empty(len(goals))
+    for goal in dict.fromkeys(goals):
+        rows = np.array([other == goal for other in goals])
+        chances[rows] = _goal_gain(goal, found, model)[rows]
+    return chances
+
+
+def _goal_gain(goal: Goal, found: Mapping[str, Predicted], model: Model) -> Floats:
+    def mixed(column: str) -> Floats:
+        columns = (getattr(found[name], column) for name in _ESTIMATED)
+        logs = column.startswith("p")
+        return np.asarray(
+            sum(
+                w * (np.log(v) if logs else v)
+                for w, v in zip(GOAL_WEIGHTS[goal], columns, strict=True)
+            )
+        )
+
+    chance = model.p_gain(mixed("mean"), np.fmax(mixed("sd"), 1e-6))
+    return _agreeing(chance, mixed("p10"), mixed("p90"))
+
+
+def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
+    out = []
+    if not known:
+        out.append("acceptance is a prior from published measurements, not measured on this load")
+    elif facts.request is not None:
+        out.append("acceptance as given was combined with the prior")
+    return tuple(out)
+
+
+# ---------------------------------------------------------------- rows of a table
+
+
+def predict_dicts(
+    rows: Sequence[Mapping[str, Any]], model: Model | None = None
+) -> list[dict[str, Any]]:
+    """The FIELDS for rows with the columns of the measured runs, one result a row, in order. Never
+    raises for a row.
+    """
+    from advisor.perf.row_text import row_text
+
+    if not rows:
+        return []
+    texts = [
+        row_text({str(k): "" if v is None or str(v) == "nan" else str(v) for k, v in row.items()})
+        for row in rows
+    ]
+    points, errors = pts.from_rows(texts)
+    with np.errstate(all="ignore"):
+        found = predict_points(points, model)
+    return [_row(found, i, error) for i, error in enumerate(errors)]
+
+
+def _row(found: Predicted, i: int, error: str | None) -> dict[str, Any]:
+    numbers = (found.p10[i], found.p50[i], found.p90[i], found.p_gain[i])
+    if error is None and not all(np.isfinite(numbers)):
+        error = "the row's numbers lead to no finite prediction"
+    if error is not None:
+        return dict.fromkeys(FIELDS, None) | {"error": error}
+    values = dict(zip(FIELDS, (round(float(v), 4) for v in numbers), strict=False))
+    return values | {"basis": cast(str, BASES[int(found.basis[i])]), "error": None}

@@ -1,0 +1,169 @@
+"""A CSV of rows in, the same rows with predictions out: one row per row, in order, in bounded
+memory.
+
+The result is written beside its place and moved there when it is complete, so that a failure leaves
+an earlier one alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple, TextIO
+
+from advisor.domain.nouns import AdvisorError
+from advisor.prediction import predict as predictor
+
+BATCH = 4096
+MODEL_COLUMNS = ("model", "total_params_b")
+_DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'"}
+csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+
+
+class Done(NamedTuple):
+    rows: int
+    errors: int
+    first: str | None = None  # the first row's error, of those with one
+
+
+def predict_rows(source: Path, target: Path) -> Done:
+    """Predict every row of `source` into `target`; extra columns pass through, prediction columns
+    are appended (or replaced).
+
+    Raises AdvisorError where the input has no usable header or is not UTF-8 text, or where the
+    output cannot be written; a file at `target` is then as it was.
+    """
+    try:
+        if target.is_file() and source.samefile(target):
+            raise AdvisorError("--out is the input itself; write to another file.")
+        with source.open(newline="", encoding="utf-8-sig") as handle:
+            reader = csv.reader(handle)
+            header = Header(
+                next((row for row in reader if row), [])
+            )  # blank lines before it are passed over
+            return _write(target, lambda out: _stream(reader, header, out))
+    except UnicodeDecodeError as error:
+        raise AdvisorError(f"{source.name} is not UTF-8 text; save it as UTF-8 CSV.") from error
+    except csv.Error as error:
+        raise AdvisorError(f"{source.name} is not a readable CSV ({error}).") from error
+    except OSError as error:
+        raise AdvisorError(
+            f"cannot read {source.name} or write {target.name}: {error.strerror}."
+        ) from error
+
+
+def is_stream(target: Path) -> bool:
+    """Whether a target is written to as it stands: a pipe or a device, standard output among them,
+    even where that is a file.
+    """
+    open_files = any(
+        target.absolute().is_relative_to(name)
+        for name in ("/dev/stdout", "/dev/stderr", "/dev/fd", "/proc")
+    )
+    return open_files or (target.exists() and not target.is_file())
+
+
+def _write(target: Path, fill: Callable[[TextIO], Done]) -> Done:
+    """Let `fill` write the target: a stream directly, a file under another name in its folder,
+    moved when complete.
+    """
+    place = (
+        target if is_stream(target) else target.resolve()
+    )  # a link stays, what it leads to is replaced
+    old = place.exists()
+    if is_stream(target) or (old and not os.access(place.parent, os.W_OK)):
+        with place.open("w", newline="", encoding="utf-8") as out:
+            return fill(out)
+    if old and not os.access(place, os.W_OK):
+        raise AdvisorError(f"{target.name} is write-protected; name another file with --out.")
+    part = place.with_name(f".advisor-{os.urandom(6).hex()}.part")
+    try:
+        with part.open("x", newline="", encoding="utf-8") as out:
+            done = fill(out)
+        if old:
+            part.chmod(stat.S_IMODE(place.stat().st_mode))
+        part.replace(place)
+    except BaseException:  # an interrupt as well
+        part.unlink(missing_ok=True)
+        raise
+    return done
+
+
+class Header:
+    """The first line: which cell of a row is which column. Names count in any case; the exact one
+    where both are there.
+    """
+
+    def __init__(self, cells: list[str]) -> None:
+        if not cells:
+            raise AdvisorError("the input is empty; it needs a header line with the column names.")
+        names = [cell.strip() for cell in cells]
+        self.columns: dict[str, int] = {}
+        for i, name in enumerate(names):
+            if name == name.lower() or name.lower() not in self.columns:
+                self.columns[name.lower()] = i
+        _check(cells, self.columns)
+        self.kept = [i for i, name in enumerate(names) if name.lower() not in predictor.FIELDS]
+        self.line = [*(cells[i] for i in self.kept), *predictor.FIELDS]
+
+    def text(self, row: list[str]) -> dict[str, str]:
+        """A row by column name; what a short row lacks is empty, and where no metric is named it is
+        about output tokens.
+        """
+        named = {name: row[i] if i < len(row) else "" for name, i in self.columns.items()}
+        if not named.get("speedup_metric", "").strip():
+            named["speedup_metric"] = predictor.DEFAULT_METRIC
+        return named
+
+
+def _check(cells: list[str], columns: dict[str, int]) -> None:
+    """Raise AdvisorError where columns are missing without which no row can be predicted."""
+    models = " or ".join(MODEL_COLUMNS)
+    lacking = "" if any(name in columns for name in MODEL_COLUMNS) else models
+    lacking = lacking or ("" if "spec_method" in columns else "spec_method")
+    if not lacking:
+        return
+    other = next(
+        (word for mark, word in _DELIMITERS.items() if len(cells) == 1 and mark in cells[0]), ""
+    )
+    why = f"it looks separated by {other}" if other else f"spec_method and {models} are needed"
+    why = "it looks like JSON" if cells[0].lstrip().startswith(("{", "[")) else why
+    raise AdvisorError(
+        f"the header has no column {lacking} ({why}); name the columns in the first line, "
+        f"separated by commas."
+    )
+
+
+def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> Done:
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header.line)
+    rows = errors = 0
+    first: str | None = None
+    for batch in _batches(reader):
+        found = predictor.predict_dicts([header.text(row) for row in batch])
+        for row, made in zip(batch, found, strict=True):
+            cells = [row[i] if i < len(row) else "" for i in header.kept]
+            writer.writerow(
+                [*cells, *("" if made[name] is None else made[name] for name in predictor.FIELDS)]
+            )
+            errors += made["error"] is not None
+            first = first or made["error"]
+        rows += len(batch)
+    return Done(rows, errors, first)
+
+
+def _batches(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:
+    batch: list[list[str]] = []
+    for row in reader:
+        if not row:
+            continue  # a blank line is no row
+        batch.append(row)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

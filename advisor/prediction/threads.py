@@ -1,0 +1,39 @@
+"""One thread for the linear algebra of a prediction.
+
+Its matrices are small: waking a second thread costs more than it computes, many times more where
+other work holds the cores. And a sum split over two threads may end in another last digit, so that
+an answer would depend on the machine that gives it; training and the card count with one thread as
+well.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
+from threading import RLock
+from typing import Any
+
+VARIABLE = "OPENBLAS_NUM_THREADS"  # of numpy's own wheels; read when numpy is loaded, and not again
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Within it BLAS uses one thread. One caller at a time: the setting is the process's, and must
+    find back to what it was.
+    """
+    if os.environ.get(VARIABLE) == "1":
+        yield
+        return
+    lock, pools = _pools()
+    with lock, pools.limit(limits=1, user_api="blas"):
+        yield
+
+
+@cache
+def _pools() -> tuple[AbstractContextManager[Any], Any]:
+    """A lock, and the thread pools of the libraries that numpy has loaded."""
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+    return RLock(), ThreadpoolController()

@@ -1,0 +1,112 @@
+"""What a predicted speed-up is worth to whoever switches it on: log speed-up in which a loss weighs
+more than an equal gain.
+
+Used where one question is decided (decide.py) and where the card scores decisions over left-out
+rows (evaluate_scores.py), so that the card speaks of the rule that users get. The weight of a loss
+and the certainty that an answer needs stand in knowledge/thresholds.yaml (`loss_aversion`,
+`least_certainty`).
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.knowledge import store as knowledge
+
+Array = npt.NDArray[np.float64]
+
+SAMPLES = 128
+Z10 = 1.2815515594  # the 90th percentile of a standard normal
+_STEPS = tuple(
+    float(np.sqrt(prime)) for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)
+)
+
+
+def normal(dimension: int) -> Array:
+    """SAMPLES normal deviates, the same every time: mean 0, sd 1, uncorrelated between the
+    dimensions 0 to 13. (SAMPLES,)
+    """
+    deviates: Array = _dimensions()[dimension % len(_STEPS)]
+    return deviates
+
+
+@cache
+def _dimensions() -> Array:
+    """Normal quantiles at equal steps of probability (Shore's inverse), ordered in each dimension
+    by the multiples of another irrational number modulo 1, and made orthogonal. (dimensions,
+    SAMPLES)
+    """
+    u = (np.arange(SAMPLES) + 0.5) / SAMPLES
+    upper = np.maximum(u, 1 - u)
+    z = 5.55556 * (1.0 - ((1.0 - upper) / upper) ** 0.1186)
+    z = np.where(u >= 0.5, z, -z)
+    ranks = np.argsort(
+        np.argsort(np.arange(1, SAMPLES + 1) * np.array(_STEPS)[:, None] % 1.0, axis=1), axis=1
+    )
+    free, triangle = np.linalg.qr(z[ranks].T)
+    made: Array = (free * np.sign(np.diag(triangle))).T * np.sqrt(SAMPLES)
+    return made
+
+
+def utilities(low: Array, middle: Array, high: Array, z: Array) -> Array:
+    """Loss-averse utility at each normal deviate: 10th, 50th and 90th percentile of log speed-ups
+    (N,), z (S,) -> (N, S).
+    """
+    side = np.where(z[None, :] < 0, (middle - low)[:, None], (high - middle)[:, None])
+    gain = middle[:, None] + side * z[None, :] / Z10
+    return np.asarray(
+        np.where(gain < 0, knowledge.threshold("loss_aversion").value * gain, gain),
+        dtype=np.float64,
+    )
+
+
+def expected(low: Array, middle: Array, high: Array) -> Array:
+    """Expected utility of log speed-ups given by their 10th, 50th and 90th percentile; no
+    speculation is 0. (N,)
+    """
+    mean: Array = utilities(low, middle, high, normal(0)).mean(axis=1)
+    return mean
+
+
+def deviates(index: int) -> Array:
+    """Normal deviates of one of several plans: their errors are mostly shared (same model, same
+    machine). (SAMPLES,)
+    """
+    shared = knowledge.threshold("candidate_error_correlation").value
+    return np.asarray(
+        np.sqrt(shared) * normal(0) + np.sqrt(1.0 - shared) * normal(index + 1), dtype=np.float64
+    )
+
+
+def regrets(samples: Array) -> Array:
+    """Expected regret of each plan: what the best of them has more, on average. Utilities (N, S) ->
+    (N,)
+    """
+    lost: Array = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
+    return lost
+
+
+def least_regret(low: Array, middle: Array, high: Array) -> int:
+    """The plan with the least expected regret, given the percentiles of their log speed-ups (N,);
+    -1: no speculation.
+    """
+    each = np.stack([low, middle, high], axis=1)[:, :, None]
+    rows = [utilities(a, b, c, deviates(i + 1))[0] for i, (a, b, c) in enumerate(each)]
+    return int(regrets(np.stack([np.zeros(SAMPLES), *rows])).argmin()) - 1
+
+
+def certainty(utility: Array, low: Array, high: Array) -> Array:
+    """Expected utility in standard deviations of the estimate: its sign says on or off, its size
+    how sure that is. (N,)
+    """
+    return np.asarray(utility * 2 * Z10 / np.fmax(high - low, 1e-9), dtype=np.float64)
+
+
+def unsure(certainties: Array) -> npt.NDArray[np.bool_]:
+    """Where to measure first: the certainty is smaller than `least_certainty`. (N,)"""
+    return np.asarray(
+        np.abs(certainties) < knowledge.threshold("least_certainty").value, dtype=np.bool_
+    )

@@ -1,0 +1,1 @@
+"""One module a form of file: any file -> Launch."""

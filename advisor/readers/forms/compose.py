@@ -1,0 +1,135 @@
+"""docker-compose files: several services, interpolation, anchors, `extends`, entrypoint and command
+as list or text.
+"""
+
+from __future__ import annotations
+
+from advisor.readers.containers import Ran, add_env, container_command
+from advisor.readers.reading import Env, EnvItem, Reading, Surroundings, size_bytes
+from advisor.readers.syntax.mapped import EMPTY, Mapped, join, literal
+from advisor.readers.syntax.scope import Scope, interpolate
+from advisor.readers.syntax.words import split_words
+from advisor.readers.syntax.yamlnodes import Node, scalar
+
+
+def read_compose(document: Node, reading: Reading) -> None:
+    """Every service that starts an engine."""
+    reading.form = "compose"
+    services = document.get("services")
+    if services is None:
+        return
+    for key, service in services.entries():
+        if service.kind == "map" and reading.step():
+            _read_service(key, service, services, reading)
+
+
+def _field(service: Node, services: Node, name: str) -> Node | None:
+    """A service's field; `extends` in the same file is followed."""
+    seen = 0
+    node: Node | None = service
+    while node is not None and seen < 10:
+        found = node.get(name)
+        if found is not None:
+            return found
+        extends = node.get("extends")
+        if extends is None:
+            return None
+        base = extends.get("service") if extends.kind == "map" else extends
+        if base is None or (extends.kind == "map" and extends.get("file") is not None):
+            return None
+        node, seen = services.get(base.text), seen + 1
+    return None
+
+
+def _read_service(key: Node, service: Node, services: Node, reading: Reading) -> None:
+    scope = Scope()
+
+    def text(node: Node) -> Mapped:
+        return interpolate(scalar(node, reading.source), scope)
+
+    around = Surroundings(kind="compose", name=key.text)
+    image = _field(service, services, "image")
+    if image is not None and image.kind == "scalar" and image.text:
+        around.image = text(image)
+    elif (build := _field(service, services, "build")) is not None:
+        reading.note("the image is built from a Dockerfile that is not read", build.start)
+        around.image = literal(key.text, key.start)
+    _surroundings(around, service, services, reading, scope)
+    env = _environment(_field(service, services, "environment"), reading, scope)
+    if (env_file := _field(service, services, "env_file")) is not None:
+        reading.note("env_file is not read", env_file.start)
+    entrypoint = _words(_field(service, services, "entrypoint"), reading, scope)
+    args = _words(_field(service, services, "command"), reading, scope) or []
+    command = _field(service, services, "command") or _field(service, services, "entrypoint")
+    container_command(
+        Ran(around, entrypoint, args, env),
+        reading,
+        command.start if command is not None else key.start,
+    )
+
+
+def _words(node: Node | None, reading: Reading, scope: Scope) -> list[Mapped] | None:
+    """A command given as a list (one word an item) or as text (split by the shell's quoting rules)."""
+    if node is None or node.is_null:
+        return None
+    if node.kind == "seq":
+        return [
+            interpolate(scalar(item, reading.source), scope)
+            for item in node.items
+            if item.kind == "scalar"
+        ]
+    if node.kind == "scalar":
+        return split_words(interpolate(scalar(node, reading.source), scope), dollars=False)
+    return None
+
+
+def _environment(node: Node | None, reading: Reading, scope: Scope) -> Env:
+    env: Env = {}
+    if node is None:
+        return env
+    if node.kind == "map":
+        for key, value in node.entries():
+            known = EMPTY if value.is_null else interpolate(scalar(value, reading.source), scope)
+            env[key.text] = EnvItem(None if value.is_null else known, key.start)
+    for item in node.items:
+        if item.kind == "scalar":
+            add_env(env, interpolate(scalar(item, reading.source), scope))
+    return env
+
+
+def _surroundings(
+    around: Surroundings, service: Node, services: Node, reading: Reading, scope: Scope
+) -> None:
+    def plain(name: str) -> str | None:
+        node = _field(service, services, name)
+        return (
+            interpolate(scalar(node, reading.source), scope).shown()
+            if node is not None and node.kind == "scalar"
+            else None
+        )
+
+    ipc, shm = plain("ipc"), plain("shm_size")
+    around.ipc_host = None if ipc is None else ipc == "host"
+    around.shm_bytes = size_bytes(shm) if shm else None
+    around.gpus = plain("gpus") or _devices(_field(service, services, "deploy"), reading, scope)
+    for name in ("volumes", "tmpfs"):
+        mounts = _field(service, services, name)
+        if mounts is not None and any("/dev/shm" in item.text for item in [*mounts.items, mounts]):
+            around.shm_volume = True
+
+
+def _devices(deploy: Node | None, reading: Reading, scope: Scope) -> str | None:
+    devices = deploy.path("resources.reservations.devices") if deploy is not None else None
+    for device in devices.items if devices is not None else []:
+        count, ids = device.get("count"), device.get("device_ids")
+        if count is not None and count.kind == "scalar":
+            return interpolate(scalar(count, reading.source), scope).shown()
+        if ids is not None:
+            commas = [
+                part
+                for item in ids.items
+                if item.kind == "scalar"
+                for part in (literal(",", -9), scalar(item, reading.source))
+            ]
+            return interpolate(join(commas[1:]), scope).shown()
+    return None

@@ -1,0 +1,102 @@
+"""Dockerfiles: FROM, ENV, ENTRYPOINT and CMD of the last stage."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from advisor.readers.containers import Ran, add_env, container_command
+from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import Mapped, join, literal, made
+from advisor.readers.syntax.scope import Scope, interpolate
+from advisor.readers.syntax.words import split_words
+
+_LINE = Lazy(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD)[ \t]+(.*)$", re.I | re.S)
+
+
+def read_dockerfile(reading: Reading) -> None:
+    """What the image starts."""
+    reading.form = "dockerfile"
+    ran = Ran(Surroundings(kind="dockerfile"))
+    at = -1
+    for line in _lines(reading.source.text):
+        found = _LINE.match(line.text)
+        if not found or not reading.step():
+            continue
+        word, value = found.group(1).upper(), line.part(found.start(2), found.end(2))
+        scope = Scope(
+            {name: item.value for name, item in ran.env.items() if item.value is not None}
+        )
+        if word == "FROM":
+            image = split_words(interpolate(value, scope), dollars=False)
+            image = [part for part in image if not part.text.startswith("--")]
+            ran = Ran(
+                Surroundings(kind="dockerfile", image=image[0] if image else None), env=ran.env
+            )
+        elif word in ("ENV", "ARG"):
+            _env(ran.env, interpolate(value, scope))
+        else:
+            words = _command(value)
+            at = value.first()
+            if word == "CMD":
+                ran.args = words
+            else:
+                ran.entrypoint = words
+    if ran.args or ran.entrypoint:
+        container_command(ran, reading, at)
+
+
+def _env(env: Env, value: Mapped) -> None:
+    words = split_words(value, dollars=False)
+    if len(words) >= 2 and "=" not in words[0].text:
+        start = value.text.find(words[1].text)
+        env[words[0].text] = EnvItem(value.part(start, len(value.text.rstrip())), words[0].first())
+        return
+    for word in words:
+        add_env(env, word)
+
+
+def _command(value: Mapped) -> list[Mapped]:
+    """JSON form: the words; text form: what `/bin/sh -c` gets."""
+    if value.text.lstrip().startswith("["):
+        try:
+            items = json.loads(value.text)
+        except (ValueError, RecursionError):
+            items = None
+        if isinstance(items, list) and all(isinstance(item, str) for item in items):
+            return _located(items, value)
+    return [made("sh", value.first()), made("-c", value.first()), value]
+
+
+def _located(items: list[str], value: Mapped) -> list[Mapped]:
+    words: list[Mapped] = []
+    done = 0
+    for item in items:
+        found = value.text.find('"' + item + '"', done)
+        words.append(
+            value.part(found + 1, found + 1 + len(item))
+            if found >= 0
+            else made(item, value.first())
+        )
+        done = found + len(item) + 2 if found >= 0 else done
+    return words
+
+
+def _lines(text: str) -> list[Mapped]:
+    lines: list[Mapped] = []
+    parts: list[Mapped] = []
+    at = 0
+    for raw in text.splitlines(keepends=True):
+        body = raw.rstrip("\r\n")
+        start, at = at, at + len(raw)
+        if body.lstrip().startswith("#"):
+            continue
+        more = body.rstrip().endswith("\\")
+        parts.append(literal(body.rstrip()[:-1] if more else body, start))
+        if more:
+            parts.append(made(" "))
+        else:
+            lines.append(join(parts))
+            parts = []
+    return [*lines, join(parts)] if parts else lines

@@ -1,0 +1,99 @@
+"""llama-swap's config.yaml: one command a model, macros `${name}`, `${PORT}`, `${MODEL_ID}`,
+`${env.NAME}`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.command import read_command
+from advisor.readers.containers import add_env
+from advisor.readers.reading import Env, Reading, Surroundings
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
+from advisor.readers.syntax.words import split_words
+from advisor.readers.syntax.yamlnodes import Node, scalar
+
+_MACRO = Lazy(r"\$\{([\w.-]+)\}")
+_COMMENT_LINE = Lazy(r"^[ \t]*#[^\n]*(?:\n|$)", re.M)
+_GIVEN = frozenset(("PORT", "MODEL_ID", "PID"))
+
+
+def is_llama_swap(document: Node) -> bool:
+    models = document.get("models")
+    return (
+        models is not None
+        and models.kind == "map"
+        and any(value.get("cmd") is not None for _, value in models.entries())
+    )
+
+
+def read_llama_swap(document: Node, reading: Reading) -> None:
+    """Every model's command."""
+    reading.form = "llama-swap"
+    models = document.get("models")
+    shared = _macros(document.get("macros"), reading)
+    for key, model in models.entries() if models is not None else []:
+        command = model.get("cmd")
+        if command is None or command.kind != "scalar" or not reading.step():
+            continue
+        macros = {
+            **shared,
+            **_macros(model.get("macros"), reading),
+            "MODEL_ID": scalar(key, reading.source),
+        }
+        line = _without_comments(scalar(command, reading.source))
+        words = split_words(expanded(line, macros, 0), dollars=False)
+        env: Env = {}
+        listed = model.get("env")
+        for item in listed.items if listed is not None else []:
+            if item.kind == "scalar":
+                add_env(env, expanded(scalar(item, reading.source), macros, 0))
+        around = Surroundings(kind="llama-swap", name=key.text)
+        before = len(reading.found)
+        read_command(words, reading, env, around=around, at=command.start)
+        for found in reading.found[before:]:
+            if found.around is not None:
+                found.around.name = key.text
+
+
+def _macros(node: Node | None, reading: Reading) -> dict[str, Mapped]:
+    macros: dict[str, Mapped] = {}
+    if node is None:
+        return macros
+    for key, value in node.entries():
+        if value.kind == "scalar":
+            macros[key.text] = scalar(value, reading.source)
+    for item in node.items:  # an ordered list of one-entry mappings
+        for key, value in item.entries() if item.kind == "map" else []:
+            macros[key.text] = scalar(value, reading.source)
+    return macros
+
+
+def _without_comments(text: Mapped) -> Mapped:
+    parts: list[Mapped] = []
+    done = 0
+    for found in _COMMENT_LINE.finditer(text.text):
+        parts.append(text.part(done, found.start()))
+        done = found.end()
+    return join((*parts, text.part(done, len(text)))) if done else text
+
+
+def expanded(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
+    if "${" not in text.text or depth > 8 or len(text) > 100_000:
+        return text
+    parts: list[Mapped] = []
+    done = 0
+    for found in _MACRO.finditer(text.text):
+        name, at = found.group(1), text.pos[found.start()]
+        value = macros.get(name)
+        parts.append(text.part(done, found.start()))
+        parts.append(
+            hole(name, at)
+            if value is None
+            else value
+            if name in _GIVEN
+            else expanded(value, macros, depth + 1)
+        )
+        done = found.end()
+    return join((*parts, text.part(done, len(text)))) if parts else EMPTY if not text.text else text

@@ -1,0 +1,99 @@
+"""Jupyter notebooks: `!command` and `%%bash` cells are shell, what is left of all code cells is one
+Python program.
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers import read_inside
+from advisor.readers.reading import Reading
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, join, made
+from advisor.readers.syntax.yamlnodes import Node, scalar
+
+_SHELL_CELL = Lazy(r"\s*%%(?:bash|sh|script\b[^\n]*|system)[^\n]*\n")
+_FILE_CELL = Lazy(r"\s*%%writefile[ \t]+(?:-a[ \t]+)?(\S+)[^\n]*\n")
+_ASSIGNED = Lazy(
+    r"^([A-Za-z_]\w*)[ \t]*=[ \t]*(?:\"([^\"\\\n]*)\"|'([^'\\\n]*)'|(\d[\d.]*))[ "
+    r"\t]*(?:#[^\n]*)?\r?$",
+    re.M,
+)
+_NAMED = Lazy(
+    r"\{([A-Za-z_]\w*)\}"
+)  # IPython puts a variable's value there; anything else in braces stays
+_LINE = Lazy(r"^[ \t]*!((?:\\\r?\n|[^\n])*)(?:\n|\Z)|^[ \t]*%%?[A-Za-z][^\n]*(?:\n|\Z)", re.M)
+
+
+def is_notebook(document: Node) -> bool:
+    cells = document.get("cells")
+    return cells is not None and cells.kind == "seq" and document.get("nbformat") is not None
+
+
+def read_notebook(document: Node, reading: Reading) -> None:
+    """Every code cell in order."""
+    cells, program = document.get("cells"), list[Mapped]()
+    texts = [
+        _source(cell, reading)
+        for cell in (cells.items if cells is not None else [])
+        if _is_code(cell)
+    ]
+    reading.values = _assigned(texts)
+    for text in texts:
+        if not reading.step():
+            break
+        if (whole := _SHELL_CELL.match(text.text)) is not None:
+            read_inside(text.part(whole.end(), len(text)), reading, 1, "x.sh")
+        elif (whole := _FILE_CELL.match(text.text)) is not None:
+            read_inside(text.part(whole.end(), len(text)), reading, 1, whole.group(1))
+        else:
+            program += [*_python(text, reading), made("\n")]
+    read_inside(join(program), reading, 1, "x.py")
+
+
+def _is_code(cell: Node) -> bool:
+    kind = cell.get("cell_type")
+    return kind is not None and kind.text == "code"
+
+
+def _assigned(texts: list[Mapped]) -> dict[str, Mapped]:
+    """What the cells set to one text or number each, which `!` lines may name."""
+    values: dict[str, set[str]] = {}
+    for text in texts:
+        for found in _ASSIGNED.finditer(text.text):
+            values.setdefault(found.group(1), set()).add(
+                found.group(2) or found.group(3) or found.group(4) or ""
+            )
+    return {
+        name: made(one)
+        for name, given in values.items()
+        if len(given) == 1 and (one := next(iter(given)))
+    }
+
+
+def _source(cell: Node, reading: Reading) -> Mapped:
+    source = cell.get("source")
+    if source is None:
+        return made("")
+    lines = source.items if source.kind == "seq" else [source]
+    text = join([scalar(line, reading.source) for line in lines if line.kind == "scalar"])
+    # with gaps in its places no fix edits it: a notebook's text is escaped as JSON, and an edit is
+    # not
+    return Mapped(text.text, [-1 if number % 2 else at for number, at in enumerate(text.pos)])
+
+
+def _python(text: Mapped, reading: Reading) -> list[Mapped]:
+    """What Python itself runs of a cell; the shell's lines are read on the way, and a `pass` keeps
+    their place.
+    """
+    parts: list[Mapped] = []
+    done = 0
+    for found in _LINE.finditer(text.text):
+        if found.group(1) is not None:
+            line = text.part(*found.span(1))
+            named = _NAMED.sub(lambda one: f"{HOLE_OPEN}{one.group(1)}{HOLE_CLOSE}", line.text)
+            read_inside(Mapped(named, line.pos), reading, 1, "x.sh")
+        indent = len(found.group()) - len(found.group().lstrip(" \t"))
+        parts += [text.part(done, found.start() + indent), made("pass\n")]
+        done = found.end()
+    return [*parts, text.part(done, len(text))]

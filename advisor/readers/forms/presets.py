@@ -1,0 +1,190 @@
+"""llama-server's INI presets (`[section]`, `[*]`, short keys), `LLAMA_ARG_*` files, and keyed
+settings of other engines.
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import Mapped, join, literal, made
+from advisor.readers.syntax.marks import supervised
+from advisor.readers.syntax.words import split_words
+
+_SECTION = Lazy(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
+_PAIR = Lazy(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
+_COMMAND = Lazy(r"command[ \t]*=[ \t]*([^\n]*(?:\n(?:[ \t]+[^\s][^\n]*|[;#][^\n]*))*)")
+_UNREMARKED = Lazy(
+    r"^(?![ \t]*[;#])[^\n]*(?:\n|$)", re.M
+)  # the lines of a value that are no comments
+_MODEL_KEYS = frozenset(
+    (
+        "model",
+        "m",
+        "hf-repo",
+        "hf",
+        "hfr",
+        "hf-file",
+        "hff",
+        "model-url",
+        "mu",
+        "LLAMA_ARG_MODEL",
+        "LLAMA_ARG_HF_REPO",
+        "hf_repo",
+        "docker-repo",
+        "dr",
+    )
+)
+_REPOSITORY = Lazy(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
+_NOT_OPTIONS = frozenset(("version", "load-on-startup", "stop-timeout"))
+Pair = tuple[Mapped, Mapped | None]
+
+
+def sections(text: str) -> list[tuple[Mapped, list[Pair]]]:
+    """Sections of an INI text in order; what stands before the first one is in the section named
+    "".
+    """
+    result: list[tuple[Mapped, list[Pair]]] = [(literal(""), [])]
+    at = 0
+    for line in text.splitlines(keepends=True):
+        if found := _SECTION.match(line.rstrip("\n")):
+            result.append((literal(found.group(1), at + found.start(1)), []))
+        elif not line.lstrip().startswith((";", "#")) and (found := _PAIR.match(line.rstrip("\n"))):
+            value = _unquoted(literal(found.group(2), at + found.start(2)))
+            result[-1][1].append((literal(found.group(1), at + found.start(1)), value))
+        at += len(line)
+    return result
+
+
+def _unquoted(value: Mapped) -> Mapped:
+    text = value.text
+    if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
+        return value.part(1, len(text) - 1)
+    comment = re.search(r"[ \t]+[;#][ \t]", text)
+    return value.part(0, comment.start()) if comment and not text.startswith("{") else value
+
+
+def read_presets(reading: Reading) -> None:
+    """One launch for each section that names a model (or that is named by one); `[*]` and what is
+    above come first.
+    """
+    reading.form = "ini"
+    shared: list[Pair] = []
+    own: list[tuple[Mapped, list[Pair]]] = []
+    for name, pairs in sections(reading.source.text):
+        kept = [pair for pair in pairs if pair[0].text not in _NOT_OPTIONS]
+        if name.text in ("", "*", "default", "DEFAULT", "global"):
+            shared += kept
+        else:
+            own.append((name, kept))
+    for name, pairs in own or [(literal("*"), [])]:
+        if not reading.step():
+            return
+        if name.text.startswith("program:"):
+            _supervised(name, pairs, reading)
+        else:
+            preset(name, [*_overridden(shared, pairs), *pairs], reading)
+
+
+def _supervised(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
+    """A program of supervisord: `command=`, continued by deeper lines, and
+    `environment=A="b",C="d"`.
+    """
+    from advisor.readers.command import read_command
+
+    env: Env = {}
+    text = reading.source.text
+    for key, value in pairs:
+        if key.text == "environment" and value is not None:
+            for found in re.finditer(
+                r"([A-Za-z_]\w*)=(\"[^\"\n]*\"|'[^'\n]*'|[^,\s]+)", value.text
+            ):
+                env[found.group(1)] = EnvItem(
+                    _unquoted(value.part(found.start(2), found.end(2))),
+                    value.first() + found.start(1),
+                )
+    for key, value in pairs:
+        if key.text != "command" or value is None:
+            continue
+        found_command = _COMMAND.match(text, key.first())
+        if found_command is None:
+            continue
+        start, end = found_command.span(1)
+        command = join(
+            [
+                literal(line.group(), start + line.start())
+                for line in _UNREMARKED.finditer(text[start:end])
+            ]
+        )
+        around = Surroundings(kind="supervisord", name=name.text.partition(":")[2])
+        command = supervised(
+            command, lambda name: item.value if (item := env.get(name)) is not None else None
+        )
+        read_command(
+            split_words(command, dollars=False), reading, env, around=around, at=value.first()
+        )
+
+
+def _overridden(shared: list[Pair], own: list[Pair]) -> list[Pair]:
+    names = {key.text for key, _ in own}
+    return [pair for pair in shared if pair[0].text not in names]
+
+
+def preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
+    """One section: a server, where it names a model and most of its keys are options."""
+    if not any(key.text in _MODEL_KEYS for key, _ in pairs):
+        if not _REPOSITORY.match(name.text):
+            return
+        pairs = [(made("hf-repo", name.first()), name), *pairs]
+    if not _are_options(pairs):
+        return
+    around = Surroundings(kind="ini", name=name.text)
+    at = name.first() if name.first() >= 0 else pairs[0][0].first()
+    reading.add(Found("llama-server", [], {}, at, "ini", around, pairs=pairs, origin="ini"))
+
+
+def _are_options(pairs: list[Pair]) -> bool:
+    """Whether most of these keys are llama-server's: `model = ...` also stands in the settings of
+    other programs.
+    """
+    from advisor import engines
+
+    find = engines.get("llama-server").catalogue.find
+    keys = [key.text for key, _ in pairs]
+    known = sum(
+        key.startswith("LLAMA_ARG_") or bool(find("--" + key) or find("-" + key)) for key in keys
+    )
+    return 2 * known >= len(keys)
+
+
+def read_env_file(reading: Reading) -> None:
+    """A file of NAME=value lines that sets llama-server up by its LLAMA_ARG_* variables, or a
+    wrapper's arguments.
+    """
+    from advisor.readers.containers import Ran, container_command
+
+    reading.form = "env"
+    env: Env = {}
+    for _, pairs in sections(
+        re.sub(
+            r"(?m)^[ \t]*export[ \t]", lambda found: " " * len(found.group()), reading.source.text
+        )
+    ):
+        for key, value in pairs:
+            env[key.text] = EnvItem(value, key.first())
+    if any(name.startswith("LLAMA_ARG_") for name in env):
+        at = next(item.at for name, item in env.items() if name.startswith("LLAMA_ARG_"))
+        reading.add(Found("llama-server", [], env, at, "env"))
+        return
+    image = next(
+        (
+            item.value
+            for name, item in env.items()
+            if name.endswith("IMAGE") and item.value is not None
+        ),
+        None,
+    )
+    if image is not None:
+        around = Surroundings(image=image, kind="env")
+        container_command(Ran(around, None, [], env), reading, image.first())

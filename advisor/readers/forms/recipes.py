@@ -1,0 +1,128 @@
+"""YAML that keeps commands as text: recipes of cluster launchers, tasks, pipelines."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.reading import Env, Reading, Surroundings
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import Mapped, join, made
+from advisor.readers.syntax.scope import Scope
+from advisor.readers.syntax.yamlnodes import Node, scalar
+
+_ARGUMENTS = Lazy(r"args|extraArgs|extra_args|command|entrypoint")
+MAX_LINES = 500
+_KEY = Lazy(
+    r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args|entrypoint|serve)s?$",
+    re.I,
+)
+
+
+def read_scripts(
+    node: Node, env: Env, reading: Reading, around: Surroundings | None = None
+) -> None:
+    """The texts of a mapping that start an engine; `{name}` is filled from the mapping `defaults`
+    beside them.
+
+    A list of texts (`script:` of a pipeline, `runcmd:` of cloud-init) is read as the lines of one
+    script, the `content:` of a file and a text with code blocks each by its own form.
+    """
+    from advisor.readers.command import ENGINE_TEXT
+
+    for key, value in node.entries():
+        if value.kind == "seq":
+            _script_lines(key, value, env, reading, around)
+        elif value.kind != "scalar" or not ENGINE_TEXT.search(value.text):
+            continue
+        elif _KEY.search(key.text):
+            whole = scalar(value, reading.source)
+            if (
+                value.style == ">"
+            ):  # a folded text is one line to its writer; YAML keeps the newlines before deeper lines
+                whole = Mapped(re.sub(r"\n(?=[ \t])", " ", whole.text), whole.pos)
+            text = _filled(whole, node.get("defaults", "vars", "variables"), reading)
+            _read_script(text, env, reading, around)
+        elif "\n" in value.text:
+            _read_file(node, key, value, reading)
+
+
+def _read_script(text: Mapped, env: Env, reading: Reading, around: Surroundings | None) -> None:
+    from advisor.readers.syntax.shell import Shell
+
+    scope = Scope({name: item.value for name, item in env.items() if item.value is not None})
+    reading.form = "recipe"
+    Shell(text, reading, scope, around=around or Surroundings(kind="recipe"), passed=env).run()
+
+
+def _script_lines(
+    key: Node, value: Node, env: Env, reading: Reading, around: Surroundings | None
+) -> None:
+    """A list whose items are whole commands; one of single words is a container's, which has its
+    own reader.
+    """
+    from advisor.readers.command import ENGINE_TEXT
+
+    lines = [item for item in value.items if item.kind == "scalar" and item.text.strip()]
+    if _ARGUMENTS.fullmatch(key.text) or not any(
+        " " in line.text and ENGINE_TEXT.search(line.text) for line in lines
+    ):
+        return
+    parts = [
+        part
+        for line in lines[:MAX_LINES]
+        for part in (scalar(line, reading.source), made("" if line.text.endswith("\n") else "\n"))
+    ]
+    _read_script(join(parts), env, reading, around)
+
+
+def _read_file(node: Node, key: Node, value: Node, reading: Reading) -> None:
+    """`content:` of a file that a machine gets, or prose with code blocks."""
+    from advisor.readers import read_inside
+
+    path = node.get("path", "dest", "filename")
+    name = (
+        path.text
+        if path is not None and path.kind == "scalar"
+        else "x.md"
+        if "```" in value.text
+        else ""
+    )
+    if name or key.text in ("content", "data", "user_data", "userData", "cloud-init"):
+        read_inside(scalar(value, reading.source), reading, 1, name)
+
+
+def _filled(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
+    if defaults is None or "{" not in text.text:
+        return text
+    if not re.search(r"\{\{\s*\w+\s*\}\}", text.text):
+        return _formatted(text, defaults, reading)
+    parts: list[Mapped] = []
+    done = 0
+    for found in re.finditer(r"(?<![$\w])\{\{?\s*(\w+)\s*\}?\}", text.text):
+        value = defaults.get(found.group(1))
+        if value is not None and value.kind == "scalar":
+            parts += [text.part(done, found.start()), scalar(value, reading.source)]
+            done = found.end()
+    return join((*parts, text.part(done, len(text))))
+
+
+def _formatted(text: Mapped, defaults: Node, reading: Reading) -> Mapped:
+    """As Python's `str.format` fills it: `{name}`, and doubled braces for single ones."""
+    doubled = "{{" in text.text
+    parts: list[Mapped] = []
+    done = 0
+    for found in re.finditer(r"\{\{|\}\}|(?<![$\w])\{(\w+)\}", text.text):
+        name = found.group(1)
+        value = defaults.get(name) if name else None
+        if name and (value is None or value.kind != "scalar"):
+            continue
+        if not name and not doubled:
+            continue
+        parts.append(text.part(done, found.start()))
+        parts.append(
+            scalar(value, reading.source)
+            if value is not None
+            else text.part(found.start(), found.start() + 1)
+        )
+        done = found.end()
+    return join((*parts, text.part(done, len(text))))

@@ -1,0 +1,149 @@
+"""Engines' own settings files: vLLM's `--config` YAML and SGLang's, flat keys or nested groups."""
+
+from __future__ import annotations
+
+import json
+
+from advisor.readers.forms.presets import Pair
+from advisor.readers.reading import Env, Found, Reading, Surroundings
+from advisor.readers.syntax.mapped import HOLE_OPEN, Mapped, join, made
+from advisor.readers.syntax.yamlnodes import Node, scalar
+
+_SGLANG_KEYS = """
+model-path mem-fraction-static speculative-algorithm speculative-algo speculative-num-steps context-length
+tp-size chunked-prefill-size max-running-requests mamba-scheduler-strategy mamba-radix-cache-strategy
+"""
+_SGLANG = frozenset(_SGLANG_KEYS.split())
+_VLLM_KEYS = """
+model max-model-len gpu-memory-utilization tensor-parallel-size max-num-seqs max-num-batched-tokens
+speculative-config enable-prefix-caching served-model-name kv-cache-dtype spec-method no-enable-prefix-caching
+pipeline-parallel-size model-tag
+"""
+_VLLM = frozenset(_VLLM_KEYS.split())
+_LLAMA = frozenset(
+    [
+        "n-gpu-layers",
+        "ctx-size",
+        "spec-type",
+        "hf-repo",
+        "flash-attn",
+        "cache-type-k",
+        "spec-draft-n-max",
+        "parallel",
+        "ngl",
+    ]
+)
+
+
+def engine_of_settings(document: Node) -> str | None:
+    """The engine whose options these keys are: two of its own, or the one that says it all."""
+    names = {key.text.replace("_", "-").lstrip("-").split(".")[0] for key, _ in document.entries()}
+    best = max(
+        (
+            (len(names & own), engine)
+            for own, engine in ((_VLLM, "vllm"), (_SGLANG, "sglang"), (_LLAMA, "llama-server"))
+        ),
+        default=(0, ""),
+    )
+    return (
+        best[1]
+        if best[0] >= 2
+        or (best[0] == 1 and names & {"speculative-config", "model-path", "spec-type"})
+        else None
+    )
+
+
+def engine_of_settings_under(document: Node) -> tuple[str, Node] | None:
+    """The settings of one engine that stand under its name, as in KAITO's inference_config.yaml."""
+    for name in ("vllm", "sglang"):
+        inner = document.get(name)
+        if inner is not None and inner.kind == "map" and engine_of_settings(inner) == name:
+            return name, inner
+    return None
+
+
+def read_recipe(document: Node, reading: Reading) -> bool:
+    """A cluster's recipe (srt-slurm): `backend.<engine>_config` holds the settings of each kind of
+    worker; whether it is one.
+    """
+    from advisor.readers.forms.kubernetes import environment
+
+    backend, found = document.get("backend"), False
+    image = document.path("model.container")
+    for engine in ("sglang", "vllm"):
+        workers = (
+            backend.get(f"{engine}_config")
+            if backend is not None and backend.kind == "map"
+            else None
+        )
+        for name, settings in workers.entries() if workers is not None else []:
+            if settings.kind != "map" or engine_of_settings(settings) != engine or backend is None:
+                continue
+            around = Surroundings(kind="recipe", name=name.text)
+            around.image = (
+                scalar(image, reading.source)
+                if image is not None and image.kind == "scalar"
+                else None
+            )
+            env = environment(backend.get(f"{name.text}_environment"), reading)
+            read_settings(settings, engine, reading, around, env)
+            found = True
+    return found
+
+
+def read_settings(
+    document: Node,
+    engine: str,
+    reading: Reading,
+    around: Surroundings | None = None,
+    env: Env | None = None,
+) -> None:
+    """One launch from a mapping of options to values."""
+    reading.form = "config-yaml"
+    pairs: list[Pair] = []
+    for key, value in document.entries():
+        name = scalar(key, reading.source)
+        if value.kind == "map":
+            pairs.append((name, _json(value, reading)))
+        elif value.kind == "seq":
+            spaced = [
+                part
+                for item in value.items
+                if item.kind == "scalar"
+                for part in (made(" "), scalar(item, reading.source))
+            ]
+            pairs.append((name, join(spaced[1:])))
+        elif not value.is_null:
+            pairs.append((name, scalar(value, reading.source)))
+    if pairs:
+        around = around or Surroundings(kind="config-yaml")
+        at = pairs[0][0].first()
+        reading.add(
+            Found(engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml")
+        )
+
+
+def _json(node: Node, reading: Reading) -> Mapped:
+    """A nested mapping as the JSON text that the command line would carry."""
+    return made(json.dumps(plain(node), ensure_ascii=False).replace(HOLE_OPEN, "?"), node.start)
+
+
+def plain(node: Node, depth: int = 0) -> object:
+    """A node as Python data, by YAML's usual scalars."""
+    if depth > 20:
+        return None
+    if node.kind == "map":
+        return {key.text: plain(value, depth + 1) for key, value in node.entries()}
+    if node.kind == "seq":
+        return [plain(item, depth + 1) for item in node.items[:2000]]
+    if node.is_null:
+        return None
+    if node.style is None:
+        if node.text.lower() in ("true", "false"):
+            return node.text.lower() == "true"
+        for kind in (int, float):
+            try:
+                return kind(node.text)
+            except ValueError:
+                continue
+    return node.text

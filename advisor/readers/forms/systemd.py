@@ -1,0 +1,157 @@
+"""systemd units (ExecStart, Environment) and Podman Quadlets ([Container] Image, Exec)."""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.command import read_command
+from advisor.readers.containers import Ran, add_env, container_command
+from advisor.readers.reading import Env, Reading, Surroundings, size_bytes
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import Mapped, hole, join, literal, made
+from advisor.readers.syntax.marks import unmarked
+from advisor.readers.syntax.scope import Scope
+from advisor.readers.syntax.words import split_words
+
+_SECTION = Lazy(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
+_KEY = Lazy(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
+_VARIABLE = Lazy(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
+
+
+def read_unit(reading: Reading) -> None:
+    """The commands that a unit starts."""
+    entries = _entries(reading.source.text)
+    env: Env = {}
+    for section, key, value in entries:
+        if key == "Environment" and section in ("Service", "Container"):
+            for word in split_words(_specifiers(value, {}), dollars=False):
+                add_env(env, word)
+        elif key in ("EnvironmentFile", "PassEnvironment"):
+            reading.note(f"{key} {value.text} is not read", value.first())
+    known = {name: item.value for name, item in env.items() if item.value is not None}
+    if any(section == "Container" for section, _, _ in entries):
+        _quadlet(entries, env, known, reading)
+    else:
+        reading.form = "systemd"
+    for section, key, value in entries:
+        if section == "Service" and key == "ExecStart" and value.text and reading.step():
+            lead = re.match(r"[@\-:+!]*", value.text)
+            line = unmarked(value.part(lead.end() if lead else 0, len(value)))
+            words = _words(line, known)
+            read_command(
+                words,
+                reading,
+                env,
+                scope=Scope(known),
+                around=Surroundings(kind="systemd"),
+                at=value.first(),
+            )
+
+
+def _words(value: Mapped, known: dict[str, Mapped]) -> list[Mapped]:
+    """systemd's splitting: quotes, `${X}` one word, `$X` as its own word several words, `%i`, `$$`,
+    `%%`.
+    """
+    words: list[Mapped] = []
+    for word in split_words(value, dollars=False):
+        alone = re.fullmatch(r"\$([A-Za-z_]\w*)", word.text)
+        if alone and alone.group(1) in known:
+            words += split_words(known[alone.group(1)], dollars=False)
+        else:
+            words.append(_specifiers(word, known))
+    return words
+
+
+def _specifiers(value: Mapped, known: dict[str, Mapped]) -> Mapped:
+    if "$" not in value.text and "%" not in value.text:
+        return value
+    parts: list[Mapped] = []
+    done = 0
+    for found in _VARIABLE.finditer(value.text):
+        at = value.pos[found.start()]
+        parts.append(value.part(done, found.start()))
+        name = found.group(1) or found.group(2)
+        if found.group() in ("$$", "%%"):
+            parts.append(made(found.group()[0], at))
+        elif name:
+            parts.append(known.get(name) or hole(name, at))
+        elif found.group(3) in "hHiInNpuUtTSCLEmbvog":
+            parts.append(hole("%" + found.group(3), at))
+        else:
+            parts.append(value.part(found.start(), found.end()))
+        done = found.end()
+    return join((*parts, value.part(done, len(value))))
+
+
+def _entries(text: str) -> list[tuple[str, str, Mapped]]:
+    """(section, key, value) with continued lines joined by one space; comments inside a
+    continuation are dropped.
+    """
+    result: list[tuple[str, str, Mapped]] = []
+    section, at = "", 0
+    key: str | None = None
+    parts: list[Mapped] = []
+    for line in text.splitlines(keepends=True):
+        body = line.rstrip("\r\n")
+        start, at = at, at + len(line)
+        if body.lstrip().startswith(("#", ";")):
+            continue
+        if key is None:
+            if found := _SECTION.match(body):
+                section = found.group(1)
+                continue
+            found = _KEY.match(body)
+            if not found:
+                continue
+            key, offset = found.group(1), found.end()
+        else:
+            offset = 0
+        more = body.endswith("\\")
+        parts.append(literal(body[offset : len(body) - 1 if more else len(body)], start + offset))
+        if more:
+            parts.append(made(" "))
+        else:
+            result.append((section, key, join(parts)))
+            key, parts = None, []
+    if key is not None:
+        result.append((section, key, join(parts)))
+    return result
+
+
+def _quadlet(
+    entries: list[tuple[str, str, Mapped]], env: Env, known: dict[str, Mapped], reading: Reading
+) -> None:
+    reading.form = "quadlet"
+    around = Surroundings(kind="quadlet")
+    ran = Ran(around, None, [], env)
+    at = -1
+    for section, key, value in entries:
+        if section != "Container":
+            continue
+        if key == "Image":
+            around.image = _specifiers(value, known)
+            at = value.first() if at < 0 else at
+        elif key == "Exec":
+            ran.args, at = _words(value, known), value.first()
+        elif key == "Entrypoint":
+            ran.entrypoint = _words(value, known)
+        elif key == "ShmSize":
+            around.shm_bytes = size_bytes(value.text)
+        elif key == "ContainerName":
+            around.name = value.text
+        elif key == "AddDevice" and "gpu" in value.text:
+            around.gpus = value.text
+        elif key == "PodmanArgs":
+            _podman_args(around, value)
+    if around.image is not None or ran.args:
+        container_command(ran, reading, at)
+
+
+def _podman_args(around: Surroundings, value: Mapped) -> None:
+    text = value.text
+    if re.search(r"--ipc[= ]host", text):
+        around.ipc_host = True
+    if found := re.search(r"--shm-size[= ](\S+)", text):
+        around.shm_bytes = size_bytes(found.group(1))
+    if found := re.search(r"--gpus[= ](\S+)", text):
+        around.gpus = found.group(1)

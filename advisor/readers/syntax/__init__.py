@@ -1,0 +1,1 @@
+"""Words, variables and trees of the languages that files are written in."""

@@ -1,0 +1,214 @@
+"""Conditions of a shell script: true, false, or None where the file does not decide."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from advisor.readers.syntax.mapped import Mapped
+from advisor.readers.syntax.scope import arithmetic
+from advisor.readers.syntax.words import split_words
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from advisor.readers.syntax.shell import Shell
+
+_EXPRESSIONS = frozenset(("binary_expression", "unary_expression", "parenthesized_expression"))
+_NUMBERS = {"-eq": "==", "-ne": "!=", "-gt": ">", "-ge": ">=", "-lt": "<", "-le": "<="}
+
+
+def condition(shell: Shell, node: Node, depth: int = 0) -> bool | None:
+    """The truth of a test as far as the file tells."""
+    if depth > 30 or not shell.reading.step():
+        return None
+    kind = node.type
+    if kind == "command":
+        return _command(shell, node)
+    if kind == "list":
+        return _list(shell, node, depth)
+    if kind == "negated_command":
+        inner = condition(shell, node.named_children[0], depth + 1) if node.named_children else None
+        return None if inner is None else not inner
+    text = shell.text(node).text
+    if kind == "test_command" and text.startswith("[ ") and text.endswith("]"):
+        inside_text = shell.text(node).part(1, len(text) - 1)
+        return _test_words(split_words(inside_text, shell.scope))
+    if kind in ("test_command", "parenthesized_expression", "compound_statement"):
+        inside = node.named_children
+        if (
+            text.startswith("((")
+            and len(inside) == 1
+            and inside[0].type in ("variable_name", "number", "simple_expansion")
+        ):
+            number = arithmetic(shell.text(inside[0]).text, shell.scope)
+            return None if number is None else number != 0
+        if kind == "compound_statement" and not text.startswith("(("):
+            return None
+        if len(inside) != 1:
+            return None
+        if inside[0].type in (
+            "string",
+            "simple_expansion",
+            "expansion",
+            "word",
+            "raw_string",
+            "concatenation",
+        ):
+            return _filled(shell.value(inside[0]))
+        return condition(shell, inside[0], depth + 1)
+    if kind == "unary_expression":
+        return _unary(shell, node, depth)
+    if kind == "binary_expression":
+        return _binary(shell, node, depth)
+    return None
+
+
+def _filled(value: Mapped) -> bool | None:
+    return None if value.holed else bool(value.text)
+
+
+def _command(shell: Shell, node: Node) -> bool | None:
+    name = node.child_by_field_name("name")
+    text = shell.text(name).text if name is not None else ""
+    if text in ("true", ":"):
+        return True
+    if text == "false":
+        return False
+    if text == "test":
+        return _test_words(shell.words(node.children_by_field_name("argument")))
+    if text.startswith("$") and name is not None:  # if $FLAG; then
+        return {"true": True, ":": True, "false": False}.get(shell.value(name).text)
+    return None
+
+
+def _test_words(words: list[Mapped]) -> bool | None:
+    """`[ ... ]` and `test`: `-o` binds weaker than `-a`, `!` negates."""
+    for operator in ("-o", "-a"):
+        for i, word in enumerate(words):
+            if word.text == operator and 0 < i < len(words) - 1:
+                return _logic([_test_words(words[:i]), _test_words(words[i + 1 :])], operator)
+    if words and words[0].text == "!" and len(words) > 1:
+        inner = _test_words(words[1:])
+        return None if inner is None else not inner
+    texts = [word.text for word in words]
+    if len(texts) <= 1:
+        return _filled(words[0]) if texts else False
+    if len(texts) == 2 and texts[0] in ("-n", "-z"):
+        filled = _filled(words[1])
+        return None if filled is None else filled == (texts[0] == "-n")
+    if len(texts) == 3 and not any(word.holed for word in words):
+        return compare(texts[0], texts[1], texts[2])
+    return None
+
+
+def _list(shell: Shell, node: Node, depth: int) -> bool | None:
+    parts = [condition(shell, child, depth + 1) for child in node.named_children[:2]]
+    operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
+    return _logic(parts, operator)
+
+
+def _logic(parts: list[bool | None], operator: str) -> bool | None:
+    if operator in ("&&", "-a"):
+        return False if False in parts else None if None in parts else True
+    return True if True in parts else None if None in parts else False
+
+
+def _unary(shell: Shell, node: Node, depth: int) -> bool | None:
+    operator = shell.text(node.children[0]).text if node.children else ""
+    operand = node.named_children[-1] if node.named_children else None
+    if operand is None:
+        return None
+    if operator == "!":
+        inner = condition(shell, operand, depth + 1)
+        return None if inner is None else not inner
+    if operator in ("-n", "-z"):
+        filled = _filled(shell.value(operand))
+        return None if filled is None else filled == (operator == "-n")
+    return None
+
+
+def _binary(shell: Shell, node: Node, depth: int) -> bool | None:
+    left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
+    if left is None or right is None:
+        return None
+    operator = next(
+        (shell.text(child).text for child in node.children if child.id not in (left.id, right.id)),
+        "",
+    )
+    if operator in ("&&", "||", "-a", "-o"):
+        parts = [condition(shell, left, depth + 1), condition(shell, right, depth + 1)]
+        return _logic(parts, "&&" if operator in ("&&", "-a") else "||")
+    if operator in ("<", ">", "<=", ">=") or (
+        operator in ("==", "!=") and _is_arithmetic(shell, node)
+    ):
+        one, two = _number(shell, left), _number(shell, right)
+        return None if one is None or two is None else _ordered(one, operator, two)
+    if left.type in _EXPRESSIONS or right.type in _EXPRESSIONS:
+        return None
+    first, second = shell.value(left), shell.value(right)
+    if first.holed or second.holed:
+        return None
+    if operator == "=~":
+        return (
+            bool(re.search(second.text, first.text[:500]))
+            if re.fullmatch(r"[\w|^$()-]{1,80}", second.text)
+            else None
+        )
+    return compare(first.text, operator, second.text)
+
+
+def _is_arithmetic(shell: Shell, node: Node) -> bool:
+    """Whether a comparison stands in `(( ))`, where a bare name is a variable and `!=` compares
+    numbers.
+    """
+    outer: Node | None = node
+    while outer is not None and outer.type in _EXPRESSIONS:
+        outer = outer.parent
+    return outer is not None and shell.text(outer).text.startswith("((")
+
+
+def _number(shell: Shell, node: Node) -> int | None:
+    """One side of an arithmetic comparison: `TP`, `$TP + 1`, `${#LIST[@]}`."""
+    if node.type == "expansion":
+        value = shell.value(node)
+        return int(value.text) if re.fullmatch(r"-?\d{1,12}", value.text) else None
+    return arithmetic(shell.text(node).text, shell.scope)
+
+
+def _ordered(one: int, operator: str, two: int) -> bool:
+    return {
+        "==": one == two,
+        "!=": one != two,
+        ">": one > two,
+        ">=": one >= two,
+        "<": one < two,
+        "<=": one <= two,
+    }[operator]
+
+
+def compare(left: str, operator: str, right: str) -> bool | None:
+    """One comparison of known texts."""
+    if operator in _NUMBERS:
+        if not (
+            re.fullmatch(r"\s*-?\d{1,15}\s*", left) and re.fullmatch(r"\s*-?\d{1,15}\s*", right)
+        ):
+            return None
+        return _ordered(int(left), _NUMBERS[operator], int(right))
+    if operator in ("=", "==", "!="):
+        same = (
+            fnmatchcase(left[:2000], right[:2000])
+            if any(char in right for char in "*?[")
+            else left == right
+        )
+        return same if operator != "!=" else not same
+    return None
+
+
+def matches(subject: Mapped, patterns: list[str]) -> bool | None:
+    """Whether a case branch is taken."""
+    if subject.holed:
+        return None
+    text = subject.text[:2000]
+    return any(fnmatchcase(text, pattern.replace("[^", "[!")) for pattern in patterns)

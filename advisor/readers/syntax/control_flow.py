@@ -1,0 +1,253 @@
+"""Branches and loops of a shell script: what the file decides is followed, what it does not is read
+both ways.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from advisor.readers.syntax.conditions import condition, matches
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import EMPTY, Mapped, hole
+from advisor.readers.syntax.scope import Scope, Value
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from advisor.readers.syntax.shell import Shell
+
+_SERVER = Lazy(r"(?:^|/)[\w.-]*llama-server[\w.-]*$")
+MAX_NESTING = 60
+MAX_ROUNDS = 16
+
+
+def if_statement(shell: Shell, node: Node) -> bool:
+    branches: list[tuple[list[Node], list[Node]]] = [([], [])]
+    in_condition = True
+    for child in node.children:
+        if child.type in ("elif_clause", "else_clause"):
+            branches.append(_clause(child))
+        elif child.type == "then":
+            in_condition = False
+        elif child.is_named and child.type != "comment":
+            branches[0][0 if in_condition else 1].append(child)
+    return _branches(
+        shell,
+        [(_all(shell, test) if test else True, body) for test, body in branches],
+        shell.text(node).first(),
+    )
+
+
+def _all(shell: Shell, test: list[Node]) -> bool | None:
+    for node in test[:-1]:
+        shell.statement(node)
+    verdict = condition(shell, test[-1])
+    if verdict is None:
+        _tried(shell, test[-1])
+    return verdict
+
+
+def _tried(shell: Shell, node: Node) -> None:
+    """`if start_server ...; then`: a command whose success is asked for runs all the same."""
+    if node.type in ("command", "redirected_statement", "pipeline"):
+        shell.statement(node)
+    elif node.type in ("negated_command", "list") and shell.nesting < MAX_NESTING:
+        for child in node.named_children:
+            _tried(shell, child)
+
+
+def _branches(shell: Shell, branches: list[tuple[bool | None, list[Node]]], at: int) -> bool:
+    """Read the branches that can be taken, and merge what they leave behind."""
+    possible: list[list[Node]] = []
+    complete = False
+    for verdict, body in branches:
+        if verdict is not False:
+            possible.append(body)
+        if verdict is True:
+            complete = True
+            break
+    if complete and len(possible) == 1:
+        return _sequence(shell, possible[0])
+    if not possible:
+        return False
+    if not complete:
+        possible.append([])
+    start, sure = shell.scope, shell.sure
+    shell.sure = False
+    left: list[Scope] = []
+    for body in possible:
+        shell.scope = start.copy()
+        shell.scope.substitute = shell.printed
+        if not _sequence(shell, body):
+            left.append(shell.scope)
+    shell.sure = sure
+    shell.scope = _merged(shell, left, at) if left else start
+    return not left and sure
+
+
+def _sequence(shell: Shell, nodes: list[Node]) -> bool:
+    shell.nesting += 1
+    try:
+        return shell.nesting < MAX_NESTING and any(shell.statement(node) for node in nodes)
+    finally:
+        shell.nesting -= 1
+
+
+def _merged(shell: Shell, scopes: list[Scope], at: int) -> Scope:
+    first = scopes[0]
+    for other in scopes[1:]:
+        if not shell.reading.spend(
+            len(first.values) // 20
+        ):  # all variables at every condition: work like any other
+            break
+        for name in {*first.values, *other.values}:
+            mine, theirs = first.values.get(name), other.values.get(name)
+            if _same(mine, theirs):
+                continue
+            first.values[name] = chosen = _either(mine, theirs, name, at)
+            if not (isinstance(chosen, Mapped) and chosen.holed):
+                shell.reading.note(
+                    "the file does not decide this condition; it is read as true", at
+                )
+        first.exported = {**other.exported, **first.exported}
+        first.args = _longer(first.args, other.args)
+    return first
+
+
+def _longer(one: list[Mapped] | None, other: list[Mapped] | None) -> list[Mapped] | None:
+    """The positional parameters after a condition: a branch that says `set -- --option "$@"` adds
+    to them.
+    """
+    mine, theirs = _texts(one), _texts(other)
+    grown = len(theirs) > len(mine) and (
+        theirs[len(theirs) - len(mine) :] == mine or theirs[: len(mine)] == mine
+    )
+    return other if grown or one is None else one
+
+
+def case_statement(shell: Shell, node: Node) -> bool:
+    subject = shell.value(node.child_by_field_name("value"))
+    branches: list[tuple[bool | None, list[Node]]] = []
+    default: list[Node] | None = None
+    for item in node.named_children:
+        if item.type != "case_item":
+            continue
+        patterns = item.children_by_field_name("value")
+        ids = {child.id for child in patterns}
+        body = [child for child in item.named_children if child.id not in ids]
+        texts = [shell.text(child).text.strip("\"'") for child in patterns]
+        if "*" in texts:
+            default = body
+        branches.append((matches(subject, texts), body))
+    if (
+        subject.holed and default is not None
+    ):  # not given: the default's variables hold, all commands are found
+        kept = shell.scope
+        for _, body in branches:
+            if body is not default:
+                shell.scope, shell.sure, sure = kept.copy(), False, shell.sure
+                _sequence(shell, body)
+                shell.scope, shell.sure = kept, sure
+        return _sequence(shell, default) and False
+    return _branches(shell, branches, shell.text(node).first())
+
+
+def for_statement(shell: Shell, node: Node) -> bool:
+    variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+    if body is None:
+        return False
+    name = shell.text(variable).text if variable is not None else ""
+    values = shell.words(node.children_by_field_name("value"))
+    if not name or not values or any(value.holed for value in values) or len(values) > MAX_ROUNDS:
+        values = [*values[:1], hole(name or "i", shell.text(node).first())][-1:]
+    for value in values:
+        if name:
+            shell.scope.values[name] = value
+        if shell.block(body):
+            return True
+    return False
+
+
+def while_statement(shell: Shell, node: Node) -> bool:
+    """A loop that the file does not decide is skipped (it reads arguments), unless it starts an
+    engine.
+
+    `until vllm serve ...; do sleep 5; done` starts it in its condition.
+    """
+    body, test = node.child_by_field_name("body"), node.child_by_field_name("condition")
+    if body is None:
+        return False
+    verdict = condition(shell, test) if test is not None else None
+    if shell.text(node).text.startswith("until"):
+        verdict = None if verdict is None else not verdict
+    if verdict is None:
+        if test is not None:
+            _tried(shell, test)
+        kept = shell.scope
+        shell.scope = kept.copy()
+        shell.block(body)
+        shell.scope = kept
+    elif verdict:
+        shell.block(body)
+    return False
+
+
+def list_statement(shell: Shell, node: Node) -> bool:
+    """`a && b`, `a || b`."""
+    parts = node.named_children
+    operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
+    if len(parts) < 2:
+        return shell.block(node)
+    verdict = condition(shell, parts[0])
+    if parts[0].type not in ("test_command", "negated_command"):
+        if shell.statement(parts[0]) and operator == "&&":
+            return True
+        if operator == "&&" and verdict is None:
+            return shell.statement(parts[1])
+    if verdict is not None:
+        return shell.statement(parts[1]) if verdict == (operator == "&&") else False
+    return _branches(shell, [(None, [parts[1]])], shell.text(node).first())
+
+
+def _clause(node: Node) -> tuple[list[Node], list[Node]]:
+    """Condition and body of an elif; an else has no condition."""
+    if node.type == "else_clause":
+        return [], [child for child in node.named_children if child.type != "comment"]
+    test: list[Node] = []
+    body: list[Node] = []
+    into = test
+    for child in node.children:
+        if child.type == "then":
+            into = body
+        elif child.is_named and child.type != "comment":
+            into.append(child)
+    return test, body
+
+
+def _texts(value: Value | None) -> list[str]:
+    return (
+        []
+        if value is None
+        else [item.text for item in (value if isinstance(value, list) else [value])]
+    )
+
+
+def _same(one: Value | None, other: Value | None) -> bool:
+    return one is other or ((one is None) == (other is None) and _texts(one) == _texts(other))
+
+
+def _either(one: Value | None, other: Value | None, name: str, at: int) -> Value:
+    """What a variable holds after a condition that is not known."""
+    mine, theirs = _texts(one), _texts(other)
+    if not any(mine) or (len(theirs) > len(mine) and theirs[: len(mine)] == mine):
+        return EMPTY if other is None else other
+    if not any(theirs) or isinstance(one, list):
+        return EMPTY if one is None else one
+    if len(mine) == len(theirs) == 1 and mine[0].startswith(theirs[0]) and one is not None:
+        return one
+    builds = [
+        value for value in (one, other) if isinstance(value, Mapped) and _SERVER.search(value.text)
+    ]
+    if len(builds) == 2:  # two places of one program: either starts it
+        return next((value for value in builds if value.text.endswith("/llama-server")), builds[0])
+    return hole(name, at)

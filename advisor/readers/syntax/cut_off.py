@@ -1,0 +1,84 @@
+"""Options that stand behind the end of a command: the line above has no backslash, or a comment
+ends it.
+
+The shell then starts the server without them and takes the next line for a command of its own,
+`--max-num-seqs`.
+"""
+
+from __future__ import annotations
+
+from advisor.engines.base import CUT_OFF
+from advisor.readers.reading import Reading
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import Mapped
+
+_REMARK = Lazy(r"(?:^|(?<=[ \t;&|]))#")
+_OPTION = Lazy(r"[ \t]*(--[A-Za-z][\w.-]*|-[A-Za-z]{1,6})(?=[ \t=]|\r?$)")
+# a backslash, then blanks: meant to continue, as the next line's option says
+LOOSE_END = Lazy(r"\\([ \t]+)(?=\r?\n[ \t]*-)")
+_QUOTED = Lazy(
+    r"'[^'\n]*'?|\"(?:[^\"\\\n]|\\.)*\"?"
+)  # an open one ends with the line: else each is tried anew
+MAX_LINES, MAX_NAMED = 80, 4
+
+
+def options_behind(source: Mapped, end: int, reading: Reading) -> str:
+    """What to say of the options behind a command that ends at this index of its script; "" if
+    there are none.
+    """
+    lines = source.part(end, min(len(source), end + 20_000)).text.split("\n")[:MAX_LINES]
+    at, remark, open_line = (
+        end,
+        False,
+        True,
+    )  # the command's own line; it goes on where a backslash ends it
+    names: list[str] = []
+    first = -1
+    for line in lines:
+        body = _QUOTED.sub(lambda found: "_" * len(found.group()), line)
+        cut = _REMARK.search(body)
+        said = body[: cut.start()] if cut is not None else body
+        if not open_line and said.strip():
+            found = _OPTION.match(said)
+            if found is None:
+                break
+            names.append(found.group(1))
+            first = source.pos[at + found.start(1)] if first < 0 else first
+        elif not open_line or not said.strip():
+            remark = remark or (cut is not None and first < 0)
+        open_line = cut is None and said.rstrip(" \t\r").endswith("\\")
+        at += len(line) + 1
+    if not names:
+        return ""
+    cause = (
+        "a comment among the options ends the command"
+        if remark
+        else "the line above it does not end in a backslash"
+    )
+    return _said(names, first, cause, reading)
+
+
+def options_after_blanks(command: Mapped, reading: Reading) -> str:
+    """What to say of a command with blanks behind a line's backslash: to the shell it ends there;
+    "" if there are none.
+    """
+    loose = LOOSE_END.search(command.text)
+    if loose is None:
+        return ""
+    names: list[str] = []
+    first, at = -1, loose.end()
+    for line in command.part(at, len(command)).text.split("\n")[:MAX_LINES]:
+        if (found := _OPTION.match(line)) is not None:
+            names.append(found.group(1))
+            first = command.pos[at + found.start(1)] if first < 0 else first
+        at += len(line) + 1
+    return (
+        _said(names, first, "blanks follow the backslash of the line above", reading)
+        if names
+        else ""
+    )
+
+
+def _said(names: list[str], first: int, cause: str, reading: Reading) -> str:
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{CUT_OFF} {', '.join(names[:MAX_NAMED])}{more} from line {reading.source.place(first)[0]} on: {cause}"

@@ -1,0 +1,184 @@
+"""What a node of a Python program's syntax tree is: a dotted name, a text put together from pieces,
+a dictionary.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+
+MAX_LINKS = 40
+
+
+def dotted(node: ast.expr) -> str:
+    """A dotted name as text."""
+    parts: list[str] = []
+    for _ in range(MAX_LINKS):  # `f()()()...` is nested as deep as it is long
+        if isinstance(node, ast.Attribute) and len(parts) < 10:
+            parts.append(node.attr)
+            node = node.value
+        elif isinstance(node, ast.Subscript):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            break
+    if isinstance(node, ast.Name):
+        parts.append(node.id)
+    return ".".join(reversed(parts))
+
+
+def is_dictionary(node: ast.expr) -> bool:
+    """`{...}` and `dict(...)`."""
+    return isinstance(node, ast.Dict) or (
+        isinstance(node, ast.Call) and dotted(node.func) == "dict"
+    )
+
+
+def is_text(node: ast.AST) -> bool:
+    """A string, an f-string, or a sum or `%` in which one of them stands."""
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, ast.JoinedStr) or (
+            isinstance(current, ast.Constant) and isinstance(current.value, str)
+        ):
+            return True
+        if isinstance(current, ast.BinOp) and isinstance(current.op, ast.Add | ast.Mod):
+            waiting += (
+                [current.left] if isinstance(current.op, ast.Mod) else [current.right, current.left]
+            )
+    return False
+
+
+def summands(node: ast.expr) -> list[ast.expr]:
+    """What stands in `a + b + c`, left to right; long sums are nested deeply, so no recursion."""
+    found: list[ast.expr] = []
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if isinstance(current, ast.BinOp) and isinstance(current.op, ast.Add):
+            waiting += [current.right, current.left]
+        else:
+            found.append(current)
+    return found
+
+
+def is_list_sum(node: ast.AST) -> bool:
+    """A list, or a sum in which one stands: `[server] + COMMON + (SPEC if spec else [])`."""
+    return isinstance(node, ast.List) or (
+        isinstance(node, ast.BinOp)
+        and isinstance(node.op, ast.Add)
+        and any(isinstance(part, ast.List | ast.Tuple) for part in summands(node))
+    )
+
+
+def parts_of_sum(node: ast.expr) -> set[int]:
+    """Ids of the sums and lists that are only a part of this sum."""
+    found: set[int] = set()
+    waiting = [node]
+    while waiting:
+        current = waiting.pop()
+        if current is not node:
+            found.add(id(current))
+        if isinstance(current, ast.BinOp) and isinstance(current.op, ast.Add):
+            waiting += [current.left, current.right]
+        elif isinstance(current, ast.IfExp):
+            waiting += [current.body, current.orelse]
+    return found
+
+
+def path_parts(node: ast.expr) -> list[ast.expr]:
+    """What `root / "bin" / name` and `os.path.join(root, "bin")` put together; empty for anything
+    else.
+    """
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
+        parts: list[ast.expr] = []
+        while (
+            isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and len(parts) < MAX_LINKS
+        ):
+            parts.append(node.right)
+            node = node.left
+        return [node, *reversed(parts)]
+    return (
+        list(node.args)
+        if isinstance(node, ast.Call) and dotted(node.func).endswith("path.join")
+        else []
+    )
+
+
+def begun_with(node: ast.AST) -> ast.Name | None:
+    """The name whose text this one continues with options: `cmd + " --port 1"`, `f"{cmd} --port
+    {port}"`.
+    """
+    parts: list[ast.expr] = []
+    if isinstance(node, ast.JoinedStr):
+        parts = [
+            part.value if isinstance(part, ast.FormattedValue) else part for part in node.values
+        ]
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        parts = summands(node)
+    first = parts[0] if parts else None
+    continues = any(
+        isinstance(part, ast.Constant) and " -" in str(part.value)[:1_000] for part in parts[1:]
+    )
+    return first if isinstance(first, ast.Name) and continues else None
+
+
+def pieces(node: ast.AST) -> set[int]:
+    """Ids of the nodes that are only a part of this text: on their own they would be read as a
+    command cut short.
+    """
+    found: set[int] = set()
+    waiting: list[ast.AST] = [node]
+    while waiting:
+        current = waiting.pop()
+        if current is not node:
+            found.add(id(current))
+        if isinstance(current, ast.BinOp) and isinstance(current.op, ast.Add | ast.Mod):
+            waiting += [current.left, current.right]
+        elif isinstance(current, ast.JoinedStr):
+            waiting += [part for part in current.values if isinstance(part, ast.Constant)]
+            waiting += [part.format_spec for part in current.values
+                        if isinstance(part, ast.FormattedValue) and part.format_spec is not None]  # fmt: skip
+        elif isinstance(current, ast.Tuple) and current is not node:
+            waiting += [item for item in current.elts if is_text(item)]
+    return found
+
+
+_BY_SHELL = ("system", "popen", "getoutput", "getstatusoutput", "create_subprocess_shell")
+_BY_CHOICE = (
+    "Popen",
+    "run",
+    "call",
+    "check_call",
+    "check_output",
+)  # a shell's where they are given shell=True
+
+
+def joined_for_shell(node: ast.AST, followed: Callable[[ast.expr], ast.expr]) -> ast.expr | None:
+    """The list in `Popen(" ".join(cmd), shell=True)`; None for any other node."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return None
+    name = dotted(node.func).rpartition(".")[2]
+    chosen = any(
+        one.arg == "shell" and isinstance(one.value, ast.Constant) and one.value.value
+        for one in node.keywords
+    )
+    if not (name in _BY_SHELL or (name in _BY_CHOICE and chosen)):
+        return None
+    text = followed(node.args[0])
+    if (
+        not isinstance(text, ast.Call)
+        or not isinstance(text.func, ast.Attribute)
+        or text.func.attr != "join"
+    ):
+        return None
+    blank = text.func.value
+    joined = (
+        isinstance(blank, ast.Constant)
+        and isinstance(blank.value, str)
+        and not blank.value.strip()
+        and text.args
+    )
+    return text.args[0] if joined else None

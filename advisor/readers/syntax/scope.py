@@ -1,0 +1,298 @@
+"""Variables as a shell, a compose file or a unit knows them, and `${...}` in all its forms.
+
+Nothing is executed. What is not set in the file becomes a hole (see `mapped`), unless the file
+itself gives a default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import EMPTY, HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, made
+
+if TYPE_CHECKING:
+    import ast
+
+Value = Mapped | list[Mapped]
+_PARAMETER = Lazy(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?")
+_MAX_TEXT = 200_000
+_MAX_UNCLOSED = 20  # each looked for its end through all of the text
+
+
+class Scope:
+    """Names and values. `args` are the positional parameters; None = not known."""
+
+    def __init__(
+        self, values: Mapping[str, Value] | None = None, args: list[Mapped] | None = None
+    ) -> None:
+        self.values: dict[str, Value] = dict(values or {})
+        self.exported: dict[str, int] = {}  # name -> offset of the export
+        self.unset: set[str] = set()
+        self.args = args
+        self.substitute: Callable[[Mapped], Mapped | None] | None = (
+            None  # what $(...) prints, if it can be known
+        )
+
+    def copy(self) -> Scope:
+        other = Scope(self.values, None if self.args is None else list(self.args))
+        other.exported, other.unset, other.substitute = (
+            dict(self.exported),
+            set(self.unset),
+            self.substitute,
+        )
+        return other
+
+    def get(self, name: str) -> Value | None:
+        """The value of a name; None = the file does not set it."""
+        if name in self.values:
+            return self.values[name]
+        if self.args is not None:
+            if name in ("@", "*"):
+                return self.args
+            if name == "#":
+                return made(str(len(self.args)))
+            if name.isdigit() and 0 < int(name[:4]) <= len(self.args):
+                return self.args[int(name[:4]) - 1]
+            if name.isdigit() and name != "0":
+                return EMPTY
+        if name in self.unset:
+            return EMPTY
+        return None
+
+    def text(self, name: str) -> Mapped | None:
+        value = self.get(name)
+        if isinstance(value, list):
+            return value[0] if value else EMPTY
+        return value
+
+
+def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) -> Value:
+    """The value of what stands between `${` and `}`; `expand` resolves the default's own text."""
+    found = _PARAMETER.match(body.text)
+    at = body.first()
+    if found is None:
+        return hole(body.text[:40], at)
+    prefix, name, index = found.groups()
+    rest = body.part(found.end(), len(body))
+    if prefix == "#" and not rest.text:
+        value = scope.get(name)
+        if value is None or _holed(value):
+            return hole("#" + name, at)
+        return made(str(len(value)), at)
+    if prefix:
+        return hole(prefix + name, at)
+    value = _element(scope, name, index)
+    return _operate(value, name, rest, at, expand) if rest.text else _or_hole(value, name, at)
+
+
+def _element(scope: Scope, name: str, index: str | None) -> Value | None:
+    value = scope.get(name)
+    if index is None or value is None:
+        return (
+            (value[0] if value else EMPTY)
+            if isinstance(value, list) and name not in ("@", "*")
+            else value
+        )
+    items = value if isinstance(value, list) else [value]
+    key = index[1:-1].strip("\"'")
+    if key in ("@", "*"):
+        return items
+    if key.startswith("$"):
+        named = scope.text(key.strip("${}"))
+        key = "" if named is None else named.text
+    for item in reversed(items):  # an associative array: [key]=value
+        if key and item.text.startswith(f"[{key}]="):
+            return item.part(len(key) + 3, len(item))
+    if key.lstrip("-").isdigit() and len(key) < 6 and -len(items) <= int(key) < len(items):
+        return items[int(key)]
+    return None
+
+
+def _or_hole(value: Value | None, name: str, at: int) -> Value:
+    return hole(name, at) if value is None else value
+
+
+def _operate(
+    value: Value | None, name: str, rest: Mapped, at: int, expand: Callable[[Mapped], Mapped]
+) -> Value:
+    text = rest.text
+    colon = text[0] == ":" and len(text) > 1 and text[1] in "-=?+"
+    operator, argument = (
+        (text[1], rest.part(2, len(rest))) if colon else (text[0], rest.part(1, len(rest)))
+    )
+    if operator in "-=?+":
+        absent = value is None or (colon and not _length(value))
+        if operator == "+":
+            return EMPTY if absent else expand(argument)
+        if not absent:
+            return EMPTY if value is None else value
+        return hole(name, at) if operator == "?" else expand(argument)
+    if value is None or isinstance(value, list) or value.holed:
+        return value if isinstance(value, list) else hole(name, at)
+    return _edit(value, operator, argument, at, expand)
+
+
+def _edit(
+    value: Mapped, operator: str, argument: Mapped, at: int, expand: Callable[[Mapped], Mapped]
+) -> Mapped:
+    """`#`, `%`, `/`, `^`, `,` and `:offset:length` on a known value."""
+    text, pattern = value.text, argument.text
+    if operator in "#%":
+        longest = pattern.startswith(operator)
+        return _strip(
+            value,
+            expand(argument.part(1, len(argument)) if longest else argument).text,
+            operator,
+            longest,
+        )
+    if operator == "/":
+        every = pattern.startswith("/")
+        old, _, new = pattern[1 if every else 0 :].partition("/")
+        if any(char in old for char in "*?[$") or "$" in new:
+            return hole("...", at)
+        if len(text) * max(1, len(new)) > _MAX_TEXT:
+            return hole("...", at)
+        return made(text.replace(old, new) if every else text.replace(old, new, 1), at)
+    if operator in "^,":
+        cased = text.upper() if operator == "^" else text.lower()
+        return made(cased if pattern.startswith(operator) else cased[:1] + text[1:], at)
+    if operator == ":":
+        numbers = [part.strip() for part in pattern.split(":")]
+        if all(re.fullmatch(r"-?\d{1,6}", part) for part in numbers) and len(numbers) <= 2:
+            start, end, _ = slice(int(numbers[0]), None).indices(len(text))
+            if len(numbers) == 2:
+                end = start + int(numbers[1]) if int(numbers[1]) >= 0 else end + int(numbers[1])
+            return value.part(start, max(start, end))
+    return hole("...", at)
+
+
+def _strip(value: Mapped, pattern: str, side: str, longest: bool) -> Mapped:
+    text = value.text
+    if len(text) > 2000:
+        return value
+    cuts = range(len(text) + 1) if (side == "#") != longest else range(len(text), -1, -1)
+    for cut in cuts:
+        piece = text[:cut] if side == "#" else text[cut:]
+        if fnmatchcase(piece, pattern):
+            return value.part(cut, len(text)) if side == "#" else value.part(0, cut)
+    return value
+
+
+def _length(value: Value) -> int:
+    return sum(len(item) for item in value) if isinstance(value, list) else len(value)
+
+
+def _holed(value: Value) -> bool:
+    return any(item.holed for item in value) if isinstance(value, list) else value.holed
+
+
+def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:
+    """Compose's own substitution: `$$`, `$NAME`, `${NAME}` with defaults. Quotes mean nothing here."""
+    text = source.text
+    if "$" not in text:
+        return source
+    parts: list[Mapped] = []
+    done = size = unclosed = 0
+    while (dollar := text.find("$", done)) >= 0 and dollar + 1 < len(text):
+        parts.append(source.part(done, dollar))
+        braces = text[dollar + 1] == "{"
+        close = closing(text, dollar + 1) if braces and unclosed < _MAX_UNCLOSED else -1
+        unclosed += braces and close < 0
+        done, value = _reference(source, dollar, close, scope, depth)
+        size += len(value)
+        if size < _MAX_TEXT:
+            parts.append(value)
+    parts.append(source.part(done, len(text)))
+    return join(parts)
+
+
+def _reference(
+    source: Mapped, dollar: int, close: int, scope: Scope, depth: int
+) -> tuple[int, Mapped]:
+    text = source.text
+    after = text[dollar + 1]
+    if after == "$":
+        return dollar + 2, Mapped("$", [source.pos[dollar]])
+    if close > 0 and depth < 20:
+        body = source.part(dollar + 2, close)
+        value = parameter(body, scope, lambda inner: interpolate(inner, scope, depth + 1))
+        return close + 1, value if isinstance(value, Mapped) else join(value)
+    found = re.compile(r"[A-Za-z_]\w*").match(text, dollar + 1)
+    if found:
+        known = scope.text(found.group())
+        return found.end(), hole(found.group(), source.pos[dollar]) if known is None else known
+    return dollar + 1, source.part(dollar, dollar + 1)
+
+
+def closing(text: str, start: int) -> int:
+    """Index of the brace, or parenthesis, that closes the one at `start`, quotes and nesting seen;
+    -1 if there is none.
+    """
+    opener = text[start]
+    closer = {"{": "}", "(": ")"}[opener]
+    depth, quote, i = 0, "", start
+    while i < len(text):
+        char = text[i]
+        if char == "\\" and quote != "'":
+            i += 2
+            continue
+        if quote:
+            quote = "" if char == quote else quote
+        elif char == HOLE_OPEN:  # braces in its name close nothing
+            i = max(i, text.find(HOLE_CLOSE, i))
+        elif char in "'\"":
+            quote = char
+        elif char == opener:
+            depth += 1
+        elif char == closer:
+            depth -= 1
+            if depth == 0:
+                return i
+        i += 1
+    return -1 if quote == "" else text.find(closer, start)
+
+
+def arithmetic(text: str, scope: Scope) -> int | None:
+    """The value of `$((...))` over integers; None if it is not known."""
+    if len(text) > 200:
+        return None
+    import ast
+
+    def number(found: re.Match[str]) -> str:
+        value = scope.text(found.group(1))
+        return value.text if value is not None and re.fullmatch(r"\d{1,12}", value.text) else "?"
+
+    try:
+        return _compute(
+            ast.parse(re.sub(r"\$?\{?\b([A-Za-z_]\w*)\}?", number, text).strip(), mode="eval").body,
+            0,
+        )
+    except (SyntaxError, ValueError, ZeroDivisionError, MemoryError, RecursionError):
+        return None
+
+
+def _compute(node: ast.expr, depth: int) -> int:
+    import ast
+
+    if depth > 30:
+        raise ValueError
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return int(node.value)
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return -_compute(node.operand, depth + 1)
+    if isinstance(node, ast.BinOp):
+        left, right = _compute(node.left, depth + 1), _compute(node.right, depth + 1)
+        operations: dict[type[ast.operator], Callable[[], int]] = {
+            ast.Add: lambda: left + right,
+            ast.Sub: lambda: left - right,
+            ast.Mult: lambda: left * right,
+            ast.Div: lambda: int(left / right),
+            ast.Mod: lambda: left % right,
+        }
+        if type(node.op) in operations and abs(left) < 10**15 and abs(right) < 10**15:
+            return operations[type(node.op)]()
+    raise ValueError

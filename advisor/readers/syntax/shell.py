@@ -1,0 +1,387 @@
+"""Shell scripts, read and never run: variables, arrays, conditions and functions are followed as
+far as the file tells.
+
+A condition that the file does not decide is read both ways: every command is found, variables that
+only one way sets keep that value (with a note), variables that both set differently become unknown.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from advisor.readers.command import ENGINE_TEXT, read_command
+from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
+from advisor.readers.syntax import control_flow
+from advisor.readers.syntax.control_flow import MAX_NESTING
+from advisor.readers.syntax.cut_off import LOOSE_END, options_after_blanks, options_behind
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import EMPTY, HOLE, Mapped, hole, join, made
+from advisor.readers.syntax.marks import unmarked
+from advisor.readers.syntax.scope import Scope, Value
+from advisor.readers.syntax.shell_builtins import BUILTINS
+from advisor.readers.syntax.shell_values import added, bounded, here_text, printed
+from advisor.readers.syntax.words import expand_value, expand_word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_TEXT = 600_000
+_NON_ASCII = Lazy(r"[^\x00-\x7f]")
+_REMARK = Lazy(
+    r"(?<!\S)`#[^`\n]*`"
+)  # a comment among the options: the grammar would take it to the line's end
+_parser: list[Any] = []
+
+
+def _get_parser() -> Parser:
+    if not _parser:
+        import tree_sitter_bash
+        from tree_sitter import Language, Parser
+
+        _parser.append(Parser(Language(tree_sitter_bash.language())))
+    parser: Parser = _parser[0]
+    return parser
+
+
+def _parsable(text: str) -> bytes:
+    """The text as single bytes, so that byte offsets are character offsets; Windows newlines made
+    harmless.
+
+    An unknown value is one word, whatever stands in its name: $(seq -s ' ' 1 64).
+    """
+    text = HOLE.sub(lambda found: "_" * len(found.group()), text)
+    text = _REMARK.sub(lambda found: " " * len(found.group()), text)
+    text = LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
+    if "\r" in text:
+        text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
+    return _NON_ASCII.sub("_", text).encode("ascii")
+
+
+class Shell:
+    """One script. `scope` holds its variables, `passed` the environment that it was started with."""
+
+    def __init__(
+        self,
+        source: Mapped,
+        reading: Reading,
+        scope: Scope | None = None,
+        *,
+        around: Surroundings | None = None,
+        depth: int = 0,
+        passed: Env | None = None,
+    ) -> None:
+        self.source, self.reading, self.around, self.depth = source, reading, around, depth
+        self.scope = scope or Scope()
+        self.given = dict(self.scope.values)  # what the script starts with
+        self.scope.substitute = self.printed
+        self.passed: Env = dict(passed or {})
+        self.functions: dict[str, Node] = {}
+        self.called: set[str] = set()
+        self.nesting = 0
+        self.here: Mapped | None = None  # what `<<<` gives the command that is read
+        self.separators = ""  # and the IFS that it is given for itself
+        self.sure = True
+        self.returning = False
+
+    def run(self) -> bool:
+        """Read the whole text; whether it starts an engine."""
+        if len(self.source) > MAX_TEXT:
+            self.reading.note(
+                f"a shell text of {len(self.source)} characters is not read", self.source.first()
+            )
+            return False
+        before = len(self.reading.found)
+        self.source = unmarked(self.source)
+        if loose := LOOSE_END.search(self.source.text):
+            at = self.source.pos[loose.start()]
+            self.reading.note(
+                "blanks follow the backslash at the line's end; it is read as if it continued", at
+            )
+        root = _get_parser().parse(_parsable(self.source.text)).root_node
+        self.block(root)
+        for name in list(self.functions):
+            if name not in self.called:
+                self.call(name, None)
+        if (
+            len(self.reading.found) == before
+            and self.scope.args is None
+            and ENGINE_TEXT.search(self.source.text)
+        ):
+            self._with_arguments(root)
+        return len(self.reading.found) > before
+
+    def _with_arguments(self, root: Node) -> None:
+        """A script that starts a server only when it is told to, `if [ "${1:-}" = --serve ]`: read
+        as if it were given words.
+        """
+        self.scope = Scope(self.given, [hole(number) for number in "123"])
+        self.scope.substitute = self.printed
+        self.functions, self.called = {}, set()
+        self.block(root)
+
+    # -------------------------------------------------------------- helpers
+
+    def text(self, node: Node) -> Mapped:
+        return self.source.part(node.start_byte, node.end_byte)
+
+    def value(self, node: Node | None) -> Mapped:
+        return EMPTY if node is None else expand_value(self.text(node), self.scope)
+
+    def words(self, nodes: list[Node]) -> list[Mapped]:
+        return [field for node in nodes for field in expand_word(self.text(node), self.scope)]
+
+    def printed(self, body: Mapped) -> Mapped | None:
+        """What `$(...)` prints; None if it is not known."""
+        return None if self.depth > 8 or not self.reading.step() else printed(body, self.scope)
+
+    # -------------------------------------------------------------- statements
+
+    def block(self, node: Node) -> bool:
+        """Read the statements under a node in order; True if the script ends here."""
+        if self.nesting > MAX_NESTING:
+            self.reading.note("the script is nested too deeply; the rest of it was not read")
+            return False
+        self.nesting += 1
+        try:
+            return any(self.statement(child) for child in node.named_children)
+        finally:
+            self.nesting -= 1
+
+    def statement(self, node: Node) -> bool:
+        if not self.reading.step():
+            return True
+        handler = _STATEMENTS.get(node.type)
+        if handler is not None:
+            return handler(self, node)
+        if node.type in _GROUPS:
+            return self.block(node)
+        return False
+
+    def command(self, node: Node) -> bool:
+        name = node.child_by_field_name("name")
+        if name is None:
+            for child in node.named_children:
+                if child.type == "variable_assignment":
+                    self.assign(child)
+            return False
+        env: Env = {}
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self._prefix(child, env)
+        arguments = [name, *node.children_by_field_name("argument")]
+        here = [
+            one
+            for one in node.children_by_field_name("redirect")
+            if one.type == "herestring_redirect"
+        ]
+        self.here = (
+            self.value(here[0].named_children[0]) if here and here[0].named_children else None
+        )
+        given = env["IFS"].value if "IFS" in env else None
+        self.separators = "" if given is None or given.holed else given.text
+        before = len(self.reading.found)
+        words = self.words(arguments)
+        called = bool(words) and words[0].text in self.functions
+        ended = self.execute(words, env, self.text(node).first())
+        if not called:
+            self.reading.run_at(before, self.text(node).first())
+        for found in self.reading.found[before:]:
+            found.said = (
+                found.said
+                or options_after_blanks(self.text(node), self.reading)
+                or options_behind(self.source, node.end_byte, self.reading)
+            )
+        return ended
+
+    def execute(self, words: list[Mapped], env: Env, at: int) -> bool:
+        """What one command does to our knowledge: builtins and functions here, all else may start
+        an engine.
+        """
+        if not words:
+            return False
+        first = words[0].text
+        if first in self.functions and self.nesting < MAX_NESTING:
+            return self.call(first, words[1:])
+        builtin = BUILTINS.get(first)
+        if builtin is not None:
+            return builtin(self, words[1:], at)
+        started = read_command(
+            words,
+            self.reading,
+            lambda: {**self.environment(), **env},
+            scope=self.scope,
+            around=self.around,
+            at=at,
+            depth=self.depth,
+        )
+        return started and first == "exec" and self.sure
+
+    def environment(self) -> Env:
+        """The variables that a command of this script inherits."""
+        env = {name: item for name, item in self.passed.items() if name not in self.scope.unset}
+        for name, at in self.scope.exported.items():
+            value = self.scope.values.get(name)
+            if isinstance(value, Mapped):
+                env[name] = EnvItem(value, at if at >= 0 else (env[name].at if name in env else -1))
+        return env
+
+    def call(self, name: str, args: list[Mapped] | None) -> bool:
+        """Read a function's body with these arguments (None: it is never called in the file)."""
+        body = self.functions[name].child_by_field_name("body")
+        self.called.add(name)
+        if body is None or self.nesting > MAX_NESTING // 2:
+            return False
+        kept, self.scope.args = self.scope.args, args
+        found = len(self.reading.found)
+        try:
+            ended = self.block(body)
+        finally:
+            self.scope.args = kept
+        returned, self.returning = self.returning, False
+        return ended and not returned and len(self.reading.found) > found
+
+    # -------------------------------------------------------------- variables
+
+    def assign(self, node: Node, export: bool = False) -> bool:
+        target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if target is None:
+            return False
+        adds = any(child.type == "+=" for child in node.children)
+        if target.type == "subscript":
+            return self._assign_element(target, value)
+        name = self.text(target).text
+        new: Value = (
+            self._array(value) if value is not None and value.type == "array" else self.value(value)
+        )
+        if adds:
+            new = added(self.scope.get(name), new)
+        self.scope.values[name] = bounded(new, name)
+        self.scope.unset.discard(name)
+        if export or name in self.scope.exported:
+            self.scope.exported[name] = self.text(target).first()
+        return False
+
+    def _array(self, node: Node) -> list[Mapped]:
+        return self.words([child for child in node.named_children if child.type != "comment"])
+
+    def _assign_element(self, target: Node, value: Node | None) -> bool:
+        """`NAME[key]=value`: kept as an entry `[key]=value`, appended for a number beyond the end."""
+        name, _, key = self.text(target).text.partition("[")
+        key, new, old = key.rstrip("]").strip("\"'"), self.value(value), self.scope.values.get(name)
+        items = list(old) if isinstance(old, list) else []
+        if key.isdigit() and int(key[:6]) < len(items):
+            items[int(key[:6])] = new
+        else:
+            items.append(new if key.isdigit() else join((made(f"[{key}]="), new)))
+        self.scope.values[name] = items
+        return False
+
+    def _prefix(self, node: Node, env: Env) -> None:
+        target = node.child_by_field_name("name")
+        if target is not None:
+            env[self.text(target).text] = EnvItem(
+                self.value(node.child_by_field_name("value")), self.text(target).first()
+            )
+
+    def declaration(self, node: Node) -> bool:
+        text = self.text(node).text
+        export = text.startswith("export") or bool(re.match(r"(declare|typeset)\s+-\w*x", text))
+        for child in node.named_children:
+            if child.type == "variable_assignment":
+                self.assign(child, export)
+            elif child.type == "variable_name" and export:
+                self.scope.exported.setdefault(self.text(child).text, self.text(child).first())
+            elif child.type == "concatenation":  # export NAME="a"b: seen as one word
+                self._word_assignment(child, export)
+        return False
+
+    def _word_assignment(self, node: Node, export: bool) -> None:
+        word = expand_value(self.text(node), self.scope)
+        name, equals, _ = word.text.partition("=")
+        if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
+            self.scope.values[name] = word.part(len(name) + 1, len(word))
+            if export:
+                self.scope.exported[name] = word.first()
+
+    def unset(self, node: Node) -> bool:
+        for child in node.named_children:
+            name = self.text(child).text
+            self.scope.values.pop(name, None)
+            self.scope.exported.pop(name, None)
+            self.scope.unset.add(name)
+        return False
+
+    def redirected(self, node: Node) -> bool:
+        body = node.child_by_field_name("body")
+        for redirect in node.children_by_field_name("redirect"):
+            if redirect.type == "heredoc_redirect":
+                self._heredoc(redirect)
+        return self.statement(body) if body is not None else False
+
+    def _heredoc(self, node: Node) -> None:
+        """A configuration written out by the script (`cat > compose.yml <<EOF`) is read as a file
+        of its own.
+        """
+        body = next((child for child in node.named_children if child.type == "heredoc_body"), None)
+        if body is None or self.depth > 3:
+            return
+        start = next(
+            (
+                self.text(child).text
+                for child in node.named_children
+                if child.type == "heredoc_start"
+            ),
+            "",
+        )
+        text = self.text(body)
+        if start[:1] not in "'\"\\":
+            text = here_text(text, self.scope)
+        from advisor.readers import read_inside
+
+        read_inside(text, self.reading, self.depth + 1)
+
+    def function(self, node: Node) -> bool:
+        name = node.child_by_field_name("name")
+        if name is not None:
+            self.functions[self.text(name).text] = node
+        return False
+
+    def subshell(self, node: Node) -> bool:
+        kept = self.scope
+        self.scope = kept.copy()
+        self.block(node)
+        self.scope = kept
+        return False
+
+
+_GROUPS = frozenset(
+    (
+        "program",
+        "compound_statement",
+        "do_group",
+        "ERROR",
+        "pipeline",
+        "negated_command",
+        "else_clause",
+        "elif_clause",
+        "case_item",
+    )
+)
+_STATEMENTS: dict[str, Callable[[Shell, Any], bool]] = {
+    "command": Shell.command,
+    "variable_assignment": Shell.assign,
+    "variable_assignments": Shell.block,
+    "declaration_command": Shell.declaration,
+    "unset_command": Shell.unset,
+    "if_statement": control_flow.if_statement,
+    "case_statement": control_flow.case_statement,
+    "for_statement": control_flow.for_statement,
+    "c_style_for_statement": control_flow.for_statement,
+    "while_statement": control_flow.while_statement,
+    "list": control_flow.list_statement,
+    "redirected_statement": Shell.redirected,
+    "function_definition": Shell.function,
+    "subshell": Shell.subshell,
+}

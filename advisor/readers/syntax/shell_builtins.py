@@ -1,0 +1,107 @@
+"""What the shell's own commands do to what is known: `set`, `shift`, `read`, `eval`, `source`,
+`exit`, `return`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from advisor.readers.syntax.mapped import Mapped, hole, join, literal
+
+if TYPE_CHECKING:
+    from advisor.readers.syntax.shell import Shell
+
+
+def do_exit(shell: Shell, words: list[Mapped], at: int) -> bool:
+    return True
+
+
+def do_return(shell: Shell, words: list[Mapped], at: int) -> bool:
+    shell.returning = True
+    return True
+
+
+def do_set(shell: Shell, words: list[Mapped], at: int) -> bool:
+    for i, word in enumerate(words):
+        if word.text == "--":
+            shell.scope.args = words[i + 1 :]
+        elif word.text in ("-a", "-o") and words[-1].text in ("-a", "allexport"):
+            shell.reading.note("set -a: variables set after it are taken as exported", at)
+    return False
+
+
+def do_shift(shell: Shell, words: list[Mapped], at: int) -> bool:
+    if shell.scope.args:
+        shell.scope.args = shell.scope.args[1:]
+    return False
+
+
+def do_eval(shell: Shell, words: list[Mapped], at: int) -> bool:
+    spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
+    inner = type(shell)(
+        join(spaced),
+        shell.reading,
+        shell.scope,
+        around=shell.around,
+        depth=shell.depth + 1,
+        passed=shell.passed,
+    )
+    if shell.depth < 8:
+        inner.run()
+        shell.scope.substitute = shell.printed
+    return False
+
+
+def do_source(shell: Shell, words: list[Mapped], at: int) -> bool:
+    if words:
+        shell.reading.note(f"{words[0].shown()} is sourced and not read", at)
+    return False
+
+
+def do_read(shell: Shell, words: list[Mapped], at: int) -> bool:
+    """`IFS=, read -ra ARGS <<< "$EXTRA"` splits what the file knows; all else that is read comes
+    from outside.
+    """
+    names = [word.text for word in words if re.fullmatch(r"[A-Za-z_]\w*", word.text)]
+    as_list = any(re.fullmatch(r"-[a-z]*a[a-z]*", word.text) for word in words)
+    known = shell.here if shell.here is not None and not shell.here.holed else None
+    marks = shell.separators
+    if known is None or (as_list and len(names) != 1):
+        shell.scope.values.update((name, hole(name, at)) for name in names)
+    elif as_list:
+        piece = f"[^{re.escape(marks)}]+" if marks.strip() else r"\S+"
+        shell.scope.values[names[0]] = [
+            known.part(*one.span()) for one in re.finditer(piece, known.text)
+        ]
+    else:
+        _read_fields(shell, names, known, f"[{re.escape(marks)}]" if marks.strip() else r"\s+")
+    return False
+
+
+def _read_fields(shell: Shell, names: list[str], known: Mapped, mark: str) -> None:
+    """`IFS='|' read -r name file <<< "$ENTRY"`: one field for each name, all that is left for the
+    last.
+    """
+    start = len(known) - len(known.text.lstrip()) if mark == r"\s+" else 0
+    for name in names[:-1]:
+        found = re.compile(mark).search(known.text, start)
+        end, after = found.span() if found is not None else (len(known), len(known))
+        shell.scope.values[name], start = known.part(start, end), after
+    for name in names[-1:]:
+        shell.scope.values[name] = known.part(
+            start, max(start, len(known.text.rstrip()) if mark == r"\s+" else len(known))
+        )
+
+
+BUILTINS: dict[str, Callable[[Shell, list[Mapped], int], bool]] = {
+    "exit": do_exit,
+    "return": do_return,
+    "set": do_set,
+    "shift": do_shift,
+    "eval": do_eval,
+    "source": do_source,
+    ".": do_source,
+    "read": do_read,
+}

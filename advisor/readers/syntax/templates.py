@@ -1,0 +1,114 @@
+"""Helm's and Jinja's marks in a YAML text, replaced by text of the same length, so that every place
+stays where it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN
+
+VANISHED = (
+    "\ue002"  # stands for what a control line leaves of itself inside a block of text: nothing
+)
+_LINE = Lazy(r"^([ \t]*)\{\{(?![ \t]*\"\w+\"[ \t]*:)[^\n]*\}\}[ \t]*\r?$", re.M)
+_JINJA_LINE = Lazy(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
+_TEMPLATE = Lazy(
+    r"\$?\{\{(?!\s*\"\w+\"\s*:).*?\}\}"
+)  # not JSON in doubled braces, as `str.format` wants it
+_CONTROL = Lazy(
+    r"\s*(?:\{%|\{\{-?\s*(?:/\*|\$\w+\s*:?=|(?:if|else|end|range|with|define|block|break|continue)\b))"
+)
+# `key: |`, `- >-`, `- key: |2 # comment`
+_HEADER = Lazy(
+    r"([ \t]*(?:-[ \t]+)*)([^\s#][^\n]*?:[ \t]+)?(?:[&!][^\s]*[ \t]+){0,2}([|>])[-+1-9]{0,2}[ "
+    r"\t]*(?:[ \t]#[^\n]*)?\r?"
+)
+MAX_HEADER = 200
+
+
+def without_templates(text: str) -> str:
+    """Lines that are only template are comments, or vanish in a block of text; expressions inside
+    values are holes.
+    """
+    text = _in_blocks(text)
+    text = _JINJA_LINE.sub(_comment, text)
+    text = _LINE.sub(_comment, text)
+    return _holes(text)
+
+
+def _comment(found: re.Match[str]) -> str:
+    return found.group(1) + "#" + found.group()[len(found.group(1)) + 1 :]
+
+
+def _holes(text: str) -> str:
+    """Only up to the last `}}` of each line: behind it every `{{` would look for its end again."""
+    lines = text.split("\n")
+    for number, line in enumerate(lines):
+        end = line.rfind("}}") + 2
+        if end >= 4 and "{{" in line:
+            lines[number] = _TEMPLATE.sub(_hole, line[:end]) + line[end:]
+    return "\n".join(lines)
+
+
+def _hole(found: re.Match[str]) -> str:
+    return HOLE_OPEN + re.sub(r"[^\w.]", "_", found.group()[1:-1]) + HOLE_CLOSE
+
+
+def _in_blocks(text: str) -> str:
+    """Take the control lines out of `|` and `>` blocks: a comment there would end the command that
+    goes on below it.
+    """
+    lines = text.split("\n")
+    breaks = ["\n"] * len(lines)  # what stands before each line
+    alone = [bool(_LINE.fullmatch(line) or _JINJA_LINE.fullmatch(line)) for line in lines]
+    below = _indents_below(lines, alone)
+    block, header, folded = (
+        -1,
+        -1,
+        False,
+    )  # the indentation that a block's lines exceed (-1: none), where it begins
+    kept = 0
+    for number, line in enumerate(lines):
+        if block >= 0 and alone[number]:
+            continues = folded or lines[kept].rstrip(" \t\r").endswith("\\")
+            if continues and _indent(line) > block and not _CONTROL.match(line):
+                lines[number] = _holes(line)
+            elif below[number] > block:  # joined to the line above, where nothing is left of it
+                lead = " #" if kept == header and number == kept + 1 else VANISHED * 2
+                if breaks[number - 1] and lines[number - 1].endswith("\r"):
+                    lines[number - 1] = lines[number - 1][:-1] + (" " if lead == " #" else VANISHED)
+                end = "\r" if line.endswith("\r") else ""
+                breaks[number], lines[number] = (
+                    lead[0],
+                    lead[1] + VANISHED * (len(line) - len(end) - 1) + end,
+                )
+                continue
+        elif block >= 0 and line.strip() and _indent(line) <= block:
+            block = -1
+        if block < 0 and len(line) < MAX_HEADER and (found := _HEADER.fullmatch(line)) is not None:
+            before, key, style = found.groups()
+            if key or "-" in before:
+                block, folded = len(before) if key else before.rindex("-"), style == ">"
+                header = number
+        kept = number
+    return lines[0] + "".join(
+        part for pair in zip(breaks[1:], lines[1:], strict=True) for part in pair
+    )
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" \t"))
+
+
+def _indents_below(lines: list[str], alone: list[bool]) -> list[int]:
+    """For each line the indentation of the next one that has text of its own; -1 where there is
+    none.
+    """
+    below = [-1] * len(lines)
+    for number in range(len(lines) - 2, -1, -1):
+        following = lines[number + 1]
+        plain = following.strip() and not alone[number + 1]
+        below[number] = _indent(following) if plain else below[number + 1]
+    return below

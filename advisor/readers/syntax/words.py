@@ -1,0 +1,283 @@
+"""Command lines into words by the shell's rules: quotes, escapes, variables, field splitting.
+Nothing is executed.
+"""
+
+from __future__ import annotations
+
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import (
+    EMPTY,
+    HOLE,
+    HOLE_CLOSE,
+    HOLE_OPEN,
+    Mapped,
+    hole,
+    join,
+    made,
+)
+from advisor.readers.syntax.scope import Scope, Value, arithmetic, closing, parameter
+
+_PLAIN = Lazy(rf"[^\s'\"\\$`{HOLE_OPEN}]+")
+_FIELD = Lazy(rf"(?:{HOLE.pattern}|\S)+")  # a hole may have blanks in its name: $(nvidia-smi -L)
+_LOOSE_END = Lazy(
+    r"[ \t]+\r?\n(?=[ \t]*-)"
+)  # blanks after a backslash that was meant to continue the line
+_SAYS_NOTHING = Lazy(r"(?:#[^\n]*|:(?:[ \t][^;&|\n]*)?)?")  # `# a comment among the options`
+_NAME = Lazy(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
+_ANSI = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "a": "\a",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+    "e": "\x1b",
+    "0": "\0",
+}
+MAX_WORDS = 20_000
+MAX_TEXT = 300_000
+MAX_UNCLOSED = 20  # each looked for its end through all of the text
+
+
+def split_words(
+    source: Mapped, scope: Scope | None = None, *, dollars: bool = True
+) -> list[Mapped]:
+    """All words of a command line (no operators known here). With `dollars=False` a `$` is an
+    ordinary character.
+    """
+    return _Lexer(source, scope or Scope(), dollars, splits=True).run()
+
+
+def expand_word(source: Mapped, scope: Scope) -> list[Mapped]:
+    """The fields that one shell word becomes: none (an empty unquoted variable), one, or several
+    (`"${ARGS[@]}"`).
+    """
+    if _PLAIN.fullmatch(source.text):
+        return [source]
+    return _Lexer(source, scope, True, splits=False).run()
+
+
+def expand_value(source: Mapped, scope: Scope) -> Mapped:
+    """One word without field splitting, as on the right side of an assignment."""
+    if _PLAIN.fullmatch(source.text) or not source.text:
+        return source
+    lexer = _Lexer(source, scope, True, splits=False)
+    lexer.fields_split = False
+    fields = lexer.run()
+    if len(fields) <= 1:
+        return fields[0] if fields else EMPTY
+    spaced = [part for field in fields for part in (made(" "), field)][1:]
+    return join(spaced)
+
+
+class _Lexer:
+    """One pass over the text; `parts` is the word being built, `words` those that are done."""
+
+    def __init__(
+        self, source: Mapped, scope: Scope, dollars: bool, splits: bool, depth: int = 0
+    ) -> None:
+        self.source, self.scope, self.dollars, self.splits, self.depth = (
+            source,
+            scope,
+            dollars,
+            splits,
+            depth,
+        )
+        self.fields_split = True
+        self.words: list[Mapped] = []
+        self.parts: list[Mapped] = []
+        self.started = False
+        self.size = self.unclosed = 0
+
+    def run(self) -> list[Mapped]:
+        text, i = self.source.text, 0
+        while i < len(text) and len(self.words) < MAX_WORDS:
+            i = self.step(text, i)
+        self.end_word()
+        return self.words
+
+    def add(self, part: Mapped) -> None:
+        self.started = True
+        self.size += len(part)
+        if self.size < MAX_TEXT:  # a variable that doubles itself stops growing here
+            self.parts.append(part)
+
+    def end_word(self) -> None:
+        if self.started:
+            self.words.append(join(self.parts))
+            self.parts, self.started = [], False
+
+    def step(self, text: str, i: int) -> int:
+        """Consume one construct that begins at `i`; the index after it."""
+        char = text[i]
+        if char == "\\":
+            return self.escape(text, i)
+        if char == "'":
+            end = text.find("'", i + 1)
+            end = len(text) if end < 0 else end
+            self.add(self.source.part(i + 1, end))
+            return end + 1
+        if char == '"':
+            return self.double_quoted(text, i + 1)
+        if char == "$" and self.dollars:
+            return self.dollar(text, i)
+        if char == "`" and self.dollars:
+            end = text.find("`", i + 1)
+            end = len(text) if end < 0 else end
+            self.substitution(self.source.part(i + 1, end), quoted=False)
+            return end + 1
+        if char.isspace() and self.splits:
+            self.end_word()
+            return i + 1
+        found = HOLE.match(text, i) if char == HOLE_OPEN else _PLAIN.match(text, i)
+        end = found.end() if found else i + 1
+        self.add(self.source.part(i, end))
+        return end
+
+    def escape(self, text: str, i: int) -> int:
+        if text.startswith("\r\n", i + 1):
+            return i + 3
+        if text.startswith("\n", i + 1):
+            return i + 2
+        if (loose := _LOOSE_END.match(text, i + 1)) is not None:
+            return loose.end()
+        self.add(self.source.part(i + 1, i + 2))
+        return i + 2
+
+    def dollar(self, text: str, i: int) -> int:
+        following = text[i + 1 : i + 2]
+        if following == "'":
+            return self.ansi(text, i + 2)
+        if following == '"':
+            return self.double_quoted(text, i + 2)
+        end, value = self.reference(text, i)
+        self.unquoted(value)
+        return end
+
+    def unquoted(self, value: Value) -> None:
+        """Field splitting of an unquoted expansion."""
+        for number, item in enumerate(value if isinstance(value, list) else [value]):
+            if len(self.words) >= MAX_WORDS:
+                return
+            if number:
+                self.end_word()
+            if not self.fields_split:
+                self.add(item)
+                continue
+            pieces = list(_FIELD.finditer(item.text))
+            if pieces and pieces[0].start() > 0:
+                self.end_word()
+            for index, piece in enumerate(pieces):
+                if index:
+                    self.end_word()
+                self.add(item.part(piece.start(), piece.end()))
+            if pieces and pieces[-1].end() < len(item):
+                self.end_word()
+
+    def double_quoted(self, text: str, i: int) -> int:
+        self.add(EMPTY)
+        start = i
+        while i < len(text):
+            char = text[i]
+            if char == '"':
+                if i > start:
+                    self.add(self.source.part(start, i))
+                return i + 1
+            if char == "\\" and text[i + 1 : i + 2] in ("$", "`", '"', "\\", "\n"):
+                self.add(self.source.part(start, i))
+                if text[i + 1] != "\n":
+                    self.add(self.source.part(i + 1, i + 2))
+                i = start = i + 2
+            elif char == HOLE_OPEN:
+                i = max(i, text.find(HOLE_CLOSE, i)) + 1
+            elif char == "$" and self.dollars:
+                self.add(self.source.part(start, i))
+                i, value = self.reference(text, i)
+                self.quoted(value)
+                start = i
+            elif char == "`" and self.dollars:
+                self.add(self.source.part(start, i))
+                end = text.find("`", i + 1)
+                end = len(text) if end < 0 else end
+                self.substitution(self.source.part(i + 1, end), quoted=True)
+                i = start = end + 1
+            else:
+                i += 1
+        self.add(self.source.part(start, len(text)))
+        return i
+
+    def quoted(self, value: Value) -> None:
+        """`"$X"` is one field, `"$@"` and `"${A[@]}"` are as many as there are values."""
+        if isinstance(value, Mapped):
+            self.add(value)
+            return
+        if not value and not any(part.text for part in self.parts):
+            self.parts, self.started = [], False  # an empty "$@" is no word at all
+        for number, item in enumerate(value):
+            if len(self.words) >= MAX_WORDS:
+                return
+            if number and self.fields_split:
+                self.end_word()
+            elif number:
+                self.add(made(" "))
+            self.add(item)
+
+    def reference(self, text: str, i: int) -> tuple[int, Value]:
+        """The value of the `$...` at `i` and the index after it."""
+        at = self.source.pos[i]
+        following = text[i + 1 : i + 2]
+        close = -1
+        if following in ("{", "(") and self.unclosed < MAX_UNCLOSED:
+            close = closing(text, i + 1)
+            self.unclosed += close < 0
+        if following == "{" and close > 0:
+            body = self.source.part(i + 2, close)
+            return close + 1, parameter(body, self.scope, self.inner)
+        if following == "(" and close > 0:
+            if text.startswith("((", i + 1) and text[close - 1] == ")":
+                number = arithmetic(text[i + 3 : close - 1], self.scope)
+                return close + 1, hole("((...))", at) if number is None else made(str(number), at)
+            return close + 1, self.substituted(self.source.part(i + 2, close))
+        found = _NAME.match(text, i + 1)
+        if not found:
+            return i + 1, self.source.part(i, i + 1)
+        name = found.group()
+        value = self.scope.get(name)
+        if isinstance(value, list) and name not in ("@", "*"):
+            value = value[0] if value else EMPTY
+        return found.end(), hole(name, at) if value is None else value
+
+    def inner(self, body: Mapped) -> Mapped:
+        """The default in `${NAME:-default}`: a word of its own."""
+        if self.depth > 20:
+            return body
+        lexer = _Lexer(body, self.scope, True, splits=False, depth=self.depth + 1)
+        lexer.fields_split = False
+        words = lexer.run()
+        return words[0] if len(words) == 1 else join(words)
+
+    def substituted(self, body: Mapped) -> Mapped:
+        if _SAYS_NOTHING.fullmatch(body.text.strip()):
+            return EMPTY
+        known = self.scope.substitute(body) if self.scope.substitute else None
+        return hole("(" + body.text.strip()[:30] + ")", body.first()) if known is None else known
+
+    def substitution(self, body: Mapped, quoted: bool) -> None:
+        value = self.substituted(body)
+        if quoted:
+            self.add(value)
+        else:
+            self.unquoted(value)
+
+    def ansi(self, text: str, i: int) -> int:
+        """`$'...'` with its escapes."""
+        self.add(EMPTY)
+        while i < len(text) and text[i] != "'":
+            if text[i] == "\\" and i + 1 < len(text):
+                self.add(Mapped(_ANSI.get(text[i + 1], text[i + 1]), [-1]))
+                i += 2
+            else:
+                self.add(self.source.part(i, i + 1))
+                i += 1
+        return i + 1

@@ -1,0 +1,166 @@
+"""Whether two launches of one file can run at once on one device: what each says of its node, its
+devices and its role.
+
+A file that places nothing is taken at its word: all its servers start on this machine, each from
+the first device on. Prefill and decode servers are the exception, since their files are recipes for
+several nodes: they share a device only where both name it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from advisor.domain.nouns import Launch
+
+# options of a server that is one of several nodes
+_NODES = (
+    "--node-rank",
+    "--headless",
+    "--data-parallel-start-rank",
+    "--data-parallel-address",
+    "--dist-init-addr",
+    "--master-addr",
+)
+_WORLD = (
+    "--tensor-parallel-size",
+    "--tp-size",
+    "--pipeline-parallel-size",
+    "--pp-size",
+    "--data-parallel-size",
+    "--dp-size",
+)
+_CONTAINER_DEVICES = "NVIDIA_VISIBLE_DEVICES"
+_PROCESS_DEVICES = (
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCR_VISIBLE_DEVICES",
+    "ASCEND_RT_VISIBLE_DEVICES",
+    "ZE_AFFINITY_MASK",
+)
+_EVERYWHERE = ("0.0.0.0", "::", "127.0.0.1", "localhost", "*")  # addresses that every node has
+_PODS = ("kubernetes", "llmkube")
+_TRANSFERS = re.compile(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
+
+
+def is_node(launch: Launch) -> bool:
+    """Whether the launch is one of several nodes of a single server."""
+    return any(flag.name in _NODES for flag in launch.flags)
+
+
+def together(one: Launch, other: Launch) -> bool:
+    """Whether both can run at once on one device. A loop starts one after the other, and so do two
+    on one port of one machine.
+    """
+    if is_node(one) or is_node(other) or _on_other_nodes(one, other):
+        return False
+    if one.container is None and other.container is None:
+        ports = {_value(launch, "--port") for launch in (one, other)}
+        if one.line == other.line or len(ports) == 1:
+            return False
+    return _same_device(one, other)
+
+
+def _on_other_nodes(one: Launch, other: Launch) -> bool:
+    """Whether they listen on addresses of different machines, by number or by variable."""
+    hosts = [
+        _value(launch, "--host") or launch.env_value("VLLM_HOST_IP") for launch in (one, other)
+    ]
+    return all(host and host not in _EVERYWHERE for host in hosts) and hosts[0] != hosts[1]
+
+
+def _same_device(one: Launch, other: Launch) -> bool:
+    pair = (one, other)
+    pods = [
+        launch.container is not None and launch.container.kind in _PODS and launch.container.gpus
+        for launch in pair
+    ]
+    if any(pods):
+        return False  # a device that a pod asks for is its own
+    if any(_split_role(launch) for launch in pair) and not all(
+        _names_devices(launch) for launch in pair
+    ):
+        return False
+    outer = [_outer(launch) for launch in pair]
+    if (outer[0] is None) != (outer[1] is None) and not all(
+        _inner(launch) or _outer(launch) for launch in pair
+    ):
+        return False  # one is placed by its container, of the other nothing is known
+    if all(ids is not None and len(ids) == 1 for ids in outer):
+        # a single number is an id or a count of devices, so only equal ones are known to start with
+        # one device
+        return outer[0] == outer[1] and bool(_used(one, None) & _used(other, None))
+    return bool(_used(one, outer[0]) & _used(other, outer[1]))
+
+
+def _used(launch: Launch, outer: Sequence[str] | None) -> set[str]:
+    """The devices that the server works on: its share of those that its process sees, which are
+    those of its container.
+    """
+    seen = _inner(launch)
+    if (
+        seen is not None
+        and outer is not None
+        and all(part.isdigit() and int(part) < len(outer) for part in seen)
+    ):
+        seen = [outer[int(part)] for part in seen]
+    seen = seen or (list(outer) if outer else None)
+    first, world = _number(launch, "--base-gpu-id") or 0, _world(launch)
+    if seen is None:
+        return {str(first + index) for index in range(world or 1)}
+    return set(seen[first : first + world] if world else seen[first:])
+
+
+def _names_devices(launch: Launch) -> bool:
+    return bool(_inner(launch) or _outer(launch)) or launch.flag("--base-gpu-id") is not None
+
+
+def _inner(launch: Launch) -> list[str] | None:
+    """The devices that the process is told to see: numbers, names or variables; None where it sees
+    all.
+    """
+    return _listed(
+        next((value for name in _PROCESS_DEVICES if (value := launch.env_value(name))), None)
+    )
+
+
+def _outer(launch: Launch) -> list[str] | None:
+    """The devices of the container; None where there is none, or it has all."""
+    told = launch.env_value(_CONTAINER_DEVICES)
+    return _listed(told) or _listed(launch.container.gpus if launch.container is not None else None)
+
+
+def _listed(text: str | None) -> list[str] | None:
+    parts = [
+        part.strip()
+        for part in re.sub(r"^device=|[\"'\[\]]", "", (text or "").strip("\"' ")).split(",")
+    ]
+    parts = [part for part in parts if part]
+    return parts if parts and parts[0].lower() not in ("all", "-1", "none", "void") else None
+
+
+def _split_role(launch: Launch) -> bool:
+    """Whether the server does one half of the work only, prompts or answers."""
+    mode = _value(launch, "--disaggregation-mode")
+    return mode not in (None, "null", "agg") or bool(
+        _TRANSFERS.search(_value(launch, "--kv-transfer-config") or "")
+    )
+
+
+def _world(launch: Launch) -> int | None:
+    """How many devices the server uses; None where a variable says it."""
+    size = 1
+    for name in _WORLD:
+        if launch.flag(name) is not None:
+            size *= _number(launch, name) or 0
+    return size or None
+
+
+def _number(launch: Launch, name: str) -> int | None:
+    text = _value(launch, name)
+    return int(text) if text is not None and text.isdigit() else None
+
+
+def _value(launch: Launch, name: str) -> str | None:
+    found = launch.flag(name)
+    return found.value if found is not None else None

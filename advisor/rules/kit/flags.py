@@ -1,0 +1,193 @@
+"""How the engine's catalogue stands to a flag as written: taken, gone, not there yet, another
+engine's, unknown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from advisor.domain.nouns import Case, Flag
+from advisor.rules.kit.case import GGUF_ENGINES, flag, flags
+
+if TYPE_CHECKING:
+    from advisor.engines.catalogue import Catalogue, Removed
+
+Standing = Literal["taken", "removed", "too-new", "foreign", "unknown"]
+CATALOGUED = ("vllm", "sglang", "llama-server")
+
+
+def catalogue(case: Case) -> Catalogue:
+    from advisor import engines
+
+    return engines.get(case.plan.engine).catalogue
+
+
+def catalogued_version(case: Case) -> str | None:
+    """The catalogued release of the case, or None."""
+    version = case.launch.engine_version if case.launch else case.plan.engine_version
+    return version if version in catalogue(case).versions else None
+
+
+def written(found: Flag) -> str:
+    """The spelling to look up: as written on a command line, as a long flag for keys, canonical for
+    environment variables.
+    """
+    if found.raw.startswith("-"):
+        return found.raw.replace("_", "-")
+    return (
+        f"--{found.raw.replace('_', '-')}"
+        if found.origin != "env" and len(found.raw) > 3
+        else found.name
+    )
+
+
+# read by `sglang serve` itself, which chooses the server by it and takes it out
+WRAPPERS = {("sglang", "--model-type")}
+DYNAMO = "--dyn-"  # read by NVIDIA Dynamo's workers, which pass the engine what is left
+
+
+def standing(case: Case, found: Flag) -> Standing:
+    """How the engine takes a flag at the case's release (or at any release where none is known)."""
+    return _standing(case.plan.engine, catalogued_version(case), written(found), found.known)
+
+
+@lru_cache(maxsize=8192)
+def _standing(engine: str, version: str | None, name: str, taken: bool) -> Standing:
+    from advisor import engines
+
+    known = engines.get(engine).catalogue
+    option = known.find(name, version or known.newest)
+    if option is not None and not option.removed and taken:
+        return "taken"
+    if _gone(engine, version, name):
+        return "removed"
+    if version is not None and not taken:
+        ever = known.match(name, None)
+        if ever is not None and known.index(ever.option.since) > known.index(version):
+            return "too-new"
+    if (
+        taken
+        or name in ("--", "-")
+        or "." in name
+        or (engine, name) in WRAPPERS
+        or name.startswith(DYNAMO)
+    ):
+        return "taken"
+    return "foreign" if _owners(engine, name) else "unknown"
+
+
+def gone(case: Case, found: Flag) -> Removed | None:
+    """The removal that hits this flag at the case's release; where no release is known, any
+    removal.
+    """
+    return _gone(case.plan.engine, catalogued_version(case), written(found))
+
+
+@lru_cache(maxsize=8192)
+def _gone(engine: str, version: str | None, name: str) -> Removed | None:
+    from advisor import engines
+
+    known = engines.get(engine).catalogue
+    removal = known.removed(name)
+    if removal is None or removal.version is None or version is None:
+        return removal
+    return removal if known.index(version) >= known.index(removal.version) else None
+
+
+def owners(case: Case, found: Flag) -> tuple[str, ...]:
+    """Other engines that know this spelling in full."""
+    return _owners(case.plan.engine, written(found))
+
+
+@lru_cache(maxsize=1024)
+def _owners(own: str, name: str) -> tuple[str, ...]:
+    from advisor import engines
+
+    named = []
+    for engine in CATALOGUED:
+        if engine == own or (own in GGUF_ENGINES and engine in GGUF_ENGINES):
+            continue
+        match = engines.get(engine).catalogue.match(name, None)
+        if match is not None and not match.abbreviated and name.startswith("--"):
+            named.append(engine)
+    return tuple(named)
+
+
+def nearest(word: str, choices: Sequence[str]) -> str | None:
+    """The choice that a wrong word most likely meant."""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(word.lower(), choices, 1, 0.65)), None)
+
+
+# ---------------------------------------------------------------- vLLM's --speculative-config
+
+
+class SpecConfig(NamedTuple):
+    """The JSON of --speculative-config as read: `data` is None where it is broken or holds a
+    variable.
+    """
+
+    flag: Flag
+    data: dict[str, Any] | None
+    error: str = ""
+
+
+def spec_config(case: Case) -> SpecConfig | None:
+    """The launch's --speculative-config, or None where there is none or it cannot be read for a
+    variable.
+    """
+    found = flag(case, "--speculative-config")
+    if found is None:
+        return _dotted(case)
+    if found.value is None:
+        return None
+    try:
+        data = json.loads(found.value)
+    except (ValueError, RecursionError) as problem:
+        if found.unresolved:
+            return None
+        where = getattr(problem, "pos", None)
+        text = (
+            f"{getattr(problem, 'msg', problem)} at character {where + 1}"
+            if where is not None
+            else str(problem)
+        )
+        return SpecConfig(found, None, text)
+    if not isinstance(data, dict):
+        return SpecConfig(found, None, f"it holds a {type(data).__name__}, not an object")
+    return SpecConfig(found, data)
+
+
+def _dotted(case: Case) -> SpecConfig | None:
+    """--speculative-config.key value: the keys together; None where there are none or one holds a
+    variable.
+    """
+    prefix = "--speculative-config."
+    parts = [found for found in flags(case) if found.name.startswith(prefix)]
+    if not parts or any(found.unresolved for found in parts):
+        return None
+    from advisor.engines.speculative_json import scalar
+
+    return SpecConfig(
+        parts[0], {found.name.removeprefix(prefix): scalar(found.value) for found in parts}
+    )
+
+
+def spec_keys(case: Case) -> tuple[str, ...]:
+    """The keys that --speculative-config takes at the case's release (at any release where none is
+    known).
+    """
+    known = catalogue(case)
+    return known.json_fields("SpeculativeConfig", catalogued_version(case))
+
+
+def spec_choices(case: Case, key: str) -> tuple[str, ...]:
+    """The values that a key of --speculative-config takes at the case's release; empty where it
+    takes any.
+    """
+    row = catalogue(case).json_field("SpeculativeConfig", key, catalogued_version(case)) or {}
+    return tuple(str(choice) for choice in row.get("choices") or ())

@@ -1,0 +1,246 @@
+"""What a finding does to the decision, and the sourced numbers that the memory, speed and evidence
+rules compare with.
+
+A speed or evidence finding may carry an `effect` (Finding.effect), which the decision reads:
+
+- "veto": speculation is not recommended for this plan, whatever the estimate says. Rules give it
+only for documented
+  losses, and step back to "caution" where a clean measured pair of the very cell gains
+  (`veto_unless_measured`).
+- "caution": documented losses nearby, or evidence that conflicts. On needs a measured pair or an
+interval above 1.
+- "k_max": with Finding.k_max, the largest k that published sweeps support here; larger k are set
+aside.
+- "support": documented gain in this regime. Finding.k_best, where given, is the k that the
+published sweep prefers there.
+  Where no pair covers the cell and the estimate is unsure, support speaks for on as long as the
+  median gains.
+
+A finding without an effect informs only. Effects never raise the severity: a veto may be an `info`
+for a plan that nobody runs yet. The numbers stand in knowledge/rules/{memory,regime,claims}.json,
+each with its source; this module opens none itself (asking.table does) and holds none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from advisor.domain.nouns import Case, Effect, MemoryBill
+from advisor.rules.kit.case import GGUF_ENGINES, table
+
+SPARSE_MOE_ACTIVE_B = "sparse_moe_active_params_b"
+# Measured metrics that speak for each goal; the decision keeps its own order of preference among
+# them.
+_GOAL_METRICS = {
+    "throughput": ("output_tok_s", "request_tok_s"),
+    "tpot": ("tpot", "request_tok_s"),
+    "ttft": ("ttft",),
+    "balanced": ("output_tok_s", "request_tok_s", "tpot"),
+}
+
+
+# ---------------------------------------------------------------- sourced numbers
+
+
+def number(name: str, key: str) -> float:
+    """The value of one row of knowledge/rules/<name>.json, in the unit that its key names."""
+    return float(table(name)[key]["value"])
+
+
+def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:
+    """A list of rows of knowledge/rules/<name>.json, each with its own sources."""
+    return tuple(table(name)[key])
+
+
+def sources(name: str, *keys: str) -> tuple[str, ...]:
+    """The sources of rows, without repetition, in order."""
+    found: list[str] = []
+    for key in keys:
+        row = table(name)[key]
+        for part in row if isinstance(row, list) else [row]:
+            found += part["sources"]
+    return tuple(dict.fromkeys(found))
+
+
+def matches(row: Mapping[str, Any], case: Case) -> bool:
+    """Whether a row's plain filters fit the case: a filter that is absent fits all, one whose fact
+    is unknown does not.
+
+    Filters: engine, method, hardware, vendor, hardware_class, arch, family, quant, quant_family,
+    model, model_arch (lists of names); sparse_moe, unified (booleans); concurrency, ctx_tokens, k,
+    total_params_b (closed ranges [low, high], null = open).
+    """
+    return (
+        all(value(case) in row[key] for key, value in _NAMED.items() if key in row)
+        and all(value(case) is row[key] for key, value in _FLAGGED.items() if key in row)
+        and all(_within(value(case), row[key]) for key, value in _RANGED.items() if key in row)
+    )
+
+
+def _within(value: float | None, limits: list[float | None]) -> bool:
+    low, high = limits
+    return value is not None and (low is None or value >= low) and (high is None or value <= high)
+
+
+# ---------------------------------------------------------------- facts that several rules ask for
+
+
+def is_sparse_moe(case: Case) -> bool | None:
+    """A mixture of experts with few active parameters (the A3B class); None where the model is not
+    known.
+    """
+    model = case.facts.model
+    if model is None:
+        return None
+    shape = case.facts.shape or model
+    active = model.active_params_b or shape.active_params_b
+    return bool(
+        model.is_moe and active is not None and active <= number("regime", SPARSE_MOE_ACTIVE_B)
+    )
+
+
+def _of(part: str, field: str) -> Callable[[Case], Any]:
+    """A field of the hardware, model or quantisation; None where that is not known."""
+
+    def value(case: Case) -> Any:
+        known = getattr(case.facts, part)
+        return getattr(known, field) if known else None
+
+    return value
+
+
+# What each filter compares with, looked up only where a row has the filter: most rows fail at the
+# first.
+_NAMED: dict[str, Callable[[Case], Any]] = {
+    "engine": lambda case: case.plan.engine,
+    "method": lambda case: case.plan.method,
+    "hardware": _of("hardware", "id"),
+    "vendor": _of("hardware", "vendor"),
+    "hardware_class": _of("hardware", "hardware_class"),
+    "arch": _of("hardware", "arch"),
+    "family": _of("model", "family"),
+    "model": _of("model", "id"),
+    "model_arch": _of("model", "arch"),
+    "quant": _of("quant", "id"),
+    "quant_family": _of("quant", "family"),
+}
+_FLAGGED: dict[str, Callable[[Case], Any]] = {
+    "sparse_moe": is_sparse_moe,
+    "unified": _of("hardware", "unified_memory"),
+}
+_RANGED: dict[str, Callable[[Case], Any]] = {
+    "concurrency": lambda case: case.facts.concurrency,
+    "ctx_tokens": lambda case: case.facts.ctx_tokens,
+    "k": lambda case: case.plan.k or None,
+    "total_params_b": _of("model", "total_params_b"),
+}
+
+
+def for_advice(case: Case) -> bool:
+    """Whether a recommendation is asked for: what speaks of the estimate only is noise for a file
+    that runs already.
+    """
+    return case.facts.request is not None
+
+
+def streams(case: Case) -> int | None:
+    """Concurrent requests per replica (rounded up); None where the load is not known."""
+    if case.facts.concurrency is None:
+        return None
+    return -(-case.facts.concurrency // max(1, case.plan.dp))
+
+
+def is_gguf(case: Case) -> bool:
+    return case.plan.engine in GGUF_ENGINES
+
+
+def hardware_name(case: Case) -> str:
+    hw = case.facts.hardware
+    return (hw.name or hw.id) if hw else "this hardware"
+
+
+def model_name(case: Case) -> str:
+    model = case.facts.model
+    return (model.name or model.id) if model else "this model"
+
+
+def percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f} %"
+
+
+# ---------------------------------------------------------------- evidence
+
+
+def measured_gain(case: Case) -> float | None:
+    """The best clean measured speed-up of this very cell with this method, for the goal's metrics;
+    None if there is none.
+    """
+    metrics = _GOAL_METRICS[case.facts.goal or "balanced"]
+    found = [
+        e
+        for e in case.facts.evidence
+        if e.covers and e.method == case.plan.method and e.metric in metrics
+    ]
+    same_k = [e for e in found if e.k == case.plan.k] or found
+    return max((e.speedup for e in same_k), default=None)
+
+
+def veto_unless_measured(case: Case) -> Effect:
+    """ "veto", or "caution" where a clean measured pair of this cell gains against the documented
+    rule.
+    """
+    gain = measured_gain(case)
+    return "caution" if gain is not None and gain > 1.0 else "veto"
+
+
+# ---------------------------------------------------------------- memory
+
+_last: tuple[object, object, MemoryBill | None] = (None, None, None)
+
+
+def bill(case: Case) -> MemoryBill | None:
+    """The memory bill of the plan; None where hardware, model shape or quantisation is not known."""
+    global _last  # noqa: PLW0603 - one slot: the rules of a family ask for the same bill in a row
+    facts, plan = case.facts, case.plan
+    if case.estimate is not None and case.estimate.memory is not None:
+        return case.estimate.memory
+    if (
+        facts.hardware is None
+        or facts.hardware.memory_gb is None
+        or facts.quant is None
+        or facts.shape is None
+    ):
+        return None
+    if _last[0] is not facts or _last[1] is not plan:
+        from advisor.perf import memory
+
+        _last = (facts, plan, memory.bill(facts, plan))
+    return _last[2]
+
+
+def running(case: Case, k: int | None = None) -> int | None:
+    """Requests that one replica runs at once with k drafted tokens (the plan's own by default):
+    those that are asked for, have a slot and find room in the KV pool, where that is known; the
+    others wait. None where the load is not known.
+    """
+    from advisor.perf import memory
+
+    asked, facts = streams(case), case.facts
+    if asked is None:
+        return None
+    asked = min(asked, case.plan.max_num_seqs or asked)
+    if facts.ctx_tokens is None or facts.hardware is None or facts.quant is None:
+        return asked
+    plan = case.plan if k is None else case.plan.model_copy(update={"k": k})
+    known = case.estimate.memory if k is None and case.estimate is not None else None
+    held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0), known)
+    return asked if held is None else min(asked, held)
+
+
+def demand_tokens(case: Case) -> int | None:
+    """KV tokens that one replica holds when all streams are at full length."""
+    running, ctx = streams(case), case.facts.ctx_tokens
+    if running is None or ctx is None:
+        return None
+    return running * (ctx + (case.facts.output_tokens or 0))

@@ -1,0 +1,1 @@
+"""Rules of family SD1, one rule one file."""

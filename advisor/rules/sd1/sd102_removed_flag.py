@@ -1,0 +1,121 @@
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flags, rename_fix, replace_fix, table, version_name
+from advisor.rules.kit.fixes import pinned, shared
+from advisor.rules.kit.flags import (
+    CATALOGUED,
+    catalogue,
+    catalogued_version,
+    gone,
+    standing,
+    written,
+)
+
+
+@rule(
+    severity="error",
+    engines=CATALOGUED,
+    needs=("launch",),
+    versioned=True,
+    sources=(
+        "the engines' own parsers, catalogued by release",
+        "ggml-org/llama.cpp#22397",
+        "ai-dynamo/dynamo#8693",
+    ),
+)
+def removed_flag(case: Case) -> Iterator[Hit]:
+    """A flag that the chosen engine release no longer takes.
+
+    Why: the server refuses to start, often with nothing but its usage text.
+    Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --draft-max 8
+    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 8
+    """
+    for found in flags(case):
+        removal = (
+            gone(case, found)
+            if found.origin != "env" and standing(case, found) == "removed"
+            else None
+        )
+        if removal is None:
+            continue
+        yield Hit(
+            removal.message if found.raw in removal.message else f"{found.raw}: {removal.message}",
+            flag=found,
+            fix=successor_fix(case, found),
+            sources=(removal.source,) if removal.source else (),
+            versions=f"{version_name(removal.version)} and later"
+            if removal.version
+            else "all catalogued releases",
+        )
+
+
+def successor_fix(case: Case, found: Flag) -> Fix:
+    """Rename where another option means the same, take away what says nothing, else say what to do.
+
+    Safe only where the release is pinned: on another one the old name may be the right one.
+    """
+    known, version, name = catalogue(case), catalogued_version(case), written(found)
+    tables = table("compatibility")
+    use = known.successor(name, version)
+    if use is None or (known.notes.get("removed_before") or {}).get(name):
+        sure = version is not None and pinned(case) and name in tables["safe_removals"]["value"]
+        return removal_fix(case, found, use, sure)
+    successors = known.notes.get("successors") or {}
+    row = successors.get(name) or {}
+    value = row.get("value", found.value)
+    if (
+        value is None
+        or found.unresolved
+        or not re.fullmatch(r"[\w./:+-]+", value)
+        or found.origin == "env"
+    ):
+        return Fix(text=f"Use {use} instead of {found.raw}.")
+    rivals = [other for other in flags(case) if "value" in (successors.get(written(other)) or {})]
+    if "value" in row and len(rivals) > 1:
+        return _together(case, found, use, rivals)
+    usual = found.origin == "cli" or (found.value == "false") == found.raw.startswith("no")
+    safe = (
+        usual
+        and pinned(case)
+        and name in tables["safe_renames"]["value"]
+        and case.plan.method != "ngram"
+    )
+    safe = safe and version is not None and not shared(case, found.span)
+    what = f"Write {use} {value} instead of {found.raw}."
+    if "value" not in row:
+        return rename_fix(case, found, use, what, safe=safe)
+    new = f"{use} {value}" if found.origin == "cli" else f"{use.lstrip('-')} = {value}"
+    return replace_fix(case, found, new, what, safe=safe and found.origin in ("cli", "ini"))
+
+
+def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
+    """Several switches that became one option: --no-mmap and --mlock are --load-mode mlock."""
+    words = {one.name for one in rivals}
+    locked = (
+        "mlock"
+        if any(one.name == "--mmap" and one.value == "false" for one in rivals)
+        else "mmap+mlock"
+    )
+    value = "dio" if "--direct-io" in words else locked if "--mlock" in words else None
+    what = (
+        f"Write {use} {value or 'with one mode'} instead of {', '.join(one.raw for one in rivals)}."
+    )
+    literal = all(one.origin == "cli" and one.span and not one.unresolved for one in rivals)
+    off = any(one.name != "--mmap" and one.value == "false" for one in rivals)
+    if value is None or off or not literal:
+        return Fix(text=what)
+    edits = [
+        replace_fix(case, one, f"{use} {value}" if one is rivals[0] else "", what, safe=False)
+        for one in rivals
+    ]
+    safe = pinned(case) and not any(shared(case, one.span) for one in rivals)
+    return Fix(text=what, safe=safe, edits=tuple(edit for one in edits for edit in one.edits))
+
+
+def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
+    if use is not None:
+        return Fix(text=f"Use {use} instead of {found.raw}.")
+    return replace_fix(case, found, "", f"Remove {found.raw}.", safe=safe)

@@ -1,0 +1,41 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flags
+from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, written
+
+OWN_RULE = ("--flash-attn",)  # SD120
+
+
+@rule(
+    severity="error",
+    engines=CATALOGUED,
+    needs=("launch",),
+    sources=("the engines' own parsers, catalogued by release", "llama-server 0.5.0, run"),
+)
+def flag_needs_value(case: Case) -> Iterator[Hit]:
+    """An option that needs a value stands without one.
+
+    Why: llama-server takes the next flag as the value and fails far from the cause; argparse
+    refuses to start.
+    Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type --spec-draft-n-max 2
+    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
+    """
+    for found in flags(case):
+        if (
+            found.value is not None
+            or found.unresolved
+            or found.name in OWN_RULE
+            or found.origin != "cli"
+        ):
+            continue
+        option = (
+            catalogue(case).find(written(found), catalogued_version(case)) if found.known else None
+        )
+        if option is not None and option.takes_value and not option.many:
+            yield Hit(
+                f"{found.raw} needs a value and has none",
+                flag=found,
+                fix=Fix(text=f"Give {found.raw} a value or remove it."),
+            )

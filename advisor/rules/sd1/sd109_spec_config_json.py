@@ -1,0 +1,29 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.flags import spec_config
+
+
+@rule(
+    severity="error",
+    engines=("vllm",),
+    needs=("launch",),
+    sources=("vllm 0.19.1 to 0.33.0, parser run",),
+)
+def spec_config_json(case: Case) -> Iterator[Hit]:
+    """The JSON of --speculative-config is broken.
+
+    Why: the server refuses to start; quotes lost in a shell or a YAML file are the usual cause.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config "{'method':'mtp','num_speculative_tokens':2}"
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    read = spec_config(case)
+    if read is not None and read.data is None:
+        yield Hit(
+            f"--speculative-config is not a JSON object: {read.error}",
+            flag=read.flag,
+            fix=Fix(
+                text="""Write it as '{"method":"mtp","num_speculative_tokens":2}': double quotes inside single ones."""
+            ),
+        )

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, value_fix
+from advisor.rules.kit.fixes import json_fix, pinned
+from advisor.rules.kit.flags import catalogue, nearest, spec_choices, spec_config
+
+if TYPE_CHECKING:
+    from advisor.engines.catalogue import Catalogue
+
+MEANT = {
+    "nextn": "mtp",
+    "next_n": "mtp",
+    "draft-mtp": "mtp",
+    "multi_token_prediction": "mtp",
+    "eagle-3": "eagle3",
+}
+
+
+@rule(
+    severity="error",
+    engines=("vllm",),
+    needs=("launch",),
+    versioned=True,
+    sources=("vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",),
+)
+def spec_method_unknown(case: Case) -> Iterator[Hit]:
+    """A speculative method that vLLM does not know, such as SGLang's NEXTN.
+
+    Why: the configuration class refuses it and the server does not start.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-config '{"method":"NEXTN","num_speculative_tokens":2}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    choices = spec_choices(case, "method")
+    place, method = named(case)
+    if method is None or not choices or method in choices or "." in method:
+        return
+    if (gone := gone_since(case, method)) is not None:
+        yield Hit(
+            f"vLLM {gone} dropped the speculative method '{method}'",
+            flag=place,
+            fix=Fix(
+                text="Use a draft that vLLM still loads (eagle3, draft_model, mtp), or keep to "
+                "an older release."
+            ),
+            versions=f"{gone} and later",
+        )
+        return
+    near = MEANT.get(method.lower()) or nearest(method, choices)
+    said = f"vLLM has no speculative method '{method}'" + (f"; use '{near}'" if near else "")
+    fix = Fix(text=f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ...")
+    sure = near == MEANT.get(method.lower()) and pinned(case)
+    if place is not None and near and place.name == "--spec-method":
+        fix = value_fix(case, place, near, f"Use '{near}'.", safe=sure)
+    elif near:
+        fix = json_fix(case, place, "method", f'"{near}"', f"Use '{near}'.", safe=sure)
+    yield Hit(said, flag=place, fix=fix, versions="all catalogued releases")
+
+
+def gone_since(case: Case, method: str) -> str | None:
+    """The first catalogued release without a method that an earlier one takes; None where none ever
+    took it.
+    """
+    known = catalogue(case)
+    takes = [method in _choices(known, version) for version in known.versions]
+    if True not in takes or takes[-1]:
+        return None
+    return str(known.versions[len(takes) - takes[::-1].index(True)])
+
+
+def _choices(known: Catalogue, version: str) -> tuple[str, ...]:
+    row = known.json_field("SpeculativeConfig", "method", version) or {}
+    return tuple(row.get("choices") or ())
+
+
+def named(case: Case) -> tuple[Flag | None, str | None]:
+    """The flag that names the method and the name, where both can be read."""
+    short = flag(case, "--spec-method")
+    if short is not None:
+        return short, None if short.unresolved else short.value
+    read = spec_config(case)
+    if read is None or read.data is None:
+        return None, None
+    method = read.data.get("method")
+    return read.flag, method if isinstance(method, str) else None
+
+
+def suffix_decoding(case: Case) -> bool:
+    """Whether n-gram stands for vLLM's suffix decoding: its drafts are as long as the tree's counts
+    tell, so what was measured of n-gram lookup, and its two lengths, say nothing of it.
+    """
+    return (named(case)[1] or "").lower() == "suffix"

@@ -1,0 +1,54 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import build_order, flag, release, table, version_label
+from advisor.rules.sd1.sd113_spec_type_mtp import RENAMED
+
+SINCE = table("compatibility")["spec_types_since"]
+
+
+@rule(
+    severity="error",
+    engines=("llama-server",),
+    needs=("launch",),
+    versioned=True,
+    sources=tuple(SINCE["sources"]),
+)
+def spec_type_too_new(case: Case) -> Iterator[Hit]:
+    """A speculative type that the llama.cpp build does not have, or that none has.
+
+    Why: llama-server exits on an unknown type.
+    Bad (version=b9010): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    Good (version=b9518): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+    """
+    found = flag(case, "--spec-type")
+    if found is None or not found.value or found.unresolved:
+        return
+    at = release(case)
+    for word in (part.strip() for part in found.value.split(",")):
+        since = SINCE.get(word) if word != "sources" else None
+        lowest = build_order(since)
+        if since is not None and at is not None and lowest is not None and at < lowest:
+            yield Hit(
+                f"llama.cpp {version_label(case)} has no speculative type '{word}'; it is in "
+                f"{since} and later",
+                flag=found,
+                fix=Fix(text=f"Use llama.cpp {since} or newer."),
+            )
+        elif since is None and word not in KNOWN and word not in RENAMED:
+            yield Hit(
+                f"llama.cpp has no speculative type '{word}'; there are {', '.join(sorted(KNOWN))}",
+                flag=found,
+                fix=Fix(text="Use draft-mtp for a model with its own MTP head."),
+                versions="all catalogued builds",
+            )
+
+
+KNOWN = frozenset(SINCE.keys() - {"sources"}) | {
+    "none",
+    "draft-simple",
+    "ngram-map-k",
+    "ngram-map-k4v",
+    "ngram-mod",
+}

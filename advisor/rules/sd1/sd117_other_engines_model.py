@@ -1,0 +1,58 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid
+
+MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
+HF_WORDS = ("-fp8", "-awq", "-gptq", "-nvfp4", "-int4", "autoround")
+
+
+@rule(
+    severity="error",
+    sources=(
+        "vllm-project/recipes Qwen3.6",
+        "ggml-org/llama.cpp README",
+        "sgl-project/sgl-cookbook Qwen3.6",
+    ),
+)
+def other_engines_model(case: Case) -> Iterator[Hit]:
+    """A model file of another engine: a GGUF under vLLM or SGLang, or a safetensors repository
+    under llama-server.
+
+    Why: llama-server loads GGUF files only; vLLM and SGLang do not load the Qwen hybrids, and no
+    MTP head, from GGUF.
+    Bad: llama-server -m Qwen/Qwen3.6-35B-A3B-FP8
+    Good: llama-server -hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M
+    """
+    name = (case.plan.model or "").lower()
+    place = flag(case, *MODEL_FLAGS)
+    if not name or (place is not None and place.unresolved) or "$" in name:
+        return
+    if case.plan.engine in GGUF_ENGINES:
+        bare = name.split(":")[0]
+        if (
+            not bare.endswith(".gguf")
+            and "gguf" not in bare
+            and any(word in bare for word in HF_WORDS)
+        ):
+            yield Hit(
+                f"llama-server loads GGUF files; {case.plan.model} is a repository of safetensors "
+                f"for vLLM or SGLang",
+                flag=place,
+                fix=Fix(text="Give a GGUF file with -m, or a GGUF repository with -hf."),
+            )
+    elif name.endswith(".gguf") or name.endswith("-gguf") or "-gguf:" in name:
+        speculates = case.plan.method != "none"
+        if not speculates and is_hybrid(case) is not True:
+            return  # plain architectures load
+        yield Hit(
+            f"{case.plan.model} is a GGUF: {case.plan.engine} does not load the Qwen hybrids or "
+            f"an MTP head from one",
+            flag=place,
+            severity="error" if speculates else "warning",
+            fix=Fix(
+                text="Give the safetensors repository, for example Qwen/Qwen3.6-35B-A3B-FP8, or "
+                "use llama-server."
+            ),
+        )

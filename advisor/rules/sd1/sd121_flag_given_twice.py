@@ -1,0 +1,64 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Flag
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flags
+from advisor.rules.kit.fixes import drop_fix
+from advisor.rules.kit.flags import CATALOGUED, catalogue, written
+
+
+@rule(
+    severity="warning",
+    engines=CATALOGUED,
+    needs=("launch",),
+    sources=("argparse and llama.cpp common/arg.cpp: the last occurrence wins",),
+)
+def flag_given_twice(case: Case) -> Iterator[Hit]:
+    """One option twice with different values.
+
+    Why: the last one wins without a word, and the value that a reader sees first is not the one in
+    force.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --max-num-seqs 64
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
+    """
+    first: dict[str, Flag] = {}
+    for found in flags(case):
+        earlier = first.setdefault(found.name, found)
+        if (
+            earlier is found
+            or earlier.value == found.value
+            or found.unresolved
+            or earlier.unresolved
+        ):
+            continue
+        option = catalogue(case).find(written(found)) if found.known else None
+        if (
+            earlier.origin != found.origin
+            or option is None
+            or option.many
+            or not option.takes_value
+        ):
+            continue
+        if option.type in ("str", "flag") and option.choices is None and option.name in REPEATABLE:
+            continue
+        first[found.name] = found
+        yield Hit(
+            f"{found.raw} is given twice: {found.value} is in force, {earlier.value} is not",
+            flag=found,
+            fix=drop_fix(
+                case,
+                earlier,
+                f"Remove the first one ({earlier.value}), or the last if the first was meant.",
+                safe=case.plan.engine in ("vllm", "sglang"),
+            ),
+        )
+
+
+REPEATABLE = (
+    "--lora",
+    "--control-vector",
+    "--override-kv",
+    "--override-tensor",
+    "--lora-scaled",
+    "--allowed-origins",
+)

@@ -1,0 +1,40 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case
+from advisor.rules import Hit, rule
+from advisor.rules.kit.fixes import json_add_fix
+from advisor.rules.kit.flags import spec_config
+
+OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
+
+
+@rule(
+    severity="info",
+    engines=("vllm",),
+    needs=("launch",),
+    sources=("vllm 0.33.0 vllm/config/speculative.py",),
+)
+def spec_config_without_k(case: Case) -> Iterator[Hit]:
+    """--speculative-config without num_speculative_tokens.
+
+    Why: k then comes from the checkpoint (its number of MTP layers) or the server refuses to start;
+    nobody sees which k runs.
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp"}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    """
+    read = spec_config(case)
+    if read is None or read.data is None or "num_speculative_tokens" in read.data:
+        return
+    if read.data.get("method") in OWN_DEFAULT or not read.data:
+        return
+    yield Hit(
+        "no num_speculative_tokens: k is left to the checkpoint's number of MTP layers",
+        flag=read.flag,
+        fix=json_add_fix(
+            case,
+            read.flag,
+            "num_speculative_tokens",
+            "2",
+            'Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).',
+        ),
+    )

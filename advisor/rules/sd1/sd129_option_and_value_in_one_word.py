@@ -1,0 +1,70 @@
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.flags import CATALOGUED, catalogue
+
+_UNREAD = re.compile(r"the argument '(--?[A-Za-z][\w.-]*) [^']")
+SPLIT_NOWHERE = (
+    "compose",
+    "kubernetes",
+)  # a chart or a wrapper may join the words and take them apart again
+
+
+@rule(
+    severity="warning",
+    engines=CATALOGUED,
+    needs=("launch",),
+    sources=(
+        "python/cpython Lib/argparse.py (_parse_optional)",
+        "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
+    ),
+)
+def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
+    """A list of arguments in which one item holds an option and its value.
+
+    Why: each item reaches the server as one argument, and no shell takes it apart: `--max-num-seqs
+    4` with a blank in it is no option. The server stops at it, or takes the first such item for the
+    model's name.
+    Bad:
+        services:
+          vllm:
+            image: vllm/vllm-openai:v0.25.1
+            command:
+              - --model=Qwen/Qwen3-8B
+              - --max-num-seqs 4
+    Good:
+        services:
+          vllm:
+            image: vllm/vllm-openai:v0.25.1
+            command:
+              - --model=Qwen/Qwen3-8B
+              - --max-num-seqs=4
+    """
+    launch = case.launch
+    if launch is None:
+        return
+    texts = [f"the argument '{launch.model}'"] if launch.model else []
+    named = [
+        found.group(1)
+        for note in (*texts, *launch.notes)
+        if (found := _UNREAD.match(note)) is not None
+    ]
+    known = [
+        name
+        for name in dict.fromkeys(named)
+        if catalogue(case).find(name.replace("_", "-"), None) is not None
+    ]
+    if known:
+        more = f" and {len(known) - 3} more" if len(known) > 3 else ""
+        yield Hit(
+            f"{', '.join(known[:3])}{more} and the value stand in one argument, which the server "
+            f"does not take apart",
+            line=launch.line,
+            severity="error" if launch.form in SPLIT_NOWHERE and not launch.fork else None,
+            fix=Fix(
+                text="Give the value an item of its own"
+                + (", or write OPTION=VALUE." if case.plan.engine != "llama-server" else ".")
+            ),
+        )

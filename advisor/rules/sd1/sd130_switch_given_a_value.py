@@ -1,0 +1,46 @@
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.engines.base import SWITCH_VALUE
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flags
+from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
+
+_SAID = re.compile(rf"{SWITCH_VALUE} (\S+) is followed by '(\w+)'")
+_ON = ("true", "yes", "on", "enabled")
+
+
+@rule(
+    severity="error",
+    engines=CATALOGUED,
+    needs=("launch",),
+    versioned=True,
+    sources=(
+        "python/cpython Lib/argparse.py (store_true, BooleanOptionalAction: nargs=0)",
+        "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
+    ),
+)
+def switch_given_a_value(case: Case) -> Iterator[Hit]:
+    """A switch with `true` or `false` behind it.
+
+    Why: the parser of a switch takes no value, so the word belongs to nothing, or is taken for the
+    model, and the server stops before it loads. Written to switch something off, it would have
+    switched it on.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --enforce-eager false
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --no-enforce-eager
+    """
+    for note in case.launch.notes if case.launch is not None else ():
+        if (found := _SAID.fullmatch(note)) is None:
+            continue
+        name, word = found.groups()
+        negated = "--no-" + name.removeprefix("--").replace("_", "-")
+        has_opposite = catalogue(case).find(negated, catalogued_version(case)) is not None
+        leave = f"Write {negated}." if has_opposite else f"Leave {name} out."
+        yield Hit(
+            f"{name} takes no value: the server stops at '{word}'",
+            flag=next((one for one in flags(case) if one.raw == name), None),
+            severity="warning" if case.launch is not None and case.launch.fork else None,
+            fix=Fix(text=f"Leave '{word}' out." if word.lower() in _ON else leave),
+            versions="all catalogued releases",
+        )

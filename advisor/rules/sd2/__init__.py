@@ -1,0 +1,1 @@
+"""Rules of family SD2, one rule one file."""

@@ -1,0 +1,30 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, integer
+
+
+@rule(
+    severity="warning",
+    engines=("llama-server",),
+    needs=("launch",),
+    sources=("noonghunna/club-3090 compose notes",),
+)
+def llama_n_max_zero(case: Case) -> Iterator[Hit]:
+    """A speculative type together with zero draft tokens.
+
+    Why: nothing is drafted, but the draft context and its memory are still built.
+    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 0
+    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
+    """
+    place, kind = flag(case, "--spec-draft-n-max"), flag(case, "--spec-type")
+    if kind is None or (kind.value or "none") == "none" or place is None or place.unresolved:
+        return
+    if integer(place.value) == 0:
+        yield Hit(
+            f"--spec-type {kind.value} with 0 draft tokens drafts nothing but still takes the "
+            f"draft context's memory",
+            flag=place,
+            fix=Fix(text="Remove the speculative flags, or draft 2 tokens."),
+        )

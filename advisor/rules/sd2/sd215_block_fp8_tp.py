@@ -1,0 +1,102 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import LLM, Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import between, flag, model_text, release, table
+
+BLOCK = 128
+CHANNEL_WISE = (
+    "dynamic",
+    "w8a8",
+    "redhat",
+    "glm",
+)  # FP8 checkpoints with a scale per channel, not per block
+
+
+@rule(
+    severity="error",
+    engines=("vllm", "sglang"),
+    needs=("model",),
+    sources=(
+        "sgl-project/sglang#10852",
+        "sgl-project/sglang#19045",
+        "vllm-project/vllm#54178",
+        "vllm-project/vllm#52997",
+    ),
+)
+def block_fp8_tp(case: Case) -> Iterator[Hit]:
+    """A block-FP8 checkpoint split over so many GPUs that a shard no longer holds whole blocks of
+    128 rows.
+
+    Why: loading fails ("output size is not divisible by block_n"). The small expert and
+    shared-expert matrices decide.
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 8
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --tp 4
+    """
+    tp = case.plan.tp
+    name = model_text(case).lower()
+    if (
+        case.facts.model is None
+        or tp <= 1
+        or "fp8" not in name
+        or any(word in name for word in CHANNEL_WISE)
+    ):
+        return
+    if "nvfp4" in name or "awq" in name or "int4" in name:
+        return
+    known = padded(case)
+    if known is True:
+        return
+    for part, rows in parts(case.facts.model, expert_parallel(case)):
+        if rows % tp or (rows // tp) % BLOCK:
+            fits = max(
+                (n for n in (1, 2, 4, 8) if n < tp and rows % n == 0 and (rows // n) % BLOCK == 0),
+                default=1,
+            )
+            yield Hit(
+                f"block-FP8 with tensor parallelism {tp}: the {part} has {rows} rows, "
+                f"{rows / tp:g} on each GPU, and that is no "
+                f"multiple of {BLOCK}; loading fails"
+                + ("" if known is None else " before vLLM pads the shards (0.30)"),
+                flag=flag(case, "--tp-size", "--tensor-parallel-size"),
+                severity=None if known is None else "warning",
+                fix=Fix(
+                    text=f"Use tensor parallelism {fits}, expert parallelism, or a checkpoint "
+                    f"without FP8 blocks."
+                ),
+            )
+            return
+
+
+def parts(model: LLM, expert_parallel: bool) -> Iterator[tuple[str, int]]:
+    """The matrices that tensor parallelism splits by rows, with their rows."""
+    expert = model.moe_ffn or table("compatibility")["expert_rows"].get(model.id)
+    if expert and not expert_parallel:
+        yield "expert", expert
+    if model.shared_ffn:
+        yield "shared expert", model.shared_ffn
+    if model.dense_ffn and not model.is_moe:
+        yield "feed-forward layer", model.dense_ffn
+
+
+def padded(case: Case) -> bool | None:
+    """Whether the engine loads this model's shards all the same; False where only its release
+    decides, None for all others.
+
+    vLLM's recipe for Qwen3.8-Flash-Next-FP8 serves it with expert parallelism on four and eight
+    GPUs and with plain tensor parallelism on four; plain tensor parallelism on eight stays out.
+    """
+    row = table("compatibility")["fp8_blocks_padded"].get(
+        case.facts.model.id if case.facts.model else ""
+    )
+    if not isinstance(row, dict) or row["engine"] != case.plan.engine:
+        return None
+    parallel = expert_parallel(case)
+    since = between(release(case), row["since"], None)
+    if since is False or (case.plan.tp > row["max_tp"] and not parallel):
+        return None
+    return parallel or bool(since)
+
+
+def expert_parallel(case: Case) -> bool:
+    return flag(case, "--enable-expert-parallel", "--ep-size", "--expert-parallel-size") is not None

@@ -1,0 +1,80 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import table
+
+BUDGET = table("compatibility")["startup_seconds"]
+KINDS = (
+    "kubernetes",
+    "helm",
+    "helmrelease",
+    "llmkube",
+    "kubernetes-helmrelease",
+    "kubernetes-llmkube",
+)
+
+
+@rule(
+    severity="warning",
+    engines=("vllm", "sglang"),
+    needs=("launch",),
+    sources=tuple(BUDGET["sources"]),
+)
+def probe_budget(case: Case) -> Iterator[Hit]:
+    """A startup probe that gives up before the server is ready.
+
+    Why: download, loading, compilation and graph capture take 5 to 30 minutes, and more with MTP; a
+    shorter budget makes a crash loop at the first cold start.
+    Bad:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: qwen}
+        spec:
+          selector: {matchLabels: {app: qwen}}
+          template:
+            metadata: {labels: {app: qwen}}
+            spec:
+              containers:
+                - name: vllm
+                  image: vllm/vllm-openai:v0.25.1
+                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+                  startupProbe:
+                    httpGet: {path: /health, port: 8000}
+                    periodSeconds: 10
+                    failureThreshold: 12
+    Good:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: qwen}
+        spec:
+          selector: {matchLabels: {app: qwen}}
+          template:
+            metadata: {labels: {app: qwen}}
+            spec:
+              containers:
+                - name: vllm
+                  image: vllm/vllm-openai:v0.25.1
+                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+                  startupProbe:
+                    httpGet: {path: /health, port: 8000}
+                    periodSeconds: 10
+                    failureThreshold: 180
+    """
+    container = case.launch.container if case.launch else None
+    budget = container.startup_budget_s if container is not None else None
+    if (
+        container is None
+        or budget is None
+        or container.kind not in KINDS
+        or budget >= BUDGET["value"]
+    ):
+        return
+    yield Hit(
+        f"the startup probe gives up after {budget:.0f} s; loading with compilation takes 300 to "
+        f"{BUDGET['value']} s",
+        flag="startupProbe",
+        line=container.image_line,
+        severity="info" if budget >= BUDGET["short"] else None,
+        fix=Fix(text=f"Let periodSeconds x failureThreshold reach {BUDGET['value']} s."),
+    )

@@ -1,0 +1,53 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+
+
+@rule(
+    severity="warning", needs=("launch",), sources=("nicolerenee/infra#2067", "Tanguille/cluster")
+)
+def rollout_surge(case: Case) -> Iterator[Hit]:
+    """A rolling update that needs a second GPU before it frees the first.
+
+    Why: the surge pod waits for a GPU that the old pod holds, and the rollout never ends.
+    Bad:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: qwen}
+        spec:
+          strategy: {type: RollingUpdate, rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}
+          selector: {matchLabels: {app: qwen}}
+          template:
+            metadata: {labels: {app: qwen}}
+            spec:
+              containers:
+                - name: vllm
+                  image: vllm/vllm-openai:v0.25.1
+                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+                  resources: {limits: {nvidia.com/gpu: 1}}
+    Good:
+        apiVersion: apps/v1
+        kind: Deployment
+        metadata: {name: qwen}
+        spec:
+          strategy: {type: Recreate}
+          selector: {matchLabels: {app: qwen}}
+          template:
+            metadata: {labels: {app: qwen}}
+            spec:
+              containers:
+                - name: vllm
+                  image: vllm/vllm-openai:v0.25.1
+                  command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
+                  resources: {limits: {nvidia.com/gpu: 1}}
+    """
+    container = case.launch.container if case.launch else None
+    if container is not None and container.rollout_surge:
+        yield Hit(
+            "the rolling update starts a second pod before it stops the first, and so needs a "
+            "second GPU",
+            flag="strategy",
+            line=container.image_line,
+            fix=Fix(text="Use strategy Recreate, or maxUnavailable 1."),
+        )

@@ -1,0 +1,1 @@
+"""Rules of family SD3, one rule one file."""

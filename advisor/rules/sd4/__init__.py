@@ -1,0 +1,1 @@
+"""Rules of family SD4, one rule one file."""

@@ -1,0 +1,71 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import spec_flag
+from advisor.rules.kit.policy import (
+    hardware_name,
+    matches,
+    number,
+    rows,
+    sources,
+    streams,
+    veto_unless_measured,
+)
+
+
+@rule(
+    severity="warning",
+    speculative=True,
+    engines=("vllm", "sglang"),
+    needs=("hardware", "concurrency", "ctx_tokens"),
+    sources=sources(
+        "regime", "long_prefill", "long_prefill_ctx_tokens", "long_prefill_prompt_over_output"
+    ),
+)
+def long_context_prefill(case: Case) -> Iterator[Hit]:
+    """Speculation while several long prompts are prefilled at once on unified memory.
+
+    Why: prefill and verify steps share the little compute of such machines; decoding stalls while
+    prompts come in, and a stalled verify step costs more than a stalled plain one. The first token
+    comes earlier all the same, so with TTFT as the goal the answer is the opposite.
+    Bad (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --gpu-memory-utilization 0.75
+    """
+    facts, running = case.facts, streams(case)
+    hw, ctx = facts.hardware, facts.ctx_tokens
+    if hw is None or not hw.unified_memory or ctx is None or running is None:
+        return
+    if ctx < number("regime", "long_prefill_ctx_tokens") or running < number(
+        "regime", "long_prefill_concurrency"
+    ):
+        return
+    (known,) = rows("regime", "long_prefill")
+    measured = matches(
+        known, case
+    )  # kin, other models and unified machines, is warned but not forbidden
+    whose = known["text"] if measured else f"measured elsewhere: {known['text']}"
+    if facts.goal == "ttft":
+        yield Hit(
+            f"the first token comes earlier with speculation in such a load ({whose})",
+            severity="info",
+            effect="support" if measured else None,
+        )
+        return
+    prefill_bound = ctx / (facts.output_tokens or 512) >= number(
+        "regime", "long_prefill_prompt_over_output"
+    )
+    yield Hit(
+        f"{running} concurrent prompts of {ctx:,} tokens on {hardware_name(case)}: such a load is "
+        f"a documented loss for "
+        f"throughput and TPOT ({whose})",
+        flag=spec_flag(case),
+        fix=Fix(
+            text="Switch speculation off for this load, or give long prompts their own server; "
+            "on only if TTFT is the goal."
+        ),
+        conflicts=tuple(known["conflicts"]),
+        effect=veto_unless_measured(case) if measured and prefill_bound else "caution",
+    )

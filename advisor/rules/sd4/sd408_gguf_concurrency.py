@@ -1,0 +1,42 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import spec_flag
+from advisor.rules.kit.policy import matches, number, rows, sources, streams, veto_unless_measured
+
+
+@rule(
+    severity="warning",
+    speculative=True,
+    engines=("llama-server", "ik_llama.cpp"),
+    needs=("hardware", "concurrency"),
+    sources=sources("regime", "gguf_concurrency"),
+)
+def gguf_concurrency(case: Case) -> Iterator[Hit]:
+    """Speculation in llama-server with several requests at once.
+
+    Why: verified tokens of several streams fill the small-batch kernels at once, and hybrid models
+    save and restore a state per stream. The gain of one stream is gone at 2 to 4 and negative
+    beyond.
+    Bad (hw=rtx3090, concurrency=8): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536 --parallel 8
+        --spec-type draft-mtp --spec-draft-n-max 2
+    Good (hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536 --parallel 1
+        --spec-type draft-mtp --spec-draft-n-max 2
+    """
+    running = streams(case) or 1
+    row = next((row for row in rows("regime", "gguf_concurrency") if matches(row, case)), None)
+    if row is None or running < row["from"]:
+        return
+    many = row["veto"] and running >= number("regime", "gguf_concurrency_veto")
+    yield Hit(
+        f"{running} concurrent requests: {row['text']}",
+        flag=spec_flag(case),
+        fix=Fix(
+            text="Switch speculation off at this load, or use vLLM or SGLang for concurrent "
+            "requests."
+        ),
+        sources=tuple(row["sources"]),
+        conflicts=tuple(row["conflicts"]),
+        effect=veto_unless_measured(case) if many else "caution",
+    )

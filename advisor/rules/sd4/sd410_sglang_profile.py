@@ -1,0 +1,94 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import k_flag, spec_flag
+from advisor.rules.kit.fixes import k_fix
+from advisor.rules.kit.policy import (
+    for_advice,
+    is_sparse_moe,
+    number,
+    sources,
+    streams,
+    veto_unless_measured,
+)
+
+
+@rule(
+    severity="info",
+    speculative=True,
+    engines=("sglang",),
+    needs=("concurrency",),
+    sources=sources("regime", "sglang_low_latency_concurrency", "sglang_saturated_concurrency"),
+)
+def sglang_profile(case: Case) -> Iterator[Hit]:
+    """SGLang's MTP profile against the load: steps 3 / topk 1 / draft 4, steps 1 / topk 1 / draft
+    2, or off.
+
+    Why: one stream has compute to spare for three draft tokens; with more streams each draft token
+    takes from the others; on a saturated server verifying is all cost.
+    Bad (concurrency=16): python -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 4
+    Good (concurrency=16): python -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN --speculative-num-steps 1 --speculative-eagle-topk 1
+        --speculative-num-draft-tokens 2
+    """
+    running, few = streams(case) or 1, number("regime", "sglang_low_latency_concurrency")
+    if case.plan.method != "mtp":
+        return
+    if running >= number("regime", "sglang_saturated_concurrency"):
+        sparse = is_sparse_moe(case)
+        yield Hit(
+            f"{running} streams: the throughput profile for the 35B-A3B is speculation off, "
+            f"because verifying dominates on a "
+            f"saturated server",
+            flag=spec_flag(case),
+            severity="warning",
+            fix=Fix(text="Switch speculation off, or give interactive users their own server."),
+            sources=("seed002", "seed003", "f68420811681"),
+            conflicts=(
+                "the profiles are recipes without measurements; a 27B on 2x H20 lost (0.41x at "
+                "64 streams), but GLM-5 on "
+                "8x RTX PRO 6000 gained 1.4x to 1.6x at 64 (rtx6k)",
+            ),
+            effect=veto_unless_measured(case) if sparse else "caution",
+        )
+    elif (
+        running > few and case.plan.k > 1 and is_sparse_moe(case) is not False
+    ):  # profiles of the 35B-A3B
+        yield Hit(
+            f"{running} streams: the balanced profile is steps 1, topk 1, draft tokens 2 (k=1)",
+            flag=k_flag(case),
+            fix=k_fix(
+                case,
+                1,
+                "Use --speculative-num-steps 1 --speculative-eagle-topk 1 "
+                "--speculative-num-draft-tokens 2.",
+            ),
+            conflicts=(
+                "a recipe without measurements: 397B NVFP4 with 3 draft tokens gained 1.56x at 8 "
+                "and 1.40x at 16 streams (rtx6k)",
+            ),
+            effect="k_max",
+            k_max=1,
+        )
+    elif for_advice(case) and is_sparse_moe(case):
+        one = running == 1
+        yield Hit(
+            "the low-latency profile for one stream is steps 3, topk 1, draft tokens 4"
+            if one
+            else "the balanced profile for a few streams is steps 1, topk 1, draft tokens 2",
+            sources=("seed002", "seed003", "sgl-cookbook Qwen3.6"),
+            conflicts=(
+                "recipes without measurements: on a GB10 three draft tokens still gain at four "
+                "streams (pico), and a dense 27B "
+                "on 2x H20 lost with them even alone (f68420811681)",
+            ),
+            effect="support",
+            k_best=int(number("regime", "sglang_low_latency_k"))
+            if one
+            else 1
+            if running > few
+            else None,
+        )

@@ -1,0 +1,62 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix, Request
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import k_flag
+from advisor.rules.kit.policy import number, sources
+
+
+@rule(severity="warning", speculative=True, sources=sources("regime", "low_acceptance_rate"))
+def low_acceptance(case: Case) -> Iterator[Hit]:
+    """Less than half of the drafted tokens are accepted, by the user's own measurement.
+
+    Why: a rejected token costs its draft pass and its place in the verify step. Below one half the
+    authors of the measurements call it overhead, above 60 % profitable.
+    Bad (acceptance=0.42, k=1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    Good (acceptance=0.82, k=1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
+    """
+    request, floor = case.facts.request, number("regime", "low_acceptance_rate")
+    rate = mean_rate(request, case.plan.k) if request is not None else None
+    if request is None or rate is None or rate >= floor:
+        return
+    best = max(
+        (k for k in range(1, case.plan.k) if (mean_rate(request, k) or 0.0) >= floor), default=0
+    )
+    yield Hit(
+        f"the measured acceptance gives {rate:.0%} of the drafted tokens at k={case.plan.k}, "
+        f"below {floor:.0%}",
+        flag=k_flag(case),
+        fix=Fix(
+            text=f"Use k={best}, where it is {mean_rate(request, best):.0%}."
+            if best
+            else "Switch speculation off for this load."
+        ),
+        conflicts=(
+            "one stream can still gain below one half: 1.3x at 0.34 (27B, RTX 5090, k=3), where "
+            "8 streams lost (f68893312211)",
+        ),
+        effect="k_max" if best else "veto",
+        k_max=best or None,
+    )
+
+
+def mean_rate(request: Request, k: int) -> float | None:
+    """Mean share of accepted tokens among k drafted ones, from what the user measured; None where
+    it does not say.
+
+    Conditional acceptances by position are extended by their last value; an accepted length counts
+    only at its own k.
+    """
+    if k < 1:
+        return None
+    if request.acceptance:
+        alive, total = 1.0, 0.0
+        for position in range(k):
+            alive *= request.acceptance[min(position, len(request.acceptance) - 1)]
+            total += alive
+        return total / k
+    if request.acceptance_length is not None and (request.acceptance_k or k) == k:
+        return (request.acceptance_length - 1.0) / k
+    return None

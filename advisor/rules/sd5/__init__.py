@@ -1,0 +1,1 @@
+"""Rules of family SD5, one rule one file."""

@@ -1,0 +1,316 @@
+"""What stands around a decision: experts that could leave the card, idle replicas, linked machines,
+engines against hardware.
+"""
+
+from __future__ import annotations
+
+import csv
+from math import ceil
+from typing import Any
+
+import pytest
+
+from advisor import engines
+from advisor.advice import caveats as circumstances
+from advisor.advice import memory_relief as memory_fit
+from advisor.advice import offload, propose
+from advisor.advice import recommend as pipeline
+from advisor.advice import topology as linked
+from advisor.domain.nouns import Advice, AdvisorError, Request
+from advisor.domain.paths import knowledge_dir
+from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+from advisor.render.compose import compose_yaml
+
+
+def recommend(**asked: Any) -> Advice:
+    return pipeline.recommend(**asked)
+
+
+def reasons(advice: Advice) -> str:
+    return "\n".join(reason.text for reason in advice.reasons)
+
+
+def refusal(**asked: Any) -> str:
+    with pytest.raises(AdvisorError) as refused:
+        pipeline.recommend(**asked)
+    return str(refused.value)
+
+
+# ---------------------------------------------------------------- experts in system memory
+
+
+@pytest.mark.parametrize("card", ["rtx5060ti", "rtx5080"])
+def test_where_two_bits_were_chosen_four_with_experts_in_memory_are_named(card: str) -> None:
+    made = recommend(hardware=card, model="qwen3.6-35b-a3b")
+    assert made.facts.quant is not None and made.facts.quant.id == "ud-q2_k_xl"
+    told = next(reason for reason in made.reasons if "--n-cpu-moe" in reason.text)
+    assert "not estimated" in told.text and "q4_k_m" in told.text
+    assert "-hf unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_M --n-cpu-moe" in told.text
+    assert "0.43x to 0.86x" in reasons(made)
+
+
+def test_the_layers_follow_from_the_bill() -> None:
+    made = recommend(hardware="rtx5060ti", model="qwen3.6-35b-a3b")
+    found = offload.offload(made.facts)
+    assert found is not None and made.facts.model is not None
+    asked = made.facts.model_copy(update={"quant": found.quant})
+    short = memory.bill(asked, made.plan).short_gib
+    each = 256 * 3.1457e6 * found.quant.bytes_ffn / 2**30
+    assert (
+        short
+        and found.layers == ceil(short / each) + 1
+        and found.system_gib == pytest.approx(found.layers * each)
+    )
+    option = engines.get("llama-server").catalogue.option("--n-cpu-moe", made.plan.engine_version)
+    assert option is not None and option.takes_value
+    assert found.launch.argv[-2:] == ("--n-cpu-moe", str(found.layers))
+
+
+def test_a_card_on_which_nothing_fits_is_told_of_it_too() -> None:
+    told = refusal(hardware="rtx3060", model="qwen3.6-35b-a3b")
+    assert "--n-cpu-moe" in told and "GiB of experts in system memory" in told
+
+
+def test_the_quantisation_of_a_named_repository_is_kept() -> None:
+    told = refusal(hardware="rtx5060ti", model="unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL")
+    assert "UD-Q4_K_XL --batch-size" in told and "ud-q4_k_xl with --n-cpu-moe" in told
+
+
+def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
+    card = knowledge.resolve(
+        Request(hardware="rtx4050-laptop", model="deepseek-v3", engine="llama-server")
+    )
+    assert offload.offload(card) is None  # even all experts in system memory leave too much here
+    air = knowledge.resolve(Request(hardware="rtx4090", model="glm-4.5-air", engine="llama-server"))
+    found = offload.offload(air)
+    assert (
+        found is not None
+        and air.model is not None
+        and found.of == 46
+        and found.layers > (air.model.dense_layers or 0)
+    )
+    gemma = offload.offload(
+        knowledge.resolve(
+            Request(hardware="rtx3060", model="gemma-4-26b-a4b", engine="llama-server")
+        )
+    )
+    assert (
+        gemma is not None and gemma.of == 30 and gemma.layers < 30
+    )  # each of its layers has a dense part beside the experts
+    assert offload.Offload(found.quant, 46, 46, 1.0, found.launch).flag == "--cpu-moe"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"hardware": "h100", "model": "qwen3.6-35b-a3b"},  # fits
+        {"hardware": "gb10", "model": "deepseek-v3"},  # the card's memory is the system's
+        {"hardware": "rtx5060ti", "model": "qwen3.6-27b"},  # dense
+        {
+            "hardware": "rtx5060ti",
+            "model": "qwen3.6-35b-a3b",
+            "gpus": 2,
+            "engine": "llama-server",
+        },  # counts from the first card
+    ],
+)
+def test_nothing_is_offered_where_it_would_not_help(asked: dict[str, Any]) -> None:
+    assert offload.offload(knowledge.resolve(Request(**asked))) is None
+
+
+def test_where_only_the_requests_are_too_many_experts_stay() -> None:
+    told = refusal(
+        hardware="rtx-pro-4000",
+        model="gpt-oss-20b",
+        engine="llama-server",
+        concurrency=17,
+        ctx_tokens=32_768,
+    )
+    assert "--concurrency" in told and "cpu-moe" not in told
+
+
+def test_two_bits_that_were_asked_for_are_left_alone() -> None:
+    assert "--n-cpu-moe" not in reasons(
+        recommend(hardware="rtx5060ti", model="qwen3.6-35b-a3b", quant="ud-q2_k_xl")
+    )
+
+
+OFFLOADED = ("CPU", "expert offload", "cpu-moe", "fit offload")
+
+
+def test_what_is_said_of_speculation_there_is_what_the_table_holds() -> None:
+    def speedups(*sources: str) -> list[float]:
+        found = []
+        for source in sources:
+            with (knowledge_dir() / "measurements" / "runs" / f"{source}.csv").open(
+                encoding="utf-8"
+            ) as file:
+                rows = [
+                    r
+                    for r in csv.DictReader(file)
+                    if r["speedup"] and r["is_moe"] == "1" and r["spec_method"] == "mtp"
+                ]
+            there = [
+                r
+                for r in rows
+                if any(w in r["notes"] + r["use_why"] + r["spec_extra"] for w in OFFLOADED)
+            ]
+            found += [float(row["speedup"]) for row in there]
+            assert there and knowledge.source(source).title
+        return found
+
+    losses, even, gains = (
+        speedups(*names) for names in (offload.LOSSES, offload.EVEN, offload.GAINS)
+    )
+    assert f"{min(losses):.2f}x to {max(losses):.2f}x in four" in offload.MEASURED
+    assert f"{min(even):.2f}x to {max(even):.2f}x in two" in offload.MEASURED
+    assert f"{min(gains):.2f}x to {max(gains):.2f}x in four" in offload.MEASURED
+
+
+# ---------------------------------------------------------------- replicas without a request
+
+
+def test_idle_replicas_are_named_with_what_would_use_them() -> None:
+    made = recommend(hardware="h100", gpus=3, model="qwen3-8b")
+    assert (made.plan.tp, made.plan.dp) == (1, 3)
+    told = reasons(made)
+    assert (
+        "2 of the 3 replicas have nothing to do with 1 request at once" in told
+        and "32 attention heads" in told
+    )
+    assert "--gpus 2" in told and "--gpus 4" in told and "--concurrency 3" in told
+    assert "1 of the 2 replicas has" in reasons(
+        recommend(hardware="h100", gpus=2, tp=1, model="qwen3-8b")
+    )
+    assert "replicas" not in reasons(
+        recommend(hardware="h100", gpus=3, model="qwen3-8b", concurrency=3)
+    )
+
+
+def test_heads_that_are_not_known_are_split_by_powers_of_two() -> None:
+    facts = knowledge.resolve(Request(hardware="h100", gpus=6, model="mimo-7b"))
+    assert facts.shape is not None and not facts.shape.heads
+    assert {tp for tp, _ in propose.splits(facts)} == {1, 2}
+
+
+def test_vllms_replicas_of_a_mixture_are_said_to_be_coupled() -> None:
+    coupled = recommend(hardware="rtx3090", gpus=4, concurrency=16, engine="vllm")
+    assert coupled.plan.dp == 2 and "not independent in vLLM" in reasons(coupled)
+    dense = recommend(
+        hardware="rtx3090", gpus=4, concurrency=16, engine="vllm", model="qwen3-8b", tp=1
+    )
+    assert dense.plan.dp == 4 and "not independent" not in reasons(dense)
+
+
+# ---------------------------------------------------------------- linked machines
+
+
+@pytest.mark.parametrize(
+    ("model", "tp"),
+    [("qwen3.6-35b-a3b", 1), ("gpt-oss-120b", 1), ("qwen3.6-27b", 2), ("llama-3.3-70b", 2)],
+)
+def test_linked_machines_are_joined_only_where_that_is_faster_by_the_estimate(
+    model: str, tp: int
+) -> None:
+    made = recommend(hardware="gb10", gpus=2, interconnect="roce", model=model)
+    assert made.plan.tp == tp
+    speeds = linked.speeds(made.facts, propose.splits(made.facts))
+    assert max(speeds, key=lambda split: speeds[split]) == (made.plan.tp, made.plan.dp)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_replicas_on_linked_machines_are_servers_of_their_own(engine: str) -> None:
+    made = recommend(hardware="gb10", gpus=2, interconnect="roce", engine=engine)
+    for launch in (made.launch, made.launch_off):
+        assert not {"--nnodes", "--data-parallel-size", "--dp-size", "--node-rank"} & set(
+            launch.argv
+        )
+    assert "a server on each of the 2 instead of one across them" in reasons(made)
+    across = recommend(hardware="gb10", gpus=2, tp=2, interconnect="roce", engine=engine)
+    assert "--nnodes" in across.launch.argv and "--node-rank" in reasons(across)
+
+
+def test_pairs_of_linked_machines_span_two_nodes_each() -> None:
+    made = recommend(
+        hardware="gb10", gpus=4, tp=2, interconnect="roce", model="llama-3.3-70b", concurrency=8
+    )
+    at = made.launch.argv.index("--nnodes")
+    assert (
+        made.plan.dp == 2
+        and made.launch.argv[at + 1] == "2"
+        and "one of 2 such servers" in reasons(made)
+    )
+
+
+@pytest.mark.parametrize(
+    ("hardware", "link"),
+    [("gb10", "roce"), ("strix-halo", "ethernet"), ("h100", None), ("gh200", None)],
+)
+def test_machines_with_one_accelerator_are_linked(hardware: str, link: str | None) -> None:
+    facts = knowledge.resolve(Request(hardware=hardware, gpus=2))
+    assert facts.interconnect == link and (link is not None) == any(
+        field == "interconnect" for field, _, _ in facts.defaults
+    )
+    assert knowledge.resolve(Request(hardware=hardware)).interconnect is None
+    assert (
+        knowledge.resolve(Request(hardware=hardware, gpus=2, interconnect="pcie")).interconnect
+        == "pcie"
+    )
+
+
+def test_an_answer_without_a_method_says_how_linked_machines_are_started() -> None:
+    made = recommend(
+        hardware="gb10", gpus=2, tp=2, model="minimax-m2.5", quant="awq-int4", interconnect="roce"
+    )
+    assert made.candidate is None and "--node-rank" in reasons(made)
+
+
+def test_layers_over_machines_are_not_needed_where_one_holds_the_model() -> None:
+    told = reasons(recommend(hardware="gb10", gpus=2, engine="llama-server"))
+    assert "rpc-server" in told and "--gpus 1 needs no network" in told
+
+
+def test_a_compose_file_is_for_one_machine() -> None:
+    alone = compose_yaml(recommend(hardware="gb10", gpus=2))
+    assert "count: 1" in alone and "--nnodes" not in alone
+    with pytest.raises(AdvisorError, match="covers one machine"):
+        compose_yaml(recommend(hardware="gb10", gpus=2, model="qwen3.6-27b"))
+
+
+# ---------------------------------------------------------------- what is asked against what runs
+
+
+def test_an_engine_against_the_hardware_is_contradicted() -> None:
+    assert "llama.cpp runs on Metal" in reasons(recommend(hardware="apple-m4-max", engine="vllm"))
+    assert "was asked for, though" not in reasons(recommend(hardware="h100", engine="vllm"))
+
+
+def test_a_laptop_is_not_told_to_take_more_gpus() -> None:
+    told = refusal(hardware="rtx5070-laptop", model="qwen3.6-27b", engine="vllm")
+    assert "--gpus" not in told and "more GPUs" not in told
+    assert "--gpus" in refusal(hardware="rtx3060", model="qwen3.6-35b-a3b", engine="vllm")
+
+
+def test_a_chip_that_no_released_build_serves_is_named_like_its_neighbours() -> None:
+    told = recommend(hardware="rx7600xt", engine="vllm", model="qwen3-8b").findings
+    assert any(
+        one.code == "SD268" and "gfx1102" in one.message and "gfx110x" not in one.message
+        for one in told
+    )
+
+
+def test_a_chip_below_the_engine_is_refused_before_its_memory() -> None:
+    asked = {"hardware": "v100", "engine": "sglang", "model": "gemma-4-31b", "ctx_tokens": 100_000}
+    assert "[SD268]" in refusal(**asked) and "--ctx" not in refusal(**asked)
+
+
+def test_around_says_nothing_of_a_plain_case() -> None:
+    made = recommend(hardware="h100")
+    assert circumstances.around(made.facts, made.plan) == []
+
+
+def test_more_machines_are_offered_only_where_they_can_be_linked() -> None:
+    assert memory_fit.more_counts(knowledge.hardware("gb10"), 1)
+    for name in ("apple-m1", "strix-halo", "jetson-agx-orin-64gb"):
+        assert not memory_fit.more_counts(knowledge.hardware(name), 1)

@@ -1,0 +1,442 @@
+"""Published drafters: their files, which one an engine release gets, the launches with them, and
+the answers without one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from advisor import engines
+from advisor.advice import propose
+from advisor.advice import recommend as pipeline
+from advisor.domain.nouns import Advice, AdvisorError, Drafter, Facts, Plan
+from advisor.domain.paths import knowledge_dir
+from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.build import FactFileError, check_entry, read_table
+from advisor.perf import memory
+from advisor.render.compose import compose_yaml
+from advisor.render.json_out import advice_json
+from advisor.render.schema import recommend_schema
+
+FILES = sorted((knowledge_dir() / "drafters").glob("*.yaml"))
+ENGINES = ("vllm", "sglang")
+
+
+def every() -> Iterator[tuple[str, Drafter]]:
+    for ident in knowledge.index()["drafters"]:
+        for drafter in knowledge.drafters(knowledge.llm(ident)):
+            yield ident, drafter
+
+
+def recommend(**asked: Any) -> Advice:
+    return pipeline.recommend(**({"hardware": "h200", "concurrency": 4} | asked))
+
+
+# ---------------------------------------------------------------- the files
+
+
+def test_every_file_is_named_after_a_known_model() -> None:
+    assert len(FILES) >= 15
+    for path in FILES:
+        assert (
+            path.stem in knowledge.llm_ids()
+            and knowledge.index()["drafters"][path.stem]["id"] == path.stem
+        )
+
+
+def test_every_drafter_has_known_sources_engines_and_releases() -> None:
+    for ident, drafter in every():
+        for source in drafter.sources:
+            assert knowledge.source(source).title, f"{ident}: {source}"
+        for engine, since in drafter.engines.items():
+            adapter = engines.get(engine)
+            assert since in adapter.versions, (
+                f"{drafter.repository}: {engine} {since} is not catalogued"
+            )
+            plan = Plan(
+                engine=engine,
+                engine_version=since,
+                method=drafter.method,
+                k=1,
+                draft_model=drafter.repository,
+            )  # type: ignore[arg-type]
+            assert adapter.to_launch(plan), f"{engine} {since} has no path for {drafter.method}"
+        assert set(drafter.env) <= set(drafter.engines) and "/" in drafter.target
+
+
+def test_a_target_is_read_as_the_model_of_its_file() -> None:
+    for ident, drafter in every():
+        found = knowledge.llm_from_text(drafter.target)
+        assert found is not None and found.id == ident, (
+            f"{drafter.target} is read as {found.id if found else None}, not {ident}"
+        )
+
+
+def test_a_repository_belongs_to_one_model() -> None:
+    names = [drafter.repository.lower() for _, drafter in every()]
+    assert len(names) == len(set(names))
+
+
+def test_measured_sources_are_not_renamed() -> None:
+    """A source of drafters must not take the id of a measured one: it would replace its citation."""
+    import yaml
+
+    measured = {path.stem for path in (knowledge_dir() / "measurements" / "sources").glob("*.yaml")}
+    used = {source for _, drafter in every() for source in drafter.sources}
+    listed = yaml.safe_load((knowledge_dir() / "sources.yaml").read_text(encoding="utf-8"))
+    assert not {name for name in used & measured if name in listed}
+
+
+GOOD = {
+    "method": "eagle3",
+    "repository": "a/b",
+    "target": "c/d",
+    "engines": {"vllm": "0.19.1"},
+    "sources": ["s"],
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"colour": "red"}, "drafters.0.colour"),
+        ({"method": "magic"}, "drafters.0.method"),
+        ({"repository": "no-owner"}, "drafters.0.repository"),
+        ({"target": "c/d/e"}, "drafters.0.target"),
+        ({"sources": []}, "drafters.0"),
+        ({"engines": {}}, "drafters.0"),
+        ({"k": 0}, "drafters.0.k"),
+        ({"k": 3, "k_max": 1}, "drafters.0.k"),
+        ({"k": 16, "block": 16}, "drafters.0.k"),
+        ({"size_gb": -1}, "drafters.0.size_gb"),
+    ],
+)
+def test_what_is_wrong_with_a_file(change: dict[str, Any], field: str) -> None:
+    problems = check_entry("drafters", {"id": "qwen3-8b", "drafters": [GOOD | change]}, "x.yaml")[1]
+    assert field in [name for _, name, _ in problems], problems
+    assert not check_entry("drafters", {"id": "qwen3-8b", "drafters": [GOOD]}, "x.yaml")[1]
+
+
+def test_a_bad_file_stops_the_build(tmp_path: Path) -> None:
+    (tmp_path / "x.yaml").write_text(json.dumps({"id": "qwen3-8b", "drafters": [GOOD, GOOD]}))
+    with pytest.raises(FactFileError, match="listed twice"):
+        read_table("drafters", tmp_path)
+
+
+# ---------------------------------------------------------------- which drafter
+
+
+def facts(**asked: Any) -> Facts:
+    return knowledge.resolve(pipeline.checked({"hardware": "h200"} | asked))
+
+
+@pytest.mark.parametrize(
+    ("model", "named", "repository"),
+    [
+        ("qwen3-30b-a3b", "Qwen/Qwen3-30B-A3B-FP8", "AngelSlim/Qwen3-a3B_eagle3"),
+        (
+            "qwen3-30b-a3b",
+            "Qwen/Qwen3-30B-A3B-Instruct-2507",
+            "RedHatAI/Qwen3-30B-A3B-Instruct-2507-speculator.eagle3",
+        ),
+        (
+            "qwen3-235b-a22b",
+            "Qwen/Qwen3-235B-A22B-Instruct-2507-FP8",
+            "RedHatAI/Qwen3-235B-A22B-Instruct-2507-speculator.eagle3",
+        ),
+        ("qwen3-235b-a22b", "me/something-else", "RedHatAI/Qwen3-235B-A22B-speculator.eagle3"),
+    ],
+)
+def test_the_variant_decides(model: str, named: str, repository: str) -> None:
+    found = knowledge_drafters.pick(facts(model=model, engine="vllm", gpus=8), "eagle3", named)
+    assert found is not None and found.repository == repository
+
+
+def test_thinking_decides() -> None:
+    def methods(thinking: bool | None) -> list[str]:
+        return [
+            d.repository
+            for d in knowledge_drafters.usable(
+                facts(model="qwen3-8b", engine="vllm", thinking=thinking)
+            )
+        ]
+
+    assert methods(True)[0] == "RedHatAI/Qwen3-8B-Thinking-speculator.eagle3"
+    assert methods(None)[
+        0
+    ] == "RedHatAI/Qwen3-8B-speculator.eagle3" and "z-lab/Qwen3-8B-DFlash-b16" not in methods(None)
+    assert "z-lab/Qwen3-8B-DFlash-b16" in methods(False)
+
+
+def test_a_model_with_mtp_keeps_it_unless_asked() -> None:
+    assert propose.methods(facts(model="qwen3.6-27b")) == ("mtp",)
+    assert propose.methods(facts(model="qwen3.6-27b", method="dflash")) == ("dflash",)
+    assert propose.methods(facts(model="qwen3.6-27b", method="eagle3")) == ()
+    assert propose.methods(facts(model="qwen3-8b", method="mtp")) == ()
+    assert propose.methods(facts(model="gemma-4-31b", engine="vllm")) == ("mtp",)  # its assistant
+    assert propose.methods(facts(model="gemma-4-31b", engine="vllm", method="eagle3")) == (
+        "eagle3",
+    )
+
+
+def test_k_keeps_to_what_the_drafter_was_made_for() -> None:
+    kimi = facts(model="kimi-k2.5", engine="vllm", gpus=8)
+    assert propose.k_values(kimi, "eagle3") == (1, 2, 3, 4, 5, 6, 7)
+    assert propose.k_values(kimi, "dflash") == (3, 7)
+    assert propose.k_values(facts(model="qwen3-8b", engine="sglang", thinking=False), "dflash") == (
+        3,
+        7,
+        9,
+        15,
+    )
+    assert propose.k_values(facts(model="qwen3.6-27b"), "mtp") == propose.K_RANGE["vllm"]
+
+
+def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
+    known = facts(model="qwen3-8b", engine="vllm", concurrency=4)
+    base = propose.base_plan(known, (1, 1))
+    with_drafter = memory.bill(known, propose.with_method(known, base, "eagle3", 3))
+    assert with_drafter.spec_gib == pytest.approx(2.044e9 / 2**30)
+    oss = facts(model="gpt-oss-120b", engine="sglang", gpus=2)
+    plain = propose.base_plan(oss, (2, 1))
+    none, eagle, block = (
+        memory.bill(
+            oss, plain if method == "none" else propose.with_method(oss, plain, method, 3)
+        ).kv_tokens
+        for method in ("none", "eagle3", "dflash")
+    )
+    assert none and eagle and block and none > eagle > block  # one layer more, eight layers more
+
+
+# ---------------------------------------------------------------- answers
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (
+            {"hardware": "h100", "gpus": 4, "model": "llama-3.3-70b", "engine": "vllm"},
+            ['{"method":"eagle3","model":"RedHatAI/Llama-3.3-70B-Instruct-speculator.eagle3","num_speculative_tokens":K}'],
+        ),
+        (
+            {"hardware": "h100", "gpus": 4, "model": "llama-3.3-70b", "engine": "sglang"},
+            ["--speculative-algorithm EAGLE3", "lmsys/SGLang-EAGLE3-Llama-3.3-70B-Instruct-SpecForge",
+             "--speculative-num-steps K", "--speculative-eagle-topk 1", "--speculative-num-draft-tokens K1"],
+        ),
+        (
+            {"hardware": "h100", "model": "gpt-oss-120b", "engine": "vllm", "concurrency": 8},
+            ['"method":"eagle3","model":"RedHatAI/gpt-oss-120b-speculator.eagle3"', "--no-enable-prefix-caching"],
+        ),
+        (
+            {"hardware": "gb10", "model": "gpt-oss-120b", "engine": "sglang"},
+            ["--speculative-algorithm", "--speculative-draft-model-path", "--speculative-num-draft-tokens K1"],
+        ),
+        (
+            {"hardware": "rtx3090", "model": "qwen3-8b", "engine": "vllm"},
+            ['"method":"eagle3","model":"RedHatAI/Qwen3-8B-speculator.eagle3"'],
+        ),
+        (
+            {"hardware": "rtx4090", "model": "qwen3-8b", "engine": "sglang", "thinking": False, "method": "dflash"},
+            ["--speculative-algorithm DFLASH", "--speculative-draft-model-path " "z-lab/Qwen3-8B-DFlash-b16",
+             "--speculative-num-draft-tokens K1"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_launch_names_the_drafter(asked: dict[str, Any], words: list[str]) -> None:
+    advice = recommend(**asked)
+    assert (
+        advice.candidate is not None
+        and advice.launch_on is not None
+        and advice.estimate is not None
+    )
+    argv = " ".join(advice.launch_on.argv)
+    k = advice.candidate.k
+    for word in words:
+        assert word.replace("K1", str(k + 1)).replace("K", str(k)) in argv or word in argv, argv
+    used = knowledge_drafters.named(advice.facts, advice.candidate.draft_model)
+    assert used is not None
+    told = next(
+        reason for reason in advice.reasons if reason.text.startswith(f"Drafter {used.repository}")
+    )
+    assert "not its own" in told.text and told.sources and knowledge.source(told.sources[0]).title
+    interval = advice.estimate.output_tok_s.speedup
+    assert interval.p10 < interval.p50 < interval.p90
+    assert advice_json(advice)["drafter"]["repository"] == used.repository
+    assert set(advice.launch_on.env.items()) >= set(
+        used.env.get(advice.candidate.engine, {}).items()
+    )
+    if advice.decision == "on":
+        assert used.repository in compose_yaml(advice)
+
+
+def test_sglang_is_told_no_steps_for_a_block() -> None:
+    advice = recommend(model="qwen3-8b", engine="sglang", thinking=False, method="dflash")
+    assert advice.launch_on is not None and "--speculative-num-steps" not in advice.launch_on.argv
+
+
+def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
+    given = recommend(model="qwen3-8b", engine="vllm", acceptance_length=3.4, acceptance_k=5)
+    prior = recommend(model="qwen3-8b", engine="vllm")
+    assert any("acceptance as you gave it" in reason.text for reason in given.reasons)
+    assert given.estimate is not None and prior.estimate is not None
+    widths = [
+        e.accepted_length.p90 / e.accepted_length.p10 for e in (given.estimate, prior.estimate)
+    ]
+    assert widths[0] < widths[1]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason", "change"),
+    [
+        ({"model": "qwen2.5-72b", "gpus": 4}, "no drafter is known " "for it here", "a drafter for this model"),
+        ({"model": "qwen3-8b", "engine": "llama-server"}, "none for llama-server", "--engine vllm"),
+        ({"model": "kimi-k2.5", "engine": "vllm", "engine_version": "0.19.1", "gpus": 8, "method": "dflash"},
+         "is known to load z-lab/Kimi-K2.5-DFlash from 0.24.0 on", "vllm 0.24.0 or newer"),
+        ({"model": "qwen3-8b", "engine": "vllm", "method": "dflash"}, "say --no-thinking", "--no-thinking, for which"),
+        ({"model": "gemma-4-31b", "engine": "sglang", "engine_version": "0.5.11"}, "sglang takes from 0.5.12 on", "sglang 0.5.12"),
+        ({"model": "gemma-4-12b", "engine": "sglang", "method": "mtp"}, "separate assistant model", "--engine vllm"),
+        ({"model": "gemma-4-31b", "engine": "llama-server"}, "no launch with it is " "written for " "llama-server", "--engine sglang"),
+        ({"model": "qwen3.6-27b", "method": "eagle3"}, "EAGLE-3 was asked for: none " "is known", "another --method than eagle3"),
+        ({"model": "qwen3-8b", "method": "mtp"}, "MTP was asked for: none " "is known", "another --method than mtp"),
+    ],
+)  # fmt: skip
+def test_without_one_the_answer_says_what_would_change_it(
+    asked: dict[str, Any], reason: str, change: str
+) -> None:
+    advice = recommend(**asked)
+    assert advice.decision == "off" and advice.candidate is None and advice.plan.method == "none"
+    assert reason in advice.reasons[0].text and any(change in line for line in advice.would_change)
+    for line in advice.would_change:
+        if line.startswith("--engine "):  # what is named does help
+            words = line.partition(",")[0].split()
+            gpus = {"gpus": int(words[3])} if "--gpus" in words else {}
+            other = recommend(**asked | {"engine": words[1], "engine_version": None} | gpus)
+            assert other.candidate is not None
+    assert advice_json(advice)["drafter"] is None
+
+
+def test_an_engine_is_named_with_the_gpus_that_it_takes() -> None:
+    """One A100 40 GB holds the 70B as GGUF alone: the drafters of the other engines need a second
+    one.
+    """
+    asked = {
+        "hardware": "a100-40gb",
+        "model": "llama-3.3-70b",
+        "method": "eagle3",
+        "concurrency": 1,
+    }
+    lines = [line for line in recommend(**asked).would_change if line.startswith("--engine ")]
+    assert [line.partition(",")[0] for line in lines] == [
+        "--engine vllm --gpus 2",
+        "--engine sglang --gpus 2",
+    ]
+
+
+def test_an_engine_on_which_nothing_may_speculate_is_not_named() -> None:
+    """SGLang's backend for Apple chips has no speculation (SD268)."""
+    lines = recommend(hardware="apple-m3-ultra", model="qwen3-32b").would_change
+    assert lines and not [line for line in lines if "sglang" in line]
+
+
+def test_gemmas_assistant_runs_in_sglang_too() -> None:
+    """As NEXTN with the assistant as draft model, which SGLang turns into FROZEN_KV_MTP by itself
+    (sgl-project/sglang#24436).
+    """
+    made = recommend(hardware="rtx-pro-6000", model="gemma-4-31b", engine="sglang")
+    assert made.launch_on is not None
+    words = list(made.launch_on.argv)
+    assert words[words.index("--speculative-algorithm") + 1] == "NEXTN"
+    assert (
+        words[words.index("--speculative-draft-model-path") + 1]
+        == "google/gemma-4-31B-it-assistant"
+    )
+    assert not [finding for finding in made.findings if finding.severity == "error"]
+
+
+def test_an_unknown_method_is_refused() -> None:
+    with pytest.raises(AdvisorError, match="method"):
+        recommend(model="qwen3-8b", method="magic")
+
+
+def test_the_answer_keeps_to_its_schema() -> None:
+    schema = Draft202012Validator(recommend_schema())
+    for asked in (
+        {"model": "gpt-oss-120b", "engine": "vllm"},
+        {"model": "qwen3.6-27b"},
+        {"model": "qwen2.5-7b"},
+    ):
+        schema.validate(json.loads(json.dumps(advice_json(recommend(**asked)))))
+
+
+def releases(engine: str, since: str) -> list[str]:
+    """The first release that loads a drafter, one in the middle and the newest."""
+    found = [
+        v
+        for v in engines.get(engine).versions
+        if knowledge_drafters._parts(v) >= knowledge_drafters._parts(since)
+    ]
+    return list(dict.fromkeys((found[0], found[len(found) // 2], found[-1])))
+
+
+CASES = [
+    (ident, engine, drafter)
+    for ident, drafter in every()
+    for engine in drafter.engines
+    if engine in ENGINES
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("ident", "engine", "drafter"), CASES, ids=[f"{d.repository}-{e}" for _, e, d in CASES]
+)
+def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Drafter) -> None:
+    """Whatever release of the engine: what is proposed is read back as meant, and validate has
+    neither error nor warning.
+    """
+    gpus = 8 if ident in ("kimi-k2.5", "qwen3-235b-a22b", "llama-3.3-70b") else 2
+    for version in releases(engine, drafter.engines[engine]):
+        asked = {
+            "model": ident,
+            "engine": engine,
+            "engine_version": version,
+            "gpus": gpus,
+            "thinking": drafter.thinking,
+        }
+        known = facts(**asked, method=drafter.method, concurrency=4)
+        base = propose.base_plan(known, (gpus, 1))
+        k = propose.k_values(known, drafter.method)[-1]
+        plan = propose.with_method(known, base, drafter.method, min(k, drafter.k_max or k))
+        plan = plan.model_copy(update={"draft_model": drafter.repository, "model": drafter.target})
+        text = pipeline.launch_text(plan).text + "\n"
+        report = pipeline.validate(
+            text, hw="h200", gpus=gpus, concurrency=4, ctx=2048, engine_version=version
+        )
+        assert not [
+            f"{version}: {f.code} {f.message}" for f in report.findings if f.severity != "info"
+        ]
+        read = report.launches[0].plan
+        assert (read.method, read.k, read.draft_model) == (plan.method, plan.k, drafter.repository)
+
+
+def test_models_show_lists_them_within_80_columns() -> None:
+    from advisor.knowledge.listing import entry_text
+
+    for ident, drafter in every():
+        shown = entry_text(knowledge.llm(ident))
+        assert drafter.repository in "".join(line.strip() for line in shown.splitlines())
+        assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_a_fork_that_is_read_as_another_engine_is_said() -> None:
+    made = recommend(hardware="rtx5090", model="qwen3.6-27b", engine="ik_llama.cpp")
+    assert made.plan.engine == "llama-server"
+    assert any(field == "engine" and "ik_llama.cpp" in why for field, _, why in made.facts.defaults)
+    plain = recommend(hardware="rtx5090", model="qwen3.6-27b", engine="llama.cpp")
+    assert not any(field == "engine" for field, _, _ in plain.facts.defaults)

@@ -1,0 +1,60 @@
+"""Over a fixed grid of 2,000 requests: what `recommend` emits is accepted by the catalogue and by
+`validate`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from advisor import engines
+from advisor.advice import topology as linked
+from advisor.domain.nouns import Advice
+from advisor.lint.validate import validate
+from advisor.perf import memory
+from tests.grid import advices, launches
+
+PARTS = 8  # the grid in slices, so that several processes share it
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_grid(part: int) -> None:
+    answers = [a for _, a in advices(part, PARTS)]
+    assert len(answers) == 2000 // PARTS
+    given = [a for a in answers if isinstance(a, Advice)]
+    refusals = [str(a) for a in answers if not isinstance(a, Advice)]
+    assert len(refusals) < 0.5 * len(answers), Counter(refusals).most_common(5)
+    assert all(len(text) > 20 and "\n" not in text for text in refusals)
+    for advice in given:
+        accepted_by_the_catalogue(advice)
+        agreed_by_validate(advice)
+
+
+def accepted_by_the_catalogue(advice: Advice) -> None:
+    for engine, version, argv, _ in launches(advice):
+        assert version is None or engines.get(engine).problems(argv, version) == (), argv
+
+
+def agreed_by_validate(advice: Advice) -> None:
+    """No error on what is to be run, and no warning that the recommendation does not carry itself."""
+    request = advice.request
+    alone = (
+        linked.spans(advice.facts) and advice.plan.dp > 1
+    )  # the launch is that of one machine, with its share of the requests
+    served = memory.replica(advice.facts, advice.plan) if alone else advice.facts
+    report = validate(
+        text=advice.launch.text,
+        engine_version=advice.plan.engine_version,
+        hw=request.hardware,
+        gpus=served.gpus,
+        concurrency=served.concurrency,
+        ctx=request.ctx_tokens,
+        output_tokens=request.output_tokens,
+        workload=request.workload,
+    )
+    errors = [f for f in report.findings if f.severity == "error"]
+    assert not errors, (request, errors[0], advice.launch.text)
+    known = {f.code for f in advice.plan_findings}
+    extra = {f.code for f in report.findings if f.severity == "warning"} - known
+    assert not extra, (request, extra, advice.launch.text)

@@ -1,0 +1,347 @@
+"""One answer says one thing: its figures, its decision, its launch and its conditions agree with
+each other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor.advice import decide, propose, reasons
+from advisor.advice import recommend as pipeline
+from advisor.advice.recommend import recommend
+from advisor.domain.nouns import Advice, Candidate, Evidence, Finding, Plan, Request, Severity
+from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+from advisor.prediction import predict as predictor
+
+QUESTIONS: list[dict[str, Any]] = [
+    {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
+    {"hardware": "rtx3090", "model": "gemma-4-31b", "concurrency": 2, "ctx_tokens": 8192},
+    {"hardware": "rtx3090", "model": "qwen3.6-27b", "concurrency": 4, "ctx_tokens": 8192},
+    {"hardware": "rtx5090", "model": "qwen3.6-27b", "concurrency": 31},
+    {"hardware": "gb10", "engine": "vllm", "model": "qwen3.5-122b-a10b", "concurrency": 64, "ctx_tokens": 8192},
+    {"hardware": "rtx3090", "model": "glm-4.7-flash", "engine": "sglang", "concurrency": 256, "ctx_tokens": 512, "goal": "tpot"},
+    {"hardware": "strix-halo", "model": "step-3.5-flash", "concurrency": 16, "ctx_tokens": 512},
+    {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64},
+    {"hardware": "rtx4090", "gpus": 8, "ctx_tokens": 131072, "quant": "fp8"},
+]  # fmt: skip
+
+
+@pytest.fixture(
+    scope="module",
+    params=range(len(QUESTIONS)),
+    ids=lambda i: "-".join(map(str, QUESTIONS[i].values())),
+)
+def advice(request: pytest.FixtureRequest) -> Advice:
+    return recommend(**QUESTIONS[request.param])
+
+
+def test_no_condition_names_the_decision_that_was_taken(advice: Advice) -> None:
+    word = "measure first" if advice.decision == "measure" else advice.decision
+    assert not [line for line in advice.would_change if line.endswith(f": {word}")]
+
+
+CROWDED = (2, 4)  # questions whose pool holds fewer requests with speculation than without
+
+
+@pytest.mark.parametrize("which", CROWDED)
+def test_tpot_is_not_below_a_cycle_shared_by_its_tokens(which: int) -> None:
+    """Where speculation leaves room for fewer requests, nothing was measured that could say
+    otherwise.
+    """
+    estimate = recommend(**QUESTIONS[which]).estimate
+    assert estimate is not None and estimate.tpot_ms.value is not None
+    assert estimate.terms["requests_verify"] < estimate.terms["requests_base"]
+    assert (
+        estimate.tpot_ms.value >= 0.99 * estimate.terms["cycle_ms"] / estimate.accepted_length.p50
+    )
+
+
+def test_the_chance_of_a_gain_agrees_with_the_interval() -> None:
+    row = {"model": "qwen3.6-35b-a3b", "hardware": "gb10", "engine": "vllm", "quant": "fp8", "spec_method": "mtp", "k": "2",
+           "input_tokens": "2048", "speedup_metric": "output_tok_s"}  # fmt: skip
+    for made in predictor.predict_dicts([row | {"concurrency": str(c)} for c in range(1, 80, 3)]):
+        assert (made["speedup_p10"] > 1) == (made["p_gain"] > 0.9) or made[
+            "p_gain"
+        ] == pytest.approx(0.9)
+        assert (made["speedup_p90"] < 1) == (made["p_gain"] < 0.1) or made[
+            "p_gain"
+        ] == pytest.approx(0.1)
+
+
+def test_the_launch_holds_a_request_and_its_bill_is_its_own(advice: Advice) -> None:
+    for plan in (advice.plan, advice.candidate):
+        if plan is not None and plan.engine == "vllm":
+            bill = memory.bill(advice.facts, plan)
+            assert bill.fits is not False and (bill.kv_tokens or 0) >= 0.99 * (
+                plan.max_model_len or 0
+            )
+    if advice.candidate is not None and advice.estimate is not None:
+        assert advice.estimate.memory == memory.bill(advice.facts, advice.candidate)
+
+
+def test_a_k_schedule_keeps_to_the_documented_limit() -> None:
+    """A finding on k = 4 and above limits the schedule too; by the estimate alone it would begin
+    with k = 5.
+    """
+    asked = {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64}
+    facts = knowledge.resolve(pipeline.checked(asked))
+    base = pipeline.workable_base(facts)
+    plans = pipeline.fitting(facts, propose.speculative_plans(facts, base.plan))
+    limits = [
+        f.k_max
+        for plan in plans
+        for f in pipeline.judge(facts, plan, None).findings
+        if f.effect == "k_max" and f.k_max
+    ]
+    made = recommend(**asked).candidate
+    assert limits and max(plan.k for plan in plans) > min(limits)
+    assert (
+        made is not None
+        and made.k <= min(limits)
+        and all(k <= min(limits) for _, _, k in made.k_schedule)
+    )
+
+
+def test_replicas_add_up_their_tokens_per_second() -> None:
+    one = recommend(hardware="h100", concurrency=16).estimate
+    four = recommend(hardware="h100", gpus=4, tp=1, concurrency=64).estimate
+    idle = recommend(hardware="h100", gpus=4, tp=1, concurrency=1).estimate
+    alone = recommend(hardware="h100", concurrency=1).estimate
+    assert one and four and idle and alone
+    for arm in ("baseline", "value"):
+        assert getattr(four.output_tok_s, arm) == pytest.approx(
+            4 * getattr(one.output_tok_s, arm), rel=0.02
+        )
+        assert getattr(idle.output_tok_s, arm) == pytest.approx(
+            getattr(alone.output_tok_s, arm), rel=0.02
+        )
+    assert four.tpot_ms.value == pytest.approx(one.tpot_ms.value, rel=0.02)
+
+
+def test_gpus_are_split_so_that_a_drafter_has_room() -> None:
+    made = recommend(hardware="rtx4090", gpus=8, ctx_tokens=250_000, quant="fp8")
+    assert made.plan.tp == 4 and made.estimate is not None
+
+
+def test_objectives_that_no_arm_meets_are_named() -> None:
+    made = recommend(hardware="gb10", max_tpot_ms=1.0, max_ttft_ms=5.0)
+    assert any("latency objectives met" in reason.text for reason in made.reasons)
+    assert not any(
+        "latency objectives met" in reason.text for reason in recommend(hardware="gb10").reasons
+    )
+
+
+def test_the_refusal_tells_of_the_split_that_comes_nearest() -> None:
+    from advisor.domain.nouns import AdvisorError
+
+    with pytest.raises(AdvisorError) as all_splits:
+        recommend(hardware="h100", gpus=4, model="qwen3.5-397b-a17b", quant="bf16")
+    with pytest.raises(AdvisorError) as asked:
+        recommend(hardware="h100", gpus=4, tp=4, model="qwen3.5-397b-a17b", quant="bf16")
+    assert str(all_splits.value) == str(asked.value)
+
+
+def pair(speedup: float, concurrency: int, tokens: int, k: int = 2) -> Evidence:
+    plain = {"run_id": f"r{concurrency}", "source": "s", "hardware": "gb10", "model": "m", "engine": "vllm", "method": "mtp",
+             "k": k, "concurrency": concurrency, "input_tokens": tokens, "metric": "output_tok_s", "speedup": speedup,
+             "date": "", "covers": True, "quant": "fp8", "output_tokens": 512}  # fmt: skip
+    return Evidence.from_plain(plain)
+
+
+def test_the_nearest_of_pairs_that_disagree_decides() -> None:
+    near, far, other = pair(0.9, 4, 8192), pair(1.3, 2, 2048), pair(1.2, 8, 2048)
+    assert decide.covering_median([near, far, other], "throughput", 2) == pytest.approx(0.9)
+    assert decide.covering_median([far, other], "throughput", 2) == pytest.approx(1.25)
+
+
+def test_the_chance_agrees_with_the_interval_of_the_goal() -> None:
+    """An interval that holds 1 leaves more than a tenth for a loss, for a mixed goal as well."""
+    for asked in ({"hardware": "gb10", "concurrency": 96}, {"hardware": "h200", "concurrency": 64}):
+        made = recommend(**asked)
+        interval = decide.goal_interval(made.estimate, "balanced")
+        assert made.estimate is not None and interval.p10 < 1 < interval.p90
+        assert 0.1 <= made.estimate.p_gain <= 0.9
+
+
+def test_an_answer_of_one_token_has_nothing_to_shorten() -> None:
+    made = recommend(hardware="h200", concurrency=8, output_tokens=1)
+    assert made.decision == "off" and made.estimate is not None
+    assert made.estimate.tpot_ms.speedup.p50 == 1 and made.estimate.output_tok_s.speedup.p90 <= 1
+    assert "ends with the prompt" in made.reasons[0].text and made.would_change == (
+        "answers of more than one token",
+    )
+
+
+def test_measured_pairs_of_another_load_do_not_overrule_a_sure_estimate() -> None:
+    """Pairs with answers of 126 tokens gain; for 16 tokens the estimate, which knows them, excludes
+    a gain.
+    """
+    made = recommend(hardware="h200", concurrency=3, workload="random", output_tokens=16)
+    assert decide.goal_interval(made.estimate, "balanced").p90 < 1
+    assert made.decision == "off" and not any(row.covers for row in made.facts.evidence)
+    assert not any(reason.text.startswith("The estimate alone prefers") for reason in made.reasons)
+
+
+def test_a_covering_pair_against_a_sure_estimate_means_measure() -> None:
+    """The estimate knows the pair: where it still excludes its sign, the loads differ in what the
+    pair does not tell.
+    """
+    made = recommend(hardware="h200", concurrency=3, workload="random", output_tokens=16)
+    pair = Evidence(
+        run_id="r", source="s", hardware="h200", model="qwen3.6-35b-a3b", quant="fp8", engine="vllm", method="mtp", k=3,
+        concurrency=3, input_tokens=2048, output_tokens=16, metric="output_tok_s",
+        speedup=1.3, covers=True,
+    )  # fmt: skip
+    candidates = [
+        Candidate(plan=Plan(engine="vllm"), estimate=None),
+        Candidate(plan=made.candidate, estimate=made.estimate),
+    ]
+    facts = made.facts.model_copy(update={"evidence": (pair,)})
+    assert decide.decide(facts, candidates).decision == "measure"
+    assert decide.decide(facts.model_copy(update={"evidence": ()}), candidates).decision == "off"
+
+
+def test_llama_server_is_not_asked_for_replicas() -> None:
+    from advisor.domain.nouns import AdvisorError
+
+    with pytest.raises(AdvisorError, match="one of 4 servers with --gpus 1 --concurrency 2"):
+        recommend(hardware="l40s", gpus=4, tp=1, engine="llama-server", concurrency=8)
+    assert (
+        recommend(hardware="l40s", gpus=4, tp=4, engine="llama-server", concurrency=8).plan.dp == 1
+    )
+
+
+def test_tp_alone_says_how_many_gpus_there_are() -> None:
+    made = recommend(hardware="h100", tp=2)
+    assert made.request.gpus == made.plan.tp == 2
+
+
+def test_a_published_k_that_the_estimate_does_not_share_is_said() -> None:
+    """SGLang's balanced profile is k = 1; where the estimate clearly prefers more draft tokens, the
+    answer tells both.
+    """
+    few = recommend(hardware="h200", engine="sglang", concurrency=8, ctx_tokens=2048)
+    assert few.candidate is not None and few.candidate.k == 1
+    said = [
+        reason for reason in few.reasons if reason.text.startswith("The estimate alone prefers k=")
+    ]
+    assert len(said) == 1 and "SD410" in said[0].text
+    one = recommend(hardware="h200", engine="sglang", concurrency=1, ctx_tokens=2048)
+    assert not [
+        reason for reason in one.reasons if reason.text.startswith("The estimate alone prefers k=")
+    ]
+
+
+def test_documented_gains_do_not_outvote_an_expected_loss() -> None:
+    """A published gain nearby decides an unsure case only while the median gains: "on" never prints
+    a loss for its goal.
+    """
+    made = recommend(hardware="rtx-pro-6000", model="qwen3.6-35b-a3b", quant="nvfp4", concurrency=16, output_tokens=32,
+                     workload="chat", prefix_share=0.3, goal="throughput", acceptance_length=1.44, acceptance_k=2)  # fmt: skip
+    interval = decide.goal_interval(made.estimate, "throughput")
+    assert interval.p50 < 1 < interval.p90 and any(f.effect == "support" for f in made.findings)
+    assert made.decision in ("measure", "off")
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [
+        ({"hardware": "gb10", "model": "deepseek-v4-pro"}, "the size of DeepSeek-V4-Pro"),
+        ({"hardware": "radeon-780m"}, "the memory of AMD Radeon 780M"),
+    ],
+)
+def test_a_memory_that_was_not_checked_is_said(asked: dict[str, Any], what: str) -> None:
+    assert f"Whether it fits was not checked: {what} is not known here" in [
+        r.text for r in recommend(**asked).reasons
+    ]
+    assert not any("not checked" in reason.text for reason in recommend(hardware="gb10").reasons)
+
+
+@pytest.mark.parametrize("gpus", [3, 5, 6, 7, 8])
+@pytest.mark.parametrize("model", ["qwen3.6-27b", "qwen3.6-35b-a3b", "llama-3.3-70b"])
+def test_ranks_share_heads_evenly(gpus: int, model: str) -> None:
+    """vLLM and SGLang divide attention and KV heads by the ranks, or copy whole KV heads; anything
+    else stops at the start.
+    """
+    facts = knowledge.resolve(
+        Request(
+            hardware="h200", gpus=gpus, model=model, engine="vllm", concurrency=4, ctx_tokens=2048
+        )
+    )
+    assert facts.shape is not None and facts.shape.heads and facts.shape.kv_heads
+    for tp, dp in propose.splits(facts):
+        assert tp * dp == gpus and facts.shape.heads % tp == 0
+        assert facts.shape.kv_heads % tp == 0 or tp % facts.shape.kv_heads == 0
+
+
+def test_a_launch_carries_the_environment_that_its_release_needs() -> None:
+    """SD247: vLLM 0.24 does not load block FP8 on a GB10 with DeepGEMM."""
+    made = recommend(hardware="gb10", engine="vllm", engine_version="0.24.0", quant="fp8")
+    assert dict(made.launch.env)["VLLM_USE_DEEP_GEMM"] == "0"
+    assert "SD247" not in {finding.code for finding in made.findings}
+    assert (
+        "VLLM_USE_DEEP_GEMM"
+        not in recommend(
+            hardware="gb10", engine="vllm", engine_version="0.25.1", quant="fp8"
+        ).launch.env
+    )
+
+
+@pytest.mark.parametrize("severity", ["warning", "error"])
+def test_a_veto_against_a_gaining_estimate_says_what_outweighs_it(severity: Severity) -> None:
+    """Off beside an interval above 1 is no slip; what cannot run at all is forbidden without a word
+    of losses.
+    """
+    made = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048)
+    assert made.candidate is not None and decide.goal_interval(made.estimate, "balanced").p50 > 1.1
+    lost = Finding(code="SD408", severity=severity, message="lost elsewhere", effect="veto")
+    candidates = [
+        Candidate(plan=Plan(engine="vllm")),
+        Candidate(plan=made.candidate, estimate=made.estimate, findings=(lost,)),
+    ]
+    verdict = decide.decide(made.facts, candidates)
+    told = [reason.text for reason in reasons.explain(made.facts, verdict)]
+    assert verdict.decision == "off" and "lost elsewhere [SD408]" in told[0]
+    assert told[0].startswith("Documented losses outweigh the estimate: ") == (
+        severity == "warning"
+    )
+    decided = [
+        text
+        for text in told
+        if text.startswith("The documented losses of SD408 outweigh the estimate of +")
+    ]
+    assert bool(decided) == (severity == "warning")
+
+
+@pytest.mark.parametrize("model", ["qwen3.6-35b-a3b", "qwen3.6-27b"])
+def test_sglang_does_not_speculate_on_apple_chips(model: str) -> None:
+    """Its MLX backend has no path for it; llama-server on the same chip is another matter."""
+    made = recommend(hardware="apple-m4-max", engine="sglang", model=model)
+    assert made.decision == "off" and "MLX backend" in made.reasons[0].text
+    assert not any("outweigh" in reason.text for reason in made.reasons)
+    assert not any(name.startswith("--speculative") for name in made.launch.argv)
+
+
+@pytest.mark.parametrize("asked", [
+    {"hardware": "jetson-thor", "model": "qwen3.6-27b", "concurrency": 128, "output_tokens": 2048},
+    {"hardware": "rtx4090", "model": "qwen3.8-27b", "concurrency": 8, "ctx_tokens": 128},
+    {"hardware": "rtx4090", "gpus": 4, "interconnect": "pcie", "model": "llama-3.3-70b", "concurrency": 8, "quant": "fp8"},
+])  # fmt: skip
+def test_where_requests_queue_the_three_figures_tell_one_story(asked: dict[str, Any]) -> None:
+    """All requests wait for and then take as long as their tokens at the speed of the whole."""
+    made = recommend(**asked)
+    estimates = [made.estimate, *(other.estimate for other in made.runners_up)]
+    seen = 0
+    for one in estimates:
+        if one is None or one.terms["requests_verify"] >= one.terms["requests_base"]:
+            continue
+        seen += 1
+        speed, step, first = one.output_tok_s.value, one.tpot_ms.value, one.ttft_ms.value
+        assert speed and step and first
+        whole = 1e3 * made.request.concurrency * made.request.output_tokens / speed
+        assert first + (made.request.output_tokens - 1) * step == pytest.approx(whole, rel=0.15)
+        assert speed <= 1.001e3 * one.terms["requests_verify"] / step
+    assert seen

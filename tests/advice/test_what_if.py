@@ -1,0 +1,209 @@
+"""What is said to change the answer does: the other question, asked for itself, is answered as the
+line says.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from advisor import rules
+from advisor.advice import decide
+from advisor.advice import recommend as pipeline
+from advisor.advice import resolve as knowledge_resolve
+from advisor.advice.recommend import recommend
+from advisor.domain.nouns import Advice, AdvisorError, Case
+
+QUESTIONS: tuple[dict[str, Any], ...] = (
+    {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
+    {"hardware": "gb10", "quant": "nvfp4", "concurrency": 4, "ctx_tokens": 32768},
+    {"hardware": "rtx3090", "gpus": 2, "model": "qwen3.6-27b"},
+    {"hardware": "h100", "gpus": 4, "model": "glm-4.5-air", "concurrency": 64, "goal": "ttft"},
+    {"hardware": "rtx3060", "model": "qwen3.5-9b", "concurrency": 8, "ctx_tokens": 8192},
+    {"hardware": "rtx4090", "model": "qwen3.5-9b", "concurrency": 1},
+    {
+        "hardware": "h200",
+        "gpus": 8,
+        "model": "qwen3.6-35b-a3b",
+        "engine": "sglang",
+        "concurrency": 64,
+        "goal": "tpot",
+    },
+    {
+        "hardware": "rtx3090",
+        "model": "qwen3-8b",
+        "engine": "vllm",
+        "concurrency": 32,
+        "goal": "throughput",
+    },
+    {"hardware": "l40s", "model": "gemma-4-31b", "concurrency": 16, "ctx_tokens": 32768},
+)
+LINES = (  # of the line: how it is asked
+    (re.compile(r"about (\d+) concurrent requests or (?:more|fewer): (.+)"), "concurrency"),
+    (re.compile(r"one (request) at a time: (.+)"), "concurrency"),
+    (re.compile(r"about (\d+) prompt tokens per request or (?:more|fewer): (.+)"), "ctx_tokens"),
+    (re.compile(r"the goal (\w+) instead of \w+ \(.+\): (.+)"), "goal"),
+    (
+        re.compile(
+            r"a measured acceptance length of ([\d.]+) at k=\d+ or (?:less|more) \(.+\): (.+)"
+        ),
+        "acceptance_length",
+    ),
+)
+
+
+def others(advice: Advice) -> list[tuple[dict[str, Any], str]]:
+    """The question behind each line that names one, and the decision that it promises."""
+    found: list[tuple[dict[str, Any], str]] = []
+    for line in advice.would_change:
+        for pattern, field in LINES:
+            if told := pattern.fullmatch(line):
+                word = told[1]
+                value = (
+                    word
+                    if field == "goal"
+                    else 1
+                    if word == "request"
+                    else float(word)
+                    if "." in word
+                    else int(word)
+                )
+                k = (
+                    {"acceptance_k": advice.candidate.k}
+                    if field == "acceptance_length" and advice.candidate
+                    else {}
+                )
+                found.append(({field: value} | k, told[2].replace("measure first", "measure")))
+    return found
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values())))
+def test_each_condition_is_what_that_question_is_answered(asked: dict[str, Any]) -> None:
+    advice = recommend(**asked)
+    told = others(advice)
+    assert told
+    for changed, decision in told:
+        assert decision != advice.decision and recommend(**asked | changed).decision == decision, (
+            changed,
+            decision,
+        )
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values())))
+def test_only_the_question_asked_is_judged_in_full(
+    asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every rule is asked once for each plan of the question itself; the other questions are asked
+    what can decide them.
+    """
+    full: list[Case] = []
+    brief: list[Case] = []
+    check, deciding = rules.check, rules.deciding
+
+    def counted(
+        case: Case, **narrowed: Any
+    ) -> Any:  # a single rule that is asked for is not a judgement in full
+        if not narrowed:
+            full.append(case)
+        return check(case, **narrowed)
+
+    monkeypatch.setattr(rules, "check", counted)
+    monkeypatch.setattr(rules, "deciding", lambda case: brief.append(case) or deciding(case))  # type: ignore[func-returns-value]
+    advice = recommend(**asked)
+    assert {case.facts.request for case in full} == {advice.request}
+    of_plans = [
+        case.plan for case in full if case.estimate is not None and not case.plan.k_schedule
+    ]
+    assert of_plans and len(of_plans) == len(set(of_plans))
+    assert brief and all(
+        case.facts.request != advice.request or case.facts.goal != advice.request.goal
+        for case in brief
+    )
+
+
+@pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values())))
+def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any]) -> None:
+    """With all rules and all near pairs, or with what can decide only: one verdict, whatever the
+    load.
+    """
+    for streams in (1, 16, 64):
+        request = pipeline.checked({**asked, "concurrency": streams})
+        try:
+            full = pipeline.opened(knowledge_resolve.facts_for_request(request))
+        except AdvisorError:
+            continue
+        estimates = pipeline.estimated(full.facts, full.plans)
+        brief = pipeline.opened(knowledge_resolve.bare_facts(request), pipeline.weigh)
+        assert brief.plans == full.plans and brief.bills == full.bills == tuple(
+            one.memory for one in estimates
+        )
+        brief = brief._replace(facts=knowledge_resolve.with_covering(brief.facts))
+        assert brief.facts.evidence == tuple(row for row in full.facts.evidence if row.covers)
+        one = decide.decide(full.facts, pipeline.judged(full, estimates))
+        other = decide.decide(brief.facts, pipeline.judged(brief, estimates, pipeline.weigh))
+        assert (one.decision, one.best, one.rule) == (other.decision, other.best, other.rule)
+
+
+def test_a_load_that_lifts_a_veto_is_named() -> None:
+    """SD402 is about four long prompts on a GB10: shorter prompts speculate, whatever the release."""
+    advice = recommend(hardware="gb10", quant="nvfp4", concurrency=4, ctx_tokens=32768)
+    assert advice.decision == "off" and [f.code for f in advice.findings if f.effect == "veto"] == [
+        "SD402"
+    ]
+    assert any(
+        re.match(r"about \d+ prompt tokens per request or fewer: on", line)
+        for line in advice.would_change
+    )
+    assert "SD402" in advice.would_change[-1]
+
+
+def test_a_load_that_cannot_be_served_is_not_named() -> None:
+    advice = recommend(
+        hardware="rtx3090", model="qwen3-8b", engine="vllm", concurrency=32, goal="throughput"
+    )
+    assert advice.facts.model is not None and (advice.facts.model.max_context_tokens or 0) < 131072
+    assert not [line for line in advice.would_change if "131072" in line]
+
+
+def test_the_release_that_has_a_path_is_named() -> None:
+    advice = recommend(
+        hardware="h100", model="qwen3.6-27b", engine="llama-server", engine_version="b8643"
+    )
+    assert advice.would_change == ("llama-server b9445 or newer, which has a path for mtp",)
+    assert (
+        recommend(
+            hardware="h100", model="qwen3.6-27b", engine="llama-server", engine_version="b9445"
+        ).candidate
+        is not None
+    )
+
+
+def test_what_gives_a_drafter_room_is_named() -> None:
+    asked = {
+        "hardware": "rtx4090",
+        "model": "qwen3.6-35b-a3b",
+        "engine": "llama-server",
+        "quant": "q4_k_m",
+        "concurrency": 16,
+    }
+    advice = recommend(**asked)
+    assert advice.candidate is None and "does not fit" in advice.reasons[0].text
+    assert (
+        recommend(**asked | {"gpus": 2}).decision == "off"
+    )  # a second card alone does not help: SD408
+    assert advice.would_change == ("one request at a time: measure first",)
+    assert recommend(**asked | {"concurrency": 1}).decision == "measure"
+
+
+def test_no_engine_is_offered_that_is_not_one_for_the_hardware() -> None:
+    """A drafter that only vLLM loads is no way out on Apple Silicon."""
+    told = " ".join(recommend(hardware="apple-m4-max", model="llama-3.1-8b").would_change)
+    assert "--engine vllm" not in told
+    laptop = " ".join(recommend(hardware="rtx4070-laptop", model="qwen3-8b").would_change)
+    assert "--gpus" not in laptop
+    there = " ".join(
+        recommend(hardware="h100-sxm", model="llama-3.1-8b", engine="llama-server").would_change
+    )
+    assert "--engine vllm" in there

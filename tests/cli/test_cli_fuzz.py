@@ -1,0 +1,186 @@
+"""Whatever stands in the options: an answer, or exit 2 with one sentence; never a traceback."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from cli_run import run
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from advisor.cli.app import COMMANDS
+
+TEXT = st.text(max_size=20)
+ODD = st.sampled_from(
+    [
+        "",
+        " ",
+        "-1",
+        "0",
+        "1",
+        "nan",
+        "inf",
+        "-inf",
+        "1e999",
+        "1_0",
+        "٣",
+        "9" * 5000,
+        "0x10",
+        "--",
+        "-",
+        "\x00",
+        "é",
+        "a,b",
+        "1,",
+        ",",
+        "%s",
+        "{}",
+    ]
+)
+HARDWARE = st.sampled_from(
+    ["gb10", "3090", "h100", "a100", "m4", "strix-halo", "unknown", "p40", "b200", "arc"]
+)
+MODEL = st.sampled_from(
+    [
+        "qwen3.6-35b-a3b",
+        "qwen3.6-27b",
+        "qwen3-next",
+        "gpt-oss-20b",
+        "glm-4.5-air",
+        "qwen3.5-397b-a17b",
+        "unknown-moe",
+    ]
+)
+VALUES = {
+    "--hw": HARDWARE,
+    "--gpus": st.integers(-2, 2000).map(str),
+    "--tp": st.integers(-2, 20).map(str),
+    "--interconnect": st.sampled_from(["none", "pcie", "nvlink", "roce", "ethernet"]),
+    "--model": MODEL,
+    "--quant": st.sampled_from(["fp8", "bf16", "awq-int4", "q4_k_m", "nvfp4", "iq2_m", "mlx-4bit"]),
+    "--engine": st.sampled_from(
+        [
+            "vllm",
+            "sglang",
+            "llama-server",
+            "llama.cpp",
+            "ollama",
+            "vllm@0.25.1",
+            "sglang@0.5.9",
+            "ik_llama.cpp",
+        ]
+    ),
+    "--engine-version": st.sampled_from(
+        ["0.19.1", "0.33.0", "0.5.0", "b9235", "latest", "2f6c815dc"]
+    ),
+    "--concurrency": st.integers(-2, 200_000).map(str),
+    "--ctx": st.integers(-2, 20_000_000).map(str),
+    "--output-tokens": st.integers(-2, 2_000_000).map(str),
+    "--workload": st.sampled_from(["chat", "code", "creative", "random", "voice"]),
+    "--temperature": st.floats(-1, 6).map(str),
+    "--prefix-share": st.floats(-0.5, 1.5).map(str),
+    "--acceptance": st.lists(st.floats(-0.2, 1.2), max_size=9).map(
+        lambda rates: ",".join(map(str, rates))
+    ),
+    "--acceptance-length": st.floats(0, 40).map(str),
+    "--acceptance-k": st.integers(-1, 40).map(str),
+    "--goal": st.sampled_from(["throughput", "tpot", "ttft", "balanced"]),
+    "--max-ttft-ms": st.floats(-1, 1e10).map(str),
+    "--max-tpot-ms": st.floats(-1, 1e10).map(str),
+    "--format": st.sampled_from(["text", "json", "flags", "compose", "systemd", "k8s"]),
+}
+
+
+@st.composite
+def command_lines(draw: st.DrawFn) -> list[str]:
+    """A question with some options, each of a fitting kind or odd."""
+    argv = ["recommend", f"--hw={draw(st.one_of(HARDWARE, HARDWARE, HARDWARE, ODD, TEXT))}"]
+    for name in draw(st.lists(st.sampled_from(sorted(VALUES)), max_size=6, unique=True)):
+        odd = draw(st.integers(0, 9)) == 0
+        argv.append(f"{name}={draw(st.one_of(ODD, TEXT) if odd else VALUES[name])}")
+    return argv
+
+
+@given(argv=command_lines())
+@example(argv=["recommend", "--hw=gb10", "--acceptance=0,0,0,0,0,0,0,0"])
+@example(argv=["recommend", "--hw=gb10", "--concurrency=100000", "--ctx=1", "--output-tokens=1"])
+@example(argv=["recommend", "--hw=gb10", "--ctx=10000000", "--model=unknown-moe"])
+@example(argv=["recommend", "--hw=\x00"])
+@settings(max_examples=120, deadline=None)
+def test_no_option_value_ends_in_a_traceback(argv: list[str]) -> None:
+    ran = run(*argv)
+    assert ran.code in (0, 2), ran
+    assert "Traceback" not in ran.err
+    if ran.code == 2:
+        assert ran.out == ""
+        assert ran.err.count("Error: ") == 1
+        assert "validation error" not in ran.err  # a library's words instead of ours
+    elif "--format=json" in argv:
+        json.loads(ran.out)
+
+
+@given(
+    argv=st.lists(
+        st.one_of(
+            st.sampled_from([*COMMANDS, "--help", "-h", "--version", "--"]),
+            TEXT.filter(lambda t: "\x00" not in t),
+        ),
+        max_size=3,
+    )
+)
+@settings(max_examples=60, deadline=None)
+def test_no_command_line_ends_in_a_traceback(argv: list[str]) -> None:
+    if argv and argv[0] in (
+        "bench",
+        "train",
+        "evaluate",
+        "data",
+        "predict",
+        "validate",
+        "knowledge",
+    ):
+        argv = [argv[0], "--help"]
+    ran = run(*argv)
+    assert ran.code in (0, 1, 2), ran
+    assert "Traceback" not in ran.err
+
+
+CELLS = st.one_of(ODD.filter(lambda text: len(text) < 100), st.text(max_size=8))
+HEADERS = st.sampled_from(
+    [
+        "model",
+        "MODEL",
+        "spec_method",
+        "k",
+        "concurrency",
+        "total_params_b",
+        "speedup_metric",
+        "error",
+        "",
+    ]
+)
+
+
+@given(
+    header=st.lists(HEADERS, max_size=8),
+    rows=st.lists(st.lists(CELLS, max_size=9), max_size=3),
+    mark=st.sampled_from([",", ",", ",", ";", "\t"]),
+)
+@example(header=["model", "spec_method"], rows=[["qwen3.6-27b", "mtp"], ['"', "\x00"]], mark=",")
+@settings(max_examples=60, deadline=None)
+def test_no_table_ends_in_a_traceback(header: list[str], rows: list[list[str]], mark: str) -> None:
+    with TemporaryDirectory() as folder:
+        source, out = Path(folder) / "in.csv", Path(folder) / "out.csv"
+        source.write_bytes(
+            "\n".join(mark.join(cells) for cells in [header, *rows]).encode(
+                "utf-8", "surrogatepass"
+            )
+        )
+        ran = run("predict", "--rows", str(source), "--out", str(out))
+        assert ran.code in (0, 1, 2), ran
+        assert (ran.code == 2) == (not out.exists())
+        assert {path.name for path in Path(folder).iterdir()} <= {"in.csv", "out.csv"}
+        if ran.code:
+            assert ran.err.count("Error: ") == 1 and ran.err.count("\n") == 1

@@ -1,0 +1,345 @@
+"""`advisor recommend`, `compose` and `schema` as a user meets them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+from cli_run import run
+from click.shell_completion import ShellComplete
+
+from advisor.advice import recommend as pipeline
+from advisor.cli.app import cli
+from advisor.cli.options import request_from
+from advisor.cli.recommend import FORMS, SCHEMA_NAMES
+from advisor.domain.nouns import AdvisorError
+
+GB10 = ("recommend", "--hw", "gb10", "--concurrency", "16", "--ctx", "2048")
+
+
+def test_the_question_of_the_readme() -> None:
+    ran = run(*GB10)
+    assert (ran.code, ran.err) == (0, "")
+    screen = ran.out.splitlines()[:24]
+    assert screen[0].startswith("Speculative decoding ON: MTP, k = ")
+    assert any(line.startswith("output tok/s") for line in screen)
+    assert any("vllm serve Qwen/Qwen3.6-35B-A3B-FP8" in line for line in screen)
+    assert "\x1b" not in ran.out
+
+
+def test_json_follows_the_printed_schema() -> None:
+    schema = json.loads(run("schema", "recommend").out)
+    told = json.loads(run(*GB10, "--format", "json").out)
+    jsonschema.Draft202012Validator(schema).validate(told)
+    assert told["request"]["concurrency"] == 16
+
+
+@pytest.mark.parametrize("name", SCHEMA_NAMES)
+def test_every_schema_is_a_schema(name: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(run("schema", name).out))
+
+
+@pytest.mark.parametrize("form", ["text", *FORMS])
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_every_form_is_written_for_every_engine(form: str, engine: str) -> None:
+    ran = run(*GB10, "--engine", engine, "--format", form)
+    assert (ran.code, bool(ran.out)) == (0, True), ran.err
+
+
+def test_compose_is_the_compose_form() -> None:
+    assert run("compose", *GB10[1:]).out == run(*GB10, "--format", "compose").out
+    assert "services" in yaml.safe_load(run("compose", *GB10[1:]).out)
+
+
+def test_flags_are_the_launch() -> None:
+    told = json.loads(run(*GB10, "--format", "json").out)
+    assert shlex.split(run(*GB10, "--format", "flags").out) == told["launch"]["argv"][2:]
+
+
+@pytest.mark.parametrize("name", ["spark", "3090", "GB10", "H100"])
+def test_short_names_resolve(name: str) -> None:
+    assert run("recommend", "--hw", name).code == 0
+
+
+@pytest.mark.parametrize("word", ["random", "reasoning", "factual", "voice", "CODE"])
+def test_the_words_of_the_data_are_workloads(word: str) -> None:
+    assert run(*GB10, "--workload", word, "--format", "json").code == 0
+
+
+def test_the_engine_takes_its_version_along() -> None:
+    told = json.loads(run(*GB10, "--engine", "vllm@0.25.1", "--format", "json").out)
+    assert told["plan"]["engine_version"] == "0.25.1"
+
+
+@pytest.mark.parametrize("engine", ["ollama", "lmstudio", "llama-cpp-python"])
+def test_engines_without_a_path_get_a_plain_answer(engine: str) -> None:
+    ran = run(*GB10, "--engine", engine)
+    assert (ran.code, ran.err) == (0, "")
+    assert "llama-server" in ran.out
+    machine = run(*GB10, "--engine", engine, "--format", "json")
+    assert (machine.code, machine.out) == (2, "")
+    assert run("compose", *GB10[1:], "--engine", engine).code == 2
+
+
+@pytest.mark.parametrize(
+    ("argv", "part"),
+    [
+        (("--concurrency", "-3"), "-3 is not a whole number from 1 to"),
+        (("--concurrency", "0"), "0 is not a whole number"),
+        (("--concurrency", "1.5"), "'1.5' is not a whole number"),
+        (("--concurrency", "9" * 400), "not a whole number"),
+        (("--ctx", "nan"), "'nan' is not a whole number"),
+        (("--temperature", "nan"), "nan is not a number from 0 to 5"),
+        (("--prefix-share", "1.2"), "1.2 is not a number from 0 to 1"),
+        (("--prefix-share", "-inf"), "-inf is not a number"),
+        (("--acceptance", "0.8,1.2"), "1.2 is not a number from 0 to 1"),
+        (("--acceptance", "0.8,"), "'' is not a number"),
+        (("--acceptance", ",".join(["0.5"] * 40)), "40 rates"),
+        (("--acceptance-length", "0.5"), "0.5 is not a number from 1 to 32"),
+        (("--acceptance-length", "4", "--acceptance-k", "2"), "impossible at k = 2"),
+        (("--acceptance-k", "2"), "--acceptance-length"),
+        (("--acceptance", "0.8", "--acceptance-length", "2"), "twice"),
+        (("--max-ttft-ms", "0"), "0 is not a number"),
+        (("--workload", "poetry"), "poetry"),
+        (("--goal", "speed"), "speed"),
+        (("--interconnect", "string"), "string"),
+        (("--gpus", "2", "--tp", "4"), "--tp 4 needs at least as many GPUs"),
+        (("--gpus", "3", "--tp", "2"), "does not divide"),
+        (("--engine", "vllm@0.25.1", "--engine-version", "0.33.0"), "twice"),
+        (("--engine", "vlm"), "vllm"),
+        (("--engine-version", "9.9.9"), "9.9.9"),
+        (("--model", "qwen3.7-35b"), "qwen3.6-35b-a3b"),
+        (("--quant", "fp7"), "fp8"),
+        (("--format", "xml"), "xml"),
+        (("--nonsense",), "--nonsense"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_2(argv: tuple[str, ...], part: str) -> None:
+    ran = run(*GB10, *argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.count("Error: ") == 1
+    assert part in ran.err.split("Error: ")[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("gb1O", "gb10"), ("rtx3909", "rtx3090"), ("h1000", "h100")]
+)
+def test_unknown_hardware_names_the_nearest(name: str, near: str) -> None:
+    ran = run("recommend", "--hw", name)
+    assert ran.code == 2
+    assert near in ran.err
+
+
+def test_without_hardware_it_says_how_to_name_it() -> None:
+    ran = run("recommend")
+    assert ran.code == 2
+    assert "--hw auto" in ran.err
+
+
+def test_a_model_that_does_not_fit_says_by_how_much() -> None:
+    ran = run("recommend", "--hw", "3090", "--model", "qwen3.5-397b-a17b")
+    assert ran.code == 2
+    assert "GiB" in ran.err
+
+
+def test_apple_gets_no_compose_file() -> None:
+    ran = run("compose", "--hw", "m4-max")
+    assert ran.code == 2
+    assert "macOS" in ran.err
+
+
+def test_tp_alone_means_as_many_gpus() -> None:
+    assert request_from({"hw": "gb10", "tp": 2}).gpus == 2
+    assert request_from({"hw": "gb10", "tp": 2, "gpus": 4}).gpus == 4
+    with pytest.raises(AdvisorError):
+        request_from({"hw": ""})
+
+
+def test_findings_end_with_status_1(tmp_path: Path) -> None:
+    script = tmp_path / "start.sh"
+    script.write_text("llama-server -hf x/y:Q4_K_M --draft-max 8\n")
+    assert run("validate", str(script), "--fail-on", "warning").code == 1
+    assert run("validate", str(tmp_path / "gone.sh")).code == 2
+
+
+@pytest.mark.parametrize(
+    "version,drafter", [("0.19.1", ""), ("0.20.2", "speculator.eagle3"), ("0.25.1", "assistant")]
+)
+def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(
+    version: str, drafter: str
+) -> None:
+    """vLLM 0.20.1 refuses the assistant, 0.21.0 takes it with method mtp (vllm-project/vllm #42005,
+    #42180). Before that there is an EAGLE-3 head, which vLLM's list of targets has since the
+    release that names gemma4 (#39450).
+    """
+    asked = (
+        "--hw",
+        "rtx5090",
+        "--model",
+        "gemma-4-31b",
+        "--quant",
+        "nvfp4",
+        "--engine",
+        "vllm",
+        "--engine-version",
+        version,
+    )
+    text = run("recommend", *asked).out
+    assert text.startswith(f"Speculative decoding {'ON' if drafter else 'OFF'}")
+    launch = text.replace("\n", "").partition("Run")[2].partition("Why, in full")[0]
+    assert [
+        name for name in ("assistant", "speculator.eagle3") if f"gemma-4-31B-it-{name}" in launch
+    ] == [drafter] * bool(drafter)
+
+
+@pytest.mark.parametrize(
+    ("asked", "part"),
+    [
+        ({"gpus": 0}, "gpus"),
+        ({"gpus": 10**9}, "gpus"),
+        ({"tp": 0}, "tp"),
+        ({"concurrency": 10**9}, "concurrency"),
+        ({"ctx_tokens": 10**9}, "ctx_tokens"),
+        ({"output_tokens": 0}, "output_tokens"),
+        ({"prefix_share": 7}, "prefix_share"),
+        ({"prefix_share": -1}, "prefix_share"),
+        ({"prefix_share": float("nan")}, "prefix_share"),
+        ({"temperature": float("nan")}, "temperature"),
+        ({"temperature": -3}, "temperature"),
+        ({"acceptance": (1.7,)}, "acceptance.0"),
+        ({"acceptance": (0.5, float("nan"))}, "acceptance.1"),
+        ({"acceptance": (0.5,) * 40}, "acceptance"),
+        ({"acceptance": ()}, "acceptance"),
+        ({"acceptance_length": 0.2}, "acceptance_length"),
+        ({"acceptance_length": float("inf")}, "acceptance_length"),
+        ({"acceptance_length": 4.0, "acceptance_k": 2}, "impossible at k = 2"),
+        ({"acceptance_length": 99.0, "acceptance_k": 2}, "acceptance_length"),
+        ({"acceptance_k": 2}, "acceptance_length"),
+        ({"acceptance": (0.8,), "acceptance_length": 2.0}, "give one of them"),
+        ({"interconnect": "foo"}, "interconnect"),
+        ({"max_ttft_ms": -5}, "max_ttft_ms"),
+        ({"max_tpot_ms": float("nan")}, "max_tpot_ms"),
+        ({"max_tpot_ms": float("inf")}, "max_tpot_ms"),
+    ],
+)
+def test_python_refuses_what_the_command_line_refuses(asked: dict[str, object], part: str) -> None:
+    with pytest.raises(AdvisorError) as refused:
+        pipeline.checked({"hardware": "gb10", **asked})
+    text = str(refused.value)
+    assert part in text and "\n" not in text and "pydantic" not in text
+
+
+def test_python_takes_what_the_command_line_takes() -> None:
+    ends: tuple[dict[str, object], ...] = (
+        {
+            "gpus": 1,
+            "tp": 1,
+            "concurrency": 1,
+            "ctx_tokens": 1,
+            "output_tokens": 1,
+            "prefix_share": 0,
+            "temperature": 0,
+        },
+        {
+            "gpus": 1024,
+            "tp": 1024,
+            "concurrency": 100_000,
+            "ctx_tokens": 10_000_000,
+            "output_tokens": 1_000_000,
+        },
+        {
+            "prefix_share": 1,
+            "temperature": 5,
+            "acceptance": [0, 1],
+            "interconnect": "roce",
+            "max_ttft_ms": 1e9,
+        },
+        {"acceptance_length": 3.0, "acceptance_k": 2, "max_tpot_ms": 0.001},
+        {"acceptance_length": 32, "acceptance_k": 31, "temperature": None, "tp": None},
+    )
+    for asked in ends:
+        request = pipeline.checked({"hardware": "gb10", **asked})
+        for name, value in asked.items():
+            assert getattr(request, name) == (tuple(value) if isinstance(value, list) else value)
+
+
+def completions(*words: str, part: str = "") -> list[str]:
+    return [
+        item.value
+        for item in ShellComplete(cli, {}, "advisor", "_ADVISOR_COMPLETE").get_completions(
+            list(words), part
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "part", "name"),
+    [
+        (("recommend", "--hw"), "gb", "gb10"),
+        (("recommend", "--model"), "qwen3.6-2", "qwen3.6-27b"),
+        (("recommend", "--quant"), "nv", "nvfp4"),
+        (("recommend", "--engine"), "ll", "llama-server"),
+        (("recommend", "--engine"), "", "vllm"),
+        (("compose", "--engine"), "sg", "sglang"),
+        (("hardware", "show"), "gb", "gb10"),
+        (("models", "show"), "qwen3.6-2", "qwen3.6-27b"),
+        (("validate", "--hw"), "GB", "gb10"),
+        (("explain",), "SD4", "SD411"),
+        (("explain",), "sd4", "SD411"),
+        (("explain",), "", "SD411"),
+    ],
+)
+def test_names_complete(words: tuple[str, ...], part: str, name: str) -> None:
+    found = completions(*words, part=part)
+    assert name in found
+    assert all(item.lower().startswith(part.lower()) for item in found)
+
+
+def test_slugs_of_rules_complete() -> None:
+    slug = next(item for item in completions("explain", part="low"))
+    assert run("explain", slug).code == 0
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
+    command = [sys.executable, "-c", "from advisor.cli.app import main; main()", *GB10]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (
+        done.returncode == 2
+        and done.stderr == "Error: cannot write the answer: No space left on device.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"),
+        ("NVIDIA A100-SXM4-80GB", "a100-80gb"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000"),
+        ("gb10", "gb10"),
+    ],
+)
+def test_hardware_as_its_driver_names_it(said: str, meant: str) -> None:
+    request = request_from({"hw": said})
+    assert pipeline.recommend(request).facts.hardware.id == meant  # type: ignore[union-attr]
+
+
+def test_hardware_that_nobody_knows_is_refused_by_its_own_name() -> None:
+    assert "unknown hardware '2x3090'" in run("recommend", "--hw", "2x3090").err
+
+
+def test_a_refusal_stands_alone() -> None:
+    """No advice on a placeholder beside a file that is not written."""
+    done = run("compose", "--hw", "ascend-910b", "--model", "qwen3.6-27b")
+    assert (
+        done.code == 2
+        and done.err.count("\n") == 1
+        and done.err.startswith("Error: a compose file cannot be written")
+    )

@@ -1,0 +1,267 @@
+"""The compact catalogues: built from what they say, sound in themselves, and quick to ask."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from advisor import engines
+from advisor.domain.nouns import (
+    LLM,
+    AdvisorError,
+    Checkpoint,
+    Facts,
+    Hardware,
+    Plan,
+    Request,
+    UnknownFact,
+)
+from advisor.domain.paths import knowledge_dir
+from advisor.engines import build_catalogue, model_names
+
+NAMES = ("vllm", "sglang", "llama-server")
+FOLDER = knowledge_dir() / "engines"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_generated_file_is_untouched_and_its_notes_are_current(name: str) -> None:
+    data = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    assert next(iter(data)) == "generated" and "build_catalogue" in data["generated"]
+    assert data["content_sha256"] == build_catalogue.content_hash(data["options"])
+    notes = FOLDER / f"{name}_notes.yaml"
+    assert data["notes_sha256"] == hashlib.sha256(notes.read_bytes()).hexdigest(), (
+        "run build_catalogue --notes"
+    )
+    assert data["notes"] == json.loads(json.dumps(build_catalogue.load_notes(notes)[0]))
+
+
+@pytest.mark.skipif(
+    "ADVISOR_RAW_CATALOGUES" not in os.environ, reason="raw catalogues are not given"
+)
+def test_rebuild_gives_the_same_files(tmp_path: Path) -> None:
+    for name in NAMES:
+        (tmp_path / f"{name}_notes.yaml").write_bytes((FOLDER / f"{name}_notes.yaml").read_bytes())
+    build_catalogue.main(["--from", os.environ["ADVISOR_RAW_CATALOGUES"], "--out", str(tmp_path)])
+    for name in NAMES:
+        for file in (f"{name}.json", f"{name}_cold.json"):
+            assert (tmp_path / file).read_text(encoding="utf-8") == (FOLDER / file).read_text(
+                encoding="utf-8"
+            )
+
+
+def test_notes_can_be_refreshed_without_the_raw_catalogues(tmp_path: Path) -> None:
+    for path in FOLDER.glob("*"):
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    build_catalogue.main(["--notes", "--out", str(tmp_path)])
+    for name in NAMES:
+        assert (tmp_path / f"{name}.json").read_bytes() == (FOLDER / f"{name}.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_spelling_reads_back_and_every_note_points_somewhere(name: str) -> None:
+    catalogue = engines.get(name).catalogue
+    for version in catalogue.versions:
+        for option_name in catalogue.names(version):
+            option = catalogue.option(option_name, version)
+            assert option is not None
+            spelling = catalogue.spelling(option_name, version)
+            if spelling is not None:
+                found = catalogue.match(spelling, version)
+                assert found is not None and found.option == option and not found.abbreviated
+    for flag, row in {**catalogue.notes["successors"], **catalogue.notes["removed_before"]}.items():
+        assert row["message"] and row["source"], flag
+        assert row.get("use") is None or catalogue.find(row["use"]) is not None, flag
+    for rows in catalogue.notes["behaviours"].values():
+        assert all(
+            row["source"] and {row.get("from"), row.get("until")} <= {None, *catalogue.versions}
+            for row in rows
+        )
+
+
+@pytest.mark.parametrize(
+    ("name", "token", "version", "canonical"),
+    [
+        ("vllm", "-tp", "0.33.0", "--tensor-parallel-size"), ("vllm", "--max_num_seqs", "0.19.1", "--max-num-seqs"),
+        ("vllm", "--max-num-s", "0.25.1", "--max-num-seqs"), ("vllm", "--max-num-a", "0.33.0", "--max-num-active-seqs"),
+        ("vllm", "--no-enable-prefix-caching", "0.33.0", "--enable-prefix-caching"),
+        ("vllm", "--speculative-config.method", None, "--speculative-config"), ("vllm", "--swap-space", None, None),
+        ("vllm", "--max-num-active-seqs", "0.30.0", None), ("sglang", "--tp", "0.5.12", "--tp-size"),
+        ("sglang", "--speculative-algo", "0.5.23", "--speculative-algorithm"), ("sglang", "--cuda-graph-max-bs", "0.5.23", None),
+        ("sglang", "--model_path", "0.5.23", None), ("llama-server", "-fa", "0.5.0", "--flash-attn"),
+        ("llama-server", "--spec-draft-n", "0.5.0", None), ("llama-server", "--draft_max", "b8643", "--draft-max"),
+    ],
+)  # fmt: skip
+def test_find(name: str, token: str, version: str | None, canonical: str | None) -> None:
+    found = engines.get(name).catalogue.find(token, version)
+    assert (found.name if found else None) == canonical
+
+
+def test_history() -> None:
+    vllm, sglang, llama = (engines.get(name).catalogue for name in NAMES)
+    assert [
+        vllm.default("--gpu-memory-utilization", v) for v in ("0.19.1", "0.20.2", "0.33.0")
+    ] == [0.9, 0.92, 0.92]
+    assert (
+        vllm.since("--max-num-active-seqs") == "0.31.0" and vllm.since("--spec-method") == "0.22.1"
+    )
+    gone = vllm.removed("--num-scheduler-steps")
+    assert gone is not None and gone.version is None and "V0" in gone.message
+    moved = sglang.removed("--mamba-scheduler-strategy")
+    assert moved is not None and (moved.version, moved.successor) == (
+        "0.5.20",
+        "--mamba-radix-cache-strategy",
+    )
+    drafted = llama.removed("--draft-max")
+    assert drafted is not None and drafted.successor == "--spec-draft-n-max"
+    mmap = llama.removed("--no-mmap")
+    assert mmap is not None and (mmap.version, mmap.successor) == ("0.5.0", "--load-mode")
+    assert (
+        vllm.removed("--disable-log-requests", "0.33.0") is None
+        and vllm.removed("--disable-log-requests", "0.25.1") is not None
+    )
+    assert (
+        llama.removed("--no-mmap", "b9976") is None
+        and llama.removed("--load-mode", "b9976") is None
+    )
+    assert vllm.removed("--max-num-seqs") is None and vllm.removed("--never-was") is None
+    assert "num_speculative_tokens_per_batch_size" not in vllm.json_fields(
+        "SpeculativeConfig", "0.23.0"
+    )
+    assert "num_speculative_tokens_per_batch_size" in vllm.json_fields(
+        "SpeculativeConfig", "0.24.0"
+    )
+    assert (
+        vllm.env("VLLM_ATTENTION_BACKEND", "0.33.0") is None
+        and vllm.env("VLLM_LOGGING_LEVEL", "0.33.0") is not None
+    )
+    assert [llama.behaviour("draft_n_max_default", v) for v in ("b8643", "0.5.0", None)] == [
+        16,
+        3,
+        3,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "argv", "says"),
+    [
+        ("vllm", "0.33.0", ["m", "--max-num-s", "3"], "ambiguous"),
+        ("vllm", "0.25.1", ["m", "--max-num-seqs"], "expects a value"),
+        ("vllm", "0.25.1", ["m", "--max-num-seqs", "many"], "not an integer"),
+        ("vllm", "0.25.1", ["m", "--speculative-config", "{"], "not JSON"),
+        ("vllm", "0.25.1", ["m", "--speculative-config", '{"method":"nextn","num_speculative_tokens":2}'], "not a method"),
+        ("vllm", "0.25.1", ["m", "--speculative-config", '{"methd":"mtp"}'], "no key 'methd'"),
+        ("vllm", "0.25.1", ["m", "--speculative-config", '{"method":"mtp","num_speculative_tokens":0}'], "above 0"),
+        ("vllm", "0.19.1", ["m", "--kv-cache-dtype", "nvfp4"], "not one of"),
+        ("sglang", "0.5.23", ["--model-path", "m", "--mamba-scheduler-strategy", "extra_buffer"], "does not know"),
+        ("sglang", "0.5.11", ["--model-path", "m", "--speculative-algorithm", "MTP"], "not one of"),
+        ("llama-server", "0.5.0", ["-m", "q", "--draft-max", "8"], "removed"),
+        ("llama-server", "0.5.0", ["-m", "q", "--spec-type", "mtp"], "not a type"),
+        ("llama-server", "0.5.0", ["-m", "q", "--ctx-size=8"], "does not know"),
+        ("llama-server", "b9976", ["-m", "q", "--load-mode", "none"], "does not know"),
+    ],
+)  # fmt: skip
+def test_problems(engine: str, version: str, argv: list[str], says: str) -> None:
+    found = engines.get(engine).problems(argv, version)
+    assert found and says in found[0], found
+
+
+def test_names_of_engines() -> None:
+    assert engines.get("llama.cpp").name == engines.get("llama-server").name == "llama-server"
+    assert engines.get("vLLM").name == "vllm" and engines.get("vllm-ascend").name == "vllm"
+    for name in ("ollama", "LM Studio", "llama-cpp-python", "mlx", "tensorrt-llm"):
+        with pytest.raises(AdvisorError, match=r"[rR]un (llama-server|vLLM)"):
+            engines.get(name)
+        assert engines.no_mtp_answer(name)
+    with pytest.raises(UnknownFact, match="did you mean"):
+        engines.get("vlllm")
+
+
+@pytest.mark.parametrize(
+    ("name", "mtp", "hybrid"),
+    [
+        ("Qwen/Qwen3.6-35B-A3B-FP8", True, True), ("/models/qwen36-awq", True, True), ("Qwen3.8-27B-W4A16", True, True),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", True, True), ("qwen3_5-27b", True, True), ("Qwen/Qwen3-8B", False, False),
+        ("Qwen/Qwen3-30B-A3B", False, False), ("meta-llama/Llama-3.1-8B", False, False), ("zai-org/GLM-4.5-Air", True, False),
+        ("deepseek-ai/DeepSeek-V3", True, False), ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", False, False),
+        ("x/gemma-4-12b-MTP-GGUF", True, False), ("nvidia/Nemotron-H-8B", False, True),
+    ],
+)  # fmt: skip
+def test_what_a_name_tells(name: str, mtp: bool, hybrid: bool) -> None:
+    assert (model_names.own_mtp(name), model_names.hybrid(name)) == (mtp, hybrid)
+
+
+def test_images_are_claimed_only_where_a_source_names_them() -> None:
+    amd = Hardware(id="mi300x", vendor="amd", arch="gfx942")
+    assert engines.get("vllm").image("0.32.0") == "vllm/vllm-openai:v0.32.0"
+    assert engines.get("vllm").image("0.33.0") is None
+    assert engines.get("vllm").image("0.31.0", amd) == "vllm/vllm-openai-rocm:v0.31.0"
+    newer = amd.model_copy(update={"arch": "gfx950"})
+    assert engines.get("sglang").image("0.5.18", newer) == "lmsysorg/sglang:v0.5.18-rocm720-mi35x"
+    assert (
+        engines.get("llama-server").image(None) == "ghcr.io/ggml-org/llama.cpp:server-cuda-b11312"
+    )
+    assert engines.get("llama-server").image("0.5.0", Hardware(id="m4", vendor="apple")) is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "version", "arch", "tag"),
+    [
+        ("sglang", "0.5.18", "gfx942", "v0.5.18-rocm720-mi30x"),
+        ("sglang", "0.5.18", "gfx1201", None),
+        ("sglang", "0.5.18", "gfx906", None),
+        ("vllm", "0.31.0", "gfx1201", "v0.31.0"),
+        ("vllm", "0.31.0", "gfx906", None),
+        ("vllm", "0.31.0", "gfx1030", None),
+        ("llama-server", "0.5.0", "gfx1030", "server-rocm-b11312"),
+        ("llama-server", "0.5.0", "gfx906", None),
+    ],
+)
+def test_no_image_of_another_amd_architecture(
+    engine: str, version: str, arch: str, tag: str | None
+) -> None:
+    found = engines.get(engine).image(version, Hardware(id="card", vendor="amd", arch=arch))
+    assert found == tag if tag is None else found is not None and found.endswith(f":{tag}")
+
+
+def test_benchmark_commands_follow_the_load() -> None:
+    request = Request(hardware="gb10", concurrency=16, ctx_tokens=2048, output_tokens=256)
+    clients = {
+        "vllm": "vllm bench serve",
+        "sglang": "sglang.bench_serving",
+        "llama-server": "/v1/chat/completions",
+    }
+    for engine, words in clients.items():
+        plan = Plan(engine=engine, model="Qwen/Qwen3.6-27B")  # type: ignore[arg-type]
+        text = engines.get(engine).benchmark_command(plan, request)
+        assert words in text and "--max-concurrency 16" in text and "2048" in text and "256" in text
+
+
+def test_benchmark_of_llama_server_counts_with_the_models_tokenizer() -> None:
+    checkpoint = Checkpoint(quant="bf16", repository="Qwen/Qwen3.6-27B", source="s")
+    facts = Facts(model=LLM(id="qwen3.6-27b", checkpoints=(checkpoint,)), concurrency=4)
+    adapter, plan = (
+        engines.get("llama-server"),
+        Plan(engine="llama-server", model="u/Q-GGUF", port=9000),
+    )
+    assert "--tokenizer Qwen/Qwen3.6-27B " in adapter.benchmark_command(plan, facts)
+    assert "--tokenizer YOUR-TOKENIZER-REPO " in adapter.benchmark_command(plan, Facts())
+
+
+def test_import_is_light() -> None:
+    code = "import sys; from advisor import engines; engines.get('vllm').catalogue; print(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not {
+        "yaml",
+        "numpy",
+        "jsonschema",
+        "packaging",
+        "advisor.engines.build_catalogue",
+    } & set(loaded)

@@ -1,0 +1,217 @@
+"""Plans and launches are two readings of one thing: round trips per engine and release, and what
+each release accepts.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor import engines
+from advisor.domain.nouns import AdvisorError, Plan
+from advisor.engines import Token
+
+PAIRS = [
+    (engine, version)
+    for engine in ("vllm", "sglang", "llama-server")
+    for version in engines.get(engine).versions
+]
+MODELS = (
+    "Qwen/Qwen3.6-35B-A3B-FP8",
+    "Qwen/Qwen3.6-27B",
+    "meta/Llama-3.1-8B",
+    "a b/'quoted' \"model\"",
+    "/models/x.gguf",
+    "-dash",
+)
+GGUFS = (
+    "u/Q-GGUF:Q4_K_M",
+    "u/Q-GGUF:sub/q.gguf",
+    "u/Q-GGUF",
+    "/models/x.gguf",
+    "./x",
+    "http://h/x.gguf",
+)
+WORD = st.text(
+    st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Zs")), min_size=1, max_size=12
+).filter(lambda text: text.strip() == text and "  " not in text and text != "false")
+
+
+def maybe(strategy: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.none() | strategy
+
+
+@st.composite
+def plans(draw: st.DrawFn, engine: str, version: str) -> Plan:
+    """Canonical plans: what a Plan can say that this engine has words for."""
+    method = draw(
+        st.sampled_from(
+            ("none", "mtp", "eagle3", "draft_model", "ngram", "dflash", "dspark", "eagle")
+        )
+    )
+    model = draw(st.sampled_from(GGUFS if engine == "llama-server" else MODELS))
+    fields: dict[str, Any] = {"engine": engine, "engine_version": version, "model": model}
+    fields |= {"method": method, "tp": draw(st.integers(1, 8))}
+    if method != "none":
+        fields["k"] = draw(st.integers(1, 16))
+    if method in ("eagle", "eagle3", "draft_model", "dflash", "dspark"):
+        fields["draft_model"] = "a/draft"
+    limits = {"max_num_seqs": 512, "max_num_batched_tokens": 65536, "max_model_len": 262144}
+    fields |= {name: draw(maybe(st.integers(1, top))) for name, top in limits.items()}
+    fields["served_model_name"] = draw(maybe(st.sampled_from(("q", "my-model"))))
+    fields["port"] = draw(maybe(st.integers(1, 65535)))
+    fields["host"] = draw(maybe(st.sampled_from(("0.0.0.0", "127.0.0.1"))))
+    fields["kv_cache_dtype"] = draw(
+        maybe(
+            st.sampled_from(("q8_0", "f16") if engine == "llama-server" else ("fp8_e4m3", "auto"))
+        )
+    )
+    if engine == "llama-server":
+        fields["prefix_caching"] = draw(st.sampled_from((None, True, False)))
+        return Plan(**fields)
+    fields["memory_fraction"] = draw(maybe(st.sampled_from((0.5, 0.85, 0.92))))
+    fields |= {"pp": draw(st.integers(1, 4)), "dp": draw(st.integers(1, 4))}
+    fields |= {
+        "reasoning_parser": draw(maybe(st.just("qwen3"))),
+        "tool_call_parser": draw(maybe(st.just("qwen3_coder"))),
+    }
+    fields["quantization"] = draw(maybe(st.just("fp8")))
+    states = (None, True, False) if engine == "vllm" else (None, False)
+    fields |= {
+        "prefix_caching": draw(st.sampled_from(states)),
+        "async_scheduling": draw(st.sampled_from(states)),
+    }
+    if engine == "sglang":
+        fields["mamba_strategy"] = draw(st.sampled_from(("extra_buffer", "no_buffer")))
+    if engine == "vllm" and method == "mtp":
+        rows = st.tuples(st.integers(1, 8), st.integers(9, 64), st.integers(1, 4))
+        fields["k_schedule"] = tuple(draw(st.lists(rows, max_size=3)))
+        extra = draw(st.sampled_from(((), (("--speculative-config.moe_backend", '"triton"'),))))
+        fields["extra"] = extra
+    return Plan(**fields)
+
+
+def launch_or_none(plan: Plan) -> Any:
+    """The launch, or None where the release has no path for the plan (it must say so in one
+    sentence).
+    """
+    try:
+        return engines.get(plan.engine).to_launch(plan)
+    except AdvisorError as error:
+        assert "known from" in str(error) or "has " in str(error) or "takes no" in str(error), error
+        return None
+
+
+@pytest.mark.parametrize(("engine", "version"), PAIRS)
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_plan_survives_the_launch(engine: str, version: str, data: st.DataObject) -> None:
+    plan = data.draw(plans(engine, version))
+    launch = launch_or_none(plan)
+    if launch is None:
+        return
+    adapter = engines.get(engine)
+    assert adapter.to_plan(launch) == plan
+    argv = adapter.render(launch).argv
+    if plan.model != "-dash":
+        assert adapter.problems(argv, version) == ()
+    again = adapter.read([Token(word) for word in argv], launch.env, version_text=version)
+    if plan.model != "-dash" or engine != "vllm":
+        assert adapter.to_plan(again) == plan
+
+
+@settings(max_examples=200, deadline=None)
+@given(model=WORD, name=WORD)
+def test_text_pastes_into_a_shell(model: str, name: str) -> None:
+    adapter = engines.get("vllm")
+    launch = adapter.to_launch(Plan(engine="vllm", model=model, served_model_name=name))
+    rendered = adapter.render(launch)
+    assert tuple(shlex.split(rendered.text.replace("\\\n", " "))) == rendered.argv
+
+
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        (
+            Plan(
+                engine="vllm", engine_version="0.23.0", method="mtp", k=3, k_schedule=((1, 8, 3),)
+            ),
+            "known from 0.24.0",
+        ),
+        (
+            Plan(engine="vllm", engine_version="0.19.1", method="dspark", k=3, draft_model="d"),
+            "known from",
+        ),
+        (
+            Plan(engine="sglang", engine_version="0.5.10", method="dflash", k=3, draft_model="d"),
+            "known from 0.5.11",
+        ),
+        (
+            Plan(
+                engine="sglang", engine_version="0.5.23", method="mtp", k=3, k_schedule=((1, 8, 3),)
+            ),
+            "takes no k schedule",
+        ),
+        (
+            Plan(engine="llama-server", engine_version="b8643", method="mtp", k=3),
+            "known from b9445",
+        ),
+        (
+            Plan(engine="llama-server", engine_version="0.5.0", method="eagle", k=3),
+            "no catalogued build has",
+        ),
+        (Plan(engine="ik_llama.cpp", method="mtp", k=3), "llama-server"),
+        (Plan(engine="vllm", engine_version="7.0.0"), "newer than the catalogue"),
+    ],
+)
+def test_impossible_plans_say_from_which_version(plan: Plan, says: str) -> None:
+    with pytest.raises(AdvisorError, match=says):
+        engines.get(plan.engine).to_launch(plan)
+
+
+def test_canonical_plan_of_sglang_names_the_strategy_that_the_release_needs() -> None:
+    adapter = engines.get("sglang")
+    plan = Plan(
+        engine="sglang",
+        engine_version="0.5.10",
+        model="Qwen/Qwen3.6-35B-A3B-FP8",
+        method="mtp",
+        k=3,
+        prefix_caching=True,
+    )
+    launch = adapter.to_launch(plan)
+    assert ("--mamba-scheduler-strategy", "extra_buffer") in [
+        (f.name, f.value) for f in launch.flags
+    ]
+    assert {v.name: v.value for v in launch.env} == {"SGLANG_ENABLE_SPEC_V2": "1"}
+    assert (
+        adapter.to_plan(launch)
+        == adapter.canonical(plan)
+        == adapter.canonical(adapter.canonical(plan))
+    )
+    for version, env in (("0.5.11", {}), ("0.5.14", {}), ("0.5.23", {})):
+        later = adapter.to_launch(plan.model_copy(update={"engine_version": version}))
+        assert {v.name: v.value for v in later.env} == env
+    newest = adapter.to_launch(plan.model_copy(update={"engine_version": "0.5.23"}))
+    assert not any("mamba" in flag.name for flag in newest.flags)
+
+
+def test_prefix_caching_default_of_hybrids_by_release() -> None:
+    adapter = engines.get("vllm")
+    hybrid = Plan(engine="vllm", engine_version="0.25.1", model="Qwen/Qwen3.6-35B-A3B-FP8")
+    assert adapter.effective_prefix_caching(hybrid) is False
+    assert (
+        adapter.effective_prefix_caching(hybrid.model_copy(update={"engine_version": "0.26.0"}))
+        is True
+    )
+    assert (
+        adapter.effective_prefix_caching(hybrid.model_copy(update={"model": "meta/Llama-3.1-8B"}))
+        is True
+    )
+    assert (
+        adapter.effective_prefix_caching(hybrid.model_copy(update={"prefix_caching": True})) is True
+    )

@@ -1,0 +1,241 @@
+"""--hw auto: what the vendors' tools print, and what we make of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.domain.nouns import AdvisorError, Request
+from advisor.knowledge import detect as knowledge_detect
+from advisor.knowledge import store as knowledge
+
+
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """A machine whose tools print what the test puts in here, by program name."""
+    output: dict[str, str] = {}
+    monkeypatch.setattr(
+        knowledge_detect,
+        "_ask",
+        lambda *command: output.get(" ".join(command[:3]), output.get(command[0], "")),
+    )
+    monkeypatch.setattr(knowledge_detect, "_device_tree", lambda: None)
+    return output
+
+
+@pytest.mark.parametrize(
+    ("printed", "ident", "count"),
+    [
+        ("NVIDIA GeForce RTX 3090, 24576\nNVIDIA GeForce RTX 3090, 24576\n", "rtx3090", 2),
+        ("NVIDIA GeForce RTX 3090 Ti, 24564\n", "rtx3090ti", 1),
+        ("NVIDIA H200, 143771\n" * 8, "h200", 8),
+        ("NVIDIA H100 80GB HBM3, 81559\n", "h100-sxm", 1),
+        ("NVIDIA H100 PCIe, 81559\n", "h100-pcie", 1),
+        ("NVIDIA A100-SXM4-80GB, 81920\n", "a100-80gb", 1),
+        ("NVIDIA A100-SXM4-40GB, 40960\n", "a100-40gb", 1),
+        ("NVIDIA A100-PCIE-40GB, 40960\n", "a100-40gb", 1),
+        ("Tesla V100-SXM2-16GB, 16160\n", "v100-16gb", 1),
+        ("Tesla V100-SXM2-32GB, 32510\n", "v100", 1),
+        ("Tesla T4, 15360\n", "t4", 1),
+        ("NVIDIA L40S, 46068\n", "l40s", 1),
+        ("NVIDIA L4, 23034\n", "l4", 1),
+        ("NVIDIA GB10, [N/A]\n", "gb10", 1),
+        ("NVIDIA GeForce RTX 5090, 32607\n", "rtx5090", 1),
+        ("NVIDIA GeForce RTX 5090 Laptop GPU, 24463\n", "rtx5090-laptop", 1),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition, 97887\n", "rtx-pro-6000", 1),
+        (
+            "NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition, 97887\n",
+            "rtx-pro-6000-maxq",
+            1,
+        ),
+        ("NVIDIA RTX 6000 Ada Generation, 49140\n", "rtx6000-ada", 1),
+        ("NVIDIA RTX A6000, 49140\n", "rtx-a6000", 1),
+        ("NVIDIA B200, 183359\n", "b200", 1),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER, 16376\n", "rtx4070ti-super", 1),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU, 16376\n", "rtx4090-laptop", 1),
+        ("NVIDIA GeForce RTX 4060 Laptop GPU, 8188\n", "rtx4060-laptop", 1),
+        ("NVIDIA GeForce RTX 3070 Ti Laptop GPU, 8192\n", "rtx3070ti-laptop", 1),
+        ("NVIDIA GeForce RTX 3080 Ti Laptop GPU, 16384\n", "rtx3080ti-laptop", 1),
+        ("NVIDIA GeForce RTX 3080 Laptop GPU, 8192\n", "rtx3080-laptop", 1),
+        ("NVIDIA GeForce RTX 3080 Laptop GPU, 16384\n", "rtx3080-laptop-16gb", 1),
+        ("NVIDIA GeForce RTX 5070 Laptop GPU, 8151\n", "rtx5070-laptop", 1),
+        ("NVIDIA GeForce RTX 5070 Laptop GPU, 12227\n", "rtx5070-laptop-12gb", 1),
+        ("NVIDIA GeForce RTX 5070 Ti Laptop GPU, 12227\n", "rtx5070ti-laptop", 1),
+        ("NVIDIA GeForce RTX 2070 with Max-Q Design, 8192\n", "rtx2070-maxq", 1),
+        ("NVIDIA GeForce RTX 3080, 10240\n", "rtx3080", 1),
+        ("NVIDIA GeForce RTX 3080, 12288\n", "rtx3080-12gb", 1),
+        ("NVIDIA RTX A2000, 6138\n", "rtx-a2000", 1),
+        ("NVIDIA RTX A2000 12GB, 12282\n", "rtx-a2000-12gb", 1),
+        ("NVIDIA RTX A4500, 20470\n", "rtx-a4500", 1),
+        ("NVIDIA RTX A5500, 24564\n", "rtx-a5500", 1),
+        ("NVIDIA RTX 2000 Ada Generation, 16380\n", "rtx2000-ada", 1),
+        ("NVIDIA RTX 4000 Ada Generation, 20475\n", "rtx4000-ada", 1),
+        ("NVIDIA RTX 4500 Ada Generation, 24570\n", "rtx4500-ada", 1),
+        ("NVIDIA RTX PRO 2000 Blackwell, 16311\n", "rtx-pro-2000", 1),
+        ("NVIDIA RTX PRO 4500 Blackwell, 32623\n", "rtx-pro-4500", 1),
+        ("NVIDIA TITAN RTX, 24576\n", "titan-rtx", 1),
+        ("NVIDIA TITAN V, 12288\n", "titan-v", 1),
+        ("NVIDIA GeForce GTX TITAN X, 12288\n", "gtx-titan-x", 1),
+        ("NVIDIA TITAN Xp, 12288\n", "titan-xp", 1),
+        ("NVIDIA TITAN X (Pascal), 12288\n", "titan-x-pascal", 1),
+        ("NVIDIA GeForce GTX 1080, 8192\n", "gtx1080", 1),
+        ("NVIDIA GeForce GTX 1070, 8192\n", "gtx1070", 1),
+        ("Tesla M40 24GB, 22945\n", "m40-24gb", 1),
+        ("Tesla M40, 11448\n", "m40-12gb", 1),
+        ("NVIDIA H800, 81559\n", "h800", 1),
+        ("NVIDIA A800-SXM4-80GB, 81920\n", "a800", 1),
+        ("NVIDIA A800 80GB PCIe, 81920\n", "a800", 1),
+        ("NVIDIA L20, 46068\n", "l20", 1),
+        ("NVIDIA L2, 23034\n", "l2", 1),
+    ],
+)
+def test_nvidia_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
+    bare["nvidia-smi"] = printed
+    hw, found = knowledge.detect_hardware()
+    assert (hw.id, found) == (ident, count)
+
+
+@pytest.mark.parametrize(
+    "printed",
+    [
+        "NVIDIA RTX A2000 Laptop GPU, 4096\n",
+        "NVIDIA RTX 4000 Ada Generation Laptop GPU, 12282\n",
+        "NVIDIA RTX 4000 SFF Ada Generation, 20475\n",
+        "NVIDIA GeForce GTX 1080 with Max-Q Design, 8192\n",
+        "Orin (nvgpu), [N/A]\n",
+    ],
+)
+def test_a_slower_namesake_is_not_taken_for_the_card(bare: dict[str, str], printed: str) -> None:
+    bare["nvidia-smi"] = printed
+    with pytest.raises(AdvisorError, match=r"not in the hardware list"):
+        knowledge.detect_hardware()
+
+
+@pytest.mark.parametrize(
+    ("model", "memory_gb", "ident"),
+    [
+        ("nvidia jetson agx orin developer kit", 61.4, "jetson-agx-orin-64gb"),
+        ("nvidia jetson agx orin developer kit", 29.8, "jetson-agx-orin-32gb"),
+        ("nvidia jetson orin nx engineering reference developer kit", 15.3, "jetson-orin-nx-16gb"),
+        ("nvidia jetson orin nano developer kit", 7.4, "jetson-orin-nano-8gb"),
+    ],
+)
+def test_orin_boards_by_model_and_memory(
+    monkeypatch: pytest.MonkeyPatch, bare: dict[str, str], model: str, memory_gb: float, ident: str
+) -> None:
+    bare["nvidia-smi"] = "Orin (nvgpu), [N/A]\n"
+    monkeypatch.setattr(knowledge_detect, "_system_memory_gb", lambda: memory_gb)
+    monkeypatch.setattr(knowledge_detect, "_device_tree", lambda: knowledge_detect._orin(model))
+    hw, _ = knowledge.detect_hardware()
+    assert hw.id == ident and hw.memory_gb is not None and hw.memory_gb.value == memory_gb
+
+
+def test_apple_with_its_own_memory(bare: dict[str, str]) -> None:
+    bare["sysctl -n machdep.cpu.brand_string"] = "Apple M4 Max\n"
+    bare["sysctl -n hw.memsize"] = str(64 * 1024**3)
+    hw, count = knowledge.detect_hardware()
+    assert (hw.id, count) == ("apple-m4-max", 1)
+    assert (
+        hw.memory_gb is not None and hw.memory_gb.value == 64 and hw.memory_gb.status == "measured"
+    )
+
+
+@pytest.mark.parametrize(
+    ("printed", "ident", "count"),
+    [
+        (
+            "GPU[0]\t\t: Card Series: \t\tAMD Radeon RX 7900 XTX\nGPU[0]\t\t: GFX Version: "
+            "\t\tgfx1100\n",
+            "rx7900xtx",
+            1,
+        ),
+        (
+            "GPU[0] : Card Series: AMD Instinct MI300X\nGPU[1] : Card Series: AMD Instinct "
+            "MI300X\n",
+            "mi300x",
+            2,
+        ),
+        (
+            "GPU[0] : Card Series: AMD Radeon Graphics\nGPU[0] : GFX Version: gfx1151\n",
+            "strix-halo",
+            1,
+        ),
+    ],
+)
+def test_rocm_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
+    bare["rocm-smi"] = printed
+    hw, found = knowledge.detect_hardware()
+    assert (hw.id, found) == (ident, count)
+
+
+def test_lspci_as_the_last_resort(bare: dict[str, str]) -> None:
+    bare["lspci"] = (
+        "00:02.0 Host bridge: AMD\nc5:00.0 VGA compatible controller: AMD/ATI [Radeon 8060S] "
+        "Strix Halo\n"
+    )
+    assert knowledge.detect_hardware()[0].id == "strix-halo"
+
+
+@pytest.mark.parametrize(
+    ("chip", "memory_gb", "ident"),
+    [
+        ("Navi 32 [Radeon RX 7700 XT / 7800 XT]", 16.0, "rx7800xt"),
+        ("Navi 32 [Radeon RX 7700 XT / 7800 XT]", 12.0, "rx7700xt"),
+        ("Navi 31 [Radeon RX 7900 XT/7900 XTX/7900 GRE/7900M]", 24.0, "rx7900xtx"),
+        ("Navi 33 [Radeon RX 7600/7600 XT/7600M XT/7600S/7700S / PRO W7600]", 8.0, None),
+        ("Navi 32 [Radeon RX 7700 XT / 7800 XT]", None, None),
+        ("Strix [Radeon 880M / 890M]", None, "radeon-890m"),
+        ("Lunar Lake [Intel Arc Graphics 130V / 140V]", None, "arc-140v"),
+    ],
+)
+def test_one_chip_of_several_cards_is_told_by_its_memory(
+    monkeypatch: pytest.MonkeyPatch,
+    bare: dict[str, str],
+    chip: str,
+    memory_gb: float | None,
+    ident: str | None,
+) -> None:
+    monkeypatch.setattr(knowledge_detect, "_radeon_memory_gb", lambda: memory_gb)
+    bare["lspci"] = (
+        f"03:00.0 VGA compatible controller: {'Intel' if 'Intel' in chip else 'AMD/ATI'} {chip} "
+        f"(rev c8)\n"
+    )
+    if ident is None:
+        with pytest.raises(AdvisorError, match="Radeon RX 7"):
+            knowledge.detect_hardware()
+    else:
+        assert knowledge.detect_hardware()[0].id == ident
+
+
+def test_nothing_found_says_what_to_do(bare: dict[str, str]) -> None:
+    with pytest.raises(AdvisorError, match=r"no accelerator found.*--hw"):
+        knowledge.detect_hardware()
+
+
+def test_an_unknown_card_is_named(bare: dict[str, str]) -> None:
+    bare["nvidia-smi"] = "NVIDIA Frobnicator 9000, 8192\n"
+    with pytest.raises(AdvisorError, match="Frobnicator 9000"):
+        knowledge.detect_hardware()
+
+
+@pytest.mark.parametrize(
+    "printed", ["", "\n", ",", "No devices were found", "x" * 10_000, "\0,\0", "a,b,c\n" * 50]
+)
+def test_odd_output_is_no_traceback(bare: dict[str, str], printed: str) -> None:
+    bare.update({"nvidia-smi": printed, "rocm-smi": printed, "lspci": printed, "sysctl": printed})
+    with pytest.raises(AdvisorError):
+        knowledge.detect_hardware()
+
+
+def test_auto_says_what_it_found(bare: dict[str, str]) -> None:
+    bare["nvidia-smi"] = "NVIDIA GeForce RTX 3090, 24576\nNVIDIA GeForce RTX 3090, 24576\n"
+    facts = knowledge.resolve(Request(hardware="auto"))
+    assert facts.hardware is not None and facts.hardware.id == "rtx3090"
+    assert {"hardware", "gpus"} <= {field for field, _, _ in facts.defaults}
+
+
+def test_a_tool_that_is_missing_or_hangs_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    monkeypatch.setattr(knowledge_detect, "TIMEOUT_S", 0.2)
+    assert knowledge_detect._ask("no-such-tool-at-all") == ""
+    assert knowledge_detect._ask("sleep", "5") == ""
+    assert knowledge_detect._ask("false") == ""

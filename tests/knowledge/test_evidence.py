@@ -1,0 +1,249 @@
+"""Measured pairs near a question: which ones cover it, and that files which cannot be read leave
+the rest standing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from advisor.domain.nouns import Facts, Flag, Launch, Plan, UnknownFact
+from advisor.knowledge import evidence as knowledge_evidence
+from advisor.knowledge import store as knowledge
+
+PAIR: dict[str, Any] = {
+    "run_id": "r1", "source": "s1", "hardware": "gb10", "gpu_count": 1, "model": "qwen3.6-35b-a3b", "quant": "fp8",
+    "engine": "vllm", "method": "mtp", "k": 2, "concurrency": 16.0, "input_tokens": 2048, "metric": "output_tok_s",
+    "speedup": 1.24, "date": "2026-04-18", "clean": True,
+}  # fmt: skip
+
+
+def ask(**changes: Any) -> Facts:
+    fields: dict[str, Any] = {
+        "hardware": knowledge.hardware("gb10"), "model": knowledge.llm("qwen3.6-35b-a3b"), "quant": knowledge.quant("fp8"),
+        "engine": "vllm", "gpus": 1, "concurrency": 16, "ctx_tokens": 2048,
+    }  # fmt: skip
+    return Facts(**{**fields, **changes})
+
+
+@pytest.fixture
+def only(monkeypatch: pytest.MonkeyPatch) -> Any:
+    def install(*pairs: dict[str, Any]) -> None:
+        text = knowledge_evidence.to_text([{**PAIR, **pair} for pair in pairs], "by a test")
+        monkeypatch.setattr(knowledge_evidence, "index", lambda: knowledge_evidence.from_text(text))
+
+    return install
+
+
+@pytest.mark.parametrize(
+    ("change", "covers"),
+    [
+        ({}, True),
+        ({"concurrency": 8.0}, True),
+        ({"concurrency": 32.0}, True),
+        ({"concurrency": 7.9}, False),
+        ({"concurrency": 33.0}, False),
+        ({"concurrency": None}, False),
+        ({"input_tokens": 1024}, True),
+        ({"input_tokens": 1000}, False),
+        ({"input_tokens": None, "depth_tokens": 4096}, True),
+        ({"input_tokens": None}, False),
+        ({"clean": False}, False),
+        ({"quant": "nvfp4"}, False),
+        ({"quant": ""}, False),
+        ({"engine": "sglang"}, False),
+        ({"gpu_count": 2}, False),
+        ({"gpu_count": None}, False),
+        ({"hardware": "jetson-thor"}, False),
+        ({"model": "qwen3.5-35b-a3b"}, False),
+        ({"engine_version": "0.19.1"}, True),
+    ],
+)
+def test_what_covers(only: Any, change: dict[str, Any], covers: bool) -> None:
+    only(change)
+    assert [e.covers for e in knowledge.nearest_evidence(ask())] == [covers]
+
+
+@pytest.mark.parametrize(
+    ("measured", "asked", "covers"),
+    [(512, 128, True), (512, 127, False), (128, 513, False), (None, 16, True)],
+)
+def test_answers_of_another_length_do_not_cover(
+    only: Any, measured: int | None, asked: int, covers: bool
+) -> None:
+    only({"output_tokens": measured})
+    assert [e.covers for e in knowledge.nearest_evidence(ask(output_tokens=asked))] == [covers]
+
+
+def test_another_method_is_no_evidence(only: Any) -> None:
+    only({"method": "dflash"})
+    assert knowledge.nearest_evidence(ask()) == ()
+    assert len(knowledge.nearest_evidence(ask(), "dflash")) == 1
+
+
+def test_all_metrics_of_covering_runs_and_one_of_the_others(only: Any) -> None:
+    far = {"hardware": "jetson-thor", "run_id": "r2"}
+    only({}, {"metric": "tpot"}, {"metric": "ttft"}, far, {**far, "metric": "tpot"})
+    found = knowledge.nearest_evidence(ask())
+    assert [(e.run_id, e.covers) for e in found] == [("r1", True)] * 3 + [("r2", False)]
+
+
+def test_limit_counts_all_but_never_drops_a_covering_pair(only: Any) -> None:
+    only(
+        *({"run_id": f"c{i}"} for i in range(9)),
+        *({"run_id": f"f{i}", "quant": "nvfp4", "source": f"s{i}"} for i in range(9)),
+    )
+    found = knowledge.nearest_evidence(ask(), limit=6)
+    assert len(found) == 9 and all(e.covers for e in found)
+    assert len(knowledge.nearest_evidence(ask(quant=knowledge.quant("nvfp4")), limit=10)) == 10
+
+
+def test_far_pairs_are_not_shown(only: Any) -> None:
+    only(
+        {
+            "hardware": "apple-m4",
+            "model": "glm-5",
+            "engine": "llama-server",
+            "quant": "q8_0",
+            "concurrency": 1.0,
+        }
+    )
+    assert knowledge.nearest_evidence(ask()) == ()
+
+
+HEAD = '{"fields": ["run_id"], "shared": ["method"], "groups": [["mtp"]]}'
+
+
+@pytest.mark.parametrize(
+    "text", [None, "", "[]", "{}", "nonsense", HEAD, '{"fields": 1, "shared": [], "groups": [1]}']
+)
+def test_a_missing_or_damaged_index_is_no_evidence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None
+) -> None:
+    (tmp_path / "measurements").mkdir()
+    if text is not None:
+        (tmp_path / "measurements" / knowledge_evidence.INDEX_NAME).write_text(text)
+    monkeypatch.setattr(knowledge_evidence, "knowledge_dir", lambda: tmp_path)
+    knowledge_evidence.index.cache_clear()
+    try:
+        assert knowledge_evidence.pairs() == () == knowledge_evidence.pairs("mtp")
+    finally:
+        knowledge_evidence.index.cache_clear()
+
+
+@pytest.mark.parametrize("line", ["", "nonsense", "{}", "[1]", "[[1, 2, 3]]"])
+def test_a_damaged_line_costs_its_own_pairs(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    other = {**PAIR, "quant": "nvfp4", "run_id": "r2"}
+    text = knowledge_evidence.to_text([PAIR, other], "by a test").split("\n")
+    broken = knowledge_evidence.from_text("\n".join([text[0], line, *text[2:]]))
+    monkeypatch.setattr(knowledge_evidence, "index", lambda: broken)
+    assert [e.run_id for e in knowledge.nearest_evidence(ask())] == ["r2"]
+
+
+def test_reading_only_near_groups_answers_as_reading_all() -> None:
+    questions = [
+        (
+            ask(
+                hardware=knowledge.hardware(hardware),
+                model=knowledge.llm(model),
+                concurrency=streams,
+            ),
+            method,
+        )
+        for hardware in ("gb10", "rtx3090", "apple-m4-max", "h200")
+        for model in ("qwen3.6-35b-a3b", "gemma-4-31b", "qwen3-8b")
+        for streams in (1, 32)
+        for method in ("mtp", "eagle3")
+    ]
+    few = [knowledge_evidence.nearest_pairs(facts, method, 8) for facts, method in questions]
+    every = [
+        knowledge_evidence.nearest_pairs(facts, method, 10_000) for facts, method in questions
+    ]  # never stops early
+    for found, all_of_them in zip(few, every, strict=True):
+        covering = sum(e.covers for e in all_of_them)
+        assert found == all_of_them[: max(8, covering)]
+
+
+def test_a_question_reads_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    all_pairs = knowledge_evidence.Index.pairs
+    monkeypatch.setattr(
+        knowledge_evidence.Index,
+        "pairs",
+        lambda self, group: read.append(group) or all_pairs(self, group),
+    )
+    assert knowledge_evidence.nearest_pairs(ask(), "mtp", 8)
+    assert 0 < len(read) <= len(knowledge_evidence.index().groups) // 10
+
+
+def test_the_shipped_pairs_name_known_things() -> None:
+    every = knowledge_evidence.pairs()
+    assert max(pair["date"] for pair in every) > "2026-05"
+    assert knowledge_evidence.pairs("mtp") == tuple(
+        pair for pair in every if pair["method"] == "mtp"
+    )
+    for pair in every:
+        assert knowledge.hardware(pair["hardware"]).id == pair["hardware"]
+        assert knowledge.llm(pair["model"]).id == pair["model"]
+        if pair.get("quant"):
+            assert knowledge.quant(pair["quant"]).id == pair["quant"]
+
+
+# ---------------------------------------------------------------- facts of a launch that was read
+
+
+def launch(model: str | None, **plan: Any) -> Facts:
+    read = Launch(
+        engine="vllm", model=model, flags=(Flag(name="--model", raw="--model", value=model),)
+    )
+    return knowledge.facts_for_launch(read, Plan(engine="vllm", model=model, **plan))
+
+
+def test_a_launch_tells_model_quant_and_gpus() -> None:
+    facts = launch("Qwen/Qwen3.6-35B-A3B-FP8", tp=2)
+    assert facts.model is not None and facts.model.id == "qwen3.6-35b-a3b"
+    assert facts.quant is not None and facts.quant.id == "fp8"
+    assert facts.checkpoint is not None and facts.checkpoint.keeps_mtp
+    assert (facts.gpus, facts.hardware, facts.concurrency, facts.ctx_tokens) == (
+        2,
+        None,
+        None,
+        None,
+    )
+    assert facts.evidence == ()
+
+
+def test_what_a_launch_does_not_tell_stays_unknown() -> None:
+    facts = launch("/models/mystery")
+    assert (facts.model, facts.shape, facts.quant, facts.checkpoint, facts.temperature) == (
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
+    assert launch(None).model is None
+
+
+def test_the_quantisation_flag_helps_where_the_name_is_silent() -> None:
+    facts = launch("/models/qwen3.6-27b", quantization="awq_marlin")
+    assert facts.quant is not None and facts.quant.id == "awq-int4"
+
+
+def test_the_served_name_helps_where_the_path_is_silent() -> None:
+    facts = launch("/models/current", served_model_name="qwen3.6-27b")
+    assert facts.model is not None and facts.model.id == "qwen3.6-27b"
+
+
+def test_hardware_given_by_the_caller_brings_evidence() -> None:
+    read = Launch(engine="vllm", model="Qwen/Qwen3.6-35B-A3B-FP8")
+    plan = Plan(engine="vllm", model=read.model)
+    facts = knowledge.facts_for_launch(
+        read, plan, hw="spark", concurrency=16, ctx_tokens=2048, workload="chat"
+    )
+    assert facts.hardware is not None and facts.hardware.id == "gb10"
+    assert any(e.covers for e in facts.evidence)
+    with pytest.raises(UnknownFact):
+        knowledge.facts_for_launch(read, plan, hw="sparkplug9")

@@ -1,0 +1,385 @@
+"""Facts: every number has a source, every name that the measured rows use resolves, unknown ones
+name the nearest.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.domain.nouns import LLM, AdvisorError, Facts, Quantity, Request, UnknownFact
+from advisor.domain.paths import knowledge_dir
+from advisor.knowledge import evidence as knowledge_evidence
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.build import compile_index, index_text
+
+HERE = Path(__file__).parents[1]
+NAMES = json.loads((HERE / "knowledge_names.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def _no_user_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ADVISOR_KNOWLEDGE", str(tmp_path / "none"))
+
+
+# ---------------------------------------------------------------- the files
+
+
+def test_index_is_up_to_date() -> None:
+    assert (knowledge_dir() / "index.json").read_text() == index_text(compile_index()), (
+        "run `advisor knowledge build`"
+    )
+
+
+def test_every_hardware_number_has_a_known_source() -> None:
+    for ident in knowledge.hardware_ids():
+        for name, value in knowledge.hardware(ident):
+            if isinstance(value, Quantity):
+                assert knowledge.source(value.source).title, f"{ident}.{name}"
+                if value.source == "recall":
+                    assert value.status in ("recall", "assumed"), (
+                        f"{ident}.{name} is recalled but says {value.status}"
+                    )
+
+
+def test_every_model_and_checkpoint_has_a_known_source() -> None:
+    for ident in knowledge.llm_ids():
+        model = knowledge.llm(ident)
+        for source in (model.source, *(c.source for c in model.checkpoints)):
+            assert knowledge.source(source).title, ident
+        for point in model.checkpoints:
+            assert knowledge.quant(point.quant).id == point.quant
+            assert "/" in point.repository and " " not in point.repository
+
+
+def test_every_quant_method_and_threshold_has_a_known_source() -> None:
+    for ident in knowledge.quant_ids():
+        assert knowledge.source(knowledge.quant(ident).source).title, ident
+    for method, row in knowledge.index()["methods"].items():
+        for source in knowledge.method_info(method)["sources"]:
+            assert knowledge.source(source).title, method
+        assert row["id"] == method
+    for ident in knowledge.index()["thresholds"]:
+        assert knowledge.source(knowledge.threshold(ident).source).title, ident
+    for table in ("engine", "quant"):
+        rows = knowledge.index()["defaults"][table]
+        assert rows[-1]["when"] == {}, "the last row must always match"
+        assert all(knowledge.source(row["source"]).title and row["why"] for row in rows)
+
+
+# In the published total and in the memory bill's embedding, in no step: an embedding of word
+# sequences; Gemma's embeddings a layer (layers x 256 x 262,144) with the encoders of images (0.15B)
+# and sound (0.3B)
+LOOKED_UP_B = {"qwen3.8-flash-next": 51.0, "gemma-4-e2b": 2.35 + 0.45, "gemma-4-e4b": 2.82 + 0.45}
+
+
+def test_parameter_counts_agree_with_the_names() -> None:
+    for ident in knowledge.llm_ids():
+        model = knowledge.llm(ident)
+        if model.mixer_params_b is None or model.total_params_b is None:
+            continue
+        experts = (
+            (model.experts or 0) * (model.expert_params_m or 0.0) * (model.moe_layers or 0) / 1e3
+        )
+        body = (
+            model.mixer_params_b
+            + (model.dense_ffn_params_b or 0)
+            + (model.shared_params_b or 0)
+            + experts
+        )
+        body += LOOKED_UP_B.get(ident, 0.0)
+        made = [
+            body + n * (model.lm_head_params_b or 0) for n in (1, 2)
+        ]  # tied embeddings count once
+        assert any(m == pytest.approx(model.total_params_b, rel=0.04) for m in made), ident
+
+
+# ---------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("name", NAMES["runs"]["hardware"])
+def test_hardware_of_the_measured_rows(name: str) -> None:
+    assert knowledge.hardware(name).id == name
+
+
+@pytest.mark.parametrize("name", NAMES["runs"]["model"])
+def test_models_of_the_measured_rows(name: str) -> None:
+    assert knowledge.llm(name).id == name
+
+
+@pytest.mark.parametrize("name", NAMES["runs"]["quant"])
+def test_quants_of_the_measured_rows(name: str) -> None:
+    assert knowledge.quant(name).id == name
+
+
+@pytest.mark.parametrize(("name", "ident"), NAMES["hardware_spellings"].items())
+def test_hardware_spellings(name: str, ident: str) -> None:
+    assert knowledge.hardware(name).id == ident
+
+
+@pytest.mark.parametrize(("name", "nearest"), NAMES["hardware_unknown"].items())
+def test_unknown_hardware_names_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(UnknownFact) as caught:
+        knowledge.hardware(name)
+    assert nearest in caught.value.nearest
+    assert nearest in str(caught.value)
+
+
+@pytest.mark.parametrize(("name", "ident"), NAMES["model_spellings"].items())
+def test_model_spellings(name: str, ident: str) -> None:
+    assert knowledge.llm(name).id == ident
+
+
+@pytest.mark.parametrize(("text", "model", "quant"), NAMES["texts"])
+def test_model_and_quant_inside_longer_texts(
+    text: str, model: str | None, quant: str | None
+) -> None:
+    found, bits = knowledge.llm_from_text(text), knowledge.quant_from_text(text)
+    assert (found.id if found else None, bits.id if bits else None) == (model, quant)
+
+
+@pytest.mark.parametrize(("name", "family", "low", "high"), NAMES["unseen_quants"])
+def test_unseen_quants_resolve_by_the_rule_of_their_family(
+    name: str, family: str, low: float, high: float
+) -> None:
+    quant = knowledge.quant(name)
+    assert quant.family == family
+    assert low <= 8 * quant.bytes_ffn <= high
+
+
+@pytest.mark.parametrize(
+    "lookup", [knowledge.hardware, knowledge.llm, knowledge.quant, knowledge.source]
+)
+@pytest.mark.parametrize(
+    "name", ["", " ", ".", "/", "\0", "é" * 50, "x" * 100_000, "\N{SNOWMAN}", "-", "None", "()"]
+)
+def test_nonsense_names_are_unknown(lookup: object, name: str) -> None:
+    with pytest.raises(UnknownFact) as caught:
+        lookup(name)  # type: ignore[operator]
+    assert len(str(caught.value)) < 400
+
+
+TEXTS = st.one_of(
+    st.text(max_size=60),
+    st.text(alphabet=string.ascii_lowercase + string.digits + "-_./ :", max_size=40),
+    st.sampled_from(
+        [n for group in ("hardware", "model", "quant") for n in NAMES["runs"][group]]
+    ).flatmap(lambda n: st.integers(0, max(len(n) - 1, 0)).map(lambda i: n[:i] + n[i + 1 :])),
+)
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_any_text_is_found_or_unknown(text: str) -> None:
+    for lookup in (knowledge.hardware, knowledge.llm, knowledge.quant):
+        try:
+            lookup(text)
+        except UnknownFact as error:
+            assert "\n" not in str(error) or "\n" in text
+    knowledge.llm_from_text(text)
+    knowledge.quant_from_text(text)
+
+
+# ---------------------------------------------------------------- shapes, checkpoints, defaults
+
+
+def test_shapes_own_proxy_and_made() -> None:
+    own = knowledge.llm("qwen3.6-35b-a3b")
+    assert knowledge.shape_of(own) is own
+    assert knowledge.shape_of(knowledge.llm("qwen3.8-27b")).id == "qwen3.6-27b"
+    made = knowledge.shape_of(knowledge.llm("hy3"))
+    assert made.layers and made.mixer_params_b and "approximated" in made.note
+    with pytest.raises(AdvisorError, match="total_params_b"):
+        knowledge.shape_of(knowledge.llm("deepseek-v4-pro"))
+
+
+@pytest.mark.parametrize(("total", "active"), [(0.5, 0.5), (7, 7), (30, 3), (235, 22), (2400, 95)])
+@pytest.mark.parametrize("arch", ["", "dense", "moe", "hybrid-gdn-moe", "hybrid-gdn-dense"])
+def test_made_shapes_hold_the_parameters_they_were_made_from(
+    total: float, active: float, arch: str
+) -> None:
+    shape = knowledge.shape_of(LLM(id="x", arch=arch, total_params_b=total, active_params_b=active))
+    experts = (shape.experts or 0) * (shape.expert_params_m or 0.0) * (shape.moe_layers or 0) / 1e3
+    size = (
+        shape.mixer_params_b
+        + (shape.dense_ffn_params_b or 0)
+        + experts
+        + 2 * shape.lm_head_params_b
+    )  # type: ignore[operator]
+    assert size == pytest.approx(total, rel=0.45)
+    assert shape.is_hybrid == ("hybrid" in arch)
+
+
+def test_checkpoints_keep_mtp_where_it_is_asked() -> None:
+    model = knowledge.llm("qwen3.6-35b-a3b")
+    assert knowledge.checkpoint(model, "fp8", "vllm").repository == "Qwen/Qwen3.6-35B-A3B-FP8"  # type: ignore[union-attr]
+    gguf = knowledge.checkpoint(model, knowledge.quant("ud-q4_k_xl"), "llama-server", "mtp")
+    assert (
+        gguf is not None
+        and gguf.keeps_mtp
+        and gguf.file == "UD-Q4_K_XL"
+        and "MTP" in gguf.repository
+    )
+    assert knowledge.checkpoint(model, "fp8", "llama-server") is None
+    assert knowledge.checkpoint(knowledge.llm("gpt-oss-20b"), "mxfp4", "vllm", "mtp") is None
+    assert knowledge.checkpoint(knowledge.llm("gpt-oss-20b"), "mxfp4", "vllm", "none") is not None
+
+
+@pytest.mark.parametrize(
+    ("hw", "engine"),
+    [("gb10", "vllm"), ("h200", "vllm"), ("rtx3090", "vllm"), ("apple-m4", "llama-server"), ("strix-halo", "llama-server"),
+     ("radeon-780m", "llama-server"), ("mi300x", "vllm"), ("p40", "llama-server"), ("rx7900xtx", "vllm"),
+     ("v100", "llama-server"), ("v100-16gb", "llama-server"), ("mi50", "llama-server"),
+     ("rx6900xt", "llama-server"), ("t4", "vllm"), ("rtx4090-laptop", "vllm"), ("m40-24gb", "llama-server"),
+     ("titan-v", "llama-server"), ("gtx1080", "llama-server"), ("mi60", "llama-server"), ("mi100", "llama-server"),
+     ("rx6700xt", "llama-server"), ("rx7600xt", "llama-server"), ("rx7700xt", "vllm"), ("radeon-8050s", "llama-server"),
+     ("arc-140v", "llama-server"), ("jetson-agx-orin-64gb", "llama-server"), ("h800", "vllm")],
+)  # fmt: skip
+def test_default_engine(hw: str, engine: str) -> None:
+    assert knowledge.default_engine(knowledge.hardware(hw)) == engine
+
+
+@pytest.mark.parametrize(
+    ("hw", "model", "engine", "gpus", "quant"),
+    [
+        ("gb10", "qwen3.6-35b-a3b", "vllm", 1, "fp8"),
+        ("h200", "qwen3.6-35b-a3b", "sglang", 1, "fp8"),
+        ("rtx3090", "qwen3.6-35b-a3b", "vllm", 2, "awq-int4"),
+        ("a100-80gb", "qwen3.6-27b", "sglang", 1, "awq-int4"),
+        ("rtx3090", "qwen3.6-27b", "llama-server", 1, "q4_k_m"),
+        ("apple-m5-pro", "qwen3.6-35b-a3b", "llama-server", 1, "q4_k_m"),
+        ("rtx5090", "qwen3.6-35b-a3b", "vllm", 1, "nvfp4"),
+        ("h100-sxm", "gpt-oss-120b", "vllm", 1, "mxfp4"),
+    ],
+)
+def test_default_quant(hw: str, model: str, engine: str, gpus: int, quant: str) -> None:
+    assert (
+        knowledge.default_quant(knowledge.hardware(hw), knowledge.llm(model), engine, gpus).id
+        == quant
+    )
+
+
+def test_default_temperature_follows_workload_and_thinking() -> None:
+    model = knowledge.llm("qwen3.6-35b-a3b")
+    assert knowledge.default_temperature(model, "chat") == 1.0
+    assert knowledge.default_temperature(model, "code") == 0.6
+    assert knowledge.default_temperature(model, "chat", thinking=False) == 0.7
+    assert knowledge.default_temperature(knowledge.llm("hy3")) is None
+
+
+# ---------------------------------------------------------------- requests
+
+
+def test_a_request_is_filled_and_every_default_is_recorded() -> None:
+    facts = knowledge.resolve(Request(hardware="spark", concurrency=16))
+    assert facts.hardware is not None and facts.hardware.id == "gb10"
+    assert facts.quant is not None and facts.quant.id == "fp8"
+    assert (
+        facts.checkpoint is not None and facts.checkpoint.repository == "Qwen/Qwen3.6-35B-A3B-FP8"
+    )
+    assert {"engine", "engine_version", "quant", "temperature"} <= {
+        field for field, _, _ in facts.defaults
+    }
+    assert all(value and why for _, value, why in facts.defaults)
+    covering = [e for e in facts.evidence if e.covers]
+    assert {e.run_id for e in covering} == {"seed000-014"}
+    assert {e.metric for e in covering} >= {"output_tok_s", "tpot", "ttft"}
+
+
+def test_what_is_asked_is_not_a_default() -> None:
+    facts = knowledge.resolve(
+        Request(
+            hardware="h200",
+            engine="vllm",
+            engine_version="0.25.1",
+            quant="nvfp4",
+            temperature=0.3,
+            thinking=False,
+        )
+    )
+    assert not facts.defaults
+    assert (facts.engine_version, facts.temperature, facts.thinking) == ("0.25.1", 0.3, False)
+
+
+def test_a_repository_as_model_names_model_and_quant() -> None:
+    facts = knowledge.resolve(
+        Request(hardware="h200", model="someone/Qwen3.6-27B-abliterated-AWQ", engine="vllm")
+    )
+    assert facts.model is not None and facts.model.id == "qwen3.6-27b"
+    assert facts.quant is not None and facts.quant.id == "awq-int4"
+
+
+def test_where_only_a_gguf_fits_llama_server_is_chosen_and_it_says_so() -> None:
+    facts = knowledge.resolve(Request(hardware="3090"))
+    assert facts.engine == "llama-server"
+    assert any(field == "engine" and "fits" in why for field, _, why in facts.defaults)
+
+
+def test_a_quant_brings_the_engine_that_runs_it() -> None:
+    facts = knowledge.resolve(Request(hardware="h200", quant="q4_k_m"))
+    assert facts.engine == "llama-server"
+    assert any(field == "engine" and "q4_k_m" in why for field, _, why in facts.defaults)
+    for fields in (
+        {"quant": "mlx-4bit"},
+        {"quant": "q4_k_m", "engine": "vllm"},
+        {"engine": "ollama"},
+    ):
+        with pytest.raises(AdvisorError):
+            knowledge.resolve(Request.model_validate({"hardware": "h200", **fields}))
+
+
+def test_sources_of_measured_runs_are_known() -> None:
+    for pair_source in ("seed000", "sudo38", "repov100", "infx"):
+        assert knowledge.source(pair_source).title
+    assert knowledge.source("seed000").address.startswith("https://")
+
+
+@pytest.mark.parametrize("field", ["hardware", "model", "quant", "engine", "engine_version"])
+def test_unknown_parts_of_a_request(field: str) -> None:
+    fields = {"hardware": "gb10", "engine": "vllm", field: "nonsense-xyz"}
+    with pytest.raises(AdvisorError):
+        knowledge.resolve(Request.model_validate(fields))
+
+
+def test_facts_of_nothing_have_no_evidence() -> None:
+    assert knowledge.nearest_evidence(Facts()) == ()
+
+
+def test_the_hot_path_stays_light() -> None:
+    code = (
+        "import sys; from advisor.knowledge import store as knowledge; from advisor.domain.nouns "
+        "import Request;"
+        "knowledge.hardware('spark'); knowledge.quant('fp8'); knowledge.llm('qwen3.6-27b');"
+        "bad = {'yaml', 'pandas', 'difflib', 'jsonschema', 'subprocess'} & set(sys.modules); "
+        "print(sorted(bad))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == "[]"
+
+
+# Drafters that no launch here can name: a distilled head of a third party.
+WITHOUT_A_LAUNCH = {"ornith-1.5-9b"}
+
+
+def test_no_model_is_said_to_lack_what_was_measured_on_it() -> None:
+    """Every model with a published MTP pair has a head or an assistant in the facts, or is named
+    above.
+    """
+    measured = {
+        pair["model"]
+        for pair in knowledge_evidence.pairs("mtp")
+        if not pair["model"].startswith("unknown")
+    }
+    lacking = {
+        m for m in measured if not (knowledge.llm(m).mtp_layers or knowledge.llm(m).assistant)
+    }
+    assert lacking <= WITHOUT_A_LAUNCH, sorted(lacking - WITHOUT_A_LAUNCH)

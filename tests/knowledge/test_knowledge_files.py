@@ -1,0 +1,258 @@
+"""Own fact files: merged when they are good, refused with file, field and reason when they are not;
+the commands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from advisor.cli import knowledge as commands
+from advisor.domain.nouns import Request, UnknownFact
+from advisor.domain.paths import knowledge_dir
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.build import FactFileError, check_file, write_index
+
+CARD = """
+id: my-card
+name: My card
+aliases: [mine]
+vendor: nvidia
+arch: sm_120
+hardware_class: consumer
+memory_gb: {value: 48, source: own measurement, status: measured}
+memory_bandwidth_gb_s: {value: 1000, source: own measurement, status: measured}
+"""
+MODEL = """
+id: my-model-12b-a2b
+arch: moe
+total_params_b: 12
+active_params_b: 2
+source: model card
+checkpoints:
+  - {quant: fp8, repository: me/my-model-fp8, source: model card}
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
+    monkeypatch.setenv("ADVISOR_KNOWLEDGE", str(tmp_path))
+    (tmp_path / "hardware").mkdir()
+    (tmp_path / "llms").mkdir()
+    _forget()
+    yield tmp_path
+    _forget()
+
+
+def _forget() -> None:
+    for cached in (knowledge.index, knowledge._hardware, knowledge._llm, knowledge._quant):
+        cached.cache_clear()
+
+
+def run(command: str, *args: str) -> Result:
+    return CliRunner().invoke(getattr(commands, command), list(args))
+
+
+def test_own_files_are_merged(home: Path) -> None:
+    (home / "hardware" / "card.yaml").write_text(CARD)
+    (home / "llms" / "model.yaml").write_text(MODEL)
+    assert knowledge.hardware("mine").memory_gb.value == 48  # type: ignore[union-attr]
+    assert knowledge.hardware("gb10").id == "gb10"
+    facts = knowledge.resolve(Request(hardware="my-card", model="my-model-12b-a2b"))
+    assert facts.checkpoint is not None and facts.checkpoint.repository == "me/my-model-fp8"
+    assert facts.shape is not None and "approximated" in facts.shape.note
+    found = knowledge.llm_from_text("me/my-model-12B-A2B-AWQ")
+    assert found is not None and found.id == "my-model-12b-a2b"
+
+
+def test_an_own_file_replaces_a_shipped_entry(home: Path) -> None:
+    (home / "hardware" / "gb10.yaml").write_text(CARD.replace("my-card", "gb10"))
+    assert knowledge.hardware("gb10").name == "My card"
+
+
+def test_a_bad_own_file_is_not_dropped_in_silence(home: Path) -> None:
+    (home / "hardware" / "bad.yaml").write_text(CARD + "colour: red\n")
+    with pytest.raises(FactFileError, match=r"bad\.yaml: colour: no such field"):
+        knowledge.hardware("gb10")
+
+
+def test_without_own_files_nothing_changes(home: Path) -> None:
+    with pytest.raises(UnknownFact):
+        knowledge.hardware("mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "reason"),
+    [
+        ("", "", "expected a mapping"),
+        ("[1, 2]", "", "expected a mapping"),
+        ("name: x", "id", "is missing"),
+        ("id: x\nmemory_gb: 24", "memory_gb", "Quantity"),
+        ("id: x\nmemory_gb: {value: 24}", "memory_gb.source", "is missing"),
+        ("id: x\nmemory_gb: {value: 24, source: ''}", "memory_gb", "needs a source"),
+        ("id: x\nmemory_gb: {value: -1, source: me}", "memory_gb", "out of range"),
+        ("id: x\nmemory_gb: {value: 0, source: me}", "memory_gb", "above 0"),
+        ("id: x\nmemory_gb: {value: .inf, source: me}", "memory_gb", "out of range"),
+        ("id: x\nmemory_gb: {value: .nan, source: me}", "memory_gb", "out of range"),
+        (
+            "id: x\nmemory_gb: {value: 24, source: me, status: guessed}",
+            "memory_gb.status",
+            "Input should be",
+        ),
+        ("id: x\nvendor: ibm", "vendor", "Input should be"),
+        ("id: '!!'", "id", "letter or digit"),
+        ("id: [", "line 2", "not YAML"),
+        ("id: &a x\nname: *a", "", "aliases"),
+        ("id: !!python/object:os.system x", "line 1", "not YAML"),
+        ("\x00", "", "not YAML"),
+        ("id: x\n" + "#" * 70_000, "", "larger than"),
+    ],
+)
+def test_what_is_wrong_with_a_hardware_file(
+    tmp_path: Path, text: str, field: str, reason: str
+) -> None:
+    path = tmp_path / "card.yaml"
+    path.write_text(text)
+    problems = check_file("hardware", path)
+    assert any(found == field and reason in why for _, found, why in problems), problems
+    result = run("hardware", "validate", str(path))
+    assert result.exit_code == 2
+    assert reason in result.output and "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("id: x", "source"),
+        ("id: x\nsource: me\nactive_params_b: 3\ntotal_params_b: 2", "active_params_b"),
+        ("id: x\nsource: me\nexperts: 8\nexperts_per_token: 9", "experts_per_token"),
+        ("id: x\nsource: me\nlayers: 0", "layers"),
+        ("id: x\nsource: me\ncheckpoints: [{quant: fp8, repository: a/b}]", "checkpoints.0.source"),
+    ],
+)
+def test_what_is_wrong_with_a_model_file(tmp_path: Path, text: str, field: str) -> None:
+    path = tmp_path / "model.yaml"
+    path.write_text(text)
+    assert field in [found for _, found, _ in check_file("llms", path)]
+    assert run("models", "validate", str(path)).exit_code == 2
+
+
+def test_good_files_and_missing_files(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text(CARD)
+    (tmp_path / "b.yaml").write_text(MODEL)
+    assert run("hardware", "validate", str(tmp_path / "a.yaml")).output.strip().endswith("ok")
+    assert run("models", "validate", str(tmp_path / "b.yaml")).exit_code == 0
+    missing = run("hardware", "validate", str(tmp_path / "none.yaml"))
+    assert missing.exit_code == 2 and "No such file" in missing.output
+    assert run("hardware", "validate", str(tmp_path)).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field", "reason"),
+    [
+        ("aliases: [mine]", "aliases: [gb10]", "aliases", "the name 'gb10' belongs to both"),
+        ("arch: sm_120", "arch: banana", "arch", "'banana' is no architecture that is known here"),
+        ("arch: sm_120", "arch: sm120", "arch", "'sm120' is no architecture"),
+        ("id: my-card", 'id: "My Card!!"', "id", "small letters"),
+    ],
+)
+def test_a_file_that_would_break_the_commands_is_not_ok(
+    home: Path, tmp_path: Path, old: str, new: str, field: str, reason: str
+) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(CARD.replace(old, new))
+    assert any(found == field and reason in why for _, found, why in check_file("hardware", path))
+    assert run("hardware", "validate", str(path)).exit_code == 2
+    (home / "hardware" / "own.yaml").write_text(path.read_text())
+    with pytest.raises(FactFileError, match=r"own\.yaml: "):
+        knowledge.hardware("gb10")
+
+
+def test_two_own_files_that_claim_one_name_are_named(home: Path) -> None:
+    (home / "hardware" / "a.yaml").write_text(CARD)
+    (home / "hardware" / "b.yaml").write_text(CARD.replace("my-card", "other-card"))
+    assert check_file("hardware", home / "hardware" / "a.yaml")
+    with pytest.raises(
+        FactFileError,
+        match=r"b\.yaml: aliases: the name 'mine' belongs to both my-card and other-card",
+    ):
+        knowledge.hardware("gb10")
+
+
+def test_a_proxy_must_be_a_model_that_is_known(home: Path) -> None:
+    path = home / "llms" / "model.yaml"
+    for proxy, good in (
+        ("nosuch", False),
+        ("my-model-12b-a2b", False),
+        ("qwen3.6-27b", True),
+        ("other", True),
+    ):
+        path.write_text(f"{MODEL}proxy: {proxy}\n")
+        (home / "llms" / "other.yaml").write_text(
+            MODEL.replace("my-model-12b-a2b", "other").replace("me/my", "me/other")
+        )
+        _forget()
+        assert ("proxy" in [field for _, field, _ in check_file("llms", path)]) is not good
+        if good:
+            assert knowledge.llm("my-model-12b-a2b").proxy == proxy
+        else:
+            with pytest.raises(FactFileError, match=r"model\.yaml: proxy: "):
+                knowledge.llm("other")
+
+
+def test_every_shipped_fact_file_is_ok() -> None:
+    for table in ("hardware", "llms"):
+        for path in sorted((knowledge_dir() / table).glob("*.yaml")):
+            assert check_file(table, path) == [], path.name
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.binary(max_size=300))
+def test_any_bytes_are_answered(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "fuzz.yaml"
+    path.write_bytes(data)
+    for table in ("hardware", "llms"):
+        for file, _, reason in check_file(table, path):
+            assert file == str(path) and reason
+
+
+@pytest.mark.parametrize(
+    ("command", "known"), [("hardware", "gb10"), ("models", "qwen3.6-35b-a3b")]
+)
+def test_lists_and_entries_fit_80_columns(command: str, known: str) -> None:
+    listing = run(command, "list").output
+    assert known in listing
+    entry = run(command, "show", known).output
+    assert "sources" in entry
+    address = [line for line in entry.splitlines() if len(line) > 80 and "https://" not in line]
+    assert not address
+    assert max(len(line) for line in listing.splitlines()) <= 80
+
+
+def test_every_entry_can_be_shown() -> None:
+    from advisor.knowledge.listing import entry_text
+
+    for ident in knowledge.hardware_ids():
+        assert ident in entry_text(knowledge.hardware(ident))
+    for ident in knowledge.llm_ids():
+        assert ident in entry_text(knowledge.llm(ident))
+
+
+def test_index_check_command() -> None:
+    assert write_index(check=True)[1]
+    assert run("knowledge", "build", "--check").exit_code == 0
+
+
+def test_the_examples_of_the_readme_are_good_files(tmp_path: Path) -> None:
+    blocks = (knowledge_dir() / "README.md").read_text().split("```yaml\n")[1:]
+    for table, block in zip(("hardware", "llms"), blocks, strict=True):
+        path = tmp_path / f"{table}.yaml"
+        path.write_text(block.split("```")[0])
+        assert check_file(table, path) == []

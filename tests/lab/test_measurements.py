@@ -1,0 +1,198 @@
+"""The measured runs: nothing lost, bad rows rejected with file, line and reason, the index in step."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.cli.lab import data
+from advisor.domain.nouns import AdvisorError
+from advisor.knowledge import evidence as knowledge_evidence
+from advisor.lab.measurements import files
+from advisor.lab.measurements import schema as m
+
+FOLDER = m.measurements_dir()
+ROWS = 9443
+TRAIN = 6436
+POSITIONS = 277
+SOURCES = 452
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return [row for _, row in m.read_csv(path)]
+
+
+def write(path: Path, rows: list[dict[str, str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, m.RUN_COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> tuple[Path, list[dict[str, str]]]:
+    rows = rows_of(FOLDER / "runs" / "seed000.csv")
+    return tmp_path / "rows.csv", rows
+
+
+def test_no_row_is_lost() -> None:
+    rows, problems = m.read_runs(FOLDER)
+    assert problems == []
+    assert len(rows) == ROWS
+    assert len({row.run.run_id for row in rows}) == ROWS
+    assert sum(row.run.use == "train" for row in rows) == TRAIN
+    accepted, bad = m.read_acceptance(FOLDER)
+    assert (len(accepted), bad) == (POSITIONS, [])
+    assert len(files.read_sidecars(FOLDER)) == SOURCES
+
+
+def test_folder_is_clean_and_every_csv_has_its_hash() -> None:
+    good, problems = files.check(FOLDER)
+    assert problems == []
+    assert good == ROWS + POSITIONS
+
+
+def test_known_ids() -> None:
+    _, problems = files.check(FOLDER, m.known_ids())
+    assert problems == []
+
+
+def test_index_is_in_step() -> None:
+    assert (FOLDER / knowledge_evidence.INDEX_NAME).read_text(encoding="utf-8") == files.index_text(
+        FOLDER
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tpot_ms": "0.0195", "request_tok_s": "51.3"}, "wrong unit"),
+        ({"acceptance_rate": "81.8"}, "acceptance_rate"),
+        ({"speedup": "2.9"}, "the arms give"),
+        ({"output_tok_s": "inf"}, "output_tok_s"),
+        ({"output_tok_s": "-3"}, "output_tok_s"),
+        ({"k": "two"}, "k:"),
+        ({"engine": "vlmm"}, "engine"),
+        ({"hardware": "gb11"}, "unknown hardware id 'gb11'; nearest: gb10"),
+        ({"model": "qwen3.6-35b-a4b"}, "unknown model id"),
+        ({"acceptance_length": "4.5"}, "k + 1"),
+        ({"concurrency": "0"}, "concurrency"),
+        ({"speedup_metric": ""}, "speedup without speedup_metric"),
+    ],
+)
+def test_bad_row_is_named(
+    table: tuple[Path, list[dict[str, str]]], change: dict[str, str], reason: str
+) -> None:
+    path, rows = table
+    index = next(i for i, r in enumerate(rows) if r["use"] == "train" and r["spec_method"] == "mtp")
+    rows[index] = rows[index] | change
+    write(path, rows)
+    known = m.Known(frozenset({"gb10", "h200"}), frozenset({"qwen3.6-35b-a3b", "qwen3.5-35b-a3b"}))
+    _, problems = files.check(path, known)
+    hit = [p for p in problems if reason in p.reason]
+    assert hit, problems
+    assert (hit[0].file, hit[0].line) == ("rows.csv", index + 2)
+
+
+def test_group_with_two_baselines(table: tuple[Path, list[dict[str, str]]]) -> None:
+    path, rows = table
+    off = next(r for r in rows if r["spec_method"] == "none" and r["use"] == "train")
+    write(path, [*rows, off | {"run_id": "second-off"}])
+    _, problems = files.check(path)
+    assert any("two baselines" in p.reason and p.line == len(rows) + 2 for p in problems)
+
+
+def test_a_plain_arm_that_its_hardware_cannot_run_is_named(
+    table: tuple[Path, list[dict[str, str]]],
+) -> None:
+    """27B in fp8 on one card: 256 tokens after 8192 of prompt, 850 tok/s. A cached prompt, or other
+    weights, explain it.
+    """
+    path, rows = table
+    off = dict.fromkeys(rows[0], "") | {
+        "run_id": "a", "source_id": "seed000", "group_id": "seed000/g", "model": "qwen3.8-27b", "quant": "fp8",
+        "hardware": "rtx-pro-6000", "gpu_count": "1", "engine": "vllm", "spec_method": "none", "concurrency": "32",
+        "input_tokens": "8192", "output_tokens": "256", "output_tok_s": "850", "use": "train", "use_why": "A/B",
+    }  # fmt: skip
+    arm = off | {"run_id": "b", "spec_method": "mtp", "k": "3", "output_tok_s": "650"}
+
+    def found(*changes: dict[str, str]) -> list[m.Problem]:
+        with path.open("w", newline="", encoding="utf-8") as handle:
+            writer = csv.DictWriter(handle, [*rows[0], "prefix_share"], restval="")
+            writer.writeheader()
+            writer.writerows([off | change for change in changes] + [arm])
+        return [p for p in files.check(path)[1] if "as fast as its hardware" in p.reason]
+
+    assert [(p.file, p.line) for p in found({})] == [("rows.csv", 2)]
+    assert found({"prefix_share": "1", "prefix_caching": "1"}) == []
+    assert found({"use": "eval"}) == []
+    assert found({"output_tok_s": "400"}) == []
+    assert found(
+        {"concurrency": "1", "output_tok_s": "", "request_tok_s": "120"}
+    )  # faster than reading the weights
+
+
+def test_edited_row_is_noticed(tmp_path: Path) -> None:
+    copy = tmp_path / "measurements"
+    shutil.copytree(FOLDER, copy)
+    target = copy / "runs" / "seed004.csv"
+    target.write_text(
+        target.read_text(encoding="utf-8").replace("0.73", "0.74", 1), encoding="utf-8"
+    )
+    assert any("superseded" in p.reason for p in files.check(copy)[1])
+    (copy / "sources" / "seed000.yaml").unlink()
+    assert any("no sidecar" in p.reason for p in files.check(copy)[1])
+
+
+DATES = [
+    ("2026", 1),
+    ("2026-07", 1),
+    ("2026-07-04", 1),
+    ("", 1),
+    ("2026-07 or later", 0),
+    ("July", 0),
+]
+
+
+@pytest.mark.parametrize("date,good", DATES)
+def test_a_sidecars_date_is_a_date(tmp_path: Path, date: str, good: int) -> None:
+    (tmp_path / "sources").mkdir(parents=True)
+    text = (FOLDER / "sources" / "sf339.yaml").read_text(encoding="utf-8")
+    (tmp_path / "sources" / "sf339.yaml").write_text(
+        re.sub(r"^date: .*$", f"date: '{date}'", text, flags=re.M)
+    )
+    problems = list(files._sidecar_problems(tmp_path))
+    assert any("is not YYYY" in p.reason for p in problems) != good
+
+
+def test_add_splits_by_source_and_refuses_twice(tmp_path: Path) -> None:
+    rows = rows_of(FOLDER / "runs" / "seed000.csv") + rows_of(FOLDER / "runs" / "seed004.csv")
+    table = tmp_path / "all.csv"
+    write(table, rows)
+    into = tmp_path / "m"
+    into.mkdir()
+    assert files.add(into, table) == ["seed000", "seed004"]
+    assert files.check(into)[1] == []
+    assert rows_of(into / "runs" / "seed004.csv") == rows_of(FOLDER / "runs" / "seed004.csv")
+    with pytest.raises(AdvisorError, match="there already"):
+        files.add(into, table)
+
+
+def test_command_reports_and_fails(table: tuple[Path, list[dict[str, str]]]) -> None:
+    path, rows = table
+    write(path, [rows[0] | {"ttft_ms": "0"}])
+    result = CliRunner().invoke(data, ["check", str(path)])
+    assert result.exit_code == 1
+    assert "rows.csv:2: ttft_ms" in result.output
+
+
+def test_not_utf8(tmp_path: Path) -> None:
+    bad = tmp_path / "x.csv"
+    bad.write_bytes(b"run_id\n\xff\xfe\n")
+    with pytest.raises(AdvisorError, match="UTF-8"):
+        files.check(bad)

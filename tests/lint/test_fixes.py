@@ -1,0 +1,198 @@
+"""Fixes: the right characters, layout kept, written in one step, nothing left to do the second
+time.
+"""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix, Flag
+from advisor.lint import fixes
+from advisor.readers import read_path, read_text
+from advisor.readers.source import Source
+
+MTP = '{"method":"mtp","num_speculative_tokens":2}'
+
+
+def finding(source: Source, *edits: Edit, safe: bool = True) -> Finding:
+    return Finding(
+        code="SD101",
+        severity="warning",
+        message="m",
+        file=source.name,
+        fix=Fix(text="t", safe=safe, edits=edits),
+    )
+
+
+def flag_edit(flag: Flag, text: str, file: str) -> Edit:
+    assert flag.span is not None
+    return Edit(file=file, start=flag.span.start, end=flag.span.end, text=text)
+
+
+def changed(text: str, name: str, new: str, file: str = "-") -> str:
+    """The text after the flag `name` of its first launch is replaced by `new` ("" takes it away)."""
+    read = read_text(text, file)
+    flag = next(flag for launch in read.launches for flag in launch.flags if flag.name == name)
+    return fixes.planned(read.source, [finding(read.source, flag_edit(flag, new, file))]).text
+
+
+LIST = 'services:\n  a:\n    image: vllm/vllm-openai:v0.25.1  # why\n    command:\n      - --model\n      - m/A\n      - --max-num-seqs\n      - "4"  # four\n      - --enforce-eager\n'
+SHELL = "exec vllm serve m/A \\\n  --max-num-seqs 4 \\\n  --enforce-eager --port 1 \\\n  --dtype auto\n\necho done\n"
+CASES = {
+    "list: value": (LIST, "--max-num-seqs", "--max-num-seqs 8", LIST.replace('"4"', "'8'")),
+    "list: gone": (LIST, "--enforce-eager", "", LIST.replace("      - --enforce-eager\n", "")),
+    "list: pair gone": (LIST, "--max-num-seqs", "", LIST.replace('      - --max-num-seqs\n     ' ' - "4"  ' '# four\n', "")),
+    "list: one becomes two": (LIST, "--enforce-eager", "--port 8", LIST.replace("- --enforce-eager", "- --port\n      - '8'")),
+    "shell: pair alone on a " "line gone": (SHELL, "--max-num-seqs", "", SHELL.replace("  --max-num-seqs 4 \\\n", "")),
+    "shell: within a line gone": (SHELL, "--enforce-eager", "", SHELL.replace("  --enforce-eager --port", " --port")),
+    "shell: last line gone": (SHELL, "--dtype", "", SHELL.replace(" \\\n  --dtype auto", "")),
+    "shell: replaced": (SHELL, "--port", "--port 2", SHELL.replace("--port 1", "--port 2")),
+    "ini: gone": ("[q]\nmodel = " "q.gguf\nno-mmap = " "true\njinja " "= true\n", "--mmap", "", "[q]\nmodel = q.gguf\njinja " "= true\n"),
+    "env list: kept": (
+        "services:\n  a:\n    image: " "x/vllm\n    " "command: " "['--model', 'm/A', " "'--enforce-eager', " "'--port', '1']\n", "--enforce-eager", "",
+        "services:\n  a:\n    image: x/vllm\n    command: ['--model', 'm/A', '--port', '1']\n",
+    ),
+    "flow: replaced": (
+        'services:\n  a:\n    image: ' 'x/vllm\n    ' 'command: ' '["--model", "m/A", ' '"--port", "1"]\n', "--port", "--port 2",
+        'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A", "--port", "2"]\n',
+    ),
+    "flow: last gone": (
+        'services:\n  a:\n    image: ' 'x/vllm\n    ' 'command: ' '["--model", "m/A", ' '"--port", "1"]\n', "--port", "",
+        'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A"]\n',
+    ),
+    "folded text: gone": (
+        "services:\n  a:\n    image: x/vllm\n    " "command: " ">-\n      " "--model " "m/A\n      " "--enforce-eager\n      " "--port 1\n", "--enforce-eager", "",
+        "services:\n  a:\n    image: x/vllm\n    command: >-\n      --model m/A\n      --port 1\n",
+    ),
+    "default of a variable": ("vllm serve m/A --port " "${P:-1} " "--dtype auto\n", "--dtype", "--dtype half", "vllm serve m/A --port " "${P:-1} " "--dtype half\n"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_edit_fits_its_form(name: str) -> None:
+    text, flag, new, expected = CASES[name]
+    file = "a.ini" if text.startswith("[") else "-"
+    assert changed(text, flag, new, file) == expected
+    read_text(expected, file)
+
+
+def test_windows_newlines_and_marks_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + LIST.replace("\n", "\r\n").encode())
+    os.chmod(path, 0o640)
+    link = tmp_path / "link.yaml"
+    link.symlink_to(path)
+    read = read_path(str(link))
+    flag = read.launches[0].flag("--enforce-eager")
+    assert flag is not None
+    change = fixes.planned(
+        read.source, [finding(read.source, flag_edit(flag, "--port 8", str(link)))]
+    )
+    assert fixes.write(change)
+    assert (
+        path.read_bytes()
+        == b"\xef\xbb\xbf"
+        + LIST.replace("- --enforce-eager", "- --port\n      - '8'").replace("\n", "\r\n").encode()
+    )
+    assert link.is_symlink() and path.stat().st_mode & 0o777 == 0o640
+    assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
+
+
+def test_a_file_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.sh"
+    path.write_text(SHELL)
+    read = read_path(str(path))
+    flag = read.launches[0].flag("--port")
+    assert flag is not None
+    change = fixes.planned(
+        read.source, [finding(read.source, flag_edit(flag, "--port 2", str(path)))]
+    )
+    path.write_text("other\n")
+    with pytest.raises(AdvisorError, match="changed while"):
+        fixes.write(change)
+    assert path.read_text() == "other\n"
+
+
+def test_unsafe_fixes_wait_and_overlaps_are_left() -> None:
+    source = Source("vllm serve m/A --port 1 --dtype auto\n", "-")
+    first = finding(source, Edit(file="-", start=15, end=23, text="--port 2"))
+    same = finding(source, Edit(file="-", start=15, end=23, text="--port 2"))
+    other = finding(source, Edit(file="-", start=20, end=28, text="x"))
+    unsafe = finding(source, Edit(file="-", start=23, end=36, text=""), safe=False)
+    change = fixes.planned(source, [first, same, other, unsafe])
+    assert change.text == "vllm serve m/A --port 2 --dtype auto\n"
+    assert change.applied == (first, same) and change.conflicting == (other,)
+    assert fixes.planned(source, [unsafe], unsafe=True).text != source.text
+    assert "-vllm serve m/A --port 1" in fixes.diff(change)
+
+
+def test_edits_outside_the_text_are_refused() -> None:
+    with pytest.raises(AdvisorError, match="outside"):
+        fixes.apply("abc", [Edit(file="-", start=2, end=9, text="")])
+
+
+FLAGS = (
+    "--max-num-seqs 4",
+    "--enforce-eager",
+    "--port 8000",
+    f"--speculative-config '{MTP}'",
+    "--dtype auto",
+    "--trust-remote-code",
+)
+
+
+@st.composite
+def configurations(draw: st.DrawFn) -> str:
+    """A command in one of several layouts."""
+    flags = draw(st.lists(st.sampled_from(FLAGS), min_size=1, max_size=6, unique=True))
+    if draw(st.booleans()):
+        return (
+            "vllm serve m/A"
+            + "".join(draw(st.sampled_from((" ", " \\\n  "))) + flag for flag in flags)
+            + "\n"
+        )
+    words = ["--model", "m/A", *(word for flag in flags for word in flag.split(" ", 1))]
+    quote = draw(st.booleans())
+    items = [word if word.startswith("'") else f'"{word}"' if quote else word for word in words]
+    if draw(st.booleans()):
+        return f"services:\n  a:\n    image: x/vllm:v0.25.1\n    command: [{', '.join(item if item[0] in QUOTES else repr(item) for item in items)}]\n    ipc: host\n"
+    return (
+        "services:\n  a:\n    image: x/vllm:v0.25.1\n    command:\n"
+        + "".join(f"      - {item}\n" for item in items)
+        + "    ipc: host\n"
+    )
+
+
+QUOTES = "\"'"
+
+
+@settings(max_examples=300, deadline=None)
+@given(configurations(), st.data())
+def test_taking_a_flag_away_leaves_the_others(text: str, data: st.DataObject) -> None:
+    before = read_text(text).launches[0]
+    flag = data.draw(st.sampled_from([flag for flag in before.flags if flag.name != "--model"]))
+    after_text = changed(text, flag.name, "")
+    after = read_text(after_text).launches[0]
+    assert [(f.name, f.value) for f in after.flags] == [
+        (f.name, f.value) for f in before.flags if f.name != flag.name
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    configurations(),
+    st.data(),
+    st.sampled_from(("--seed 7", "--swap-space 4 --seed 1", "--disable-log-stats")),
+)
+def test_putting_another_flag_in_its_place(text: str, data: st.DataObject, new: str) -> None:
+    before = read_text(text).launches[0]
+    flag = data.draw(st.sampled_from([flag for flag in before.flags if flag.name != "--model"]))
+    after = read_text(changed(text, flag.name, new)).launches[0]
+    names = {word for word in new.split() if word.startswith("--")}
+    assert {f.name for f in after.flags} == ({f.name for f in before.flags} - {flag.name}) | names

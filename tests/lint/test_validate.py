@@ -1,0 +1,440 @@
+"""`validate` and its command: reports, formats, ignores, exit status, fixes and migration."""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import jsonschema
+import pytest
+from click.testing import CliRunner, Result
+
+from advisor.cli.app import cli
+from advisor.domain.nouns import AdvisorError
+from advisor.lint.compare import Change
+from advisor.lint.validate import Given, judged, unsuppressed, validate
+from advisor.readers import read_text
+from advisor.render.findings_json import report_json, validate_schema
+from advisor.render.findings_sarif import report_sarif
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+REMOVED = "llama-server -m /models/Qwen3.5-27B-Q4_K_M.gguf --draft-max 8\n"
+BARE = "docker run ghcr.io/ggml-org/llama.cpp:server-cuda-b10236 -m /m/q.gguf -fa --jinja\n"
+
+
+def run(*arguments: str, text: str | None = None) -> Result:
+    return CliRunner().invoke(
+        cli, ["validate", *arguments], input=text, standalone_mode=False, catch_exceptions=True
+    )
+
+
+def status(result: Result) -> int:
+    return result.return_value if isinstance(result.return_value, int) else result.exit_code
+
+
+# ---------------------------------------------------------------- the report
+
+
+def test_a_report_says_what_was_read() -> None:
+    report = validate(str(CORPUS / "case-099.yaml"))
+    (one,) = report.launches
+    assert (one.launch.engine, one.launch.engine_version, one.plan.method, one.plan.k) == (
+        "vllm",
+        "0.26.0",
+        "mtp",
+        1,
+    )
+    assert report.files[0].form == "kubernetes" and report.files[0].launches == 1
+    assert all(
+        finding.file.endswith("case-099.yaml") and finding.line > 0 and finding.sources
+        for finding in report.findings
+    )
+
+
+def test_text_path_and_several_paths() -> None:
+    assert [finding.code for finding in validate(REMOVED).findings] == [
+        finding.code for finding in validate(text=REMOVED).findings
+    ]
+    both = validate([str(CORPUS / "case-014.sh"), str(CORPUS / "case-101.sh"), "missing.yaml"])
+    assert len(both.launches) == 2 and both.unreadable
+    assert "no such file" in (both.files[2].error or "")
+    assert len(validate(str(CORPUS)).files) >= 70
+    with pytest.raises(AdvisorError):
+        validate("missing.yaml")
+    with pytest.raises(AdvisorError):
+        validate([])
+
+
+def test_the_callers_release_outweighs_the_files() -> None:
+    report = validate(text=REMOVED, engine_version="0.5.0")
+    (one,) = report.launches
+    assert one.launch.version_pinned and one.launch.engine_version == "0.5.0"
+    assert any(finding.severity == "error" for finding in report.findings)
+    assert not any(finding.severity == "error" for finding in validate(text=REMOVED).findings)
+
+
+def test_select_and_ignore() -> None:
+    path = str(CORPUS / "case-075.yaml")
+    codes = {finding.code for finding in validate(path).findings}
+    assert {finding.code for finding in validate(path, select=["SD201"]).findings} == {"SD201"}
+    assert {finding.code for finding in validate(path, ignore=["SD201"]).findings} == codes - {
+        "SD201"
+    }
+    with pytest.raises(AdvisorError):
+        validate(path, select=["SD999"])
+
+
+def test_siblings_are_seen() -> None:
+    text = "services:\n" + "".join(
+        f"  s{i}:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model Qwen/Qwen3.6-27B "
+        f"--gpu-memory-utilization 0.7 --max-num-seqs 4\n"
+        for i in (1, 2)
+    )
+    assert len(validate(text).launches) == 2
+
+
+def test_with_hardware_and_load_it_says_what_recommend_would_change() -> None:
+    report = validate(
+        "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 " "--max-num-seqs 16 " "--speculative-config " "'{\"method\":\"mtp\",\"num_speculative_tokens\":5}'\n",
+        hw="h200", concurrency=8, ctx=2048, changes=True,
+    )  # fmt: skip
+    (one,) = report.launches
+    assert one.change is not None and one.change.lines
+    told = report_json(report)["launches"][0]
+    assert set(told["recommend"]) == {"decision", "changes", "speed_ratio", "why", "problem"}
+    assert one.estimate is not None and "estimate" in told
+
+
+def change_of(flags: str) -> Change:
+    text = f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 1 {flags}\n"
+    (one,) = validate(
+        text, hw="h200", concurrency=1, ctx=2048, changes=True, engine_version="0.25.1"
+    ).launches
+    assert one.change is not None
+    return one.change
+
+
+def test_a_change_compares_speeds_not_speed_ups() -> None:
+    """Speed-ups are against plans that differ too: one without CUDA graphs gains more from MTP and
+    is still slower.
+    """
+    mtp = '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\' --no-enable-prefix-caching'
+    with_graphs, without = change_of(mtp), change_of(f"{mtp} --enforce-eager")
+    assert (
+        "cuda_graphs",
+        False,
+        True,
+    ) in without.fields and "cuda_graphs off -> on" in without.lines[0]
+    assert "cuda_graphs" not in {name for name, *_ in with_graphs.fields}
+    assert dict(without.ratios)["output_tok_s"] > 1.2 * dict(with_graphs.ratios)["output_tok_s"]
+    plain = change_of("--no-enable-prefix-caching")
+    assert dict(plain.ratios)["output_tok_s"] > 1 and "method" in {
+        name for name, *_ in plain.fields
+    }
+
+
+def test_a_drafter_that_recommend_does_not_know_is_kept_where_it_gains() -> None:
+    text = 'vllm serve Qwen/Qwen2.5-72B-Instruct-FP8 --speculative-config \'{"method":"eagle3","model":"me/Qwen2.5-72B-eagle3","num_speculative_tokens":3}\'\n'
+    (one,) = validate(
+        text, hw="h200", concurrency=1, ctx=2048, changes=True, engine_version="0.25.1"
+    ).launches
+    assert one.change is not None and one.change.decision == "keep" and one.change.fields == ()
+    assert (
+        "keep this file's drafter" in one.change.lines[0]
+        and "eagle3 is expected to give x" in one.change.lines[0]
+    )
+
+
+def test_no_ratio_against_a_plan_that_cannot_start() -> None:
+    text = "vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 8 --tensor-parallel-size 8\n"
+    (one,) = validate(
+        text, hw="h100", gpus=2, concurrency=8, ctx=4096, changes=True, engine_version="0.25.1"
+    ).launches
+    assert one.change is not None and one.change.ratios == ()
+
+
+# ---------------------------------------------------------------- ignores in the file
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (REMOVED, True),
+        (REMOVED.rstrip() + "  # advisor: ignore=SD102 old build\n", False),
+        ("# advisor: ignore=SD102 old build\n" + REMOVED, False),
+        ("# advisor: ignore=SD1\n" + REMOVED, False),
+        ("# advisor: ignore=removed-flag\n" + REMOVED, False),
+        ("# advisor: ignore=SD201,SD102 two\n" + REMOVED, False),
+        ("# advisor: ignore=SD201 other\n" + REMOVED, True),
+        ("# advisor: ignore-file=SD102 all of it\n\n\necho a\n" + REMOVED, False),
+        ("# advisor: ignore=SD102 too far\n\n\n" + REMOVED, True),
+        (
+            "# advisor: ignore=SD102\nllama-server \\\n  -m /models/Qwen3.5-27B-Q4_K_M.gguf \\\n "
+            " --draft-max 8\n",
+            False,
+        ),
+        (
+            "[q]\nmodel = /m/Qwen3.5-27B-Q4_K_M.gguf\n; advisor: ignore=SD102 "
+            "reason\ndraft-max = 8\n",
+            False,
+        ),
+    ],
+)
+def test_inline_ignores(text: str, kept: bool) -> None:
+    report = validate(text=text, name="a.ini" if text.startswith("[") else "-")
+    assert any(finding.code == "SD102" for finding in report.findings) == kept
+    if not kept:
+        assert report.files[0].suppressed >= 1
+
+
+def test_ignores_cost_nothing_where_there_are_none() -> None:
+    read = read_text(REMOVED)
+    report = judged(read, Given())
+    assert unsuppressed(read, read.launches, report.findings) == list(report.findings)
+
+
+# ---------------------------------------------------------------- formats
+
+
+@pytest.mark.parametrize(
+    "name", ["case-075.yaml", "case-101.sh", "case-012.yaml", "case-118.ini", "case-103.sh"]
+)
+def test_json_follows_its_schema(name: str) -> None:
+    result = run(str(CORPUS / name), "--format", "json", "--fail-on", "never")
+    told = json.loads(result.output)
+    jsonschema.Draft202012Validator(validate_schema()).validate(told)
+    assert {"files", "findings", "skipped", "launches"} <= set(told)
+    assert {"engine", "engine_version", "model", "plan"} <= set(told["launches"][0])
+    for finding in told["findings"]:
+        assert {
+            "code",
+            "severity",
+            "message",
+            "file",
+            "line",
+            "column",
+            "engine",
+            "flag",
+            "fix",
+            "sources",
+        } <= set(finding)
+
+
+SARIF = {
+    "type": "object",
+    "required": ["$schema", "version", "runs"],
+    "properties": {
+        "version": {"const": "2.1.0"},
+        "runs": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["tool", "results"],
+                "properties": {
+                    "tool": {"type": "object", "required": ["driver"]},
+                    "results": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "required": ["ruleId", "level", "message", "locations"],
+                            "properties": {
+                                "level": {"enum": ["none", "note", "warning", "error"]},
+                                "ruleIndex": {"type": "integer", "minimum": 0},
+                                "message": {"type": "object", "required": ["text"]},
+                            },
+                        },
+                    },
+                },
+            },
+        },
+    },
+}
+
+
+def test_sarif_has_the_form_of_2_1_0() -> None:
+    report = validate([str(CORPUS / "case-075.yaml"), str(CORPUS / "case-117.sh"), "missing.yaml"])
+    told = report_sarif(report)
+    jsonschema.validate(told, SARIF)
+    (one,) = told["runs"]
+    rules = one["tool"]["driver"]["rules"]
+    assert one["invocations"][0]["executionSuccessful"] is False
+    for result in one["results"]:
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+        region = result["locations"][0]["physicalLocation"]["region"]
+        assert region["startLine"] >= 1 and region.get("startColumn", 1) >= 1
+
+
+def test_sarif_and_json_carry_fixes() -> None:
+    report = validate(text=BARE, name="a.sh")
+    result = next(
+        one for one in report_sarif(report)["runs"][0]["results"] if one["ruleId"] == "SD120"
+    )
+    (replacement,) = result["fixes"][0]["artifactChanges"][0]["replacements"]
+    assert replacement["insertedContent"]["text"] == "-fa on"
+    assert replacement["deletedRegion"]["startLine"] == 1
+    assert (
+        next(f for f in report_json(report)["findings"] if f["code"] == "SD120")["fix"]["safe"]
+        is True
+    )
+
+
+def test_github_annotates_lines() -> None:
+    result = run(str(CORPUS / "case-117.sh"), "--format", "github")
+    assert (
+        "::error file=" in result.output
+        and ",line=5," in result.output
+        and "title=SD10" in result.output
+    )
+    assert status(result) == 1
+
+
+def test_text_names_place_code_fix_and_source() -> None:
+    result = run(str(CORPUS / "case-103.sh"))
+    assert "case-103.sh:2:" in result.output and "error SD215" in result.output
+    assert "source:" in result.output and "fix:" in result.output
+    assert "\x1b[" not in result.output
+    assert "\x1b[31m" in run(str(CORPUS / "case-103.sh"), "--color").output
+
+
+# ---------------------------------------------------------------- exit status
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text", "expected"),
+    [
+        (("-",), "vllm serve Qwen/Qwen3.6-27B --max-num-seqs 4\n", 0),
+        (("-",), REMOVED, 0),
+        (("--fail-on", "warning", "-"), REMOVED, 1),
+        (("--engine-version", "0.5.0", "-"), REMOVED, 1),
+        (("--engine-version", "0.5.0", "--ignore", "SD102", "-"), REMOVED, 0),
+        (("--skip-unrelated", "-"), "echo hello\n", 0),
+    ],
+)
+def test_exit_status(arguments: tuple[str, ...], text: str, expected: int) -> None:
+    assert status(run(*arguments, text=text)) == expected
+
+
+@pytest.mark.parametrize("arguments", [("missing.yaml",), ("-",), ("--hw", "nothing-like-it", "-")])
+def test_what_cannot_be_judged_is_one_sentence(arguments: tuple[str, ...]) -> None:
+    text = "vllm serve Qwen/Qwen3.6-27B --port 1\n" if "--hw" in arguments else "echo hello\n"
+    result = run(*arguments, text=text)
+    assert isinstance(result.exception, AdvisorError)
+    assert "\n" not in str(result.exception)
+
+
+def test_one_unreadable_file_of_several(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: [")
+    (tmp_path / "b.sh").write_text("vllm serve Qwen/Qwen3.6-27B --max-num-seqs 4\n")
+    result = run(str(tmp_path))
+    assert status(result) == 2 and "unreadable" in result.output and "Qwen3.6-27B" in result.output
+
+
+# ---------------------------------------------------------------- fixes and migration
+
+
+def test_fix_applies_safe_fixes_once(tmp_path: Path) -> None:
+    path = tmp_path / "a.sh"
+    path.write_text(BARE)
+    shown = run(str(path), "--diff")
+    assert (
+        "+docker run ghcr.io/ggml-org/llama.cpp:server-cuda-b10236 -m /m/q.gguf -fa on --jinja"
+        in shown.output
+    )
+    assert status(shown) == 1 and path.read_text() == BARE
+    run(str(path), "--fix")
+    fixed = path.read_text()
+    assert fixed == BARE.replace("-fa --jinja", "-fa on --jinja")
+    run(str(path), "--fix")
+    assert path.read_text() == fixed
+    assert status(run(str(path), "--diff")) == 0
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.glob("case-*")), ids=lambda path: path.stem)
+def test_fixing_twice_is_fixing_once(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes())
+    for _ in range(4):
+        run(str(copy), "--fix", "--unsafe-fixes")
+    settled = copy.read_bytes()
+    run(str(copy), "--fix", "--unsafe-fixes")
+    assert copy.read_bytes() == settled
+    before, after = validate(str(path)).launches, validate(str(copy)).launches
+    assert [one.launch.engine for one in before] == [one.launch.engine for one in after]
+    assert [one.launch.model for one in before] == [one.launch.model for one in after]
+
+
+def test_fix_on_standard_input_prints_the_text() -> None:
+    assert run("--fix", "-", text=BARE).stdout == BARE.replace("-fa --jinja", "-fa on --jinja")
+
+
+def test_migration_prints_a_command_and_rewrites_what_is_literal(tmp_path: Path) -> None:
+    result = run(str(CORPUS / "case-065.sh"), "--target-version", "0.5.23")
+    assert "--mamba-radix-cache-strategy no_buffer" in result.output and "0.5.23" in result.output
+    copy = tmp_path / "a.sh"
+    copy.write_text((CORPUS / "case-072.sh").read_text())
+    run(str(copy), "--target-version", "0.5.0", "--fix")
+    text = copy.read_text()
+    assert (
+        "--spec-type draft-mtp" in text and "--load-mode none" in text and "--no-mmap" not in text
+    )
+    run(str(copy), "--target-version", "0.5.0", "--fix")
+    assert copy.read_text() == text
+
+
+def test_migration_to_a_release_that_nothing_has() -> None:
+    result = run(str(CORPUS / "case-065.sh"), "--target-version", "99.0.0")
+    assert isinstance(result.exception, AdvisorError)
+    rows = json.loads(
+        run(str(CORPUS / "case-065.sh"), "--target-version", "0.5.23", "--format", "json").output
+    )
+    assert rows[0]["to"] == "0.5.23" and rows[0]["command"]
+
+
+def test_the_hook_file_calls_a_command_that_is_there() -> None:
+    import yaml
+
+    (hook,) = yaml.safe_load((CORPUS.parents[1] / ".pre-commit-hooks.yaml").read_text())
+    assert hook["entry"].split()[:2] == ["advisor", "validate"]
+    assert status(run(*hook["entry"].split()[2:], str(CORPUS / "case-082.sh"))) == 0
+
+
+# ---------------------------------------------------------------- what recommend writes is read back
+
+NOUNS = (
+    "method",
+    "k",
+    "model",
+    "prefix_caching",
+    "max_num_seqs",
+    "max_num_batched_tokens",
+    "kv_cache_dtype",
+    "tp",
+    "max_model_len",
+)
+REQUESTS = (
+    {"hardware": "h200", "concurrency": 4, "ctx_tokens": 4096},
+    {"hardware": "gb10", "concurrency": 2, "ctx_tokens": 8192, "engine": "sglang"},
+    {"hardware": "rtx3090", "concurrency": 1, "ctx_tokens": 4096, "engine": "llama-server"},
+)
+
+
+@pytest.mark.parametrize("asked", REQUESTS, ids=lambda asked: str(asked["hardware"]))
+@pytest.mark.parametrize("form", ["shell", "compose", "kubernetes", "systemd"])
+def test_emitted_launches_are_read_back(asked: dict[str, object], form: str) -> None:
+    from advisor.advice.recommend import recommend
+    from advisor.render.compose import compose_yaml
+    from advisor.render.k8s import deployment_yaml
+    from advisor.render.systemd import systemd_unit
+
+    advice = recommend(**asked)
+    writers = {"compose": compose_yaml, "kubernetes": deployment_yaml, "systemd": systemd_unit}
+    text = writers[form](advice) if form in writers else advice.launch.text + "\n"
+    report = validate(text=text)
+    (one,) = report.launches
+    assert report.files[0].form == form
+    assert [(noun, getattr(one.plan, noun)) for noun in NOUNS] == [
+        (noun, getattr(advice.plan, noun)) for noun in NOUNS
+    ]
+    assert not [finding for finding in report.findings if finding.severity == "error"]

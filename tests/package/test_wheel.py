@@ -1,0 +1,140 @@
+"""A wheel in an empty environment: works from any folder, offline, with its data inside the
+package.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.slow
+# Any look-up of a name or connection fails: what needs the network would show.
+NO_NETWORK = """
+import socket
+
+def refuse(*args, **named):
+    raise OSError("offline")
+
+socket.socket.connect = refuse
+socket.getaddrinfo = refuse
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built without a build environment: hatchling is a development dependency's
+    dependency.
+    """
+    pytest.importorskip("hatchling", reason="hatchling builds the wheel")
+    out = tmp_path_factory.mktemp("wheel")
+    call = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(out),
+        str(ROOT),
+    ]
+    done = subprocess.run(call, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (built,) = out.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of an empty environment that has the wheel, and only the dependencies of this
+    one besides.
+    """
+    place = tmp_path_factory.mktemp("env")
+    venv.create(place, with_pip=False, symlinks=True)
+    site = (
+        place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+    )
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(site)
+    # dependencies by name, so that an editable install of this checkout is not on the path
+    libraries = Path(sysconfig.get_paths()["purelib"])
+    for name in dependencies(libraries):
+        (site / name).symlink_to(libraries / name)
+    (site / "sitecustomize.py").write_text(NO_NETWORK)
+    return place / "bin" / "python"
+
+
+def dependencies(libraries: Path) -> list[str]:
+    """Everything installed beside this checkout, but for this package and path files."""
+    skip = ("advisor", "mtp_advisor", "__editable__", "_editable", "sitecustomize", "__pycache__")
+    return [
+        p.name for p in libraries.iterdir() if not p.name.startswith(skip) and p.suffix != ".pth"
+    ]
+
+
+def advisor(python: Path, folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    call = [str(python), "-c", "from advisor.cli.app import main; main()", *argv]
+    return subprocess.run(call, cwd=folder, env=env, capture_output=True, text=True, check=False)
+
+
+def test_the_data_travels_inside_the_package(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as packed:
+        names = packed.namelist()
+    tops = {name.split("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"advisor"}
+    assert any(name.startswith("advisor/_data/knowledge/hardware/") for name in names)
+    assert "advisor/_data/models/speedup.json" in names
+    assert "advisor/py.typed" in names
+    assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_it_recommends_from_any_folder_and_offline(python: Path, tmp_path: Path) -> None:
+    done = advisor(
+        python,
+        tmp_path,
+        "recommend",
+        "--hw",
+        "gb10",
+        "--concurrency",
+        "16",
+        "--ctx",
+        "2048",
+        "--format",
+        "json",
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["decision"] in ("on", "off", "measure")
+    assert list(tmp_path.iterdir()) == []  # nothing is written where it runs
+
+
+def test_it_validates_and_explains(python: Path, tmp_path: Path) -> None:
+    (tmp_path / "start.sh").write_text("llama-server -hf x/y:Q4_K_M --draft-max 8\n")
+    done = advisor(python, tmp_path, "validate", "start.sh", "--fail-on", "warning")
+    assert done.returncode == 1, done.stderr
+    assert advisor(python, tmp_path, "explain", "SD102").returncode == 0
+
+
+def test_it_runs_from_the_wheel_and_not_from_the_checkout(python: Path, tmp_path: Path) -> None:
+    call = [str(python), "-c", "import advisor; print(advisor.__file__)"]
+    where = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert str(python.parent.parent) in where
+    for name in ("knowledge", "models"):
+        gone = subprocess.run(
+            [str(python), "-c", f"import {name}"], cwd=tmp_path, capture_output=True, check=False
+        )
+        assert gone.returncode != 0, f"a top-level module '{name}' is in site-packages"
+
+
+def test_the_network_is_off_in_this_test(python: Path, tmp_path: Path) -> None:
+    call = [str(python), "-c", "import socket; socket.create_connection(('127.0.0.1', 9))"]
+    done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "offline" in done.stderr

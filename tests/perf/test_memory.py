@@ -1,0 +1,362 @@
+"""The memory bill against two engines' own logs, and what must always hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor.domain.nouns import Facts, MemoryBill, Plan
+from advisor.knowledge import store as knowledge
+from advisor.perf import kv_sizes, memory
+
+
+def facts(hardware: str, quant: str, model: str = "qwen3.6-35b-a3b", **known: object) -> Facts:
+    llm = knowledge.llm(model)
+    return Facts(
+        hardware=knowledge.hardware(hardware),
+        model=llm,
+        shape=knowledge.shape_of(llm),
+        quant=knowledge.quant(quant),
+        **known,  # type: ignore[arg-type]
+    )
+
+
+def plan(k: int = 0, **parts: object) -> Plan:
+    return Plan(**{"engine": "vllm", "method": "mtp" if k else "none", "k": k, **parts})  # type: ignore[arg-type]
+
+
+H200 = {"engine_version": "0.25.1", "max_model_len": 32_960, "memory_fraction": 0.9}
+GB10 = {
+    "engine_version": "0.19.1", "max_model_len": 131_072, "memory_fraction": 0.45, "kv_cache_dtype": "fp8_e4m3",
+    "max_num_batched_tokens": 16_384, "max_num_seqs": 32,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "k,gib,tokens,page,padding", [(0, 90.45, 4_228_297, 1056, 0), (2, 89.11, 3_263_864, 1072, 3)]
+)
+def test_h200_pool_to_the_token(k: int, gib: float, tokens: int, page: int, padding: int) -> None:
+    """vLLM 0.25.1's log: KV memory, pool, page size and padding layers."""
+    shape = facts("h200", "fp8").shape
+    assert shape is not None
+    pool = memory.hybrid_pool(shape, 20_480.0, gib * memory.GIB, 32_960, k, legacy=False)
+    assert (pool.tokens, pool.page_tokens, pool.padding_layers) == (tokens, page, padding)
+
+
+def test_h200_bill() -> None:
+    known = facts("h200", "fp8")
+    off, on = memory.bill(known, plan(**H200)), memory.bill(known, plan(2, **H200))
+    assert off.weights_gib == pytest.approx(33.39 + memory.VISION_GIB, abs=0.3)
+    assert on.spec_gib == pytest.approx(0.79, abs=0.01)
+    assert off.kv_tokens == pytest.approx(4_228_297, rel=0.03)
+    assert on.kv_tokens == pytest.approx(3_263_864, rel=0.03)
+    assert on.kv_tokens_lost is not None and off.kv_tokens is not None
+    assert on.kv_tokens_lost / off.kv_tokens == pytest.approx(0.228, abs=0.02)
+
+
+def test_gb10_bill() -> None:
+    """Seed: 360k -> 323,456 tokens (-10 %)."""
+    known = facts("gb10", "fp8")
+    off, on = memory.bill(known, plan(**GB10)), memory.bill(known, plan(2, **GB10))
+    assert off.kv_tokens == pytest.approx(360_000, rel=0.04)
+    assert on.kv_tokens == pytest.approx(323_456, rel=0.04)
+    assert on.kv_tokens_lost is not None and off.kv_tokens is not None
+    assert on.kv_tokens_lost / off.kv_tokens == pytest.approx(0.10, abs=0.03)
+
+
+def test_deeper_drafts_leave_less() -> None:
+    known = facts("h200", "fp8")
+    left = [memory.bill(known, plan(k, **H200)).kv_tokens or 0 for k in range(7)]
+    assert left == sorted(left, reverse=True) and left[-1] < left[1]
+
+
+def test_does_not_fit_says_by_how_much() -> None:
+    made = memory.bill(facts("rtx4090", "fp8", concurrency=1, ctx_tokens=2048), plan())
+    assert made.fits is False
+    assert made.short_gib is not None and 12 < made.short_gib < 22
+
+
+def test_two_cards_split_the_weights() -> None:
+    one = memory.bill(facts("h200", "fp8"), plan())
+    two = memory.bill(facts("h200", "fp8", gpus=2), plan(tp=2))
+    assert two.weights_gib == pytest.approx((one.weights_gib + memory.VISION_GIB) / 2, rel=0.01)
+    assert (two.kv_tokens or 0) > 2 * (one.kv_tokens or 0)
+
+
+def test_llama_server_allocates_all_slots() -> None:
+    known = facts("rtx3090", "q4_k_m", concurrency=4, ctx_tokens=8192, output_tokens=512)
+    one = memory.bill(known, plan(engine="llama-server", max_num_seqs=1))
+    four = memory.bill(known, plan(engine="llama-server", max_num_seqs=4))
+    assert one.fits and one.kv_gib is not None and four.kv_gib == pytest.approx(4 * one.kv_gib)
+    assert one.weights_gib == pytest.approx(19.7, abs=1.5)
+    long = memory.bill(known, plan(engine="llama-server", max_num_seqs=4, max_model_len=200_000))
+    assert long.fits is False and (long.short_gib or 0) > 5
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+@pytest.mark.parametrize("method", ["none", "mtp", "eagle3", "draft_model", "ngram", "dflash"])
+@pytest.mark.parametrize("model", ["qwen3.6-35b-a3b", "qwen3.6-27b", "llama-3.1-8b", "deepseek-r1"])
+def test_every_plan_has_a_bill(engine: str, method: str, model: str) -> None:
+    quant = "q4_k_m" if engine == "llama-server" else "fp8"
+    made = memory.bill(
+        facts("h200", quant, model, concurrency=8, ctx_tokens=4096, gpus=8),
+        plan(
+            engine=engine,
+            method=method,
+            k=0 if method == "none" else 3,
+            tp=8 if engine != "llama-server" else 1,
+        ),
+    )
+    assert made.weights_gib > 0 and made.spec_gib >= 0 and made.state_gib >= 0
+    assert made.fits is True
+    assert made.kv_tokens is not None and made.kv_tokens > 0
+    if method != "none":
+        assert made.kv_tokens_lost is not None and made.kv_tokens_lost >= 0
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
+    """Gemma 4 31B: 50 layers of 16 heads of 256 over 1024 tokens are 0.78 GiB a request in 16 bit,
+    4096 tokens of the other ten layers 0.31: fewer requests fit, and a longer answer costs only
+    those ten.
+    """
+    known = facts(
+        "h200",
+        "fp8" if engine != "llama-server" else "q4_k_m",
+        "gemma-4-31b",
+        concurrency=8,
+        ctx_tokens=3584,
+    )
+    assert known.shape is not None
+    window = kv_sizes.window_bytes(known.shape, None, 4096)
+    assert (
+        window
+        == 1024 * 50 * 2 * 16 * 256 * 2
+        == kv_sizes.window_bytes(known.shape, None, 1_000_000)
+    )
+    assert kv_sizes.window_bytes(known.shape, None, 512) == window / 2
+    assert kv_sizes.window_bytes(facts("h200", "fp8").shape, None, 4096) == 0  # type: ignore[arg-type]
+    short, long = (
+        memory.bill(known, plan(engine=engine, max_num_seqs=8, max_model_len=n))
+        for n in (4096, 8192)
+    )
+    assert short.kv_tokens is not None and long.kv_tokens is not None
+    token = kv_sizes.bytes_per_token(known.shape, None) or 0.0
+    if (
+        engine != "llama-server"
+    ):  # what is left for KV holds whole requests: their tokens and their windows
+        requests = (short.kv_gib or 0.0) * memory.GIB / (4096 * token + window)
+        assert short.kv_tokens == pytest.approx(4096 * requests, rel=0.01)
+        assert long.kv_tokens > 1.4 * short.kv_tokens
+    else:
+        assert (short.kv_gib or 0.0) * memory.GIB == pytest.approx(
+            8 * (4096 * token + window), rel=0.01
+        )
+
+
+def test_unknown_parts_stay_unknown() -> None:
+    assert memory.bill(Facts(), plan()) == MemoryBill(weights_gib=0.0, fits=None)
+    known = facts("h200", "fp8").model_copy(update={"hardware": None})
+    made = memory.bill(known, plan(2))
+    assert made.weights_gib > 30 and made.fits is None and made.kv_tokens is None
+
+
+def test_reliefs_free_something_and_name_plan_fields() -> None:
+    known = facts("gb10", "fp8", concurrency=8, ctx_tokens=8192)
+    found = memory.reliefs(
+        known, plan(2, max_model_len=131_072, max_num_seqs=64, max_num_batched_tokens=16_384)
+    )
+    levers = [item.lever for item in found]
+    assert levers[0] == "max_model_len" and levers[-1] == "method" and "max_num_seqs" in levers
+    assert all(item.lever in Plan.model_fields and item.frees_gib > 0 for item in found)
+
+
+def test_shortfall_says_by_how_much_and_what_fits() -> None:
+    known = facts("rtx4090", "fp8", concurrency=1, ctx_tokens=2048)
+    text = memory.shortfall(known, plan(), memory.bill(known, plan()))
+    assert "GiB short" in text and "--quant " in text and "--gpus 2" in text
+    assert "\n" not in text
+    huge = facts("rtx3060", "fp8", "deepseek-r1", concurrency=1)
+    assert "smaller model" in memory.shortfall(huge, plan(), memory.bill(huge, plan()))
+
+
+def test_shorter_prompts_are_offered_when_they_are_the_problem() -> None:
+    known = facts("rtx3090", "q4_k_m", concurrency=1, ctx_tokens=262_144)
+    asked = plan(engine="llama-server")
+    made = memory.bill(known, asked)
+    assert made.fits is False
+    assert "--ctx " in memory.shortfall(known, asked, made)
+
+
+def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
+    """MLA has one latent vector, which every rank keeps; two KV heads on four ranks are kept twice;
+    layers are only split.
+    """
+    mla, hybrid = facts("h200", "fp8", "deepseek-r1", gpus=8), facts("h200", "fp8")
+    assert mla.shape is not None and hybrid.shape is not None
+    assert [kv_sizes.copies(mla.shape, plan(tp=tp)) for tp in (1, 8)] == [1, 8]
+    assert [kv_sizes.copies(hybrid.shape, plan(tp=tp)) for tp in (1, 2, 4)] == [1, 1, 2]
+    assert kv_sizes.copies(mla.shape, plan(tp=8).model_copy(update={"engine": "llama-server"})) == 1
+    bill = memory.bill(mla, plan(tp=8, max_model_len=4096))
+    token_gib = (kv_sizes.bytes_per_token(mla.shape, None) or 0.0) / memory.GIB
+    assert bill.kv_gib is not None and bill.kv_tokens == pytest.approx(
+        bill.kv_gib / token_gib, rel=0.01
+    )
+
+
+def test_hybrids_with_mla_and_windows_are_copied_by_their_own_heads() -> None:
+    """GLM-5.3 keeps MLA's vector on every rank; Gemma 4 31B has 4 KV heads over the whole context
+    and 16 in windows.
+    """
+    glm, gemma = (
+        facts("h200", "fp8", "glm-5.3-flash", gpus=8).shape,
+        facts("h200", "fp8", "gemma-4-31b", gpus=8).shape,
+    )
+    assert glm is not None and gemma is not None
+    assert [kv_sizes.copies(glm, plan(tp=tp)) for tp in (1, 4, 8)] == [1, 4, 8]
+    assert (kv_sizes.copies(gemma, plan(tp=8)), kv_sizes.window_copies(gemma, plan(tp=8))) == (2, 1)
+
+
+def test_a_drafters_layer_is_one_more_of_those_that_see_the_whole_context() -> None:
+    gemma = facts("h200", "fp8", "gemma-4-31b").shape
+    assert gemma is not None
+    token = kv_sizes.bytes_per_token(gemma, None) or 0.0
+    bare, drafted = (memory.plain_pool(gemma, token, 1e11, 4096, k, 1) for k in (0, 3))
+    assert bare.tokens / drafted.tokens == pytest.approx(1 + 1 / 10, rel=0.001)
+
+
+def test_a_shortfall_names_how_many_requests_fit() -> None:
+    """llama-server allocates every slot, SGLang every slot's recurrent state: fewer of them may be
+    all that is needed.
+    """
+    from advisor.advice.recommend import recommend
+    from advisor.domain.nouns import AdvisorError
+
+    asks = ({"hardware": "rtx3090", "model": "qwen3.6-27b", "engine": "llama-server", "quant": "q4_k_m", "ctx_tokens": 32768},
+            {"hardware": "l40s", "gpus": 4, "model": "qwen3.5-122b-a10b", "engine": "sglang", "quant": "nvfp4"})  # fmt: skip
+    for asked, many, named in ((asks[0], 16, 2), (asks[1], 1024, 128)):
+        with pytest.raises(AdvisorError, match=f"--concurrency {named}[,;]|--concurrency {named}$"):
+            recommend(**asked, concurrency=many)
+        assert recommend(**asked, concurrency=named).plan.max_num_seqs
+
+
+@pytest.mark.parametrize("asked", [
+    {"hardware": "rtx3090", "gpus": 2, "model": "qwen3.6-27b", "concurrency": 8},
+    {"hardware": "rtx4060ti", "model": "qwen3.5-9b"},
+    {"hardware": "rtx5090", "model": "qwen3-32b", "method": "eagle3", "no_thinking": True},
+    {"hardware": "h200", "gpus": 8, "model": "deepseek-r1", "concurrency": 64},
+    {"hardware": "gb10", "concurrency": 16},
+])  # fmt: skip
+def test_beside_sglangs_share_is_room_for_what_it_keeps_outside(asked: dict[str, Any]) -> None:
+    """Its share holds weights and KV alone (server_args.py): activations, graphs and the drafter
+    need the rest of the card.
+    """
+    from advisor.advice.recommend import recommend
+
+    told = {name: value for name, value in asked.items() if name != "no_thinking"}
+    made = recommend(**told, engine="sglang", thinking=False if "no_thinking" in asked else None)
+    usable, shape, quant = memory.usable_gib(made.facts), made.facts.shape, made.facts.quant
+    assert usable is not None and shape is not None and quant is not None
+    for one in (made.plan, made.candidate):
+        assert one is not None and one.memory_fraction is not None
+        assert (1 - one.memory_fraction) * usable >= memory.outside_gib(
+            made.facts, one, shape, quant
+        )
+    shares = {p.memory_fraction for p in (made.plan, made.candidate) if p is not None}
+    assert len(shares) == 1  # the arms differ in speculation alone
+
+
+def test_vllms_share_holds_all() -> None:
+    known = facts("h200", "fp8")
+    assert known.shape is not None and known.quant is not None
+    assert memory.outside_gib(known, plan(2), known.shape, known.quant) == 0
+    made = memory.bill(known, plan(2, memory_fraction=0.5))
+    assert made.available_gib == pytest.approx((memory.usable_gib(known) or 0) / 2)
+
+
+def test_slots_that_do_not_fit_choose_the_next_four_bit_quantisation() -> None:
+    """All slots' context is allocated at the start: Q4_K_M leaves no room for 32 of them on a 4090,
+    a smaller mix does.
+    """
+    from advisor.advice.recommend import recommend
+
+    asked = {"hardware": "rtx4090", "model": "qwen3.6-35b-a3b", "engine": "llama-server"}
+    few, many = recommend(**asked), recommend(**asked, concurrency=32)
+    assert few.facts.quant is not None and few.facts.quant.id == "q4_k_m"
+    assert many.facts.quant is not None and 4 <= (many.facts.quant.bits or 0) < (
+        few.facts.quant.bits or 0
+    )
+    assert any("with all 32 slots" in why for _, _, why in many.facts.defaults)
+
+
+@pytest.mark.parametrize("asked", [
+    # FP8 leaves no room for the activations of 8192 tokens a step
+    {"hardware": "h100", "model": "llama-3.3-70b"},
+    # 64 heads do not go into three ranks: each card holds all
+    {"hardware": "h100", "gpus": 3, "model": "llama-3.3-70b"},
+    # nor 32 into six; llama-server takes all six
+    {"hardware": "rtx3090", "gpus": 6, "model": "qwen3.5-122b-a10b"},
+])  # fmt: skip
+def test_the_quantisation_that_is_chosen_fits_as_it_is_launched(asked: dict[str, Any]) -> None:
+    from advisor.advice.recommend import recommend
+
+    made = recommend(**asked)
+    assert memory.bill(made.facts, made.plan).fits and any(
+        field == "quant" for field, _, _ in made.facts.defaults
+    )
+
+
+def test_another_engine_is_named_with_a_quantisation_of_the_same_step() -> None:
+    from advisor.advice.recommend import recommend
+    from advisor.domain.nouns import AdvisorError
+
+    with pytest.raises(AdvisorError, match="--engine llama-server --quant q4_k_m"):
+        recommend(hardware="rtx3090", gpus=6, model="qwen3.5-122b-a10b", quant="awq-int4")
+    assert recommend(
+        hardware="rtx3090", gpus=6, model="qwen3.5-122b-a10b", engine="llama-server", quant="q4_k_m"
+    ).plan
+
+
+def test_a_repository_of_gguf_files_runs_on_llama_server() -> None:
+    from advisor.advice.recommend import recommend
+    from advisor.domain.nouns import AdvisorError
+
+    for name in ("unsloth/Qwen3.6-27B-MTP-GGUF:Q4_K_M", "unsloth/Qwen3.6-27B-GGUF"):
+        made = recommend(hardware="h100", model=name)
+        assert (made.plan.engine, made.facts.quant and made.facts.quant.id) == (
+            "llama-server",
+            "q4_k_m",
+        )
+    with pytest.raises(AdvisorError, match="q4_k_m does not run on vllm"):
+        recommend(hardware="h100", model="unsloth/Qwen3.6-27B-MTP-GGUF:Q4_K_M", engine="vllm")
+
+
+def test_no_replica_is_left_without_a_request() -> None:
+    """Two KV heads would make two replicas of two cards; one request then leaves half of the
+    machine idle.
+    """
+    from advisor.advice.recommend import recommend
+
+    one, two = (
+        recommend(hardware="h100", gpus=4, model="qwen3.5-122b-a10b", concurrency=n).plan
+        for n in (1, 2)
+    )
+    assert (one.tp, one.dp) == (4, 1) and (two.tp, two.dp) == (2, 2)
+    block = recommend(
+        hardware="rtx4090", gpus=8, quant="fp8"
+    ).plan  # eight ranks would cut its FP8 blocks
+    assert (block.tp, block.dp) == (4, 2)
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_the_parts_of_a_printed_bill_add_up_to_no_more_than_there_is(engine: str) -> None:
+    import re
+
+    from advisor.advice.recommend import recommend
+    from advisor.render.text import advice_text
+
+    text = advice_text(recommend(hardware="gb10", engine=engine, concurrency=64))
+    told = dict(re.findall(r"^  (\w[\w ]+?)\s+([\d.]+) GiB$", text, re.M))
+    available = float(told.pop("available"))
+    assert 0 < sum(map(float, told.values())) <= available + 0.05, told

@@ -1,0 +1,348 @@
+"""The closed loop: mean values against the step-by-step replay, the seeds' serving tests, and what
+must always hold.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from advisor.perf import arrays as P
+from advisor.perf import load, schedule
+from advisor.perf.physics import Constants
+from advisor.prediction import acceptance
+from tests.reference import replay
+
+C = Constants()
+ROW = {
+    "model": "qwen3.6-35b-a3b", "quant": "fp8", "hardware": "h200", "engine": "vllm", "engine_version": "0.25.1",
+    "spec_method": "mtp", "k": "2", "concurrency": "1", "input_tokens": "2048", "output_tokens": "128",
+    "workload": "random", "speedup_metric": "output_tok_s",
+}  # fmt: skip
+GB10 = {
+    **ROW, "hardware": "gb10", "engine_version": "0.19.1", "kv_cache_dtype": "fp8_e4m3", "max_num_batched_tokens": "16384",
+}  # fmt: skip
+ACCEPTED = [0.816, 0.778, 0.756, 0.75, 0.75, 0.74, 0.73, 0.73]
+
+
+def points(*changes: dict[str, object], base: dict[str, str] = ROW) -> P.Points:
+    made, errors = P.from_rows(
+        [{**base, **{key: str(value) for key, value in change.items()}} for change in changes]
+    )
+    assert errors == [None] * len(changes)
+    return P.fill(made)
+
+
+def tau_of(p: P.Points) -> npt.NDArray[np.float64]:
+    return acceptance.tokens_per_step(np.tile(ACCEPTED, (len(p), 1)), p.k)
+
+
+def grid() -> P.Points:
+    changes: list[dict[str, object]] = []
+    for spread, clients in itertools.product((0, 0.5), (1, 4, 16, 64)):
+        many = {"concurrency": clients, "n_requests": max(8, 5 * clients), "output_spread": spread}
+        changes += [
+            many,
+            {**many, "input_tokens": 64, "output_tokens": 512},
+            {**many, "input_tokens": 8192, "k": 4, "output_tokens": 256},
+            {**many, "engine": "sglang", "k": 3, "output_tokens": 256},
+            {**many, "hardware": "gb10", "output_tokens": 512},
+            {
+                **many,
+                "hardware": "rtx3090",
+                "engine": "llama.cpp",
+                "quant": "q4_k_m",
+                "input_tokens": 1024,
+            },
+        ]
+    return points(*changes)
+
+
+def test_mean_values_follow_the_replay() -> None:
+    """Ratio of both arms within 3 % on average over the grid, each arm's output rate within 10 %
+    everywhere.
+    """
+    p = grid()
+    tau = tau_of(p)
+    fluid = {arm: schedule.replay(p, C, tau, arm) for arm in ("base", "spec")}  # type: ignore[arg-type]
+    errors: dict[str, list[float]] = {name: [] for name in schedule.Served._fields}
+    worst = 0.0
+    for i in range(len(p)):
+        exact = {arm: replay.simulate(p, C, tau, arm, i) for arm in ("base", "spec")}  # type: ignore[arg-type]
+        for name, found in errors.items():
+            both = [
+                np.log(getattr(fluid[arm], name)[i] / getattr(exact[arm], name))
+                for arm in ("base", "spec")
+            ]
+            found.append(abs(both[1] - both[0]))
+            if name == "output_tok_s":
+                worst = max(worst, *np.abs(both))
+    assert worst < 0.10
+    assert np.mean(errors["output_tok_s"]) < 0.03
+    assert np.mean(errors["request_tok_s"]) < 0.02
+    assert np.mean(errors["tpot_s"]) < 0.03
+    assert np.mean(errors["ttft_s"]) < 0.08
+
+
+def test_mean_values_follow_the_replay_anywhere() -> None:
+    """Random loads, prompt and output lengths, engines and cards: 4 % on average for the output
+    ratio, 9 % for the rest.
+    """
+    rng = np.random.default_rng(5)
+    changes: list[dict[str, object]] = []
+    for _ in range(80):
+        clients = int(rng.choice([1, 2, 4, 8, 12, 24, 48, 96]))
+        changes.append(
+            {
+                "hardware": rng.choice(["h200", "gb10", "rtx3090", "l4", "strix-halo", "rtx-pro-6000"]),
+                "engine": rng.choice(["vllm", "sglang", "llama.cpp"]), "k": rng.integers(1, 7), "concurrency": clients,
+                "input_tokens": int(10 ** rng.uniform(1.5, 4.5)), "output_tokens": int(10 ** rng.uniform(1.3, 3.2)),
+                "output_spread": rng.choice([0, 0.2, 0.5, 0.8]), "n_requests": clients * int(rng.choice([2, 4, 8])),
+                "model": rng.choice(["qwen3.6-35b-a3b", "qwen3.6-27b"]),
+            }
+        )  # fmt: skip
+    p = points(*changes)
+    tau = tau_of(p)
+    fluid = [schedule.replay(p, C, tau, arm) for arm in ("base", "spec")]  # type: ignore[arg-type]
+    exact = [
+        [replay.simulate(p, C, tau, arm, i) for i in range(len(p))] for arm in ("base", "spec")
+    ]  # type: ignore[arg-type]
+    for name, limit in (
+        ("output_tok_s", 0.04),
+        ("request_tok_s", 0.04),
+        ("tpot_s", 0.09),
+        ("ttft_s", 0.09),
+    ):
+        logs = [
+            np.log(getattr(f, name) / np.array([getattr(e, name) for e in found]))
+            for f, found in zip(fluid, exact, strict=True)
+        ]
+        assert np.abs(logs[1] - logs[0]).mean() < limit, name
+
+
+def test_equal_lengths_lock_the_prefill_steps() -> None:
+    """16 prompts of 2k: equal lengths and a joint start favour the plain arm, lengths of +-50 % do
+    not.
+    """
+    p = points(*({"concurrency": 16, "n_requests": 80, "output_spread": s} for s in (0, 0.5)))
+    tau = tau_of(p)
+    equal, unequal = schedule.speedups(p, C, tau)["output_tok_s"]
+    assert equal < 1.06
+    assert 1.12 < unequal < 1.30
+    exact = [
+        replay.simulate(p, C, tau, "spec", i).output_tok_s
+        / replay.simulate(p, C, tau, "base", i).output_tok_s
+        for i in (0, 1)
+    ]
+    assert exact[1] - exact[0] > 0.1
+
+
+# output tok/s off and on, TPOT ms off and on, TTFT ms off and on (GB10 tests A to D; A states no
+# TTFT)
+SEED_TESTS = {
+    "A": ({"input_tokens": 512, "output_tokens": 512}, (50.51, 54.92), (19.45, 17.82), None),
+    "B": (
+        {"concurrency": 4, "input_tokens": 8192, "output_tokens": 256},
+        (73.98, 68.68),
+        (35.66, 46.62),
+        (4742, 2892),
+    ),
+    "C": (
+        {"concurrency": 16, "output_tokens": 512},
+        (214.28, 266.25),
+        (67.03, 55.58),
+        (3979, 1721),
+    ),
+    "D": ({"concurrency": 2, "output_tokens": 256}, (73.88, 77.60), (24.36, 23.5), (718, 502)),
+}
+
+
+@pytest.mark.parametrize("name", SEED_TESTS)
+def test_gb10_serving(name: str) -> None:
+    """Unfitted physics stays within 25 % of every measured figure that the joint start does not
+    decide.
+    """
+    change, output, tpot, ttft = SEED_TESTS[name]
+    p = points({**change, "n_requests": 20 if name != "C" else 64}, base=GB10)
+    tau = np.array([2.45])
+    for arm, index in (("base", 0), ("spec", 1)):
+        served = schedule.replay(p, C, tau, arm)  # type: ignore[arg-type]
+        assert served.output_tok_s[0] == pytest.approx(output[index], rel=0.2)
+        assert served.tpot_s[0] * 1e3 == pytest.approx(tpot[index], rel=0.35)
+        if ttft and name != "B":
+            assert served.ttft_s[0] * 1e3 == pytest.approx(ttft[index], rel=0.4)
+
+
+def test_gb10_signs() -> None:
+    """A, C and D gain in output; C gains in TTFT by half and more."""
+    p = points(*({**SEED_TESTS[n][0], "n_requests": 64} for n in "ACD"), base=GB10)
+    gains = schedule.speedups(p, C, np.full(3, 2.45))
+    assert (gains["output_tok_s"] > 1).all()
+    assert gains["ttft"][1] > 1.3 and gains["tpot"][1] > 1.1
+
+
+def test_gb10_b_is_lockstep() -> None:
+    """Test B's contradiction (TTFT -39 %, TPOT +31 %): with all prompts in one step the plain arm's
+    decode is undisturbed.
+    """
+    change = {**SEED_TESTS["B"][0], "n_requests": 20, "max_num_batched_tokens": 33_000}
+    p = points(change, base=GB10)
+    gains = schedule.speedups(p, C, np.array([2.45]))
+    assert gains["ttft"][0] > 1.5 and gains["tpot"][0] < 0.9
+    plain = schedule.replay(p, C, np.array([2.45]), "base")
+    assert plain.tpot_s[0] == pytest.approx(35.66e-3, rel=0.05)
+    assert plain.ttft_s[0] == pytest.approx(4.742, rel=0.2)
+
+
+def test_clients_time_adds_up() -> None:
+    """TTFT + (O - 1) TPOT is what a request spends; slots over that time is the request rate (drain
+    left out).
+    """
+    p = points(*({"concurrency": c, "n_requests": 100_000} for c in (1, 4, 32)))
+    served = schedule.replay(p, C, tau_of(p), "spec")
+    spent = served.ttft_s + (p.output_tokens - 1) * served.tpot_s
+    assert p.concurrency / spent * p.output_tokens == pytest.approx(served.output_tok_s, rel=0.01)
+
+
+def test_request_speed_knows_no_prefill() -> None:
+    p = points({"input_tokens": 100}, {"input_tokens": 20_000})
+    gains = schedule.speedups(p, C, tau_of(p))
+    assert gains["request_tok_s"][1] / gains["request_tok_s"][0] == pytest.approx(1, abs=0.05)
+    assert gains["output_tok_s"][1] < gains["output_tok_s"][0]
+
+
+def test_slots_limit_and_queue() -> None:
+    p = points(
+        {"concurrency": 64, "max_num_seqs": 8, "n_requests": 512},
+        {"concurrency": 8, "n_requests": 512},
+    )
+    served = schedule.replay(p, C, tau_of(p), "base")
+    assert served.output_tok_s[0] == pytest.approx(served.output_tok_s[1], rel=0.02)
+    assert served.ttft_s[0] > 3 * served.ttft_s[1]
+    exact = replay.simulate(p, C, tau_of(p), "base", 0)
+    assert served.ttft_s[0] == pytest.approx(exact.ttft_s, rel=0.2)
+
+
+def test_pool_limits_and_sglang_cap() -> None:
+    p = points(
+        {"concurrency": 64, "kv_pool_tokens": 20_000}, {"concurrency": 64, "engine": "sglang"}
+    )
+    assert load.load(p, C, tau_of(p), False).clients[0] < 10
+    assert load.load(p, C, tau_of(p), True).clients[1] == 48
+    assert load.load(p, C, tau_of(p), False).clients[1] == 64
+
+
+def test_unknown_memory_limits_nobody() -> None:
+    p = points(
+        {"concurrency": 64, "hardware": "unknown"},
+        {"concurrency": 64, "hardware": "rtx3060"},
+        {"concurrency": 40, "hardware": "unknown", "engine": "sglang"},
+        {
+            "concurrency": 256,
+            "hardware": "unknown",
+            "engine": "sglang",
+        },  # nothing would bound the other arm
+    )
+    for spec in (False, True):
+        assert load.load(p, C, tau_of(p), spec).clients.tolist() == [64, 64, 40, 256]
+
+
+def test_sglang_runs_what_its_state_pool_holds() -> None:
+    """35B-A3B FP8, 8192 + 1024 tokens: about 94 requests ran on an H200 whatever the clients (rate
+    times TPOT).
+    """
+    p = points(
+        {"concurrency": 1024, "engine": "sglang", "input_tokens": 8192, "output_tokens": 1024}
+    )
+    assert load.load(p, C, tau_of(p), False).clients[0] == pytest.approx(94, rel=0.15)
+
+
+def test_prefix_hits_are_whole_pages_and_mtp_drops_one() -> None:
+    share = {"input_tokens": 8192, "prefix_share": 0.5, "prefix_caching": 1}
+    p = points(share, {**share, "engine_version": "0.33.0"}, {**share, "prefix_caching": 0})
+    assert load.prefix_hits(p, False).tolist() == [3168, 3168, 0]
+    assert load.prefix_hits(p, True).tolist() == [2112, 3168, 0]
+
+
+def test_caching_cuts_the_plain_arms_prompt() -> None:
+    """2048 tokens, pages of 1056: the plain arm computes 992 of them in a call of their own, MTP
+    before 0.33 all at once.
+    """
+    on = {"prefix_caching": 1}
+    lengths: list[dict[str, object]] = [{**on, "input_tokens": tokens} for tokens in (1000, 8192)]
+    p = points(on, {**on, "engine_version": "0.33.0"}, {"prefix_caching": 0}, *lengths)
+    tails = [load.load(p, C, tau_of(p), spec).tail.tolist() for spec in (False, True)]
+    assert tails == [[992, 992, 0, 0, 800], [0, 992, 0, 0, 1856]]
+    ttft = {arm: schedule.replay(p, C, tau_of(p), arm).ttft_s for arm in ("base", "spec")}  # type: ignore[arg-type]
+    assert ttft["base"][0] > 1.3 * ttft["base"][2]
+    assert ttft["spec"][0] == pytest.approx(ttft["spec"][2], rel=0.05)
+    for i in (0, 4):
+        for arm in ("base", "spec"):
+            exact = replay.simulate(p, C, tau_of(p), arm, i)  # type: ignore[arg-type]
+            assert ttft[arm][i] == pytest.approx(exact.ttft_s, rel=0.15)
+
+
+def test_steps_beyond_the_captured_graphs_cost_where_no_prompt_is_in_them() -> None:
+    """H200, 128 requests: k = 4 (640 tokens) loses with 64 prompt tokens, and gains with 2048,
+    where prompts are in every step.
+    """
+    at = {
+        "concurrency": 128,
+        "n_requests": 512,
+        "input_tokens": 64,
+        "output_tokens": 512,
+        "output_spread": 0.5,
+    }
+    p = points(
+        {**at, "k": 3}, {**at, "k": 4}, {**at, "k": 4, "input_tokens": 2048, "output_tokens": 128}
+    )
+    gain = schedule.speedups(p, C, tau_of(p))["output_tok_s"]
+    assert gain[1] < 0.8 * gain[0]
+    assert gain[2] > 1
+
+
+def test_recurrent_states_decide_how_many_requests_run() -> None:
+    """27B NVFP4 on one RTX 5090: published rates say 15.6 requests ran without MTP and about 6 with
+    k = 3 (rate over rate per stream); weights by tensor class and whole pages per state give 16
+    and 5.
+    """
+    p = points(
+        {"model": "qwen3.8-27b", "quant": "nvfp4", "hardware": "rtx5090", "concurrency": 64, "k": 3, "input_tokens": 512,
+         "output_tokens": 512, "engine_version": "0.27.1", "kv_cache_dtype": "fp8"}
+    )  # fmt: skip
+    assert [load.load(p, C, tau_of(p), spec).clients[0] for spec in (False, True)] == [16, 5]
+
+
+def test_more_accepted_is_never_slower() -> None:
+    p = grid()
+    gains = [
+        schedule.speedups(p, C, np.fmin(tau_of(p), t))["output_tok_s"] for t in (1.2, 1.6, 2.2)
+    ]
+    assert (gains[1] >= gains[0] * 0.995).all() and (gains[2] >= gains[1] * 0.995).all()
+
+
+def test_a_run_is_repeatable() -> None:
+    p = points({"concurrency": 8})
+    assert replay.simulate(p, C, tau_of(p)) == replay.simulate(p, C, tau_of(p))
+
+
+def test_variance_of_one_draft_is_exact() -> None:
+    rate = np.array([0.3, 0.5, 0.9])
+    assert load.token_variance(1 + rate, np.ones(3)) == pytest.approx(rate * (1 - rate))
+
+
+def test_hundred_thousand_points(capsys: pytest.CaptureFixture[str]) -> None:
+    """Prints the time; only sanity is asserted."""
+    p = grid()
+    big = p.take(np.arange(100_000) % len(p))
+    tau = tau_of(big)
+    start = time.perf_counter()
+    gains = schedule.speedups(big, C, tau)
+    seconds = time.perf_counter() - start
+    with capsys.disabled():
+        print(f"\n100,000 points, both arms, four metrics: {seconds:.2f} s")
+    assert all(len(value) == 100_000 for value in gains.values())

@@ -1,0 +1,98 @@
+"""Which kernels llama.cpp takes for a few tokens: the switch points of its dispatch, and what they
+do to the price of a step.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.perf import arrays as points
+from advisor.perf import physics, verify_kernels
+from advisor.perf.constants import Constants
+
+
+def filled(
+    hardware: str, quant: str, version: str = "", k: int = 1, model: str = "qwen3.6-27b"
+) -> points.Points:
+    row = {
+        "model": model, "quant": quant, "hardware": hardware, "gpu_count": "1", "engine": "llama.cpp", "engine_version": version,
+        "spec_method": "mtp", "k": str(k), "concurrency": "1", "input_tokens": "512", "output_tokens": "256",
+        "speedup_metric": "request_tok_s",
+    }  # fmt: skip
+    table, errors = points.from_rows([row])
+    assert not any(errors)
+    return points.fill(table)
+
+
+@pytest.mark.parametrize(
+    ("hardware", "quant", "version", "limit"),
+    [
+        ("rtx5090", "q4_k_m", "b10400", 8),
+        ("rtx5090", "q4_k_m", "b10600", 5),
+        ("rtx5090", "q6_k", "b10600", 7),
+        ("rtx5090", "q4_k_m", "0.5.0", 5),
+        ("rtx5090", "q4_k_m", "0.1.3", 5),
+        ("rtx5090", "q8_0", "b10600", 8),
+        ("rtx5090", "q4_k_m", "", 8),
+        ("rtx4090", "q4_k_m", "b10600", 8),
+        ("rtx4090", "q3_k_m", "b10600", 6),
+        ("rtx3090", "q4_k_m", "b11000", 8),
+        ("v100-16gb", "q4_k_m", "b10600", 8),
+        ("v100-16gb", "q4_k_m", "b10900", 5),
+        ("mi210", "q4_k_m", "b10600", 3),
+        ("mi50", "q4_k_m", "b10600", 8),
+        ("apple-m1-max", "q4_k_m", "b11000", 8),
+    ],
+)
+def test_the_vector_kernel_ends_where_the_dispatch_says(
+    hardware: str, quant: str, version: str, limit: float
+) -> None:
+    assert verify_kernels.dense_limit(filled(hardware, quant, version)).tolist() == [limit]
+
+
+def dense_ms(point: points.Points, tokens: float) -> float:
+    one = np.ones(1)
+    return 1e3 * float(
+        physics.step_seconds(point, Constants(), one, one * tokens, True, one * 600).dense[0]
+    )
+
+
+def test_on_metal_three_tokens_of_a_k_quant_cost_more_than_four() -> None:
+    k_quant, plain = filled("apple-m1-max", "q4_k_m"), filled("apple-m1-max", "q8_0")
+    assert dense_ms(k_quant, 3) > dense_ms(k_quant, 4) > dense_ms(k_quant, 1)
+    costs = [dense_ms(plain, n) for n in (1, 2, 3, 4, 5)]
+    assert costs == sorted(costs)
+    assert verify_kernels.repeats(filled("apple-m1-max", "iq4_xs"), np.array([8.0])).all(), (
+        "no small-batch kernel for I-quants"
+    )
+    assert not verify_kernels.repeats(filled("rtx3090", "iq4_xs"), np.array([3.0])).any()
+
+
+def test_a_tuned_switch_leaves_no_jump() -> None:
+    tuned, untuned = filled("rtx5090", "q4_k_m", "b10600"), filled("rtx5090", "q4_k_m", "b10400")
+    steps = np.diff([dense_ms(tuned, n) for n in (4, 5, 6, 7, 8)])
+    assert (steps > 0).all() and steps[1:].max() < steps[0]
+    assert dense_ms(tuned, 8) < dense_ms(untuned, 8)
+    assert [dense_ms(tuned, n) for n in (2, 5)] == [dense_ms(untuned, n) for n in (2, 5)]
+
+
+def test_experts_on_metal_are_read_token_by_token_up_to_31() -> None:
+    metal, cuda = (
+        filled("apple-m1-max", "q4_k_m", model="qwen3.6-35b-a3b"),
+        filled("rtx3090", "q4_k_m", model="qwen3.6-35b-a3b"),
+    )
+    one = np.ones(1)
+    experts = {
+        name: [
+            float(
+                physics.step_seconds(
+                    p, Constants(), one, one * n, True, one * 600
+                ).distinct_experts[0]
+            )
+            for n in (8, 16)
+        ]
+        for name, p in (("metal", metal), ("cuda", cuda))
+    }
+    assert experts["metal"] == [64.0, 128.0]
+    assert experts["cuda"][0] == 64.0 and experts["cuda"][1] < 128.0

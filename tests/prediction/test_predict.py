@@ -1,0 +1,576 @@
+"""Prediction: rows in, rows out; one road for all doors; the seeds' own numbers; no heavy imports."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_run import run as advisor
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from advisor.advice import recommend as pipeline
+from advisor.cli.predict import predict as command
+from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.domain.paths import models_dir
+from advisor.knowledge import store as knowledge
+from advisor.lab.measurements.schema import RUN_COLUMNS, measurements_dir, read_csv
+from advisor.lab.training import dataset as training_data
+from advisor.perf import arrays as pts
+from advisor.perf import encode_plans as points_plans
+from advisor.prediction import predict as predictor
+from advisor.prediction import threads as blas
+from advisor.prediction.predict_rows import predict_rows
+
+ROW = {
+    "model": "qwen3.6-35b-a3b", "hardware": "gb10", "engine": "vllm", "spec_method": "mtp", "k": "2", "quant": "fp8",
+    "concurrency": "4", "input_tokens": "2048", "output_tokens": "256", "speedup_metric": "output_tok_s",
+}  # fmt: skip
+KNOWN_SEED_MISSES = 2
+
+
+def one(**change: str) -> dict[str, object]:
+    return predictor.predict_dicts([ROW | change])[0]
+
+
+def run(tmp_path: Path, text: str | bytes) -> list[dict[str, str]]:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_bytes(text if isinstance(text, bytes) else text.encode())
+    predict_rows(source, target)
+    with target.open(newline="", encoding="utf-8") as handle:
+        return list(csv.DictReader(handle))
+
+
+def test_every_measured_row_comes_back_in_order(tmp_path: Path) -> None:
+    rows = [
+        row
+        for path in ("seed000", "rtx6k", "sudo38")
+        for _, row in read_csv(measurements_dir() / "runs" / f"{path}.csv")
+    ]
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    with source.open("w", newline="", encoding="utf-8") as handle:
+        writer = csv.DictWriter(handle, RUN_COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    done = predict_rows(source, target)
+    found = [row for _, row in read_csv(target)]
+    assert done.rows == len(found) == len(rows)
+    assert [r["run_id"] for r in found] == [r["run_id"] for r in rows]
+    for row in found:
+        if row["speedup_metric"] and row["spec_method"] != "none":
+            assert row["error"] == ""
+            assert (
+                0
+                < float(row["speedup_p10"])
+                <= float(row["speedup_p50"])
+                <= float(row["speedup_p90"])
+            )
+            assert 0 <= float(row["p_gain"]) <= 1
+            assert row["basis"] in predictor.BASES
+
+
+def test_odd_files(tmp_path: Path) -> None:
+    header = ",".join(ROW)
+    line = ",".join(ROW.values())
+    found = run(
+        tmp_path, f'\ufeff{header},my note\r\n{line},"a ""quoted"", two\nlines"\r\n\r\n{line}\r\n'
+    )
+    assert len(found) == 2
+    assert found[0]["my note"] == 'a "quoted", two\nlines'
+    assert found[1]["my note"] == ""
+    assert found[0]["speedup_p50"] == found[1]["speedup_p50"] != ""
+    again = run(tmp_path, (tmp_path / "out.csv").read_bytes())
+    assert again == found  # predicted columns of an earlier run are replaced, not doubled
+
+
+def test_input_that_cannot_be_read(tmp_path: Path) -> None:
+    for text in (b"", b"model\n\xff\xfe"):
+        with pytest.raises(AdvisorError):
+            run(tmp_path, text)
+    source = tmp_path / "x.csv"
+    source.write_text("model\nqwen3.6-27b\n")
+    with pytest.raises(AdvisorError, match="another file"):
+        predict_rows(source, source)
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"speedup_metric": ""}, "speedup_metric"),
+        ({"speedup_metric": "happiness"}, "speedup_metric"),
+        ({"spec_method": ""}, "spec_method"),
+        ({"model": ""}, "total_params_b"),
+    ],
+)
+def test_errors_only_where_said(change: dict[str, str], word: str) -> None:
+    found = one(**change)
+    assert word in str(found["error"])
+    assert found["speedup_p50"] is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hardware": "unknown"}, {"hardware": ""}, {"hardware": "tachyon-9"}, {"k": ""}, {"quant": ""}, {"quant": "q4_k_xxl"},
+        {"quant": "nvfp4"}, {"concurrency": ""}, {"input_tokens": "", "output_tokens": ""}, {"model": "", "total_params_b": "27"},
+        {"model": "mystery-moe", "total_params_b": "120", "active_params_b": "6"}, {"engine": "mlx", "hardware": "apple-m3-ultra"},
+        {"engine": "ik_llama.cpp"}, {"engine": "tensorrt-llm"}, {"engine": "ollama"}, {"engine": "lmstudio"}, {"engine": "custom"},
+        {"engine": "llama.cpp"}, {"engine": ""}, {"prefix_caching": "on"}, {"prefix_caching": "false"}, {"k": "?"}, {"k": "2.0"},
+        {"concurrency": "unknown"}, {"input_tokens": "1e12"}, {"spec_method": "dspark"}, {"spec_method": "ngram"}, {"tp": " "},
+        {"n_requests": "64", "output_spread": "0.5", "max_num_batched_tokens": "4096", "max_num_seqs": "8", "prefix_share": "0.5",
+         "thinking": "true"},
+    ],
+)  # fmt: skip
+def test_everything_else_is_predicted(change: dict[str, str]) -> None:
+    found = one(**change)
+    assert found["error"] is None, found
+    assert 0 < float(str(found["speedup_p10"])) < float(str(found["speedup_p90"])) < 30
+
+
+def width(found: dict[str, object]) -> float:
+    return math.log(float(str(found["speedup_p90"])) / float(str(found["speedup_p10"])))
+
+
+def test_what_is_not_known_widens_the_interval() -> None:
+    plain = width(one(engine="sglang"))
+    for change in (
+        {"hardware": "unknown"},
+        {"k": ""},
+        {"quant": ""},
+        {"model": "", "total_params_b": "35"},
+    ):
+        assert width(one(engine="sglang", **change)) > plain
+    assert width(one(acceptance_length="2.4")) < width(one())
+
+
+def test_no_speculation_is_exactly_one() -> None:
+    found = one(spec_method="none", k="")
+    assert (found["speedup_p10"], found["speedup_p50"], found["speedup_p90"]) == (1.0, 1.0, 1.0)
+
+
+def test_more_acceptance_is_never_slower() -> None:
+    medians = [
+        float(str(one(k="3", acceptance_rate=str(rate))["speedup_p50"]))
+        for rate in (0.1, 0.3, 0.5, 0.7, 0.9)
+    ]
+    assert medians == sorted(medians)
+    assert medians[0] < 1 < medians[-1]
+
+
+def test_median_and_chance_agree() -> None:
+    for k in ("1", "2", "4", "8"):
+        for c in ("1", "16", "64"):
+            found = one(k=k, concurrency=c, engine="llama.cpp", quant="q4_k_m", hardware="rtx3090")
+            assert (float(str(found["p_gain"])) > 0.5) == (float(str(found["speedup_p50"])) > 1)
+
+
+def test_seeds_lie_inside_their_intervals() -> None:
+    e = training_data.examples(uses=("train",))
+    pick = np.isin(e.source, ["seed000", "seed001", "seed004", "repo2x3090"]) & e.primary
+    seeds = e.take(np.flatnonzero(pick))
+    found = predictor.predict_points(seeds.points)
+    inside = (np.log(found.p10) <= seeds.log_speedup) & (seeds.log_speedup <= np.log(found.p90))
+    groups = {(g, m) for g, m, ok in zip(seeds.group, seeds.method, inside, strict=True) if not ok}
+    assert len(groups) <= KNOWN_SEED_MISSES, sorted(groups)
+
+
+def test_measured_cells_are_called_measured() -> None:
+    assert (
+        one(concurrency="2", output_tokens="256", kv_cache_dtype="fp8_e4m3")["basis"] == "measured"
+    )
+    assert one(hardware="b200", concurrency="2")["basis"] != "measured"
+    assert one(engine="custom", spec_method="dspark")["basis"] == "interpolated"
+    assert one(concurrency="2048")["basis"] == one(hardware="", quant="")["basis"] == "extrapolated"
+
+
+def test_a_method_that_nobody_measured_rests_on_physics(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = predictor.load()
+    without = replace(
+        model, methods_seen=tuple(c for c in model.methods_seen if c != pts.METHODS.index("dspark"))
+    )
+    monkeypatch.setattr(predictor, "load", lambda: without)
+    assert one(spec_method="dspark")["basis"] == "physics"
+    assert one()["basis"] != "physics"
+
+
+def test_estimate_and_rows_take_the_same_road() -> None:
+    facts = knowledge.resolve(
+        Request(hardware="gb10", concurrency=16, ctx_tokens=2048, quant="fp8", engine="vllm")
+    )
+    plans = [
+        Plan(engine="vllm", engine_version=facts.engine_version, method="mtp", k=k, max_num_seqs=16)
+        for k in (1, 2, 4)
+    ]
+    made = predictor.estimate(facts, plans)
+    points = pts.from_plans(facts, plans).replace(metric=pts.METRICS.index("output_tok_s"))
+    again = predictor.predict_points(points)
+    assert [m.output_tok_s.speedup.p50 for m in made] == pytest.approx(again.p50.tolist())
+    assert predictor.estimate_many([(facts, plan) for plan in plans]) == made
+    for estimate in made:
+        assert estimate.tpot_ms.value == pytest.approx(
+            (estimate.tpot_ms.baseline or 0) / estimate.tpot_ms.speedup.p50
+        )
+        assert estimate.memory is not None
+
+
+def test_plans_of_several_questions_in_one_table_are_those_of_each() -> None:
+    asked = [
+        Request(hardware="gb10", concurrency=16, acceptance=(0.8, 0.6)),
+        Request(hardware="gb10", concurrency=4, acceptance_length=2.4, acceptance_k=2),
+        Request(hardware="h200", gpus=2, model="gemma-4-31b", interconnect="nvlink"),
+    ]
+    parts = [
+        (q.facts, q.plans)
+        for q in (pipeline.opened(knowledge.resolve(request)) for request in asked)
+    ]
+    whole, each = (
+        points_plans.from_questions(parts),
+        pts.concat([pts.from_plans(*part) for part in parts]),
+    )
+    for name in (*pts.FLOAT_FIELDS, *pts.CODE_FIELDS):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(each, name), err_msg=name)
+
+
+def test_predictions_leave_the_threads_of_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(blas.VARIABLE, raising=False)
+
+    def threads() -> list[int]:
+        return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    with blas.one_thread(), blas.one_thread():
+        assert set(threads()) <= {1}
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(lambda _: one()["speedup_p50"], range(16)))) == 1
+    assert threads() == before
+
+
+def test_pieces_of_a_large_table_agree_with_single_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    e = training_data.examples(uses=("train",)).take(np.arange(60))
+    whole = predictor.predict_points(e.points)
+    monkeypatch.setattr(predictor, "PIECE", 7)
+    assert predictor.predict_points(e.points).p50 == pytest.approx(whole.p50)
+    assert [
+        float(predictor.predict_points(e.points.take(np.array([i]))).p50[0]) for i in (0, 31)
+    ] == pytest.approx([whole.p50[0], whole.p50[31]], rel=1e-5)
+
+
+def test_prediction_needs_no_heavy_library(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text(",".join(ROW) + "\n" + ",".join(ROW.values()) + "\n")
+    code = (
+        "import sys; from pathlib import Path; from advisor.prediction.predict_rows import "
+        "predict_rows;"
+        f"predict_rows(Path({str(source)!r}), Path({str(tmp_path / 'out.csv')!r}));"
+        "bad = {'pandas', 'sklearn', 'rich', 'matplotlib', 'ruamel', 'scipy'} & {m.split('.')[0] "
+        "for m in sys.modules};"
+        "print(sorted(bad))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.strip() == "[]"
+
+
+def test_artefact_is_small_plain_json() -> None:
+    text = (models_dir() / predictor.ARTEFACT).read_text(encoding="utf-8")
+    assert len(text) < 450_000
+    state = json.loads(text)
+    assert next(iter(state)) == "generated"
+    assert {"hashes", "units", "scores", "model"} <= set(state)
+
+
+def test_broken_artefact_is_one_sentence(tmp_path: Path) -> None:
+    broken = tmp_path / "speedup.json"
+    broken.write_text('{"model": {"decode": 3}}')
+    with pytest.raises(AdvisorError, match="advisor train"):
+        predictor.load(broken)
+    with pytest.raises(AdvisorError, match="missing"):
+        predictor.load(tmp_path / "none.json")
+
+
+def test_command(tmp_path: Path) -> None:
+    source = tmp_path / "in.csv"
+    source.write_text(",".join(ROW) + "\n" + ",".join(ROW.values()) + "\nnonsense\n")
+    result = CliRunner().invoke(
+        command, ["--rows", str(source), "--out", str(tmp_path / "out.csv")]
+    )
+    assert result.exit_code == 0
+    assert "2 rows, 1 with an error" in result.output
+
+
+def table(folder: Path, *lines: str, name: str = "in.csv") -> Path:
+    path = folder / name
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+HEADER, LINE = ",".join(ROW), ",".join(ROW.values())
+
+
+def test_a_bad_number_is_an_error_of_its_row(tmp_path: Path) -> None:
+    bad = ROW | {"concurrency": '"1,000"'}
+    done = predict_rows(
+        table(tmp_path, HEADER, LINE, ",".join(bad.values()), LINE), tmp_path / "out.csv"
+    )
+    found = [row for _, row in read_csv(tmp_path / "out.csv")]
+    assert (done.rows, done.errors) == (3, 1)
+    assert [row["error"][:37] for row in found] == ["", "concurrency '1,000' is not a number a", ""]
+    assert found[0]["speedup_p50"] == found[2]["speedup_p50"] != "" == found[1]["speedup_p50"]
+
+
+def test_a_table_without_a_metric_is_about_output_tokens(tmp_path: Path) -> None:
+    plain = {name: value for name, value in ROW.items() if name != "speedup_metric"}
+    (short,) = run(tmp_path, ",".join(plain) + "\n" + ",".join(plain.values()) + "\n")
+    (full,) = run(tmp_path, f"{HEADER}\n{LINE}\n")
+    assert short["error"] == "" and short["speedup_p50"] == full["speedup_p50"] != ""
+
+
+def test_names_of_columns_in_any_case(tmp_path: Path) -> None:
+    (plain,) = run(tmp_path, f"{HEADER}\n{LINE}\n")
+    (loud,) = run(tmp_path, f"{HEADER.upper().replace(',', ' , ')},Speedup_P50\n{LINE},9\n")
+    assert loud["speedup_p50"] == plain["speedup_p50"] != ""
+    assert [name.strip() for name in loud][: len(ROW)] == [name.upper() for name in ROW]
+    assert "Speedup_P50" not in loud
+    (both,) = run(tmp_path, f"Model,{HEADER}\nno such thing,{LINE}\n")
+    assert both["speedup_p50"] == plain["speedup_p50"], "the exact name counts where both are there"
+
+
+@pytest.mark.parametrize(
+    ("header", "part"),
+    [
+        (HEADER.replace(",", ";"), "separated by ';'"),
+        (HEADER.replace(",", "\t"), "separated by a tab"),
+        ("a,b,c", "no column model or total_params_b"),
+        ("hardware,spec_method", "no column model or total_params_b"),
+        ("model,hardware", "no column spec_method"),
+    ],
+)
+def test_a_header_that_cannot_be_used_leaves_the_result_alone(
+    tmp_path: Path, header: str, part: str
+) -> None:
+    out = table(tmp_path, "an earlier result", name="out.csv")
+    ran = advisor("predict", "--rows", str(table(tmp_path, header, LINE)), "--out", str(out))
+    assert (ran.code, ran.out) == (2, "")
+    assert part in ran.err and "comma" in ran.err and ran.err.count("\n") == 1
+    assert out.read_text() == "an earlier result\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+
+
+def test_nothing_but_errors_is_status_1(tmp_path: Path) -> None:
+    out = tmp_path / "out.csv"
+    ran = advisor(
+        "predict",
+        "--rows",
+        str(table(tmp_path, HEADER, LINE.replace("mtp", "magic"))),
+        "--out",
+        str(out),
+    )
+    assert ran.code == 1
+    assert "1 rows, 1 with an error" in ran.out and "unknown spec_method 'magic'" in ran.err
+    assert "magic" in out.read_text()
+    assert advisor("predict", "--rows", str(table(tmp_path, HEADER)), "--out", str(out)).code == 0
+
+
+def test_help_names_the_columns_that_are_needed() -> None:
+    text = " ".join(advisor("predict", "--help").out.split())
+    assert "all optional" not in text
+    for word in ("spec_method", "model", "total_params_b", "speedup_metric", "output_tok_s"):
+        assert word in text
+
+
+def test_other_names_of_the_input_are_the_input(tmp_path: Path) -> None:
+    source = table(tmp_path, HEADER, LINE)
+    text = source.read_text()
+    (tmp_path / "hard.csv").hardlink_to(source)
+    (tmp_path / "soft.csv").symlink_to(source)
+    for name in ("hard.csv", "soft.csv", "in.csv"):
+        with pytest.raises(AdvisorError, match="another file"):
+            predict_rows(source, tmp_path / name)
+    assert source.read_text() == text
+
+
+@pytest.mark.parametrize(
+    "stop", [KeyboardInterrupt(), MemoryError(), OSError(28, "No space left on device")]
+)
+def test_what_stops_halfway_leaves_the_result_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException
+) -> None:
+    def fail(*_: object) -> None:
+        raise stop
+
+    source, out = (
+        table(tmp_path, HEADER, LINE),
+        table(tmp_path, "an earlier result", name="out.csv"),
+    )
+    monkeypatch.setattr(predictor, "predict_dicts", fail)
+    with pytest.raises((type(stop), AdvisorError)):
+        predict_rows(source, out)
+    assert out.read_text() == "an earlier result\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+
+
+def test_a_result_replaces_the_earlier_one_where_it_is(tmp_path: Path) -> None:
+    source, real = (
+        table(tmp_path, HEADER, LINE),
+        table(tmp_path, "an earlier result", name="real.csv"),
+    )
+    real.chmod(0o640)
+    (tmp_path / "link.csv").symlink_to(real)
+    predict_rows(source, tmp_path / "link.csv")
+    assert (tmp_path / "link.csv").is_symlink()
+    assert "speedup_p50" in real.read_text()
+    assert stat.S_IMODE(real.stat().st_mode) == 0o640
+    predict_rows(source, tmp_path / "new.csv")
+    assert stat.S_IMODE((tmp_path / "new.csv").stat().st_mode) == stat.S_IMODE(
+        source.stat().st_mode
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout here")
+@pytest.mark.parametrize("piped", [True, False])
+def test_standard_output_is_a_target(tmp_path: Path, piped: bool) -> None:
+    source = table(tmp_path, HEADER, LINE)
+    call = "from advisor.cli.app import main; main()"
+    argv = [sys.executable, "-c", call, "predict", "--rows", str(source), "--out", "/dev/stdout"]
+    where = tmp_path / "caught.csv"
+    with where.open("w") as handle:
+        done = subprocess.run(
+            argv,
+            stdout=subprocess.PIPE if piped else handle,
+            stderr=subprocess.PIPE,
+            check=True,
+            cwd=Path(__file__).parents[2],
+        )
+    text = done.stdout.decode() if piped else where.read_text()
+    assert text.splitlines()[0] == f"{HEADER},{','.join(predictor.FIELDS)}"
+    assert len(text.splitlines()) == 2
+    assert b"1 rows, 0 with an error" in done.stderr
+
+
+WORDS = st.sampled_from(
+    [
+        "",
+        "0",
+        "-1",
+        "1",
+        "2",
+        "7",
+        "1e9",
+        "nan",
+        "inf",
+        "true",
+        "x",
+        "0.5",
+        "100000",
+        "ünï",
+        "32",
+        "4096",
+    ]
+)
+NAMES = {
+    "model": ["qwen3.6-27b", "qwen3.6-35b-a3b", "deepseek-r1", "foo-7b", ""],
+    "hardware": ["gb10", "h200", "apple-m4", "unknown", "?"],
+    "engine": ["vllm", "sglang", "llama.cpp", "mlx", "custom", "zzz"],
+    "spec_method": ["mtp", "none", "ngram", "dflash", "eagle3", "no"],
+    "quant": ["fp8", "q4_k_m", "", "zz"], "speedup_metric": ["output_tok_s", "request_tok_s", "tpot", "ttft", ""],
+}  # fmt: skip
+FREE = [c for c in RUN_COLUMNS if c not in NAMES] + [
+    "n_requests",
+    "output_spread",
+    "max_num_seqs",
+    "prefix_share",
+    "thinking",
+]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.fixed_dictionaries({k: st.sampled_from(v) for k, v in NAMES.items()}),
+    st.dictionaries(st.sampled_from(FREE), WORDS, max_size=12),
+)
+def test_any_row_gives_a_number_or_an_error(names: dict[str, str], cells: dict[str, str]) -> None:
+    found = predictor.predict_dicts([names | cells])[0]
+    if found["error"] is None:
+        values = [
+            float(str(found[f])) for f in ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
+        ]
+        assert all(math.isfinite(v) and v >= 0 for v in values)
+        assert values[0] <= values[1] <= values[2]
+    else:
+        assert found["speedup_p50"] is None
+
+
+def test_blank_lines_before_the_header_are_passed_over(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text(f"\n\n{HEADER}\n{LINE}\n", encoding="utf-8")
+    assert predict_rows(source, target) == (1, 0, None)
+
+
+def test_an_empty_metric_is_output_tokens(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    row = "qwen3.6-35b-a3b,gb10,vllm,mtp,2"
+    source.write_text(
+        f"model,hardware,engine,spec_method,k,speedup_metric\n{row},output_tok_s\n{row},\n{row}\n",
+        encoding="utf-8",
+    )
+    assert predict_rows(source, target).errors == 0
+    told, empty, short = (
+        line["speedup_p50"] for line in csv.DictReader(target.open(encoding="utf-8"))
+    )
+    assert told == empty == short
+
+
+def test_json_lines_are_named_as_such(tmp_path: Path) -> None:
+    source = tmp_path / "rows.jsonl"
+    source.write_text('{"model":"qwen3.6-35b-a3b","spec_method":"mtp"}\n', encoding="utf-8")
+    with pytest.raises(AdvisorError, match="looks like JSON"):
+        predict_rows(source, tmp_path / "out.csv")
+
+
+def test_dashes_are_standard_input_and_output(tmp_path: Path) -> None:
+    source = table(tmp_path, HEADER, LINE)
+    command = [
+        sys.executable,
+        "-c",
+        "from advisor.cli.app import main; main()",
+        "predict",
+        "--rows",
+        "-",
+        "--out",
+        "-",
+    ]
+    done = subprocess.run(
+        command, input=source.read_bytes(), capture_output=True, check=True, cwd=tmp_path
+    )
+    assert (
+        done.stdout.decode().splitlines()[0].endswith("basis,error")
+        and b"1 rows, 0 with" in done.stderr
+    )
+    assert [path.name for path in tmp_path.iterdir()] == [source.name]
+
+
+def test_the_python_door_takes_rows_without_a_metric_and_refuses_what_is_no_list() -> None:
+    from advisor import predict
+
+    plain = {name: value for name, value in ROW.items() if name != "speedup_metric"}
+    assert predict([plain]) == predict([ROW])
+    for wrong in (ROW, "model", [["model"]]):
+        with pytest.raises(AdvisorError, match="list of rows"):
+            predict(wrong)  # type: ignore[arg-type]

@@ -1,0 +1,119 @@
+"""Expected utility of a speed-up: losses weigh more, and a doubtful gain is no answer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.advice.decide import decide, unsure
+from advisor.domain.nouns import Candidate, Estimate, Facts, Interval, MetricEstimate, Plan
+from advisor.knowledge import store as knowledge
+from advisor.prediction import utility as stakes
+
+
+def estimate(speedup: tuple[float, float, float]) -> Estimate:
+    p10, p50, p90 = speedup
+    metric = MetricEstimate(speedup=Interval(p10=p10, p50=p50, p90=p90))
+    length = Interval(p10=2.0, p50=2.0, p90=2.0)
+    return Estimate(
+        output_tok_s=metric, tpot_ms=metric, ttft_ms=metric, accepted_length=length, p_gain=0.5
+    )
+
+
+def one(*speedups: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    low, middle, high = (np.log([value]) for value in speedups)
+    return low, middle, high
+
+
+def test_an_even_chance_is_not_worth_it() -> None:
+    assert stakes.expected(*one(0.8, 1.0, 1.25))[0] < 0
+    assert stakes.expected(*one(1.0, 1.0, 1.0))[0] == 0
+
+
+def test_without_risk_the_utility_is_the_gain_and_a_loss_counts_by_its_weight() -> None:
+    weight = knowledge.threshold("loss_aversion").value
+    assert stakes.expected(*one(1.5, 1.5, 1.5))[0] == pytest.approx(np.log(1.5))
+    assert stakes.expected(*one(0.5, 0.5, 0.5))[0] == pytest.approx(weight * np.log(0.5))
+
+
+@given(st.floats(0.3, 3), st.floats(0.01, 1), st.floats(0.01, 1), st.floats(0.001, 0.5))
+def test_a_higher_median_is_worth_more_and_a_deeper_low_end_less(
+    mid: float, down: float, up: float, step: float
+) -> None:
+    low, middle, high = (
+        np.array([np.log(mid) - down]),
+        np.array([np.log(mid)]),
+        np.array([np.log(mid) + up]),
+    )
+    here = stakes.expected(low, middle, high)[0]
+    assert stakes.expected(low + step, middle + step, high + step)[0] > here
+    assert stakes.expected(low - step, middle, high)[0] < here
+
+
+@pytest.mark.parametrize(
+    ("interval", "silent"),
+    [
+        ((1.05, 1.3, 1.6), False),
+        ((0.95, 1.2, 1.5), False),  # five in six gain: an answer, though the interval spans 1
+        ((0.8, 1.05, 1.4), True),
+        ((0.9, 1.0, 1.11), True),
+        ((0.6, 0.8, 1.02), False),
+    ],
+)
+def test_what_is_sure_enough(interval: tuple[float, float, float], silent: bool) -> None:
+    p10, p50, p90 = interval
+    low, middle, high = one(*interval)
+    worth = stakes.expected(low, middle, high)
+    assert bool(stakes.unsure(stakes.certainty(worth, low, high))[0]) is silent
+    candidate = Candidate(plan=Plan(engine="vllm"), utility=float(worth[0]))
+    assert unsure(candidate, Interval(p10=p10, p50=p50, p90=p90)) is silent
+
+
+def test_dimensions_are_standard_and_uncorrelated() -> None:
+    drawn = np.array([stakes.normal(i) for i in range(14)])
+    assert np.cov(drawn, bias=True) == pytest.approx(np.eye(14), abs=1e-9)
+    assert drawn.mean(axis=1) == pytest.approx(np.zeros(14), abs=0.01)
+    assert (
+        np.abs(np.quantile(drawn, [0.1, 0.5, 0.9], axis=1) - np.array([[-1.28], [0], [1.28]])).max()
+        < 0.2
+    )
+
+
+def test_equal_plans_are_worth_the_same() -> None:
+    parts = one(0.8, 1.15, 1.65)
+    samples = np.stack([stakes.utilities(*parts, stakes.deviates(i))[0] for i in range(1, 9)])
+    assert np.ptp(samples.mean(axis=1)) < 0.01 and np.ptp(stakes.regrets(samples)) < 0.015
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0.4, 2.5), st.floats(0.01, 0.6), st.floats(0.01, 0.6)),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_what_is_decided_is_what_the_card_scores(plans: list[tuple[float, float, float]]) -> None:
+    """The sign and the certainty of each plan alone, whichever other plans stand beside it."""
+    intervals = [(mid * np.exp(-down), mid, mid * np.exp(up)) for mid, down, up in plans]
+    candidates = [Candidate(plan=Plan(engine="vllm"))]
+    candidates += [
+        Candidate(plan=Plan(engine="vllm", method="mtp", k=i), estimate=estimate(x))
+        for i, x in enumerate(intervals, 1)
+    ]
+    verdict = decide(Facts(goal="throughput"), candidates)
+    assert verdict.best is not None
+    low, middle, high = one(*intervals[verdict.best - 1])
+    worth = stakes.expected(low, middle, high)
+    silent = bool(stakes.unsure(stakes.certainty(worth, low, high))[0])
+    assert verdict.decision == ("measure" if silent else "on" if worth[0] > 0 else "off")
+
+
+def test_least_regret_may_be_no_speculation_and_prefers_the_safer_of_near_equals() -> None:
+    def pick(*rows: tuple[float, float, float]) -> int:
+        return stakes.least_regret(*np.log(np.array(rows)).T)
+
+    assert pick((0.5, 0.8, 0.9), (0.4, 0.7, 0.9)) == -1
+    assert pick((1.1, 1.2, 1.3), (0.7, 1.21, 1.8)) == 0
+    assert pick((1.1, 1.2, 1.3), (1.3, 1.5, 1.7)) == 1

@@ -1,0 +1,350 @@
+"""Hostile input: a bounded time, one clear sentence, nothing executed, no secret shown."""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.domain.nouns import AdvisorError
+from advisor.readers import read_bytes, read_path, read_text
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
+import fuzz_readers
+
+
+@pytest.fixture(autouse=True)
+def bounded() -> Iterator[None]:
+    begun = time.process_time()
+    yield
+    assert time.process_time() - begun < 20
+
+
+def refused(data: bytes | str, name: str = "a.yaml") -> str:
+    with pytest.raises(AdvisorError) as caught:
+        read_bytes(data.encode() if isinstance(data, str) else data, name)
+    text = str(caught.value)
+    assert text.startswith(name) and "\n" not in text
+    return text
+
+
+def bomb() -> str:
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 12)]
+    return "\n".join(
+        [
+            *lines,
+            "services:",
+            "  v:",
+            "    image: vllm/vllm-openai:v0.25.1",
+            "    command: *a11",
+            "    environment: *a11",
+            "",
+        ]
+    )
+
+
+def test_alias_bombs_are_shared_not_copied() -> None:
+    assert read_text(bomb(), "a.yaml").launches == ()
+
+
+def test_bombs_in_places_that_are_searched() -> None:
+    lines = ["x0: &x0 {image: vllm/vllm-openai, args: [--model, m/A]}"]
+    lines += [f"x{i}: &x{i} {{a: *x{i - 1}, b: *x{i - 1}, c: *x{i - 1}}}" for i in range(1, 40)]
+    assert len(read_text("\n".join(lines), "a.yaml").launches) == 1
+
+
+def test_recursive_anchor() -> None:
+    assert "contains itself" in refused("a: &a\n  b: *a\n")
+
+
+def test_merge_keys_that_bite_their_tail() -> None:
+    refused("a: &a\n  <<: *a\nservices: *a\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 5000,
+        "{a: " * 3000,
+        "- " * 4000 + "x",
+        "a:\n" + "".join(f"{' ' * i}b:\n" for i in range(1, 300)),
+    ],
+)
+def test_deep_nesting(text: str) -> None:
+    refused(text)
+
+
+def test_too_many_nodes() -> None:
+    assert "more than" in refused("[" + "1," * 300_000 + "1]")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a: [", "services:\n\t- x: y\n: :", 'a: "', "%YAML 9.9\n---\na: b: c", "{broken json: [}"],
+)
+def test_broken_yaml_names_the_line(text: str) -> None:
+    assert "mend" in refused(text)
+
+
+def test_large_files_are_refused_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "big.yaml"
+    with path.open("wb") as stream:
+        stream.truncate(50_000_000)
+    begun = time.process_time()
+    with pytest.raises(AdvisorError, match="50 MB"):
+        read_path(str(path))
+    assert time.process_time() - begun < 0.5
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x7fELF\x02\x01\x01" + bytes(range(256)) * 4,
+        b"GGUF\x03\x00\x00\x00" + b"\x00" * 100,
+        b"a: \x00b",
+    ],
+)
+def test_binary(data: bytes) -> None:
+    assert "binary" in refused(data) or "UTF" in refused(data)
+
+
+COMPOSE = (
+    "services:\n  é:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model m/Ä --port 1\n"
+)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "latin-1"]
+)
+def test_encodings(encoding: str) -> None:
+    launch = read_bytes(COMPOSE.encode(encoding), "a.yaml").launches[0]
+    assert launch.model == "m/Ä"
+    flag = launch.flag("--port")
+    assert flag is not None and (flag.line, flag.column) == (4, 26)
+
+
+def test_non_ascii_keeps_places_in_shell() -> None:
+    text = "# é😀\nM='ü' vllm serve m/Ä --port 1\n"
+    launch = read_text(text, "a.sh").launches[0]
+    flag = launch.flag("--port")
+    assert (
+        flag is not None
+        and flag.span is not None
+        and text[flag.span.start : flag.span.end] == "--port 1"
+    )
+
+
+def test_special_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "good.sh").write_text("vllm serve m/A --port 1\n")
+    (tmp_path / "link.sh").symlink_to(tmp_path / "good.sh")
+    for name in ("fifo", "loop", "device", "missing", "", "a\0b"):
+        with pytest.raises(AdvisorError):
+            read_path(str(tmp_path / name) if name else str(tmp_path))
+    assert len(read_path(str(tmp_path / "link.sh")).launches) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f'v{i} = f"{f"{{v{i + 1}}}" * 30} --x"\n' for i in range(9))
+        + 'v9 = "vllm serve m/A --port 1 " * 3\n',
+        'a = "vllm serve m/A --port 1"\nb = " --x 1"\n' + "a += b\nb += a\n" * 40,
+        "a = {}\nb = {}\n" + "a.update(b)\nb.update(a)\n" * 60 + "LLM(**a)\n",
+        "".join(f"v{i} = [{f'v{i + 1}, ' * 20}]\n" for i in range(13)) + "LLM(model='m', x=v0)\n",
+        "a = " + " + ".join(["'vllm serve -x'"] * 2_000) + "\n",
+        "a = 'vllm serve -x'" + " % a" * 2_000 + "\n",
+    ],
+)
+def test_programs_whose_names_multiply(text: str) -> None:
+    read_text("import os\n" + text, "a.py")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm serve $(touch {flag}) --port 1",
+        "vllm serve `touch {flag}` --port 1",
+        'x=$(touch {flag}); eval "touch {flag}"\nvllm serve m/A --port 1',
+        "bash -c 'touch {flag}; vllm serve m/A --port 1'",
+        "vllm serve m/A --port $((`touch {flag}`))",
+    ],
+)
+def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
+    flag = tmp_path / "flag"
+    assert len(read_text(text.replace("{flag}", str(flag)), "a.sh").launches) == 1
+    python = f"import os\nfrom vllm import LLM\nos.system('touch {flag}')\nLLM(model=open('{flag}', 'w').name or 'm/A')\n"
+    read_text(python, "a.py")
+    read_text(f"!!python/object/apply:os.system ['touch {flag}']\n", "a.yaml")
+    assert not flag.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "$" * 20_000, "${" * 8_000, '"' * 30_001, "`" * 20_001, "(" * 20_000, "if true; then\n" * 2_000, "$((" * 5_000, "{" * 20_000, "[[ " * 5_000,
+        "x=${a:-" * 3_000 + "}" * 3_000, "A+=($A $A)\n" * 2_000, "f() { f; f; }\nf\n", "a() { b; }\nb() { a; " "a; }\na\n", "while true; do eval " "\"$x\"; done\n",
+        "x=1\n" + "x=$x$x\n" * 200, "eval " * 3_000, "bash -c " * 3_000, "for i in 1 2 3 4 5 6 " "7 8; do\n" * 12 + "vllm serve m -tp $i\n" + "done\n" * 12,
+        "A+=(\"${A[@]}\" b)\n" + "A+=(\"${A[@]}\")\n" * 100 + "vllm serve \"${A[@]}\"", "x=aaaa\n" + "x=${x//a/aaaaaaaa}\n" * 60, "x=" + "$y" * 9_000,
+        "vllm serve " + "--port 1 " * 40_000, "case x in\n" * 2_000, "cat <<A\n" * 2_000,
+    ],
+)  # fmt: skip
+def test_shell_puzzles_end(text: str) -> None:
+    read_text(text, "a.sh")
+
+
+BLANKS = " " * 60_000
+HOSTILE = {
+    "make: empty levels": ("Makefile", "".join(f"A{i} = {f'$(A{i + 1})' * 20}\n" for i in range(8)) + "A8 =\nx:\n\tvllm serve " "m $(A0)\n"),
+    "make: calls": ("Makefile", "f = $(call f,$(1)x)$(call " "f,$(1)y)\ng = " + "$(call h,$(1),a)" * 500 + "\nh = " + "$(call k,$(1))" * 500 + "\nk = $(1)z\nx:\n\tvllm serve " "$(call f,1) " "$(call g,1)\n"),
+    "make: export": ("Makefile", "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100),
+    "make: rule": ("Makefile", ("a" + BLANKS + "x\n") * 10),
+    "make: remark": ("Makefile", "A = 1" + BLANKS + "x\nA = " + BLANKS + "\\"),
+    "make: unclosed": ("Makefile", "x:\n\tvllm serve " + "$(" * 30_000 + "\n\tvllm " + "${" * 30_000 + "\n"),
+    "make: exported": ("Makefile", "".join(f"export V{i} = $(W)\n" for i in range(3_000)) + "".join(f"r{i}:\n\tx\n" for i in range(3_000))),
+    "make: own": ("Makefile", "".join(f"r{i}: K = 1\nr{i}: r{i + 1}\n\tx\n" for i in range(3_000))),
+    "make: patterns": ("Makefile", "".join(f"%r{i}: K = 1\n" for i in range(3_000)) + "".join(f"r{i}:\n\tx\n" for i in range(3_000))),
+    "make: conditions": ("Makefile", "A = 1\n" + "ifdef X\nA += 5\nendif\n" * 10_000 + "ifdef Y\n" * 10_000),
+    "just: mark": ("justfile", "s:\n    vllm serve {{ " + BLANKS + "\n    {{a" + BLANKS + "x\n    " + "{{ a" * 20_000 + "\n"),
+    "just: recipe": ("justfile", ("serve" + " " * 1_900 + "x\n") * 20 + "s:\n    vllm serve m\n"),
+    "just: doubling": ("justfile", "a0 := 'xxxxxxxxx'\n" + "".join(f"a{i + 1} := a{i} + a{i}\n" for i in range(60)) + "s:\n    vllm serve {{a60}}\n"),
+    "powershell: lists": ("a.ps1", "$a = @('x','y')\n" + "$a = @($a,$a)\n" * 2_000 + "& vllm serve $a " + "$a " * 3_000 + "\n"),
+    "powershell: texts": ("a.ps1", '$a = "xxxx"\n' + '$a = "$a$a"\n' * 60 + "$a += $a\n" * 60 + "& vllm serve $a\n"),
+    "powershell: backticks": ("a.ps1", '& vllm serve "' + "`a" * 20_000 + '\n& vllm serve "' + '`"' * 20_000 + "\n"),
+    "powershell: unclosed lists": ("a.ps1", "& vllm " + "@(" * 20_000 + "\n& vllm " + "@('a'," * 20_000 + "\n"),
+    "batch: doubling": ("a.cmd", "set A=xxxx\n" + "set A=%A%%A%\n" * 60 + "llama-server.exe " + "%A% " * 5_000 + "\n" + "llama-server.exe %A%\n" * 1_000),
+    "templates: unclosed": ("a.yaml", "services:\n  a:\n    " "command: " "vllm serve " "m\n    x: " "|\n      " + "{{ a " * 60_000 + "\n"),
+    "compose: unclosed": ("a.yaml", "services:\n  a:\n    image: " "vllm/vllm-openai\n    " "command: " "vllm serve " + "${" * 60_000 + "\n"),
+    "marks: blanks": ("a.sh", "vllm serve " + ("{{a" + " " * 30_000) * 10 + "\n"),
+    "python: calls": ("a.py", "from vllm import LLM\nLLM(model=f" + "()" * 1_500 + ")\n"),
+    "shell: exports": ("a.sh", "".join(f"export A{i}=1\n" for i in range(12_000)) + "x\n" * 12_000),
+    "shell: conditions": ("a.sh", "".join(f"A{i}=1\n" for i in range(10_000)) + "if x; then y; fi\n" * 6_000),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_files_that_multiply_or_repeat_end(name: str) -> None:
+    read_text(HOSTILE[name][1], HOSTILE[name][0])
+
+
+SECRET = "hf_QwErTyUiOpAsDfGhJkLz"
+HIDING = {
+    "a.sh": f"export HF_TOKEN={SECRET}\nexport MY_PASSWORD=hunter2hunter2\nvllm serve m/A "
+    f"--api-key {SECRET} --hf-token={SECRET}\n",
+    "b.yaml": f"services:\n  v:\n    image: vllm/vllm-openai:v0.25.1\n    environment:\n      - "
+    f"HUGGING_FACE_HUB_TOKEN={SECRET}\n      - DB_PASSWORD=hunter2hunter2\n"
+    f"    command: --model m/A --api-key {SECRET}\n",
+    "c.yaml": f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n  - image: "
+    f"vllm/vllm-openai:v0.25.1\n    args: [--model, m/A, --api-key, '{SECRET}']\n"
+    "    env:\n    - {name: SERVICE_PASSWORD, value: hunter2hunter2}\n",
+    "d.ini": f"[q]\nmodel = q.gguf\napi-key = {SECRET}\nhf-token = hunter2hunter2\n",
+    "e.service": f"[Service]\nEnvironment=HF_TOKEN={SECRET} "
+    f"APP_SECRET=hunter2hunter2\nExecStart=vllm serve m/A --port 1\n",
+    "f.py": f"import os\nfrom vllm import LLM\nos.environ['HF_TOKEN'] = "
+    f"'{SECRET}'\nLLM(model='m/A', hf_token='hunter2hunter2')\n",
+    "g.cmd": f"set HF_TOKEN={SECRET}\nllama-server -m q.gguf --api-key hunter2hunter2\n",
+}
+
+
+@pytest.mark.parametrize("name", HIDING)
+def test_secrets_never_reach_an_output(name: str, tmp_path: Path) -> None:
+    import json
+
+    from click.testing import CliRunner
+
+    from advisor.cli.app import cli
+    from advisor.lint.validate import validate
+
+    path = tmp_path / name
+    path.write_text(HIDING[name])
+    report = validate(str(path))
+    assert report.launches
+    spoken = json.dumps([one.launch.model_dump() for one in report.launches], default=str)
+    for form in ("text", "json", "sarif", "github"):
+        for more in (
+            (),
+            ("--diff", "--unsafe-fixes"),
+            ("--hw", "h200", "--concurrency", "4", "--ctx", "2048"),
+        ):
+            spoken += (
+                CliRunner().invoke(cli, ["validate", str(path), "--format", form, *more]).output
+            )
+    spoken += CliRunner().invoke(cli, ["validate", str(path), "--target-version", "0.30.0"]).output
+    assert SECRET not in spoken and "hunter2" not in spoken
+
+
+def test_a_diff_hides_the_lines_around_it(tmp_path: Path) -> None:
+    from click.testing import CliRunner
+
+    from advisor.cli.app import cli
+
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        f"services:\n  l:\n    image: ghcr.io/ggml-org/llama.cpp:server-cuda-b10236\n    "
+        f"labels:\n      x.password: hunter2hunter2\n"
+        f"    environment:\n      HF_TOKEN: {SECRET}\n    command: -m /m/q.gguf -fa --jinja "
+        f"--api-key one2three4 five6seven8\n"
+        f"---\napiVersion: v1\nkind: Secret\nstringData:\n  api_key: hunter2hunter2\n"
+    )
+    for more in (("--diff",), ("--target-version", "0.5.0", "--diff")):
+        output = CliRunner().invoke(cli, ["validate", str(path), *more]).output
+        assert (
+            SECRET not in output
+            and "hunter2" not in output
+            and "one2three4" not in output
+            and "five6" not in output
+        )
+        assert "[redacted]" in output or "--target-version" in more
+
+
+def test_broken_yaml_does_not_quote_its_line() -> None:
+    assert SECRET not in refused(f"HF_TOKEN: {SECRET}: x: [\n")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.text(max_size=300), st.sampled_from(fuzz_readers.NAMES))
+def test_any_text(text: str, name: str) -> None:
+    fuzz_readers.check(text.encode("utf-8", "ignore"), name, deep=True)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=300), st.sampled_from(fuzz_readers.NAMES))
+def test_any_bytes(data: bytes, name: str) -> None:
+    fuzz_readers.check(data, name, deep=True)
+
+
+def test_the_fuzz_target_finds_nothing_in_its_first_inputs() -> None:
+    assert not fuzz_readers.run(1_500, seed=7, report_every=0)
+
+
+def names(count: int) -> str:
+    return "".join(f"a{number} = 1; " for number in range(count))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" + "".join(f"a.b{number}=1;" for number in range(36_000)) + "}",
+        f"let x = {{ {names(12_000)} }}; in {{ s.ExecStart = [ {'x.a11999 ' * 12_000} ]; }}",
+        f"let s = ''{'x -' * 15_000}''; in {{ s.ExecStart = [ {'s ' * 25_000} ]; }}",
+        "a." * 100_000,
+    ],
+    ids=["one-set-in-pieces", "names-into-a-set", "one-text-over-and-over", "a-long-name"],
+)
+def test_nix_files_that_repeat_themselves(text: str) -> None:
+    assert read_text(text, "a.nix").launches == ()
+
+
+def test_quotes_that_stay_open_behind_a_command() -> None:
+    line = "llama-server -m a\n--x " + '\\"' * 3000 + "\n"
+    assert read_text(line * 30, "a.sh").launches

@@ -1,0 +1,504 @@
+"""Each form in which people keep launch commands: engine, arguments, environment, container and
+places.
+"""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import pytest
+
+from advisor.domain.nouns import Launch
+from advisor.readers import FileRead, read_text
+
+
+def one(text: str, name: str = "-") -> Launch:
+    read = read_text(text, name)
+    assert len(read.launches) == 1, [(launch.engine, launch.line) for launch in read.launches]
+    return read.launches[0]
+
+
+def values(launch: Launch) -> dict[str, str | None]:
+    return {flag.name: flag.value for flag in launch.flags}
+
+
+MTP = '{"method":"mtp","num_speculative_tokens":2}'
+# text, file name, engine, model, some flags, line of the launch
+FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
+    "command line": (
+        "vllm serve Qwen/Qwen3.6-27B --max_model_len 128k -tp 2",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-model-len": "128k", "--tensor-parallel-size": "2"}, 1,
+    ),
+    "options without a program": (
+        "--model Qwen/Qwen3.6-27B --gpu-memory-utilization 0.9 --max-num-seqs 8",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "8"}, 1,
+    ),
+    "sudo docker run": (
+        "sudo docker run --rm -it " "--gpus=all " "--shm-size " "16g -p 1:1 " "vllm/vllm-openai:v0.25.1 " "--model Qwen/Qwen3.6-27B",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {}, 1,
+    ),
+    "tmux": (
+        'tmux new-session -d -s x ' '"cd /x && ' 'vllm serve ' 'Qwen/Qwen3.6-27B --port ' '8000 2>&1 | ' 'tee log"',
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "8000"}, 1,
+    ),
+    "ssh and docker": (
+        "ssh spark 'docker run " "--gpus all " "lmsysorg/sglang:v0.5.15 " "python3 -m " "sglang.launch_server " "--model-path " "Qwen/Qwen3.6-27B'",
+        "-", "sglang", "Qwen/Qwen3.6-27B", {}, 1,
+    ),
+    "conda": (
+        "conda run -n vllm " "python -u -m " "vllm.entrypoints.openai.api_server " "--model " "Qwen/Qwen3.6-27B --port 1",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "1"}, 1,
+    ),
+    "array with a commented line": (
+        'M=${M:-Qwen/Qwen3.6-27B}\nN=${N:-0}\nA=(\n --model "$M" # c\n # --spec-method mtp\n)\n'
+        'if (( N > 0 )); then ' 'A+=(--spec-tokens $N); ' 'fi\npython -m ' 'vllm.entrypoints.openai.api_server ' '"${A[@]}" "$@"\n',
+        "a.sh", "vllm", "Qwen/Qwen3.6-27B", {}, 8,
+    ),
+    "here-document as value": (
+        f'S=$(cat <<EOF\n{MTP}\nEOF\n)\nvllm serve m/Qwen3.6-27B --speculative-config "$S"\n',
+        "a.sh", "vllm", "m/Qwen3.6-27B", {"--speculative-config": MTP}, 5,
+    ),
+    "function": (
+        'start() {\n  vllm serve "$MODEL" --spec-tokens "$1"\n}\nMODEL=Qwen/Qwen3.6-27B\nstart 2\n',
+        "a.sh", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "2"}, 2,
+    ),
+    "argument loop": (
+        'TP=1\nwhile [[ $# -gt 0 ]]; do case "$1" ' 'in --tp) ' 'TP="$2"; shift ' '2;; esac; ' 'done\nvllm ' 'serve Qwen/Qwen3.6-27B ' '-tp $TP\n',
+        "a.sh", "vllm", "Qwen/Qwen3.6-27B", {"--tensor-parallel-size": "1"}, 3,
+    ),
+    "written compose file": (
+        "cat > c.yml <<'EOF'\nservices:\n " " v:\n   " " image: " "vllm/vllm-openai:v0.25.1\n    " "command: " "--model Qwen/Qwen3.6-27B\nEOF\ndocker " "compose up\n",
+        "a.sh", "vllm", "Qwen/Qwen3.6-27B", {}, 5,
+    ),
+    "windows newlines": (
+        "#!/bin/bash\r\nvllm serve Qwen/Qwen3.6-27B \\\r\n  --max-num-seqs 4\r\n",
+        "a.sh", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 2,
+    ),
+    "compose text through bash": (
+        'services:\n  b:\n    image: vllm/vllm-openai:v0.25.1\n    ' 'command: bash ' '-c "pip ' 'install ' 'x && vllm serve ' 'Qwen/Qwen3.6-27B ' '--port 1"\n',
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "1"}, 4,
+    ),
+    "compose escapes": (
+        "services:\n  a:\n    image: i\n    entrypoint: /bin/sh -c\n    " "command:\n      " "- |\n    " "    vllm serve m/Q \\\n  " "        " "--max-num-seqs " "$${N:-4}\n",
+        "-", "vllm", "m/Q", {"--max-num-seqs": "4"}, 7,
+    ),
+    "kubernetes": (
+        'apiVersion: apps/v1\nkind: ' 'StatefulSet\nspec:\n  ' 'template:\n    ' 'spec:\n      ' 'containers:\n      - image: ' 'vllm/vllm-openai:v0.25.1\n'
+        '        command: ' '["/bin/sh","-c"]\n      ' '  args: ' '["vllm serve ' '$(MODEL) ' '--spec-tokens ' '${K:-2}"]\n'
+        "        env:\n        - {name: MODEL, value: Qwen/Qwen3.6-27B}\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "2"}, 9,
+    ),
+    "helm template": (
+        "{{- if .Values.on " "}}\napiVersion: " "apps/v1\nkind: " "Deployment\nspec:\n  " "template:\n    " "spec:\n      containers:\n"
+        '      - image: "x/vllm:{{ .Values.tag }}"\n        args:\n  ' '      - ' '--model\n  ' '      - ' 'Qwen/Qwen3.6-27B\n    ' '    {{- ' 'if .x }}\n'
+        "        - --max-num-seqs={{ .Values.seqs }}\n        {{- end }}\n{{- end }}\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "${__.Values.seqs__}"}, 10,
+    ),
+    "production stack": (
+        "servingEngineSpec:\n  " "modelSpec:\n  - " "name: q\n    " "repository: " "vllm/vllm-openai\n    " "tag: v0.25.1\n    modelURL: " "Qwen/Qwen3.6-27B\n"
+        '    vllmConfig:\n      maxModelLen: 16384\n      extraArgs: ["--spec-method","mtp"]\n',
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-model-len": "16384", "--spec-method": "mtp"}, 3,
+    ),
+    "kserve": (
+        "apiVersion: " "serving.kserve.io/v1beta1\nkind: " "InferenceService\nspec:\n  " "predictor:\n    " "model:\n      " "modelFormat: {name: " "huggingface}\n"
+        '      storageUri: ' 'hf://Qwen/Qwen3.6-27B\n    ' '  args: ' '["--max-num-seqs=4","--max-model-len=8192"]\n',
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 8,
+    ),
+    "kubeai": (
+        "apiVersion: " "kubeai.org/v1\nkind: " "Model\nspec:\n  url: " "hf://Qwen/Qwen3.6-27B\n  " "engine: " "VLLM\n  args: " "[--max-num-seqs=4]\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 1,
+    ),
+    "settings file": (
+        "model: Qwen/Qwen3.6-27B\nenable-prefix-caching: " "true\nspeculative-config:\n  " "method: " "mtp\n  num_speculative_tokens: 3\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--speculative-config": '{"method": "mtp", ' '"num_speculative_tokens": 3}'}, 1,
+    ),
+    "python": (
+        'import os\nfrom vllm import LLM\nM = os.environ.get("M", "Qwen/Qwen3.6-27B")\nK = 3\n'
+        'LLM(model=M, ' 'tensor_parallel_size=2, ' 'speculative_config={"method": "mtp", ' '"num_speculative_tokens": K})\n',
+        "a.py", "vllm", "Qwen/Qwen3.6-27B", {"--speculative-config": '{"method": "mtp", ' '"num_speculative_tokens": 3}'}, 5,
+    ),
+    "python engine": (
+        'import sglang as sgl\ne = ' 'sgl.Engine(model_path="Qwen/Qwen3.6-27B", ' 'speculative_algorithm="NEXTN", ' 'tp_size=2)\n',
+        "-", "sglang", "Qwen/Qwen3.6-27B", {"--speculative-algorithm": "NEXTN"}, 2,
+    ),
+    "python argument list": (
+        'import subprocess\nMODEL = ' '"Qwen/Qwen3.6-27B"\ncmd = ' '["vllm", ' '"serve", MODEL, ' '"--port", ' 'str(8000)]\nsubprocess.Popen(cmd)\n',
+        "a.py", "vllm", "Qwen/Qwen3.6-27B", {"--port": "8000"}, 3,
+    ),
+    "batch": (
+        '@echo off\r\nset ' 'M=D:\\m\\Qwen3.6-27B-MTP.gguf\r\nrem ' 'llama-server ' '-x\r\nstart "s" /B ' '"C:\\l\\llama-server.exe" -m ' '"%M%" ^\r\n'
+        '  --spec-type draft-mtp --chat-template-kwargs "{\\"a\\":false}"\r\n',
+        "x.bat", "llama-server", "D:\\m\\Qwen3.6-27B-MTP.gguf", {"--spec-type": "draft-mtp", "--chat-template-kwargs": '{"a":false}'}, 4,
+    ),
+    "powershell": (
+        '$model = "D:\\m\\Qwen3.6-27B-MTP.gguf"\n& ' '"C:\\l\\llama-server.exe" -m ' '$model `\n  ' '--spec-type draft-mtp\n',
+        "x.ps1", "llama-server", "D:\\m\\Qwen3.6-27B-MTP.gguf", {"--spec-type": "draft-mtp"}, 2,
+    ),
+    "environment file": (
+        "LLAMA_ARG_MODEL=/m/Qwen3.6-27B-MTP.gguf\nLLAMA_ARG_SPEC_TYPE=draft-mtp\n",
+        "a.env", "llama-server", "/m/Qwen3.6-27B-MTP.gguf", {"--spec-type": "draft-mtp"}, 1,
+    ),
+    "environment of a container": (
+        "services:\n  l:\n    image: " "ghcr.io/ggml-org/llama.cpp:server\n    " "environment:\n      " "LLAMA_ARG_HF_REPO: " "u/Qwen3.6-27B-MTP-GGUF\n      " "LLAMA_ARG_SPEC_TYPE: " "draft-mtp\n",
+        "-", "llama-server", "u/Qwen3.6-27B-MTP-GGUF", {"--spec-type": "draft-mtp"}, 2,
+    ),
+    "macros": (
+        "macros:\n  base: >\n    " "/app/llama-server --port " "${PORT} -fa " "on\n  mtp: " "--spec-type " "draft-mtp --spec-draft-n-max " "${k}\n  k: 2\n"
+        "models:\n  q:\n    cmd: " "|\n      " "${base}\n      # " "--bad\n " "     -m " "/m/Qwen3.6-27B-MTP.gguf " "${mtp}\n",
+        "-", "llama-server", "/m/Qwen3.6-27B-MTP.gguf", {"--spec-draft-n-max": "2", "--spec-type": "draft-mtp"}, 3,
+    ),
+    "quadlet": (
+        "[Container]\nImage=vllm/vllm-openai:v0.25.1\nShmSize=16g\nPodmanArgs=--ipc=host\nEnvironment=\"A=b c\" D=e\n"
+        f"Exec=--model Qwen/Qwen3.6-27B \\\n  --speculative-config '{MTP}'\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--speculative-config": MTP}, 6,
+    ),
+    "unit with variables": (
+        "[Service]\nEnvironment=K=3 " "M=Qwen/Qwen3.6-27B\nExecStart=/opt/bin/vllm serve " "${M} \\\n  " "--spec-tokens ${K}\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "3"}, 3,
+    ),
+    "json list": ('["vllm","serve","Qwen/Qwen3.6-27B","--max-num-seqs","4"]', "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 1),
+    "dockerfile": (
+        'FROM vllm/vllm-openai:v0.25.1\nENV ' 'A="b"\nENTRYPOINT ' '["vllm", ' '"serve"]\nCMD ' '["Qwen/Qwen3.6-27B", ' '"--spec-tokens", "2"]\n',
+        "Dockerfile", "vllm", "Qwen/Qwen3.6-27B", {"--spec-tokens": "2"}, 3,
+    ),
+    "recipe with defaults": (
+        "container: vllm-node\ndefaults:\n  tp: " "2\ncommand: |\n  " "vllm serve " "Qwen/Qwen3.6-27B " "\\\n    -tp {tp} --port 1\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--tensor-parallel-size": "2"}, 5,
+    ),
+    "task": (
+        "- hosts: all\n  tasks:\n  - " "name: x\n    " "ansible.builtin.shell: " "vllm serve " "Qwen/Qwen3.6-27B --port 1\n",
+        "-", "vllm", "Qwen/Qwen3.6-27B", {"--port": "1"}, 4,
+    ),
+    "configuration in chart values": (
+        "apiVersion: " "helm.toolkit.fluxcd.io/v2\nkind: " "HelmRelease\nspec:\n  " "values:\n    " "configMaps:\n      " "c:\n       " " data:\n"
+        "          presets.ini: |\n            " "[q]\n    " "        " "model = " "/m/q.gguf\n    " "        " "spec-type = draft-mtp\n",
+        "-", "llama-server", "/m/q.gguf", {"--spec-type": "draft-mtp"}, 9,
+    ),
+    "dynamo": (
+        "python3 -m dynamo.vllm " "--model " "Qwen/Qwen3.6-27B " "--max-num-seqs 4", "-", "vllm", "Qwen/Qwen3.6-27B", {"--max-num-seqs": "4"}, 1,
+    ),
+    "ik_llama": (
+        "/opt/ik_llama.cpp/build/bin/llama-server -m q.gguf --spec-type mtp:n_max=2,p_min=0.0",
+        "-", "ik_llama.cpp", "q.gguf", {"--spec-type": "mtp:n_max=2,p_min=0.0"}, 1,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_form(name: str) -> None:
+    text, file, engine, model, flags, line = FORMS[name]
+    launch = one(text, file)
+    assert (launch.engine, launch.model, launch.line) == (engine, model, line)
+    assert {key: values(launch).get(key) for key in flags} == flags
+
+
+def test_anchors_and_several_services() -> None:
+    text = (
+        "x-b: &b\n  image: vllm/vllm-openai:v0.25.1\n  ipc: host\n  environment: &e {A: "
+        "'1'}\nservices:\n  a:\n    <<: *b\n"
+        "    command: [--model, m/A]\n  b:\n    <<: *b\n    environment:\n      <<: *e\n      B: "
+        "'2'\n    command: >\n      --model m/B\n"
+    )
+    first, second = read_text(text).launches
+    assert (first.model, second.model) == ("m/A", "m/B")
+    assert first.container is not None and first.container.ipc_host and first.container.name == "a"
+    assert {var.name for var in second.env} == {"A", "B"}
+
+
+def test_conditions_are_decided_by_the_file() -> None:
+    text = (
+        'A=1; B=2; U=true\nif [ "$A" = 1 -a "$B" = 3 ]; then vllm serve m/1 -tp 1; fi\nif [ "$A" '
+        '= 1 -a "$B" = 2 ]; then vllm serve m/2 -tp 1; fi\n'
+        'if (( A )) && $U; then vllm serve m/3 -tp 1; fi\nif [[ "$A" =~ ^(1|true)$ ]]; then vllm '
+        "serve m/4 -tp 1; fi\n"
+        'if ! [[ -n $A && $B == 2 ]]; then vllm serve m/5 -tp 1; fi\n[ -n "$Q" ] || Q=5\ndeclare '
+        '-A M=([a]=m/6 [b]="m/7")\nk=b\nvllm serve "${M[$k]}" -tp $Q\n'
+    )
+    launches = read_text(text, "a.sh").launches
+    assert [launch.model for launch in launches] == ["m/2", "m/3", "m/4", "m/7"]
+    assert values(launches[-1])["--tensor-parallel-size"] == "5"
+
+
+def test_both_ways_of_an_open_condition_are_found() -> None:
+    text = 'if nvidia-smi | grep -q H100; then\n  vllm serve m/A -tp 1\nelse\n  vllm serve m/B -tp 2\nfi\ncase "$1" in a) vllm serve m/C -tp 1 ;; *) echo no ;; esac\n'
+    assert [launch.model for launch in read_text(text, "a.sh").launches] == ["m/A", "m/B", "m/C"]
+
+
+def test_what_is_not_set_is_unresolved_and_never_guessed() -> None:
+    read = read_text("vllm serve m/A --max-num-seqs $N $EXTRA --port 1 ${OPTS}\n")
+    launch = read.launches[0]
+    flag = launch.flag("--max-num-seqs")
+    assert flag is not None and flag.unresolved and flag.value == "${N}"
+    assert values(launch)["--port"] == "1"
+    assert any("EXTRA" in note for note in launch.notes) and any(
+        "OPTS" in note for note in launch.notes
+    )
+
+
+COUNT = "nvidia-smi -L | wc -l"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "shown"),
+    [
+        (f"vllm serve m/A -tp $({COUNT}) --port 1", "-", COUNT),
+        (f"vllm serve m/A -tp `{COUNT}` --port 1", "-", COUNT),
+        (f"vllm serve m/A -tp ${{TP:-$({COUNT})}} --port 1", "-", COUNT),
+        (f"N=$({COUNT})\nvllm serve m/A -tp $N --port 1\n", "a.sh", COUNT),
+        (f"A=(-tp $({COUNT}))\nvllm serve m/A ${{A[@]}} --port 1\n", "a.sh", COUNT),
+        (f"C=\"vllm serve m/A -tp $({COUNT}) --port 1\"\nbash -c \"$C\"\n", "a.sh", COUNT),
+        (f"eval vllm serve m/A -tp '$({COUNT})' --port 1\n", "a.sh", COUNT),
+        ("IP=$(hostname -I | awk " "'{print " "$1}')\nvllm " "serve m/A " "-tp $IP " "--port 1\n", "a.sh", "hostname -I | awk {print $1}"),
+        (f"services:\n  a:\n    image: " f"vllm/vllm-openai\n    " f"command: sh -c " f"\"vllm serve " f"m/A -tp " f"$$({COUNT}) --port 1\"\n", "a.yaml", COUNT),
+        (f"kind: Pod\napiVersion: v1\nspec:\n  containers:\n  - " f"image: i\n  " f"  args: " f"[sh, -c, " f"'vllm serve m/A -tp " f"$({COUNT}) " f"--port 1']\n", "a.yaml", COUNT),
+        (f"[Service]\nExecStart=/bin/bash -lc " f"'vllm serve " f"m/A -tp " f"$({COUNT}) " f"--port 1'\n", "a.service", COUNT),
+    ],
+)  # fmt: skip
+def test_what_a_command_prints_is_one_value(text: str, name: str, shown: str) -> None:
+    launch = one(text, name)
+    flag = launch.flag("--tensor-parallel-size")
+    assert flag is not None and flag.unresolved and flag.value == f"${{({shown})}}"
+    assert values(launch) == {"--model": "m/A", "--tensor-parallel-size": flag.value, "--port": "1"}
+
+
+def test_what_a_command_prints_among_docker_options() -> None:
+    text = "docker run -v $(realpath ./models dir):/m --name q-$(date +%s) -e A=$(docker run -q x) --gpus all vllm/vllm-openai:v0.25.1 --model m/A --port 1\n"
+    launch = one(text, "a.sh")
+    assert launch.container is not None and launch.container.image == "vllm/vllm-openai:v0.25.1"
+    assert values(launch) == {"--model": "m/A", "--port": "1"}
+
+
+@pytest.mark.parametrize("remark", ["`# number of seqs`", "$(: number of seqs)", "`#`", "`: x`"])
+def test_comments_among_the_options(remark: str) -> None:
+    launch = one(
+        f"vllm serve m/A \\\n  --max-num-seqs 4 {remark} \\\n  --port 1 {remark}\n", "a.sh"
+    )
+    assert (
+        values(launch) == {"--model": "m/A", "--max-num-seqs": "4", "--port": "1"}
+        and not launch.notes
+    )
+    flag = launch.flag("--port")
+    assert flag is not None and flag.line == 3
+
+
+SERVE = {"--model": "m/A", "--port": "1", "--max-num-seqs": "4"}
+PIECES = {
+    "f-string": 'm = "m/A"\nos.system(f"vllm serve m/A --port 1 --max-num-seqs {4} -tp {n}")\n',
+    "f-string of a format": 'os.system(f"vllm serve {m} --port 1 --max-num-seqs {4:{w}}")\nm, w '
+    '= "x", 2\n'.replace("{m}", "m/A"),
+    "sum": 'm = "m/A"\nos.system("vllm serve " + m + " --port 1" + " --max-num-seqs " + str(4))\n',
+    "percent": 'os.system("vllm serve m/A --port %d --max-num-seqs %s" % (1, "4"))\n',
+    "grown text": 'cmd = "vllm serve m/A --port 1"\nif True:\n    cmd += " --max-num-seqs '
+    '4"\nos.system(cmd)\n',
+    "assigned sum": 'cmd = "vllm serve m/A --port 1"\ncmd = cmd + " --max-num-seqs" + " 4"\n',
+    "assigned f-string": 'cmd = "vllm serve m/A --port 1"\ncmd = f"{cmd} --max-num-seqs {4}"\n',
+    "sum of a name": 'cmd = "vllm serve m/A --port 1"\nsubprocess.run(cmd + " --max-num-seqs 4", '
+    "shell=True)\n",
+    "option of a condition": 'cmd = "vllm serve m/A --port 1" + (" --max-num-seqs 4" if x '
+    'else "")\n',
+}
+
+
+@pytest.mark.parametrize("name", PIECES)
+def test_a_python_text_is_read_once_and_whole(name: str) -> None:
+    found = values(one("import os, subprocess\n" + PIECES[name], "a.py"))
+    found.pop("--tensor-parallel-size", None)
+    assert found == SERVE
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "LLM(model='m/A', speculative_config=dict(method='mtp', num_speculative_tokens=2))",
+        "k = {'model': " "'m/A'}\nk['speculative_config'] = " "{'method': " "'mtp'}\nk['speculative_config']['x'] = " "1\nk['speculative_config'] = " "dict(method='mtp', " "num_speculative_tokens=2)\nLLM(**k)",
+        "def f():\n  s = {'method': 'mtp'}\n  s['num_speculative_tokens'] = " "2\n  k = " "dict(model='m/B')\n  " "k.update(model='m/A', " "speculative_config=s)\n " " return " "LLM(**k)",
+        "base = {'method': 'mtp', 'num_speculative_tokens': " "1}\nk = " "dict(model='m/A')\nk |= " "{'speculative_config': " "{**base, " "'num_speculative_tokens': " "2}}\nLLM(**k)",
+    ],
+)  # fmt: skip
+def test_dictionaries_of_a_program(program: str) -> None:
+    launch = one("from vllm import LLM\n" + program + "\n", "a.py")
+    assert launch.model == "m/A"
+    assert (
+        values(launch)["--speculative-config"] == '{"method": "mtp", "num_speculative_tokens": 2}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("PORT := 1\nserve:\n\t@vllm serve m/A \\\n\t  --port 1\n", "Makefile"),
+        ("serve:\n\t-@vllm serve m/A --port 1\n", "Makefile"),
+        ("run:\n    @/opt/bin/vllm serve m/A --port 1\n", "justfile"),
+        ("until vllm serve m/A --port 1; do sleep 5; done\n", "a.sh"),
+        ("while ! vllm serve m/A --port 1; do sleep 5; done\n", "a.sh"),
+        ("until curl -s localhost:1; do sleep 5; done\nvllm serve m/A --port 1\n", "a.sh"),
+        ('sbatch -N 1 --wrap="vllm serve m/A --port 1"\n', "a.sh"),
+        ("uvx vllm@0.28.0 serve m/A --port 1\n", "a.sh"),
+    ],
+)
+def test_commands_with_something_before_them(text: str, name: str) -> None:
+    launch = one(text, name)
+    assert values(launch) == {"--model": "m/A", "--port": "1"}
+    assert launch.line == text.count("\n", 0, text.index("vllm")) + 1
+    assert launch.version_text == ("0.28.0" if "@0" in text else None)
+
+
+HELM = """kind: Deployment
+apiVersion: apps/v1
+spec:
+  containers:
+  - image: vllm/vllm-openai:v0.25.1
+    command: [sh, -c]
+    args:
+    - STYLE
+{{- if .Values.top }}
+      vllm serve m/A END
+        {{- if .Values.spec }}
+        --spec-tokens 2 END
+        {{- end }}
+{{ if .Values.long }}{{/* at the margin */}}
+{% if x %}
+        --max-num-seqs 4 END
+      {{- end }}
+        --served-model-name
+          {{ .Values.name }} END
+        --port 1
+      {{- end }}
+    ports: [{containerPort: 1}]
+"""
+
+
+@pytest.mark.parametrize(("style", "end"), [("|", "\\\\"), (">", ""), (">-", ""), ("|-", "\\\\")])
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_control_lines_of_a_chart_do_not_end_a_command(style: str, end: str, newline: str) -> None:
+    text = HELM.replace("STYLE", style).replace("END", end.replace("\\\\", "\\"))
+    text = text.replace(
+        "--served-model-name\n", "--served-model-name " + end.replace("\\\\", "\\") + "\n"
+    ).replace("\n", newline)
+    if style.startswith(">"):  # YAML keeps the line breaks of what stands deeper
+        text = text.replace("        --", "      --").replace("          {{ .V", "      {{ .V")
+    launch = one(text, "a.yaml")
+    assert launch.line == 10
+    assert {name: value for name, value in values(launch).items() if name != "--served-model-name"} == {
+        "--model": "m/A", "--spec-tokens": "2", "--max-num-seqs": "4", "--port": "1"
+    }  # fmt: skip
+    named = launch.flag("--served-model-name")
+    assert named is not None and named.unresolved
+    for name, line in (("--spec-tokens", 12), ("--max-num-seqs", 16), ("--port", 20)):
+        flag = launch.flag(name)
+        assert flag is not None and flag.line == line
+        assert (
+            flag.value_span is not None
+            and text[flag.value_span.start : flag.value_span.end] == flag.value
+        )
+
+
+def test_control_lines_in_a_file_inside_a_chart() -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\ndata:\n  c.yaml: |\n    {{- if .Values.a }}\n    models:\n      q:\n    {{- with .Values.b }}\n        cmd: llama-server -m /m/q.gguf --port 1\n    {{- end }}\n"
+    assert one(text, "a.yaml").line == 9
+
+
+@pytest.mark.parametrize("name", ["vllm.conf", "vllm.ini"])
+def test_programs_of_supervisord(name: str) -> None:
+    text = (
+        "[supervisord]\nnodaemon=true\n\n[program:q]\ncommand=/usr/bin/vllm serve m/A\n    "
+        '--port 1\n  ; more\n    --served-model-name "a b"\n'
+        'environment=A="x y",B=2\nautorestart=true\n\n[program:w]\ncommand = bash -c "vllm serve '
+        'm/B --port 2"\n\n[program:n]\ncommand=nginx\n'
+    )
+    first, second = read_text(text, name).launches
+    assert (
+        values(first) == {"--model": "m/A", "--port": "1", "--served-model-name": "a b"}
+        and first.line == 5
+    )
+    assert {var.name: var.value for var in first.env} == {"A": "x y", "B": "2"}
+    assert values(second) == {"--model": "m/B", "--port": "2"}
+    flag = first.flag("--port")
+    assert flag is not None and flag.line == 6
+
+
+def test_a_toggle_that_is_off_adds_nothing() -> None:
+    text = 'SPEC=${SPEC:-0}\nif [ "$SPEC" != 0 ]; then E=(--spec-tokens 2); else E=(); fi\nvllm serve m/A "${E[@]}" --port 1\n'
+    assert "--spec-tokens" not in values(one(text, "a.sh"))
+
+
+def test_an_open_toggle_is_read_as_on_and_said() -> None:
+    text = 'E=""\nif [ "${ON}" = 1 ]; then E="--spec-tokens 2"; fi\nvllm serve m/A $E --port 1\n'
+    read = read_text(text, "a.sh")
+    assert values(read.launches[0])["--spec-tokens"] == "2"
+    assert any("does not decide" in note for note in read.notes)
+
+
+def test_wrapper_images_pass_their_environment() -> None:
+    text = "services:\n  s:\n    image: x/my-sglang:latest\n    environment:\n      MODEL_ID: Qwen/Qwen3.6-27B\n      EXTRA_ARGS: ${E:---speculative-algorithm NEXTN}\n"
+    launch = one(text)
+    assert (
+        launch.model == "Qwen/Qwen3.6-27B" and values(launch)["--speculative-algorithm"] == "NEXTN"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        (
+            "# image: lmsysorg/sglang:v0.5.15-cu130\npython3 -m sglang.launch_server "
+            "--model-path m/A",
+            "v0.5.15-cu130",
+        ),
+        ("pip install vllm==0.19.1\nvllm serve m/A --port 1", "0.19.1"),
+        ("uv run --with vllm==0.26.0 vllm serve m/A --port 1", "0.26.0"),
+        ("docker run ghcr.io/ggml-org/llama.cpp:server-cuda-b9235 -m q.gguf", "b9235"),
+        ("docker run vllm/vllm-openai@sha256:663f9b2f m/A --port 1", None),
+    ],
+)
+def test_versions(text: str, version: str | None) -> None:
+    assert one(text, "a.sh" if "\n" in text else "-").version_text == version
+
+
+def test_rollout_probe_and_shared_memory_of_a_deployment() -> None:
+    text = (
+        "apiVersion: apps/v1\nkind: Deployment\nspec:\n  strategy: {type: RollingUpdate, "
+        "rollingUpdate: {maxUnavailable: 0, maxSurge: 1}}\n"
+        "  template:\n    spec:\n      containers:\n      - image: vllm/vllm-openai:v0.25.1\n    "
+        "    args: [--model, m/A]\n"
+        "        startupProbe: {initialDelaySeconds: 30, periodSeconds: 10, failureThreshold: 18}\n"
+        "        resources: {limits: {nvidia.com/gpu: 2}}\n      volumes:\n      - {name: shm, "
+        "emptyDir: {medium: Memory, sizeLimit: 8Gi}}\n"
+    )
+    container = one(text).container
+    assert container is not None
+    assert (container.rollout_surge, container.startup_budget_s, container.gpus) == (
+        True,
+        210.0,
+        "2",
+    )
+    assert (container.shm_bytes, container.shm_volume) == (8 * 2**30, True)
+
+
+def test_configmap_and_markdown_hold_files() -> None:
+    text = "apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yaml: |\n    models:\n      q:\n        cmd: llama-server -m /m/q.gguf --spec-type draft-mtp\n"
+    launch = one(text)
+    assert launch.engine == "llama-server" and launch.line == 7
+    read = read_text(
+        "# T\n```bash\nvllm serve m/A --port 1\n```\nx\n```yaml\nservices:\n  a: {image: "
+        "'vllm/vllm-openai:v0.25.1', command: '--model m/B'}\n```\n",
+        "a.md",
+    )
+    assert [found.model for found in read.launches] == ["m/A", "m/B"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["echo vllm serve m/A --port 1", "pip install vllm", "# vllm serve m/A --port 1", "pkill -f 'vllm serve'", "docker stop vllm", "vllm bench serve --model m/A",
+     "systemctl restart " "llama-server", "curl http://x/v1 -d " "'{\"a\": 1}'", "llama-cli -m q.gguf -p hi"],
+)  # fmt: skip
+def test_what_starts_nothing(text: str) -> None:
+    assert read_text(text).launches == ()
+
+
+def test_every_flag_of_a_literal_line_is_editable() -> None:
+    read: FileRead = read_text(
+        f"vllm serve m/A --max-num-seqs 4 --speculative-config '{MTP}' --port=1\n"
+    )
+    for flag in read.launches[0].flags:
+        assert flag.span is not None and flag.value_span is not None
+        assert read.source.text[flag.value_span.start : flag.value_span.end] == flag.value

@@ -1,0 +1,220 @@
+"""Starts of servers that conditions, arguments, other programs or other notations hide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from advisor.lint.validate import validate
+from advisor.readers import read_text
+
+MTP = """--speculative-config '{"method":"mtp","num_speculative_tokens":2}'"""
+
+
+def read(text: str, name: str = "a.sh") -> list[tuple[str, str | None]]:
+    return [(one.engine, one.model) for one in read_text(text, name).launches]
+
+
+def flags(text: str, name: str = "a.sh") -> dict[str, str | None]:
+    return {one.name: one.value for one in read_text(text, name).launches[0].flags}
+
+
+# ---------------------------------------------------------------- shell
+
+
+@pytest.mark.parametrize("cards", ["0,1,2,3", "0,1"])
+def test_a_check_of_the_number_of_cards_is_arithmetic(cards: str) -> None:
+    text = f'G={cards}\nTP=4\nIFS=, read -ra LIST <<< "$G"\nif (( ${{#LIST[@]}} != TP )); then exit 1; fi\nvllm serve m {MTP}\n'
+    assert read(text) == ([("vllm", "m")] if cards.count(",") == 3 else [])
+
+
+def test_a_server_that_stands_in_one_of_two_places_is_that_server() -> None:
+    choice = "B=/usr/bin/my-llama-server\nif [ -x /opt/new/llama-server ]; then B=/opt/new/llama-server; fi\n"
+    text = choice + 'exec "$B" -m a.gguf -np 1\n'
+    assert read(text) == [("llama-server", "a.gguf")]
+
+
+def test_a_server_that_starts_only_when_asked_for_is_found() -> None:
+    text = 'if [[ "${1:-}" == "--serve" ]]; then\n  exec llama-server -m a.gguf --spec-type draft-mtp\nfi\necho no\n'
+    assert read(text) == [("llama-server", "a.gguf")]
+    assert read('if [ "${1:-}" = x ]; then vllm serve a; fi\nvllm serve b\n') == [
+        ("vllm", "b")
+    ]  # as it runs by itself
+
+
+def test_arguments_that_a_branch_puts_before_the_others() -> None:
+    text = f'set -- --max-num-seqs 4 "$@"\nif [ -f /etc/spec ]; then\n  set -- {MTP} "$@"\nfi\nexec vllm serve m "$@"\n'
+    assert {"--max-num-seqs", "--speculative-config"} <= flags(text).keys()
+
+
+@pytest.mark.parametrize(
+    "launcher", ["uv run", "poetry run", "conda run -n x", "taskset -c 0-3", "nice -n 5"]
+)
+def test_a_launcher_before_a_server_without_options(launcher: str) -> None:
+    assert read(f"serve:\n\t{launcher} vllm serve org/model\n", "Makefile") == [
+        ("vllm", "org/model")
+    ]
+    assert read(f"{launcher} vllm serve org/model\n") == [("vllm", "org/model")]
+
+
+# ---------------------------------------------------------------- Python
+
+
+JOINED = """
+import json, subprocess
+image = Image.debian().uv_pip_install(
+    "vllm==0.21.0",
+)
+cmd = ["vllm", "serve", "org/model", "--tool-call-parser gemma4", "--enable-auto-tool-choice", "--speculative-config",
+       f"'{json.dumps({'model': 'd', 'num_speculative_tokens': 4})}'"]
+"""
+
+
+@pytest.mark.parametrize(
+    "start", ['subprocess.Popen(" ".join(cmd), shell=True)', 'os.system(" ".join(cmd))']
+)
+def test_a_list_that_is_joined_for_a_shell_is_taken_apart_by_it(tmp_path: Path, start: str) -> None:
+    path = tmp_path / "serve.py"
+    path.write_text(JOINED + start + "\n", encoding="utf-8")
+    report = validate(str(path))
+    assert (report.launches[0].plan.k, report.launches[0].plan.tool_call_parser) == (4, "gemma4")
+    assert (
+        report.launches[0].launch.engine_version == "0.21.0"
+        and report.launches[0].launch.version_pinned
+    )
+    assert not {"SD109", "SD125"} & {finding.code for finding in report.findings}
+
+
+def test_a_list_that_is_joined_for_a_message_is_not() -> None:
+    assert "--tool-call-parser" not in flags(
+        JOINED + 'print(" ".join(cmd))\nsubprocess.Popen(cmd)\n', "serve.py"
+    )
+
+
+# ---------------------------------------------------------------- other notations
+
+
+def test_a_process_that_powershell_describes_before_it_starts() -> None:
+    text = (
+        'param([string]$Exe = "C:\\llama\\llama-server.exe")\n$list = @("--model", "a.gguf", '
+        '"--ctx-size", "4096")\n'
+        "$info = [System.Diagnostics.ProcessStartInfo]::new()\n$info.FileName = $Exe\n"
+        '$info.Arguments = ($list | ForEach-Object { Quote $_ }) -join " '
+        '"\n[void][System.Diagnostics.Process]::Start($info)\n'
+    )
+    assert read(text.replace("param([string]", "").replace('")\n$list', '"\n$list'), "a.ps1") == [
+        ("llama-server", "a.gguf")
+    ]
+    words = '$i.FileName = "llama-server.exe"\n$i.Arguments = "-m b.gguf -c 4096"\n'
+    assert read(words, "a.ps1") == [("llama-server", "b.gguf")]
+
+
+def test_options_that_an_operators_own_kind_keeps_as_a_mapping() -> None:
+    text = (
+        "apiVersion: x/v1\nkind: ServiceTemplate\nspec:\n  modelId: Qwen/Qwen3.6-27B\n  engine: "
+        "vllm\n  engineArgs:\n"
+        "    max-num-seqs: '16'\n    enforce-eager: true\n"
+        '    speculative-config: \'{"method":"mtp","num_speculative_tokens":2}\'\n'
+    )
+    assert read(text, "a.yaml") == [("vllm", "Qwen/Qwen3.6-27B")]
+    assert flags(text, "a.yaml")["--max-num-seqs"] == "16"
+
+
+def test_settings_of_one_engine_under_its_name() -> None:
+    settings = '    vllm:\n      speculative-config: \'{"method":"mtp"}\'\n'
+    text = f"apiVersion: v1\nkind: ConfigMap\ndata:\n  inference_config.yaml: |\n{settings}"
+    assert [one.engine for one in read_text(text, "a.yaml").launches] == ["vllm"]
+
+
+@pytest.mark.parametrize(
+    ("draft", "method"),
+    [
+        ("google/gemma-4-31B-it-assistant", "mtp"),
+        ("/cache/Qwen/Qwen3.6-27B", "mtp"),
+        ("Qwen/Qwen3.5-0.8B", "draft_model"),
+    ],
+)
+def test_a_method_that_is_not_given_is_told_from_the_drafter_as_the_engine_does(
+    draft: str, method: str
+) -> None:
+    text = f"""vllm serve Qwen/Qwen3.6-27B --speculative-config '{{"model":"{draft}","num_speculative_tokens":3}}'\n"""
+    assert validate(text=text).launches[0].plan.method == method
+
+
+def test_a_table_of_servers_is_read_field_by_field() -> None:
+    table = 'LIST=(\n  "big|a.gguf|--spec-type draft-mtp"\n  "small|b.gguf|"\n)\n'
+    loop = 'for one in "${LIST[@]}"; do\n  IFS="|" read -r name file more <<< "$one"\n  llama-server -m "/m/$file" $more &\ndone\n'
+    launches = read_text(table + loop, "a.sh").launches
+    assert [(one.model, one.flag("--spec-type") is not None) for one in launches] == [
+        ("/m/a.gguf", True),
+        ("/m/b.gguf", False),
+    ]
+
+
+@pytest.mark.parametrize("lead", ['if "%N%"=="" ', "if not defined N "])
+def test_a_default_that_a_batch_file_sets_on_one_line(lead: str) -> None:
+    start = "llama-server.exe -m a.gguf --spec-type draft-mtp --spec-draft-n-max %N%\n"
+    assert flags(f'@echo off\n{lead}set "N=3"\n{start}', "a.bat")["--spec-draft-n-max"] == "3"
+    assert (
+        flags(f"@echo off\nset N=2\n{lead}set N=3\n{start}", "a.bat")["--spec-draft-n-max"] == "2"
+    )
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("", False), ("draft-mtp", True)])
+def test_options_of_a_powershell_block_whose_condition_the_file_decides(
+    mode: str, expected: bool
+) -> None:
+    text = (
+        f'$Mode = "{mode}"\n$list = @("-m", "a.gguf")\n'
+        'if ($Mode -ne "") {\n  $list += @("--spec-type", $Mode)\n} else {\n  $list += '
+        '"--no-webui"\n}\n'
+        '$list += "--jinja"\n& .\\llama-server.exe @list\n'
+    )
+    found = flags(text, "a.ps1")
+    assert ("--spec-type" in found) == expected and "--jinja" in found
+
+
+LLM_D = """
+modelArtifacts: {uri: "hf://Qwen/Qwen3-32B", name: Qwen/Qwen3-32B}
+decode:
+  parallelism: {tensor: 2}
+  containers:
+    - name: vllm
+      image: IMAGE
+      modelCommand: vllmServe
+      args: ["--gpu-memory-utilization=0.9", "--max-num-seqs=8"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("image", "version"),
+    [("ghcr.io/llm-d/llm-d-cuda:v0.5.0", None), ("nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0", None),
+     ("registry.example.org/vllm-openai:v0.25.1", "v0.25.1")],
+)  # fmt: skip
+def test_the_release_of_another_product_is_not_the_engines(image: str, version: str | None) -> None:
+    launch = read_text(LLM_D.replace("IMAGE", image), "values.yaml").launches[0]
+    assert launch.version_text == version
+    assert launch.model == "Qwen/Qwen3-32B" and launch.flag("--tensor-parallel-size").value == "2"  # type: ignore[union-attr]
+
+
+def test_variables_that_a_list_of_texts_sets() -> None:
+    text = "type: service\nenv:\n  - TOKEN\n  - MODEL=org/model\ncommands:\n  - vllm serve $MODEL --max-num-seqs 4\n"
+    assert read(text, "a.dstack.yml") == [("vllm", "org/model")]
+
+
+def test_both_blocks_of_a_powershell_condition_in_one_line() -> None:
+    text = '$x = ""\nif ($x) { .\\llama-server.exe -m a.gguf -c 1 } else { .\\llama-server.exe -m b.gguf -c 1 }\n'
+    assert read(text, "a.ps1") == [("llama-server", "b.gguf")]
+
+
+def test_a_default_in_parentheses() -> None:
+    text = "if not defined N (set N=3)\nllama-server.exe -m a.gguf --spec-draft-n-max %N%\n"
+    assert flags(text, "a.bat")["--spec-draft-n-max"] == "3"
+
+
+def test_blanks_around_what_is_read_belong_to_no_field() -> None:
+    assert (
+        flags('read a b <<< "  x.gguf 4096 "\nllama-server -m "$a" -c "$b"\n')["--ctx-size"]
+        == "4096"
+    )

@@ -1,0 +1,225 @@
+"""Values that the file does not tell (`$SEQS`, `{{ .Values.seqs }}`): set, but unknown - in rules,
+fixes and migration.
+"""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+import pytest
+
+from advisor import engines
+from advisor.domain.nouns import Case, Launch
+from advisor.engines import Token
+from advisor.lint.apply_fixes import settled
+from advisor.lint.migrate import migrated, rewritten
+from advisor.lint.validate import Given, Report, understand, validate
+from advisor.readers import read_text
+from advisor.rules.kit.fixes import add_fix
+
+HYBRID = "vllm serve Qwen/Qwen3.6-27B-FP8"
+MTP = '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\''
+SGLANG = "sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN"
+SGLANG += " --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4"
+LLAMA = "llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf"
+HELM = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a}
+spec:
+  template:
+    spec:
+      containers:
+        - name: a
+          image: vllm/vllm-openai:v0.28.0
+          args: ["--model", "Qwen/Qwen3.6-27B-FP8", "--max-num-seqs", "{{ .Values.seqs }}"]
+"""
+
+
+def codes(text: str, **told: Any) -> set[str]:
+    return {finding.code for finding in validate(text=text + "\n", **told).findings}
+
+
+def moved(text: str, target: str) -> str:
+    return migrated(read_text(text + "\n", "-"), target)[0].text
+
+
+def in_place(text: str, target: str) -> str:
+    read = read_text(text + "\n", "-")
+    return rewritten(read, migrated(read, target)).text.removesuffix("\n")
+
+
+# ---------------------------------------------------------------- rules
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "told"),
+    [
+        ("SD307", f"{HYBRID} --max-num-seqs $SEQS", {"engine_version": "0.28.0"}),
+        ("SD307", f"{HYBRID} --max-model-len $LEN", {"engine_version": "0.28.0"}),
+        ("SD307", HELM, {}),
+        ("SD305", f"{HYBRID} --max-num-seqs 16 --gpu-memory-utilization $GMU", {"hw": "gb10"}),
+        ("SD236", f"{SGLANG} --max-running-requests $N", {"concurrency": 64}),
+        ("SD230", f"{SGLANG} --mamba-scheduler-strategy $S", {"engine_version": "0.5.10"}),
+        ("SD209", f"{LLAMA} --ctx-size 1048576 " f"--parallel $N " f"--spec-type " f"draft-mtp", {"engine_version": "b10752"}),
+        ("SD257", "sglang serve --model-path " "Qwen/Qwen3.6-35B-A3B-FP8 " "--page-size 96 " "--mamba-track-interval $N", {}),
+        ("SD424", f"{HYBRID} --max-num-seqs 4 " f"--attention-backend " f"$B {MTP}", {"hw": "rtx4090", "concurrency": 1, "ctx": 65536}),
+        ("SD426", f"vllm serve zai-org/GLM-4.7-Flash " f"--attention-backend " f"$B {MTP}", {"hw": "rtx-pro-6000"}),
+        ("SD425", f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 " f"--max-num-seqs 128 " f"--max-cudagraph-capture-size $C " f"{MTP.replace('2', '4')}", {"hw": "h200", "concurrency": 128}),
+    ],
+)  # fmt: skip
+def test_a_value_that_is_not_known_is_not_a_value_that_is_not_set(
+    code: str, text: str, told: dict[str, Any]
+) -> None:
+    assert code not in codes(text, **told)
+
+
+def test_prefix_caching_of_unknown_state_is_said_as_such() -> None:
+    text = 'from vllm import LLM\nimport sys\nLLM(model="Qwen/Qwen3.6-27B-FP8", max_num_seqs=8, enable_prefix_caching=sys.argv[1],'
+    text += ' speculative_config={"method": "mtp", "num_speculative_tokens": 3})\n'
+    found = validate(text=text, name="a.py", engine_version="0.28.0").findings
+    assert "SD203" not in {finding.code for finding in found}
+    (one,) = [finding for finding in found if finding.code == "SD202"]
+    assert "by default" not in one.message and one.severity == "info"
+
+
+def test_a_kv_type_that_is_not_known_makes_the_pool_unsure() -> None:
+    text = "vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2 --kv-cache-dtype $KV\n"
+    found = validate(text=text, hw="rtx3090").findings
+    assert {finding.severity for finding in found if finding.code == "SD303"} <= {"warning"}
+
+
+def test_draft_tokens_of_unknown_number_are_not_none() -> None:
+    text = f'{HYBRID} --max-num-seqs 8 --enable-prefix-caching --enable-auto-tool-choice --tool-call-parser qwen3_coder --speculative-config "{{\\"method\\":\\"mtp\\",\\"num_speculative_tokens\\":$K}}"\n'
+    found = {
+        finding.code: finding.message
+        for finding in validate(text=text, engine_version="0.25.1", workload="agent").findings
+    }
+    assert {"SD202", "SD217"} <= found.keys()
+    assert not any("k=0" in message for message in found.values())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{SGLANG} --max-running-requests $N",
+        f"{HYBRID} --max-num-seqs $SEQS --max-model-len 131072",
+    ],
+)
+def test_no_fix_adds_a_flag_that_is_there(text: str) -> None:
+    def judge(text: str, name: str) -> Report:
+        return validate(text=text, name=name, concurrency=64, select=["SD236", "SD307"])
+
+    report = judge(text + "\n", "-")
+    assert settled(report.reads[0].source, report, judge, unsafe=True).text == text + "\n"
+
+
+def test_adding_a_flag_is_refused_where_the_launch_has_it_in_any_spelling() -> None:
+    launch = read_text(
+        f"{HYBRID} --max-model-len 8192 --max_num_seqs $N --enable-prefix-caching\n", "-"
+    ).launches[0]
+    one = understand(launch, Given())
+    case = Case.model_construct(
+        facts=one.facts, plan=one.plan, estimate=None, launch=launch, siblings=()
+    )
+    beside = launch.flag("--max-model-len")
+    assert not add_fix(case, beside, "--max-num-seqs", "4", "x").edits
+    assert not add_fix(case, beside, "--no-enable-prefix-caching", None, "x").edits
+    assert add_fix(case, beside, "--enforce-eager", None, "x").edits
+
+
+@pytest.mark.parametrize(("gpus", "fires"), [(2, True), (8, False), (None, False)])
+def test_told_devices_bound_the_ranks(gpus: int | None, fires: bool) -> None:
+    text = f"{HYBRID} --max-num-seqs 8 --tensor-parallel-size 8"
+    told = {} if gpus is None else {"gpus": gpus}
+    assert ("SD267" in codes(text, **told)) is fires
+    assert "SD267" not in codes(f"{text} --nnodes 4", **told)
+
+
+# ---------------------------------------------------------------- migration
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        (f"{LLAMA} -fa -c 8192", f"{LLAMA} -fa on -c 8192"),
+        (f"{LLAMA} -c 8192 --flash-attn", f"{LLAMA} -c 8192 --flash-attn on"),
+        (f"{LLAMA} -fa on -c 8192", f"{LLAMA} -fa on -c 8192"),
+    ],
+)
+def test_a_switch_that_takes_a_value_now_is_given_it(text: str, after: str) -> None:
+    assert in_place(text, "0.5.0") == after
+    assert in_place(after, "0.5.0") == after
+
+
+def test_lists_of_options_that_are_gone_are_kept_whole() -> None:
+    text = f"{HYBRID} --cuda-graph-sizes 1 2 4 --max-num-seqs 4"
+    assert "--cudagraph-capture-sizes 1 2 4 " in moved(text, "0.33.0")
+    assert in_place(text, "0.33.0") == text.replace(
+        "--cuda-graph-sizes", "--cudagraph-capture-sizes"
+    )
+    launch = read_text(text + "\n", "-").launches[0]
+    assert not launch.notes
+
+
+def test_what_only_a_variable_holds_is_not_written_twice() -> None:
+    text = f"{HYBRID} --max-num-seqs 4 --cuda-graph-sizes $X"
+    assert in_place(text, "0.33.0") == text
+
+
+@pytest.mark.parametrize(
+    ("written", "printed"),
+    [
+        ('--max-num-seqs "$SEQS"', '--max-num-seqs "${SEQS}"'),
+        ("--max-num-seqs $SEQS", '--max-num-seqs "${SEQS}"'),
+        ('--chat-template "/t/$NAME \\`a\\`.jinja"', '--chat-template "/t/${NAME} \\`a\\`.jinja"'),
+        ("--chat-template '${NAME}'", "--chat-template '${NAME}'"),
+        ("--chat-template '$NAME'\"$SEQS\"", "--chat-template '$NAME${SEQS}'"),
+        ("--chat-template '${NAME}'$SEQS", "--chat-template '${NAME}${SEQS}'"),
+        ("--chat-template '`id`'$SEQS", '--chat-template "\\`id\\`${SEQS}"'),
+        ("--chat-template '$(id)'$SEQS", "--chat-template '$(id)${SEQS}'"),
+        ("--max-num-seqs $(nproc)", "--max-num-seqs '${(nproc)}'"),
+        ("--chat-template '\"\\a'$SEQS", '--chat-template "\\"\\\\a${SEQS}"'),
+    ],
+)  # fmt: skip
+def test_unset_variables_are_printed_live_and_literals_dead(written: str, printed: str) -> None:
+    assert moved(f"{HYBRID} --port 80 {written}", "0.33.0").splitlines()[-1].strip() == printed
+
+
+def test_a_variable_of_the_environment_is_printed_live() -> None:
+    assert moved(f"HF_HOME=$CACHE {HYBRID} --max-num-seqs 4", "0.33.0").startswith(
+        'HF_HOME="${CACHE}" '
+    )
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "${A}",
+        'x"${A}"',
+        "\\${A}",
+        "`id`${A}",
+        "$(id)${A}",
+        "${A}$B",
+        "!!${A}",
+        "a b ${A}",
+        "${A}\\",
+    ],
+)
+def test_what_is_printed_expands_to_the_words_and_runs_nothing(value: str) -> None:
+    """The shell itself, with A = 7: the one variable of the file is expanded, or nothing is."""
+    flag = (
+        engines.get("vllm").read([Token("--chat-template"), Token(value, unresolved=True)]).flags[0]
+    )
+    launch = Launch(engine="vllm", flags=(flag,))
+    text = engines.get("vllm").render(launch).text
+    shown = subprocess.run(
+        ["bash", "-c", f"vllm() {{ printf '%s' \"${{@: -1}}\"; }}; A=7; B=8; {text}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert shown in (value, value.replace("${A}", "7"))
+    if value.count("$") == 1 and "!" not in value:
+        assert shown == value.replace("${A}", "7")

@@ -1,0 +1,40 @@
+"""Flags to append: one option a line, the same words as the launch."""
+
+from __future__ import annotations
+
+import shlex
+
+import advice_cases as cases
+import pytest
+
+from advisor.domain.nouns import LaunchText
+from advisor.render.flags import env_lines, flags_text
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_the_lines_are_the_launch_without_its_program(name: str) -> None:
+    advice = cases.ALL[name]()
+    text = flags_text(advice)
+    assert shlex.split(text) == list(advice.launch.argv[2:])
+    assert text.splitlines()[0] == cases.REPOSITORY
+    assert all(line.startswith("--") for line in text.splitlines()[1:])
+
+
+@pytest.mark.parametrize(
+    ("engine", "argv"),
+    [
+        ("sglang", ("python3", "-m", "sglang.launch_server", "--model-path", "x")),
+        ("llama-server", ("llama-server", "-hf", "x", "--parallel", "4")),
+        ("llama-server", ("/app/llama-server", "-hf", "x")),
+    ],
+)
+def test_each_engine_has_its_program(engine: str, argv: tuple[str, ...]) -> None:
+    plan = cases.plan(engine=engine)
+    advice = cases.on().model_copy(update={"plan": plan, "launch": LaunchText(argv=argv)})
+    assert flags_text(advice).startswith(("--model-path x", "-hf x"))
+
+
+def test_the_environment_is_told_apart() -> None:
+    advice = cases.on().model_copy(update={"launch": cases.launch(env={"A": "b c"})})
+    assert env_lines(advice) == ("A='b c'",)
+    assert "b c" not in flags_text(advice)

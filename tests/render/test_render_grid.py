@@ -1,0 +1,156 @@
+"""Real answers over a grid of questions, in every form: the promises of each renderer hold for all
+of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+
+from advisor.advice.recommend import recommend, validate
+from advisor.domain.nouns import Advice, AdvisorError, Request
+from advisor.render import serving
+from advisor.render.compose import compose_yaml
+from advisor.render.flags import flags_text
+from advisor.render.json_out import advice_json_text
+from advisor.render.k8s import deployment_yaml
+from advisor.render.layout import Paper, pack_launch
+from advisor.render.schema import recommend_schema
+from advisor.render.systemd import systemd_unit
+from advisor.render.text import SCREEN_LINES, advice_text, first_screen, screen_height
+
+HARDWARE = ("gb10", "rtx3090", "h100-sxm", "mi300x", "apple-m4-max", "strix-halo", "rtx5090", "p40")
+ENGINES = (None, "vllm", "sglang", "llama-server")
+MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "gpt-oss-20b")
+LOADS = (
+    (1, 512, "tpot", "chat"),
+    (16, 2048, "balanced", "mixed"),
+    (32, 16384, "throughput", "agent"),
+)
+GRID = list(itertools.product(HARDWARE, ENGINES, MODELS, LOADS))
+CHECKER = jsonschema.Draft202012Validator(recommend_schema())
+
+
+@cache
+def answers() -> tuple[Advice, ...]:
+    """The answers to a third of the grid, those that have one."""
+    found = []
+    for hardware, engine, model, (concurrency, ctx, goal, workload) in GRID[::3]:
+        asked = {
+            "hardware": hardware,
+            "engine": engine,
+            "model": model,
+            "concurrency": concurrency,
+            "ctx_tokens": ctx,
+        }
+        try:
+            found.append(
+                recommend(Request.model_validate(asked | {"goal": goal, "workload": workload}))
+            )
+        except AdvisorError:
+            continue
+    return tuple(found)
+
+
+def label(advice: Advice) -> str:
+    return f"{advice.request.hardware} {advice.plan.engine} {advice.request.model} {advice.request.concurrency}"
+
+
+def test_enough_of_them_have_an_answer() -> None:
+    assert len(answers()) >= len(GRID[::3]) // 2
+    assert {advice.decision for advice in answers()} >= {"on", "off"}
+
+
+def test_every_first_screen_fits() -> None:
+    heights = {label(a): screen_height(first_screen(a, Paper(80)), 80) for a in answers()}
+    assert {name: rows for name, rows in heights.items() if rows > SCREEN_LINES} == {}
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_every_text_is_written_and_keeps_its_launch(width: int) -> None:
+    for advice in answers():
+        assert advice_text(advice, width, unicode=False).isascii()
+        words = shlex.split("\n".join(pack_launch(advice.launch, width)).replace("\\\n", "\n"))
+        assert words == [
+            *(f"{k}={v}" for k, v in advice.launch.env.items()),
+            *advice.launch.argv,
+        ], label(advice)
+
+
+def test_every_json_follows_the_schema() -> None:
+    for advice in answers():
+        CHECKER.validate(json.loads(advice_json_text(advice)))
+
+
+def test_every_flags_text_is_the_end_of_its_launch() -> None:
+    for advice in answers():
+        words = shlex.split(flags_text(advice))
+        assert words == list(advice.launch.argv[-len(words) :]), label(advice)
+        assert len(advice.launch.argv) - len(words) in (1, 2, 3)
+
+
+def test_every_deployment_is_written_or_refused_with_a_reason() -> None:
+    compose_schema = published_schema()
+    refused = 0
+    for advice in answers():
+        try:
+            data = yaml.safe_load(compose_yaml(advice))
+        except AdvisorError as error:
+            assert str(error).startswith("a compose file cannot be written")
+            refused += 1
+            continue
+        compose_schema.validate(data)
+        documents = list(yaml.safe_load_all(deployment_yaml(advice)))
+        assert [d["kind"] for d in documents] == ["Deployment", "Service"]
+        assert f":{serving.port(advice)}/health" in str(data)
+    assert refused < len(answers())
+
+
+def test_every_unit_is_written_where_there_is_systemd() -> None:
+    for advice in answers():
+        if advice.facts.hardware is not None and advice.facts.hardware.vendor != "apple":
+            assert "ExecStart=/usr/bin/env " in systemd_unit(advice)
+
+
+@pytest.mark.parametrize(
+    ("write", "name"),
+    [
+        (compose_yaml, "docker-compose.yml"),
+        (deployment_yaml, "deploy.yaml"),
+        (systemd_unit, "x.service"),
+    ],
+)
+def test_every_file_is_read_back_as_the_plan_that_it_was_written_for(
+    write: Callable[[Advice], str], name: str
+) -> None:
+    for advice in answers():
+        try:
+            text = write(advice)
+        except AdvisorError:
+            continue
+        report = validate(None, text=text, name=name)
+        (launch,) = report.launches
+        for field in ("engine", "model", "method", "k", "max_num_seqs", "max_model_len", "tp"):
+            assert getattr(launch.plan, field) == getattr(advice.plan, field), (
+                f"{label(advice)}: {field}"
+            )
+        assert [f.message for f in report.findings if f.severity == "error"] == [], label(advice)
+
+
+def published_schema() -> Any:
+    package = pytest.importorskip(
+        "check_jsonschema", reason="check-jsonschema carries the published compose-spec schema"
+    )
+    text = (Path(package.__file__).parent / "builtin_schemas/vendor/compose-spec.json").read_text(
+        encoding="utf-8"
+    )
+    return jsonschema.Draft7Validator(json.loads(text))

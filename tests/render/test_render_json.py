@@ -1,0 +1,124 @@
+"""The JSON form follows its own schema, strictly."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import advice_cases as cases
+import jsonschema
+import pytest
+from pydantic import BaseModel
+
+from advisor.domain.nouns import AdvisorError, Candidate, Interval, MetricEstimate, Plan, Request
+from advisor.render.json_out import PLAN_FIELDS, advice_json, advice_json_text
+from advisor.render.schema import named_schema, recommend_schema
+
+SCHEMA = recommend_schema()
+CHECKER = jsonschema.Draft202012Validator(SCHEMA)
+ASKED = "request decision plan estimate candidate findings runners_up evidence would_change launch launch_off"
+ASKED_PLAN = "engine engine_version method k k_schedule prefix_caching kv_cache_dtype max_num_seqs max_num_batched_tokens"
+
+
+@pytest.mark.parametrize("name", cases.ALL)
+def test_answers_follow_the_schema(name: str) -> None:
+    advice = cases.ALL[name]()
+    told = json.loads(advice_json_text(advice))
+    CHECKER.validate(told)
+    assert told["decision"] == advice.decision
+    assert told["plan"]["method"] == ("mtp" if name == "on" else "none")
+    assert told["launch"]["argv"] == list(advice.launch.argv)
+    assert told["evidence"]["newest"] == (advice.evidence_newest or None)
+
+
+def test_the_schema_is_a_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    for name in ("hardware", "model"):
+        jsonschema.Draft202012Validator.check_schema(named_schema(name))
+
+
+def test_the_keys_asked_for_are_there() -> None:
+    told = advice_json(cases.on())
+    assert {*ASKED.split()} <= set(told)
+    assert {*ASKED_PLAN.split(), "memory_fraction", "tp"} <= set(told["plan"])
+    estimate = told["estimate"]
+    assert {
+        "output_tok_s",
+        "tpot_ms",
+        "ttft_ms",
+        "accepted_length",
+        "p_gain",
+        "memory",
+        "basis",
+    } <= set(estimate)
+    assert set(estimate["tpot_ms"]) == {"speedup", "baseline", "value"}
+    assert set(estimate["tpot_ms"]["speedup"]) == {"p10", "p50", "p90"}
+    assert {"weights_gib", "spec_gib", "kv_tokens", "kv_tokens_lost"} <= set(estimate["memory"])
+    assert {"code", "severity", "message", "sources"} <= set(told["findings"][0])
+    assert set(told["launch"]) == {"argv", "env", "text"}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        (),
+        ("plan",),
+        ("estimate",),
+        ("estimate", "memory"),
+        ("request",),
+        ("launch",),
+        ("evidence",),
+    ],
+)
+def test_an_unknown_or_a_missing_key_is_refused(path: tuple[str, ...]) -> None:
+    told = advice_json(cases.on())
+    place = told
+    for key in path:
+        place = place[key]
+    place["surprise"] = 1
+    assert not CHECKER.is_valid(told)
+    del place["surprise"]
+    assert CHECKER.is_valid(told)
+    place.pop(next(iter(place)))
+    assert not CHECKER.is_valid(told)
+
+
+def test_numbers_that_are_not_finite_become_null() -> None:
+    nan = float("nan")
+    metric = MetricEstimate(
+        speedup=Interval(p10=nan, p50=1.1, p90=float("inf")), baseline=nan, value=None
+    )
+    estimate = cases.estimate().model_copy(update={"ttft_ms": metric, "p_gain": nan})
+    advice = cases.on().model_copy(
+        update={"estimate": estimate, "runners_up": (Candidate(plan=cases.plan(1), regret=nan),)}
+    )
+    told = json.loads(advice_json_text(advice), parse_constant=refuse)
+    CHECKER.validate(told)
+    assert told["estimate"]["ttft_ms"]["speedup"] == {"p10": None, "p50": 1.1, "p90": None}
+
+
+def test_a_schedule_is_rows_of_three() -> None:
+    advice = cases.on().model_copy(
+        update={"plan": cases.plan(3, k_schedule=((1, 4, 3), (5, 32, 1)))}
+    )
+    told = json.loads(advice_json_text(advice))
+    CHECKER.validate(told)
+    assert told["plan"]["k_schedule"] == [[1, 4, 3], [5, 32, 1]]
+
+
+def test_the_schema_keeps_up_with_the_nouns() -> None:
+    assert set(SCHEMA["properties"]["request"]["properties"]) == fields(Request)
+    assert set(PLAN_FIELDS) <= fields(Plan)
+
+
+def test_an_unknown_schema_is_named() -> None:
+    with pytest.raises(AdvisorError, match="recommend"):
+        named_schema("nothing")
+
+
+def fields(noun: type[BaseModel]) -> set[str]:
+    return set(noun.model_fields)
+
+
+def refuse(constant: str) -> Any:
+    raise AssertionError(f"{constant} is not JSON")

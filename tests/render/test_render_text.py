@@ -1,0 +1,214 @@
+"""The text for a terminal: what the first screen carries, at every width, in every encoding."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import advice_cases as cases
+import pytest
+
+from advisor.domain.nouns import Advice, LaunchText, Reason, Source
+from advisor.render.layout import Paper, number, option_units, pack_command, pack_launch
+from advisor.render.text import SCREEN_LINES, advice_text, first_screen, screen_height
+
+ALL = [pytest.param(make(), id=name) for name, make in cases.ALL.items()]
+ESCAPE = "\x1b["
+
+
+@pytest.mark.parametrize("advice", ALL)
+def test_first_screen_fits_24_lines_of_80(advice: Advice) -> None:
+    lines = first_screen(advice, Paper(80))
+    assert screen_height(lines, 80) <= SCREEN_LINES
+    assert advice_text(advice).splitlines()[: len(lines)] == lines
+
+
+@pytest.mark.parametrize("advice", ALL)
+def test_first_screen_carries_the_answer(advice: Advice) -> None:
+    screen = "\n".join(first_screen(advice, Paper(80)))
+    assert {"on": "ON", "off": "OFF", "measure": "MEASURE FIRST"}[
+        advice.decision
+    ] in screen.splitlines()[0]
+    assert "\nWhy\n- " in screen and screen.count("\n- ") == 2
+    assert screen.endswith(pack_launch(advice.launch, 80)[-1])
+    if advice.estimate is not None:
+        for name in ("output tok/s", "TPOT", "TTFT"):
+            assert re.search(rf"{name} +[\d.]+x \([+-]\d+ %\) +[\d.]+ to [\d.]+ ", screen), name
+    if advice.would_change:
+        assert "Changes if: acceptance length below 1.9" in screen
+
+
+def test_first_screen_shows_k_and_the_strongest_reason_first() -> None:
+    screen = "\n".join(first_screen(cases.on(), Paper(80)))
+    assert "k = 2 draft tokens" in screen
+    assert screen.index("clean measured pair") < screen.index("bound by memory bandwidth")
+
+
+def test_a_k_schedule_is_told_by_batch_size() -> None:
+    plan = cases.plan(3, k_schedule=((1, 4, 3), (5, 32, 1)))
+    advice = cases.on().model_copy(update={"candidate": plan, "plan": plan})
+    assert "k by batch size 1-4: 3, 5-32: 1" in " ".join(advice_text(advice).split())
+
+
+def test_a_long_launch_squeezes_the_words_and_never_the_launch() -> None:
+    argv = (*cases.launch().argv, *(f"--extra-option-number-{i}={i}" for i in range(10)))
+    advice = cases.on().model_copy(update={"launch": LaunchText(argv=argv)})
+    lines = first_screen(advice, Paper(80))
+    assert screen_height(lines, 80) <= SCREEN_LINES
+    assert shell_words(lines[lines_from(lines) :]) == list(argv)
+
+
+@pytest.mark.parametrize("width", [40, 57, 76, 80, 100])
+@pytest.mark.parametrize("advice", ALL)
+def test_prose_keeps_to_the_width(advice: Advice, width: int) -> None:
+    for line in advice_text(advice, width).splitlines():
+        # an option and its value are never parted, and a command of the engine is given as it is
+        assert len(line) <= width or "--" in line or "serve" in line, line
+
+
+@pytest.mark.parametrize("width", [1, 40, 80])
+@pytest.mark.parametrize("advice", ALL)
+def test_the_launch_can_be_pasted_at_every_width(advice: Advice, width: int) -> None:
+    assert shell_words(pack_launch(advice.launch, width)) == list(advice.launch.argv)
+
+
+def test_the_environment_stands_before_the_launch() -> None:
+    launch = cases.launch(env={"SGLANG_ENABLE_SPEC_V2": "1", "X": "a b"})
+    assert shell_words(pack_launch(launch, 80))[:2] == ["SGLANG_ENABLE_SPEC_V2=1", "X=a b"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a b", "x'; rm -rf /", 'q"', "$HOME", "`id`", "é😀", "-dash", "\\"]
+)
+def test_hostile_names_stay_one_word(name: str) -> None:
+    advice = cases.hostile(name)
+    assert shell_words(pack_launch(advice.launch, 80)) == list(advice.launch.argv)
+
+
+@pytest.mark.parametrize("advice", ALL)
+def test_plain_without_color_and_the_same_words_with_it(advice: Advice) -> None:
+    plain, colored = advice_text(advice), advice_text(advice, color=True)
+    assert ESCAPE not in plain
+    assert ESCAPE in colored
+    assert re.sub(r"\x1b\[[0-9;]*m", "", colored) == plain
+
+
+def test_no_text_can_bring_its_own_escapes() -> None:
+    advice = cases.on().model_copy(
+        update={"reasons": (Reason(text="red \x1b[31m and \u202e reversed"),)}
+    )
+    text = advice_text(advice)
+    assert ESCAPE not in text and "\u202e" not in text
+    assert "\\x1b[31m" in text and "\\u202e" in text
+
+
+def test_ascii_where_the_output_takes_no_more() -> None:
+    advice = cases.on().model_copy(
+        update={"reasons": (Reason(text="k ≥ 2 → “slower” – by 3 × 中"),)}
+    )
+    assert 'k >= 2 -> "slower" - by 3 x ?' in advice_text(advice, unicode=False)
+    assert advice_text(advice, unicode=False).isascii()
+    assert "k ≥ 2 → “slower” – by 3 × 中" in advice_text(advice)
+
+
+@pytest.mark.parametrize("advice", ALL)
+def test_everything_behind_the_answer_stands_below(advice: Advice) -> None:
+    text = " ".join(advice_text(advice).split())
+    for reason in advice.reasons:
+        assert " ".join(reason.text.split()) in text
+        assert all(source in text for source in reason.sources)
+    for line in advice.would_change:
+        assert line in text
+    for finding in advice.findings:
+        assert f"{finding.code} {finding.severity}: {finding.message}" in text
+        assert all(part in text for part in (*finding.sources, *finding.conflicts))
+        assert finding.fix is None or finding.fix.text in text
+    for _, value, why in advice.facts.defaults:
+        assert value in text and why in text
+    for row in advice.facts.evidence:
+        assert f"[{row.run_id}]" in text
+
+
+def test_the_memory_bill_says_what_speculation_costs() -> None:
+    text = " ".join(advice_text(cases.on()).split())
+    assert "speculative part 0.79 GiB" in text
+    assert (
+        "room for 324,000 KV tokens; without speculation 360,000 (36,000 fewer with it, 10.0 %)"
+        in text
+    )
+
+
+def test_measure_hands_over_both_arms_and_the_benchmark() -> None:
+    advice = cases.measure()
+    text = advice_text(advice)
+    section = text[text.index("\nMeasure it\n") :]
+    assert section.index("Arm A") < section.index("Arm B") < section.index("vllm bench serve")
+    assert "--dataset-name custom" in section, "random prompts say little about drafts"
+    assert '"num_speculative_tokens":2' in section[section.index("Arm B") :]
+
+
+def test_on_shows_the_arm_without_speculation_and_off_the_other() -> None:
+    assert "The same without speculation" in advice_text(cases.on())
+    assert "With speculation, to try it all the same" in advice_text(cases.off())
+
+
+def test_sources_are_resolved_where_they_are_known() -> None:
+    entry = Source(
+        id="seed000", title="Qwen3.6 on GB10", address="https://docai.hu", date="2026-04-18"
+    )
+    text = advice_text(cases.on(), source_of=lambda key: entry if key == "seed000" else None)
+    assert "[seed000] Qwen3.6 on GB10, https://docai.hu, 2026-04-18" in text
+    assert text.count("[gpu_notes]") == 1  # a citation of its own has no entry
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (1.236, "1.24"),
+        (0.9, "0.90"),
+        (16.0, "16"),
+        (1234.5, "1,234"),
+        (61.23, "61.2"),
+        (float("nan"), "unknown"),
+    ],
+)
+def test_numbers_for_people(value: float, told: str) -> None:
+    assert number(value) == told
+
+
+def test_options_keep_their_values() -> None:
+    assert option_units(["p", "x", "--a", "1", "-1", "-b", "--c=2"]) == [
+        ("p", "x"),
+        ("--a", "1", "-1"),
+        ("-b",),
+        ("--c=2",),
+    ]
+
+
+@pytest.mark.parametrize("command", ["a --b 'c d' \\\n  --e", "a | b", "a\nb", "X=$Y a"])
+def test_commands_are_packed_only_where_that_keeps_them(command: str) -> None:
+    lines = pack_command(command, 80)
+    assert shell_words(lines) == shell_words([command])
+    assert len(lines) == len(command.replace("\\\n", " ").splitlines())
+
+
+def shell_words(lines: list[str]) -> list[str]:
+    return shlex.split("\n".join(lines).replace("\\\n", "\n"))
+
+
+def lines_from(lines: list[str]) -> int:
+    return next(i for i, line in enumerate(lines) if line.startswith("Run")) + 1
+
+
+def test_long_times_are_told_in_seconds() -> None:
+    """A queue of hours would not keep to the page in milliseconds."""
+    advice = cases.on()
+    assert advice.estimate is not None
+    slow = advice.estimate.ttft_ms.model_copy(
+        update={"baseline": 20_412_807.0, "value": 162_725_727.0}
+    )
+    made = advice.model_copy(
+        update={"estimate": advice.estimate.model_copy(update={"ttft_ms": slow})}
+    )
+    line = next(line for line in advice_text(made).splitlines() if line.startswith("TTFT"))
+    assert line.endswith("20,413 -> 162,726 s") and len(line) <= 80

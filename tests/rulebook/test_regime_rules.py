@@ -1,0 +1,336 @@
+"""The memory, speed and evidence rules against the documented decisions, and the numbers that they
+compare with.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from advisor.advice import propose
+from advisor.domain.nouns import Case, Evidence, Facts, Finding, Plan, Request
+from advisor.domain.paths import knowledge_dir
+from advisor.knowledge import store as knowledge
+from advisor.lab.measurements.schema import measurements_dir, read_csv, source_files
+from advisor.perf import arrays as points
+from advisor.perf import memory, physics, prompt_cost
+from advisor.perf.encode_rows import arch_word
+from advisor.rules import check
+from advisor.rules.kit.policy import matches, measured_gain, number, veto_unless_measured
+from advisor.rules.sd4.sd411_low_acceptance import mean_rate
+
+DOCUMENTED = yaml.safe_load(
+    (Path(__file__).parents[1] / "advice" / "test_documented_decisions.yaml").read_text(
+        encoding="utf-8"
+    )
+)["cases"]
+FILES = ("memory", "regime", "claims")
+GOALS = ("throughput", "tpot", "ttft", "balanced")
+
+
+def rows_of(name: str) -> list[tuple[str, dict[str, Any]]]:
+    found = json.loads((knowledge_dir() / "rules" / f"{name}.json").read_text(encoding="utf-8"))
+    return [
+        (key, row)
+        for key, value in found.items()
+        for row in (value if isinstance(value, list) else [value])
+    ]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_number_has_a_source(name: str) -> None:
+    for key, row in rows_of(name):
+        assert row["sources"] and all(row["sources"]), key
+        assert row.get("status", "read") in ("read", "measured", "derived", "recall", "assumed"), (
+            key
+        )
+        if row.get("status") == "assumed":
+            assert row["note"], f"{key}: an assumed number says why"
+
+
+def test_a_documented_gain_says_of_which_model_and_machine_it_is() -> None:
+    """Its filters hold the models of one architecture and size on the machines that were measured,
+    and its text names both.
+    """
+    for key, row in rows_of("regime"):
+        if key == "documented_gains":
+            low, high = row["total_params_b"]
+            assert row["hardware"] and row["model_arch"] and high / low < 1.4, row["text"]
+            words = {
+                word.strip("()")
+                for name in row["hardware"]
+                for word in knowledge.hardware(name).name.split()
+            }
+            assert any(word in row["text"].split(",")[0] for word in words), row["text"]
+            sizes = [float(size) for size in re.findall(r"(\d+)B", row["text"])]
+            assert any(low <= size <= high for size in sizes), row["text"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"hardware": "strix-halo", "model": "glm-4.5-air", "concurrency": 1},
+        {"hardware": "strix-halo", "model": "qwen3-next-80b-a3b", "concurrency": 1},
+        {"hardware": "gb10", "gpus": 4, "model": "deepseek-v4-pro", "concurrency": 16},
+        {"hardware": "apple-m4-max", "concurrency": 16},
+        {"hardware": "strix-halo", "concurrency": 16},
+        {"hardware": "rtx-pro-6000", "model": "qwen3.6-27b", "quant": "nvfp4", "concurrency": 16},
+        {"hardware": "rtx3090", "gpus": 4, "model": "gemma-4-26b-a4b", "concurrency": 4},
+    ],
+    ids=lambda asked: "-".join(map(str, asked.values())),
+)
+def test_another_models_or_machines_gain_is_no_support(asked: dict[str, Any]) -> None:
+    assert not found_by("SD401", {"engine": "vllm", **asked})
+
+
+def found_by(code: str, asked: dict[str, Any], method: str = "mtp") -> list[Finding]:
+    facts = knowledge.resolve(Request(**{"ctx_tokens": 2048, **asked}))
+    case = Case(facts=facts, plan=Plan(engine=facts.engine or "vllm", method=method, k=2))
+    return [f for f in check(case)[0] if f.code == code]
+
+
+def test_losses_in_llama_server_are_told_of_the_machine_that_was_measured() -> None:
+    """An M3 Ultra hears of an RTX 3090, not of a Strix Halo as if it were one; dense models are not
+    forbidden by a sparse one.
+    """
+    asked = {"engine": "llama-server", "concurrency": 8}
+    assert not found_by("SD408", {**asked, "hardware": "apple-m3-ultra", "concurrency": 2})
+    (ultra,) = found_by("SD408", {**asked, "hardware": "apple-m3-ultra"})
+    assert "on an RTX 3090 with the 35B-A3B" in ultra.message and "Strix" not in ultra.message
+    (dense,) = found_by("SD408", {**asked, "hardware": "gb10", "model": "qwen3.6-27b"})
+    assert dense.effect == "caution" and "a GB10" in dense.message
+    (halo,) = found_by("SD408", {**asked, "hardware": "strix-halo"})
+    assert halo.effect == "veto" and "a Strix Halo" in halo.message
+
+
+@pytest.mark.parametrize(
+    ("model", "effect"), [("qwen3.6-35b-a3b", "veto"), ("glm-4.5-air", "caution")]
+)
+def test_long_prompts_are_vetoed_for_the_measured_model_only(model: str, effect: str) -> None:
+    load = {"concurrency": 4, "ctx_tokens": 8192, "output_tokens": 256}
+    asked = {"hardware": "gb10", "gpus": 2, "engine": "vllm", "model": model, **load}
+    (found,) = found_by("SD402", asked)
+    assert found.effect == effect and "Qwen3.6-35B-A3B FP8" in found.message
+    assert ("measured elsewhere" in found.message) == (effect == "caution")
+    (first,) = found_by("SD402", {**asked, "goal": "ttft"})
+    assert first.effect == ("support" if effect == "veto" else None)
+
+
+LOADS = (64, 128, 256, 257, 384, 512, 513, 1024, 4096)
+
+
+@pytest.mark.parametrize("hardware", ["gb10", "h200"])
+@pytest.mark.parametrize("ctx", [256, 2048])
+def test_a_step_beyond_the_graphs_stays_beyond_them(hardware: str, ctx: int) -> None:
+    """More clients never lift the finding, and those that the KV pool does not hold do not count."""
+    strengths, counted = [], []
+    for load in LOADS:
+        asked = {
+            "hardware": hardware,
+            "engine": "vllm",
+            "concurrency": load,
+            "ctx_tokens": ctx,
+            "output_tokens": 512,
+        }
+        found = found_by("SD425", asked)
+        facts = knowledge.resolve(Request(**asked))
+        held = memory.requests_held(facts, Plan(engine="vllm", method="mtp", k=2), ctx + 512)
+        strengths.append([None, "k_max", "caution"].index(found[0].effect if found else None))
+        if found:
+            counted.append(int(found[0].message.split()[0]))
+            assert held is not None and counted[-1] <= min(load, held)
+    assert strengths == sorted(strengths) and strengths[-1] > 0
+    assert counted == sorted(counted)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_filters_name_known_things(name: str) -> None:
+    known = {
+        "hardware": set(knowledge.hardware_ids()),
+        "engine": {"vllm", "sglang", "llama-server", "ik_llama.cpp"},
+        "hardware_class": {knowledge.hardware(h).hardware_class for h in knowledge.hardware_ids()},
+        "vendor": {knowledge.hardware(h).vendor for h in knowledge.hardware_ids()},
+        "arch": {knowledge.hardware(h).arch for h in knowledge.hardware_ids()},
+        "quant_family": {knowledge.quant(q).family for q in knowledge.quant_ids()},
+        "model_arch": {knowledge.llm(m).arch for m in knowledge.llm_ids()},
+    }
+    for key, row in rows_of(name):
+        for filtered, names in known.items():
+            assert set(row.get(filtered, ())) <= names, f"{name}.{key}: {filtered}"
+
+
+def test_documented_arms_are_the_stored_rows() -> None:
+    stored = {
+        row["run_id"]: row for path in source_files(measurements_dir()) for _, row in read_csv(path)
+    }
+    for case in (c for c in DOCUMENTED if c["evidence"] == "measured"):
+        ratios = [float(stored[run]["speedup"]) for run in case.get("run_ids", ())]
+        for ratio in ratios:
+            assert any(abs(ratio - told) < 0.002 for told in case["measured"].values()), case["id"]
+
+
+def judged(case: dict[str, Any], goal: str) -> tuple[Finding, ...]:
+    """What the rules say of the arm that was measured."""
+    facts = knowledge.resolve(Request(**{**case["request"], "goal": goal}))
+    base = propose.base_plan(facts, propose.splits(facts)[0])
+    plan = base.model_copy(update={"method": case["arm"]["method"], "k": case["arm"]["k"] or 0})
+    return check(Case(facts=facts, plan=plan))[0]
+
+
+PAIRS = [
+    pytest.param(case, goal, wanted, id=f"{case['id']}-{goal}")
+    for case in DOCUMENTED
+    for goal in GOALS
+    for wanted in [
+        case.get("arm_decision") or case["decision"].get(goal, case["decision"].get("any"))
+    ]
+    if case["request"].get("goal", goal) == goal
+]
+
+
+@pytest.mark.parametrize(("case", "goal", "wanted"), PAIRS)
+def test_rules_side_with_the_documented_decision(
+    case: dict[str, Any], goal: str, wanted: str
+) -> None:
+    """Off: a veto, or a limit below the arm's k. On: neither."""
+    found = judged(case, goal)
+    against = [
+        f
+        for f in found
+        if f.effect == "veto" or (f.effect == "k_max" and (f.k_max or 0) < (case["arm"]["k"] or 0))
+    ]
+    if wanted == "off":
+        assert against, [f.code for f in found]
+    else:
+        tried = case["arm"]["k"] or 0
+        assert not [f for f in against if f.effect == "veto"], [
+            (f.code, f.message) for f in against
+        ]
+        assert not against or tried > (case["k_best"] or tried), [
+            (f.code, f.message) for f in against
+        ]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [c for c in DOCUMENTED if c["k_best"] and c["evidence"] == "measured"],
+    ids=lambda c: c["id"],
+)
+def test_support_prefers_the_documented_k(case: dict[str, Any]) -> None:
+    for finding in judged(case, case["request"].get("goal", "balanced")):
+        if finding.effect == "support" and finding.k_best:
+            assert finding.k_best == case["k_best"], finding.code
+
+
+# ---------------------------------------------------------------- the helpers
+
+
+def test_a_filter_on_an_unknown_fact_does_not_match() -> None:
+    nothing = Case(facts=Facts(), plan=Plan(engine="vllm", method="mtp", k=2))
+    assert matches({}, nothing)
+    assert matches({"engine": ["vllm"], "k": [1, 3]}, nothing)
+    for row in (
+        {"hardware": ["gb10"]},
+        {"unified": True},
+        {"unified": False},
+        {"sparse_moe": False},
+        {"concurrency": [1, None]},
+    ):
+        assert not matches(row, nothing)
+
+
+def test_ranges_are_closed_and_may_be_open_ended() -> None:
+    case = Case(facts=Facts(concurrency=8), plan=Plan(engine="vllm", method="mtp", k=2))
+    assert matches({"concurrency": [8, 8]}, case) and matches({"concurrency": [None, 8]}, case)
+    assert not matches({"concurrency": [9, None]}, case) and not matches({"k": [3, 4]}, case)
+
+
+def evidence(speedup: float, **changes: Any) -> Evidence:
+    told = {
+        "run_id": "x",
+        "source": "x",
+        "hardware": "gb10",
+        "model": "m",
+        "quant": "fp8",
+        "engine": "vllm",
+        "method": "mtp",
+        "k": 2,
+    }
+    told |= {
+        "concurrency": 1,
+        "input_tokens": 1,
+        "output_tokens": 1,
+        "metric": "output_tok_s",
+        "speedup": speedup,
+        "covers": True,
+    }
+    return Evidence(**(told | changes))
+
+
+@pytest.mark.parametrize(
+    ("rows", "effect"),
+    [
+        ((), "veto"),
+        ((evidence(0.9),), "veto"),
+        ((evidence(1.2),), "caution"),
+        ((evidence(1.2, covers=False),), "veto"),
+        ((evidence(1.2, method="dflash"),), "veto"),
+        ((evidence(1.2, metric="ttft"),), "veto"),
+        ((evidence(1.2, k=1), evidence(0.8)), "veto"),
+    ],
+)
+def test_a_clean_gain_of_the_cell_softens_a_veto(rows: tuple[Evidence, ...], effect: str) -> None:
+    case = Case(
+        facts=Facts(evidence=rows, goal="throughput"), plan=Plan(engine="vllm", method="mtp", k=2)
+    )
+    assert veto_unless_measured(case) == effect
+    assert (measured_gain(case) is None) == (
+        not [r for r in rows if r.covers and r.method == "mtp" and r.metric != "ttft"]
+    )
+
+
+def test_mean_rate_from_positions_and_from_length() -> None:
+    by_position = Request(hardware="gb10", acceptance=(0.8, 0.5))
+    assert mean_rate(by_position, 1) == pytest.approx(0.8)
+    assert mean_rate(by_position, 2) == pytest.approx((0.8 + 0.4) / 2)
+    assert mean_rate(by_position, 3) == pytest.approx((0.8 + 0.4 + 0.2) / 3)
+    by_length = Request(hardware="gb10", acceptance_length=2.43, acceptance_k=2)
+    assert mean_rate(by_length, 2) == pytest.approx(0.715)
+    assert mean_rate(by_length, 3) is None and mean_rate(Request(hardware="gb10"), 2) is None
+
+
+def test_thresholds_keep_their_order() -> None:
+    assert number("regime", "prefix_share_low") < number("regime", "prefix_share_high")
+    assert number("regime", "sglang_low_latency_concurrency") < number(
+        "regime", "sglang_saturated_concurrency"
+    )
+    assert number("memory", "unified_memory_fraction_max") < number(
+        "memory", "discrete_memory_fraction_max"
+    )
+
+
+def test_rules_and_core_price_the_same_kernels() -> None:
+    """Times, chips and limits that the rules print stand in the core as well: neither may move
+    alone.
+    """
+    c = physics.Constants()
+    row = {"model": "qwen3.6-35b-a3b", "hardware": "rtx-pro-6000", "engine": "vllm", "spec_method": "mtp", "k": "2",
+           "kv_cache_dtype": "bf16", "speedup_metric": "tpot"}  # fmt: skip
+    point = points.fill(points.from_rows([row])[0])
+    table = [told for key, told in rows_of("regime") if key == "serial_verify"]
+    for told, path in zip(table, ("vllm-cuda", "sglang-cuda", "vllm-other"), strict=True):
+        code = points.PATHS.index(path)
+        assert told["ns_per_token_and_layer"] == pytest.approx(1e9 * c.verify_serial_s[code])
+        warned = {arch_word(arch) for arch in told["arch"]}
+        for i, arch in enumerate(points.ARCHS):
+            here = point.replace(arch=i, path=code)
+            assert (physics.serial_attention_seconds(here, c, np.array([1e3]))[0] > 0) == (
+                arch in warned
+            ), (path, arch)
+    assert number("regime", "graph_tokens") == prompt_cost.GRAPH_TOKENS

@@ -1,0 +1,187 @@
+"""What the rules' fixes write: the expected text in each form, safe ones only by default, nothing
+left to do after.
+"""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor import engines
+from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix
+from advisor.lint import fixes
+from advisor.lint.apply_fixes import settled, worse
+from advisor.lint.migrate import migrated, rewritten
+from advisor.lint.validate import Report, validate
+from advisor.readers import read_path, read_text
+from advisor.readers.source import Source
+
+HERE = Path(__file__).parents[1]
+ROWS: list[dict[str, Any]] = yaml.safe_load(
+    (HERE / "fixes" / "cases.yaml").read_text(encoding="utf-8")
+)
+FILES = sorted((HERE / "corpus").glob("case-*")) + sorted((HERE / "corpus2").glob("case-*"))
+TOLD = {"version": "engine_version", "concurrency": "concurrency", "hw": "hw"}
+
+
+def fixed(text: str, name: str, unsafe: bool, **told: Any) -> fixes.Change:
+    """The change that --fix (or --unsafe-fixes) makes of a text."""
+
+    def judge(text: str, name: str) -> Report:
+        return validate(text=text, name=name, **told)
+
+    report = judge(text, name)
+    return settled(report.reads[0].source, report, judge, unsafe)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['code']} {row['name']}")
+def test_a_fix_writes_what_it_says(row: dict[str, Any]) -> None:
+    name = row.get("file", "-")
+    told = {TOLD[word]: row[word] for word in TOLD if word in row}
+    change = fixed(row["text"], name, not row["safe"], select=[row["code"]], **told)
+    assert change.text == row["fixed"]
+    assert not validate(text=change.text, name=name, select=[row["code"]], **told).findings
+    assert fixed(change.text, name, True, select=[row["code"]], **told).text == change.text
+    if not row["safe"]:
+        assert fixed(row["text"], name, False, select=[row["code"]], **told).text == row["text"]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['code']} {row['name']}")
+def test_other_newlines_stay(row: dict[str, Any]) -> None:
+    name = row.get("file", "-")
+    told = {TOLD[word]: row[word] for word in TOLD if word in row}
+    text = row["text"].replace("\n", "\r\n")
+    change = fixed(text, name, not row["safe"], select=[row["code"]], **told)
+    assert change.text == row["fixed"].replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize("unsafe", [False, True])
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_real_files_get_better_or_stay(path: Path, unsafe: bool, tmp_path: Path) -> None:
+    copy = tmp_path / path.name
+    copy.write_bytes(path.read_bytes())
+    before = validate(str(copy))
+    change = settled(
+        before.reads[0].source, before, lambda text, name: validate(text=text, name=name), unsafe
+    )
+    assert fixes.write(change) == (change.text != before.reads[0].source.text)
+    after = validate(str(copy))
+    assert not worse(before, after)
+    assert [one.launch.engine for one in after.launches] == [
+        one.launch.engine for one in before.launches
+    ]
+    assert [one.launch.model for one in after.launches] == [
+        one.launch.model for one in before.launches
+    ]
+    again = settled(
+        after.reads[0].source, after, lambda text, name: validate(text=text, name=name), unsafe
+    )
+    assert not fixes.write(again)
+    comments = [
+        line.strip()
+        for line in before.reads[0].source.text.splitlines()
+        if line.strip().startswith("#")
+    ]
+    assert [
+        line.strip() for line in change.text.splitlines() if line.strip().startswith("#")
+    ] == comments
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_real_files_migrate_to_every_release(path: Path) -> None:
+    read = read_path(str(path))
+    for engine in {launch.engine for launch in read.launches} - {"ik_llama.cpp"}:
+        adapter = engines.get(engine)
+        for version in adapter.versions:
+            try:
+                moved = migrated(read, version)
+            except AdvisorError as error:
+                assert "cannot be said" in str(error)
+                continue
+            change = rewritten(read, moved)
+            back = read_text(change.text, read.source.name, version=version)
+            assert len(back.launches) == len(read.launches)
+            for one in moved:
+                written = back.launches[read.launches.index(one.launch)]
+                assert accepted(one.after, version)
+                by_hand = any(
+                    flag.unresolved or flag.origin == "python" for flag in one.launch.flags
+                )
+                assert accepted(written, version) or by_hand or (path.stem, version) in BY_HAND
+            assert rewritten(back, migrated(back, version)).text == change.text
+
+
+# preset files for builds older than presets
+BY_HAND = {("case-118", "4227c9be4"), ("case-121", "4227c9be4")}
+
+
+def accepted(launch: Any, version: str) -> bool:
+    """Whether the release takes the launch, but for values that the file leaves to a variable."""
+    adapter = engines.get(launch.engine)
+    return not [
+        said for said in adapter.problems(adapter.argv(launch), version) if "${" not in said
+    ]
+
+
+@pytest.mark.parametrize(
+    ("engine", "text", "version", "expected"),
+    [
+        ("vllm", "export VLLM_ATTENTION_BACKEND=FLASHINFER\nexport " "HF_HOME=/h\nvllm " "serve m/A " "--port 1\n", "0.25.1",
+         "export HF_HOME=/h\nvllm serve m/A --attention-backend FLASHINFER --port 1\n"),
+        ("llama-server", "LLAMA_ARG_DRAFT_MAX=8 " "llama-server " "-m q.gguf " "--spec-type " "draft-mtp\n", "0.5.0",
+         "LLAMA_ARG_SPEC_DRAFT_N_MAX=8 llama-server -m q.gguf --spec-type draft-mtp\n"),
+        ("llama-server", "LLAMA_ARG_DRAFT_MAX=8 " "LLAMA_ARG_PORT=1 " "llama-server " "-m q.gguf " "--spec-type draft-mtp\n", "0.5.0",
+         "LLAMA_ARG_SPEC_DRAFT_N_MAX=8 " "LLAMA_ARG_PORT=1 " "llama-server " "-m q.gguf " "--spec-type " "draft-mtp\n"),
+        ("sglang", "export SGLANG_ENABLE_SPEC_V2=1\npython3 -m " "sglang.launch_server " "--model-path " "m/A --speculative-algorithm EAGLE\n", "0.5.23",
+         "python3 -m sglang.launch_server --model-path m/A --speculative-algorithm EAGLE\n"),
+    ],
+)  # fmt: skip
+def test_migration_writes_variables(engine: str, text: str, version: str, expected: str) -> None:
+    read = read_text(text)
+    assert read.launches[0].engine == engine
+    assert rewritten(read, migrated(read, version)).text == expected
+
+
+def test_a_fix_that_makes_things_worse_is_not_made() -> None:
+    text = "vllm serve m/A --max-num-seqs 4 --port 1\n"
+    source = Source(text, "-")
+    breaks = Edit(file="-", start=0, end=len("vllm serve"), text="echo")
+    works = Edit(file="-", start=text.index("4"), end=text.index("4") + 1, text="8")
+    findings = tuple(
+        Finding(
+            code=code,
+            severity="warning",
+            message=code,
+            file="-",
+            fix=Fix(text="t", safe=True, edits=(edit,)),
+        )
+        for code, edit in (("SD101", breaks), ("SD102", works))
+    )
+    read = validate(text=text)
+    change = settled(
+        source, read._replace(findings=findings), lambda text, name: validate(text=text, name=name)
+    )
+    assert change.text == text.replace("4", "8")
+    assert [one.code for one in change.applied] == ["SD102"] and [
+        one.code for one in change.conflicting
+    ] == ["SD101"]
+
+
+def test_places_that_cannot_be_edited_are_left() -> None:
+    text = "vllm serve m/A --port ${P:-1} --dtype auto\n"
+    start = text.index("--port")
+    edit = Edit(file="-", start=start, end=text.index("1}") + 1, text="")
+    gone = fixes.shaped(text, edit)
+    assert gone is not None and fixes.apply(text, [gone]) == "vllm serve m/A --dtype auto\n"
+    inner = "vllm serve m/A --port ${P:-${Q:-1}}\n"
+    start = inner.index("--port")
+    assert (
+        fixes.shaped(inner, Edit(file="-", start=start, end=inner.index("1}") + 1, text="")) is None
+    )
+    flow = "env: {A: '1', VLLM_USE_V1: '1'}\n"
+    at = flow.index("VLLM")
+    assert fixes.shaped(flow, Edit(file="-", start=at, end=flow.index("'}"), text="")) is None

@@ -1,0 +1,213 @@
+"""The rulebook: every declaration keeps its contract, every example and case does what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from rulecases import RuleCase, doc_cases, findings, judged, yaml_cases
+
+from advisor import rules as rulebook
+from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact
+from advisor.rules import Hit, Lacking, all_rules, build, check, deciding, get_rule
+from advisor.rules.registry import SEVERITIES, Rule, index, module_name, parse_doc, rule, rule_files
+
+RULES = all_rules()
+FACT_NEEDS = {*Facts.model_fields, "version", "launch", "estimate"}
+
+
+@pytest.mark.parametrize("case", list(doc_cases()), ids=lambda case: case.name)
+def test_docstring_examples(case: RuleCase) -> None:
+    judge(case)
+
+
+@pytest.mark.parametrize("case", list(yaml_cases()), ids=lambda case: case.name)
+def test_cases(case: RuleCase) -> None:
+    judge(case)
+
+
+def judge(case: RuleCase) -> None:
+    found = findings(case)
+    codes = {finding.code for finding in found}
+    told = "\n".join(f"{f.code} {f.severity} {f.message}" for f in found)
+    assert set(case.expect) <= codes, f"missing {set(case.expect) - codes}; found:\n{told}"
+    assert not set(case.never) & codes, f"unexpected {set(case.never) & codes}; found:\n{told}"
+    for code, severity in case.severities.items():
+        assert severity in {f.severity for f in found if f.code == code}, told
+
+
+@pytest.mark.parametrize("declared", RULES, ids=lambda declared: declared.code)
+def test_declaration(declared: Rule) -> None:
+    text = declared.text
+    assert declared.severity in SEVERITIES
+    assert declared.sources and all(source.strip() for source in declared.sources)
+    assert set(declared.needs) <= FACT_NEEDS
+    assert text.summary.endswith(".") and text.why and text.bad != text.good
+    assert declared.code[:3] in ("SD1", "SD2", "SD3", "SD4", "SD5")
+
+
+def test_at_least_sixty_rules_with_unique_codes_and_slugs() -> None:
+    assert len(RULES) >= 60
+    assert max(Counter(r.code for r in RULES).values()) == 1
+    assert max(Counter(r.slug for r in RULES).values()) == 1
+
+
+def test_generated_files_are_current() -> None:
+    for path, text in build.outputs().items():
+        assert path.read_text(encoding="utf-8") == text, (
+            f"{path.name} has drifted: run python -m advisor.rules.build"
+        )
+
+
+def test_index_matches_the_files() -> None:
+    assert {module_name(row) for row in index()} == set(rule_files())
+
+
+def test_lookup_by_code_slug_and_nearest() -> None:
+    assert get_rule("sd201").slug == "mtp-gdn-illegal-access"
+    assert get_rule("mtp_gdn_illegal_access").code == "SD201"
+    with pytest.raises(UnknownFact, match="SD2"):
+        get_rule("SD20l")
+    assert "Why:" in rulebook.explain("SD201")
+
+
+MTP_CASE = Case(
+    facts=Facts(model=LLM(id="x", arch="hybrid-gdn-moe")),
+    plan=Plan(engine="vllm", engine_version="0.25.1", method="mtp", k=2, max_num_seqs=8),
+)
+
+
+def test_what_decides_is_found_without_the_rules_that_only_inform() -> None:
+    """Of every example and case, as a file and as a plan of ours: the errors and effects among all
+    that is said.
+    """
+    for case in (*doc_cases(), *yaml_cases()):
+        for read in judged(case):
+            for told in (read, read.model_copy(update={"launch": None})):
+                expected = tuple(
+                    f for f in check(told)[0] if f.severity == "error" or f.effect is not None
+                )
+                assert deciding(told) == expected, case.name
+
+
+@pytest.mark.parametrize(
+    ("words", "decides"),
+    [
+        ("", False),
+        (", severity='info'", False),
+        (", severity=None if known else 'warning'", False),
+        (", severity=None if known else 'error'", True),
+        (", severity=chosen", True),
+        (", effect='support' if known else None", True),
+        (", None, 0, None, 'error'", True),
+        (", **more", True),
+    ],
+)
+def test_a_rule_only_informs_where_its_text_cannot_say_more(words: str, decides: bool) -> None:
+    assert (
+        build.can_decide(
+            f"@rule(severity='warning')\ndef one(case):\n    yield Hit('text'{words})\n"
+        )
+        == decides
+    )
+    assert build.can_decide(
+        f"@rule(severity='error')\ndef one(case):\n    yield Hit('text'{words})\n"
+    )
+
+
+def test_check_selects_and_ignores_codes_families_and_slugs() -> None:
+    every = {f.code for f in check(MTP_CASE)[0]}
+    assert "SD201" in every
+    assert {f.code for f in check(MTP_CASE, select=["SD201"])[0]} == {"SD201"}
+    assert {f.code for f in check(MTP_CASE, select=["mtp-gdn-illegal-access"])[0]} == {"SD201"}
+    assert all(f.code.startswith("SD2") for f in check(MTP_CASE, select=["SD2"])[0])
+    assert "SD201" not in {f.code for f in check(MTP_CASE, ignore=["sd201"])[0]}
+    with pytest.raises(UnknownFact):
+        check(MTP_CASE, select=["SD999"])
+
+
+def test_check_is_sorted_and_repeatable() -> None:
+    first, second = check(MTP_CASE), check(MTP_CASE)
+    assert first == second
+    assert list(first[0]) == sorted(
+        first[0], key=lambda f: (f.file, f.line, f.column, f.code, f.message)
+    )
+
+
+def test_unpinned_release_caps_versioned_errors() -> None:
+    flag = Flag(name="--pipeline-parallel-size", raw="--pipeline-parallel-size", value="4")
+    plan = Plan(engine="vllm", engine_version="0.25.1", method="mtp", k=2, pp=4)
+    pinned = Launch(
+        engine="vllm",
+        engine_version="0.25.1",
+        version_text="0.25.1",
+        version_pinned=True,
+        flags=(flag,),
+    )
+    floating = Launch(engine="vllm", version_text="nightly", flags=(flag,))
+    forked = pinned.model_copy(update={"fork": "vllm-ascend"})
+    for launch, severity in (
+        (None, "error"),
+        (pinned, "error"),
+        (floating, "warning"),
+        (forked, "warning"),
+    ):
+        case = MTP_CASE.model_copy(update={"plan": plan, "launch": launch})
+        found = check(case, select=["SD204"])[0]
+        assert [f.severity for f in found] == [severity]
+        assert ("0.26.0" in found[0].message) == (severity == "warning")
+
+
+def test_a_lacking_input_is_reported_as_skipped() -> None:
+    launch = Launch(engine="sglang", engine_version="0.5.10", version_pinned=True)
+    plan = Plan(engine="sglang", engine_version="0.5.10", mamba_strategy="extra_buffer")
+    found, skipped = check(Case(facts=Facts(), plan=plan, launch=launch), select=["SD232", "SD215"])
+    assert not found
+    assert {one.code: one.needs for one in skipped} == {"SD232": ("hardware",), "SD215": ("model",)}
+
+
+def test_a_rule_without_source_or_home_is_refused() -> None:
+    with pytest.raises(AdvisorError, match="source"):
+        rule(severity="error", sources=())
+    with pytest.raises(AdvisorError, match="sdNNN"):
+        rule(severity="error", sources=("x",))(lambda case: iter(()))
+
+
+def test_docstring_parser_names_what_is_missing() -> None:
+    with pytest.raises(AdvisorError, match="Good"):
+        parse_doc("What.\n\nWhy: so.\nBad: x")
+    text = parse_doc(
+        "What.\n\nWhy: so\n  and so.\nBad (hw=gb10, ctx=8192): a\n  b\nGood:\n    c\n      d\n"
+    )
+    assert text.why == "so and so."
+    assert text.bad.text == "a b" and text.bad.given == {"hw": "gb10", "ctx": "8192"}
+    assert text.good.text == "c\n  d"
+
+
+def test_hits_of_every_rule_are_hits() -> None:
+    for declared in RULES:
+        for said in declared.check(MTP_CASE) if declared.row.engines in ((), ("vllm",)) else ():
+            assert isinstance(said, Hit | Lacking)
+
+
+def test_tables_name_sources() -> None:
+    folder = Path(rulebook.__file__).parents[2] / "knowledge" / "rules"
+    for row in json.loads((folder / "defects.json").read_text(encoding="utf-8")).values():
+        assert row["sources"] and row["note"]
+
+
+def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
+    from click.testing import CliRunner
+
+    from advisor.cli.app import cli
+
+    runner = CliRunner()
+    listed = runner.invoke(cli, ["rules"])
+    assert listed.exit_code == 0 and len(listed.output.splitlines()) == len(RULES)
+    told = json.loads(runner.invoke(cli, ["rules", "--format", "json", "--select", "SD2"]).output)
+    assert {row["family"] for row in told} == {"compatibility"}
+    assert runner.invoke(cli, ["rules", "--format", "md"]).output.count("\n### ") == len(RULES)
+    assert re.match(r"SD201 mtp-gdn", runner.invoke(cli, ["explain", "SD201"]).output)

@@ -1,0 +1,73 @@
+"""Rules never fail on odd input: random options with random values, through the readers, for every
+engine.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor import engines, rules
+from advisor.domain.nouns import Case
+from advisor.lint.validate import Given, understand
+from advisor.readers import read_text
+
+HEADS = {
+    "vllm": "vllm serve Qwen/Qwen3.6-35B-A3B-FP8",
+    "sglang": "sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8",
+    "llama-server": "llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf",
+}
+ODD = st.sampled_from(
+    [
+        "",
+        "0",
+        "-1",
+        "1e9",
+        "nan",
+        "inf",
+        "on",
+        "false",
+        "None",
+        "128k",
+        "1.5",
+        "x" * 80,
+        "{}",
+        "[]",
+        '{"method":5}',
+        "ä",
+        "a b",
+        "1,2",
+        "${X}",
+    ]
+)
+JSON = st.sampled_from(
+    [
+        '{"method":"mtp","num_speculative_tokens":2}',
+        '{"method":"mtp","num_speculative_tokens":"x"}',
+        '{"method":null,"num_speculative_tokens":true,"min_p":"x","temperature":[]}',
+        '{"method":"ngram","prompt_lookup_min":"a","num_speculative_tokens":4}',
+        "[1]",
+        "{",
+    ]
+)
+
+
+@pytest.mark.parametrize("engine", HEADS)
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_rules_take_any_option(engine: str, data: st.DataObject) -> None:
+    adapter = engines.get(engine)
+    names = st.sampled_from(adapter.catalogue.names())
+    words = [HEADS[engine]]
+    for name in data.draw(st.lists(names, max_size=6)):
+        words += [name, shlex.quote(data.draw(ODD | JSON))]
+    if engine == "vllm":
+        words += ["--speculative-config", shlex.quote(data.draw(JSON))]
+    version = data.draw(st.sampled_from([None, *adapter.versions]))
+    read = read_text(" ".join(words), version=version)
+    for launch in read.launches:
+        told = understand(launch, Given(engine_version=version))
+        rules.check(Case(facts=told.facts, plan=told.plan, launch=launch))
