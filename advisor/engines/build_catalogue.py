@@ -1,14 +1,11 @@
-"""Turns option catalogues of single releases into one compact catalogue per engine, with intervals
-per option.
+"""Turns option catalogues of single releases into one compact catalogue per engine, with intervals per option.
 
-    python -m advisor.engines.build_catalogue --from DIR     #
-    DIR/{vllm,sglang,llama-server}/<version>.json
-    python -m advisor.engines.build_catalogue --notes        # only put the hand-kept *_notes.yaml
-    back in
+    python -m advisor.engines.extract vllm 0.34.0            # adds one release, from its wheel
+    python -m advisor.engines.build_catalogue --from DIR     # all anew: DIR/{vllm,sglang,llama-server}/<version>.json
+    python -m advisor.engines.build_catalogue --notes        # only put the hand-kept *_notes.yaml back in
 
-A record holds what the last release that has the option says; `was` lists, newest first, what was
-different up to and including an earlier release. What it does not know: releases between two
-catalogued ones.
+A record holds what the last release that has the option says; `was` lists, newest first, what was different up to and
+including an earlier release. What it does not know: releases between two catalogued ones.
 """
 
 from __future__ import annotations
@@ -19,9 +16,18 @@ import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import knowledge_dir
+from advisor.engines.intervals import (
+    Record,
+    fold,
+    intervals,
+    unfold,
+    unfold_table,
+    without_none,
+)
 
 ENGINES = ("vllm", "sglang", "llama-server")
 HOT_CONFIGS = ("SpeculativeConfig",)
@@ -31,7 +37,16 @@ GENERATED = (
 # llama-server's short off-switches, whose spelling alone does not show what they negate
 SHORT_NEGATIONS = frozenset({"-nkvo", "-nr", "-nocb", "-no-kvu", "-no-ag", "-nopo"})
 
-Record = dict[str, Any]
+Notes = tuple[Mapping[str, Any], str]  # the hand-kept facts and the hash of their file
+
+
+class Release(NamedTuple):
+    """What the catalogue keeps of one release."""
+
+    version: str
+    states: tuple[Record, ...]  # of its options
+    configs: Mapping[str, Mapping[str, Record]]  # JSON class -> field -> its state
+    env: Mapping[str, Record]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,47 +75,61 @@ def main(argv: Sequence[str] | None = None) -> int:
             hot["notes"], hot["notes_sha256"] = notes
         hot_path.write_text(dump(hot), encoding="utf-8")
         print(
-            f"{engine}: {len(hot['options'])} options, {len(hot['versions'])} releases, "
-            f"{hot_path.stat().st_size} bytes"
+            f"{engine}: {len(hot['options'])} options, {len(hot['versions'])} releases, {hot_path.stat().st_size} bytes"
         )
     return 0
 
 
-def load_notes(path: Path) -> tuple[Mapping[str, Any], str]:
-    """(notes, sha256 of the file): the file's hash stands in the generated catalogue, so that drift
-    shows.
-    """
+def load_notes(path: Path) -> Notes:
+    """(notes, sha256 of the file): the file's hash stands in the generated catalogue, so that drift shows."""
     import yaml
 
     text = path.read_bytes()
     return yaml.safe_load(text) or {}, hashlib.sha256(text).hexdigest()
 
 
-def build(engine: str, folder: Path, notes: tuple[Mapping[str, Any], str]) -> tuple[Record, Record]:
-    """(hot, cold): options and speculative JSON fields in the first; environment and other JSON
-    classes in the second.
-    """
+def build(engine: str, folder: Path, notes: Notes) -> tuple[Record, Record]:
+    """(hot, cold) of the single catalogues in a folder."""
     names = notes[0].get("snapshots") or {}
     raws = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-    for raw in raws:
-        raw["version"] = names.get(raw["version"], raw["version"])
-    raws.sort(key=lambda raw: version_key(raw["version"], notes[0]))
-    versions = [raw["version"] for raw in raws]
-    options = _options(_corrected(raws, notes[0]), versions)
+    return _compiled(
+        engine,
+        [_release(raw, names.get(raw["version"], raw["version"]), notes[0]) for raw in raws],
+        notes,
+    )
+
+
+def with_release(folder: Path, engine: str, raw: Mapping[str, Any]) -> dict[Path, str]:
+    """The two catalogue files of an engine with one release added, or read again: {path: text}.
+
+    Raises AdvisorError where a llama.cpp build has no row in the notes, which give its place in the order.
+    """
+    hot_path, cold_path = folder / f"{engine}.json", folder / f"{engine}_cold.json"
+    hot, cold = (json.loads(path.read_text(encoding="utf-8")) for path in (hot_path, cold_path))
+    notes = load_notes(folder / f"{engine}_notes.yaml")
+    version = raw["version"]
+    if engine == "llama-server" and version not in {row["id"] for row in notes[0]["builds"]}:
+        raise AdvisorError(
+            f"add a row for {version} to `builds` in {engine}_notes.yaml: id, order, from, commit, date, source"
+        )
+    kept = [release for release in unfolded(hot, cold) if release.version != version]
+    hot, cold = _compiled(engine, [*kept, _release(raw, version, notes[0])], notes)
+    return {hot_path: dump(hot), cold_path: dump(cold)}
+
+
+def _compiled(engine: str, releases: Iterable[Release], notes: Notes) -> tuple[Record, Record]:
+    """(hot, cold): options and speculative JSON fields in the first; environment and other JSON classes in the second."""
+    ordered = sorted(releases, key=lambda release: version_key(release.version, notes[0]))
+    versions = [release.version for release in ordered]
+    options = _options(ordered, versions)
     for name, preferred in (notes[0].get("canonical") or {}).items():
         options[preferred] = options.pop(name)
     options = dict(sorted(options.items()))
-    configs = _configs(raws, versions)
-    environment = _intervals(
-        [
-            {
-                item["name"]: {"default": item["default"], "type": item["type"]}
-                for item in raw["env"]
-            }
-            for raw in raws
-        ],
-        versions,
-    )
+    classes = sorted({name for release in ordered for name in release.configs})
+    configs = {
+        name: intervals([release.configs.get(name, {}) for release in ordered], versions)
+        for name in classes
+    }
     head = {"generated": GENERATED, "engine": engine, "versions": versions}
     hot = {
         **head,
@@ -110,6 +139,7 @@ def build(engine: str, folder: Path, notes: tuple[Mapping[str, Any], str]) -> tu
         "json_configs": {name: configs[name] for name in HOT_CONFIGS if name in configs},
         "notes": notes[0],
     }
+    environment = intervals([release.env for release in ordered], versions)
     cold = {
         **head,
         "env": environment,
@@ -118,35 +148,70 @@ def build(engine: str, folder: Path, notes: tuple[Mapping[str, Any], str]) -> tu
     return hot, cold
 
 
+def _release(raw: Mapping[str, Any], version: str, notes: Mapping[str, Any]) -> Release:
+    """What the catalogue keeps of one release as it was read."""
+    rows = _corrected(raw, version, notes)
+    states = tuple(_state(row, raw["engine"], rows) for row in rows)
+    configs = {
+        name: {
+            row["name"]: without_none(
+                {key: row[key] for key in ("type", "default", "choices", "limits")}
+            )
+            for row in fields
+            if row["init"]
+        }
+        for name, fields in raw["json_configs"].items()
+    }
+    env = {
+        row["name"]: without_none({"default": row["default"], "type": row["type"]})
+        for row in raw["env"]
+    }
+    return Release(version, states, configs, env)
+
+
+def unfolded(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> list[Release]:
+    """The single releases of a compiled catalogue, oldest first: the inverse of `_compiled`."""
+    versions = hot["versions"]
+    options = [unfold(record, versions) for record in hot["options"].values()]
+    configs = {
+        name: unfold_table(table, versions)
+        for name, table in {**cold["json_configs"], **hot["json_configs"]}.items()
+    }
+    environment = unfold_table(cold["env"], versions)
+    return [
+        Release(
+            version,
+            tuple(states[version] for states in options if version in states),
+            {name: tables[version] for name, tables in configs.items() if tables[version]},
+            environment[version],
+        )
+        for version in versions
+    ]
+
+
 def _corrected(
-    raws: Sequence[Mapping[str, Any]], notes: Mapping[str, Any]
+    raw: Mapping[str, Any], version: str, notes: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
-    """The raw catalogues with the hand-kept corrections of what a pattern read wrongly."""
-    rules = notes.get("corrections") or ()
-    result: list[Mapping[str, Any]] = []
-    for raw in raws:
-        mine = [rule for rule in rules if raw["version"] in rule["versions"]]
-        options = [
-            {
-                **row,
-                **{
-                    key: value
-                    for rule in mine
-                    if rule["flag"] in row["flags"]
-                    for key, value in rule["set"].items()
-                },
-            }
-            for row in raw["options"]
-        ]
-        single: dict[str, Mapping[str, Any]] = {}
-        for (
-            row
-        ) in options:  # arg.cpp may define a spelling once per tool: keep the one that says most
-            seen = single.get(primary(row["flags"]))
-            if seen is None or (row.get("env") and not seen.get("env")):
-                single[primary(row["flags"])] = row
-        result.append({**raw, "options": list(single.values())})
-    return result
+    """The rows of one release with the hand-kept corrections of what a pattern read wrongly."""
+    mine = [rule for rule in notes.get("corrections") or () if version in rule["versions"]]
+    options = [
+        {
+            **row,
+            **{
+                key: value
+                for rule in mine
+                if rule["flag"] in row["flags"]
+                for key, value in rule["set"].items()
+            },
+        }
+        for row in raw["options"]
+    ]
+    single: dict[str, Mapping[str, Any]] = {}
+    for row in options:  # arg.cpp may define a spelling once per tool: keep the one that says most
+        seen = single.get(primary(row["flags"]))
+        if seen is None or (row.get("env") and not seen.get("env")):
+            single[primary(row["flags"])] = row
+    return list(single.values())
 
 
 def content_hash(options: Mapping[str, Any]) -> str:
@@ -161,22 +226,22 @@ def version_key(version: str, notes: Mapping[str, Any]) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _options(raws: Sequence[Mapping[str, Any]], versions: Sequence[str]) -> dict[str, Record]:
-    """Follow each option through the releases by shared spellings; name it by its newest first long
-    spelling.
-    """
+def _options(releases: Sequence[Release], versions: Sequence[str]) -> dict[str, Record]:
+    """Follow each option through the releases by shared spellings; name it by its newest first long spelling."""
     owner: dict[str, int] = {}
     history: list[dict[str, Record]] = []
-    for raw in raws:
+    for release in releases:
         taken: set[int] = set()
-        rows = sorted(raw["options"], key=lambda row: primary(row["flags"]) not in owner)
         current: dict[str, int] = {}
-        for row in rows:
-            spellings = [*row["flags"], *row.get("also_accepts", ())]
+        for state in sorted(
+            release.states,
+            key=lambda row: (primary(row["flags"]) not in owner, bool(row.get("deprecated"))),
+        ):
+            spellings = [*state["flags"], *state.get("hidden", ())]
             found = next(
                 (
                     owner[s]
-                    for s in [primary(row["flags"]), *spellings]
+                    for s in [primary(state["flags"]), *spellings]
                     if owner.get(s, -1) not in taken | {-1}
                 ),
                 None,
@@ -185,17 +250,19 @@ def _options(raws: Sequence[Mapping[str, Any]], versions: Sequence[str]) -> dict
                 found = len(history)
                 history.append({})
             taken.add(found)
-            history[found][raw["version"]] = _state(row, raw)
+            history[found][release.version] = state
             current.update(dict.fromkeys(spellings, found))
         owner = {**owner, **current}
     named = [
         (primary(states[max(states, key=versions.index)]["flags"]), states) for states in history
     ]
     result = {}
-    for name, states in sorted(named, key=lambda item: item[0]):
+    for name, states in sorted(
+        named, key=lambda item: (item[0], min(map(versions.index, item[1])))
+    ):
         key = name if name not in result else f"{name}#{min(states, key=versions.index)}"
         negations = _negations({s for state in states.values() for s in state["flags"]})
-        record = _fold(states, versions)
+        record = fold(states, versions)
         if negations:
             record["neg"] = negations
         result[key] = record
@@ -207,7 +274,7 @@ def primary(flags: Sequence[str]) -> str:
     return next((flag for flag in flags if flag.startswith("--")), flags[0])
 
 
-def _state(row: Mapping[str, Any], raw: Mapping[str, Any]) -> Record:
+def _state(row: Mapping[str, Any], engine: str, rows: Sequence[Mapping[str, Any]]) -> Record:
     """What one release says of one option, without what is the rule (type str, no choices ...)."""
     state: Record = {"flags": list(row["flags"])}
     if row.get("also_accepts"):
@@ -216,9 +283,10 @@ def _state(row: Mapping[str, Any], raw: Mapping[str, Any]) -> Record:
         state["type"] = row["type"]
     if row["default"] not in (None, "==SUPPRESS=="):
         state["default"] = row["default"]
-    if row["choices"]:
-        state["choices"] = [str(choice) for choice in row["choices"]]
-    nargs = row["nargs"] if raw["engine"] != "llama-server" or row["nargs"] == 0 else None
+    for key in ("choices", "values"):
+        if row.get(key):
+            state[key] = [str(choice) for choice in row[key]]
+    nargs = row["nargs"] if engine != "llama-server" or row["nargs"] == 0 else None
     if nargs is not None:
         state["nargs"] = nargs
     for key in ("deprecated", "removed", "positional"):
@@ -228,9 +296,7 @@ def _state(row: Mapping[str, Any], raw: Mapping[str, Any]) -> Record:
         state["env"] = row["env"]
     if "Deprecated" in (row.get("action") or ""):
         target = [
-            o
-            for o in raw["options"]
-            if o["dest"] == row["dest"] and "Deprecated" not in (o["action"] or "")
+            o for o in rows if o["dest"] == row["dest"] and "Deprecated" not in (o["action"] or "")
         ]
         if target and primary(target[0]["flags"]) != primary(row["flags"]):
             state["successor"] = primary(target[0]["flags"])
@@ -238,75 +304,11 @@ def _state(row: Mapping[str, Any], raw: Mapping[str, Any]) -> Record:
 
 
 def _negations(spellings: Iterable[str]) -> list[str]:
-    """The off forms among the spellings of a switch: --no-x beside --x, --disable-x beside
-    --enable-x.
-    """
+    """The off forms among the spellings of a switch: --no-x beside --x, --disable-x beside --enable-x."""
     known = set(spellings)
     off = {s for s in known if s.startswith(("--no-", "-no-")) or s in SHORT_NEGATIONS}
     off |= {s for s in known if s.startswith("--disable-") and "--enable-" + s[10:] in known}
     return sorted(off) if off < known else []
-
-
-def _fold(states: Mapping[str, Record], versions: Sequence[str]) -> Record:
-    """One record of a history: the last state, `span` unless it is the whole range, `was` for
-    earlier differences.
-    """
-    have = [v for v in versions if v in states]
-    record = dict(states[have[-1]])
-    was: list[list[Any]] = []
-    for newer, older in zip(reversed(have), list(reversed(have))[1:], strict=False):
-        keys = {*states[newer], *states[older]}
-        change = {
-            k: states[older].get(k)
-            for k in sorted(keys)
-            if states[older].get(k) != states[newer].get(k)
-        }
-        if change:
-            was.append([older, change])
-    if was:
-        record["was"] = was
-    if (have[0], have[-1]) != (versions[0], versions[-1]):
-        record["span"] = [have[0], have[-1]]
-    gaps = [
-        v for v in versions[versions.index(have[0]) : versions.index(have[-1])] if v not in states
-    ]
-    if gaps:
-        record["absent"] = gaps
-    return record
-
-
-def _intervals(
-    tables: Sequence[Mapping[str, Record]], versions: Sequence[str]
-) -> dict[str, Record]:
-    names = sorted({name for table in tables for name in table})
-    trimmed = [
-        {n: {k: v for k, v in row.items() if v is not None} for n, row in table.items()}
-        for table in tables
-    ]
-    return {
-        n: _fold({v: t[n] for v, t in zip(versions, trimmed, strict=True) if n in t}, versions)
-        for n in names
-    }
-
-
-def _configs(
-    raws: Sequence[Mapping[str, Any]], versions: Sequence[str]
-) -> dict[str, dict[str, Record]]:
-    classes = sorted({name for raw in raws for name in raw["json_configs"]})
-    result = {}
-    for name in classes:
-        tables = []
-        for raw in raws:
-            rows = raw["json_configs"].get(name, ())
-            tables.append(
-                {
-                    r["name"]: {k: r[k] for k in ("type", "default", "choices", "limits")}
-                    for r in rows
-                    if r["init"]
-                }
-            )
-        result[name] = _intervals(tables, versions)
-    return result
 
 
 def dump(data: Mapping[str, Any]) -> str:

@@ -2,27 +2,23 @@
 
     python tests/real/real_parsers.py --lines FILE [--engine vllm] [--version 0.33.0] [--jobs 2]
 
-FILE (or - for stdin) holds one JSON object a line: {"engine", "version", "argv"}. Every refused
-line is printed with the parser's message; the exit status is 1 if there was any. Nothing is
-installed but the parsers' imports: wheels are downloaded with --no-deps, their .py files unpacked,
-the wheels deleted. All of it is kept under $ADVISOR_CACHE, else .cache/ of the repository, so that
-only the first run is slow.
+FILE (or - for stdin) holds one JSON object a line: {"engine", "version", "argv"}. Every refused line is printed with the
+parser's message; the exit status is 1 if there was any. Nothing is installed but the parsers' imports: wheels are
+downloaded with --no-deps, their .py files unpacked, the wheels deleted. All of it is kept under $ADVISOR_CACHE, else
+~/.cache/advisor, so that only the first run is slow.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
-import shutil
-import subprocess
 import sys
-import zipfile
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).resolve().parent
+from advisor.engines.extract.releases import cache, environment, probe, unpacked
+
 # newest, oldest, and each release where a flag that is emitted or migrated changed
 VERSIONS = {
     "vllm": ("0.19.1", "0.20.2", "0.21.0", "0.24.0", "0.25.1", "0.26.0", "0.28.0", "0.33.0"),
@@ -53,81 +49,6 @@ CANARIES = {
         ["python", "-m", "sglang.launch_server", "--model-path", "m", "--no-such-flag", "1"],
     ),
 }
-
-
-def cache() -> Path:
-    root = os.environ.get("ADVISOR_CACHE")
-    folder = (Path(root) if root else HERE.parents[1] / ".cache") / "real-parsers"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
-
-
-def environment(folder: Path) -> Path:
-    """The interpreter of one virtual environment that serves every release; built once."""
-    python = folder / "venv" / "bin" / "python"
-    done = folder / "venv" / ".complete"
-    wanted = (HERE / "requirements.txt").read_text(encoding="utf-8")
-    if done.is_file() and done.read_text(encoding="utf-8") == wanted:
-        return python
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
-    install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-    index = os.environ.get(
-        "ADVISOR_TORCH_INDEX"
-    )  # e.g. https://download.pytorch.org/whl/cpu for the small build
-    if index:
-        subprocess.run([*install, "--index-url", index, "torch"], check=True)
-    subprocess.run([*install, "-r", str(HERE / "requirements.txt")], check=True)
-    done.write_text(wanted, encoding="utf-8")
-    return python
-
-
-def unpacked(folder: Path, python: Path, engine: str, version: str) -> Path:
-    """The folder with a release's .py files and metadata; downloaded once, never installed."""
-    target = folder / f"{engine}-{version}"
-    if (target / ".complete").is_file():
-        return target
-    work = folder / f"{engine}-{version}.part"
-    shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
-    pip = [
-        str(python),
-        "-m",
-        "pip",
-        "download",
-        "-qq",
-        "--disable-pip-version-check",
-        "--no-deps",
-        "--only-binary",
-        ":all:",
-    ]
-    subprocess.run([*pip, "-d", str(work), f"{engine}=={version}"], check=True)
-    wheel = next(work.glob("*.whl"))
-    with zipfile.ZipFile(wheel) as archive:
-        keep = [
-            name
-            for name in archive.namelist()
-            if name.endswith((".py", ".json", "/METADATA", "/entry_points.txt"))
-        ]
-        archive.extractall(work, keep)
-    wheel.unlink()
-    (work / ".complete").touch()
-    shutil.rmtree(target, ignore_errors=True)
-    work.rename(target)
-    return target
-
-
-def check(
-    python: Path, engine: str, folder: Path, lines: list[list[str]]
-) -> list[dict[str, object]]:
-    """The release's verdict on each line. Raises RuntimeError if its parser could not be built."""
-    command = [str(python), str(HERE / "worker.py"), engine, str(folder)]
-    text = "".join(json.dumps(argv) + "\n" for argv in lines)
-    done = subprocess.run(
-        command, input=text, capture_output=True, text=True, timeout=600, check=False, cwd=folder
-    )
-    if done.returncode:
-        raise RuntimeError(f"{folder.name}: the parser could not be built\n{done.stderr[-2000:]}")
-    return [json.loads(row) for row in done.stdout.splitlines()]
 
 
 def main() -> int:
@@ -167,9 +88,8 @@ def main() -> int:
             json.loads(text) for text in dict.fromkeys(json.dumps(argv) for argv in groups[pair])
         ]
         canaries = list(CANARIES[engine])
-        verdicts = check(
-            python, engine, unpacked(folder, python, engine, version), canaries + lines
-        )
+        text = "".join(json.dumps(argv) + "\n" for argv in canaries + lines)
+        verdicts = probe(python, "check", engine, unpacked(folder, python, engine, version), text)
         if any(row["ok"] for row in verdicts[: len(canaries)]):
             raise RuntimeError(
                 f"{engine} {version} took a line that it must refuse: the check is broken"

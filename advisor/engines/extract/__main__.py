@@ -1,0 +1,101 @@
+"""Read a released engine's own options and write them into the catalogue of all releases.
+
+    python -m advisor.engines.extract vllm 0.34.0
+    python -m advisor.engines.extract sglang 0.5.24
+    python -m advisor.engines.extract llama-server b11500 --sdist 0.3.37     # llama-cpp-python's copy of llama.cpp
+    python -m advisor.engines.extract llama-server 0.5.0 --binary PATH       # a built server says its defaults too
+
+A release that is already catalogued is read again and replaced. `--check` writes nothing and leaves with 1 where what is
+read differs from the catalogue. The first run downloads what the parsers import (about 1.3 GB, kept in the cache).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from advisor.domain.paths import knowledge_dir
+from advisor.engines import build_catalogue
+from advisor.engines.extract import llama, releases
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m advisor.engines.extract",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("engine", choices=build_catalogue.ENGINES)
+    parser.add_argument(
+        "version",
+        help="a release of vLLM or SGLang; for llama-server an id of `builds` in its notes",
+    )
+    parser.add_argument(
+        "--sdist",
+        metavar="VERSION",
+        help="llama-server: the llama-cpp-python release whose sources to read",
+    )
+    parser.add_argument("--binary", type=Path, help="llama-server: a built server to ask")
+    parser.add_argument(
+        "--out", type=Path, default=knowledge_dir() / "engines", help="folder of the catalogues"
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="compare with the catalogue, write nothing"
+    )
+    options = parser.parse_args(argv)
+    if (options.engine == "llama-server") != bool(options.sdist or options.binary):
+        parser.error(
+            "llama-server is read from --sdist or --binary; vllm and sglang from their wheels"
+        )
+    raw = {
+        **read(options.engine, options.version, options.sdist, options.binary),
+        "version": options.version,
+    }
+    texts = build_catalogue.with_release(options.out, options.engine, raw)
+    changed = [
+        path
+        for path, text in texts.items()
+        if not path.is_file() or path.read_text(encoding="utf-8") != text
+    ]
+    for path in () if options.check else changed:
+        path.write_text(texts[path], encoding="utf-8")
+    state = "differs" if options.check and changed else "written" if changed else "as catalogued"
+    print(
+        f"{options.engine} {options.version}: {len(raw['options'])} options, {len(raw['env'])} variables; {state}"
+    )
+    return 1 if options.check and changed else 0
+
+
+def read(
+    engine: str, version: str, sdist: str | None = None, binary: Path | None = None
+) -> dict[str, Any]:
+    """All that the catalogue holds of one release, from the release itself."""
+    if binary is not None:
+        rows = llama.of_binary(binary)
+        return {
+            "engine": engine,
+            "options": rows,
+            "json_configs": {},
+            "env": llama.environment(rows),
+        }
+    folder = releases.cache()
+    if sdist is not None:
+        rows = llama.of_sources(releases.sources(folder, Path(sys.executable), sdist))
+        return {
+            "engine": engine,
+            "options": rows,
+            "json_configs": {},
+            "env": llama.environment(rows),
+        }
+    python = releases.environment(folder)
+    found: dict[str, Any] = releases.probe(
+        python, "dump", engine, releases.unpacked(folder, python, engine, version)
+    )[0]
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""Options of llama-server, from a built binary's own `--help` or from the sources that define them.
+
+A binary says more (defaults are resolved); sources can be read of any release without building it. What it does not know:
+values that the sources compute (the types of --spec-type): `corrections` in llama-server_notes.yaml states them.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+COLUMN = 40  # where the text of --help begins
+_OPTION = re.compile(r"\badd_opt\(common_arg\(")
+_END = (
+    re.compile(r"\n    \)((?:\.set_\w+\((?:[^()]|\([^()]*\))*\))*)\);"),
+    re.compile(r"\}\)((?:\.set_\w+\((?:[^()]|\([^()]*\))*\))*)\);"),
+)
+
+
+def of_binary(binary: Path) -> list[Row]:
+    """The options of a built server."""
+    told = subprocess.run(
+        [str(binary), "--help"], capture_output=True, text=True, timeout=60, check=True
+    )
+    return of_help(told.stdout)
+
+
+def of_help(text: str) -> list[Row]:
+    """The options of a `--help` text: one entry per line that begins with a dash, its text below or beside it."""
+    entries: list[tuple[str, str]] = []
+    for line in text.splitlines():
+        if re.match(r"-----", line):
+            continue
+        if line.startswith("-"):
+            beside = len(line) > COLUMN and line[COLUMN - 1] == " "
+            head, rest = (line[:COLUMN], line[COLUMN:]) if beside else (line, "")
+            entries.append((head.rstrip(), rest.strip()))
+        elif entries and line.strip():
+            head, told = entries[-1]
+            entries[-1] = (head, f"{told}\n{line.strip()}")
+    return [_of_entry(head, told) for head, told in entries]
+
+
+def _of_entry(head: str, told: str) -> Row:
+    words = re.split(r",\s+|\s+", head)
+    flags = []
+    while words and words[0].startswith("-"):
+        flags.append(words.pop(0).rstrip(","))
+    value = " ".join(word for word in words if word)
+    env = re.search(r"\(env: (\w+)\)", told)
+    default = re.search(r"\(default: ([^)]*)\)|default: '?([^'\s,)]+)'?", told.replace("\n", " "))
+    allowed = re.search(r"allowed values: ([^\n(]*)", told)
+    choices = None
+    if allowed:
+        choices = [word.strip() for word in allowed[1].split(",") if word.strip()]
+    elif re.fullmatch(r"\[[\w|]+\]|<[\w|]+>|\{[\w,]+\}", value):
+        choices = re.split(r"[|,]", value[1:-1])
+    elif "--spec-type" in flags:
+        choices = value.split(",")
+    return _row(
+        flags,
+        "flag" if not value else "int" if value in ("N", "PORT", "M", "I", "SEED") else "str",
+        0 if not value else 1,
+        choices,
+        (default[1] or default[2] or "").strip(" '") if default else None,
+        env[1] if env else None,
+        told,
+    )
+
+
+def of_sources(folder: Path) -> list[Row]:
+    """The options that `common/arg.cpp` defines for the server; defaults stay unknown."""
+    text = (folder / "common" / "arg.cpp").read_text(encoding="utf-8")
+    rows = [_of_definition(part) for part in _OPTION.split(text)[1:]]
+    return [row for row in rows if row is not None]
+
+
+def _of_definition(part: str) -> Row | None:
+    end = next((found for pattern in _END if (found := pattern.search(part))), None)
+    tail, body = (end[1], part[: end.start()]) if end else ("", part)
+    examples, excluded = (
+        re.search(rf"set_{word}\(\{{([^}}]*)\}}", tail) for word in ("examples", "excludes")
+    )
+    if examples and not re.search(r"LLAMA_EXAMPLE_(SERVER|COMMON)\b", examples[1]):
+        return None
+    spelled = re.match(r"\s*\{([^}]*)\}\s*,?", body)
+    if spelled is None or (excluded and "LLAMA_EXAMPLE_SERVER" in excluded[1]):
+        return None
+    flags, rest = re.findall(r'"(-[^"]+)"', spelled[1]), body[spelled.end() :]
+    off = re.match(r"\s*\{([^}]*)\}\s*,", rest)
+    if off:
+        flags += re.findall(r'"(-[^"]+)"', off[1])
+        rest = rest[off.end() :]
+    hint = re.match(r'\s*"([^"\n]{1,60})"\s*,\s*(?:"|string_format|std::string|\w)', rest)
+    value = hint[1] if hint and not re.match(r'\s*"[^"]*"\s*,?\s*\[', rest) else None
+    if re.match(r"\s*common_speculative_all_types_str\(\)", rest):
+        value = "TYPES"
+    told = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', rest.split("[](")[0]))
+    env = re.search(r'set_env\("(\w+)"\)', tail)
+    choices = (
+        re.split(r"[|]", value[1:-1]) if value and re.fullmatch(r"\[[\w|-]+\]", value) else None
+    )
+    kind = "flag" if not value else "int" if re.search(r"int value", rest) else "str"
+    told += " has been removed" if "arg_removed" in rest else ""
+    return _row(flags, kind, 1 if value else 0, choices, None, env[1] if env else None, told)
+
+
+def _row(
+    flags: list[str],
+    kind: str,
+    nargs: int,
+    choices: list[str] | None,
+    default: str | None,
+    env: str | None,
+    told: str,
+) -> Row:
+    removed = "has been removed" in told
+    return {
+        "flags": flags,
+        "dest": max(flags, key=len).lstrip("-").replace("-", "_"),
+        "type": kind,
+        "default": default,
+        "choices": choices,
+        "nargs": nargs,
+        "deprecated": removed or bool(re.search(r"\bdeprecated\b", told, re.I)),
+        "removed": removed,
+        "env": env,
+    }
+
+
+def environment(rows: list[Row]) -> list[Row]:
+    """The variables that set these options."""
+    return [
+        {"name": row["env"], "type": row["type"], "default": row["default"]}
+        for row in rows
+        if row["env"]
+    ]

@@ -1,0 +1,89 @@
+"""One release's own argument parser: list its options, or check command lines with it.
+
+    python probe.py dump ENGINE FOLDER                      # one JSON object: options, JSON classes, environment
+    python probe.py check ENGINE FOLDER < argv.jsonl        # one {"ok", "message"} a line
+
+Run by the interpreter of `releases.environment`, never imported by the package: FOLDER is an unpacked wheel, and the
+modules that its import chain names without using them while parsing are replaced by empty ones. No GPU is needed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import empty_modules  # type: ignore[import-not-found]  # beside this script, as are the next two
+import release_facts as facts  # type: ignore[import-not-found]
+import release_parsers as parsers  # type: ignore[import-not-found]
+
+EMPTY = {
+    "vllm": ("xgrammar", "llguidance"),
+    "sglang": ("xgrammar", "llguidance", "IPython", "torchvision", "triton"),
+}
+
+
+def dump(engine: str, folder: Path) -> dict[str, Any]:
+    """All that the catalogue holds of one release."""
+    if engine == "vllm":
+        parser, names, configs = parsers.vllm_parser(), facts.vllm_names(), facts.vllm_configs()
+        return {
+            "engine": engine,
+            "options": facts.options(parser, names),
+            "json_configs": configs,
+            "env": facts.vllm_environment(),
+        }
+    return {
+        "engine": engine,
+        "options": facts.options(parsers.sglang_parser(), {}),
+        "json_configs": {},
+        "env": facts.sglang_environment(folder),
+    }
+
+
+def verdict(
+    parser: argparse.ArgumentParser, check: Callable[[Any], str], argv: list[str]
+) -> dict[str, object]:
+    """The parser's verdict on one command line, without the program's own name."""
+    heard = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(heard), contextlib.redirect_stdout(io.StringIO()):
+            message = check(parser.parse_args(argv))
+    except SystemExit:
+        message = (heard.getvalue().strip().splitlines() or ["refused"])[-1]
+    except Exception as error:  # whatever a parser raises is its verdict
+        message = f"{type(error).__name__}: {error}"
+    return {"ok": not message, "message": message[:300]}
+
+
+def main() -> None:
+    task, engine, folder = sys.argv[1:4]
+    os.environ.update(
+        HF_HUB_OFFLINE="1",
+        CUDA_VISIBLE_DEVICES="",
+        VLLM_LOGGING_LEVEL="ERROR",
+        VLLM_NO_USAGE_STATS="1",
+    )
+    empty_modules.install(EMPTY[engine])
+    sys.path.insert(0, folder)
+    if task == "dump":
+        with contextlib.redirect_stdout(sys.stderr):
+            made = dump(engine, Path(folder))
+        print(json.dumps(made))
+        return
+    with contextlib.redirect_stdout(sys.stderr):
+        parser = parsers.vllm_parser() if engine == "vllm" else parsers.sglang_parser()
+        check = parsers.vllm_check() if engine == "vllm" else lambda space: ""
+    program = 2 if engine == "vllm" else 3  # `vllm serve`, `python -m sglang.launch_server`
+    for line in sys.stdin:
+        print(json.dumps(verdict(parser, check, json.loads(line)[program:])))
+
+
+if __name__ == "__main__":
+    main()

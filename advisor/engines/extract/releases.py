@@ -1,0 +1,116 @@
+"""Released engines on this machine: downloaded once, unpacked, never installed; and the environment of their parsers.
+
+Everything is kept under $ADVISOR_CACHE, else ~/.cache/advisor. What it does not know: whether a release exists before it
+asks the package index for it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+PARTS = (".py", ".json", "/METADATA", "/entry_points.txt")  # of a wheel
+SDIST = "llama-cpp-python"  # its source archive carries a copy of llama.cpp
+VENDORED = "vendor/llama.cpp/"
+
+
+def cache() -> Path:
+    """The folder of all that is kept between runs."""
+    root = os.environ.get("ADVISOR_CACHE")
+    folder = (Path(root) if root else Path.home() / ".cache" / "advisor") / "real-parsers"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def environment(folder: Path) -> Path:
+    """The interpreter of one virtual environment that serves every release; made once from requirements.txt (1.3 GB)."""
+    python = folder / "venv" / "bin" / "python"
+    done = folder / "venv" / ".complete"
+    wanted = (HERE / "requirements.txt").read_text(encoding="utf-8")
+    if done.is_file() and done.read_text(encoding="utf-8") == wanted:
+        return python
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+    install = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    index = os.environ.get(
+        "ADVISOR_TORCH_INDEX"
+    )  # e.g. https://download.pytorch.org/whl/cpu for the small build
+    if index:
+        subprocess.run([*install, "--index-url", index, "torch"], check=True)
+    subprocess.run([*install, "-r", str(HERE / "requirements.txt")], check=True)
+    done.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def unpacked(folder: Path, python: Path, engine: str, version: str) -> Path:
+    """The folder with the Python files and metadata of a release's wheel."""
+    return _kept(folder, python, f"{engine}-{version}", engine, version, ("--only-binary", ":all:"))
+
+
+def sources(folder: Path, python: Path, version: str) -> Path:
+    """The folder with the copy of llama.cpp in a source archive of llama-cpp-python."""
+    return _kept(
+        folder, python, f"llama.cpp-of-{SDIST}-{version}", SDIST, version, ("--no-binary", SDIST)
+    )
+
+
+def _kept(
+    folder: Path, python: Path, name: str, package: str, version: str, how: Sequence[str]
+) -> Path:
+    target = folder / name
+    if (target / ".complete").is_file():
+        return target
+    work = folder / f"{name}.part"
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    pip = [
+        str(python),
+        "-m",
+        "pip",
+        "download",
+        "-qq",
+        "--disable-pip-version-check",
+        "--no-deps",
+        *how,
+    ]
+    subprocess.run([*pip, "-d", str(work), f"{package}=={version}"], check=True)
+    archive = next(path for path in work.iterdir() if path.suffix in (".whl", ".gz"))
+    (_unzip if archive.suffix == ".whl" else _untar)(archive, work)
+    archive.unlink()
+    (work / ".complete").touch()
+    shutil.rmtree(target, ignore_errors=True)
+    work.rename(target)
+    return target
+
+
+def _unzip(wheel: Path, target: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(target, [name for name in archive.namelist() if name.endswith(PARTS)])
+
+
+def _untar(sdist: Path, target: Path) -> None:
+    """The vendored sources alone, without the archive's own folder above them."""
+    with tarfile.open(sdist) as archive:
+        for member in archive.getmembers():
+            _, found, inner = member.name.partition(VENDORED)
+            if found and inner and member.isreg():
+                archive.extract(member.replace(name=inner, deep=False), target, filter="data")
+
+
+def probe(python: Path, task: str, engine: str, folder: Path, text: str = "") -> list[Any]:
+    """What `probe.py` prints, one JSON value a line. Raises RuntimeError if the release's parser could not be built."""
+    command = [str(python), str(HERE / "probe.py"), task, engine, str(folder)]
+    done = subprocess.run(
+        command, input=text, capture_output=True, text=True, timeout=600, check=False, cwd=folder
+    )
+    if done.returncode:
+        raise RuntimeError(f"{folder.name}: the parser could not be built\n{done.stderr[-2000:]}")
+    return [json.loads(row) for row in done.stdout.splitlines()]
