@@ -80,7 +80,7 @@ def options(parser: argparse.ArgumentParser, names: dict[str, list[str]]) -> lis
         accepted.setdefault(id(action), set()).add(spelling)
     rows = []
     for action in parser._actions:
-        if action.dest == "help":
+        if action.dest == "help" and not names:  # vLLM documents its own
             continue
         kind = type(action).__name__
         choices = (
