@@ -9,17 +9,19 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+# door -> "module:function"
 _DOORS = {
-    "recommend": "advisor.advice.recommend",
-    "validate": "advisor.advice.recommend",
-    "compose": "advisor.advice.recommend",
-    "predict": "advisor.advice.recommend",
-    "explain": "advisor.advice.recommend",
+    "recommend": "advisor.advice.recommend:recommend",
+    "validate": "advisor.lint.validate:validate",
+    "compose": "advisor.render.compose:compose",
+    "predict": "advisor.prediction.predict_rows:predict",
+    "explain": "advisor.rules:explain",
 }
 __all__ = ["compose", "explain", "predict", "recommend", "validate"]
 
 
 def __getattr__(name: str) -> Any:
     if name in _DOORS:
-        return getattr(import_module(_DOORS[name]), name)
+        module, function = _DOORS[name].split(":")
+        return getattr(import_module(module), function)
     raise AttributeError(f"module 'advisor' has no attribute '{name}'")

@@ -7,7 +7,7 @@ What it does not know: the decision; these hold whichever way it goes.
 
 from __future__ import annotations
 
-from advisor.advice import offload, propose
+from advisor.advice import offload, placement, propose
 from advisor.advice import resolve as knowledge_resolve
 from advisor.advice import topology as linked
 from advisor.domain.nouns import Facts, Plan, Reason
@@ -71,7 +71,7 @@ def _link(facts: Facts, base: Plan) -> Reason | None:
             sources=("knowledge/engines",),
             weight=0.5,
         )
-    found = linked.speeds(facts, propose.splits(facts))
+    found = placement.speeds(facts, propose.splits(facts))
     here, across = (
         found.get((1, facts.gpus), 0.0),
         max((s for (tp, _), s in found.items() if tp > 1), default=0.0),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.domain.nouns import Facts, Goal, Plan
-from advisor.perf import arrays as points
+from advisor.perf import encode_plans
 from advisor.prediction import predict as predictor
 
 LEAST_GAIN = (
@@ -43,7 +43,7 @@ def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[i
     goal: Goal = facts.goal or "balanced"
     rows = np.tile(np.arange(len(rivals)), len(sizes))
     batch = np.repeat(np.array(sizes, dtype=np.float64), len(rivals))
-    table = points.from_plans(facts, rivals).take(rows).replace(concurrency=batch)
+    table = encode_plans.from_plans(facts, rivals).take(rows).replace(concurrency=batch)
     medians = predictor.goal_medians(table, goal)
     wanted = []
     for row, _ in enumerate(sizes):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from advisor.advice import offload
 from advisor.advice import topology as linked
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
 from advisor.perf import kv_sizes, memory
@@ -27,9 +28,6 @@ SMALLER = (
     "iq3_xxs",
     "iq2_m",
 )
-# Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is
-# called.
-RELEASED = {"gpt-oss": ("mxfp4",)}
 SAME_STEP = 0.75  # bits a weight between formats of one step: AWQ 4.25, Q4_K_M 4.89
 CONTEXT_STEPS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024)
 
@@ -54,7 +52,6 @@ def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
     )
     instead = list(alternatives(facts, plan))
     what = f"what fits: {', or '.join(instead[:3])}" if instead else _smaller(facts)
-    from advisor.advice import offload
 
     one_fits = any(
         way.startswith(("--ctx", "--concurrency")) for way in instead
@@ -154,7 +151,7 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
 
     bits = facts.quant.bits if facts.quant else None
     arch = facts.hardware.arch if facts.hardware else ""
-    names = RELEASED.get(facts.model.family if facts.model else "", SMALLER)
+    names = offload.RELEASED.get(facts.model.family if facts.model else "", SMALLER)
     known = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
     for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
         if (

@@ -12,11 +12,13 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
-from advisor.advice import memory_relief as memory_fit
 from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, Plan, Quant
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 
+# Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is
+# called.
+RELEASED = {"gpt-oss": ("mxfp4",)}
 QUANTS = ("q4_k_m", "ud-q4_k_xl", "iq4_xs")  # four-bit steps of GGUF, the preferred first
 FOUR_BITS = 4.0
 # One layer more than the bill asks for: a long prompt's steps copy a layer's experts to the card.
@@ -81,7 +83,7 @@ def _quants(facts: Facts) -> list[Quant]:
     """What to try: the one that the question is about, where it has four bits or more as GGUF, then
     the usual ones, those that somebody publishes first.
     """
-    names = memory_fit.RELEASED.get(facts.model.family if facts.model else "", QUANTS)
+    names = RELEASED.get(facts.model.family if facts.model else "", QUANTS)
     usual = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
     own = facts.quant
     first = (

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from advisor.advice import caveats as circumstances
 from advisor.advice import propose
 from advisor.advice.decide import GOAL_METRICS, Verdict, goal_interval, meets, vetoes
+from advisor.advice.memory_relief import shortfall
 from advisor.domain.nouns import Candidate, Evidence, Facts, Finding, Goal, Plan, Reason
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
@@ -92,7 +93,7 @@ def _no_room(facts: Facts, plan: Plan) -> str:
     """By how much even one draft token does not fit."""
     from advisor.perf import memory
 
-    return f"with {_title(plan.method)}, {memory.shortfall(facts, plan, memory.bill(facts, plan))}"
+    return f"with {_title(plan.method)}, {shortfall(facts, plan, memory.bill(facts, plan))}"
 
 
 def _title(method: str) -> str:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from advisor import rules
-from advisor.advice import decide, k_schedule, propose, reasons
+from advisor.advice import decide, k_schedule, placement, propose, reasons
 from advisor.advice import topology as linked
 from advisor.advice import what_if as changes
+from advisor.advice.memory_relief import shortfall
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import (
     Advice,
     AdvisorError,
@@ -28,11 +30,7 @@ from advisor.domain.nouns import (
     Plan,
     Request,
 )
-from advisor.knowledge import store as knowledge
 from advisor.prediction import predict as predictor
-
-if TYPE_CHECKING:
-    from advisor.lint.validate import Report
 
 
 def recommend(request: Request | None = None, **asked: Any) -> Advice:
@@ -43,7 +41,7 @@ def recommend(request: Request | None = None, **asked: Any) -> Advice:
     answered as asked.
     """
     request = request if request is not None else checked(asked)
-    question = opened(knowledge.resolve(request))
+    question = opened(facts_for_request(request))
     estimates = estimated(question.facts, question.plans, question.bills)
     return advise(request, question.facts, judged(question, estimates))
 
@@ -111,13 +109,13 @@ def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
 
     refusals: list[tuple[float, str]] = []  # GiB short, why
     tight: Candidate | None = None
-    for split in linked.ordered(facts, propose.splits(facts)):
+    for split in placement.ordered(facts, propose.splits(facts)):
         plan = propose.base_plan(facts, split)
         if plan.dp > 1 and plan.engine not in memory.SERVERS:
             raise AdvisorError(_one_server(facts, plan))
         bill = memory.bill(facts, plan)
         if bill.fits is False:
-            refusals.append((bill.short_gib or 0.0, memory.shortfall(facts, plan, bill)))
+            refusals.append((bill.short_gib or 0.0, shortfall(facts, plan, bill)))
             continue
         candidate = (judging or judge)(facts, plan, None)
         errors = [f for f in candidate.findings if f.severity == "error"]
@@ -330,39 +328,3 @@ def measure_commands(facts: Facts, plan: Plan) -> tuple[str, ...]:
     from advisor import engines
 
     return (engines.get(plan.engine).benchmark_command(plan, facts),)
-
-
-def validate(source: Any, **options: Any) -> Report:
-    """Read a serving configuration and judge it; see advisor.lint.validate."""
-    from advisor.lint.validate import validate as run
-
-    return run(source, **options)
-
-
-def compose(request: Request | None = None, **asked: Any) -> str:
-    """A docker-compose file for the recommended launch."""
-    from advisor.render.compose import compose_yaml
-
-    return compose_yaml(recommend(request, **asked))
-
-
-def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Predicted speed-ups for rows with the columns of the measurement table; one result per row,
-    in order.
-
-    A row without `speedup_metric` is about output_tok_s. Raises AdvisorError where `rows` is not a
-    list of mappings.
-    """
-    table = [] if isinstance(rows, Mapping | str) else list(rows)
-    if isinstance(rows, Mapping | str) or not all(isinstance(row, Mapping) for row in table):
-        raise AdvisorError(
-            "predict takes a list of rows, each a mapping from column to cell: predict([row])"
-        )
-    return predictor.predict_dicts(
-        [{"speedup_metric": predictor.DEFAULT_METRIC, **row} for row in table]
-    )
-
-
-def explain(code: str) -> str:
-    """The text of one rule: why, bad, good, sources."""
-    return rules.explain(code)

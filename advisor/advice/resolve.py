@@ -23,6 +23,7 @@ from advisor.domain.nouns import (
     Workload,
 )
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.evidence import nearest_pairs
 
 Row = dict[str, Any]
 Default = tuple[str, str, str]  # field, value chosen, why
@@ -299,7 +300,11 @@ def _thinking(request: Request, model: LLM) -> tuple[bool | None, list[Default]]
 def _machine(request: Request) -> tuple[Hardware, list[Default]]:
     if request.hardware.strip().lower() != "auto":
         return knowledge.hardware(request.hardware), []
-    hw, count = knowledge.detect_hardware()
+    from advisor.knowledge.detect import (
+        detect,  # start-up: only where the hardware is asked of the machine
+    )
+
+    hw, count = detect()
     found: list[Default] = [
         ("hardware", hw.id, f"found on this machine: {count} x {hw.name or hw.id}")
     ]
@@ -361,7 +366,7 @@ def with_evidence(facts: Facts) -> Facts:
     """The facts with the measured pairs nearest to them."""
     methods = _measured_methods(facts)
     each = 6 if len(methods) == 1 else 4
-    found = (row for method in methods for row in knowledge.nearest_evidence(facts, method, each))
+    found = (row for method in methods for row in nearest_pairs(facts, method, each))
     return facts.model_copy(update={"evidence": tuple(found)})
 
 
@@ -396,9 +401,16 @@ def _shape(model: LLM) -> LLM | None:
 
 
 def launch_facts(
-    launch: Launch, plan: Plan, *, hw: str | None, gpus: int | None, concurrency: int | None, ctx_tokens: int | None,
-    output_tokens: int | None, workload: str | None,
-) -> Facts:  # fmt: skip
+    launch: Launch,
+    plan: Plan,
+    *,
+    hw: str | None = None,
+    gpus: int | None = None,
+    concurrency: int | None = None,
+    ctx_tokens: int | None = None,
+    output_tokens: int | None = None,
+    workload: str | None = None,
+) -> Facts:
     """What a launch tells, and what the caller adds. A part that neither tells is None: its rules
     are then skipped.
     """
@@ -417,7 +429,7 @@ def launch_facts(
     )  # fmt: skip
     if hardware is None or model is None:
         return facts
-    return facts.model_copy(update={"evidence": knowledge.nearest_evidence(facts)})
+    return facts.model_copy(update={"evidence": nearest_pairs(facts)})
 
 
 def _launch_quant(named: str, plan: Plan) -> Quant | None:

@@ -1,14 +1,11 @@
 """Several machines joined by a network, one accelerator each (two GB10s over RoCE), instead of
 cards in one host.
 
-What it does: says whether a question is about such machines, orders the ways to split a model over
-them by the estimate, and writes what a server needs to span them. What it does not know: the
-network's delay, beyond what the kind of link says.
+What it does: says whether a question is about such machines, and writes what a server needs to span
+them. What it does not know: the network's delay, beyond what the kind of link says.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 from advisor.domain.nouns import Facts, Hardware, Plan
 
@@ -37,42 +34,6 @@ def link_default(hardware: Hardware, gpus: int) -> tuple[str, str] | None:
 def has_port(hardware: Hardware) -> bool:
     """Whether a machine of its own has a port that is made for linking several."""
     return "connectx" in hardware.link.lower()
-
-
-def ordered(facts: Facts, splits: Sequence[Split]) -> tuple[Split, ...]:
-    """The splits as they are, for linked machines the fastest first: a link costs every step more
-    than a small model's part of the weights saves, while a large dense one gains.
-    """
-    if not spans(facts) or facts.engine == "llama-server" or len(splits) < 2:
-        return tuple(splits)
-    return tuple(
-        split for split, _ in sorted(speeds(facts, splits).items(), key=lambda row: -row[1])
-    )
-
-
-def speeds(facts: Facts, splits: Sequence[Split]) -> dict[Split, float]:
-    """The expected speed without speculation of each split, for the question's goal: larger is
-    faster.
-    """
-    from advisor.advice import propose
-    from advisor.perf import memory
-    from advisor.prediction import predict as predictor
-
-    plans = [
-        propose.with_method(facts, propose.base_plan(facts, split), "mtp", 1) for split in splits
-    ]
-    made = predictor.estimate_many([(memory.replica(facts, plan), plan) for plan in plans])
-    found: dict[Split, float] = {}
-    for split, plan, estimate in zip(splits, plans, made, strict=True):
-        metric = {"tpot": estimate.tpot_ms, "ttft": estimate.ttft_ms}.get(
-            facts.goal or "", estimate.output_tok_s
-        )
-        busy = min(plan.dp, facts.concurrency or 1)
-        value = metric.baseline or 0.0
-        found[split] = (
-            value * busy if metric is estimate.output_tok_s else 1e3 / value if value else 0.0
-        )
-    return found
 
 
 def flags(facts: Facts, machines: int) -> tuple[tuple[str, str | None], ...]:

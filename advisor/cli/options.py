@@ -236,9 +236,11 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
     tp = told.get("tp", 1)
     gpus = told.pop("gpus", None)
     if name.lower() == "auto":
-        from advisor.knowledge import store as knowledge
+        from advisor.knowledge.detect import (
+            detect,  # start-up: only where the hardware is asked of the machine
+        )
 
-        found, count = knowledge.detect_hardware()
+        found, count = detect()
         name, gpus = found.id, gpus or count
     else:
         name = _as_the_driver_says(name)

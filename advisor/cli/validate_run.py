@@ -75,9 +75,9 @@ def told(options: dict[str, Any]) -> dict[str, Any]:
     )
     wanted = {name: options[name] for name in names if options[name]}
     if wanted.get("hw") == "auto":
-        from advisor.knowledge.store import detect_hardware
+        from advisor.knowledge.detect import detect
 
-        found, gpus = detect_hardware()
+        found, gpus = detect()
         wanted = {"gpus": gpus, **wanted, "hw": found.id}
     return wanted
 

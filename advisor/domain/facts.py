@@ -85,7 +85,9 @@ class Checkpoint(Frozen):
     keeps_mtp: bool | None = None  # the MTP tensors are in it and usable; None = not known
     size_gb: float | None = None  # its weights, where bytes by tensor class miss them
     source: str
-    status: str = "read"  # read: the name stands at the source; assumed: put together from names that do
+    status: str = (
+        "read"  # read: the name stands at the source; assumed: put together from names that do
+    )
     note: str = ""
 
 

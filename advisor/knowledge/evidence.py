@@ -103,7 +103,7 @@ def pairs(method: str = "") -> tuple[Pair, ...]:
     return tuple(pair for i in wanted for pair in found.pairs(i))
 
 
-def nearest_pairs(facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]:
+def nearest_pairs(facts: Facts, method: str = "mtp", limit: int = 6) -> tuple[Evidence, ...]:
     """All covering pairs with all their metrics, nearest first, then the nearest other runs up to
     `limit` in all.
     """

@@ -19,7 +19,6 @@ from advisor.domain.nouns import (
     Checkpoint,
     Drafter,
     DrafterFile,
-    Evidence,
     Hardware,
     Quant,
     Quantity,
@@ -30,7 +29,7 @@ from advisor.domain.paths import knowledge_dir, user_dirs
 from advisor.knowledge.names import find_model, find_name, key_of, nearest, quant_word
 
 if TYPE_CHECKING:
-    from advisor.domain.nouns import Facts, Launch, Plan, Request
+    pass
 
 Index = dict[str, Any]
 
@@ -89,15 +88,6 @@ def hardware(name: str) -> Hardware:
 @cache
 def _hardware(ident: str) -> Hardware:
     return Hardware.from_plain(index()["hardware"][ident])
-
-
-def detect_hardware() -> tuple[Hardware, int]:
-    """The machine's accelerator and how many of it there are. Raises AdvisorError if none is found
-    or known.
-    """
-    from advisor.knowledge.detect import detect
-
-    return detect()
 
 
 # ---------------------------------------------------------------- models
@@ -296,20 +286,6 @@ def threshold(ident: str) -> Quantity:
 # ---------------------------------------------------------------- defaults and facts
 
 
-def default_engine(hw: Hardware) -> str:
-    """The engine that is best supported on this hardware: see knowledge/defaults.yaml."""
-    from advisor.advice.resolve import engine_default
-
-    return engine_default(hw)[0]
-
-
-def default_quant(hw: Hardware, model: LLM, engine: str, gpus: int = 1) -> Quant:
-    """The best quantisation that the engine runs on this hardware and that fits into its memory."""
-    from advisor.advice.resolve import quant_default
-
-    return quant_default(hw, model, engine, gpus)[0]
-
-
 def default_temperature(
     model: LLM, workload: str | None = None, thinking: bool | None = None
 ) -> float | None:
@@ -322,39 +298,3 @@ def default_temperature(
     if thinking is False and model.direct_temperature:
         found = model.direct_temperature
     return found.value if found else None
-
-
-def resolve(request: Request) -> Facts:
-    """All that is known for a request, every default filled in and recorded. Raises AdvisorError."""
-    from advisor.advice.resolve import facts_for_request
-
-    return facts_for_request(request)
-
-
-def facts_for_launch(
-    launch: Launch,
-    plan: Plan,
-    *,
-    hw: str | None = None,
-    gpus: int | None = None,
-    concurrency: int | None = None,
-    ctx_tokens: int | None = None,
-    output_tokens: int | None = None,
-    workload: str | None = None,
-) -> Facts:
-    """What is known of a launch that was read from a file; parts that neither the file nor the
-    caller tell are None.
-    """
-    from advisor.advice.resolve import launch_facts
-
-    return launch_facts(
-        launch, plan, hw=hw, gpus=gpus, concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=output_tokens,
-        workload=workload,
-    )  # fmt: skip
-
-
-def nearest_evidence(facts: Facts, method: str = "mtp", limit: int = 6) -> tuple[Evidence, ...]:
-    """Measured pairs near the question: all that cover it, then the nearest others up to `limit`."""
-    from advisor.knowledge.evidence import nearest_pairs
-
-    return nearest_pairs(facts, method, limit)

@@ -16,6 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor import rules
+from advisor.advice.resolve import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, Launch, Plan, Skipped
 from advisor.knowledge import store as knowledge
 from advisor.readers import FileRead, read_bytes, read_path, read_text
@@ -238,7 +239,7 @@ def understand(launch: Launch, given: Given) -> Judged:
     from advisor import engines
 
     plan = engines.get(launch.engine).to_plan(launch, own_mtp=_own_mtp)
-    facts = knowledge.facts_for_launch(
+    facts = launch_facts(
         launch,
         plan,
         hw=given.hw,

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from advisor.domain.nouns import METHODS
 
 if TYPE_CHECKING:
-    from advisor.domain.nouns import Facts, Plan
+    pass
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int16]
@@ -261,31 +261,3 @@ def concat(parts: Sequence[Points]) -> Points:
         **{n: np.concatenate([getattr(p, n) for p in parts]) for n in names},
         filled=all(p.filled for p in parts),
     )
-
-
-def from_rows(rows: Sequence[Mapping[str, str]]) -> tuple[Points, list[str | None]]:
-    """Points from rows with the measurement table's columns (all optional, all text), and one error
-    or None per row.
-
-    A row with an error still gets a point, so that both have the length of `rows`. Never raises for
-    a row's content.
-    """
-    from advisor.perf import encode_rows as points_read
-
-    return points_read.from_rows(rows)
-
-
-def from_plans(facts: Facts, plans: Sequence[Plan]) -> Points:
-    """Points of several plans for one request."""
-    from advisor.perf import encode_plans as points_plans
-
-    return points_plans.from_plans(facts, plans)
-
-
-def fill(points: Points) -> Points:
-    """The same points with a documented stand-in for every unknown that physics needs (see
-    points_fill).
-    """
-    from advisor.perf import imputation as points_fill
-
-    return points if points.filled else points_fill.filled(points)

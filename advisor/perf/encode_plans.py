@@ -11,6 +11,7 @@ import numpy as np
 
 from advisor.perf import arrays as P
 from advisor.perf import encode_rows as read
+from advisor.perf import kv_sizes, memory
 from advisor.perf.kernel_paths import kernel_path
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ GRAPHS_OFF_BY_VALUE = (("--optimization-level", "0"), ("--cuda-graph-backend-dec
 
 
 def from_plans(facts: Facts, plans: Sequence[Plan]) -> P.Points:
-    """See points.from_plans."""
+    """Points of several plans for one request."""
     return P.build(len(plans), _columns(facts, plans, _machine(facts)))
 
 
@@ -101,7 +102,7 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     columns["max_num_batched_tokens"] = [read.scaled(plan.max_num_batched_tokens) for plan in plans]
     columns["kv_pool_tokens"] = _kv_pools(facts, plans)
     columns["kv_bytes"] = [
-        read.KV_BYTES.get(read.normal(plan.kv_cache_dtype), read.NAN) for plan in plans
+        kv_sizes.KV_BYTES.get(read.normal(plan.kv_cache_dtype), read.NAN) for plan in plans
     ]
     columns["version"] = [
         read.version_number(plan.engine, plan.engine_version or facts.engine_version or "")
@@ -126,7 +127,6 @@ def _kv_pool(facts: Facts, plan: Plan) -> float:
     """Tokens whose KV fits into what the plan's own memory share leaves without speculation;
     recurrent states live there too.
     """
-    from advisor.perf import kv_sizes, memory
 
     if plan.engine not in memory.SERVERS or facts.shape is None:
         return read.NAN

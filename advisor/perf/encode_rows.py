@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.perf import arrays as P
+from advisor.perf import kv_sizes
 from advisor.perf.kernel_paths import kernel_path, tiled_kernels
 
 if TYPE_CHECKING:
@@ -49,12 +50,6 @@ METRIC_ALIASES = {
     "throughput": "output_tok_s",
     "decode_tok_s": "request_tok_s",
 }
-KV_BYTES = {
-    "f32": 4.0, "f16": 2.0, "fp16": 2.0, "bf16": 2.0, "bfloat16": 2.0, "auto": NAN, "": NAN, "fp8": 1.0,
-    "fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "int8": 1.0, "q8_0": 1.0625, "q5_1": 0.75, "q5_0": 0.6875, "q4_1": 0.625,
-    "q4_0": 0.5625,
-    "iq4_nl": 0.5625, "nvfp4": 0.5625, "fp4": 0.5625, "tq3_0": 0.4375, "turbo4": 0.5625, "turbo3": 0.4375,
-}  # fmt: skip
 # What people write into a cell that they have no number for
 _UNKNOWN = {"", "?", "-", "n/a", "na", "none", "null", "unknown", "auto", "default", "nan"}
 _TRUE, _FALSE = {"1", "1.0", "on", "true", "yes"}, {"0", "0.0", "off", "false", "no"}
@@ -354,7 +349,7 @@ def _row_words(row: Row) -> tuple[Vector, str | None]:
     made["link"] = P.code(P.LINKS, normal(row.get("interconnect")))
     made["workload"] = P.code(P.WORKLOADS, normal(row.get("workload")))
     made["version"] = version_number(engine, version)
-    made["kv_bytes"] = KV_BYTES.get(normal(row.get("kv_cache_dtype")), NAN)
+    made["kv_bytes"] = kv_sizes.KV_BYTES.get(normal(row.get("kv_cache_dtype")), NAN)
     made.update(_spec_extra(str(row.get("spec_extra") or ""), method))
     graphs = normal(row.get("cuda_graphs"))
     eager = graphs in (
@@ -431,7 +426,12 @@ def _column(
 
 
 def from_rows(rows: Sequence[Row]) -> tuple[P.Points, list[str | None]]:
-    """See points.from_rows."""
+    """Points from rows with the measurement table's columns (all optional, all text), and one error
+    or None per row.
+
+    A row with an error still gets a point, so that both have the length of `rows`. Never raises for
+    a row's content.
+    """
     words: list[Vector] = []
     errors: list[str | None] = []
     for row in rows:

@@ -96,8 +96,10 @@ def _known(array: Floats, otherwise: Floats | float) -> Floats:
     return np.where(np.isnan(array), otherwise, array).astype(np.float64, copy=False)
 
 
-def filled(points: P.Points) -> P.Points:
-    """See points.fill."""
+def impute(points: P.Points) -> P.Points:
+    """The same points with a documented value for every unknown that physics needs."""
+    if points.filled:
+        return points
     made: dict[str, Floats] = {}
     made.update(fill_hardware(points))
     made.update(fill_quant(points, made))

@@ -8,6 +8,14 @@ import math
 
 from advisor.domain.nouns import LLM, Plan
 
+# bytes of one cached value, by the names that engines give the type
+KV_BYTES = {
+    "f32": 4.0, "f16": 2.0, "fp16": 2.0, "bf16": 2.0, "bfloat16": 2.0, "auto": math.nan, "": math.nan, "fp8": 1.0,
+    "fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "int8": 1.0, "q8_0": 1.0625, "q5_1": 0.75, "q5_0": 0.6875, "q4_1": 0.625,
+    "q4_0": 0.5625,
+    "iq4_nl": 0.5625, "nvfp4": 0.5625, "fp4": 0.5625, "tq3_0": 0.4375, "turbo4": 0.5625, "turbo3": 0.4375,
+}  # fmt: skip
+
 SERVERS = ("vllm", "sglang")
 # Elements that MLA caches per token and layer (physics.py names the models): one vector, which
 # cannot be split over ranks.
@@ -21,7 +29,6 @@ def full_layers(shape: LLM) -> int:
 
 def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
     """Bytes of K and V for one token over those layers; 16 bit unless the dtype says otherwise."""
-    from advisor.perf.encode_rows import KV_BYTES
 
     if shape.kv_elems_per_token is None:
         return None

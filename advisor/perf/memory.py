@@ -429,17 +429,3 @@ def _llama_bill(
     if plan.method != "none":
         lost = bill(facts, plan.model_copy(update={"method": "none", "k": 0})).kv_tokens
     return _with_pool(fixed, need, tokens, lost, short)
-
-
-def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
-    """One sentence: by how much the plan does not fit, and what would (see memory_fit)."""
-    from advisor.advice import memory_relief as memory_fit
-
-    return memory_fit.shortfall(facts, plan, made)
-
-
-def reliefs(facts: Facts, plan: Plan) -> tuple[Relief, ...]:
-    """What to lower first when memory is short (see memory_fit)."""
-    from advisor.advice import memory_relief as memory_fit
-
-    return memory_fit.reliefs(facts, plan)

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from advisor.domain.nouns import Metric
 from advisor.perf import arrays as P
+from advisor.perf import imputation, physics, prompt_cost
 from advisor.perf import load as L
-from advisor.perf import physics, prompt_cost
 from advisor.perf.constants import Constants
 
 Floats = npt.NDArray[np.float64]
@@ -124,7 +124,7 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     """What the closed loop serves in one arm. `tau`: tokens per step with speculation (N,), ignored
     for "base".
     """
-    p, c, spec = P.fill(points), constants, arm == "spec"
+    p, c, spec = imputation.impute(points), constants, arm == "spec"
     load = L.load(p, c, tau, spec)
     line, meet = prefill_line(p, c, load, spec), prompts(load)
     first = 1 - meet.later_share
@@ -212,7 +212,7 @@ def speedups(points: P.Points, constants: Constants, tau: Floats) -> dict[Metric
     """Speculation against none for every metric, (N,); above 1 is always faster, TPOT and TTFT
     included.
     """
-    filled = P.fill(points)
+    filled = imputation.impute(points)
     spec, base = replay(filled, constants, tau, "spec"), replay(filled, constants, tau, "base")
     return {
         "output_tok_s": spec.output_tok_s / base.output_tok_s,

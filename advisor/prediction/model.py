@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.perf import arrays as pts
-from advisor.perf import physics, schedule
+from advisor.perf import imputation, physics, schedule
 from advisor.perf.constants import Constants, shifted
 from advisor.prediction import acceptance as acc
 from advisor.prediction import features
@@ -108,7 +108,7 @@ def prepare(points: pts.Points) -> tuple[pts.Points, pts.Points]:
     k = np.where(early, np.fmin(k, EARLY_STOP_K), k)
     k = np.where(points.is_method("ngram") & guessed, np.fmin(k, LOOKUP_K), k)
     raw = dataclasses.replace(points, k=k, given_k=given_k)
-    return raw, pts.fill(raw)
+    return raw, imputation.impute(raw)
 
 
 def log_physics(full: pts.Points, constants: Constants, tau: Floats) -> dict[str, Floats]:

@@ -29,7 +29,7 @@ from advisor.domain.nouns import (
 )
 from advisor.domain.paths import models_dir
 from advisor.perf import arrays as pts
-from advisor.perf import physics, prompt_cost, schedule
+from advisor.perf import encode_rows, physics, prompt_cost, schedule
 from advisor.prediction import acceptance as acc
 from advisor.prediction import neighbours as nearby
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
@@ -452,7 +452,7 @@ def predict_dicts(
         row_text({str(k): "" if v is None or str(v) == "nan" else str(v) for k, v in row.items()})
         for row in rows
     ]
-    points, errors = pts.from_rows(texts)
+    points, errors = encode_rows.from_rows(texts)
     with np.errstate(all="ignore"):
         found = predict_points(points, model)
     return [_row(found, i, error) for i, error in enumerate(errors)]

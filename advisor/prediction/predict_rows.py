@@ -11,9 +11,9 @@ import csv
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 from advisor.domain.nouns import AdvisorError
 from advisor.prediction import predict as predictor
@@ -28,6 +28,23 @@ class Done(NamedTuple):
     rows: int
     errors: int
     first: str | None = None  # the first row's error, of those with one
+
+
+def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Predicted speed-ups for rows with the columns of the measurement table; one result per row,
+    in order.
+
+    A row without `speedup_metric` is about output_tok_s. Raises AdvisorError where `rows` is not a
+    list of mappings.
+    """
+    table = [] if isinstance(rows, Mapping | str) else list(rows)
+    if isinstance(rows, Mapping | str) or not all(isinstance(row, Mapping) for row in table):
+        raise AdvisorError(
+            "predict takes a list of rows, each a mapping from column to cell: predict([row])"
+        )
+    return predictor.predict_dicts(
+        [{"speedup_metric": predictor.DEFAULT_METRIC, **row} for row in table]
+    )
 
 
 def predict_rows(source: Path, target: Path) -> Done:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from advisor.domain.nouns import Advice
+from advisor.advice.recommend import recommend
+from advisor.domain.nouns import Advice, Request
 from advisor.render import notes, serving
 from advisor.render.flags import program
 from advisor.render.yaml_text import Noted, document
@@ -17,6 +18,11 @@ FORM = "a compose file"
 _DOLLAR = ("$", "$$")
 _SHM = {"vllm": "8gb", "sglang": "8gb"}
 _SHM_MANY = "16gb"
+
+
+def compose(request: Request | None = None, **fields: Any) -> str:
+    """A docker-compose file for the launch that `recommend` answers with; the same arguments."""
+    return compose_yaml(recommend(request, **fields))
 
 
 def compose_yaml(advice: Advice) -> str:

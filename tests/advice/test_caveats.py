@@ -13,9 +13,9 @@ import pytest
 from advisor import engines
 from advisor.advice import caveats as circumstances
 from advisor.advice import memory_relief as memory_fit
-from advisor.advice import offload, propose
+from advisor.advice import offload, placement, propose
 from advisor.advice import recommend as pipeline
-from advisor.advice import topology as linked
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
@@ -78,11 +78,11 @@ def test_the_quantisation_of_a_named_repository_is_kept() -> None:
 
 
 def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
-    card = knowledge.resolve(
+    card = facts_for_request(
         Request(hardware="rtx4050-laptop", model="deepseek-v3", engine="llama-server")
     )
     assert offload.offload(card) is None  # even all experts in system memory leave too much here
-    air = knowledge.resolve(Request(hardware="rtx4090", model="glm-4.5-air", engine="llama-server"))
+    air = facts_for_request(Request(hardware="rtx4090", model="glm-4.5-air", engine="llama-server"))
     found = offload.offload(air)
     assert (
         found is not None
@@ -91,7 +91,7 @@ def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
         and found.layers > (air.model.dense_layers or 0)
     )
     gemma = offload.offload(
-        knowledge.resolve(
+        facts_for_request(
             Request(hardware="rtx3060", model="gemma-4-26b-a4b", engine="llama-server")
         )
     )
@@ -116,7 +116,7 @@ def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
     ],
 )
 def test_nothing_is_offered_where_it_would_not_help(asked: dict[str, Any]) -> None:
-    assert offload.offload(knowledge.resolve(Request(**asked))) is None
+    assert offload.offload(facts_for_request(Request(**asked))) is None
 
 
 def test_where_only_the_requests_are_too_many_experts_stay() -> None:
@@ -189,7 +189,7 @@ def test_idle_replicas_are_named_with_what_would_use_them() -> None:
 
 
 def test_heads_that_are_not_known_are_split_by_powers_of_two() -> None:
-    facts = knowledge.resolve(Request(hardware="h100", gpus=6, model="mimo-7b"))
+    facts = facts_for_request(Request(hardware="h100", gpus=6, model="mimo-7b"))
     assert facts.shape is not None and not facts.shape.heads
     assert {tp for tp, _ in propose.splits(facts)} == {1, 2}
 
@@ -215,7 +215,7 @@ def test_linked_machines_are_joined_only_where_that_is_faster_by_the_estimate(
 ) -> None:
     made = recommend(hardware="gb10", gpus=2, interconnect="roce", model=model)
     assert made.plan.tp == tp
-    speeds = linked.speeds(made.facts, propose.splits(made.facts))
+    speeds = placement.speeds(made.facts, propose.splits(made.facts))
     assert max(speeds, key=lambda split: speeds[split]) == (made.plan.tp, made.plan.dp)
 
 
@@ -248,13 +248,13 @@ def test_pairs_of_linked_machines_span_two_nodes_each() -> None:
     [("gb10", "roce"), ("strix-halo", "ethernet"), ("h100", None), ("gh200", None)],
 )
 def test_machines_with_one_accelerator_are_linked(hardware: str, link: str | None) -> None:
-    facts = knowledge.resolve(Request(hardware=hardware, gpus=2))
+    facts = facts_for_request(Request(hardware=hardware, gpus=2))
     assert facts.interconnect == link and (link is not None) == any(
         field == "interconnect" for field, _, _ in facts.defaults
     )
-    assert knowledge.resolve(Request(hardware=hardware)).interconnect is None
+    assert facts_for_request(Request(hardware=hardware)).interconnect is None
     assert (
-        knowledge.resolve(Request(hardware=hardware, gpus=2, interconnect="pcie")).interconnect
+        facts_for_request(Request(hardware=hardware, gpus=2, interconnect="pcie")).interconnect
         == "pcie"
     )
 

@@ -13,8 +13,8 @@ import yaml
 from advisor.advice import propose
 from advisor.advice import recommend as pipeline
 from advisor.advice.decide import vetoes
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, Estimate, Goal, Plan, Request
-from advisor.knowledge import store as knowledge
 from advisor.prediction import predict as predictor
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
@@ -38,7 +38,7 @@ def ask(case: dict[str, Any], goal: Goal = "balanced") -> Request:
 
 
 def arm_plan(case: dict[str, Any], request: Request) -> tuple[Any, Plan]:
-    facts = knowledge.resolve(request)
+    facts = facts_for_request(request)
     base = pipeline.workable_base(facts).plan
     return facts, propose.with_method(facts, base, case["arm"]["method"], case["arm"]["k"] or 3)
 

@@ -15,11 +15,13 @@ from jsonschema import Draft202012Validator
 from advisor import engines
 from advisor.advice import propose
 from advisor.advice import recommend as pipeline
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Drafter, Facts, Plan
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.build import FactFileError, check_entry, read_table
+from advisor.lint.validate import validate
 from advisor.perf import memory
 from advisor.render.compose import compose_yaml
 from advisor.render.json_out import advice_json
@@ -134,7 +136,7 @@ def test_a_bad_file_stops_the_build(tmp_path: Path) -> None:
 
 
 def facts(**asked: Any) -> Facts:
-    return knowledge.resolve(pipeline.checked({"hardware": "h200"} | asked))
+    return facts_for_request(pipeline.checked({"hardware": "h200"} | asked))
 
 
 @pytest.mark.parametrize(
@@ -415,7 +417,7 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
         plan = propose.with_method(known, base, drafter.method, min(k, drafter.k_max or k))
         plan = plan.model_copy(update={"draft_model": drafter.repository, "model": drafter.target})
         text = pipeline.launch_text(plan).text + "\n"
-        report = pipeline.validate(
+        report = validate(
             text, hw="h200", gpus=gpus, concurrency=4, ctx=2048, engine_version=version
         )
         assert not [

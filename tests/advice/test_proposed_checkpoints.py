@@ -10,6 +10,7 @@ import pytest
 
 from advisor.advice import recommend as pipeline
 from advisor.advice.propose import PLACEHOLDER_ORG
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -121,7 +122,7 @@ def test_every_size_of_a_checkpoint_is_that_of_a_known_model() -> None:
         for quant in knowledge.quant_ids():
             found = knowledge.checkpoint(model, quant, None, "none")
             if found is not None and found.size_gb:
-                facts = knowledge.resolve(
+                facts = facts_for_request(
                     Request(hardware="h200", gpus=8, model=ident, quant=quant, engine="vllm")
                 )
                 own = memory.weights_gib(facts.shape or model, knowledge.quant(quant))

@@ -11,8 +11,8 @@ import pytest
 from advisor.advice import decide, propose, reasons
 from advisor.advice import recommend as pipeline
 from advisor.advice.recommend import recommend
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, Candidate, Evidence, Finding, Plan, Request, Severity
-from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.prediction import predict as predictor
 
@@ -87,7 +87,7 @@ def test_a_k_schedule_keeps_to_the_documented_limit() -> None:
     with k = 5.
     """
     asked = {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64}
-    facts = knowledge.resolve(pipeline.checked(asked))
+    facts = facts_for_request(pipeline.checked(asked))
     base = pipeline.workable_base(facts)
     plans = pipeline.fitting(facts, propose.speculative_plans(facts, base.plan))
     limits = [
@@ -266,7 +266,7 @@ def test_ranks_share_heads_evenly(gpus: int, model: str) -> None:
     """vLLM and SGLang divide attention and KV heads by the ranks, or copy whole KV heads; anything
     else stops at the start.
     """
-    facts = knowledge.resolve(
+    facts = facts_for_request(
         Request(
             hardware="h200", gpus=gpus, model=model, engine="vllm", concurrency=4, ctx_tokens=2048
         )

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from advisor.advice import recommend as pipeline
-from advisor.perf import arrays as points
+from advisor.perf import encode_rows
 from advisor.prediction import predict as predictor
 
 POINTS = 100_000
@@ -48,7 +48,7 @@ def main() -> None:
         for streams in (1, 4, 16, 64)
         for tokens in (512, 2048, 8192)
     ]
-    table, errors = points.from_rows(rows)
+    table, errors = encode_rows.from_rows(rows)
     assert not any(errors)
     many = table.take(np.resize(np.arange(len(table)), POINTS))
     batch = best(lambda: predictor.predict_points(many))

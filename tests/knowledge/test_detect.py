@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.knowledge import detect as knowledge_detect
-from advisor.knowledge import store as knowledge
+from advisor.knowledge.detect import detect
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +91,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 )
 def test_nvidia_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
     bare["nvidia-smi"] = printed
-    hw, found = knowledge.detect_hardware()
+    hw, found = detect()
     assert (hw.id, found) == (ident, count)
 
 
@@ -107,7 +108,7 @@ def test_nvidia_names(bare: dict[str, str], printed: str, ident: str, count: int
 def test_a_slower_namesake_is_not_taken_for_the_card(bare: dict[str, str], printed: str) -> None:
     bare["nvidia-smi"] = printed
     with pytest.raises(AdvisorError, match=r"not in the hardware list"):
-        knowledge.detect_hardware()
+        detect()
 
 
 @pytest.mark.parametrize(
@@ -125,14 +126,14 @@ def test_orin_boards_by_model_and_memory(
     bare["nvidia-smi"] = "Orin (nvgpu), [N/A]\n"
     monkeypatch.setattr(knowledge_detect, "_system_memory_gb", lambda: memory_gb)
     monkeypatch.setattr(knowledge_detect, "_device_tree", lambda: knowledge_detect._orin(model))
-    hw, _ = knowledge.detect_hardware()
+    hw, _ = detect()
     assert hw.id == ident and hw.memory_gb is not None and hw.memory_gb.value == memory_gb
 
 
 def test_apple_with_its_own_memory(bare: dict[str, str]) -> None:
     bare["sysctl -n machdep.cpu.brand_string"] = "Apple M4 Max\n"
     bare["sysctl -n hw.memsize"] = str(64 * 1024**3)
-    hw, count = knowledge.detect_hardware()
+    hw, count = detect()
     assert (hw.id, count) == ("apple-m4-max", 1)
     assert (
         hw.memory_gb is not None and hw.memory_gb.value == 64 and hw.memory_gb.status == "measured"
@@ -163,7 +164,7 @@ def test_apple_with_its_own_memory(bare: dict[str, str]) -> None:
 )
 def test_rocm_names(bare: dict[str, str], printed: str, ident: str, count: int) -> None:
     bare["rocm-smi"] = printed
-    hw, found = knowledge.detect_hardware()
+    hw, found = detect()
     assert (hw.id, found) == (ident, count)
 
 
@@ -172,7 +173,7 @@ def test_lspci_as_the_last_resort(bare: dict[str, str]) -> None:
         "00:02.0 Host bridge: AMD\nc5:00.0 VGA compatible controller: AMD/ATI [Radeon 8060S] "
         "Strix Halo\n"
     )
-    assert knowledge.detect_hardware()[0].id == "strix-halo"
+    assert detect()[0].id == "strix-halo"
 
 
 @pytest.mark.parametrize(
@@ -201,20 +202,20 @@ def test_one_chip_of_several_cards_is_told_by_its_memory(
     )
     if ident is None:
         with pytest.raises(AdvisorError, match="Radeon RX 7"):
-            knowledge.detect_hardware()
+            detect()
     else:
-        assert knowledge.detect_hardware()[0].id == ident
+        assert detect()[0].id == ident
 
 
 def test_nothing_found_says_what_to_do(bare: dict[str, str]) -> None:
     with pytest.raises(AdvisorError, match=r"no accelerator found.*--hw"):
-        knowledge.detect_hardware()
+        detect()
 
 
 def test_an_unknown_card_is_named(bare: dict[str, str]) -> None:
     bare["nvidia-smi"] = "NVIDIA Frobnicator 9000, 8192\n"
     with pytest.raises(AdvisorError, match="Frobnicator 9000"):
-        knowledge.detect_hardware()
+        detect()
 
 
 @pytest.mark.parametrize(
@@ -223,12 +224,12 @@ def test_an_unknown_card_is_named(bare: dict[str, str]) -> None:
 def test_odd_output_is_no_traceback(bare: dict[str, str], printed: str) -> None:
     bare.update({"nvidia-smi": printed, "rocm-smi": printed, "lspci": printed, "sysctl": printed})
     with pytest.raises(AdvisorError):
-        knowledge.detect_hardware()
+        detect()
 
 
 def test_auto_says_what_it_found(bare: dict[str, str]) -> None:
     bare["nvidia-smi"] = "NVIDIA GeForce RTX 3090, 24576\nNVIDIA GeForce RTX 3090, 24576\n"
-    facts = knowledge.resolve(Request(hardware="auto"))
+    facts = facts_for_request(Request(hardware="auto"))
     assert facts.hardware is not None and facts.hardware.id == "rtx3090"
     assert {"hardware", "gpus"} <= {field for field, _, _ in facts.defaults}
 

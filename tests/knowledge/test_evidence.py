@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from advisor.advice.resolve import launch_facts
 from advisor.domain.nouns import Facts, Flag, Launch, Plan, UnknownFact
 from advisor.knowledge import evidence as knowledge_evidence
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.evidence import nearest_pairs
 
 PAIR: dict[str, Any] = {
     "run_id": "r1", "source": "s1", "hardware": "gb10", "gpu_count": 1, "model": "qwen3.6-35b-a3b", "quant": "fp8",
@@ -63,7 +65,7 @@ def only(monkeypatch: pytest.MonkeyPatch) -> Any:
 )
 def test_what_covers(only: Any, change: dict[str, Any], covers: bool) -> None:
     only(change)
-    assert [e.covers for e in knowledge.nearest_evidence(ask())] == [covers]
+    assert [e.covers for e in nearest_pairs(ask())] == [covers]
 
 
 @pytest.mark.parametrize(
@@ -74,19 +76,19 @@ def test_answers_of_another_length_do_not_cover(
     only: Any, measured: int | None, asked: int, covers: bool
 ) -> None:
     only({"output_tokens": measured})
-    assert [e.covers for e in knowledge.nearest_evidence(ask(output_tokens=asked))] == [covers]
+    assert [e.covers for e in nearest_pairs(ask(output_tokens=asked))] == [covers]
 
 
 def test_another_method_is_no_evidence(only: Any) -> None:
     only({"method": "dflash"})
-    assert knowledge.nearest_evidence(ask()) == ()
-    assert len(knowledge.nearest_evidence(ask(), "dflash")) == 1
+    assert nearest_pairs(ask()) == ()
+    assert len(nearest_pairs(ask(), "dflash")) == 1
 
 
 def test_all_metrics_of_covering_runs_and_one_of_the_others(only: Any) -> None:
     far = {"hardware": "jetson-thor", "run_id": "r2"}
     only({}, {"metric": "tpot"}, {"metric": "ttft"}, far, {**far, "metric": "tpot"})
-    found = knowledge.nearest_evidence(ask())
+    found = nearest_pairs(ask())
     assert [(e.run_id, e.covers) for e in found] == [("r1", True)] * 3 + [("r2", False)]
 
 
@@ -95,9 +97,9 @@ def test_limit_counts_all_but_never_drops_a_covering_pair(only: Any) -> None:
         *({"run_id": f"c{i}"} for i in range(9)),
         *({"run_id": f"f{i}", "quant": "nvfp4", "source": f"s{i}"} for i in range(9)),
     )
-    found = knowledge.nearest_evidence(ask(), limit=6)
+    found = nearest_pairs(ask(), limit=6)
     assert len(found) == 9 and all(e.covers for e in found)
-    assert len(knowledge.nearest_evidence(ask(quant=knowledge.quant("nvfp4")), limit=10)) == 10
+    assert len(nearest_pairs(ask(quant=knowledge.quant("nvfp4")), limit=10)) == 10
 
 
 def test_far_pairs_are_not_shown(only: Any) -> None:
@@ -110,7 +112,7 @@ def test_far_pairs_are_not_shown(only: Any) -> None:
             "concurrency": 1.0,
         }
     )
-    assert knowledge.nearest_evidence(ask()) == ()
+    assert nearest_pairs(ask()) == ()
 
 
 HEAD = '{"fields": ["run_id"], "shared": ["method"], "groups": [["mtp"]]}'
@@ -139,7 +141,7 @@ def test_a_damaged_line_costs_its_own_pairs(monkeypatch: pytest.MonkeyPatch, lin
     text = knowledge_evidence.to_text([PAIR, other], "by a test").split("\n")
     broken = knowledge_evidence.from_text("\n".join([text[0], line, *text[2:]]))
     monkeypatch.setattr(knowledge_evidence, "index", lambda: broken)
-    assert [e.run_id for e in knowledge.nearest_evidence(ask())] == ["r2"]
+    assert [e.run_id for e in nearest_pairs(ask())] == ["r2"]
 
 
 def test_reading_only_near_groups_answers_as_reading_all() -> None:
@@ -198,7 +200,7 @@ def launch(model: str | None, **plan: Any) -> Facts:
     read = Launch(
         engine="vllm", model=model, flags=(Flag(name="--model", raw="--model", value=model),)
     )
-    return knowledge.facts_for_launch(read, Plan(engine="vllm", model=model, **plan))
+    return launch_facts(read, Plan(engine="vllm", model=model, **plan))
 
 
 def test_a_launch_tells_model_quant_and_gpus() -> None:
@@ -240,10 +242,8 @@ def test_the_served_name_helps_where_the_path_is_silent() -> None:
 def test_hardware_given_by_the_caller_brings_evidence() -> None:
     read = Launch(engine="vllm", model="Qwen/Qwen3.6-35B-A3B-FP8")
     plan = Plan(engine="vllm", model=read.model)
-    facts = knowledge.facts_for_launch(
-        read, plan, hw="spark", concurrency=16, ctx_tokens=2048, workload="chat"
-    )
+    facts = launch_facts(read, plan, hw="spark", concurrency=16, ctx_tokens=2048, workload="chat")
     assert facts.hardware is not None and facts.hardware.id == "gb10"
     assert any(e.covers for e in facts.evidence)
     with pytest.raises(UnknownFact):
-        knowledge.facts_for_launch(read, plan, hw="sparkplug9")
+        launch_facts(read, plan, hw="sparkplug9")

@@ -14,11 +14,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advisor.advice.resolve import engine_default, facts_for_request, quant_default
 from advisor.domain.nouns import LLM, AdvisorError, Facts, Quantity, Request, UnknownFact
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import evidence as knowledge_evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.build import compile_index, index_text
+from advisor.knowledge.evidence import nearest_pairs
 
 HERE = Path(__file__).parents[1]
 NAMES = json.loads((HERE / "knowledge_names.json").read_text())
@@ -243,7 +245,7 @@ def test_checkpoints_keep_mtp_where_it_is_asked() -> None:
      ("arc-140v", "llama-server"), ("jetson-agx-orin-64gb", "llama-server"), ("h800", "vllm")],
 )  # fmt: skip
 def test_default_engine(hw: str, engine: str) -> None:
-    assert knowledge.default_engine(knowledge.hardware(hw)) == engine
+    assert engine_default(knowledge.hardware(hw))[0] == engine
 
 
 @pytest.mark.parametrize(
@@ -260,10 +262,7 @@ def test_default_engine(hw: str, engine: str) -> None:
     ],
 )
 def test_default_quant(hw: str, model: str, engine: str, gpus: int, quant: str) -> None:
-    assert (
-        knowledge.default_quant(knowledge.hardware(hw), knowledge.llm(model), engine, gpus).id
-        == quant
-    )
+    assert quant_default(knowledge.hardware(hw), knowledge.llm(model), engine, gpus)[0].id == quant
 
 
 def test_default_temperature_follows_workload_and_thinking() -> None:
@@ -278,7 +277,7 @@ def test_default_temperature_follows_workload_and_thinking() -> None:
 
 
 def test_a_request_is_filled_and_every_default_is_recorded() -> None:
-    facts = knowledge.resolve(Request(hardware="spark", concurrency=16))
+    facts = facts_for_request(Request(hardware="spark", concurrency=16))
     assert facts.hardware is not None and facts.hardware.id == "gb10"
     assert facts.quant is not None and facts.quant.id == "fp8"
     assert (
@@ -294,7 +293,7 @@ def test_a_request_is_filled_and_every_default_is_recorded() -> None:
 
 
 def test_what_is_asked_is_not_a_default() -> None:
-    facts = knowledge.resolve(
+    facts = facts_for_request(
         Request(
             hardware="h200",
             engine="vllm",
@@ -309,7 +308,7 @@ def test_what_is_asked_is_not_a_default() -> None:
 
 
 def test_a_repository_as_model_names_model_and_quant() -> None:
-    facts = knowledge.resolve(
+    facts = facts_for_request(
         Request(hardware="h200", model="someone/Qwen3.6-27B-abliterated-AWQ", engine="vllm")
     )
     assert facts.model is not None and facts.model.id == "qwen3.6-27b"
@@ -317,13 +316,13 @@ def test_a_repository_as_model_names_model_and_quant() -> None:
 
 
 def test_where_only_a_gguf_fits_llama_server_is_chosen_and_it_says_so() -> None:
-    facts = knowledge.resolve(Request(hardware="3090"))
+    facts = facts_for_request(Request(hardware="3090"))
     assert facts.engine == "llama-server"
     assert any(field == "engine" and "fits" in why for field, _, why in facts.defaults)
 
 
 def test_a_quant_brings_the_engine_that_runs_it() -> None:
-    facts = knowledge.resolve(Request(hardware="h200", quant="q4_k_m"))
+    facts = facts_for_request(Request(hardware="h200", quant="q4_k_m"))
     assert facts.engine == "llama-server"
     assert any(field == "engine" and "q4_k_m" in why for field, _, why in facts.defaults)
     for fields in (
@@ -332,7 +331,7 @@ def test_a_quant_brings_the_engine_that_runs_it() -> None:
         {"engine": "ollama"},
     ):
         with pytest.raises(AdvisorError):
-            knowledge.resolve(Request.model_validate({"hardware": "h200", **fields}))
+            facts_for_request(Request.model_validate({"hardware": "h200", **fields}))
 
 
 def test_sources_of_measured_runs_are_known() -> None:
@@ -345,11 +344,11 @@ def test_sources_of_measured_runs_are_known() -> None:
 def test_unknown_parts_of_a_request(field: str) -> None:
     fields = {"hardware": "gb10", "engine": "vllm", field: "nonsense-xyz"}
     with pytest.raises(AdvisorError):
-        knowledge.resolve(Request.model_validate(fields))
+        facts_for_request(Request.model_validate(fields))
 
 
 def test_facts_of_nothing_have_no_evidence() -> None:
-    assert knowledge.nearest_evidence(Facts()) == ()
+    assert nearest_pairs(Facts()) == ()
 
 
 def test_the_hot_path_stays_light() -> None:

@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.advice.resolve import facts_for_request
 from advisor.cli import knowledge as commands
 from advisor.domain.nouns import Request, UnknownFact
 from advisor.domain.paths import knowledge_dir
@@ -63,7 +64,7 @@ def test_own_files_are_merged(home: Path) -> None:
     (home / "llms" / "model.yaml").write_text(MODEL)
     assert knowledge.hardware("mine").memory_gb.value == 48  # type: ignore[union-attr]
     assert knowledge.hardware("gb10").id == "gb10"
-    facts = knowledge.resolve(Request(hardware="my-card", model="my-model-12b-a2b"))
+    facts = facts_for_request(Request(hardware="my-card", model="my-model-12b-a2b"))
     assert facts.checkpoint is not None and facts.checkpoint.repository == "me/my-model-fp8"
     assert facts.shape is not None and "approximated" in facts.shape.note
     found = knowledge.llm_from_text("me/my-model-12B-A2B-AWQ")

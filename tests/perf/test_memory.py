@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from advisor.advice.memory_relief import reliefs, shortfall
 from advisor.domain.nouns import Facts, MemoryBill, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import kv_sizes, memory
@@ -164,7 +165,7 @@ def test_unknown_parts_stay_unknown() -> None:
 
 def test_reliefs_free_something_and_name_plan_fields() -> None:
     known = facts("gb10", "fp8", concurrency=8, ctx_tokens=8192)
-    found = memory.reliefs(
+    found = reliefs(
         known, plan(2, max_model_len=131_072, max_num_seqs=64, max_num_batched_tokens=16_384)
     )
     levers = [item.lever for item in found]
@@ -174,11 +175,11 @@ def test_reliefs_free_something_and_name_plan_fields() -> None:
 
 def test_shortfall_says_by_how_much_and_what_fits() -> None:
     known = facts("rtx4090", "fp8", concurrency=1, ctx_tokens=2048)
-    text = memory.shortfall(known, plan(), memory.bill(known, plan()))
+    text = shortfall(known, plan(), memory.bill(known, plan()))
     assert "GiB short" in text and "--quant " in text and "--gpus 2" in text
     assert "\n" not in text
     huge = facts("rtx3060", "fp8", "deepseek-r1", concurrency=1)
-    assert "smaller model" in memory.shortfall(huge, plan(), memory.bill(huge, plan()))
+    assert "smaller model" in shortfall(huge, plan(), memory.bill(huge, plan()))
 
 
 def test_shorter_prompts_are_offered_when_they_are_the_problem() -> None:
@@ -186,7 +187,7 @@ def test_shorter_prompts_are_offered_when_they_are_the_problem() -> None:
     asked = plan(engine="llama-server")
     made = memory.bill(known, asked)
     assert made.fits is False
-    assert "--ctx " in memory.shortfall(known, asked, made)
+    assert "--ctx " in shortfall(known, asked, made)
 
 
 def test_ranks_beyond_the_kv_heads_hold_copies() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.perf import arrays as P
-from advisor.perf import constants, physics, prompt_cost
+from advisor.perf import constants, encode_rows, imputation, physics, prompt_cost
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 
@@ -26,11 +26,11 @@ GB10 = {**ROW, "hardware": "gb10", "engine_version": "0.19.1", "kv_cache_dtype":
 
 
 def points(*changes: dict[str, object], base: dict[str, str] = ROW) -> P.Points:
-    made, errors = P.from_rows(
+    made, errors = encode_rows.from_rows(
         [{**base, **{key: str(value) for key, value in change.items()}} for change in changes]
     )
     assert errors == [None] * len(changes)
-    return P.fill(made)
+    return imputation.impute(made)
 
 
 def decode(p: P.Points, spec: bool = False, c: Constants = C) -> npt.NDArray[np.float64]:
@@ -341,8 +341,8 @@ ANY_ROW = st.fixed_dictionaries(
 def test_no_nan_and_nothing_negative(row: dict[str, str]) -> None:
     from advisor.perf import schedule
 
-    made, _ = P.from_rows([{**row, "speedup_metric": "tpot"}])
-    p = P.fill(made)
+    made, _ = encode_rows.from_rows([{**row, "speedup_metric": "tpot"}])
+    p = imputation.impute(made)
     terms = physics.step_seconds(p, C, p.concurrency, p.verify_tokens, True, p.input_tokens)
     for name, value in terms._asdict().items():
         assert np.isfinite(value).all() and (value >= 0).all(), name

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from advisor.domain.nouns import Engine, Facts, Plan
 from advisor.perf import arrays as P
+from advisor.perf import encode_plans, encode_rows, imputation
 from advisor.perf import encode_rows as points_read
 from advisor.perf.imputation import FAMILY_BYTES
 
@@ -25,7 +26,7 @@ MAY_STAY_UNKNOWN = {
 
 
 def test_a_row_of_the_seed() -> None:
-    points, errors = P.from_rows([ROW])
+    points, errors = encode_rows.from_rows([ROW])
     assert errors == [None]
     assert points.experts[0] == 256 and points.topk[0] == 8
     assert points.bw[0] == pytest.approx(273e9)
@@ -34,7 +35,9 @@ def test_a_row_of_the_seed() -> None:
     assert points.version[0] == 1901
     assert P.PATHS[points.path[0]] == "vllm-cuda"
     assert P.METRICS[points.metric[0]] == "output_tok_s"
-    assert P.fill(points).piecewise[0] == 1.0, "FlashInfer on SM12x loses its FULL graphs"
+    assert imputation.impute(points).piecewise[0] == 1.0, (
+        "FlashInfer on SM12x loses its FULL graphs"
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def test_a_row_of_the_seed() -> None:
     [("1", 1), ("on", 1), ("True", 1), ("0", 0), ("off", 0), ("false", 0), ("", None)],
 )
 def test_booleans(word: str, number: float | None) -> None:
-    points, _ = P.from_rows([{**ROW, "prefix_caching": word}])
+    points, _ = encode_rows.from_rows([{**ROW, "prefix_caching": word}])
     assert (
         np.isnan(points.prefix_caching[0]) if number is None else points.prefix_caching[0] == number
     )
@@ -69,7 +72,7 @@ def test_booleans(word: str, number: float | None) -> None:
     ],
 )
 def test_kernel_paths(engine: str, hardware: str, extra: str, path: str) -> None:
-    points, errors = P.from_rows(
+    points, errors = encode_rows.from_rows(
         [{**ROW, "engine": engine, "hardware": hardware, "spec_extra": extra}]
     )
     assert errors == [None]
@@ -99,7 +102,7 @@ def test_an_unstated_quantisation(
         "engine": engine,
         "quant": "",
     }
-    filled = P.fill(P.from_rows([row])[0])
+    filled = imputation.impute(encode_rows.from_rows([row])[0])
     assert filled.bytes_ffn[0] == FAMILY_BYTES[family][1]
 
 
@@ -114,9 +117,9 @@ def test_forks_with_verify_kernels_of_their_own(version: str, tiled: float) -> N
         "engine_version": version,
         "quant": "mlx-4bit",
     }
-    points = P.from_rows([row])[0]
+    points = encode_rows.from_rows([row])[0]
     assert points.tiled[0] == tiled
-    assert P.from_rows([{**row, "engine": "vllm"}])[0].tiled[0] == 0.0
+    assert encode_rows.from_rows([{**row, "engine": "vllm"}])[0].tiled[0] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -131,7 +134,7 @@ def test_forks_with_verify_kernels_of_their_own(version: str, tiled: float) -> N
     ],
 )
 def test_row_errors(change: dict[str, str], says: str) -> None:
-    points, errors = P.from_rows([{**ROW, **change}, ROW])
+    points, errors = encode_rows.from_rows([{**ROW, **change}, ROW])
     assert errors[0] is not None and says in errors[0]
     assert errors[1] is None
     assert len(points) == 2
@@ -159,7 +162,7 @@ def test_row_errors(change: dict[str, str], says: str) -> None:
     ],
 )
 def test_a_cell_that_is_no_such_number_is_an_error(column: str, cell: str, wanted: str) -> None:
-    points, errors = P.from_rows([{**ROW, column: cell}, ROW])
+    points, errors = encode_rows.from_rows([{**ROW, column: cell}, ROW])
     assert errors[0] is not None and errors[0].startswith(f"{column} '{cell}' is not {wanted}; ")
     assert errors[1] is None
     assert len(points) == 2
@@ -171,13 +174,13 @@ def test_a_cell_that_is_no_such_number_is_an_error(column: str, cell: str, wante
 def test_words_for_unknown_are_no_error(word: str) -> None:
     columns = [column for column, _ in points_read.NUMBER_COLUMNS.values()]
     columns += ["total_params_b", "active_params_b", "is_moe"]
-    points, errors = P.from_rows([{**ROW, **dict.fromkeys(columns, word)}])
+    points, errors = encode_rows.from_rows([{**ROW, **dict.fromkeys(columns, word)}])
     assert errors == [None]
     assert all(np.isnan(getattr(points, name)[0]) for name in points_read.NUMBER_COLUMNS)
 
 
 def test_an_error_shows_the_start_of_a_long_cell() -> None:
-    _, errors = P.from_rows([{**ROW, "k": "9\n" * 5000}])
+    _, errors = encode_rows.from_rows([{**ROW, "k": "9\n" * 5000}])
     assert errors[0] is not None and len(errors[0]) < 160 and errors[0].isprintable()
 
 
@@ -196,27 +199,27 @@ def test_an_error_shows_the_start_of_a_long_cell() -> None:
     ],
 )
 def test_unknown_is_not_an_error(change: dict[str, str]) -> None:
-    points, errors = P.from_rows([{**ROW, **change}])
+    points, errors = encode_rows.from_rows([{**ROW, **change}])
     assert errors == [None]
-    filled = P.fill(points)
+    filled = imputation.impute(points)
     for name in P.FLOAT_FIELDS:
         if name not in MAY_STAY_UNKNOWN:
             assert np.isfinite(getattr(filled, name)).all(), name
 
 
 def test_fill_keeps_what_is_known_and_leaves_the_original() -> None:
-    points, _ = P.from_rows([ROW, {**ROW, "hardware": "unknown", "quant": ""}])
-    filled = P.fill(points)
+    points, _ = encode_rows.from_rows([ROW, {**ROW, "hardware": "unknown", "quant": ""}])
+    filled = imputation.impute(points)
     assert np.isnan(points.bw[1]) and np.isfinite(filled.bw[1])
     for name in ("bw", "experts", "mixer_params", "concurrency", "bytes_ffn"):
         assert getattr(filled, name)[0] == getattr(points, name)[0]
 
 
 def test_synthesised_shape_adds_up() -> None:
-    points, _ = P.from_rows(
+    points, _ = encode_rows.from_rows(
         [{**ROW, "model": "", "total_params_b": "235", "active_params_b": "22", "is_moe": "1"}]
     )
-    p = P.fill(points)
+    p = imputation.impute(points)
     active = p.mixer_params + p.dense_ffn_params + p.shared_params + p.lm_head_params
     active = active + p.topk * p.expert_params * p.moe_layers
     assert active[0] == pytest.approx(22e9, rel=0.05)
@@ -224,7 +227,7 @@ def test_synthesised_shape_adds_up() -> None:
 
 
 def test_trees_and_drafts_in_free_text() -> None:
-    points, _ = P.from_rows(
+    points, _ = encode_rows.from_rows(
         [
             {**ROW, "spec_extra": "steps 4 topk 4 draft 16", "k": "4"},
             {**ROW, "spec_extra": "NEXTN steps 3 topk 1 draft 4", "k": "3"},
@@ -246,8 +249,8 @@ def test_from_plans_and_rows_agree() -> None:
         concurrency=16, ctx_tokens=2048, output_tokens=512, engine_version="0.19.1",
     )  # fmt: skip
     plans = [Plan(engine="vllm", method="mtp", k=k, kv_cache_dtype="fp8_e4m3") for k in (1, 2)]
-    planned = P.from_plans(facts, plans)
-    rowed, _ = P.from_rows([ROW])
+    planned = encode_plans.from_plans(facts, plans)
+    rowed, _ = encode_rows.from_rows([ROW])
     assert planned.k.tolist() == [1.0, 2.0]
     for name in (
         "bw",
@@ -269,7 +272,7 @@ def test_a_schedule_by_batch_size() -> None:
         Plan(engine="vllm", method="mtp", k=3, k_schedule=schedule),
         Plan(engine="vllm", method="mtp", k=3),
     ]
-    made = P.from_plans(Facts(concurrency=16), plans)
+    made = encode_plans.from_plans(Facts(concurrency=16), plans)
     assert made.k.tolist() == [1.0, 3.0]
     assert made.piecewise[0] == 1.0 and np.isnan(made.piecewise[1])
 
@@ -288,20 +291,20 @@ CELLS = st.one_of(
     )
 )
 def test_from_rows_never_raises(change: dict[str, str]) -> None:
-    points, errors = P.from_rows([{**ROW, **change}])
+    points, errors = encode_rows.from_rows([{**ROW, **change}])
     assert len(points) == len(errors) == 1
-    filled = P.fill(points)
+    filled = imputation.impute(points)
     assert np.isfinite(filled.bw).all() and (filled.concurrency >= 1).all()
 
 
 def test_no_rows() -> None:
-    points, errors = P.from_rows([])
+    points, errors = encode_rows.from_rows([])
     assert len(points) == 0 and errors == []
-    assert len(P.fill(points)) == 0
+    assert len(imputation.impute(points)) == 0
 
 
 def test_take_concat_replace() -> None:
-    points, _ = P.from_rows([ROW, {**ROW, "k": "4"}])
+    points, _ = encode_rows.from_rows([ROW, {**ROW, "k": "4"}])
     both = P.concat([points.take(np.array([1])), points.take(np.array([True, False]))])
     assert both.k.tolist() == [4.0, 2.0]
     assert both.replace(k=3.0).k.tolist() == [3.0, 3.0]
@@ -339,7 +342,7 @@ def test_versions(engine: str, text: str, number: float | None) -> None:
 def test_flags_that_take_cuda_graphs_away(
     engine: Engine, extra: tuple[str, str | None], eager: bool
 ) -> None:
-    made = P.from_plans(
+    made = encode_plans.from_plans(
         Facts(concurrency=1), [Plan(engine=engine, method="mtp", k=2, extra=(extra,))]
     )
     assert made.eager[0] == 1.0 if eager else np.isnan(made.eager[0])

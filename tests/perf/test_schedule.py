@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 
 from advisor.perf import arrays as P
-from advisor.perf import load, schedule
+from advisor.perf import encode_rows, imputation, load, schedule
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 from tests.reference import replay
@@ -30,11 +30,11 @@ ACCEPTED = [0.816, 0.778, 0.756, 0.75, 0.75, 0.74, 0.73, 0.73]
 
 
 def points(*changes: dict[str, object], base: dict[str, str] = ROW) -> P.Points:
-    made, errors = P.from_rows(
+    made, errors = encode_rows.from_rows(
         [{**base, **{key: str(value) for key, value in change.items()}} for change in changes]
     )
     assert errors == [None] * len(changes)
-    return P.fill(made)
+    return imputation.impute(made)
 
 
 def tau_of(p: P.Points) -> npt.NDArray[np.float64]:

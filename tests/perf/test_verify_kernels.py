@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from advisor.perf import arrays as points
-from advisor.perf import physics, verify_kernels
+from advisor.perf import encode_rows, imputation, physics, verify_kernels
 from advisor.perf.constants import Constants
 
 
@@ -20,9 +20,9 @@ def filled(
         "spec_method": "mtp", "k": str(k), "concurrency": "1", "input_tokens": "512", "output_tokens": "256",
         "speedup_metric": "request_tok_s",
     }  # fmt: skip
-    table, errors = points.from_rows([row])
+    table, errors = encode_rows.from_rows([row])
     assert not any(errors)
-    return points.fill(table)
+    return imputation.impute(table)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from advisor.perf import arrays as pts
+from advisor.perf import encode_rows
 from advisor.prediction import acceptance as acc
 from advisor.prediction import predict as predictor
 
@@ -16,7 +17,7 @@ ROW = {
 
 
 def believed(hide: bool = False, **change: str) -> acc.Acceptance:
-    points, errors = pts.from_rows([ROW | change])
+    points, errors = encode_rows.from_rows([ROW | change])
     assert errors == [None]
     return acc.believe(predictor.load().acceptance, points, hide)
 
@@ -68,7 +69,7 @@ def test_measured_acceptance_moves_the_prior_and_narrows_it() -> None:
 
 
 def test_length_measured_at_another_k_carries_over() -> None:
-    points, _ = pts.from_rows([ROW | {"k": "4"}])
+    points, _ = encode_rows.from_rows([ROW | {"k": "4"}])
     at_two = points.replace(given_length=2.2, given_k=2.0)
     low = acc.believe(predictor.load().acceptance, at_two)
     high = acc.believe(predictor.load().acceptance, at_two.replace(given_length=2.8))
@@ -77,7 +78,7 @@ def test_length_measured_at_another_k_carries_over() -> None:
 
 
 def test_stated_positions_are_followed() -> None:
-    points, _ = pts.from_rows([ROW])
+    points, _ = encode_rows.from_rows([ROW])
     given = np.full((1, pts.MAX_K), np.nan)
     given[0, :2] = (0.9, 0.5)
     belief = acc.believe(predictor.load().acceptance, points.replace(given_conditional=given))

@@ -11,9 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Plan, Request
-from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
+from advisor.perf import encode_plans
 from advisor.prediction import neighbours as nearby
 from advisor.prediction import predict as predictor
 
@@ -87,13 +88,13 @@ def test_misses_beyond_the_typical_spread_widen_what_is_not_yet_measured() -> No
 
 
 def test_request_speed_and_tpot_are_one_cell_and_ttft_is_not() -> None:
-    facts = knowledge.resolve(
+    facts = facts_for_request(
         Request(hardware="gb10", concurrency=1, ctx_tokens=2048, quant="fp8", engine="vllm")
     )
     plan = Plan(
         engine="vllm", engine_version=facts.engine_version, method="mtp", k=2, max_num_seqs=4
     )
-    raw = pts.from_plans(facts, [plan] * 4).replace(metric=0)
+    raw = encode_plans.from_plans(facts, [plan] * 4).replace(metric=0)
     codes = np.array(
         [pts.METRICS.index(m) for m in ("output_tok_s", "request_tok_s", "tpot", "ttft")],
         dtype=np.int16,
@@ -117,7 +118,7 @@ def test_lookup_on_general_text_is_no_gain_where_all_measured_ones_lost(k: int) 
         concurrency=1,
         workload="mixed",
     )
-    facts = knowledge.resolve(ask)
+    facts = facts_for_request(ask)
     plan = Plan(
         engine="llama-server",
         engine_version=facts.engine_version,

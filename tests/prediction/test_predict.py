@@ -22,13 +22,14 @@ from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
 from advisor.advice import recommend as pipeline
+from advisor.advice.resolve import facts_for_request
 from advisor.cli.predict import predict as command
 from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.domain.paths import models_dir
-from advisor.knowledge import store as knowledge
 from advisor.lab.measurements.schema import RUN_COLUMNS, measurements_dir, read_csv
 from advisor.lab.training import dataset as training_data
 from advisor.perf import arrays as pts
+from advisor.perf import encode_plans
 from advisor.perf import encode_plans as points_plans
 from advisor.prediction import predict as predictor
 from advisor.prediction import threads as blas
@@ -206,7 +207,7 @@ def test_a_method_that_nobody_measured_rests_on_physics(monkeypatch: pytest.Monk
 
 
 def test_estimate_and_rows_take_the_same_road() -> None:
-    facts = knowledge.resolve(
+    facts = facts_for_request(
         Request(hardware="gb10", concurrency=16, ctx_tokens=2048, quant="fp8", engine="vllm")
     )
     plans = [
@@ -214,7 +215,7 @@ def test_estimate_and_rows_take_the_same_road() -> None:
         for k in (1, 2, 4)
     ]
     made = predictor.estimate(facts, plans)
-    points = pts.from_plans(facts, plans).replace(metric=pts.METRICS.index("output_tok_s"))
+    points = encode_plans.from_plans(facts, plans).replace(metric=pts.METRICS.index("output_tok_s"))
     again = predictor.predict_points(points)
     assert [m.output_tok_s.speedup.p50 for m in made] == pytest.approx(again.p50.tolist())
     assert predictor.estimate_many([(facts, plan) for plan in plans]) == made
@@ -233,11 +234,11 @@ def test_plans_of_several_questions_in_one_table_are_those_of_each() -> None:
     ]
     parts = [
         (q.facts, q.plans)
-        for q in (pipeline.opened(knowledge.resolve(request)) for request in asked)
+        for q in (pipeline.opened(facts_for_request(request)) for request in asked)
     ]
     whole, each = (
         points_plans.from_questions(parts),
-        pts.concat([pts.from_plans(*part) for part in parts]),
+        pts.concat([encode_plans.from_plans(*part) for part in parts]),
     )
     for name in (*pts.FLOAT_FIELDS, *pts.CODE_FIELDS):
         np.testing.assert_array_equal(getattr(whole, name), getattr(each, name), err_msg=name)

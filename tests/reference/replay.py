@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.perf import arrays as P
+from advisor.perf import imputation, physics, prompt_cost
 from advisor.perf import load as L
-from advisor.perf import physics, prompt_cost
 from advisor.perf.constants import Constants
 from advisor.perf.schedule import Arm
 
@@ -90,7 +90,7 @@ def simulate(
     points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec", index: int = 0
 ) -> Simulated:
     """Play one point. `tau` (N,) as in schedule.replay."""
-    p = P.fill(points.take(np.array([index])))
+    p = imputation.impute(points.take(np.array([index])))
     spec = arm == "spec"
     load = L.load(p, constants, np.asarray(tau[index : index + 1], dtype=np.float64), spec)
     costs = _costs(p, constants, load, spec)

@@ -14,12 +14,13 @@ import pytest
 import yaml
 
 from advisor.advice import propose
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Case, Evidence, Facts, Finding, Plan, Request
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
 from advisor.lab.measurements.schema import measurements_dir, read_csv, source_files
 from advisor.perf import arrays as points
-from advisor.perf import memory, physics, prompt_cost
+from advisor.perf import encode_rows, imputation, memory, physics, prompt_cost
 from advisor.perf.encode_rows import arch_word
 from advisor.rules import check
 from advisor.rules.kit.policy import matches, measured_gain, number, veto_unless_measured
@@ -90,7 +91,7 @@ def test_another_models_or_machines_gain_is_no_support(asked: dict[str, Any]) ->
 
 
 def found_by(code: str, asked: dict[str, Any], method: str = "mtp") -> list[Finding]:
-    facts = knowledge.resolve(Request(**{"ctx_tokens": 2048, **asked}))
+    facts = facts_for_request(Request(**{"ctx_tokens": 2048, **asked}))
     case = Case(facts=facts, plan=Plan(engine=facts.engine or "vllm", method=method, k=2))
     return [f for f in check(case)[0] if f.code == code]
 
@@ -139,7 +140,7 @@ def test_a_step_beyond_the_graphs_stays_beyond_them(hardware: str, ctx: int) -> 
             "output_tokens": 512,
         }
         found = found_by("SD425", asked)
-        facts = knowledge.resolve(Request(**asked))
+        facts = facts_for_request(Request(**asked))
         held = memory.requests_held(facts, Plan(engine="vllm", method="mtp", k=2), ctx + 512)
         strengths.append([None, "k_max", "caution"].index(found[0].effect if found else None))
         if found:
@@ -177,7 +178,7 @@ def test_documented_arms_are_the_stored_rows() -> None:
 
 def judged(case: dict[str, Any], goal: str) -> tuple[Finding, ...]:
     """What the rules say of the arm that was measured."""
-    facts = knowledge.resolve(Request(**{**case["request"], "goal": goal}))
+    facts = facts_for_request(Request(**{**case["request"], "goal": goal}))
     base = propose.base_plan(facts, propose.splits(facts)[0])
     plan = base.model_copy(update={"method": case["arm"]["method"], "k": case["arm"]["k"] or 0})
     return check(Case(facts=facts, plan=plan))[0]
@@ -322,7 +323,7 @@ def test_rules_and_core_price_the_same_kernels() -> None:
     c = physics.Constants()
     row = {"model": "qwen3.6-35b-a3b", "hardware": "rtx-pro-6000", "engine": "vllm", "spec_method": "mtp", "k": "2",
            "kv_cache_dtype": "bf16", "speedup_metric": "tpot"}  # fmt: skip
-    point = points.fill(points.from_rows([row])[0])
+    point = imputation.impute(encode_rows.from_rows([row])[0])
     table = [told for key, told in rows_of("regime") if key == "serial_verify"]
     for told, path in zip(table, ("vllm-cuda", "sglang-cuda", "vllm-other"), strict=True):
         code = points.PATHS.index(path)

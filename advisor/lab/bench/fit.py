@@ -26,7 +26,7 @@ from advisor.lab.bench.rows import (
     runs_columns,
 )
 from advisor.perf import arrays as P
-from advisor.perf import physics, prompt_cost, schedule
+from advisor.perf import encode_rows, imputation, physics, prompt_cost, schedule
 from advisor.perf.constants import CONSTANT_SOURCES, Constants, shifted
 
 Floats = npt.NDArray[np.float64]
@@ -70,10 +70,12 @@ def table(rows: Sequence[Measured], hardware: str = "h200") -> tuple[P.Points, F
         runs_columns(row, hardware) | {"k": str(max(row["k"], 1)), "spec_method": "mtp"}
         for row in rows
     ]
-    points, errors = P.from_rows([text | {"speedup_metric": "output_tok_s"} for text in texts])
+    points, errors = encode_rows.from_rows(
+        [text | {"speedup_metric": "output_tok_s"} for text in texts]
+    )
     if any(errors):
         raise ValueError(next(error for error in errors if error))
-    return P.fill(points), np.array([row["acceptance_length"] for row in rows])
+    return imputation.impute(points), np.array([row["acceptance_length"] for row in rows])
 
 
 def measured(rows: Sequence[Measured], quantity: str) -> Floats:

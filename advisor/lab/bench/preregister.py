@@ -20,8 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.lab.bench.cells import Job, sweep
-from advisor.perf import arrays as points
-from advisor.perf import physics, schedule
+from advisor.perf import encode_rows, imputation, physics, schedule
 from advisor.perf.constants import Constants
 
 
@@ -60,10 +59,10 @@ def predict(
     own arm.
     """
     c = constants or Constants()
-    table, errors = points.from_rows(rows(job, hardware))
+    table, errors = encode_rows.from_rows(rows(job, hardware))
     if any(errors):
         raise ValueError(f"{job.label}: {next(e for e in errors if e)}")
-    filled = points.fill(table)
+    filled = imputation.impute(table)
     tau = np.full(len(filled), 1.0 + sum(job.rates[: job.k]))
     arm: schedule.Arm = "spec" if job.k else "base"
     served = schedule.replay(filled, c, tau, arm)

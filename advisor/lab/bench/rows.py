@@ -231,7 +231,7 @@ def _setting(row: Measured, about: Mapping[str, Any], group: str) -> dict[str, s
 
 
 def runs_columns(row: Measured, hardware: str) -> dict[str, str]:
-    """One measured point in the columns that `points.from_rows` reads."""
+    """One measured point in the columns that `encode_rows.from_rows` reads."""
     return _setting(row, {"id": "", "hardware": hardware}, "")
 
 

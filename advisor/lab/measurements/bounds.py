@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from advisor.lab.measurements.schema import Problem, Row
 from advisor.perf import arrays as points
-from advisor.perf import physics
+from advisor.perf import encode_rows, imputation, physics
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,8 +42,8 @@ def factors(rows: Sequence[Row]) -> Floats:
     """Measured speed over the highest that the hardware allows; 0 where a row states no rate. (N,)"""
     if not rows:
         return np.zeros(0)
-    table, _ = points.from_rows([row.raw for row in rows])
-    p = points.fill(table)
+    table, _ = encode_rows.from_rows([row.raw for row in rows])
+    p = imputation.impute(table)
     runs = [row.run for row in rows]
     # A stand-in for what a row does not say is no bound: such a row, or the part that needs it, is
     # left out.

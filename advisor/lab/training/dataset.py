@@ -31,6 +31,7 @@ from advisor.lab.measurements.schema import (
 )
 from advisor.lab.training.acceptance_fit import ROW_SD, Observations
 from advisor.perf import arrays as pts
+from advisor.perf import encode_rows
 from advisor.perf.row_text import row_text
 
 Floats = npt.NDArray[np.float64]
@@ -138,7 +139,7 @@ def examples(folder: Path | None = None, uses: tuple[str, ...] = ("train", "eval
 
 def _assemble(pairs: list[Pair]) -> Examples:
     texts = [row_text(row.raw | {"speedup_metric": metric}) for row, metric, *_ in pairs]
-    points, errors = pts.from_rows(texts)
+    points, errors = encode_rows.from_rows(texts)
     keep = [i for i, error in enumerate(errors) if error is None]
     index = np.array(keep, dtype=np.int64)
     runs = [pairs[i][0].run for i in keep]
@@ -216,7 +217,7 @@ def observations(folder: Path | None = None) -> Observations:
         if run.use == "train" and stated and run.k and not any(word in said for word in FORCED):
             texts.append(row_text(row.raw) | {"speedup_metric": "request_tok_s"})
     made = [(text, *_stated(text)) for text in texts] + _position_tables(where)
-    points, errors = pts.from_rows([text for text, _, _ in made])
+    points, errors = encode_rows.from_rows([text for text, _, _ in made])
     good = np.array([e is None for e in errors]) & np.array([1.0 < t < k + 1 for _, k, t in made])
     k = np.array([k for _, k, _ in made])
     tau = np.array([t for _, _, t in made])
