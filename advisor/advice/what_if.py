@@ -9,11 +9,13 @@ that can change a decision. What it does not know: loads between and beyond thos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from advisor.advice import decide, propose
+from advisor.advice import judge as judging
 from advisor.advice import memory_relief as memory_fit
 from advisor.advice.decide import Verdict, goal_interval, vetoes
+from advisor.advice.judge import Question
 from advisor.advice.reasons import percent
 from advisor.domain.nouns import (
     AdvisorError,
@@ -28,9 +30,6 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.knowledge import drafters as knowledge_drafters
-
-if TYPE_CHECKING:
-    from advisor.advice.recommend import Question
 
 _LOADS = {"concurrency": (1, 4, 16, 64, 256), "ctx_tokens": (512, 2048, 8192, 32768, 131072)}
 _LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt tokens per request"}
@@ -162,7 +161,6 @@ def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
     """The fewest GPUs, from as many as were asked about, on which something may speculate; None
     where `more` are too few, too.
     """
-    from advisor.advice import recommend as pipeline
     from advisor.advice import resolve as knowledge_resolve
 
     for gpus in (request.gpus, *more):
@@ -170,11 +168,11 @@ def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
             asked = request.model_copy(
                 update={"gpus": gpus, "tp": request.tp if gpus == request.gpus else None}
             )
-            question = pipeline.opened(knowledge_resolve.bare_facts(asked), pipeline.weigh)
+            question = judging.opened(knowledge_resolve.bare_facts(asked), judging.weigh)
         except AdvisorError:
             continue
         if any(
-            not vetoes(pipeline.weigh(question.facts, plan, None).findings)
+            not vetoes(judging.weigh(question.facts, plan, None).findings)
             for plan in question.plans
         ):
             return gpus
@@ -183,11 +181,9 @@ def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
 
 def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
     """The first condition of each way under which the decision is another one."""
-    from advisor.advice import recommend as pipeline
-
     asked = [question for way in ways for question in way.questions]
     made = iter(
-        pipeline.estimated_each(
+        judging.estimated_each(
             [(question.facts, question.plans, question.bills) for question in asked]
         )
     )
@@ -201,14 +197,13 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
 
 
 def _decision(question: Question, estimates: Callable[[], list[Estimate]]) -> Decision:
-    from advisor.advice import recommend as pipeline
     from advisor.advice import resolve as knowledge_resolve
 
     facts = question.facts
     if not facts.evidence:
         question = question._replace(facts=knowledge_resolve.with_covering(facts))
     return decide.decide(
-        question.facts, pipeline.judged(question, estimates(), pipeline.weigh)
+        question.facts, judging.judged(question, estimates(), judging.weigh)
     ).decision
 
 
@@ -226,14 +221,13 @@ def _loads(facts: Facts) -> Iterator[_Way]:
 
 
 def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
-    from advisor.advice import recommend as pipeline
     from advisor.advice import resolve as knowledge_resolve
 
     labels, questions = [], []
     for value in values:
         request = (facts.request or Request(hardware="auto")).model_copy(update={field: value})
         try:
-            questions.append(pipeline.opened(knowledge_resolve.bare_facts(request), pipeline.weigh))
+            questions.append(judging.opened(knowledge_resolve.bare_facts(request), judging.weigh))
         except AdvisorError:
             break
         labels.append(
@@ -273,8 +267,6 @@ def _same_plans(facts: Facts, verdict: Verdict) -> Question:
     """A question that the plans of the one asked answer: neither acceptance nor goal changes a
     launch or its memory.
     """
-    from advisor.advice.recommend import Question
-
     base, *others = verdict.candidates
     bills = tuple(
         c.estimate.memory
@@ -288,8 +280,6 @@ def _same_plans(facts: Facts, verdict: Verdict) -> Question:
 
 def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[str]:
     """Goals under which the answer is another one."""
-    from advisor.advice import recommend as pipeline
-
     goal: Goal = facts.goal or "balanced"
     goals: tuple[Goal, ...] = ("throughput", "tpot", "ttft")
     for other in goals:
@@ -298,7 +288,7 @@ def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[s
         changed = facts.model_copy(update={"goal": other})
         estimates = [c.estimate for c in verdict.candidates[1:] if c.estimate is not None]
         found = decide.decide(
-            changed, pipeline.judged(_same_plans(changed, verdict), estimates, pipeline.weigh)
+            changed, judging.judged(_same_plans(changed, verdict), estimates, judging.weigh)
         )
         if found.decision != verdict.decision and found.best is not None:
             gain = percent(goal_interval(found.candidates[found.best].estimate, other).p50)

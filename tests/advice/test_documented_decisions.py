@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from advisor.advice import judge as judging
 from advisor.advice import propose
 from advisor.advice import recommend as pipeline
 from advisor.advice.decide import vetoes
@@ -39,7 +40,7 @@ def ask(case: dict[str, Any], goal: Goal = "balanced") -> Request:
 
 def arm_plan(case: dict[str, Any], request: Request) -> tuple[Any, Plan]:
     facts = facts_for_request(request)
-    base = pipeline.workable_base(facts).plan
+    base = judging.workable_base(facts).plan
     return facts, propose.with_method(facts, base, case["arm"]["method"], case["arm"]["k"] or 3)
 
 
@@ -78,7 +79,7 @@ def test_documented_decision_of_other_methods(case: dict[str, Any]) -> None:
     neither.
     """
     facts, plan = arm_plan(case, ask(case))
-    found = pipeline.judge(facts, plan, predictor.estimate(facts, [plan])[0]).findings
+    found = judging.judge(facts, plan, predictor.estimate(facts, [plan])[0]).findings
     limited = any(f.effect == "k_max" and f.k_max is not None and f.k_max < plan.k for f in found)
     off = bool(vetoes(found)) or limited
     documented = {case["arm_decision"]} if "arm_decision" in case else {d for _, d in goals(case)}

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from advisor.advice import decide, propose, reasons
+from advisor.advice import judge as judging
 from advisor.advice import recommend as pipeline
 from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
@@ -88,12 +89,12 @@ def test_a_k_schedule_keeps_to_the_documented_limit() -> None:
     """
     asked = {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64}
     facts = facts_for_request(pipeline.checked(asked))
-    base = pipeline.workable_base(facts)
-    plans = pipeline.fitting(facts, propose.speculative_plans(facts, base.plan))
+    base = judging.workable_base(facts)
+    plans = judging.fitting(facts, propose.speculative_plans(facts, base.plan))
     limits = [
         f.k_max
         for plan in plans
-        for f in pipeline.judge(facts, plan, None).findings
+        for f in judging.judge(facts, plan, None).findings
         if f.effect == "k_max" and f.k_max
     ]
     made = recommend(**asked).candidate

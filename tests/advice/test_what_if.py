@@ -11,6 +11,7 @@ import pytest
 
 from advisor import rules
 from advisor.advice import decide
+from advisor.advice import judge as judging
 from advisor.advice import recommend as pipeline
 from advisor.advice import resolve as knowledge_resolve
 from advisor.advice.recommend import recommend
@@ -131,18 +132,18 @@ def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any
     for streams in (1, 16, 64):
         request = pipeline.checked({**asked, "concurrency": streams})
         try:
-            full = pipeline.opened(knowledge_resolve.facts_for_request(request))
+            full = judging.opened(knowledge_resolve.facts_for_request(request))
         except AdvisorError:
             continue
-        estimates = pipeline.estimated(full.facts, full.plans)
-        brief = pipeline.opened(knowledge_resolve.bare_facts(request), pipeline.weigh)
+        estimates = judging.estimated(full.facts, full.plans)
+        brief = judging.opened(knowledge_resolve.bare_facts(request), judging.weigh)
         assert brief.plans == full.plans and brief.bills == full.bills == tuple(
             one.memory for one in estimates
         )
         brief = brief._replace(facts=knowledge_resolve.with_covering(brief.facts))
         assert brief.facts.evidence == tuple(row for row in full.facts.evidence if row.covers)
-        one = decide.decide(full.facts, pipeline.judged(full, estimates))
-        other = decide.decide(brief.facts, pipeline.judged(brief, estimates, pipeline.weigh))
+        one = decide.decide(full.facts, judging.judged(full, estimates))
+        other = decide.decide(brief.facts, judging.judged(brief, estimates, judging.weigh))
         assert (one.decision, one.best, one.rule) == (other.decision, other.best, other.rule)
 
 

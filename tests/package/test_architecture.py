@@ -20,7 +20,7 @@ HEAVY = {
 }  # fmt: skip
 FILES = sorted(PACKAGE.rglob("*.py"))
 MOST_LINES = 500  # to shrink to 350
-MOST_CYCLES = 5  # to shrink to 0
+MOST_CYCLES = 4  # to shrink to 0
 MOST_INSIDE = 251  # imports of our own inside functions; to shrink to 40
 
 

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from advisor.advice import recommend as pipeline
+from advisor.advice import judge as judging
 from advisor.advice.resolve import facts_for_request
 from advisor.cli.predict import predict as command
 from advisor.domain.nouns import AdvisorError, Plan, Request
@@ -234,7 +234,7 @@ def test_plans_of_several_questions_in_one_table_are_those_of_each() -> None:
     ]
     parts = [
         (q.facts, q.plans)
-        for q in (pipeline.opened(facts_for_request(request)) for request in asked)
+        for q in (judging.opened(facts_for_request(request)) for request in asked)
     ]
     whole, each = (
         points_plans.from_questions(parts),

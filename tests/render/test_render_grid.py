@@ -16,8 +16,9 @@ import jsonschema
 import pytest
 import yaml
 
-from advisor.advice.recommend import recommend, validate
+from advisor.advice.recommend import recommend
 from advisor.domain.nouns import Advice, AdvisorError, Request
+from advisor.lint.validate import validate
 from advisor.render import serving
 from advisor.render.compose import compose_yaml
 from advisor.render.flags import flags_text

@@ -1,0 +1,215 @@
+"""Plans -> candidates: what an engine can run here, its estimate, and the findings on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+from advisor import rules
+from advisor.advice import placement, propose
+from advisor.advice.memory_relief import shortfall
+from advisor.domain.nouns import (
+    AdvisorError,
+    Candidate,
+    Case,
+    Estimate,
+    Facts,
+    Finding,
+    MemoryBill,
+    Plan,
+)
+from advisor.prediction import predict as predictor
+
+Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
+Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
+
+
+_CHIP = "SD268"  # the engine does not run on this accelerator at all
+
+
+class Question(NamedTuple):
+    """What is judged to answer one question: its facts, the plan without speculation, and those
+    with it that fit.
+    """
+
+    facts: Facts
+    base: Candidate
+    plans: tuple[Plan, ...]
+    bills: tuple[MemoryBill, ...]  # what each of these plans takes of one replica's memory
+
+
+def opened(facts: Facts, judging: Judge | None = None) -> Question:
+    """The plans that answer a question. Raises AdvisorError where not even the one without
+    speculation can run.
+    """
+    from advisor.perf import memory
+
+    base = workable_base(facts, judging)
+    fit = _billed(facts, propose.speculative_plans(facts, base.plan))
+    plans = tuple(plan for plan, _ in fit)
+    bills = tuple(
+        made if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
+        for plan, made in fit
+    )
+    return Question(facts, base, plans, bills)
+
+
+def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
+    """The plan without speculation on the first split of the GPUs that fits, with room for a
+    drafter too where one has it, and that no rule calls an error.
+
+    Raises AdvisorError with the reason of the split that comes nearest when there is none.
+    """
+    from advisor.perf import memory
+
+    refusals: list[tuple[float, str]] = []  # GiB short, why
+    tight: Candidate | None = None
+    for split in placement.ordered(facts, propose.splits(facts)):
+        plan = propose.base_plan(facts, split)
+        if plan.dp > 1 and plan.engine not in memory.SERVERS:
+            raise AdvisorError(_one_server(facts, plan))
+        bill = memory.bill(facts, plan)
+        if bill.fits is False:
+            refusals.append((bill.short_gib or 0.0, shortfall(facts, plan, bill)))
+            continue
+        candidate = (judging or judge)(facts, plan, None)
+        errors = [f for f in candidate.findings if f.severity == "error"]
+        if not errors and not _crowds_out(facts, plan):
+            return candidate
+        if not errors:
+            tight = tight or candidate
+            continue
+        refusals.append((-1.0, _refusal(errors[0])))  # it fits, so this is what stands in the way
+    if tight is not None:
+        return tight
+    whole = (
+        judging is None and refusals[-1][0] >= 0
+    )  # the other questions of "what would change" need no better reason
+    for finding in judge(facts, plan, None).findings if whole else ():
+        if finding.code == _CHIP and finding.severity == "error":  # no memory would help
+            raise AdvisorError(_refusal(finding))
+    raise AdvisorError(min(refusals, key=lambda refusal: refusal[0])[1])
+
+
+def _refusal(error: Finding) -> str:
+    fix = f"; {error.fix.text}" if error.fix is not None else ""
+    return f"this cannot be served as asked: {error.message} [{error.code}]{fix}"
+
+
+def _one_server(facts: Facts, plan: Plan) -> str:
+    """Why a server that spreads its layers over all devices cannot be asked for replicas, and how
+    to ask instead.
+    """
+    from advisor.perf import memory
+
+    share = memory.replica(facts, plan)
+    return (
+        f"{plan.engine} has no replicas, it spreads its layers over all {facts.gpus} GPUs: leave "
+        f"--tp out, or ask about one of "
+        f"{plan.dp} servers with --gpus {plan.tp} --concurrency {share.concurrency}"
+    )
+
+
+def _crowds_out(facts: Facts, plan: Plan) -> bool:
+    """Whether this split has no room for a method that the model and the engine have."""
+    from advisor.perf import memory
+
+    methods = [m for m in propose.methods(facts) if propose.no_path(facts, plan, m) is None]
+    first = [propose.with_method(facts, plan, m, 1) for m in methods]
+    return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
+
+
+def estimated(
+    facts: Facts, plans: Sequence[Plan], bills: Sequence[MemoryBill] = ()
+) -> list[Estimate]:
+    """One estimate per plan, of all its replicas together: each serves its share of the requests.
+    `bills`: those of one replica for each plan, where they are at hand.
+    """
+    return estimated_each([(facts, plans, bills)])[0]()
+
+
+def estimated_each(questions: Sequence[Planned]) -> list[Callable[[], list[Estimate]]]:
+    """The same for several questions, computed at once, since the predictor's time goes by its
+    calls more than by what is in them; the estimates of a question are written out when it is
+    its turn.
+    """
+    from advisor.perf import memory
+
+    cases: list[tuple[Facts, Plan]] = []
+    starts = []
+    for facts, plans, _ in questions:
+        views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
+        starts.append(len(cases))
+        cases += [(views[plan.tp, plan.dp], plan) for plan in plans]
+    if not cases:
+        return [list for _ in questions]
+    batch = predictor.estimating(cases)
+    return [
+        partial(_written, batch, start, asked)
+        for start, asked in zip(starts, questions, strict=True)
+    ]
+
+
+def _written(batch: predictor.Batch, start: int, asked: Planned) -> list[Estimate]:
+    """The estimates of one of several questions: those of the batch from `start` on."""
+    facts, plans, bills = asked
+    made = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
+    return [_of_all(one, _busy(facts, plan)) for one, plan in zip(made, plans, strict=True)]
+
+
+def judged(
+    asked: Question, estimates: Sequence[Estimate], judging: Judge | None = None
+) -> tuple[Candidate, ...]:
+    """The plan without speculation and each of the others with its estimate and what the rules say
+    of it.
+    """
+    pairs = zip(asked.plans, estimates, strict=True)
+    return (asked.base, *((judging or judge)(asked.facts, plan, made) for plan, made in pairs))
+
+
+def _busy(facts: Facts, plan: Plan) -> float:
+    """Replicas that have something to do."""
+    requests = facts.concurrency or 1
+    return requests / -(-requests // plan.dp)
+
+
+def _of_all(estimate: Estimate, replicas: float) -> Estimate:
+    """An estimate of one replica as that of all: their tokens per second add up, what one request
+    sees stays.
+    """
+    one = estimate.output_tok_s
+    if replicas == 1 or one.baseline is None or one.value is None:
+        return estimate
+    both = {"baseline": replicas * one.baseline, "value": replicas * one.value}
+    return estimate.model_copy(update={"output_tok_s": one.model_copy(update=both)})
+
+
+def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
+    """A plan with what every rule says of it."""
+    findings, _ = rules.check(Case(facts=facts, plan=plan, estimate=estimate))
+    return Candidate(plan=plan, estimate=estimate, findings=findings)
+
+
+def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
+    """A plan with what can change the decision only: for questions of which no more is told than
+    how they are answered.
+    """
+    return Candidate(
+        plan=plan,
+        estimate=estimate,
+        findings=rules.deciding(Case(facts=facts, plan=plan, estimate=estimate)),
+    )
+
+
+def fitting(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:
+    """The plans whose memory bill fits."""
+    return tuple(plan for plan, _ in _billed(facts, plans))
+
+
+def _billed(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, MemoryBill]]:
+    """The plans whose memory bill fits, each with that bill."""
+    from advisor.perf import memory
+
+    made = [(plan, memory.bill(facts, plan)) for plan in plans]
+    return [(plan, bill) for plan, bill in made if bill.fits is not False]
