@@ -19,6 +19,7 @@ from advisor.domain.nouns import (
     MemoryBill,
     Plan,
 )
+from advisor.perf import memory
 from advisor.prediction import predict as predictor
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
@@ -43,8 +44,6 @@ def opened(facts: Facts, judging: Judge | None = None) -> Question:
     """The plans that answer a question. Raises AdvisorError where not even the one without
     speculation can run.
     """
-    from advisor.perf import memory
-
     base = workable_base(facts, judging)
     fit = _billed(facts, propose.speculative_plans(facts, base.plan))
     plans = tuple(plan for plan, _ in fit)
@@ -61,8 +60,6 @@ def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
 
     Raises AdvisorError with the reason of the split that comes nearest when there is none.
     """
-    from advisor.perf import memory
-
     refusals: list[tuple[float, str]] = []  # GiB short, why
     tight: Candidate | None = None
     for split in placement.ordered(facts, propose.splits(facts)):
@@ -101,8 +98,6 @@ def _one_server(facts: Facts, plan: Plan) -> str:
     """Why a server that spreads its layers over all devices cannot be asked for replicas, and how
     to ask instead.
     """
-    from advisor.perf import memory
-
     share = memory.replica(facts, plan)
     return (
         f"{plan.engine} has no replicas, it spreads its layers over all {facts.gpus} GPUs: leave "
@@ -113,8 +108,6 @@ def _one_server(facts: Facts, plan: Plan) -> str:
 
 def _crowds_out(facts: Facts, plan: Plan) -> bool:
     """Whether this split has no room for a method that the model and the engine have."""
-    from advisor.perf import memory
-
     methods = [m for m in propose.methods(facts) if propose.no_path(facts, plan, m) is None]
     first = [propose.with_method(facts, plan, m, 1) for m in methods]
     return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
@@ -134,8 +127,6 @@ def estimated_each(questions: Sequence[Planned]) -> list[Callable[[], list[Estim
     calls more than by what is in them; the estimates of a question are written out when it is
     its turn.
     """
-    from advisor.perf import memory
-
     cases: list[tuple[Facts, Plan]] = []
     starts = []
     for facts, plans, _ in questions:
@@ -209,7 +200,5 @@ def fitting(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:
 
 def _billed(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, MemoryBill]]:
     """The plans whose memory bill fits, each with that bill."""
-    from advisor.perf import memory
-
     made = [(plan, memory.bill(facts, plan)) for plan in plans]
     return [(plan, bill) for plan, bill in made if bill.fits is not False]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from advisor.advice import offload
+from advisor.advice import offload, propose
 from advisor.advice import topology as linked
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
+from advisor.knowledge import store as knowledge
 from advisor.perf import kv_sizes, memory
 
 GPU_COUNTS = (2, 4, 8)
@@ -125,8 +126,6 @@ def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
 
 def _fits_over(facts: Facts, plain: Plan, count: int) -> bool:
     """Whether the plan fits when all of so many GPUs share the model, and its heads allow that."""
-    from advisor.advice import propose
-
     if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
         return False
     shared = facts.model_copy(update={"gpus": count, "tp": count})
@@ -147,8 +146,6 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
     """Quantisations with fewer bits, or up to `more` than now, that the engine runs on this
     hardware, largest first.
     """
-    from advisor.knowledge import store as knowledge
-
     bits = facts.quant.bits if facts.quant else None
     arch = facts.hardware.arch if facts.hardware else ""
     names = offload.RELEASED.get(facts.model.family if facts.model else "", SMALLER)

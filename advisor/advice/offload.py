@@ -12,6 +12,8 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
+from advisor import engines
+from advisor.advice import propose
 from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, Plan, Quant
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -138,8 +140,6 @@ def _published(facts: Facts, quant: Quant) -> bool:
 
 
 def _version(facts: Facts) -> str | None:
-    from advisor import engines
-
     return (
         facts.engine_version
         if facts.engine == "llama-server"
@@ -148,8 +148,6 @@ def _version(facts: Facts) -> str | None:
 
 
 def _plan(facts: Facts) -> Plan | None:
-    from advisor.advice import propose
-
     try:
         return propose.base_plan(facts, (1, 1))
     except AdvisorError:
@@ -157,8 +155,6 @@ def _plan(facts: Facts) -> Plan | None:
 
 
 def _offloaded(shape: LLM, quant: Quant, plan: Plan, experts_of: int, per_layer: float) -> Offload:
-    from advisor import engines
-
     dense = max(
         (shape.layers or 0) - (shape.moe_layers or 0), 0
     )  # the first ones; where they come in between, more than enough

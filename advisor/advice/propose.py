@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import cast
 
+from advisor import engines
 from advisor.advice import topology as linked
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Engine, Facts, Method, Plan
+from advisor.engines.versions import parts
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+from advisor.rules.kit.case import between, defect, parse_release
 
 # k offered per engine: beyond these, published sweeps only lose (knowledge/thresholds: k_range_*).
 K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 2, 3, 4, 5, 6)}
@@ -163,8 +167,6 @@ def assistant_since(model: LLM | None, engine: str | None) -> str | None:
 
 def _older(release: str | None, than: str) -> bool:
     """Whether a plain release number is below another; one that is none is taken as new."""
-    from advisor.engines.versions import parts
-
     try:
         return release is not None and parts(release) < parts(than)
     except ValueError:
@@ -173,8 +175,6 @@ def _older(release: str | None, than: str) -> bool:
 
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     """Why this engine version cannot run the method at all, in one sentence; None when it can."""
-    from advisor import engines
-
     try:
         engines.get(base.engine).to_launch(with_method(facts, base, method, 1))
     except AdvisorError as refusal:
@@ -238,8 +238,6 @@ def static_share(facts: Facts, plan: Plan) -> float | None:
     it: its share holds weights and KV alone (see `memory.outside_gib`), while vLLM's holds all.
     The same for all arms: room for the drafter that needs most.
     """
-    from advisor.perf import memory
-
     usable, shape = memory.usable_gib(facts), facts.shape or facts.model
     if usable is None or shape is None or facts.quant is None or plan.memory_fraction is None:
         return plan.memory_fraction
@@ -267,8 +265,6 @@ def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
         return ()
     if facts.quant is None or facts.quant.id != "fp8":
         return ()
-    from advisor.rules.kit.case import between, defect, parse_release
-
     known = defect("vllm-gb10-deepgemm")
     return (
         (("VLLM_USE_DEEP_GEMM", "0"),)
@@ -281,8 +277,6 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
     """The engine's own spelling of a parser: models name vLLM's (`openai_gptoss`), SGLang has
     others (`gpt-oss`).
     """
-    from advisor import engines
-
     if wanted is None or facts.engine == "llama-server":
         return wanted
     found = engines.get(facts.engine or "").catalogue.find(option, facts.engine_version)

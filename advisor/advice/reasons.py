@@ -15,6 +15,7 @@ from advisor.advice.memory_relief import shortfall
 from advisor.domain.nouns import Candidate, Evidence, Facts, Finding, Goal, Plan, Reason
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
+from advisor.perf import memory
 
 METRIC_NAMES = {
     "output_tok_s": "output tok/s",
@@ -91,8 +92,6 @@ def _no_method(facts: Facts, base: Plan) -> str:
 
 def _no_room(facts: Facts, plan: Plan) -> str:
     """By how much even one draft token does not fit."""
-    from advisor.perf import memory
-
     return f"with {_title(plan.method)}, {shortfall(facts, plan, memory.bill(facts, plan))}"
 
 
@@ -135,8 +134,6 @@ def _from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
 
 def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
     """What stands in the way of a memory bill, where nobody could say whether the plan fits."""
-    from advisor.perf import memory
-
     bill = memory.bill(facts, plan)
     if bill.fits is not None:
         return []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from advisor import engines
 from advisor.advice import decide, k_schedule, reasons
 from advisor.advice import topology as linked
 from advisor.advice import what_if as changes
@@ -30,6 +31,7 @@ from advisor.domain.nouns import (
     Plan,
     Request,
 )
+from advisor.perf import memory
 
 
 def recommend(request: Request | None = None, **asked: Any) -> Advice:
@@ -102,8 +104,6 @@ def scheduled(facts: Facts, candidates: Sequence[Candidate], best: Candidate) ->
     ranges = k_schedule.schedule(facts, [candidates[i].plan for i in allowed], best.plan)
     if not ranges or best.estimate is None:
         return best
-    from advisor.perf import memory
-
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})
     bill = memory.bill(facts, plan)  # state slots are kept for the largest k
     estimate = best.estimate.model_copy(update={"memory": bill})
@@ -122,14 +122,10 @@ def merged(running: Candidate, best: Candidate | None) -> tuple[Finding, ...]:
 
 
 def launch_text(plan: Plan) -> LaunchText:
-    from advisor import engines
-
     adapter = engines.get(plan.engine)
     return adapter.render(adapter.to_launch(plan))
 
 
 def measure_commands(facts: Facts, plan: Plan) -> tuple[str, ...]:
     """The benchmark to run against each arm of the A/B."""
-    from advisor import engines
-
     return (engines.get(plan.engine).benchmark_command(plan, facts),)

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from advisor import engines, rules
+from advisor.advice import propose
+from advisor.advice import topology as linked
 from advisor.domain.nouns import (
     LLM,
     AdvisorError,
+    Case,
     Checkpoint,
     Evidence,
     Facts,
@@ -22,8 +26,10 @@ from advisor.domain.nouns import (
     UnknownFact,
     Workload,
 )
+from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
-from advisor.knowledge.evidence import nearest_pairs
+from advisor.knowledge.evidence import covering_pairs, nearest_pairs
+from advisor.perf import memory
 
 Row = dict[str, Any]
 Default = tuple[str, str, str]  # field, value chosen, why
@@ -74,9 +80,6 @@ def fits(
     """Do `slots` requests of `length` tokens fit beside the weights? None where memory or sizes are
     not known.
     """
-    from advisor.advice import propose
-    from advisor.perf import memory
-
     facts = Facts(
         hardware=hw, model=model, shape=_shape(model), quant=quant, engine=engine, gpus=gpus, concurrency=slots,
         ctx_tokens=max(length - 1, 1), output_tokens=1,
@@ -100,9 +103,6 @@ def _loads(facts: Facts, plan: Plan) -> bool:
     """
     if facts.quant is None or facts.quant.id != "fp8" or plan.tp == 1:
         return True
-    from advisor import rules
-    from advisor.domain.nouns import Case
-
     return not any(
         f.severity == "error"
         for f in rules.check(Case(facts=facts, plan=plan), select=("SD215",))[0]
@@ -151,8 +151,6 @@ def _first_fit(
 
 def _version(request: Request, engine: str, hw: Hardware) -> tuple[str | None, list[Default]]:
     """The engine version to write for: the one asked for, else the newest that has an image."""
-    from advisor import engines
-
     adapter = engines.get(engine)
     if request.engine_version:
         match = adapter.resolve_version(request.engine_version)
@@ -203,8 +201,6 @@ def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Defau
     """The engine asked for, else the default of the hardware unless it cannot run what is asked or
     what fits.
     """
-    from advisor import engines
-
     asked = (
         knowledge.quant(request.quant)
         if request.quant is not None
@@ -323,8 +319,6 @@ def _link(request: Request, hw: Hardware) -> tuple[str | None, list[Default]]:
     """The link between the accelerators, where it is asked for or where there is only one way to
     join them.
     """
-    from advisor.advice import topology as linked
-
     found = linked.link_default(hw, request.gpus) if request.interconnect is None else None
     return (request.interconnect, []) if found is None else (found[0], [("interconnect", *found)])
 
@@ -372,8 +366,6 @@ def with_evidence(facts: Facts) -> Facts:
 
 def with_covering(facts: Facts) -> Facts:
     """The facts with those of these pairs that cover them: the others are told, and decide nothing."""
-    from advisor.knowledge.evidence import covering_pairs
-
     found: tuple[Evidence, ...] = tuple(
         row for method in _measured_methods(facts) for row in covering_pairs(facts, method)
     )
@@ -382,8 +374,6 @@ def with_covering(facts: Facts) -> Facts:
 
 def _measured_methods(facts: Facts) -> tuple[str, ...]:
     """The methods that can be proposed here, whose measured pairs count; MTP where there are none."""
-    from advisor.knowledge import drafters as knowledge_drafters
-
     asked = facts.request.method if facts.request is not None else None
     own = any(known is not None and known.mtp_layers for known in (facts.model, facts.shape))
     found = () if own or asked else knowledge_drafters.methods(facts)

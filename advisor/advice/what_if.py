@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from advisor import engines
 from advisor.advice import decide, propose
 from advisor.advice import judge as judging
 from advisor.advice import memory_relief as memory_fit
+from advisor.advice import resolve as knowledge_resolve
 from advisor.advice.decide import Verdict, goal_interval, vetoes
 from advisor.advice.judge import Question
 from advisor.advice.reasons import percent
@@ -95,8 +97,6 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
 
 def _newer(facts: Facts, base: Plan, method: Method) -> str:
     """The first release of the engine that has a path for the method."""
-    from advisor import engines
-
     known = engines.get(base.engine).versions  # oldest first
     for version in (
         known[known.index(base.engine_version) + 1 :] if base.engine_version in known else ()
@@ -149,8 +149,6 @@ def _against_hardware(facts: Facts) -> bool:
     """Where another engine than llama-server can be asked for, but is not the one for this
     hardware.
     """
-    from advisor.advice import resolve as knowledge_resolve
-
     return (
         facts.hardware is not None
         and knowledge_resolve.engine_default(facts.hardware)[0] == "llama-server"
@@ -161,8 +159,6 @@ def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
     """The fewest GPUs, from as many as were asked about, on which something may speculate; None
     where `more` are too few, too.
     """
-    from advisor.advice import resolve as knowledge_resolve
-
     for gpus in (request.gpus, *more):
         try:
             asked = request.model_copy(
@@ -197,8 +193,6 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
 
 
 def _decision(question: Question, estimates: Callable[[], list[Estimate]]) -> Decision:
-    from advisor.advice import resolve as knowledge_resolve
-
     facts = question.facts
     if not facts.evidence:
         question = question._replace(facts=knowledge_resolve.with_covering(facts))
@@ -221,8 +215,6 @@ def _loads(facts: Facts) -> Iterator[_Way]:
 
 
 def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
-    from advisor.advice import resolve as knowledge_resolve
-
     labels, questions = [], []
     for value in values:
         request = (facts.request or Request(hardware="auto")).model_copy(update={field: value})

@@ -6,6 +6,13 @@ from pathlib import Path
 
 import click
 
+from advisor.domain.nouns import AdvisorError
+from advisor.lab.bench import step_cost as driver
+from advisor.lab.bench.cells import sweep
+from advisor.lab.bench.rows import import_folder
+from advisor.lab.measurements import files
+from advisor.lab.measurements.schema import measurements_dir
+
 
 @click.group()
 def bench() -> None:
@@ -57,7 +64,6 @@ def step_cost(
     """Step time of vLLM over k, concurrency and context: 3 to 8 minutes per engine start.
     Resumable.
     """
-    from advisor.lab.bench.cells import sweep
     from advisor.lab.bench.shapes import config
 
     config(model, quant)
@@ -76,9 +82,6 @@ def _run(jobs: tuple, out: Path, gpus: tuple[str, ...], minutes: float | None) -
 
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    from advisor.domain.nouns import AdvisorError
-    from advisor.lab.bench import step_cost as sweep
-
     if find_spec("vllm") is None:
         raise AdvisorError(
             "vLLM cannot be imported here: run `advisor bench step-cost` in the environment that "
@@ -87,9 +90,9 @@ def _run(jobs: tuple, out: Path, gpus: tuple[str, ...], minutes: float | None) -
     with Progress(
         TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     ) as bar:
-        state = sweep.progress(jobs, out)
+        state = driver.progress(jobs, out)
         task = bar.add_task("measuring", total=state.total, completed=state.done)
-        last = sweep.run(
+        last = driver.run(
             jobs,
             out,
             gpus=gpus,
@@ -123,10 +126,6 @@ def import_rows(
     replace: bool,
 ) -> None:
     """Take the points of a sweep into the measured runs, as one source with a sidecar."""
-    from advisor.lab.bench.rows import import_folder
-    from advisor.lab.measurements import files
-    from advisor.lab.measurements.schema import measurements_dir
-
     where = into or measurements_dir()
     name, count = import_folder(
         folder, where, {"id": source, "hardware": hardware, "date": date}, replace

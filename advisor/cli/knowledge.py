@@ -9,13 +9,12 @@ import sys
 import click
 
 from advisor.cli.options import completing
+from advisor.knowledge import store
+from advisor.knowledge.listing import entry_text, hardware_listing, model_listing
 
 
 def _show(table: str, name: str) -> None:
-    from advisor.knowledge import store as knowledge
-    from advisor.knowledge.listing import entry_text
-
-    click.echo(entry_text(knowledge.hardware(name) if table == "hardware" else knowledge.llm(name)))
+    click.echo(entry_text(store.hardware(name) if table == "hardware" else store.llm(name)))
 
 
 def _validate(table: str, files: tuple[str, ...]) -> None:
@@ -40,8 +39,6 @@ def hardware() -> None:
 @hardware.command("list")
 def hardware_list() -> None:
     """One line for each accelerator: id, memory, bandwidth, architecture."""
-    from advisor.knowledge.listing import hardware_listing
-
     click.echo(hardware_listing())
 
 
@@ -67,8 +64,6 @@ def models() -> None:
 @models.command("list")
 def models_list() -> None:
     """One line for each model: id, parameters, layers, MTP."""
-    from advisor.knowledge.listing import model_listing
-
     click.echo(model_listing())
 
 

@@ -7,6 +7,10 @@ from pathlib import Path
 import click
 
 from advisor.domain.nouns import AdvisorError
+from advisor.lab.evaluation.evaluate import run
+from advisor.lab.measurements import files
+from advisor.lab.measurements.schema import known_ids, measurements_dir
+from advisor.lab.training import train as training
 
 
 @click.command()
@@ -25,8 +29,6 @@ from advisor.domain.nouns import AdvisorError
 )
 def train(check: bool, quick: bool, out: Path | None) -> None:
     """Fit the model to the measured runs and write models/speedup.json (same data, same bytes)."""
-    from advisor.lab.training import train as training
-
     if check:
         reasons = training.stale() if quick else training.check()
         for reason in reasons:
@@ -44,8 +46,6 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
 @click.option("--fast", is_flag=True, help="Primary split only, no figures.")
 def evaluate(out: Path | None, fast: bool) -> None:
     """Score the model on sources it has not seen and write the model card."""
-    from advisor.lab.evaluation.evaluate import run
-
     click.echo(run(out, fast=fast))
 
 
@@ -58,9 +58,6 @@ def data() -> None:
 @click.argument("path", required=False, type=click.Path(exists=True, path_type=Path))
 def data_check(path: Path | None) -> None:
     """Check a measurements folder or one CSV of runs; each bad row with file, line and reason."""
-    from advisor.lab.measurements import files
-    from advisor.lab.measurements.schema import known_ids, measurements_dir
-
     good, problems = files.check(path or measurements_dir(), known_ids())
     for problem in problems:
         click.echo(str(problem), err=True)
@@ -85,9 +82,6 @@ def data_check(path: Path | None) -> None:
 )
 def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Path | None) -> None:
     """Take new rows in, split by source, each with a sidecar."""
-    from advisor.lab.measurements import files
-    from advisor.lab.measurements.schema import measurements_dir
-
     added = files.add(into or measurements_dir(), runs, acceptance, sources)
     files.write_index(into or measurements_dir())
     click.echo(f"added {len(added)} sources: {', '.join(added)}")
@@ -96,9 +90,6 @@ def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Pa
 @data.command("index")
 def data_index() -> None:
     """Compile index.jsonl, the measured pairs that recommendations look up."""
-    from advisor.lab.measurements import files
-    from advisor.lab.measurements.schema import measurements_dir
-
     folder = measurements_dir()
     if not folder.is_dir():
         raise AdvisorError(f"{folder} is not there; run this in a checkout.")

@@ -25,6 +25,8 @@ from advisor.domain.nouns import (
     Workload,
     clash,
 )
+from advisor.knowledge import store as knowledge
+from advisor.rules.registry import index
 
 if TYPE_CHECKING:
     NumberType = click.ParamType[float]
@@ -108,11 +110,7 @@ def _names(kind: str) -> tuple[str, ...]:
     if kind == "engine":
         return get_args(Engine)
     if kind == "rule":
-        from advisor.rules.registry import index
-
         return (*(row.code for row in index()), *(row.slug for row in index()))
-    from advisor.knowledge import store as knowledge
-
     ids = {
         "hardware": knowledge.hardware_ids,
         "model": knowledge.llm_ids,
@@ -255,7 +253,6 @@ def _as_the_driver_says(name: str) -> str:
     knows, as it is.
     """
     from advisor.knowledge import detect as knowledge_detect
-    from advisor.knowledge import store as knowledge
 
     try:
         knowledge.hardware(name)

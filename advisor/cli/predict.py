@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from advisor.prediction.predict_rows import is_stream, predict_rows
+
 _STANDARD = (Path("/dev/stdin"), Path("/dev/stdout"))
 
 
@@ -33,8 +35,6 @@ def predict(rows: Path, out: Path) -> None:
 
     Exit status: 0 done, 1 every row has an error, 2 unusable input.
     """
-    from advisor.prediction.predict_rows import is_stream, predict_rows
-
     rows, out = (_STANDARD[i] if str(path) == "-" else path for i, path in enumerate((rows, out)))
     done = predict_rows(rows, out)
     click.echo(

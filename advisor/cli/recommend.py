@@ -12,9 +12,16 @@ from typing import Any
 
 import click
 
+from advisor import engines
+from advisor.advice import recommend as pipeline
 from advisor.cli.options import question_options, request_from
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import Advice, AdvisorError, Source, UnknownFact
+from advisor.knowledge import store as knowledge
+from advisor.render.flags import env_lines
+from advisor.render.notes import placeholder
+from advisor.render.schema import named_schema
+from advisor.render.text import advice_text
 
 # form -> the function that writes it
 FORMS = {
@@ -66,15 +73,11 @@ def schema(name: str) -> None:
     """Print the JSON Schema (draft 2020-12) of a command's JSON, or of a hardware or model file."""
     import json
 
-    from advisor.render.schema import named_schema
-
     write(json.dumps(named_schema(name), indent=2) + "\n")
 
 
 def advice_for(asked: dict[str, Any]) -> Advice:
     request = request_from(asked)
-    from advisor.advice import recommend as pipeline
-
     return pipeline.recommend(request)
 
 
@@ -82,8 +85,6 @@ def no_mtp_answer(asked: dict[str, Any]) -> str | None:
     """The plain answer for an engine that has no MTP path."""
     if not asked.get("engine"):
         return None
-    from advisor import engines
-
     return engines.no_mtp_answer(asked["engine"].partition("@")[0])
 
 
@@ -92,8 +93,6 @@ def rendered(advice: Advice, form: str) -> str:
     model to replace) goes to standard error.
     """
     if form == "text":
-        from advisor.render.text import advice_text
-
         return advice_text(
             advice, page_width(), wants_color(), unicode=takes_unicode(), source_of=source_of
         )
@@ -102,8 +101,6 @@ def rendered(advice: Advice, form: str) -> str:
         advice
     )  # first, so that a refusal stands alone
     if form == "flags" and advice.launch.env:
-        from advisor.render.flags import env_lines
-
         click.echo("set first: " + " ".join(env_lines(advice)), err=True)
     if form != "json" and (word := _placeholder(advice)):
         click.echo(
@@ -116,15 +113,11 @@ def _placeholder(advice: Advice) -> str:
     """The name that stands for a checkpoint nobody is known to publish, printable; nothing where
     the launch has none.
     """
-    from advisor.render.notes import placeholder
-
     return "".join(ch if ch.isprintable() else " " for ch in placeholder(advice) or "")
 
 
 def source_of(key: str) -> Source | None:
     """The entry of a source, None where it is a citation of its own."""
-    from advisor.knowledge import store as knowledge
-
     try:
         return knowledge.source(key) if key in knowledge.index()["sources"] else None
     except UnknownFact:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import click
 
+from advisor import rules as rulebook
 from advisor.cli.options import completing
+from advisor.rules.checking import chosen
+from advisor.rules.registry import load_row
 
 
 @click.command()
 @click.argument("code", shell_complete=completing("rule"))
 def explain(code: str) -> None:
     """Explain one rule (by code or slug): why, bad, good, sources."""
-    from advisor import rules as rulebook
-
     click.echo(rulebook.explain(code))
 
 
@@ -29,8 +30,6 @@ def explain(code: str) -> None:
 def rules(form: str, select: tuple[str, ...]) -> None:
     """List the rules that validate and recommend share."""
     from advisor.rules import texts
-    from advisor.rules.checking import chosen
-    from advisor.rules.registry import load_row
 
     found = [load_row(row) for row in chosen(select, None)]
     if form == "json":

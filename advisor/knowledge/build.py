@@ -20,6 +20,7 @@ from pydantic import ValidationError
 
 from advisor.domain.nouns import LLM, AdvisorError, DrafterFile, Frozen, Hardware, Quant, Quantity
 from advisor.domain.paths import knowledge_dir, user_dirs
+from advisor.knowledge.drafters import odd
 from advisor.knowledge.names import bare_key, find_name, key_of, nearest, squeeze
 
 MAX_FILE_BYTES = 64 * 1024  # a fact file is a page of text; a larger one is a mistake
@@ -144,8 +145,6 @@ def _odd(table: str, entry: Frozen, file: str) -> Iterable[Problem]:
     if isinstance(entry, LLM):
         yield from _odd_model(entry, file)
     if isinstance(entry, DrafterFile):
-        from advisor.knowledge.drafters import odd
-
         yield from ((file, *problem) for problem in odd(entry))
 
 

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from advisor.domain.nouns import Evidence, Facts
 from advisor.domain.paths import knowledge_dir
+from advisor.knowledge import store as knowledge
 
 Pair = dict[str, Any]
 Scored = tuple[bool, float, str, str, Pair]  # whether it does not cover, distance, run, metric
@@ -246,8 +247,6 @@ def _load_distance(pair: Pair, facts: Facts) -> float:
 
 
 def _hardware_gap(ident: str, facts: Facts) -> float:
-    from advisor.knowledge import store as knowledge
-
     assert facts.hardware is not None
     entry = knowledge.index()["hardware"].get(ident, {})
     if entry.get("arch") and entry.get("arch") == facts.hardware.arch:
@@ -259,8 +258,6 @@ def _hardware_gap(ident: str, facts: Facts) -> float:
 
 
 def _model_gap(ident: str, facts: Facts) -> float:
-    from advisor.knowledge import store as knowledge
-
     assert facts.model is not None
     entry = knowledge.index()["llms"].get(ident, {})
     if entry.get("family") == facts.model.family and entry.get("arch") == facts.model.arch:

@@ -27,6 +27,7 @@ from advisor.domain.nouns import (
 )
 from advisor.domain.paths import knowledge_dir, user_dirs
 from advisor.knowledge.names import find_model, find_name, key_of, nearest, quant_word
+from advisor.knowledge.shapes import approximate, quant_by_rule
 
 if TYPE_CHECKING:
     pass
@@ -141,8 +142,6 @@ def shape_of(model: LLM) -> LLM:
     if model.proxy:
         return _llm(_find("model", "llms", model.proxy))
     if model.total_params_b:
-        from advisor.knowledge.shapes import approximate
-
         return approximate(model)
     raise AdvisorError(
         f"the shape of {model.name or model.id} is not known: add total_params_b and "
@@ -215,8 +214,6 @@ def quant(name: str) -> Quant:
     ident = keys.get(key) or keys.get(key.replace(".", ""))
     if ident:
         return _quant(ident)
-    from advisor.knowledge.shapes import quant_by_rule
-
     made = quant_by_rule(str(name), index()["quants"])
     if made is not None:
         return Quant.from_plain(made)

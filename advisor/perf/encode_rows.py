@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
+from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as P
 from advisor.perf import kv_sizes
 from advisor.perf.kernel_paths import kernel_path, tiled_kernels
@@ -261,8 +262,6 @@ def quant_vector(quant: Quant) -> Vector:
 
 @lru_cache(maxsize=4096)
 def _hardware(name: str) -> Vector:
-    from advisor.knowledge import store as knowledge
-
     try:
         return hardware_vector(knowledge.hardware(name)) if name else {}
     except UnknownFact:
@@ -272,8 +271,6 @@ def _hardware(name: str) -> Vector:
 
 
 def _known_shape(llm: LLM) -> LLM | None:
-    from advisor.knowledge import store as knowledge
-
     try:
         shape: LLM = knowledge.shape_of(llm)
     except AdvisorError:
@@ -284,8 +281,6 @@ def _known_shape(llm: LLM) -> LLM | None:
 @lru_cache(maxsize=4096)
 def _model(name: str) -> tuple[Vector, bool]:
     """Fields of a model name, and whether the name means anything at all."""
-    from advisor.knowledge import store as knowledge
-
     if not name:
         return {}, False
     try:
@@ -303,8 +298,6 @@ def _model(name: str) -> tuple[Vector, bool]:
 
 @lru_cache(maxsize=4096)
 def _quant(name: str) -> Vector:
-    from advisor.knowledge import store as knowledge
-
     if not name:
         return {}
     try:

@@ -29,7 +29,10 @@ from advisor.domain.nouns import (
 )
 from advisor.domain.paths import models_dir
 from advisor.perf import arrays as pts
-from advisor.perf import encode_rows, physics, prompt_cost, schedule
+from advisor.perf import encode_rows, memory, physics, prompt_cost, schedule
+from advisor.perf.encode_plans import from_questions
+from advisor.perf.load import load as loaded
+from advisor.perf.row_text import row_text
 from advisor.prediction import acceptance as acc
 from advisor.prediction import neighbours as nearby
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
@@ -216,8 +219,6 @@ class Batch(NamedTuple):
 
     def estimate(self, i: int, bill: MemoryBill | None = None) -> Estimate:
         """What is expected of one case; `bill`, where it is at hand, is its memory bill."""
-        from advisor.perf import memory
-
         facts, plan = self.cases[i]
         made = {}
         for name in _ESTIMATED:
@@ -311,8 +312,6 @@ def goal_logs(
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
-    from advisor.perf.encode_plans import from_questions
-
     parts: list[tuple[Facts, list[Plan]]] = []
     start = 0
     for stop in range(1, len(cases) + 1):
@@ -329,8 +328,6 @@ def _terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
     A plain step is priced with the constants of absolute speeds, verifying and drafting relative to
     it with those of speed-ups.
     """
-    from advisor.perf.load import load as loaded
-
     batch, fewer = (loaded(full, model.constants, tau, spec).clients for spec in (False, True))
     context = full.input_tokens + full.output_tokens / 2
     one, c = np.ones(len(batch)), model.constants
@@ -444,8 +441,6 @@ def predict_dicts(
     """The FIELDS for rows with the columns of the measured runs, one result a row, in order. Never
     raises for a row.
     """
-    from advisor.perf.row_text import row_text
-
     if not rows:
         return []
     texts = [

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any, get_args
 
 from advisor.domain.nouns import (
+    LLM,
     METHODS,
     AdvisorError,
     Basis,
@@ -17,6 +18,7 @@ from advisor.domain.nouns import (
     DraftMethod,
     Engine,
     Goal,
+    Hardware,
     Severity,
     Workload,
 )
@@ -90,15 +92,11 @@ def recommend_schema() -> Schema:
 
 def hardware_schema() -> Schema:
     """One hardware file of the user's own."""
-    from advisor.domain.nouns import Hardware
-
     return {"$schema": DIALECT} | Hardware.model_json_schema()
 
 
 def model_schema() -> Schema:
     """One model file of the user's own."""
-    from advisor.domain.nouns import LLM
-
     return {"$schema": DIALECT} | LLM.model_json_schema()
 
 

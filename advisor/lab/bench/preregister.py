@@ -22,6 +22,7 @@ import numpy.typing as npt
 from advisor.lab.bench.cells import Job, sweep
 from advisor.perf import encode_rows, imputation, physics, schedule
 from advisor.perf.constants import Constants
+from advisor.prediction import predict as predictor
 
 
 def rows(job: Job, hardware: str = "h200") -> list[dict[str, str]]:
@@ -96,8 +97,6 @@ def speedups(job: Job, hardware: str = "h200") -> list[dict[str, float]]:
     """The shipped model's speed-up over the plain arm of every cell, by metric; empty for a plain
     arm.
     """
-    from advisor.prediction import predict as predictor
-
     if not job.k:
         return [{} for _ in job.points]
     tau = f"{1.0 + sum(job.rates[: job.k]):.4f}"

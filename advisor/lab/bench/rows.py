@@ -22,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.nouns import AdvisorError
+from advisor.lab.measurements import files
+from advisor.lab.measurements.schema import known_ids
 
 ABOUT = "about.yaml"
 LEAST_PROMPTS = 12  # with fewer in a timed point, one stray compilation decides the figure
@@ -327,9 +329,6 @@ def import_folder(
     rewrites the same source.
     """
     import tempfile
-
-    from advisor.lab.measurements import files
-    from advisor.lab.measurements.schema import known_ids
 
     about = read_about(folder, changes or {})
     made = runs(read_rows(folder), about)

@@ -11,12 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.knowledge import store as knowledge
+from advisor.lab.evaluation import card_words as words
 from advisor.lab.evaluation import metrics as em
 from advisor.lab.evaluation import scores
 from advisor.lab.evaluation.baselines import fixed_k
 from advisor.lab.evaluation.card_owners import owners
 from advisor.lab.evaluation.card_targets import percent, table, targets
 from advisor.lab.training.dataset import Examples
+from advisor.prediction.model import prepare
 
 if TYPE_CHECKING:
     from advisor.lab.evaluation.evaluate import Evaluation
@@ -187,8 +189,6 @@ def derived_metrics(found: Evaluation) -> str:
 
 def losses(found: Evaluation) -> str:
     """What goes with losses, and how many of them were seen coming."""
-    from advisor.prediction.model import prepare
-
     e, o = found.examples, found.shipped
     _, full = prepare(e.points)
     rows = scores.scored_rows(e)
@@ -342,9 +342,6 @@ def acceptance(found: Evaluation) -> str:
 
 def kinds(found: Evaluation) -> list[str]:
     """The primary split by engine, method, metric, streams and hardware class."""
-    from advisor.lab.evaluation import card_words as words
-    from advisor.prediction.model import prepare
-
     e = found.examples
     _, full = prepare(e.points)
     streams = bands(
@@ -375,8 +372,6 @@ def chances(found: Evaluation) -> str:
 
 def card(found: Evaluation, figures: Sequence[tuple[str, str]]) -> str:
     """The whole card."""
-    from advisor.lab.evaluation import card_words as words
-
     e = found.examples
     counts = {"folds": e.fold, "sources": e.source, "rigs": e.rig}
     head = words.HEAD.format(

@@ -9,6 +9,7 @@ import numpy as np
 
 from advisor.lab.evaluation import metrics as em
 from advisor.lab.evaluation import scores
+from advisor.lab.evaluation.baselines import fixed_k
 
 if TYPE_CHECKING:
     from advisor.lab.evaluation.evaluate import Evaluation
@@ -102,8 +103,6 @@ def regret(found: Evaluation, path: Path) -> None:
         "share of sweeps",
     )
     for name, rule in (("model", None), ("k = 2", 2.0), ("k = 3", 3.0)):
-        from advisor.lab.evaluation.baselines import fixed_k
-
         each = em.regrets(
             e.log_speedup[rows],
             o.mean[rows],

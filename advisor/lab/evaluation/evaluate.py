@@ -18,10 +18,15 @@ import numpy.typing as npt
 
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import baselines as rivals
-from advisor.lab.training import acceptance_fit, fitting
+from advisor.lab.evaluation import card as report
+from advisor.lab.evaluation import card_figures as figures
+from advisor.lab.evaluation import card_targets as report_targets
+from advisor.lab.progress import bar
+from advisor.lab.training import acceptance_fit, fitting, train
 from advisor.lab.training import dataset as training_data
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.fitting import LeftOut, Setting, Slopes
+from advisor.prediction import acceptance as acc
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.str_]
@@ -44,11 +49,6 @@ class Evaluation:
 
 def run(out: Path | None = None, fast: bool = False) -> str:
     """Evaluate, write card and figures into `out` (default models/), return the card's summary."""
-    from advisor.lab.evaluation import card as report
-    from advisor.lab.evaluation import card_targets as report_targets
-    from advisor.lab.progress import bar
-    from advisor.lab.training import train
-
     with train.single_thread():
         found = evaluate(fast, bar("left-out fits"))
     folder = out or models_dir()
@@ -61,8 +61,6 @@ def run(out: Path | None = None, fast: bool = False) -> str:
 
 
 def report_figures(found: Evaluation, folder: Path) -> list[tuple[str, str]]:
-    from advisor.lab.evaluation import card_figures as figures
-
     return figures.draw(found, folder)
 
 
@@ -142,8 +140,6 @@ def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[st
     leave-one-source-out.
     """
     import dataclasses
-
-    from advisor.prediction import acceptance as acc
 
     out = []
     fixed = np.array([0.82, 0.78, 0.75, 0.73, 0.71, 0.70, 0.70, 0.70])

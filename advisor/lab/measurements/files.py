@@ -16,8 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from advisor.domain.nouns import AdvisorError
+from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.knowledge import evidence as knowledge_evidence
+from advisor.knowledge import store as knowledge
 from advisor.lab.measurements import bounds as measurement_bounds
 from advisor.lab.measurements.schema import (
     ACCEPTANCE_COLUMNS,
@@ -26,8 +27,10 @@ from advisor.lab.measurements.schema import (
     Known,
     Problem,
     Row,
+    _id_problems,
     by_group,
     check_row,
+    group_problems,
     ratio,
     read_acceptance,
     read_csv,
@@ -70,8 +73,6 @@ def check(folder: Path, known: Known | None = None) -> tuple[int, list[Problem]]
 
 
 def _check_file(path: Path, known: Known | None) -> tuple[int, list[Problem]]:
-    from advisor.lab.measurements.schema import _id_problems, group_problems
-
     rows: list[Row] = []
     problems: list[Problem] = []
     for line, raw in read_csv(path):
@@ -258,9 +259,6 @@ def _quant_id(name: str | None) -> str | None:
     """The quantisation's own id where a row names it by an alias, so that a question for it finds
     the row.
     """
-    from advisor.domain.nouns import UnknownFact
-    from advisor.knowledge import store as knowledge
-
     try:
         return knowledge.quant(name).id if name else name
     except UnknownFact:

@@ -19,6 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from advisor.domain.nouns import AdvisorError, Method, Workload
 from advisor.domain.paths import knowledge_dir
+from advisor.knowledge import store as knowledge
 
 DataEngine = Literal[
     "vllm",
@@ -309,8 +310,6 @@ class Known(NamedTuple):
 
 def known_ids() -> Known:
     """The ids of the knowledge folder."""
-    from advisor.knowledge import store as knowledge
-
     return Known(frozenset(knowledge.hardware_ids()), frozenset(knowledge.llm_ids()))
 
 

@@ -15,7 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from advisor.domain.paths import models_dir
+from advisor.domain.paths import knowledge_dir, models_dir
+from advisor.lab.evaluation import scores as evaluate_scores
+from advisor.lab.progress import bar
+from advisor.lab.training import dataset as training_data
+from advisor.lab.training import fitting
 from advisor.prediction.features import CODES, UNITS
 from advisor.prediction.predict import ARTEFACT
 
@@ -39,8 +43,6 @@ def code_hash() -> str:
 
 def facts_hash() -> str:
     """Hash of the hardware, models and quantisations that rows are read with."""
-    from advisor.domain.paths import knowledge_dir
-
     digest = hashlib.sha256()
     for part in ("hardware", "llms", "quants"):
         for path in sorted((knowledge_dir() / part).rglob("*")):
@@ -53,10 +55,6 @@ def train(progress: Any = iter) -> dict[str, Any]:
     """The artefact as a dictionary: model, hashes, units, and scores of the left-out predictions
     behind its intervals.
     """
-    from advisor.lab.evaluation import scores as evaluate_scores
-    from advisor.lab.training import dataset as training_data
-    from advisor.lab.training import fitting
-
     hashes = {"data": training_data.data_hash(), "facts": facts_hash(), "code": code_hash()}
     examples = training_data.examples(uses=("train",))
     observations = training_data.observations()
@@ -107,15 +105,11 @@ def run(out: Path | None = None) -> str:
 
 
 def _progress() -> Any:
-    from advisor.lab.progress import bar
-
     return bar("folds")
 
 
 def stale() -> list[str]:
     """Reasons why the shipped artefact no longer fits data, facts or code; empty if it does."""
-    from advisor.lab.training import dataset as training_data
-
     where = models_dir() / ARTEFACT
     if not where.is_file():
         return [f"{ARTEFACT} is missing; run `advisor train`"]

@@ -12,8 +12,10 @@ import re
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
+from advisor import engines
 from advisor.domain.nouns import AdvisorError, Case, Edit, Fix, Flag, Launch, Plan
 from advisor.domain.paths import knowledge_dir
+from advisor.engines import model_names
 from advisor.rules.kit.feasible import feasible
 
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
@@ -136,8 +138,6 @@ def build_order(version: str | None) -> Release | None:
     """The place of a catalogued llama.cpp version (b9445, 63d93d173, 0.5.0) among the build
     numbers; None if unknown.
     """
-    from advisor import engines
-
     found = parse_release(version)
     if version is None or (found is not None and len(found) == 2):
         return found
@@ -280,8 +280,6 @@ def is_hybrid(case: Case) -> bool | None:
     """
     if case.facts.model is not None:
         return case.facts.model.is_hybrid
-    from advisor.engines import model_names
-
     return model_names.hybrid(model_text(case)) or None
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from advisor import engines
 from advisor.domain.nouns import Case
 
 _NEVER = 60  # options asked for; more belong to no launch that a person wrote
@@ -26,8 +27,6 @@ def feasible(case: Case) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _feasible(engine: str, names: frozenset[str]) -> tuple[str, ...]:
-    from advisor import engines
-
     catalogue = engines.get(engine).catalogue
     known = [name for name in names if catalogue.find(name, None) is not None]
     fits = tuple(

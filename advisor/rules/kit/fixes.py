@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 import shlex
 
+from advisor import engines
 from advisor.domain.nouns import Case, Edit, EnvVar, Fix, Flag, Launch, Span
 from advisor.rules.kit.case import flag, k_flag, rename_fix, replace_fix, spec_flag, value_fix
 
@@ -61,8 +62,6 @@ def _given(launch: Launch, name: str) -> bool:
     """Whether the launch has an option; `name` may be the off form of a switch, which sets the same
     one.
     """
-    from advisor import engines
-
     option = engines.get(launch.engine).catalogue.find(name, None)
     return launch.flag(name) is not None or (
         option is not None and launch.flag(option.name) is not None

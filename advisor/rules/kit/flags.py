@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from advisor import engines
 from advisor.domain.nouns import Case, Flag
+from advisor.engines.speculative_json import scalar
 from advisor.rules.kit.case import GGUF_ENGINES, flag, flags
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ CATALOGUED = ("vllm", "sglang", "llama-server")
 
 
 def catalogue(case: Case) -> Catalogue:
-    from advisor import engines
-
     return engines.get(case.plan.engine).catalogue
 
 
@@ -56,8 +56,6 @@ def standing(case: Case, found: Flag) -> Standing:
 
 @lru_cache(maxsize=8192)
 def _standing(engine: str, version: str | None, name: str, taken: bool) -> Standing:
-    from advisor import engines
-
     known = engines.get(engine).catalogue
     option = known.find(name, version or known.newest)
     if option is not None and not option.removed and taken:
@@ -88,8 +86,6 @@ def gone(case: Case, found: Flag) -> Removed | None:
 
 @lru_cache(maxsize=8192)
 def _gone(engine: str, version: str | None, name: str) -> Removed | None:
-    from advisor import engines
-
     known = engines.get(engine).catalogue
     removal = known.removed(name)
     if removal is None or removal.version is None or version is None:
@@ -104,8 +100,6 @@ def owners(case: Case, found: Flag) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def _owners(own: str, name: str) -> tuple[str, ...]:
-    from advisor import engines
-
     named = []
     for engine in CATALOGUED:
         if engine == own or (own in GGUF_ENGINES and engine in GGUF_ENGINES):
@@ -170,8 +164,6 @@ def _dotted(case: Case) -> SpecConfig | None:
     parts = [found for found in flags(case) if found.name.startswith(prefix)]
     if not parts or any(found.unresolved for found in parts):
         return None
-    from advisor.engines.speculative_json import scalar
-
     return SpecConfig(
         parts[0], {found.name.removeprefix(prefix): scalar(found.value) for found in parts}
     )

@@ -27,6 +27,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case, Effect, MemoryBill
+from advisor.perf import memory
 from advisor.rules.kit.case import GGUF_ENGINES, table
 
 SPARSE_MOE_ACTIVE_B = "sparse_moe_active_params_b"
@@ -213,8 +214,6 @@ def bill(case: Case) -> MemoryBill | None:
     ):
         return None
     if _last[0] is not facts or _last[1] is not plan:
-        from advisor.perf import memory
-
         _last = (facts, plan, memory.bill(facts, plan))
     return _last[2]
 
@@ -224,8 +223,6 @@ def running(case: Case, k: int | None = None) -> int | None:
     those that are asked for, have a slot and find room in the KV pool, where that is known; the
     others wait. None where the load is not known.
     """
-    from advisor.perf import memory
-
     asked, facts = streams(case), case.facts
     if asked is None:
         return None
