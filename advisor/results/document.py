@@ -1,0 +1,134 @@
+"""A file as the readers see it: bounded text, and its JSON where it is JSON or JSON lines.
+
+Raises `Unreadable` in one sentence for what no reader could use: too large, cut off, not text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from advisor.domain.facts import AdvisorError
+
+MAX_BYTES = 64 * 2**20
+MAX_DEPTH = 64
+
+
+class Unreadable(AdvisorError):
+    """A benchmark file that cannot be read, with the reason in one sentence."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """One file. `values` holds its JSON values (one, or one a line); empty where it is no JSON."""
+
+    name: str
+    text: str
+    sha256: str = ""
+    values: tuple[Any, ...] = field(default=(), compare=False)
+
+    @property
+    def objects(self) -> tuple[dict[str, Any], ...]:
+        """The JSON values if all are objects, else none."""
+        rows = tuple(v for v in self.values if isinstance(v, dict))
+        return rows if len(rows) == len(self.values) else ()
+
+    @property
+    def object(self) -> dict[str, Any]:
+        """The single JSON object of the file, else an empty one."""
+        return self.objects[0] if len(self.objects) == 1 else {}
+
+
+def load(path: Path) -> Document:
+    """Read a file. Raises Unreadable."""
+    name = printable(path.name)
+    try:
+        size = path.stat().st_size
+        if size > MAX_BYTES:
+            raise Unreadable(
+                f"{name}: {size / 2**20:.0f} MiB is more than the {MAX_BYTES >> 20} MiB that are read"
+            )
+        with path.open("rb") as handle:
+            data = handle.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(f"{name}: cannot be read ({error.strerror or error})") from error
+    if len(data) > MAX_BYTES:
+        raise Unreadable(f"{name}: more than the {MAX_BYTES >> 20} MiB that are read")
+    return parse(name, data)
+
+
+def parse(name: str, data: bytes) -> Document:
+    """Bytes -> Document. Raises Unreadable where they are no text, or JSON that is cut off or broken."""
+    if not data.strip():
+        raise Unreadable(f"{name}: the file is empty")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable(
+            f"{name}: no UTF-8 text; expected a benchmark's JSON, CSV, console output or log"
+        ) from error
+    if "\x00" in text:
+        raise Unreadable(
+            f"{name}: binary data; expected a benchmark's JSON, CSV, console output or log"
+        )
+    return Document(name, text, hashlib.sha256(data).hexdigest(), _json_values(name, text))
+
+
+def _json_values(name: str, text: str) -> tuple[Any, ...]:
+    start = text.lstrip()
+    if not start.startswith(("{", "[{", "[\n", "[ ", "[\r")):
+        return ()
+    if _too_deep(start):
+        raise Unreadable(f"{name}: JSON nested deeper than {MAX_DEPTH} levels")
+    decoder = json.JSONDecoder()
+    values: list[Any] = []
+    at = 0
+    while at < len(start):
+        try:
+            value, at = decoder.raw_decode(start, at)
+        except (json.JSONDecodeError, RecursionError) as error:
+            if not values and not start.startswith(('{"', "{\n", "{ ", "{}", "{\r", "[")):
+                return ()  # a log line that begins with a brace
+            raise Unreadable(f"{name}: {_broken(start, error)}") from error
+        values.append(value)
+        while at < len(start) and start[at] in " \t\r\n":
+            at += 1
+    return tuple(values[0]) if len(values) == 1 and isinstance(values[0], list) else tuple(values)
+
+
+def _broken(text: str, error: Exception) -> str:
+    if not isinstance(error, json.JSONDecodeError):
+        return "JSON nested too deeply"
+    cut = error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated")
+    where = f"line {error.lineno}, column {error.colno}"
+    return (
+        f"the JSON is cut off at {where}; was the benchmark stopped?"
+        if cut
+        else f"broken JSON at {where}"
+    )
+
+
+def _too_deep(text: str) -> bool:
+    depth = 0
+    quoted = escaped = False
+    for ch in text:
+        if quoted:
+            escaped, quoted = (ch == "\\" and not escaped), not (ch == '"' and not escaped)
+        elif ch == '"':
+            quoted = True
+        elif ch in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+        elif ch in "]}":
+            depth -= 1
+    return False
+
+
+def printable(text: str, most: int = 80) -> str:
+    """Text from outside, safe for a terminal: no control characters, bounded."""
+    clean = "".join(ch if ch.isprintable() else "?" for ch in text)
+    return clean if len(clean) <= most else clean[: most - 3] + "..."
