@@ -49,7 +49,12 @@ class LazyGroup(click.Group):
                 VARIABLE, "1"
             )  # numpy is then spared making threads that a prediction does not use
         module, attribute = target.split(":")
-        command: click.Command = getattr(import_module(module), attribute)
+        try:
+            command: click.Command = getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            if not (error.name or "").startswith("advisor.lab."):
+                raise
+            return _needs_a_checkout(cmd_name)
         return command
 
     def resolve_command(
@@ -63,6 +68,24 @@ class LazyGroup(click.Group):
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise click.UsageError(f"No such command '{name}'.{hint}", ctx)
         return super().resolve_command(ctx, args)
+
+
+def _needs_a_checkout(name: str) -> click.Command:
+    """A command whose code and data stay in the repository: it says so instead of failing."""
+
+    def refuse(**_: object) -> None:
+        raise AdvisorError(
+            f"`advisor {name}` needs a checkout of the repository: the measurements that it reads "
+            "are not part of the installed package."
+        )
+
+    return click.Command(
+        name,
+        callback=refuse,
+        help="Needs a checkout of the repository.",
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        add_help_option=False,
+    )
 
 
 @click.group(cls=LazyGroup, context_settings={**HELP, "max_content_width": 100})

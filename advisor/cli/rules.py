@@ -37,4 +37,4 @@ def rules(form: str, select: tuple[str, ...]) -> None:
 
         click.echo(json.dumps([texts.as_dict(r) for r in found], indent=2))
     else:
-        click.echo(texts.markdown(found) if form == "md" else texts.listing(found))
+        click.echo(texts.overview(found) if form == "md" else texts.listing(found))

@@ -91,10 +91,25 @@ def test_the_data_travels_inside_the_package(wheel: Path) -> None:
         names = packed.namelist()
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"advisor"}
-    assert any(name.startswith("advisor/_data/knowledge/hardware/") for name in names)
+    assert "advisor/_data/knowledge/index.json" in names
     assert "advisor/_data/models/speedup.json" in names
     assert "advisor/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
+
+
+def test_the_wheel_is_small(wheel: Path) -> None:
+    """Only what an answer reads: no measurements, no research, no training."""
+    with zipfile.ZipFile(wheel) as packed:
+        entries = packed.infolist()
+    assert len(entries) <= 500
+    assert sum(entry.file_size for entry in entries) <= 4 * 2**20
+    assert not [e.filename for e in entries if "/lab/training/" in e.filename]
+
+
+def test_a_command_that_needs_a_checkout_says_so(python: Path, tmp_path: Path) -> None:
+    done = advisor(python, tmp_path, "train", "--check")
+    assert done.returncode == 2 and "needs a checkout" in done.stderr
+    assert advisor(python, tmp_path, "--help").returncode == 0
 
 
 def test_it_recommends_from_any_folder_and_offline(python: Path, tmp_path: Path) -> None:

@@ -209,5 +209,5 @@ def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
     assert listed.exit_code == 0 and len(listed.output.splitlines()) == len(RULES)
     told = json.loads(runner.invoke(cli, ["rules", "--format", "json", "--select", "SD2"]).output)
     assert {row["family"] for row in told} == {"compatibility"}
-    assert runner.invoke(cli, ["rules", "--format", "md"]).output.count("\n### ") == len(RULES)
+    assert runner.invoke(cli, ["rules", "--format", "md"]).output.count("\n| [SD") == len(RULES)
     assert re.match(r"SD201 mtp-gdn", runner.invoke(cli, ["explain", "SD201"]).output)
