@@ -13,6 +13,7 @@ from math import ceil, floor
 from typing import cast
 
 from advisor import engines
+from advisor.advice import checkpoints
 from advisor.advice import topology as linked
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Engine, Facts, Method, Plan
 from advisor.engines.versions import parts
@@ -35,7 +36,6 @@ REMOTE_CODE = (
     "kimi",
 )  # families whose tokenizer and configuration are code of the repository (vLLM recipe of Kimi-K2.5)
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
-PLACEHOLDER_ORG = "YOUR-ORG/"  # before the name of a checkpoint that nobody is known to publish
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
 
 
@@ -133,7 +133,7 @@ def drafter(facts: Facts, method: Method) -> Drafter | None:
     that the engine loads.
     """
     return (
-        knowledge_drafters.pick(facts, method, model_reference(facts, method))
+        knowledge_drafters.pick(facts, method, reference(facts, method).model)
         if method in DRAFTER_K
         else None
     )
@@ -200,12 +200,13 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
             f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
             f"llama-server"
         )
-    lim, model = limits(facts, split), facts.model
+    lim, model, named = limits(facts, split), facts.model, reference(facts, "none")
     chat = facts.workload in CHAT_WORKLOADS
     plan = Plan(
         engine=cast(Engine, facts.engine),
         engine_version=facts.engine_version,
-        model=model_reference(facts, "none"),
+        model=named.model,
+        quantization=named.quantization,
         method="none",
         prefix_caching=prefix_caching(facts, "none"),
         max_num_seqs=lim.max_num_seqs,
@@ -280,7 +281,8 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
     if wanted is None or facts.engine == "llama-server":
         return wanted
     found = engines.get(facts.engine or "").catalogue.find(option, facts.engine_version)
-    if found is None or not found.choices or wanted in found.choices:
+    known = (found.choices or found.values or ()) if found is not None else ()
+    if found is None or not known or wanted in known:
         return wanted if found is not None else None
 
     def plain(word: str) -> str:
@@ -288,7 +290,7 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
 
     alike = [
         c
-        for c in found.choices
+        for c in known
         if len(plain(c)) > 3 and (plain(c) in plain(wanted) or plain(wanted) in plain(c))
     ]
     return alike[0] if alike else None
@@ -311,11 +313,13 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     found = drafter(facts, method)
     own = assistant(facts) if method == "mtp" else base.draft_model
     env = found.env.get(base.engine, {}) if found is not None else {}
+    named = reference(facts, method)
     return base.model_copy(
         update={
             "method": method,
             "k": k,
-            "model": model_reference(facts, method),
+            "model": named.model,
+            "quantization": named.quantization,
             "prefix_caching": prefix_caching(facts, method),
             "draft_model": found.repository if found is not None else own,
             "env": (*base.env, *env.items()),
@@ -339,23 +343,10 @@ def prefix_caching(facts: Facts, method: Method) -> bool | None:
     return share >= needed if method != "none" else share > 0.0
 
 
-def model_reference(facts: Facts, method: Method) -> str:
-    """The repository that holds the model at this quantisation, or a visible placeholder where none
-    is known.
-    """
-    inside = (
-        "none" if method == "mtp" and assistant(facts) is not None else method
-    )  # an assistant is a repository of its own
-    found = (
-        knowledge.checkpoint(facts.model, facts.quant, facts.engine, inside)
-        if facts.model and facts.quant
-        else None
-    )
-    if found is None:
-        name = facts.model.name or facts.model.id if facts.model else "MODEL"
-        quant = facts.quant.id if facts.quant else "QUANT"
-        return f"{PLACEHOLDER_ORG}{name.replace(' ', '-')}-{quant.upper()}"
-    return found.repository if found.file is None else f"{found.repository}:{found.file}"
+def reference(facts: Facts, method: Method) -> checkpoints.Reference:
+    """What the launch names; an assistant is a repository of its own beside the plain model."""
+    inside = "none" if method == "mtp" and assistant(facts) is not None else method
+    return checkpoints.reference(facts, inside)
 
 
 def _context(facts: Facts) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from advisor import engines, rules
-from advisor.advice import propose
+from advisor.advice import checkpoints, propose
 from advisor.advice import topology as linked
 from advisor.domain.nouns import (
     LLM,
@@ -132,18 +132,31 @@ def _first_fit(
     row = _row("quant", {**_hardware_words(hw), "engine": engine, "family": model.family})
     choices = [knowledge.quant(name) for name in row["quants"]]
     why = str(row["why"])
-    for number, choice in enumerate(choices):
+    all_slots = f" with all {slots} slots" if slots > 1 else ""
+    large: list[str] = []
+    unnamed: list[Quant] = []  # they fit, but nobody is known to publish them
+    for choice in choices:
         fit = fits(hw, model, choice, engine, gpus, length, slots)
-        if fit is None:
+        if fit is False:
+            large.append(choice.id)
+        elif not checkpoints.available(model, choice, engine, hw, gpus):
+            unnamed.append(choice)
+        elif fit is None:
             return choice, f"{why}; not checked against the memory, because a size is not known"
-        if fit:
-            larger = " and ".join(c.id for c in choices[:number])
-            all_slots = f" with all {slots} slots" if slots > 1 else ""
-            return (
-                choice,
-                f"best choice that fits{all_slots}; {larger} would not" if larger else why,
-            )
-    return choices[-1], f"the smallest of {', '.join(c.id for c in choices)}; none fits"
+        elif unnamed:
+            return choice, f"no checkpoint in {' or '.join(c.id for c in unnamed)} is known"
+        else:
+            larger = " and ".join(large)
+            told = f"best choice that fits{all_slots}; {larger} would not" if larger else why
+            made = knowledge.checkpoint(model, choice, engine, "none") is None
+            return choice, f"{told}; made of the 16 bit weights at load" if made else told
+    if not unnamed:
+        return choices[-1], f"the smallest of {', '.join(c.id for c in choices)}; none fits"
+    nobody = f"no checkpoint in {' or '.join(c.id for c in unnamed)} is known"
+    for other in checkpoints.others(model, engine, hw, tuple(c.id for c in choices)):
+        if fits(hw, model, other, engine, gpus, length, slots) is not False:
+            return other, f"{nobody}: the largest published one that fits{all_slots}"
+    return unnamed[0], nobody
 
 
 # ---------------------------------------------------------------- requests
@@ -223,9 +236,9 @@ def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Defau
                 f"written: choose another --quant"
             )
         engine, why = known[0], f"{asked.id} runs on {' and '.join(known)} only"
-    elif engine != "llama-server" and asked is None and _only_gguf_fits(request, hw, model, engine):
-        why = f"no quantisation that {engine} runs well here fits into {request.gpus} x {hw.name or hw.id}; a GGUF does"
-        engine = "llama-server"
+    elif engine != "llama-server" and asked is None:
+        instead = _gguf_instead(request, hw, model, engine)
+        engine, why = ("llama-server", instead) if instead is not None else (engine, why)
     return engine, [("engine", engine, why)]
 
 
@@ -241,13 +254,25 @@ def _quant_of_repository(request: Request) -> Quant | None:
     return named
 
 
-def _only_gguf_fits(request: Request, hw: Hardware, model: LLM, engine: str) -> bool:
+def _gguf_instead(request: Request, hw: Hardware, model: LLM, engine: str) -> str | None:
+    """Why a GGUF in llama-server is the answer: nothing that this engine runs well here fits, or
+    nobody is known to publish what would. None where the engine can stay.
+    """
     length = request.ctx_tokens + request.output_tokens
     here = quant_default(hw, model, engine, request.gpus, length)[0]
-    if fits(hw, model, here, engine, request.gpus, length) is not False:
-        return False
+    named = checkpoints.available(model, here, engine, hw, request.gpus)
+    small = fits(hw, model, here, engine, request.gpus, length) is not False
+    if named and small:
+        return None
     other = quant_default(hw, model, "llama-server", request.gpus, length, request.concurrency)[0]
-    return fits(hw, model, other, "llama-server", request.gpus, length) is True
+    if fits(hw, model, other, "llama-server", request.gpus, length) is not True:
+        return None
+    if not small:
+        machine = f"{request.gpus} x {hw.name or hw.id}"
+        return f"no quantisation that {engine} runs well here fits into {machine}; a GGUF does"
+    if not checkpoints.available(model, other, "llama-server"):
+        return None
+    return f"no checkpoint that {engine} runs here is known; a GGUF is"
 
 
 def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Quant, list[Default]]:
@@ -334,6 +359,11 @@ def bare_facts(request: Request) -> Facts:
     """
     hw, defaults = _machine(request)
     model = knowledge.llm(request.model)
+    if model.is_class:
+        raise AdvisorError(
+            f"'{model.id}' stands for measured models whose names are not known, so no launch can "
+            f"be written for it: name a model (advisor models list)"
+        )
     engine, more = _engine(request, hw, model)
     defaults += more
     version, more = _version(request, engine, hw)
@@ -424,8 +454,8 @@ def launch_facts(
 
 def _launch_quant(named: str, plan: Plan) -> Quant | None:
     found = knowledge.quant_from_text(named)
-    if found is None and plan.quantization:
-        found = knowledge.quant_from_text(plan.quantization)
+    if plan.quantization and (found is None or found.id == checkpoints.FULL):  # made at load
+        found = knowledge.quant_from_text(plan.quantization) or found
     return found
 
 

@@ -198,6 +198,11 @@ class LLM(Frozen):
     note: str = ""
 
     @property
+    def is_class(self) -> bool:
+        """A class of models in measurements that do not name theirs; nothing can be launched."""
+        return self.id.startswith("unknown-")
+
+    @property
     def is_moe(self) -> bool:
         return bool(self.experts) or "moe" in self.arch
 

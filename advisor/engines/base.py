@@ -59,6 +59,7 @@ class Option(NamedTuple):
     since: str  # first catalogued version that has it
     until: str | None  # last catalogued version that has it; None = the newest has it
     env: str | None = None  # environment variable that sets it (llama-server)
+    values: tuple[str, ...] | None = None  # names checked at the start; a plug-in may add others
 
 
 class Match(NamedTuple):

@@ -398,6 +398,7 @@ class Catalogue:
             since=first,
             until=None if last == self.versions[-1] else last,
             env=state.get("env"),
+            values=tuple(state["values"]) if state.get("values") else None,
         )
 
     def _knows(self, spelling: str, version: str) -> bool:

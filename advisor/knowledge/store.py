@@ -150,6 +150,12 @@ def shape_of(model: LLM) -> LLM:
     )
 
 
+def checkpoints(model: LLM) -> tuple[Checkpoint, ...]:
+    """All published checkpoints of a model, those beside its drafters last."""
+    beside = _drafter_file(model.id)
+    return (*model.checkpoints, *(beside.checkpoints if beside is not None else ()))
+
+
 def checkpoint(
     model: LLM, quant: Quant | str, engine: str | None, method: str = "mtp"
 ) -> Checkpoint | None:
@@ -159,11 +165,9 @@ def checkpoint(
     None where no such repository is known.
     """
     wanted = quant if isinstance(quant, str) else quant.id
-    beside = _drafter_file(model.id)
-    known = (*model.checkpoints, *(beside.checkpoints if beside is not None else ()))
     fitting = [
         c
-        for c in known
+        for c in checkpoints(model)
         if c.quant == wanted and (not engine or not c.engines or engine in c.engines)
     ]
     if method == "mtp":

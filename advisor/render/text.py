@@ -12,6 +12,7 @@ from math import isfinite
 
 from advisor.domain.nouns import Advice, Estimate, MetricEstimate, Plan, Reason, Source
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
+from advisor.render.notes import placeholder
 from advisor.render.text_sections import METHOD_NAMES, details
 
 SCREEN_LINES = 24
@@ -186,14 +187,17 @@ def _basis(advice: Advice, estimate: Estimate) -> str:
 def _run_heading(advice: Advice) -> str:
     errors = sum(f.severity == "error" for f in advice.findings)
     warnings = sum(f.severity == "warning" for f in advice.findings)
-    told = [
+    counts = [
         f"{n} {word}{'' if n == 1 else 's'}"
         for n, word in ((errors, "error"), (warnings, "warning"))
-        if n
+        if n and advice.decision != "measure"
     ]
-    note = f" ({', '.join(told)} below)" if told else ""
-    return {
+    quant = advice.facts.quant.id if advice.facts.quant is not None else "this quantisation"
+    unknown = [f"no {quant} checkpoint is known: see its model card"] if placeholder(advice) else []
+    notes = [*unknown, *([f"{', '.join(counts)} below"] if counts else [])]
+    head = {
         "on": "Run",
         "off": "Run, no speculation",
         "measure": "Run until measured (A/B commands below)",
-    }[advice.decision] + (note if advice.decision != "measure" else "")
+    }[advice.decision]
+    return f"{head} ({', '.join(notes)})" if notes else head

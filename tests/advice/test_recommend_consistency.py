@@ -250,7 +250,6 @@ def test_documented_gains_do_not_outvote_an_expected_loss() -> None:
 @pytest.mark.parametrize(
     ("asked", "what"),
     [
-        ({"hardware": "gb10", "model": "deepseek-v4-pro"}, "the size of DeepSeek-V4-Pro"),
         ({"hardware": "radeon-780m"}, "the memory of AMD Radeon 780M"),
     ],
 )

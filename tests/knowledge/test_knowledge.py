@@ -199,7 +199,7 @@ def test_shapes_own_proxy_and_made() -> None:
     made = knowledge.shape_of(knowledge.llm("hy3"))
     assert made.layers and made.mixer_params_b and "approximated" in made.note
     with pytest.raises(AdvisorError, match="total_params_b"):
-        knowledge.shape_of(knowledge.llm("deepseek-v4-pro"))
+        knowledge.shape_of(knowledge.llm("unknown-moe"))
 
 
 @pytest.mark.parametrize(("total", "active"), [(0.5, 0.5), (7, 7), (30, 3), (235, 22), (2400, 95)])

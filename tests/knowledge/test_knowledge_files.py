@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.cli import knowledge as commands
 from advisor.domain.nouns import Request, UnknownFact
@@ -57,6 +58,16 @@ def _forget() -> None:
 
 def run(command: str, *args: str) -> Result:
     return CliRunner().invoke(getattr(commands, command), list(args))
+
+
+def test_a_model_without_a_size_is_answered_and_the_gap_is_said(home: Path) -> None:
+    (home / "llms" / "model.yaml").write_text(
+        MODEL.replace("total_params_b: 12\nactive_params_b: 2\n", "")
+    )
+    made = recommend(hardware="gb10", model="my-model-12b-a2b")
+    assert "the size of my-model-12b-a2b is not known here" in " ".join(
+        reason.text for reason in made.reasons
+    )
 
 
 def test_own_files_are_merged(home: Path) -> None:

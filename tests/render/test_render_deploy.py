@@ -308,7 +308,7 @@ def test_a_known_model_needs_no_such_note() -> None:
 def test_who_pipes_a_file_with_a_placeholder_hears_of_it(form: str) -> None:
     asked = ["recommend", "--hw", "gb10", "--format", form, "--model"]
     unknown, known = (
-        CliRunner().invoke(cli, [*asked, model]) for model in ("qwen2.5-7b", "qwen3.6-35b-a3b")
+        CliRunner().invoke(cli, [*asked, model]) for model in ("hochelaga-8b", "qwen3.6-35b-a3b")
     )
     assert "replace YOUR-ORG/" in unknown.stderr
     assert unknown.stderr.count("replace") == 1 and "replace" not in known.stderr

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.engines import Option
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import set_fix
@@ -30,20 +31,21 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
             if found.known and found.name not in LISTS
             else None
         )
+        allowed = accepted(case, option)
         if (
             option is None
-            or not option.choices
+            or not allowed
             or found.value is None
             or found.unresolved
             or not option.takes_value
         ):
             continue
         words = found.value.split() if option.many else [found.value]
-        wrong = [word for word in words if not taken(word, option.choices, case)]
+        wrong = [word for word in words if not taken(word, allowed, case)]
         if not wrong:
             continue
-        near = nearest(wrong[0], option.choices)
-        choices = ", ".join(option.choices[:12]) + (", ..." if len(option.choices) > 12 else "")
+        near = nearest(wrong[0], allowed)
+        choices = ", ".join(allowed[:12]) + (", ..." if len(allowed) > 12 else "")
         yield Hit(
             f"{found.raw} does not take '{wrong[0]}'"
             + (f"; did you mean {near}?" if near else f"; it takes {choices}"),
@@ -54,6 +56,16 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
             severity="info" if case.launch and case.launch.fork else None,
             versions=f"the newest catalogued release ({catalogue(case).newest})",
         )
+
+
+def accepted(case: Case, option: Option | None) -> tuple[str, ...]:
+    """The values an option takes: those of its parser, else the names that the release registers,
+    to which a plug-in may add.
+    """
+    if option is None:
+        return ()
+    plugged = any(flag.name.endswith("-parser-plugin") for flag in flags(case))
+    return option.choices or (() if plugged else option.values) or ()
 
 
 def taken(word: str, choices: tuple[str, ...], case: Case) -> bool:
