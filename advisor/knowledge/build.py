@@ -12,16 +12,33 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from advisor.domain.nouns import LLM, AdvisorError, DrafterFile, Frozen, Hardware, Quant, Quantity
+from advisor.domain.nouns import (
+    LLM,
+    AdvisorError,
+    DrafterFile,
+    Frozen,
+    Hardware,
+    Quant,
+    Quantity,
+    UnknownFact,
+)
 from advisor.domain.paths import knowledge_dir, user_dirs
 from advisor.knowledge.drafters import odd
-from advisor.knowledge.names import bare_key, find_name, key_of, nearest, squeeze
+from advisor.knowledge.names import (
+    architecture_among,
+    bare_key,
+    find_name,
+    key_of,
+    nearest,
+    squeeze,
+)
 
 MAX_FILE_BYTES = 64 * 1024  # a fact file is a page of text; a larger one is a mistake
 TABLES: dict[str, type[Frozen]] = {"hardware": Hardware, "llms": LLM, "quants": Quant}
@@ -30,8 +47,6 @@ GENERATED = "by `advisor knowledge build` from the YAML files of knowledge/; do 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
-# the spellings that rules and defaults compare with
-_ARCH = re.compile(r"sm_\d{2,3}[af]?|gfx[0-9a-f]{3,4}|(apple|ascend|xe)[a-z0-9-]*|unknown")
 
 Problem = tuple[str, str, str]  # file, field, reason
 Index = dict[str, Any]
@@ -104,6 +119,19 @@ def _reason(error: Any) -> str:
     return f"{error['msg']} (got {str(error['input'])[:60]!r})"
 
 
+@cache
+def _architectures() -> dict[str, Any]:
+    """From the YAML file of a checkout, else from the index of an installed package."""
+    path = knowledge_dir() / "imputation.yaml"
+    if path.is_file():
+        tables = read_yaml(path)
+    else:
+        shipped = json.loads((knowledge_dir() / "index.json").read_text(encoding="utf-8"))
+        tables = shipped["imputation"]
+    found: dict[str, Any] = tables["architectures"]
+    return found
+
+
 def _odd(table: str, entry: Frozen, file: str) -> Iterable[Problem]:
     """What the types cannot say: signs, sources, names."""
     for name, value in entry:
@@ -128,14 +156,11 @@ def _odd(table: str, entry: Frozen, file: str) -> Iterable[Problem]:
             "use small letters, digits, dots, hyphens and underscores, as in rtx3090 or "
             "qwen3.6-27b",
         )
-    if isinstance(entry, Hardware) and entry.arch and not _ARCH.fullmatch(entry.arch):
-        known = "sm_120, gfx1201, apple, xe2 or ascend"
-        yield (
-            file,
-            "arch",
-            f"'{entry.arch[:40]}' is no architecture that is known here: write it as {known}, or "
-            f"leave it out",
-        )
+    if isinstance(entry, Hardware) and entry.arch:
+        try:
+            architecture_among(_architectures(), entry.gpu_family or entry.arch)
+        except UnknownFact as error:
+            yield (file, "arch", f"{error} Or leave it out.")
     if table in ("llms", "quants") and not str(getattr(entry, "source", "")).strip():
         yield (
             file,
@@ -306,7 +331,7 @@ def compile_index(folder: Path | None = None) -> Index:
     root = folder or knowledge_dir()
     lists = {
         name: read_yaml(root / f"{name}.yaml")
-        for name in ("sources", "thresholds", "defaults", "names")
+        for name in ("sources", "thresholds", "defaults", "names", "imputation")
     }
     index: Index = {"generated": GENERATED}
     for table in TABLES:
@@ -320,8 +345,26 @@ def compile_index(folder: Path | None = None) -> Index:
         sources=dict(sorted(sources.items())),
         thresholds=lists["thresholds"],
         defaults=lists["defaults"],
+        imputation=_imputation(lists["imputation"]),
     )
     return with_keys(index, lists["names"])
+
+
+def _imputation(tables: dict[str, Any]) -> dict[str, Any]:
+    """The imputed values, each with a source. Raises FactFileError for one that has none."""
+    for quantity in _quantities(tables):
+        if not str(quantity.get("source", "")).strip() or not quantity.get("status"):
+            raise FactFileError([("imputation.yaml", str(quantity), "a number needs a source")])
+    return tables
+
+
+def _quantities(node: object) -> Iterable[dict[str, Any]]:
+    if isinstance(node, dict):
+        if "value" in node:
+            yield node
+        else:
+            for part in node.values():
+                yield from _quantities(part)
 
 
 def _run_sources(folder: Path) -> dict[str, dict[str, str]]:
@@ -351,7 +394,13 @@ def index_text(index: Index) -> str:
     """The index as text, one entry a line, so that a change is readable in a diff."""
     lines = []
     for name, value in index.items():
-        if isinstance(value, dict) and name in {*KINDS, "sources", "thresholds", "methods"}:
+        if isinstance(value, dict) and name in {
+            *KINDS,
+            "sources",
+            "thresholds",
+            "methods",
+            "imputation",
+        }:
             rows = ",\n".join(
                 f"{json.dumps(k)}:{json.dumps(v, separators=(',', ':'))}" for k, v in value.items()
             )

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from advisor.domain.nouns import UnknownFact
 
 _NOISE = re.compile(r"[\s_\-/()]+")
 _SHARD = re.compile(r"[-_.]\d{5}-of-\d{5}")  # a file of a split checkpoint
@@ -191,3 +194,20 @@ def quant_word(text: str) -> str | None:
             if hit := pattern.search(low):
                 return name.format(next((g.removesuffix(".0") for g in hit.groups() if g), ""))
     return None
+
+
+def architecture_among(entries: dict[str, Any], name: str) -> str:
+    """The word of the entry that names this architecture; see `imputed.architecture`."""
+    text = name.lower().replace("-", "_")
+    if not text or text == "unknown":
+        return "unknown"
+    if text.startswith("sm_"):
+        text = text.rstrip("af")  # sm_90a, sm_120f: the same chip
+    for word, entry in entries.items():
+        for known in entry["names"]:
+            if text == known or (not known.startswith("sm_") and text.startswith(known)):
+                return str(word)
+    from difflib import get_close_matches  # start-up: only on the way to an error
+
+    near = [known for entry in entries.values() for known in entry["names"]]
+    raise UnknownFact("architecture", name[:40], tuple(get_close_matches(text, near, 3, 0.4)))

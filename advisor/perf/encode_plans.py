@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf import encode_rows as read
 from advisor.perf import kv_sizes, memory
@@ -102,7 +103,7 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     columns["max_num_batched_tokens"] = [read.scaled(plan.max_num_batched_tokens) for plan in plans]
     columns["kv_pool_tokens"] = _kv_pools(facts, plans)
     columns["kv_bytes"] = [
-        kv_sizes.KV_BYTES.get(read.normal(plan.kv_cache_dtype), read.NAN) for plan in plans
+        table("kv_cache_types").get(read.normal(plan.kv_cache_dtype), read.NAN) for plan in plans
     ]
     columns["version"] = [
         read.version_number(plan.engine, plan.engine_version or facts.engine_version or "")

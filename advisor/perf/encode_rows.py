@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.imputed import architecture, table
 from advisor.perf import arrays as P
-from advisor.perf import kv_sizes
 from advisor.perf.kernel_paths import kernel_path, tiled_kernels
 
 if TYPE_CHECKING:
@@ -152,40 +152,9 @@ def hardware_vector(hw: Hardware) -> Vector:
         ),  # vendors write GB where the device reports GiB
         "unified": float(hw.unified_memory),
         "link_bw": _value(hw.link_gb_s, 1e9),
-        "arch": P.code(P.ARCHS, arch_word(hw.gpu_family or hw.arch)),
+        "arch": P.code(P.ARCHS, architecture(hw.gpu_family or hw.arch)),
         "hw_class": P.code(P.CLASSES, hw.hardware_class),
     }
-
-
-def arch_word(arch: str) -> str:
-    """The vocabulary's word for an architecture: sm_90a -> sm_90, gfx1151 -> gfx11, Apple GPU ->
-    apple.
-
-    Metal's GPU family Apple9 (M3, M4) is a word of its own.
-    """
-    text = arch.lower().replace("-", "_")
-    found = re.match(r"sm_?(\d{2,3})", text)
-    if found:
-        number_ = int(found.group(1))
-        near = [(abs(int(a[3:]) - number_), a) for a in P.ARCHS if a.startswith("sm_")]
-        return min(near)[1]
-    for start, word in (
-        ("gfx10", "gfx11"),
-        ("gfx11", "gfx11"),
-        ("gfx12", "gfx12"),
-        ("gfx", "gfx9"),
-    ):
-        if text.startswith(start):
-            return word
-    for part, word in (
-        ("apple9", "apple9"),
-        ("apple", "apple"),
-        ("xe", "intel"),
-        ("ascend", "ascend"),
-    ):
-        if part in text:
-            return word
-    return "unknown"
 
 
 def family_word(llm_id: str, family: str = "") -> str:
@@ -342,7 +311,7 @@ def _row_words(row: Row) -> tuple[Vector, str | None]:
     made["link"] = P.code(P.LINKS, normal(row.get("interconnect")))
     made["workload"] = P.code(P.WORKLOADS, normal(row.get("workload")))
     made["version"] = version_number(engine, version)
-    made["kv_bytes"] = kv_sizes.KV_BYTES.get(normal(row.get("kv_cache_dtype")), NAN)
+    made["kv_bytes"] = table("kv_cache_types").get(normal(row.get("kv_cache_dtype")), NAN)
     made.update(_spec_extra(str(row.get("spec_extra") or ""), method))
     graphs = normal(row.get("cuda_graphs"))
     eager = graphs in (

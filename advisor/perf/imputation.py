@@ -11,49 +11,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 
 Floats = npt.NDArray[np.float64]
 
-# Memory bandwidth by hardware class, B/s: the middle of the cards that the hardware table lists in
-# that class.
-CLASS_BW = {
-    "unknown": 900e9, "datacenter": 3000e9, "workstation": 960e9, "consumer": 900e9, "laptop": 450e9, "unified": 270e9,
-    "igpu": 100e9,
-}  # fmt: skip
-# fp32 peak per byte of bandwidth, FLOP/B: ratios of listed cards (A100 9.6, V100 17, 3090 38, 4090
-# 82, 5090 59, GB10 113, 7900 XTX 64, M2 Max 34, MI300X 31).
-ARCH_FP32 = {
-    "unknown": 40.0, "sm_60": 13.0, "sm_70": 17.0, "sm_75": 25.0, "sm_80": 9.6, "sm_86": 38.0, "sm_89": 82.0,
-    "sm_90": 15.0,
-    "sm_100": 10.0, "sm_110": 60.0, "sm_120": 59.0, "sm_121": 113.0, "gfx9": 30.0, "gfx11": 64.0, "gfx12": 76.0,
-    "apple": 33.0, "apple9": 35.0,
-    "intel": 30.0, "ascend": 40.0,
-}  # fmt: skip
-# Half-precision matrix rate over fp32 peak: tensor cores by generation; 2 for packed half
-# precision, 1 for Apple GPUs.
-ARCH_BF16 = {
-    "unknown": 2.0, "sm_60": 2.0, "sm_70": 8.0, "sm_75": 8.0, "sm_80": 16.0, "sm_86": 2.0, "sm_89": 2.0, "sm_90": 15.0,
-    "sm_100": 28.0, "sm_110": 8.0, "sm_120": 2.0, "sm_121": 4.0, "gfx9": 8.0, "gfx11": 2.0, "gfx12": 4.0, "apple": 1.0,
-    "apple9": 1.0,
-    "intel": 8.0, "ascend": 8.0,
-}  # fmt: skip
-FP8_ARCHS = ("sm_89", "sm_90", "sm_100", "sm_110", "sm_120", "sm_121", "gfx12")
-FP4_ARCHS = ("sm_100", "sm_110", "sm_120", "sm_121")
-INT8_RATE = {
-    "sm_75": 2.0, "sm_80": 2.0, "sm_86": 4.0, "sm_89": 4.0, "sm_90": 2.0, "sm_100": 2.0, "sm_110": 2.0, "sm_120": 4.0,
-    "sm_121": 2.0, "gfx9": 2.0, "gfx11": 1.0, "gfx12": 2.0,
-}  # fmt: skip
-# Bytes per weight by family: (mixer, FFN and experts, lm_head, MTP block, lm_head as the MTP pass
-# reads it, bits).
-FAMILY_BYTES = {
-    "unknown": (0.7, 0.62, 1.0, 1.0, 1.0, 5.0), "bf16": (2, 2, 2, 2, 2, 16), "fp8": (1, 1, 2, 1, 2, 8.0),
-    "int4": (0.53, 0.53, 2, 2, 2, 4.25), "nvfp4": (1, 0.5625, 2, 2, 2, 4.5), "mxfp4": (2, 0.53, 2, 2, 2, 4.25),
-    "int8": (1, 1, 2, 2, 2, 8), "gguf-k": (0.62, 0.6, 0.82, 0.82, 0.82, 4.9),
-    "gguf-i": (0.54, 0.54, 0.82, 0.82, 0.82, 4.3),
-    "gguf-legacy": (1.06, 1.06, 1.06, 1.06, 1.06, 8.5), "mlx": (0.5625, 0.5625, 0.5625, 0.5625, 0.5625, 4.5),
-    "exl3": (0.5, 0.5, 0.75, 0.75, 0.75, 4.0),
-}  # fmt: skip
 QUANT_NAMES = (
     "bytes_mixer",
     "bytes_ffn",
@@ -62,28 +24,11 @@ QUANT_NAMES = (
     "bytes_mtp_lm_head",
     "quant_bits",
 )
-# Usable link bandwidth by the word in the row, B/s per direction (PCIe 4 x16 with protocol loss,
-# one 200 GbE port).
-LINK_BW = {
-    "none": 25e9,
-    "pcie": 25e9,
-    "nvlink": 300e9,
-    "roce": 22e9,
-    "ethernet": 1.2e9,
-    "fabric": 300e9,
-}
 
-TOTAL_DENSE, TOTAL_MOE, ACTIVE_SHARE = (
-    27e9,
-    100e9,
-    0.1,
-)  # a model of unknown size: the middle of the table
-EXPERTS, TOPK, VOCAB = 256.0, 8.0, 200_000.0
-CONCURRENCY, INPUT_TOKENS, OUTPUT_TOKENS = 1.0, 512.0, 512.0
-DRAFT_PARAMS = 0.8e9
-BIG_BATCHES_BYTES = 75e9  # vLLM's larger default token budget starts at 70 GiB of device memory
-UNLIMITED_SEQS = 4096.0
-ROOM = 0.75  # share of the memory that weights may take where the quantisation is guessed
+
+def value(name: str) -> float:
+    """One value of the table for a model or load of which nothing else is known."""
+    return table("values")[name]
 
 
 def _table(
@@ -110,14 +55,16 @@ def impute(points: P.Points) -> P.Points:
 
 def fill_hardware(p: P.Points) -> dict[str, Floats]:
     """Rates from bandwidth and architecture; a rate of 0 means that the hardware lacks the format."""
-    bw = _known(p.bw, _table(CLASS_BW, P.CLASSES, p.hw_class))
-    bw = np.where(np.isnan(p.bw) & P.mask(p.arch, P.ARCHS, P.APPLE), 300e9, bw)
-    fp32 = _known(p.fp32, bw * _table(ARCH_FP32, P.ARCHS, p.arch, 40.0))
-    bf16 = _known(p.bf16, fp32 * _table(ARCH_BF16, P.ARCHS, p.arch, 2.0))
-    fp8 = _known(p.fp8, np.where(P.mask(p.arch, P.ARCHS, FP8_ARCHS), 2 * bf16, 0.0))
-    fp4 = _known(p.fp4, np.where(P.mask(p.arch, P.ARCHS, FP4_ARCHS), 4 * bf16, 0.0))
+    bw = _known(p.bw, _table(table("classes"), P.CLASSES, p.hw_class))
+    bw = np.where(np.isnan(p.bw) & P.mask(p.arch, P.ARCHS, P.APPLE), table("classes")["apple"], bw)
+    fp32 = _known(
+        p.fp32, bw * _table(table("architectures", "fp32_per_bandwidth"), P.ARCHS, p.arch)
+    )
+    bf16 = _known(p.bf16, fp32 * _table(table("architectures", "bf16_over_fp32"), P.ARCHS, p.arch))
+    fp8 = _known(p.fp8, _table(table("architectures", "fp8_over_bf16"), P.ARCHS, p.arch) * bf16)
+    fp4 = _known(p.fp4, _table(table("architectures", "fp4_over_bf16"), P.ARCHS, p.arch) * bf16)
     datacenter = p.hw_class == P.CLASSES.index("datacenter")
-    stated = _table(LINK_BW, P.LINKS, p.link, np.nan)
+    stated = _table(table("links"), P.LINKS, p.link, np.nan)
     own = _known(p.link_bw, np.where(datacenter, 300e9, 25e9))
     link = np.where(np.isnan(stated), 0.8 * own, np.fmin(0.8 * own, stated))
     own_pcie = (p.link == P.LINKS.index("pcie")) & (
@@ -127,7 +74,7 @@ def fill_hardware(p: P.Points) -> dict[str, Floats]:
     link = np.where(p.link == P.LINKS.index("nvlink"), np.fmax(own, 50e9), link)
     return {
         "bw": bw, "fp32": fp32, "bf16": bf16, "fp8": fp8, "fp4": fp4,
-        "int8": _known(p.int8, bf16 * _table(INT8_RATE, P.ARCHS, p.arch)),
+        "int8": _known(p.int8, bf16 * _table(table("architectures", "int8_over_bf16"), P.ARCHS, p.arch)),
         "link_bw": link,
         "unified": _known(p.unified, (p.hw_class == P.CLASSES.index("unified")).astype(float)),
     }  # fmt: skip
@@ -146,7 +93,7 @@ def fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     }
     server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
     gguf = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
-    room = ROOM * p.memory_bytes * np.fmax(_known(p.gpus, 1.0), _known(p.tp, 1.0))
+    room = value("weights_room") * p.memory_bytes * np.fmax(_known(p.gpus, 1.0), _known(p.tp, 1.0))
     native8 = (p.family == P.FAMILIES.index("deepseek")) & (made["fp8"] > 0)
     plain = server & ~native8 & (2 * p.total_params <= room)
     eight = server & (made["fp8"] > 0) & ~(p.total_params > room)
@@ -156,8 +103,12 @@ def fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
         default=0,
     )
     family = np.where(p.quant_family > 0, p.quant_family, codes)
-    table = np.array([FAMILY_BYTES[word] for word in P.QUANT_FAMILIES], dtype=np.float64)
-    out = {name: _known(getattr(p, name), table[family, i]) for i, name in enumerate(QUANT_NAMES)}
+    out = {
+        name: _known(
+            getattr(p, name), _table(table("quant_families", name), P.QUANT_FAMILIES, family)
+        )
+        for name in QUANT_NAMES
+    }
     out["kv_bytes"] = _known(p.kv_bytes, 2.0)  # engines default to 16 bit KV
     return out
 
@@ -171,8 +122,12 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
     """
     is_moe = _known(p.is_moe, np.where(p.active_params < 0.6 * p.total_params, 1.0, 0.0))
     moe = is_moe > 0
-    total = _known(p.total_params, np.where(moe, TOTAL_MOE, TOTAL_DENSE))
-    active = np.fmin(_known(p.active_params, np.where(moe, ACTIVE_SHARE * total, total)), total)
+    total = _known(
+        p.total_params, np.where(moe, value("total_params_moe"), value("total_params_dense"))
+    )
+    active = np.fmin(
+        _known(p.active_params, np.where(moe, value("active_share") * total, total)), total
+    )
     depth: Floats = np.where(
         moe, 23 * np.power(total / 1e9, 0.155), 20 * np.power(total / 1e9, 0.35)
     )
@@ -181,9 +136,15 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
     width: Floats = np.round(np.sqrt(active / (12.5 * layers)) / 64) * 64
     hidden = _known(p.hidden, width)
     hidden = np.fmax(hidden, 64.0)
-    lm_head = _known(p.lm_head_params, np.fmin(VOCAB * hidden, 0.3 * active))
-    experts = np.where(moe, _known(np.where(p.experts > 0, p.experts, np.nan), EXPERTS), 0.0)
-    topk = np.where(moe, np.fmin(_known(np.where(p.topk > 0, p.topk, np.nan), TOPK), experts), 0.0)
+    lm_head = _known(p.lm_head_params, np.fmin(value("vocabulary") * hidden, 0.3 * active))
+    experts = np.where(
+        moe, _known(np.where(p.experts > 0, p.experts, np.nan), value("experts")), 0.0
+    )
+    topk = np.where(
+        moe,
+        np.fmin(_known(np.where(p.topk > 0, p.topk, np.nan), value("experts_per_token")), experts),
+        0.0,
+    )
     moe_layers = np.where(
         moe, _known(np.where(p.moe_layers > 0, p.moe_layers, np.nan), layers), 0.0
     )
@@ -215,7 +176,7 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
         # Qwen3.5 family: 2.1 MB (2048 wide) to 3.1 MB (5120 wide) of fp32 state per GDN layer
         "state_bytes": _known(p.state_bytes, linear * 2.1e6 * np.sqrt(hidden / 2048)),
         "kv_elems": _known(p.kv_elems, attn * 2048.0),  # 8 KV heads of 128, K and V
-        "draft_params": _known(p.draft_params, np.fmin(DRAFT_PARAMS, 0.3 * active)),
+        "draft_params": _known(p.draft_params, np.fmin(value("draft_params"), 0.3 * active)),
     }  # fmt: skip
 
 
@@ -225,11 +186,11 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     """
     server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
     vllm = p.engine == P.ENGINES.index("vllm")
-    concurrency = np.fmax(_known(p.concurrency, CONCURRENCY), 1.0)
+    concurrency = np.fmax(_known(p.concurrency, value("concurrency")), 1.0)
     tp = np.fmax(_known(p.tp, np.where(server, _known(p.gpus, 1.0), 1.0)), 1.0)
-    output = np.fmax(_known(p.output_tokens, OUTPUT_TOKENS), 1.0)
-    tokens_in = _known(p.input_tokens, _known(p.depth_tokens, INPUT_TOKENS))
-    big = p.memory_bytes >= BIG_BATCHES_BYTES
+    output = np.fmax(_known(p.output_tokens, value("output_tokens")), 1.0)
+    tokens_in = _known(p.input_tokens, _known(p.depth_tokens, value("input_tokens")))
+    big = p.memory_bytes >= value("big_batches_bytes")
     budget = np.where(
         vllm, np.where(big, 8192.0, 2048.0), np.where(p.is_path("sglang-cuda"), 8192.0, 2048.0)
     )
@@ -256,7 +217,7 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
         ),
         "prefix_share": _known(p.prefix_share, 0.0),
         "max_num_seqs": _known(
-            p.max_num_seqs, np.where(vllm, np.where(big, 1024.0, 256.0), UNLIMITED_SEQS)
+            p.max_num_seqs, np.where(vllm, np.where(big, 1024.0, 256.0), value("unlimited_seqs"))
         ),
         "max_num_batched_tokens": np.fmax(_known(p.max_num_batched_tokens, budget), 16.0),
         "n_requests": np.fmax(_known(p.n_requests, np.fmax(10.0, 5 * concurrency)), 1.0),

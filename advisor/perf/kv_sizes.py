@@ -7,14 +7,7 @@ from __future__ import annotations
 import math
 
 from advisor.domain.nouns import LLM, Plan
-
-# bytes of one cached value, by the names that engines give the type
-KV_BYTES = {
-    "f32": 4.0, "f16": 2.0, "fp16": 2.0, "bf16": 2.0, "bfloat16": 2.0, "auto": math.nan, "": math.nan, "fp8": 1.0,
-    "fp8_e4m3": 1.0, "fp8_e5m2": 1.0, "int8": 1.0, "q8_0": 1.0625, "q5_1": 0.75, "q5_0": 0.6875, "q4_1": 0.625,
-    "q4_0": 0.5625,
-    "iq4_nl": 0.5625, "nvfp4": 0.5625, "fp4": 0.5625, "tq3_0": 0.4375, "turbo4": 0.5625, "turbo3": 0.4375,
-}  # fmt: skip
+from advisor.knowledge.imputed import table
 
 SERVERS = ("vllm", "sglang")
 # Elements that MLA caches per token and layer (physics.py names the models): one vector, which
@@ -32,7 +25,7 @@ def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
 
     if shape.kv_elems_per_token is None:
         return None
-    width = KV_BYTES.get((kv_dtype or "").lower(), math.nan)
+    width = table("kv_cache_types").get((kv_dtype or "").lower(), math.nan)
     return shape.kv_elems_per_token * (2.0 if math.isnan(width) else width)
 
 

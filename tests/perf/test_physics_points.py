@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.domain.nouns import Engine, Facts, Plan
+from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf import encode_plans, encode_rows, imputation
 from advisor.perf import encode_rows as points_read
-from advisor.perf.imputation import FAMILY_BYTES
 
 ROW = {
     "model": "qwen3.6-35b-a3b", "quant": "fp8", "hardware": "gb10", "engine": "vllm", "engine_version": "0.19.1rc1.dev328",
@@ -103,7 +103,7 @@ def test_an_unstated_quantisation(
         "quant": "",
     }
     filled = imputation.impute(encode_rows.from_rows([row])[0])
-    assert filled.bytes_ffn[0] == FAMILY_BYTES[family][1]
+    assert filled.bytes_ffn[0] == table("quant_families", "bytes_ffn")[family]
 
 
 @pytest.mark.parametrize(

@@ -18,10 +18,10 @@ from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Case, Evidence, Facts, Finding, Plan, Request
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.imputed import architecture
 from advisor.lab.measurements.schema import measurements_dir, read_csv, source_files
 from advisor.perf import arrays as points
 from advisor.perf import encode_rows, imputation, memory, physics, prompt_cost
-from advisor.perf.encode_rows import arch_word
 from advisor.rules import check
 from advisor.rules.kit.policy import matches, measured_gain, number, veto_unless_measured
 from advisor.rules.sd4.sd411_low_acceptance import mean_rate
@@ -328,7 +328,7 @@ def test_rules_and_core_price_the_same_kernels() -> None:
     for told, path in zip(table, ("vllm-cuda", "sglang-cuda", "vllm-other"), strict=True):
         code = points.PATHS.index(path)
         assert told["ns_per_token_and_layer"] == pytest.approx(1e9 * c.verify_serial_s[code])
-        warned = {arch_word(arch) for arch in told["arch"]}
+        warned = {architecture(arch) for arch in told["arch"]}
         for i, arch in enumerate(points.ARCHS):
             here = point.replace(arch=i, path=code)
             assert (physics.serial_attention_seconds(here, c, np.array([1e3]))[0] > 0) == (
