@@ -390,12 +390,20 @@ class Adapter:
         head = list(self.PROGRAM)
         groups: list[tuple[tuple[str, ...], bool]] = []
         for flag in launch.flags:
+            if self._left_to_the_environment(flag, launch.engine_version):
+                continue
             if flag.raw == "" and flag.name in self.MODEL_FLAGS:
                 head.append(flag.value or "")
             else:
                 live = quoting.is_live(flag.value, flag.unresolved and "$" not in flag.raw)
                 groups.append((self._words(flag, launch.engine_version), live))
         return [(tuple(head), False), *groups]
+
+    def _left_to_the_environment(self, flag: Flag, version: str | None) -> bool:
+        """Whether a variable of unknown value sets this option: a secret handed down by the host."""
+        option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
+        takes_value = option is not None and option.takes_value is True
+        return flag.origin == "env" and flag.value is None and takes_value
 
     def _words(self, flag: Flag, version: str | None) -> tuple[str, ...]:
         if flag.origin == "env":
