@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from advisor.cli.lab import train as command
+from advisor.domain.paths import models_dir
+from advisor.lab.measurements.schema import measurements_dir
 from advisor.lab.training import dataset as training_data
-from advisor.lab.training import fitting, train
+from advisor.lab.training import fitting, probe, train
 from advisor.lab.training.acceptance_fit import Observations
 from advisor.lab.training.dataset import Examples
+from advisor.perf import imputation
 from advisor.prediction.model import Model
 from advisor.prediction.residual import Group, Line, Residual, Surface, Table, fit
 
@@ -27,15 +32,70 @@ def small() -> tuple[Examples, Observations]:
     return e.take(np.flatnonzero(keep)), training_data.observations()
 
 
-def test_artefact_fits_data_and_code() -> None:
+def test_artefact_fits_data_facts_and_code() -> None:
     assert train.stale() == []
 
 
-def test_a_change_of_code_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train, "code_hash", lambda: "0")
-    assert any("fitting code" in reason for reason in train.stale())
+def test_a_change_of_a_fact_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice the bandwidth of every card: other predictions, so the probe differs."""
+    impute = imputation.impute
+    monkeypatch.setattr(
+        imputation, "impute", lambda p: impute(p.replace(bw=2 * p.bw) if not p.filled else p)
+    )
+    assert any("facts or code" in reason for reason in train.stale())
     result = CliRunner().invoke(command, ["--check", "--quick"])
     assert result.exit_code == 1
+
+
+def test_a_change_of_data_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "data_hash", lambda: "0")
+    assert any("measured values" in reason for reason in train.stale())
+
+
+def test_values_count_not_bytes(tmp_path: Path) -> None:
+    """Columns in another order, another spelling of a number and a reason for use change nothing."""
+    for part in ("runs", "acceptance"):
+        (tmp_path / part).mkdir()
+    source = measurements_dir() / "runs" / "seed000.csv"
+    with source.open(newline="", encoding="utf-8") as handle:
+        rows = list(csv.DictReader(handle))
+
+    def write(rows: list[dict[str, str]], columns: list[str]) -> str:
+        with (tmp_path / "runs" / source.name).open("w", newline="", encoding="utf-8") as out:
+            writer = csv.DictWriter(out, columns)
+            writer.writeheader()
+            writer.writerows(rows)
+        return probe.data_hash(tmp_path)
+
+    columns = list(rows[0])
+    first = write(rows, columns)
+    same = [row | {"concurrency": f"{float(row['concurrency'])}", "use_why": "x"} for row in rows]
+    assert write(same, columns[::-1]) == first
+    other = [row | {"concurrency": "3"} for row in rows]
+    assert write(other, columns) != first
+
+
+def test_an_alias_or_a_comment_needs_no_training(tmp_path: Path) -> None:
+    """What the check reads of the facts is what they predict: names and comments are not in it."""
+    shipped = json.loads((models_dir() / "speedup.json").read_text(encoding="utf-8"))
+    assert set(shipped) >= {"data", "probe", "scores"} and "hashes" not in shipped
+    assert len(shipped["probe"]) == probe.SIZE
+
+
+def test_a_worse_model_is_refused() -> None:
+    scores = json.loads((models_dir() / "speedup.json").read_text(encoding="utf-8"))["scores"]
+    assert probe.below_floor(scores) == []
+    worse = scores | {"hidden": scores["hidden"] | {"median_ape": 0.3}}
+    assert any("hidden.median_ape" in reason for reason in probe.below_floor(worse))
+
+
+def test_the_probe_does_not_depend_on_the_order_of_rows(
+    small: tuple[Examples, Observations],
+) -> None:
+    e, _ = small
+    turned = e.take(np.arange(len(e))[::-1])
+    one, two = e.take(probe.probe_rows(e)), turned.take(probe.probe_rows(turned))
+    assert one.run_id.tolist() == two.run_id.tolist()
 
 
 def test_same_input_same_bytes(small: tuple[Examples, Observations]) -> None:

@@ -8,7 +8,6 @@ is split by rig.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from dataclasses import dataclass
 from pathlib import Path
@@ -280,13 +279,3 @@ def _position_tables(folder: Path) -> list[tuple[dict[str, str], float, float]]:
             )
             out.append((text | {"k": str(k), "speedup_metric": "request_tok_s"}, float(k), tau))
     return out
-
-
-def data_hash(folder: Path | None = None) -> str:
-    """Hash of all rows that training reads."""
-    where = folder or measurements_dir()
-    digest = hashlib.sha256()
-    for part in ("runs", "acceptance"):
-        for path in sorted((where / part).glob("*.csv")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]

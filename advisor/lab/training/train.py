@@ -1,61 +1,35 @@
-"""rows -> estimator -> models/speedup.json. Seeded by having no chance in it: same data and code,
-same bytes.
+"""rows -> estimator -> models/speedup.json. Deterministic: no random numbers.
 
-`run` trains and writes, `check` trains again and compares, `stale` compares hashes only (fast). The
+`run` trains and writes, `check` trains again and compares what is predicted, `stale` compares a
+fixed probe of predictions (seconds). The
 shipped settings are those of
 `fitting.Setting()`; `evaluate` shows what they win over their rivals on sources that were left out.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from advisor.domain.paths import knowledge_dir, models_dir
+from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import scores as evaluate_scores
 from advisor.lab.progress import bar
 from advisor.lab.training import dataset as training_data
-from advisor.lab.training import fitting
+from advisor.lab.training import fitting, probe
 from advisor.prediction.features import CODES, UNITS
+from advisor.prediction.model import Model
 from advisor.prediction.predict import ARTEFACT
 
-SCHEMA = 1
-# Modules whose text decides the artefact: a change in one of them asks for training again.
-CODE = (
-    "acceptance", "acceptance_fit", "calibrate", "constants", "features", "fitted", "fitting", "kernel_paths", "load", "nearby",
-    "physics", "points", "points_fill", "points_read", "prompt_cost", "residual", "rows", "schedule", "training_data",
-    "verify_kernels",
-)  # fmt: skip
-
-
-def code_hash() -> str:
-    """Hash of the modules that training runs through."""
-    here = Path(__file__).resolve().parent
-    digest = hashlib.sha256()
-    for name in CODE:
-        digest.update(name.encode() + b"\0" + (here / f"{name}.py").read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def facts_hash() -> str:
-    """Hash of the hardware, models and quantisations that rows are read with."""
-    digest = hashlib.sha256()
-    for part in ("hardware", "llms", "quants"):
-        for path in sorted((knowledge_dir() / part).rglob("*")):
-            if path.is_file():
-                digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+SCHEMA = 2
 
 
 def train(progress: Any = iter) -> dict[str, Any]:
     """The artefact as a dictionary: model, hashes, units, and scores of the left-out predictions
     behind its intervals.
     """
-    hashes = {"data": training_data.data_hash(), "facts": facts_hash(), "code": code_hash()}
     examples = training_data.examples(uses=("train",))
     observations = training_data.observations()
     chords = fitting.slopes(examples, observations)
@@ -67,12 +41,13 @@ def train(progress: Any = iter) -> dict[str, Any]:
     return {
         "generated": "by `advisor train` from knowledge/measurements; do not edit",
         "schema": SCHEMA,
-        "hashes": hashes,
+        "data": probe.data_hash(),
         "units": UNITS,
         "codes": list(CODES),
         "rows": len(examples),
         "folds": len(set(examples.fold.tolist())),
         "scores": evaluate_scores.headline(examples, left_out),
+        "probe": probe.predictions(model, training_data.examples()),
         "model": model.to_dict(),
     }
 
@@ -109,44 +84,43 @@ def _progress() -> Any:
 
 
 def stale() -> list[str]:
-    """Reasons why the shipped artefact no longer fits data, facts or code; empty if it does."""
+    """Reasons why the shipped artefact no longer fits the data, the facts or the code; empty if it
+    does. Takes seconds: nothing is trained.
+    """
     where = models_dir() / ARTEFACT
     if not where.is_file():
         return [f"{ARTEFACT} is missing; run `advisor train`"]
-    noted = json.loads(where.read_text(encoding="utf-8")).get("hashes", {})
-    now = {"data": training_data.data_hash(), "facts": facts_hash(), "code": code_hash()}
-    words = {
-        "data": "measured rows",
-        "facts": "hardware, models or quantisations",
-        "code": "features or fitting code",
-    }
-    return [
-        f"{words[key]} changed since {ARTEFACT} was trained; run `advisor train`"
-        for key in now
-        if noted.get(key) != now[key]
-    ]
+    shipped = json.loads(where.read_text(encoding="utf-8"))
+    if shipped.get("schema") != SCHEMA:
+        return [f"{ARTEFACT} has another layout; run `advisor train`"]
+    reasons = probe.below_floor(shipped["scores"])
+    if shipped["data"] != probe.data_hash():
+        reasons.append(f"measured values changed since {ARTEFACT} was trained; run `advisor train`")
+        return reasons
+    with single_thread():
+        now = probe.predictions(Model.from_dict(shipped["model"]), training_data.examples())
+    difference = probe.gap(shipped["probe"], now)
+    if difference > probe.TOLERANCE:
+        reasons.append(
+            f"facts or code changed what {ARTEFACT} predicts (by up to {difference:.2g} in log "
+            "speed-up); run `advisor train`"
+        )
+    return reasons
 
 
 def check() -> list[str]:
-    """Train again and compare: hashes, and every number to within a ten-thousandth (other CPUs
-    round sums in another order).
-    """
-    where = models_dir() / ARTEFACT
+    """Train again and compare what is predicted and the scores; empty if they agree."""
     reasons = stale()
     if reasons:
         return reasons
-    shipped = where.read_text(encoding="utf-8")
+    shipped = json.loads((models_dir() / ARTEFACT).read_text(encoding="utf-8"))
     with single_thread():
-        made = text(train(_progress()))
-    if made == shipped:
-        return []
-    gap = _largest_gap(json.loads(shipped)["scores"], json.loads(made)["scores"])
-    return [f"training gives other bytes than {ARTEFACT}; the largest gap of a score is {gap:.2g}"]
-
-
-def _largest_gap(a: Any, b: Any) -> float:
-    if isinstance(a, dict) and isinstance(b, dict):
-        return max((_largest_gap(a[k], b.get(k)) for k in a), default=0.0)
-    if isinstance(a, int | float) and isinstance(b, int | float):
-        return abs(a - b)
-    return 0.0 if a == b else float("inf")
+        made = json.loads(text(train(_progress())))
+    for part in ("probe", "scores"):
+        difference = probe.gap(shipped[part], made[part])
+        if difference > probe.TOLERANCE:
+            reasons.append(
+                f"training again gives another {part} than {ARTEFACT}: it differs by up to "
+                f"{difference:.2g}"
+            )
+    return reasons + probe.below_floor(made["scores"])
