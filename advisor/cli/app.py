@@ -23,6 +23,8 @@ COMMANDS = {
     "hardware": "advisor.cli.knowledge:hardware",
     "models": "advisor.cli.knowledge:models",
     "knowledge": "advisor.cli.knowledge:knowledge",
+    "results": "advisor.cli.results:results",
+    "ab": "advisor.cli.results:ab",
     "predict": "advisor.cli.predict:predict",
     "train": "advisor.cli.lab:train",
     "evaluate": "advisor.cli.lab:evaluate",

@@ -2,21 +2,196 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import click
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
 
+from advisor.advice import setting as settings
+from advisor.advice.ab_test import judge_ab
+from advisor.advice.recommend import recommend
+from advisor.cli.options import question_options, request_from
+from advisor.cli.recommend import page_width, write
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench import step_cost as driver
 from advisor.lab.bench.cells import sweep
 from advisor.lab.bench.rows import import_folder
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import measurements_dir
+from advisor.lab.serving import ab_run, client
+from advisor.lab.serving import plan as plans
+from advisor.lab.serving.load import Progress as ProgressOfLoad
+from advisor.render.bench_script import bench_plan, bench_script
+from advisor.render.results_text import ab_text
+from advisor.results.formats import read_all
+
+T = TypeVar("T")
 
 
 @click.group()
 def bench() -> None:
     """Measure a machine, so that predictions for it rest on data."""
+
+
+@bench.command("plan")
+@question_options
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("ab"),
+    show_default=True,
+    help="Folder for plan.yaml and run.sh.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(1, 20), default=2, show_default=True, help="Repeats of each arm."
+)
+def make_plan(out: Path, seeds: int, **asked: Any) -> None:
+    """Plan the A/B of a setting: off first, warm-up, repeats, counters, versions.
+
+    plan.yaml is what `advisor bench run` reads; run.sh does the same with the engine's own benchmark.
+    """
+    advice = recommend(request_from(asked))
+    made = bench_plan(advice, tuple(range(1, seeds + 1)))
+    for path in plans.write(made, bench_script(advice, made), out):
+        click.echo(str(path))
+    click.echo(
+        f"next: advisor bench run {out}, or {out / 'run.sh'} with the engine's own benchmark"
+    )
+
+
+@bench.command("run")
+@click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
+@click.option("--url", help="A server that is already up, http://HOST:PORT; its arm is --arm.")
+@click.option(
+    "--arm", type=click.Choice(["off", "on"]), help="With --url: which arm that server is."
+)
+@click.option("--k", type=click.IntRange(0, 128), help="With --url: its draft tokens.")
+@click.option("--model", help="With --url and no plan: the model.")
+@click.option("--hw", help="With --url and no plan: the hardware.")
+@click.option("--concurrency", type=click.IntRange(1, 10_000), default=4, show_default=True)
+@click.option("--ctx", type=click.IntRange(1, 10_000_000), default=1024, show_default=True)
+@click.option("--output-tokens", type=click.IntRange(1, 1_000_000), default=256, show_default=True)
+@click.option(
+    "--requests",
+    type=click.IntRange(1, 1_000_000),
+    help="Requests a seed  [default: 4 x concurrency, 16]",
+)
+@click.option("--seeds", type=click.IntRange(1, 20), default=2, show_default=True)
+@click.option("--warmup", type=click.IntRange(0, 1000), default=2, show_default=True)
+@click.option(
+    "--workload", default="mixed", show_default=True, help="Kind of the built-in prompts."
+)
+@click.option(
+    "--prompts", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Your prompts."
+)
+@click.option(
+    "--stall",
+    type=click.FloatRange(0.1, 3600),
+    default=60,
+    show_default=True,
+    help="Longest silence, s.",
+)
+def run_plan(
+    folder: Path | None,
+    url: str | None,
+    arm: str | None,
+    prompts: Path | None,
+    stall: float,
+    **load: Any,
+) -> None:
+    """Run the A/B of a plan, or measure a server that is already up. Goes on where it was stopped.
+
+    FOLDER holds plan.yaml (`advisor bench plan`) and takes the results. With --url the server of one arm is measured into it;
+    the load comes from the plan where there is one, else from the options.
+    """
+    folder = folder or Path("ab")
+    if url is None:
+        made = plans.read(folder)
+        files = _with_bar(lambda tell: ab_run.run(made, folder, stall_s=stall, tell=tell))
+    else:
+        if arm is None:
+            raise click.UsageError("--url needs --arm off or --arm on")
+        server = client.describe(client.checked_url(url))
+        there = (folder / plans.PLAN).is_file()
+        made = plans.read(folder) if there else _plan_of(server, arm, prompts, folder, load)
+        mine = next((a for a in made.arms if a.name == arm), None)
+        if mine is None:
+            raise AdvisorError(f"{folder / plans.PLAN} has no arm '{arm}'")
+        if load["k"] is not None and not there:
+            mine = mine.model_copy(update={"k": load["k"]})
+        files = {
+            arm: _with_bar(
+                lambda tell: ab_run.measure(
+                    server.url, made, mine, folder, stall_s=stall, tell=tell
+                )
+            )
+        }
+    for name, paths in files.items():
+        click.echo(f"{name}: {' '.join(map(str, paths))}")
+    left, right = (
+        [folder / f"{name}-seed{seed}.jsonl" for seed in made.seeds] for name in ("off", "on")
+    )
+    if all(path.is_file() for path in (*left, *right)):
+        off, on = read_all(left), read_all(right)
+        asked = {
+            "hardware": made.hardware,
+            "model": made.model,
+            "quant": made.quant,
+            "k": made.arms[-1].k or None,
+        }
+        found = settings.setting(off, on, {k: v for k, v in asked.items() if v != "unknown"})
+        write("\n" + ab_text(judge_ab(off, on, found), page_width()))
+
+
+def _plan_of(
+    server: client.Server, arm: str, prompts: Path | None, folder: Path, load: dict[str, Any]
+) -> plans.BenchPlan:
+    """A plan from options, for a server that is up; kept beside the results only as their headers."""
+    if prompts is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / prompts.name).write_bytes(prompts.read_bytes())
+    k = load["k"] if load["k"] is not None else (server.k or 0 if arm == "on" else 0)
+    return plans.BenchPlan.model_validate(
+        {
+            "hardware": load["hw"] or "unknown", "model": load["model"] or server.model or "unknown",
+            "engine": server.engine or "vllm", "engine_version": server.version, "url": server.url,
+            "concurrency": load["concurrency"], "input_tokens": load["ctx"], "output_tokens": load["output_tokens"],
+            "workload": load["workload"], "requests": load["requests"] or max(4 * load["concurrency"], 16),
+            "warmup": load["warmup"], "seeds": tuple(range(1, load["seeds"] + 1)),
+            "prompts": prompts.name if prompts else None,
+            "arms": [{"name": arm, "argv": ["(already running)"], "method": "mtp" if arm == "on" else "none", "k": k}],
+        }
+    )  # fmt: skip
+
+
+def _with_bar(work: Callable[[ab_run.Tell], T]) -> T:
+    """Run with a progress bar on standard error."""
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+    ) as bar:
+        tasks: dict[str, TaskID] = {}
+
+        def tell(name: str, progress: ProgressOfLoad) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=progress.total)
+            bar.update(tasks[name], completed=progress.done)
+
+        return work(tell)
 
 
 @bench.command("step-cost")

@@ -135,7 +135,11 @@ def _name(name: str, text: str, kind: str = "", **more: Any) -> Option:
     if kind:
         more["shell_complete"] = completing(kind)
     return click.option(
-        name, metavar=more.pop("metavar", "NAME"), help=text, show_default="default" in more, **more
+        *name.split(),
+        metavar=more.pop("metavar", "NAME"),
+        help=text,
+        show_default="default" in more,
+        **more,
     )
 
 
@@ -195,6 +199,35 @@ _OPTIONS: tuple[Option, ...] = (
     _number("--max-ttft-ms", "Objective: the longest time to the first token."),
     _number("--max-tpot-ms", "Objective: the longest time per output token."),
 )
+
+
+_SETTING: tuple[Option, ...] = (
+    _name("--hw hardware", "Hardware that ran it, e.g. gb10, 3090, h100.", "hardware"),
+    _count("--gpus", "GPUs in all."),
+    _count("--tp", "Tensor-parallel ranks."),
+    _name("--model", "Model  [default: what the files or the launch state]", "model"),
+    _name("--quant", "Quantisation.", "quant"),
+    _name("--engine", "vllm, sglang or llama-server  [default: what the files state]", "engine"),
+    _name("--engine-version", "Release that ran.", metavar="VERSION"),
+    _word(
+        "--method",
+        get_args(DraftMethod),
+        "How drafts were made  [default: what the files state, else mtp]",
+    ),
+    click.option(
+        "--k",
+        type=Number(1, 31, whole=True),
+        help="Draft tokens a step  [default: what the files state]",
+    ),
+    _word("--workload", WORKLOADS, "Kind of text of the prompts.", metavar="WORD"),
+)
+
+
+def setting_options(command: Command) -> Command:
+    """Give a command the options that say what benchmark files were measured on."""
+    for option in reversed(_SETTING):
+        command = option(command)
+    return command
 
 
 def question_options(command: Command) -> Command:

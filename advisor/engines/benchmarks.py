@@ -11,6 +11,7 @@ from __future__ import annotations
 import shlex
 
 from advisor.domain.nouns import LLM, Plan
+from advisor.engines.versions import parts
 
 DEFAULT_PORT = {"vllm": 8000, "sglang": 30000, "llama-server": 8080, "ik_llama.cpp": 8080}
 
@@ -30,60 +31,55 @@ def own_prompts(engine: str) -> str:
     )
 
 
-def command(plan: Plan, request: object) -> str:
+def command(
+    plan: Plan,
+    request: object,
+    *,
+    prompts: int | None = None,
+    seed: int = 1,
+    result: str | None = None,
+    k: int | None = None,
+    method: str | None = None,
+) -> str:
     """One command line; `request` needs concurrency, ctx_tokens and output_tokens (None: 1, 2048,
     512).
+
+    With `result` the client saves that file; vLLM's then also holds k and method, which its format
+    does not state by itself.
     """
     concurrency = int(getattr(request, "concurrency", None) or 1)
     prompt = int(getattr(request, "ctx_tokens", None) or 2048)
     output = int(getattr(request, "output_tokens", None) or 512)
-    count = max(4 * concurrency, 16)
+    count = prompts or max(4 * concurrency, 16)
     port = plan.port or DEFAULT_PORT[plan.engine]
     model = plan.served_model_name or plan.model or "MODEL"
-    lengths = (
-        "--dataset-name",
-        "random",
-        "--random-input-len",
-        str(prompt),
-        "--random-output-len",
-        str(output),
-    )
+    load = ["--dataset-name", "random", "--random-input-len", str(prompt)]
+    load += ["--random-output-len", str(output), "--num-prompts", str(count)]
+    load += ["--max-concurrency", str(concurrency), "--seed", str(seed)]
     if plan.engine == "sglang":
-        words = [
-            "python",
-            "-m",
-            "sglang.bench_serving",
-            "--backend",
-            "sglang-oai-chat",
-            "--host",
-            "127.0.0.1",
-        ]
-        words += ["--port", str(port), "--model", model, *lengths, "--random-range-ratio", "1.0"]
-        words += ["--num-prompts", str(count), "--max-concurrency", str(concurrency), "--seed", "1"]
-        return shlex.join(words)
-    words = [
-        "vllm",
-        "bench",
-        "serve",
-        "--backend",
-        "openai-chat",
-        "--endpoint",
-        "/v1/chat/completions",
-    ]
+        words = ["python", "-m", _sglang_module(plan.engine_version)]
+        words += ["--backend", "sglang-oai-chat", "--host", "127.0.0.1"]
+        words += ["--port", str(port), "--model", model, *load, "--random-range-ratio", "1.0"]
+        return shlex.join([*words, *(["--output-file", result] if result else [])])
+    words = ["vllm", "bench", "serve", "--backend", "openai-chat"]
+    words += ["--endpoint", "/v1/chat/completions"]
     words += ["--base-url", f"http://127.0.0.1:{port}", "--model", model]
     if plan.engine != "vllm":
         words += ["--tokenizer", _tokenizer(request)]
-    words += [
-        *lengths,
-        "--num-prompts",
-        str(count),
-        "--max-concurrency",
-        str(concurrency),
-        "--ignore-eos",
-        "--seed",
-        "1",
-    ]
+    words += [*load, "--ignore-eos"]
+    if result:
+        words += ["--save-result", "--save-detailed", "--result-filename", result]
+        stated = [f"seed={seed}", *([f"method={method}"] if method else [])]
+        words += ["--metadata", *stated, *([f"k={k}"] if k is not None else [])]
     return shlex.join(words)
+
+
+def _sglang_module(version: str | None) -> str:
+    """The client's module: sglang.benchmark.serving is in the 0.5.17 wheel and not in 0.5.12's, and
+    the old name, which remains, is deprecated.
+    """
+    old = version is not None and parts(version) < parts("0.5.17")
+    return "sglang.bench_serving" if old else "sglang.benchmark.serving"
 
 
 def _tokenizer(request: object) -> str:

@@ -233,7 +233,7 @@ def test_benchmark_commands_follow_the_load() -> None:
     request = Request(hardware="gb10", concurrency=16, ctx_tokens=2048, output_tokens=256)
     clients = {
         "vllm": "vllm bench serve",
-        "sglang": "sglang.bench_serving",
+        "sglang": "sglang.benchmark.serving",
         "llama-server": "/v1/chat/completions",
     }
     for engine, words in clients.items():

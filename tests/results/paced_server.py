@@ -48,7 +48,7 @@ class Pace:
 
 def steps(pace: Pace, count: int) -> Iterator[int]:
     """Tokens of each step until `count` are emitted; accepted drafts follow the rates evenly."""
-    due = [0.0] * len(pace.rates)
+    due = [0.5] * len(pace.rates)  # so that short answers have the mean, too
     left = count - 1
     while left > 0:
         taken = 0
@@ -104,6 +104,10 @@ class Handler(BaseHTTPRequestHandler):
             return self._json({"status": "ok"})
         self._json({"error": "not found"}, 404)
 
+    def _end(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
     def do_POST(self) -> None:
         pace = self.pace
         length = int(self.headers.get("Content-Length") or 0)
@@ -112,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
             pace.requests += 1
             fault = pace.fault if pace.requests > pace.after else ""
         if fault == "die":
-            threading.Thread(target=self.server.shutdown, daemon=True).start()
+            threading.Thread(target=self._end, daemon=True).start()
             self.close_connection = True
             self.connection.close()
             return

@@ -1,0 +1,75 @@
+"""`advisor results` and `advisor ab`: what a user's benchmark files say, and what an A/B of them is worth."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor.advice import setting as settings
+from advisor.advice.ab_test import judge_ab
+from advisor.cli.options import setting_options
+from advisor.cli.recommend import page_width, write
+from advisor.cli.settings import HELP
+from advisor.render.results_text import ab_text, runs_text
+from advisor.results.formats import read_all
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FORMAT = click.Choice(["text", "json"])
+
+
+@click.command(context_settings=HELP)
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
+@click.option("--format", "form", type=FORMAT, default="text", show_default=True)
+def results(files: tuple[Path, ...], form: str) -> None:
+    """What benchmark files hold: engine, k, load, TTFT, TPOT, ITL, output tok/s, acceptance by position.
+
+    The format is found by content: vllm bench, sglang.benchmark.serving, llama-bench, GuideLLM, AIPerf, llama-benchy, a
+    server's /metrics, log lines of the engines and more. Exit status 2 where a file cannot be read.
+    """
+    runs = read_all(files)
+    if form == "json":
+        rows = [json.loads(run.model_dump_json(exclude_none=True)) for run in runs]
+        write(json.dumps({"schema": "advisor/results/1", "runs": rows}, indent=2) + "\n")
+        return
+    write(runs_text(runs, page_width()))
+
+
+@click.command(context_settings=HELP)
+@click.argument("off", type=FILE)
+@click.argument("on", type=FILE)
+@click.option(
+    "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
+)
+@click.option("--on", "more_on", multiple=True, type=FILE, help="Another run with speculation.")
+@click.option("--launch", type=FILE, help="The launch that ran: compose.yml, a script, a unit.")
+@setting_options
+@click.option("--format", "form", type=FORMAT, default="text", show_default=True)
+def ab(
+    off: Path,
+    on: Path,
+    more_off: tuple[Path, ...],
+    more_on: tuple[Path, ...],
+    launch: Path | None,
+    form: str,
+    **asked: Any,
+) -> None:
+    """The verdict on an A/B: OFF is the run without speculation, ON the one with it.
+
+    Gains with their noise, whether the arms compare, accepted tokens and step time against what is normal, and what to try
+    next. Exit status 1 where the arms are no A/B, 2 where a file cannot be read.
+    """
+    left, right = read_all((off, *more_off)), read_all((on, *more_on))
+    plan = settings.plan_of_launch(launch) if launch else None
+    report = judge_ab(left, right, settings.setting(left, right, asked, plan))
+    if form == "json":
+        write(
+            json.dumps({"schema": "advisor/ab/1", **report.model_dump(mode="json")}, indent=2)
+            + "\n"
+        )
+    else:
+        write(ab_text(report, page_width()))
+    if report.verdict == "not comparable":
+        click.get_current_context().exit(1)

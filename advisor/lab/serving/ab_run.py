@@ -1,0 +1,190 @@
+"""Runs the A/B of a plan: starts the server of each arm, waits until it is healthy, warms it up, measures, stops it.
+
+Each arm and seed has a file; a run that is stopped goes on with what is missing. A server left over by a killed run is stopped
+first, if it is still the one that the plan started.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from advisor.domain.facts import AdvisorError
+from advisor.lab.serving import client, load, prompts
+from advisor.lab.serving.plan import HEALTH_S, Arm, BenchPlan
+from advisor.results import document, own_runs
+from advisor.results.own_runs import Header
+
+STOP_S = 30.0
+Tell = Callable[[str, load.Progress], None]
+
+
+def measure(
+    url: str,
+    plan: BenchPlan,
+    arm: Arm,
+    folder: Path,
+    *,
+    stall_s: float = 60.0,
+    tell: Tell = lambda *_: None,
+) -> list[Path]:
+    """Warm up and measure every seed of one arm on a running server; its files. Raises AdvisorError."""
+    found = client.describe(url)
+    body: dict[str, Any] = {
+        "model": found.model, "max_tokens": plan.output_tokens, "ignore_eos": True,
+    }  # fmt: skip
+    if plan.temperature is not None:
+        body["temperature"] = plan.temperature
+    paths = []
+    for seed in plan.seeds:
+        texts = _prompts(plan, folder, plan.requests, seed)
+        header = Header(
+            arm=arm.name, seed=seed, concurrency=plan.concurrency, requests=plan.requests,
+            input_tokens=plan.input_tokens, output_tokens=plan.output_tokens, workload=plan.workload,
+            date=datetime.now(UTC).date().isoformat(), prompts_sha256=prompts.digest(texts),
+            engine=found.engine or plan.engine, engine_version=found.version or plan.engine_version,
+            model=plan.model, method=arm.method, k=arm.k, slots=found.slots,
+        )  # fmt: skip
+        path = folder / f"{arm.name}-seed{seed}.jsonl"
+        done, _ = load.resume(path, header)
+        if len(done) < plan.requests:
+            _warm_up(url, plan, body, folder, stall_s)
+            label = f"{arm.name}, seed {seed}"
+            body_of_seed = body | {"seed": seed}
+            load.run(
+                url,
+                path,
+                header,
+                texts,
+                body_of_seed,
+                stall_s=stall_s,
+                tell=partial(tell, label),
+            )
+        paths.append(path)
+    return paths
+
+
+def _prompts(plan: BenchPlan, folder: Path, count: int, seed: int) -> list[str]:
+    if plan.prompts:
+        return prompts.load(folder / Path(plan.prompts).name, count)
+    return prompts.make(count, plan.input_tokens, plan.workload, seed)
+
+
+def _warm_up(url: str, plan: BenchPlan, body: dict[str, Any], folder: Path, stall_s: float) -> None:
+    for text in prompts.make(plan.warmup, plan.input_tokens, plan.workload, seed=-1):
+        client.stream(url, {**body, "messages": [{"role": "user", "content": text}]}, stall_s * 5)
+
+
+def run(
+    plan: BenchPlan, folder: Path, *, stall_s: float = 60.0, tell: Tell = lambda *_: None
+) -> dict[str, list[Path]]:
+    """Both arms of a plan, the one without speculation first. Raises AdvisorError."""
+    out: dict[str, list[Path]] = {}
+    for arm in plan.arms:
+        if _finished(plan, arm, folder):
+            out[arm.name] = [folder / f"{arm.name}-seed{seed}.jsonl" for seed in plan.seeds]
+            continue
+        server = _start(plan, arm, folder)
+        try:
+            _wait(plan, server, arm, folder)
+            out[arm.name] = measure(plan.url, plan, arm, folder, stall_s=stall_s, tell=tell)
+        finally:
+            _stop(server)
+            (folder / "server.pid").unlink(missing_ok=True)
+    return out
+
+
+def _finished(plan: BenchPlan, arm: Arm, folder: Path) -> bool:
+    for seed in plan.seeds:
+        path = folder / f"{arm.name}-seed{seed}.jsonl"
+        if not path.is_file():
+            return False
+        try:
+            made = own_runs.parsed(document.load(path))
+        except (AdvisorError, ValueError):
+            return False
+        if len({r.i for r in made.records if r.error is None}) < plan.requests:
+            return False
+    return True
+
+
+def _start(plan: BenchPlan, arm: Arm, folder: Path) -> subprocess.Popen[bytes]:
+    _stop_leftover(folder, plan)
+    try:
+        client.get(plan.url, plan.health, timeout_s=2)
+    except client.ServerGone:
+        pass
+    else:
+        raise AdvisorError(
+            f"a server already answers at {plan.url}: stop it, or measure it with --url"
+        )
+    with (folder / f"server-{arm.name}.log").open("ab") as log:
+        try:
+            server = subprocess.Popen(
+                list(arm.argv), env=os.environ | arm.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )  # fmt: skip
+        except OSError as error:
+            raise AdvisorError(f"cannot start {arm.argv[0]}: {error.strerror or error}") from error
+    (folder / "server.pid").write_text(f"{server.pid}\n{arm.argv[0]}\n", encoding="utf-8")
+    return server
+
+
+def _stop_leftover(folder: Path, plan: BenchPlan) -> None:
+    """End the server of a killed run: only a process whose command line is still that of an arm."""
+    note = folder / "server.pid"
+    if not note.is_file():
+        return
+    first = note.read_text(encoding="utf-8").split("\n")[0]
+    line = Path(f"/proc/{first}/cmdline")
+    if first.isdigit() and line.is_file():
+        words = line.read_bytes().decode("utf-8", "replace").split("\x00")
+        if any(set(arm.argv[1:]) <= set(words) for arm in plan.arms):
+            _signal(int(first), signal.SIGTERM)
+            end = time.monotonic() + STOP_S
+            while time.monotonic() < end and line.is_file() and line.read_bytes():
+                time.sleep(0.2)
+    note.unlink(missing_ok=True)
+
+
+def _wait(plan: BenchPlan, server: subprocess.Popen[bytes], arm: Arm, folder: Path) -> None:
+    end = time.monotonic() + HEALTH_S
+    while time.monotonic() < end:
+        if server.poll() is not None:
+            raise AdvisorError(
+                f"the server of arm '{arm.name}' stopped with status {server.returncode} before it was ready: "
+                f"see {folder / f'server-{arm.name}.log'}"
+            )
+        try:
+            client.get(plan.url, plan.health, timeout_s=2)
+            return
+        except AdvisorError:
+            time.sleep(0.5)
+    raise AdvisorError(
+        f"the server of arm '{arm.name}' was not ready after {HEALTH_S / 60:.0f} minutes"
+    )
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        if server.poll() is None:
+            _signal(server.pid, how)
+            try:
+                server.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                continue
+        return
+
+
+def _signal(pid: int, how: signal.Signals) -> None:
+    try:
+        os.killpg(pid, how)  # the engines start workers of their own
+    except (ProcessLookupError, PermissionError):
+        return

@@ -1,0 +1,190 @@
+"""A closed loop of streamed requests against one server, written down request by request, so that it can go on after a stop.
+
+The file is JSON lines (`results.own_runs`): a header, a record for each request that finished or failed, and the difference of
+the server's counters for each sitting. Requests that the file has are not sent again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from advisor.domain.facts import AdvisorError
+from advisor.lab.serving import client
+from advisor.results import document, exposition, own_runs
+from advisor.results.own_runs import Counters, Header, Record
+
+MAX_FAILURES = 3  # in a row, after which the server is taken for broken
+
+
+class Progress(NamedTuple):
+    """How far a run is."""
+
+    done: int
+    total: int
+    failed: int
+
+
+def resume(path: Path, header: Header) -> tuple[set[int], int]:
+    """The requests that a file already has, and the number of the next sitting; writes the header of a new file.
+
+    Raises AdvisorError where the file is of another run. A last line cut off by a kill is dropped.
+    """
+    if not path.exists() or not path.stat().st_size:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(header.model_dump_json() + "\n", encoding="utf-8")
+        return set(), 0
+    data = path.read_bytes()
+    whole = data[: data.rfind(b"\n") + 1]
+    if not whole:
+        path.write_text(header.model_dump_json() + "\n", encoding="utf-8")
+        return set(), 0
+    made = own_runs.parsed(document.parse(path.name, whole))
+    same = header.model_copy(update={"date": made.header.date})
+    if made.header != same:
+        old, new = made.header.model_dump(), same.model_dump()
+        names = ", ".join(name for name in new if new[name] != old[name])
+        raise AdvisorError(
+            f"{path.name} is of another run ({names} differ): name another folder, or delete it"
+        )
+    if len(whole) != len(data):
+        path.write_bytes(whole)
+    done = {record.i for record in made.records if record.error is None}
+    return done, 1 + max((record.sitting for record in made.records), default=-1)
+
+
+def run(
+    url: str,
+    path: Path,
+    header: Header,
+    prompts: Sequence[str],
+    body: dict[str, Any],
+    *,
+    stall_s: float = 60.0,
+    tell: Callable[[Progress], None] = lambda _: None,
+) -> Progress:
+    """Send what is missing, `header.concurrency` at a time, and append each answer.
+
+    Raises AdvisorError in one sentence where the server is gone or keeps failing; what was measured stays in the file.
+    """
+    done, sitting = resume(path, header)
+    todo = [i for i in range(header.requests) if i not in done]
+    if not todo:
+        return Progress(header.requests, header.requests, 0)
+    with path.open("a", encoding="utf-8") as out:
+        loop = _Loop(url, out, todo, prompts, body, sitting, stall_s, tell, header.requests)
+        before = client.counters(url)
+        loop.start(header.concurrency)
+        _count(url, out, before, sitting, time.monotonic() - loop.begun)
+    if loop.fatal is not None:
+        raise AdvisorError(
+            f"{loop.fatal}; {loop.done} of {header.requests} requests are kept in {path.name}"
+        )
+    return Progress(loop.done, header.requests, loop.failed)
+
+
+def _count(
+    url: str, out: IO[str], before: exposition.Scrape | None, sitting: int, seconds: float
+) -> None:
+    """Write the difference of the counters; nothing where the server is gone or has none."""
+    try:
+        after = client.counters(url)
+        if before is None or after is None:
+            return
+        made = exposition.between(before, after)
+    except AdvisorError:
+        return
+    row = Counters(
+        sitting=sitting, seconds=seconds, drafts=made.counters.get("drafts"),
+        draft_tokens=made.counters.get("draft_tokens"), accepted=made.counters.get("accepted"),
+        positions=made.positions, accept_length=made.gauges.get("accept_length"),
+    )  # fmt: skip
+    out.write(row.model_dump_json() + "\n")
+
+
+class _Loop:
+    """Workers that take requests in order; one lock for the file and the counts."""
+
+    def __init__(
+        self,
+        url: str,
+        out: IO[str],
+        todo: Sequence[int],
+        prompts: Sequence[str],
+        body: dict[str, Any],
+        sitting: int,
+        stall_s: float,
+        tell: Callable[[Progress], None],
+        total: int,
+    ) -> None:
+        self.url, self.out, self.todo, self.prompts, self.body = url, out, iter(todo), prompts, body
+        self.sitting, self.stall_s, self.tell, self.total = sitting, stall_s, tell, total
+        self.done, self.failed, self.in_a_row = total - len(todo), 0, 0
+        self.fatal: AdvisorError | None = None
+        self.lock = threading.Lock()
+        self.begun = time.monotonic()
+
+    def start(self, workers: int) -> None:
+        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
+        for thread in threads:
+            thread.start()
+        try:
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(0.2)
+        except KeyboardInterrupt:
+            with self.lock:
+                self.todo = iter(())
+            raise
+
+    def _next(self) -> int | None:
+        with self.lock:
+            return None if self.fatal is not None else next(self.todo, None)
+
+    def _work(self) -> None:
+        while (i := self._next()) is not None:
+            start = time.monotonic() - self.begun
+            body = {**self.body, "messages": [{"role": "user", "content": self.prompts[i]}]}
+            try:
+                made = client.stream(self.url, body, self.stall_s)
+            except AdvisorError as error:
+                self._fail(i, start, error)
+                continue
+            self._keep(
+                Record(
+                    i=i, start_s=start, ttft_s=made.ttft_s, end_s=start + made.end_s, sitting=self.sitting,
+                    input_tokens=made.input_tokens, output_tokens=made.output_tokens, chunks=made.chunks,
+                )
+            )  # fmt: skip
+
+    def _keep(self, record: Record) -> None:
+        with self.lock:
+            self._write(record)
+            self.done += 1
+            self.in_a_row = 0
+            self.tell(Progress(self.done, self.total, self.failed))
+
+    def _fail(self, i: int, start: float, error: AdvisorError) -> None:
+        end = time.monotonic() - self.begun
+        with self.lock:
+            self.failed += 1
+            self.in_a_row += 1
+            self._write(
+                Record(
+                    i=i, start_s=start, ttft_s=0.0, end_s=end, output_tokens=0, chunks=0, sitting=self.sitting,
+                    error=document.printable(str(error)),
+                )
+            )  # fmt: skip
+            if isinstance(error, client.ServerGone) or self.in_a_row >= MAX_FAILURES:
+                self.fatal = self.fatal or error
+            self.tell(Progress(self.done, self.total, self.failed))
+
+    def _write(self, record: Record) -> None:
+        self.out.write(json.dumps(record.model_dump(exclude_none=True)) + "\n")
+        self.out.flush()
+        os.fsync(self.out.fileno())

@@ -1,0 +1,89 @@
+"""The A/B of a server as a file: what runs, at which load, with which seeds.
+
+`plan.yaml` is what `advisor bench run DIR` reads; `run.sh` beside it does the same with the engine's own benchmark. The arm
+without speculation comes first.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import yaml
+from pydantic import Field, ValidationError
+
+from advisor.domain.facts import AdvisorError
+from advisor.results.document import printable
+from advisor.results.run import Frozen
+
+PLAN = "plan.yaml"
+MAX_BYTES = 2**20
+HEALTH_S = 1800  # model loading and compilation take minutes
+
+
+class Arm(Frozen):
+    """One arm: the launch and what it means."""
+
+    name: Literal["off", "on"]
+    argv: tuple[str, ...] = Field(min_length=1, max_length=400)
+    env: dict[str, str] = Field(default_factory=dict)
+    method: str = "none"
+    k: int = Field(0, ge=0, le=128)
+
+
+class BenchPlan(Frozen):
+    """A whole A/B."""
+
+    version: Literal[1] = 1
+    hardware: str
+    model: str
+    quant: str | None = None
+    engine: Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
+    engine_version: str | None = None
+    url: str
+    health: str = "/health"
+    concurrency: int = Field(ge=1, le=10_000)
+    input_tokens: int = Field(ge=1, le=10_000_000)
+    output_tokens: int = Field(ge=1, le=1_000_000)
+    workload: str = "mixed"
+    requests: int = Field(ge=1, le=1_000_000)
+    warmup: int = Field(ge=0, le=100_000)
+    seeds: tuple[int, ...] = Field((1, 2), min_length=1, max_length=20)
+    temperature: float | None = Field(None, ge=0, le=5)
+    prompts: str | None = None  # a file beside the plan
+    arms: tuple[Arm, ...] = Field(min_length=1, max_length=2)
+
+
+def write(plan: BenchPlan, script: str, folder: Path) -> list[Path]:
+    """Write plan and script. Raises AdvisorError where the folder holds another plan."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(
+        plan.model_dump(mode="json", exclude_none=True), sort_keys=False, width=100
+    )
+    made = folder / PLAN
+    if made.exists() and made.read_text(encoding="utf-8") != text:
+        raise AdvisorError(f"{made} is another plan: name another folder with --out")
+    made.write_text(text, encoding="utf-8")
+    run = folder / "run.sh"
+    run.write_text(script, encoding="utf-8")
+    run.chmod(0o755)
+    return [made, run]
+
+
+def read(folder: Path) -> BenchPlan:
+    """The plan of a folder. Raises AdvisorError."""
+    path = folder / PLAN
+    if not path.is_file():
+        raise AdvisorError(
+            f"no {PLAN} in {folder}: make one with 'advisor bench plan --out {folder}'"
+        )
+    if path.stat().st_size > MAX_BYTES:
+        raise AdvisorError(f"{path} is too large to be a plan")
+    try:
+        return BenchPlan.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise AdvisorError(f"{path} is no readable YAML") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise AdvisorError(f"{path}: {printable(where)}: {first['msg'].lower()}") from error

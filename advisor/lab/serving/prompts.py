@@ -1,0 +1,127 @@
+"""Prompts for a benchmark: the user's own, or tasks of a workload with passages in front that no two requests share.
+
+The built-in tasks are short and general. What is accepted of them is near what is accepted of real text of that kind, and is not
+the same: a file of the user's own prompts is better.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from advisor.domain.facts import AdvisorError
+
+WORDS_PER_TOKEN = 0.75  # of English text: sets how much is put in front, the server's own count is what is reported
+MAX_PROMPTS_BYTES = 64 * 2**20
+
+TASKS: dict[str, tuple[str, ...]] = {
+    "chat": (
+        "Explain to a new colleague how to plan a week with three deadlines.",
+        "What should one look at before renting a flat in an old building?",
+        "Compare travelling by night train with flying for a family of four.",
+        "Give advice to someone who wants to start running after a long break.",
+    ),
+    "code": (
+        "Write a Python function that merges overlapping intervals, with tests.",
+        "Write a bounded queue for several threads in C++ and explain its locks.",
+        "Turn a recursive directory walk into an iterative one in Go.",
+        "Write a SQL query for the three best customers of each month, and say how to index for it.",
+    ),
+    "math": (
+        "Prove that the square root of 7 is irrational, step by step.",
+        "Find all integer solutions of x^2 - y^2 = 60 and explain the method.",
+        "Compute the probability that 23 people have distinct birthdays, step by step.",
+    ),
+    "agent": (
+        "Plan the tool calls needed to find why a nightly build fails, then write the first three as JSON.",
+        "Given a ticket about slow page loads, list the commands you would run and what you expect of each.",
+    ),
+    "rag": (
+        "Using only the passages above, say what was decided and by whom, with quotations.",
+        "From the passages above, make a table of dates and events.",
+    ),
+    "summarization": (
+        "Summarise the passages above in ten sentences for a reader who knows nothing of them.",
+        "Write a one-page report of the passages above with headings.",
+    ),
+    "creative": (
+        "Write the opening of a novel that plays in a lighthouse during a long fog.",
+        "Write a dialogue of two clock makers who disagree about time.",
+    ),
+}
+_SUBJECTS = (
+    "harbour",
+    "library",
+    "workshop",
+    "orchard",
+    "railway",
+    "school",
+    "theatre",
+    "bakery",
+    "hospital",
+    "museum",
+)
+_EVENTS = (
+    "reported a delay of {n} days because parts had not arrived",
+    "received {n} visitors, more than in the year before",
+    "decided to repair the roof before winter and set {n} thousand aside",
+    "changed its opening hours after {n} letters of complaint",
+    "lent {n} tools to neighbours and got all but two back",
+    "replaced {n} old lamps, which halved the cost of light",
+)
+
+
+def passage(words: int, dice: random.Random) -> str:
+    """About that many words of plain sentences, different for every state of the dice."""
+    lines: list[str] = []
+    count = 0
+    while count < words:
+        event = dice.choice(_EVENTS).format(n=dice.randrange(3, 400))
+        line = f"In week {dice.randrange(1, 53)} the {dice.choice(_SUBJECTS)} of district {dice.randrange(1, 900)} {event}."
+        lines.append(line)
+        count += len(line.split())
+    return " ".join(lines)
+
+
+def make(count: int, input_tokens: int, workload: str, seed: int) -> list[str]:
+    """Prompts of about `input_tokens` tokens; the same seed makes the same prompts."""
+    dice = random.Random(f"{workload}:{seed}")
+    tasks = TASKS.get(workload) or tuple(task for rows in TASKS.values() for task in rows)
+    words = max(0, round(input_tokens * WORDS_PER_TOKEN) - 15)
+    out = []
+    for i in range(count):
+        task = tasks[(i + dice.randrange(len(tasks))) % len(tasks)]
+        head = passage(words, dice) + "\n\n" if words > 10 else ""
+        out.append(f"{head}{task}")
+    return out
+
+
+def load(path: Path, count: int) -> list[str]:
+    """Prompts of the user's file: a JSON line with "prompt" (or "text"), or a plain line each; used in turn.
+
+    Raises AdvisorError where it holds none.
+    """
+    if path.stat().st_size > MAX_PROMPTS_BYTES:
+        raise AdvisorError(f"{path.name}: more than {MAX_PROMPTS_BYTES >> 20} MiB of prompts")
+    found = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        text = line.strip()
+        if text.startswith("{"):
+            try:
+                row = json.loads(text)
+            except ValueError as error:
+                raise AdvisorError(f"{path.name}: a line is broken JSON") from error
+            text = str(row.get("prompt") or row.get("text") or "")
+        if text:
+            found.append(text)
+    if not found:
+        raise AdvisorError(f'{path.name}: no prompt in it; one a line, or JSON lines with "prompt"')
+    return [found[i % len(found)] for i in range(count)]
+
+
+def digest(prompts: Sequence[str]) -> str:
+    """What tells two sets of prompts apart without keeping them."""
+    return hashlib.sha256("\x00".join(prompts).encode()).hexdigest()

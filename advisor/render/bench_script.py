@@ -1,0 +1,97 @@
+"""The A/B of an advice: a plan to run, and a script that does the same with the engine's own benchmark."""
+
+from __future__ import annotations
+
+import shlex
+
+from advisor.domain.nouns import Advice, AdvisorError, LaunchText
+from advisor.engines import benchmarks
+from advisor.lab.serving.plan import Arm, BenchPlan
+
+WARM = 2  # warm-up requests for each request in flight
+
+
+def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
+    """Both arms at the load of the advice. Raises AdvisorError where no drafts can be made."""
+    if advice.candidate is None or advice.launch_on is None:
+        raise AdvisorError("there is nothing to compare: no way to draft is known for this setting")
+    facts, plan = advice.facts, advice.plan
+    port = plan.port or benchmarks.DEFAULT_PORT[plan.engine]
+    concurrency = facts.concurrency or 1
+    return BenchPlan(
+        hardware=advice.request.hardware, model=facts.model.id if facts.model else advice.request.model,
+        quant=facts.quant.id if facts.quant else None, engine=plan.engine, engine_version=plan.engine_version,
+        url=f"http://127.0.0.1:{port}", health="/health", concurrency=concurrency,
+        input_tokens=facts.ctx_tokens or 2048, output_tokens=facts.output_tokens or 512,
+        workload=facts.workload or "mixed", requests=max(4 * concurrency, 16), warmup=min(WARM * concurrency, 16),
+        seeds=seeds, temperature=advice.request.temperature,
+        arms=(
+            _arm("off", advice.launch_off),
+            _arm("on", advice.launch_on, advice.candidate.method, advice.candidate.k),
+        ),
+    )  # fmt: skip
+
+
+def _arm(name: str, launch: LaunchText, method: str = "none", k: int = 0) -> Arm:
+    return Arm.model_validate(
+        {"name": name, "argv": launch.argv, "env": dict(launch.env), "method": method, "k": k}
+    )
+
+
+def bench_script(advice: Advice, plan: BenchPlan) -> str:
+    """A bash script: each arm started, warmed up, measured for each seed, its counters and versions kept.
+
+    Files are named arm-seedN.json and metrics-arm-seedN-before/after.prom; read them with `advisor ab`.
+    """
+    lines = [
+        "#!/usr/bin/env bash",
+        "# Made by `advisor bench plan`. The arm without speculation first; the engine's own benchmark; about",
+        f"# {plan.requests} requests of {plan.input_tokens} prompt and {plan.output_tokens} output tokens, "
+        f"{plan.concurrency} at a time, for each seed.",
+        "set -euo pipefail",
+        'cd "$(dirname "$0")"',
+        f"url={shlex.quote(plan.url)}",
+        "server=",
+        'stop() { if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; fi; server=; }',
+        "trap stop EXIT",
+        "ready() {",
+        "  for _ in $(seq 1800); do",
+        f'    curl -fsS "$url{plan.health}" > /dev/null 2>&1 && return 0',
+        '    kill -0 "$server" 2>/dev/null || { echo "the server stopped: see server-$1.log" >&2; return 1; }',
+        "    sleep 1",
+        "  done",
+        '  echo "the server was not ready within 30 minutes" >&2; return 1',
+        "}",
+        'record() { curl -fsS "$url/metrics" > "$1" 2>/dev/null || rm -f "$1"; }',
+        "{ date -u; nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || true; } > versions.txt",
+    ]
+    for arm in plan.arms:
+        lines += _arm_lines(advice, plan, arm)
+    first, *more = plan.seeds
+    command = f"advisor ab off-seed{first}.json on-seed{first}.json"
+    command += "".join(f" --off off-seed{seed}.json --on on-seed{seed}.json" for seed in more)
+    question = f" --hw {shlex.quote(plan.hardware)} --model {shlex.quote(plan.model)} --k {plan.arms[-1].k}"
+    lines += ["", f"echo {shlex.quote('next: ' + command + question)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm) -> list[str]:
+    env = "".join(f"{name}={shlex.quote(value)} " for name, value in arm.env.items())
+    noun = advice.plan if arm.name == "off" or advice.candidate is None else advice.candidate
+    lines = [
+        "",
+        f"# ---- speculation {arm.name}",
+        f"{env}{shlex.join(arm.argv)} > server-{arm.name}.log 2>&1 &",
+        "server=$!",
+        f"ready {arm.name}",
+        'curl -fsS "$url/version" >> versions.txt 2>/dev/null || true',
+    ]
+    warm = benchmarks.command(noun, advice.facts, prompts=max(plan.warmup, 1), seed=0)
+    lines.append(f"{warm} > /dev/null")
+    for seed in plan.seeds:
+        name = f"{arm.name}-seed{seed}"
+        made = benchmarks.command(
+            noun, advice.facts, seed=seed, result=f"{name}.json", k=arm.k, method=arm.method
+        )
+        lines += [f"record metrics-{name}-before.prom", made, f"record metrics-{name}-after.prom"]
+    return [*lines, "stop"]
