@@ -1,15 +1,12 @@
 """Judged candidates -> on, off or measure first, and which k: the order of preference, written
 once.
 
-What it does: (1) plans that a rule forbids or that miss an objective are set aside; (2) k is the
-one with the least expected regret over the joint uncertainty of the candidates; (3) a clean
-measured pair for the cell decides on or off by the sign of its median, and means "measure first"
-where the interval lies on the other side of 1; (4) otherwise the sign of the expected utility, in
-which a loss weighs more than a gain of the same size (stakes.py); (5) where that is too small for
-the spread of the estimate, "measure first", unless documented experience of this very regime points
-one way only and the median does not contradict it; documented losses ask for an interval above 1.
-Answers of one token end with the prompt: off. What it does not know: why (reasons.py says), and how
-the estimate was made (predict.py).
+What it does: (1) plans that a rule forbids are set aside; (2) k is the one with the least expected
+regret over the joint uncertainty of the candidates; (3) the user's latency objectives decide where
+the probability of meeting them differs clearly between the two runs; (4) otherwise the posterior of
+the goal's metric decides (prediction/decision.py). Measured runs and what is documented are part of
+that posterior or explain it; they do not overrule it. Answers of one token end with the prompt:
+off. What it does not know: why (reasons.py says), and how the estimate was made (predict.py).
 """
 
 from __future__ import annotations
@@ -24,15 +21,17 @@ from advisor.domain.nouns import (
     Candidate,
     Decision,
     Estimate,
-    Evidence,
     Facts,
     Finding,
     Goal,
     Interval,
     Request,
 )
+from advisor.knowledge import store as knowledge
 from advisor.prediction import utility as stakes
+from advisor.prediction.decision import decide_one, p_meets
 from advisor.prediction.predict import GOAL_WEIGHTS
+from advisor.prediction.utility import Z10
 
 Array = npt.NDArray[np.float64]
 
@@ -79,23 +78,14 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     objective = _objectives(facts.request, chosen.estimate)
     if objective is not None:
         return Verdict(objective, best, "objective", scored)
-    measured = covering_median(facts.evidence, goal, chosen.plan.k, chosen.plan.method)
-    interval = goal_interval(chosen.estimate, goal)
-    if measured is not None:
-        # the estimate knows these pairs: where it still excludes their sign, their load is not this
-        # one (other answer lengths)
-        if interval.p90 < 1.0 < measured or measured <= 1.0 < interval.p10:
-            return Verdict("measure", best, "conflict", scored)
-        return Verdict("on" if measured > 1.0 else "off", best, "measured", scored)
-    support, caution = effects(chosen.findings, "support"), effects(chosen.findings, "caution")
-    warned = bool(caution) and not support
-    if unsure(chosen, interval) or (warned and interval.p10 <= 1.0 < interval.p50):
-        if support and not caution and interval.p50 > 1:
-            return Verdict("on", best, "support", scored)
-        if warned and interval.p50 <= 1:
-            return Verdict("off", best, "caution", scored)
-        return Verdict("measure", best, "interval", scored)
-    return Verdict("on" if chosen.utility > 0 else "off", best, "expected", scored)
+    if chosen.estimate is None:  # never: a plan that speculates has an estimate
+        return Verdict("measure", best, "unsure", scored)
+    decision = decide_one(
+        goal_interval(chosen.estimate, goal).p50,
+        chosen.estimate.p_gain,
+        chosen.estimate.basis == "measured",
+    )
+    return Verdict(decision, best, "unsure" if decision == "measure" else "estimate", scored)
 
 
 def allowed(candidates: Sequence[Candidate]) -> list[int]:
@@ -109,36 +99,13 @@ def allowed(candidates: Sequence[Candidate]) -> list[int]:
 
 
 def vetoes(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Findings that forbid the plan: an error, or a documented veto."""
+    """Findings that forbid the plan: an error, or an engine that does not run on this chip."""
     return tuple(f for f in findings if f.severity == "error" or f.effect == "veto")
 
 
 def effects(findings: Sequence[Finding], effect: str) -> tuple[Finding, ...]:
     """Findings with this effect on the decision."""
     return tuple(f for f in findings if f.effect == effect)
-
-
-def covering_median(
-    evidence: Sequence[Evidence], goal: Goal, k: int, method: str = "mtp"
-) -> float | None:
-    """Median speed-up of the clean measured pairs of the method that cover the cell for this goal;
-    those at the same k first.
-
-    Where they disagree on the sign, the nearest run speaks (`evidence` comes nearest first).
-    """
-    for metric in GOAL_METRICS[goal]:
-        rows = [e for e in evidence if e.covers and e.metric == metric and e.method == method]
-        same_k = [e for e in rows if e.k == k] or rows
-        if same_k:
-            if min(e.speedup for e in same_k) < 1 < max(e.speedup for e in same_k):
-                same_k = [e for e in same_k if _load(e) == _load(same_k[0])]
-            ordered = sorted(e.speedup for e in same_k)
-            return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
-    return None
-
-
-def _load(row: Evidence) -> tuple[float | None, float | None]:
-    return row.concurrency, row.input_tokens
 
 
 def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
@@ -160,12 +127,6 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
         p50=mix([p.p50 for p in parts]),
         p90=mix([p.p90 for p in parts]),
     )
-
-
-def unsure(candidate: Candidate, interval: Interval) -> bool:
-    """Whether the estimate alone is too unsure to say on or off."""
-    low, _, high = _logs(interval)
-    return bool(stakes.unsure(stakes.certainty(np.array([candidate.utility]), low, high))[0])
 
 
 def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]:
@@ -217,20 +178,41 @@ def _documented_k(candidates: Sequence[Candidate], eligible: Sequence[int]) -> i
     return next((i for i in eligible if wanted and candidates[i].plan.k == wanted[0]), None)
 
 
-def meets(request: Request | None, estimate: Estimate | None, arm: str = "value") -> bool:
-    """Whether an arm ("value": with speculation, "baseline": without) keeps to the latency
-    objectives; none asked: yes.
+def meets(request: Request | None, estimate: Estimate | None, run: str = "value") -> bool:
+    """Whether a run ("value": with speculation, "baseline": without) is more likely than not to
+    keep to the latency objectives; none asked: yes.
+    """
+    probability = p_objective(request, estimate, run)
+    return probability is None or probability >= 0.5
+
+
+def p_objective(request: Request | None, estimate: Estimate | None, run: str) -> float | None:
+    """Probability that a run keeps to all latency objectives (the smallest of the single ones, as
+    their errors are shared); None where none was asked for.
     """
     if request is None or estimate is None:
-        return True
-    pairs = ((request.max_tpot_ms, estimate.tpot_ms), (request.max_ttft_ms, estimate.ttft_ms))
-    told = [(limit, getattr(metric, arm)) for limit, metric in pairs if limit is not None]
-    return all(value is None or value <= limit for limit, value in told)
+        return None
+    asked = (
+        ("tpot", request.max_tpot_ms, estimate.tpot_ms),
+        ("ttft", request.max_ttft_ms, estimate.ttft_ms),
+    )
+    found = []
+    for name, limit, metric in asked:
+        value = getattr(metric, run)
+        if limit is None or value is None:
+            continue
+        spread = np.log(metric.speedup.p90 / metric.speedup.p10) / (2 * Z10)
+        found.append(p_meets(limit, value, name, float(spread) if run == "value" else 0.0))
+    return min(found, default=None)
 
 
 def _objectives(request: Request | None, estimate: Estimate | None) -> Decision | None:
-    """on or off when only one of the arms meets the latency objectives; None when they do not tell
-    the arms apart.
+    """on or off where one run is clearly likelier to meet the latency objectives; None where they
+    do not tell the runs apart.
     """
-    on, off = meets(request, estimate), meets(request, estimate, "baseline")
-    return None if on == off else "on" if on else "off"
+    on, off = (p_objective(request, estimate, run) for run in ("value", "baseline"))
+    if on is None or off is None:
+        return None
+    if abs(on - off) < knowledge.threshold("objective_difference").value:
+        return None
+    return "on" if on > off else "off"

@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from advisor import rules
-from advisor.advice import placement, propose
+from advisor.advice import observations, placement, propose
 from advisor.advice.memory_relief import shortfall
 from advisor.domain.nouns import (
     AdvisorError,
@@ -179,6 +179,12 @@ def _of_all(estimate: Estimate, replicas: float) -> Estimate:
 def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     """A plan with what every rule says of it."""
     findings, _ = rules.check(Case(facts=facts, plan=plan, estimate=estimate))
+    return _candidate(plan, estimate, findings)
+
+
+def _candidate(plan: Plan, estimate: Estimate | None, findings: tuple[Finding, ...]) -> Candidate:
+    if estimate is not None:
+        estimate = observations.update(estimate, observations.documented(findings))
     return Candidate(plan=plan, estimate=estimate, findings=findings)
 
 
@@ -186,11 +192,8 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     """A plan with what can change the decision only: for questions of which no more is told than
     how they are answered.
     """
-    return Candidate(
-        plan=plan,
-        estimate=estimate,
-        findings=rules.deciding(Case(facts=facts, plan=plan, estimate=estimate)),
-    )
+    findings = rules.deciding(Case(facts=facts, plan=plan, estimate=estimate))
+    return _candidate(plan, estimate, findings)
 
 
 def fitting(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:

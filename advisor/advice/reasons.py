@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from advisor.advice import caveats as circumstances
 from advisor.advice import propose
-from advisor.advice.decide import GOAL_METRICS, Verdict, goal_interval, meets, vetoes
+from advisor.advice.decide import GOAL_METRICS, Verdict, goal_interval, meets, p_objective, vetoes
 from advisor.advice.memory_relief import shortfall
 from advisor.domain.nouns import Candidate, Evidence, Facts, Finding, Goal, Plan, Reason
 from advisor.knowledge import drafters as knowledge_drafters
@@ -24,7 +24,6 @@ METRIC_NAMES = {
     "ttft": "TTFT speed",
 }
 PHYSICS = "physics core"
-_SPEED = "SD4"  # the family of rules that tell of speed
 _ASSISTANT_GGUF = ", though builds since June 2026 take a GGUF of it with --model-draft and --spec-type draft-mtp (llama.cpp#23398)"
 _MISSED = "Neither with nor without speculation are the latency objectives met here, so they do not decide"
 
@@ -43,12 +42,12 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     best = verdict.candidates[verdict.best]
     goal: Goal = facts.goal or "balanced"
     told = [
-        *_from_rules(best, verdict, goal),
+        *_from_rules(best, verdict),
         *_from_evidence(facts, goal, best),
         *_from_step(best),
         *_from_drafter(facts, best.plan),
         *_from_other_k(facts, verdict, best, goal),
-        _from_step_decided(verdict, best, goal),
+        _from_decision(facts, verdict, best, goal),
     ]
     if not meets(facts.request, best.estimate) and not meets(
         facts.request, best.estimate, "baseline"
@@ -147,20 +146,15 @@ def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
                    sources=("knowledge/llms",), weight=0.9)]  # fmt: skip
 
 
-def _from_rules(best: Candidate, verdict: Verdict, goal: Goal) -> list[Reason]:
+def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
     weights = {"veto": 3.0, "k_max": 0.9, "caution": 1.2, "support": 1.3}
     told = []
-    outweighed = _outweighed(
-        best, verdict, goal
-    )  # said once, where the estimate that is printed speaks for speculation
     for finding in best.findings:
         weight = weights.get(finding.effect or "", 0.0)
         if finding.severity == "error":
             weight = 3.0
         if weight:
             text = f"{finding.message} [{finding.code}]"
-            if outweighed and finding in outweighed[:1]:
-                text = f"Documented losses outweigh the estimate: {text}"
             told.append(Reason(text=text, sources=finding.sources, weight=weight))
     others = [
         f for i, c in enumerate(verdict.candidates) if i != verdict.best for f in vetoes(c.findings)
@@ -175,19 +169,6 @@ def _from_rules(best: Candidate, verdict: Verdict, goal: Goal) -> list[Reason]:
             )
         )
     return told
-
-
-def _outweighed(best: Candidate, verdict: Verdict, goal: Goal) -> tuple[Finding, ...]:
-    """The documented losses that decide against an estimate whose median gains; only speed rules
-    tell of losses.
-    """
-    against = vetoes(best.findings)
-    losses = all(f.code.startswith(_SPEED) and f.severity != "error" for f in against)
-    return (
-        against
-        if verdict.rule == "rule" and losses and goal_interval(best.estimate, goal).p50 > 1
-        else ()
-    )
 
 
 def _from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
@@ -309,38 +290,38 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
     return [Reason(text=text, sources=("models/speedup.md", *chose[0].sources), weight=1.2)]
 
 
-def _from_step_decided(verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
+def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
     interval = goal_interval(best.estimate, goal)
     span = f"{percent(interval.p10)} to {percent(interval.p90)}"
     gain = f"P(gain) {best.estimate.p_gain:.0%}" if best.estimate is not None else ""
+    expected = (
+        f"The expected change for the goal '{goal}' is {percent(interval.p50)} ({span}, {gain})"
+    )
     texts = {
-        "rule": _forbids(best, verdict, goal, f"{percent(interval.p50)} ({span})"),
-        "objective": "Only one of the two arms meets the latency objectives",
+        "rule": "A finding forbids speculation here",
+        "objective": _objective_text(facts, best),
         "one_token": "An answer of one token ends with the prompt: there is no step that "
         "speculation could shorten",
-        "measured": "A clean measured pair covers this cell: its sign decides",
-        "conflict": f"Measured pairs near this load and the expected change of this very load, "
-        f"{span} for the goal '{goal}', "
-        "contradict each other",
-        "interval": f"No measured pair covers this cell and the expected change for the goal "
-        f"'{goal}' is {span}: it may be a loss",
-        "support": f"A documented gain in this regime speaks for it; the estimate alone, {span}, "
-        f"is too unsure",
-        "caution": f"Documented losses in this regime speak against it; the estimate alone, "
-        f"{span}, is too unsure",
-        "expected": f"The expected change for the goal '{goal}' is {percent(interval.p50)} "
-        f"({span}, {gain})",
+        "unsure": f"{expected}: too uncertain to choose without a benchmark",
+        "estimate": expected,
     }
-    weight = 3.0 if verdict.rule in ("one_token", "conflict") else 0.8  # what no other reason says
-    return Reason(text=texts[verdict.rule], sources=("models/speedup.md",), weight=weight)
+    # what no other reason says comes first
+    weight = {"one_token": 3.0, "objective": 3.0, "unsure": 1.5, "estimate": 1.5}
+    return Reason(
+        text=texts[verdict.rule],
+        sources=("models/speedup.md",),
+        weight=weight.get(verdict.rule, 0.8),
+    )
 
 
-def _forbids(best: Candidate, verdict: Verdict, goal: Goal, expected: str) -> str:
-    outweighed = _outweighed(best, verdict, goal)
-    if not outweighed:
-        return "A documented finding forbids speculation here"
-    codes = " and ".join(sorted({finding.code for finding in outweighed}))
-    return f"The documented losses of {codes} outweigh the estimate of {expected} for the goal '{goal}'"
+def _objective_text(facts: Facts, best: Candidate) -> str:
+    on, off = (p_objective(facts.request, best.estimate, run) for run in ("value", "baseline"))
+    if on is None or off is None:
+        return ""
+    return (
+        f"The latency objective is met with a probability of {on:.0%} with speculation and "
+        f"{off:.0%} without"
+    )
 
 
 def strongest(findings: Sequence[Finding]) -> tuple[Finding, ...]:

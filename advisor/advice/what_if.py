@@ -55,10 +55,7 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     if verdict.rule == "one_token":
         return ("answers of more than one token",)
     best = verdict.candidates[verdict.best]
-    fixed = verdict.rule in (
-        "rule",
-        "measured",
-    )  # no acceptance lifts a veto, nor outweighs the sign of a pair
+    fixed = verdict.rule == "rule"  # no acceptance lifts what is forbidden
     ways = [] if fixed else list(_acceptances(facts, verdict, best))
     lines = [*_flips(verdict, [*ways, *_loads(facts)]), *_flip_of_goal(facts, verdict, best)]
     if verdict.rule == "rule":
@@ -69,8 +66,7 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
             f"{codes[0]}`)"
         )
     if verdict.decision == "measure":
-        where = "of this very load" if verdict.rule == "conflict" else "on this machine"
-        lines.insert(0, f"a measured pair {where}: its sign decides")
+        lines.insert(0, "an A/B benchmark on this machine")
     return tuple(lines)
 
 
@@ -278,10 +274,10 @@ def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[s
         if other == goal:
             continue
         changed = facts.model_copy(update={"goal": other})
-        estimates = [c.estimate for c in verdict.candidates[1:] if c.estimate is not None]
-        found = decide.decide(
-            changed, judging.judged(_same_plans(changed, verdict), estimates, judging.weigh)
-        )
+        question = _same_plans(changed, verdict)
+        # P(gain) is that of the goal, so the estimates are made again
+        estimates = judging.estimated(changed, question.plans, question.bills)
+        found = decide.decide(changed, judging.judged(question, estimates, judging.weigh))
         if found.decision != verdict.decision and found.best is not None:
             gain = percent(goal_interval(found.candidates[found.best].estimate, other).p50)
             yield f"the goal {other} instead of {goal} ({gain}): {_WORDS[found.decision]}"

@@ -32,7 +32,7 @@ Basis = Literal["measured", "interpolated", "extrapolated", "physics"]
 Severity = Literal["error", "warning", "info"]
 Goal = Literal["throughput", "tpot", "ttft", "balanced"]
 Decision = Literal["on", "off", "measure"]
-Effect = Literal["veto", "caution", "k_max", "support"]
+Effect = Literal["veto", "loss", "caution", "k_max", "support"]
 Workload = Literal[
     "chat",
     "code",

@@ -113,6 +113,10 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     return columns
 
 
+# Tokens: no request waits for room in a slot that it has; `max_num_seqs` is what limits it.
+SLOTS_HOLD = 1e15
+
+
 def _kv_pools(facts: Facts, plans: Sequence[Plan]) -> list[float]:
     """The pool beside each plan; plans that differ in k alone share one."""
     found: list[float] = []
@@ -129,7 +133,9 @@ def _kv_pool(facts: Facts, plan: Plan) -> float:
     recurrent states live there too.
     """
 
-    if plan.engine not in memory.SERVERS or facts.shape is None:
+    if plan.engine not in memory.SERVERS:
+        return SLOTS_HOLD  # llama-server reserves its context for every slot at the start
+    if facts.shape is None:
         return read.NAN
     plain = memory.bill(facts, plan)
     token = kv_sizes.bytes_per_token(facts.shape, plan.kv_cache_dtype)

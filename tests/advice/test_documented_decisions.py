@@ -75,13 +75,13 @@ def test_documented_decision(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", OTHER, ids=lambda c: c["id"])
 def test_documented_decision_of_other_methods(case: dict[str, Any]) -> None:
-    """Plans of other methods are judged as they stand: off means a veto or a smaller k, on means
+    """Plans of other methods are judged as they stand: off means a documented loss or a smaller k, on means
     neither.
     """
     facts, plan = arm_plan(case, ask(case))
     found = judging.judge(facts, plan, predictor.estimate(facts, [plan])[0]).findings
     limited = any(f.effect == "k_max" and f.k_max is not None and f.k_max < plan.k for f in found)
-    off = bool(vetoes(found)) or limited
+    off = bool(vetoes(found)) or any(f.effect == "loss" for f in found) or limited
     documented = {case["arm_decision"]} if "arm_decision" in case else {d for _, d in goals(case)}
     assert off == (documented == {"off"}), [f.message for f in found]
 

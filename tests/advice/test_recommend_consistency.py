@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from advisor.advice import decide, propose, reasons
+from advisor.advice import decide, propose
 from advisor.advice import judge as judging
 from advisor.advice import recommend as pipeline
 from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Advice, Candidate, Evidence, Finding, Plan, Request, Severity
+from advisor.domain.nouns import Advice, Request
 from advisor.perf import memory
 from advisor.prediction import predict as predictor
 
@@ -145,19 +145,6 @@ def test_the_refusal_tells_of_the_split_that_comes_nearest() -> None:
     assert str(all_splits.value) == str(asked.value)
 
 
-def pair(speedup: float, concurrency: int, tokens: int, k: int = 2) -> Evidence:
-    plain = {"run_id": f"r{concurrency}", "source": "s", "hardware": "gb10", "model": "m", "engine": "vllm", "method": "mtp",
-             "k": k, "concurrency": concurrency, "input_tokens": tokens, "metric": "output_tok_s", "speedup": speedup,
-             "date": "", "covers": True, "quant": "fp8", "output_tokens": 512}  # fmt: skip
-    return Evidence.from_plain(plain)
-
-
-def test_the_nearest_of_pairs_that_disagree_decides() -> None:
-    near, far, other = pair(0.9, 4, 8192), pair(1.3, 2, 2048), pair(1.2, 8, 2048)
-    assert decide.covering_median([near, far, other], "throughput", 2) == pytest.approx(0.9)
-    assert decide.covering_median([far, other], "throughput", 2) == pytest.approx(1.25)
-
-
 def test_the_chance_agrees_with_the_interval_of_the_goal() -> None:
     """An interval that holds 1 leaves more than a tenth for a loss, for a mixed goal as well."""
     for asked in ({"hardware": "gb10", "concurrency": 96}, {"hardware": "h200", "concurrency": 64}):
@@ -184,25 +171,6 @@ def test_measured_pairs_of_another_load_do_not_overrule_a_sure_estimate() -> Non
     assert decide.goal_interval(made.estimate, "balanced").p90 < 1
     assert made.decision == "off" and not any(row.covers for row in made.facts.evidence)
     assert not any(reason.text.startswith("The estimate alone prefers") for reason in made.reasons)
-
-
-def test_a_covering_pair_against_a_sure_estimate_means_measure() -> None:
-    """The estimate knows the pair: where it still excludes its sign, the loads differ in what the
-    pair does not tell.
-    """
-    made = recommend(hardware="h200", concurrency=3, workload="random", output_tokens=16)
-    pair = Evidence(
-        run_id="r", source="s", hardware="h200", model="qwen3.6-35b-a3b", quant="fp8", engine="vllm", method="mtp", k=3,
-        concurrency=3, input_tokens=2048, output_tokens=16, metric="output_tok_s",
-        speedup=1.3, covers=True,
-    )  # fmt: skip
-    candidates = [
-        Candidate(plan=Plan(engine="vllm"), estimate=None),
-        Candidate(plan=made.candidate, estimate=made.estimate),
-    ]
-    facts = made.facts.model_copy(update={"evidence": (pair,)})
-    assert decide.decide(facts, candidates).decision == "measure"
-    assert decide.decide(facts.model_copy(update={"evidence": ()}), candidates).decision == "off"
 
 
 def test_llama_server_is_not_asked_for_replicas() -> None:
@@ -288,32 +256,6 @@ def test_a_launch_carries_the_environment_that_its_release_needs() -> None:
             hardware="gb10", engine="vllm", engine_version="0.25.1", quant="fp8"
         ).launch.env
     )
-
-
-@pytest.mark.parametrize("severity", ["warning", "error"])
-def test_a_veto_against_a_gaining_estimate_says_what_outweighs_it(severity: Severity) -> None:
-    """Off beside an interval above 1 is no slip; what cannot run at all is forbidden without a word
-    of losses.
-    """
-    made = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048)
-    assert made.candidate is not None and decide.goal_interval(made.estimate, "balanced").p50 > 1.1
-    lost = Finding(code="SD408", severity=severity, message="lost elsewhere", effect="veto")
-    candidates = [
-        Candidate(plan=Plan(engine="vllm")),
-        Candidate(plan=made.candidate, estimate=made.estimate, findings=(lost,)),
-    ]
-    verdict = decide.decide(made.facts, candidates)
-    told = [reason.text for reason in reasons.explain(made.facts, verdict)]
-    assert verdict.decision == "off" and "lost elsewhere [SD408]" in told[0]
-    assert told[0].startswith("Documented losses outweigh the estimate: ") == (
-        severity == "warning"
-    )
-    decided = [
-        text
-        for text in told
-        if text.startswith("The documented losses of SD408 outweigh the estimate of +")
-    ]
-    assert bool(decided) == (severity == "warning")
 
 
 @pytest.mark.parametrize("model", ["qwen3.6-35b-a3b", "qwen3.6-27b"])

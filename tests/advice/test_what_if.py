@@ -147,17 +147,16 @@ def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any
         assert (one.decision, one.best, one.rule) == (other.decision, other.best, other.rule)
 
 
-def test_a_load_that_lifts_a_veto_is_named() -> None:
+def test_a_load_with_another_answer_is_named() -> None:
     """SD402 is about four long prompts on a GB10: shorter prompts speculate, whatever the release."""
     advice = recommend(hardware="gb10", quant="nvfp4", concurrency=4, ctx_tokens=32768)
-    assert advice.decision == "off" and [f.code for f in advice.findings if f.effect == "veto"] == [
-        "SD402"
-    ]
+    assert advice.decision == "off" and "SD402" in {
+        f.code for f in advice.findings if f.effect == "loss"
+    }
     assert any(
         re.match(r"about \d+ prompt tokens per request or fewer: on", line)
         for line in advice.would_change
     )
-    assert "SD402" in advice.would_change[-1]
 
 
 def test_a_load_that_cannot_be_served_is_not_named() -> None:
@@ -191,11 +190,9 @@ def test_what_gives_a_drafter_room_is_named() -> None:
     }
     advice = recommend(**asked)
     assert advice.candidate is None and "does not fit" in advice.reasons[0].text
-    assert (
-        recommend(**asked | {"gpus": 2}).decision == "off"
-    )  # a second card alone does not help: SD408
-    assert advice.would_change == ("one request at a time: measure first",)
-    assert recommend(**asked | {"concurrency": 1}).decision == "measure"
+    assert recommend(**asked | {"gpus": 2}).candidate is not None
+    assert "--gpus 2, on which a drafter has room" in advice.would_change
+    assert advice.would_change[0].startswith("one request at a time: ")
 
 
 def test_no_engine_is_offered_that_is_not_one_for_the_hardware() -> None:

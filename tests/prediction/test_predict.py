@@ -294,7 +294,7 @@ def test_artefact_is_small_plain_json() -> None:
     assert len(text) < 450_000
     state = json.loads(text)
     assert next(iter(state)) == "generated"
-    assert {"hashes", "units", "scores", "model"} <= set(state)
+    assert {"data", "units", "scores", "model"} <= set(state)
 
 
 def test_broken_artefact_is_one_sentence(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.advice.decide import decide, unsure
+from advisor.advice.decide import decide
 from advisor.domain.nouns import Candidate, Estimate, Facts, Interval, MetricEstimate, Plan
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility as stakes
+from advisor.prediction.decision import decide_one
 
 
 def estimate(speedup: tuple[float, float, float]) -> Estimate:
@@ -63,12 +64,9 @@ def test_a_higher_median_is_worth_more_and_a_deeper_low_end_less(
     ],
 )
 def test_what_is_sure_enough(interval: tuple[float, float, float], silent: bool) -> None:
-    p10, p50, p90 = interval
     low, middle, high = one(*interval)
     worth = stakes.expected(low, middle, high)
     assert bool(stakes.unsure(stakes.certainty(worth, low, high))[0]) is silent
-    candidate = Candidate(plan=Plan(engine="vllm"), utility=float(worth[0]))
-    assert unsure(candidate, Interval(p10=p10, p50=p50, p90=p90)) is silent
 
 
 def test_dimensions_are_standard_and_uncorrelated() -> None:
@@ -104,10 +102,9 @@ def test_what_is_decided_is_what_the_card_scores(plans: list[tuple[float, float,
     ]
     verdict = decide(Facts(goal="throughput"), candidates)
     assert verdict.best is not None
-    low, middle, high = one(*intervals[verdict.best - 1])
-    worth = stakes.expected(low, middle, high)
-    silent = bool(stakes.unsure(stakes.certainty(worth, low, high))[0])
-    assert verdict.decision == ("measure" if silent else "on" if worth[0] > 0 else "off")
+    chosen = candidates[verdict.best].estimate
+    assert chosen is not None
+    assert verdict.decision == decide_one(chosen.output_tok_s.speedup.p50, chosen.p_gain)
 
 
 def test_least_regret_may_be_no_speculation_and_prefers_the_safer_of_near_equals() -> None:

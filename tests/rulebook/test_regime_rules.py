@@ -15,7 +15,7 @@ import yaml
 
 from advisor.advice import propose
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Case, Evidence, Facts, Finding, Plan, Request
+from advisor.domain.nouns import Case, Facts, Finding, Plan, Request
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
@@ -23,7 +23,7 @@ from advisor.lab.measurements.schema import measurements_dir, read_csv, source_f
 from advisor.perf import arrays as points
 from advisor.perf import encode_rows, imputation, memory, physics, prompt_cost
 from advisor.rules import check
-from advisor.rules.kit.policy import matches, measured_gain, number, veto_unless_measured
+from advisor.rules.kit.policy import matches, number
 from advisor.rules.sd4.sd411_low_acceptance import mean_rate
 
 DOCUMENTED = yaml.safe_load(
@@ -107,20 +107,22 @@ def test_losses_in_llama_server_are_told_of_the_machine_that_was_measured() -> N
     (dense,) = found_by("SD408", {**asked, "hardware": "gb10", "model": "qwen3.6-27b"})
     assert dense.effect == "caution" and "a GB10" in dense.message
     (halo,) = found_by("SD408", {**asked, "hardware": "strix-halo"})
-    assert halo.effect == "veto" and "a Strix Halo" in halo.message
+    assert halo.effect == "loss" and "a Strix Halo" in halo.message
 
 
 @pytest.mark.parametrize(
-    ("model", "effect"), [("qwen3.6-35b-a3b", "veto"), ("glm-4.5-air", "caution")]
+    ("model", "effect"), [("qwen3.6-35b-a3b", "loss"), ("glm-4.5-air", "caution")]
 )
-def test_long_prompts_are_vetoed_for_the_measured_model_only(model: str, effect: str) -> None:
+def test_long_prompts_are_a_documented_loss_for_the_measured_model_only(
+    model: str, effect: str
+) -> None:
     load = {"concurrency": 4, "ctx_tokens": 8192, "output_tokens": 256}
     asked = {"hardware": "gb10", "gpus": 2, "engine": "vllm", "model": model, **load}
     (found,) = found_by("SD402", asked)
     assert found.effect == effect and "Qwen3.6-35B-A3B FP8" in found.message
     assert ("measured elsewhere" in found.message) == (effect == "caution")
     (first,) = found_by("SD402", {**asked, "goal": "ttft"})
-    assert first.effect == ("support" if effect == "veto" else None)
+    assert first.effect == ("support" if effect == "loss" else None)
 
 
 LOADS = (64, 128, 256, 257, 384, 512, 513, 1024, 4096)
@@ -199,18 +201,19 @@ PAIRS = [
 def test_rules_side_with_the_documented_decision(
     case: dict[str, Any], goal: str, wanted: str
 ) -> None:
-    """Off: a veto, or a limit below the arm's k. On: neither."""
+    """Off: a documented loss or caution, or a limit below the arm's k. On: nothing forbidden."""
     found = judged(case, goal)
     against = [
         f
         for f in found
-        if f.effect == "veto" or (f.effect == "k_max" and (f.k_max or 0) < (case["arm"]["k"] or 0))
+        if f.effect in ("veto", "loss", "caution")
+        or (f.effect == "k_max" and (f.k_max or 0) < (case["arm"]["k"] or 0))
     ]
     if wanted == "off":
         assert against, [f.code for f in found]
     else:
         tried = case["arm"]["k"] or 0
-        assert not [f for f in against if f.effect == "veto"], [
+        assert not [f for f in against if f.effect in ("veto", "loss")], [
             (f.code, f.message) for f in against
         ]
         assert not against or tried > (case["k_best"] or tried), [
@@ -250,50 +253,6 @@ def test_ranges_are_closed_and_may_be_open_ended() -> None:
     case = Case(facts=Facts(concurrency=8), plan=Plan(engine="vllm", method="mtp", k=2))
     assert matches({"concurrency": [8, 8]}, case) and matches({"concurrency": [None, 8]}, case)
     assert not matches({"concurrency": [9, None]}, case) and not matches({"k": [3, 4]}, case)
-
-
-def evidence(speedup: float, **changes: Any) -> Evidence:
-    told = {
-        "run_id": "x",
-        "source": "x",
-        "hardware": "gb10",
-        "model": "m",
-        "quant": "fp8",
-        "engine": "vllm",
-        "method": "mtp",
-        "k": 2,
-    }
-    told |= {
-        "concurrency": 1,
-        "input_tokens": 1,
-        "output_tokens": 1,
-        "metric": "output_tok_s",
-        "speedup": speedup,
-        "covers": True,
-    }
-    return Evidence(**(told | changes))
-
-
-@pytest.mark.parametrize(
-    ("rows", "effect"),
-    [
-        ((), "veto"),
-        ((evidence(0.9),), "veto"),
-        ((evidence(1.2),), "caution"),
-        ((evidence(1.2, covers=False),), "veto"),
-        ((evidence(1.2, method="dflash"),), "veto"),
-        ((evidence(1.2, metric="ttft"),), "veto"),
-        ((evidence(1.2, k=1), evidence(0.8)), "veto"),
-    ],
-)
-def test_a_clean_gain_of_the_cell_softens_a_veto(rows: tuple[Evidence, ...], effect: str) -> None:
-    case = Case(
-        facts=Facts(evidence=rows, goal="throughput"), plan=Plan(engine="vllm", method="mtp", k=2)
-    )
-    assert veto_unless_measured(case) == effect
-    assert (measured_gain(case) is None) == (
-        not [r for r in rows if r.covers and r.method == "mtp" and r.metric != "ttft"]
-    )
 
 
 def test_mean_rate_from_positions_and_from_length() -> None:

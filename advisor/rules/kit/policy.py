@@ -3,19 +3,16 @@ rules compare with.
 
 A speed or evidence finding may carry an `effect` (Finding.effect), which the decision reads:
 
-- "veto": speculation is not recommended for this plan, whatever the estimate says. Rules give it
-only for documented
-  losses, and step back to "caution" where a clean measured pair of the very cell gains
-  (`veto_unless_measured`).
-- "caution": documented losses nearby, or evidence that conflicts. On needs a measured pair or an
-interval above 1.
+- "veto": the engine does not run here at all.
 - "k_max": with Finding.k_max, the largest k that published sweeps support here; larger k are set
-aside.
+  aside.
 - "support": documented gain in this regime. Finding.k_best, where given, is the k that the
-published sweep prefers there.
-  Where no pair covers the cell and the estimate is unsure, support speaks for on as long as the
-  median gains.
+  published sweep prefers there.
+- "loss": documented losses of this very regime.
+- "caution": documented losses nearby, or evidence that conflicts.
 
+Documented gains and losses are observations of the posterior (advice/observations.py), which alone
+decides on or off.
 A finding without an effect informs only. Effects never raise the severity: a veto may be an `info`
 for a plan that nobody runs yet. The numbers stand in knowledge/rules/{memory,regime,claims}.json,
 each with its source; this module opens none itself (asking.table does) and holds none.
@@ -26,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from advisor.domain.nouns import Case, Effect, MemoryBill
+from advisor.domain.nouns import Case, MemoryBill
 from advisor.perf import memory
 from advisor.rules.kit.case import GGUF_ENGINES, table
 
@@ -168,31 +165,6 @@ def model_name(case: Case) -> str:
 
 def percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f} %"
-
-
-# ---------------------------------------------------------------- evidence
-
-
-def measured_gain(case: Case) -> float | None:
-    """The best clean measured speed-up of this very cell with this method, for the goal's metrics;
-    None if there is none.
-    """
-    metrics = _GOAL_METRICS[case.facts.goal or "balanced"]
-    found = [
-        e
-        for e in case.facts.evidence
-        if e.covers and e.method == case.plan.method and e.metric in metrics
-    ]
-    same_k = [e for e in found if e.k == case.plan.k] or found
-    return max((e.speedup for e in same_k), default=None)
-
-
-def veto_unless_measured(case: Case) -> Effect:
-    """ "veto", or "caution" where a clean measured pair of this cell gains against the documented
-    rule.
-    """
-    gain = measured_gain(case)
-    return "caution" if gain is not None and gain > 1.0 else "veto"
 
 
 # ---------------------------------------------------------------- memory

@@ -10,7 +10,6 @@ from advisor.rules.kit.policy import (
     rows,
     sources,
     streams,
-    veto_unless_measured,
 )
 
 
@@ -67,5 +66,5 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
             "on only if TTFT is the goal."
         ),
         conflicts=tuple(known["conflicts"]),
-        effect=veto_unless_measured(case) if measured and prefill_bound else "caution",
+        effect="loss" if measured and prefill_bound else "caution",
     )

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import sources, veto_unless_measured
+from advisor.rules.kit.policy import sources
 from advisor.rules.sd1.sd111_spec_method_unknown import suffix_decoding
 
 _COPYING = ("code", "agent", "rag", "summarization")
@@ -30,5 +30,5 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
         severity="info" if copying else None,
         fix=Fix(text=f"Use MTP where the checkpoint has a head, else no speculation{longer}."),
         conflicts=("copy-and-edit loads gained 15 to 24 %",),
-        effect="caution" if copying else veto_unless_measured(case),
+        effect="caution" if copying else "loss",
     )

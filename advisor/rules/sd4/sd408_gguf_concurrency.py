@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import matches, number, rows, sources, streams, veto_unless_measured
+from advisor.rules.kit.policy import matches, number, rows, sources, streams
 
 
 @rule(
@@ -38,5 +38,5 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
         ),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
-        effect=veto_unless_measured(case) if many else "caution",
+        effect="loss" if many else "caution",
     )

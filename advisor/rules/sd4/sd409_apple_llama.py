@@ -5,7 +5,7 @@ from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag, spec_flag, table
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import hardware_name, is_sparse_moe, sources, veto_unless_measured
+from advisor.rules.kit.policy import hardware_name, is_sparse_moe, sources
 
 _STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silicon"
 
@@ -54,7 +54,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
             + (f"; {_STATED}" if stated else ""),
             flag=spec_flag(case),
             fix=Fix(text=todo),
-            effect=veto_unless_measured(case) if stated else "caution",
+            effect="loss" if stated else "caution",
         )
         return
     told, best = measured["told"], int(measured["k_best"])
@@ -91,7 +91,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
         conflicts=(
             "an M1 Max and an M5 Pro gain with 3 drafts and the same engine (m1maxlab, m5pro)",
         ),
-        effect=veto_unless_measured(case) if off else "caution",
+        effect="loss" if off else "caution",
     )
 
 

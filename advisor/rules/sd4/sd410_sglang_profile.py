@@ -10,7 +10,6 @@ from advisor.rules.kit.policy import (
     number,
     sources,
     streams,
-    veto_unless_measured,
 )
 
 
@@ -38,7 +37,6 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
     if case.plan.method != "mtp":
         return
     if running >= number("regime", "sglang_saturated_concurrency"):
-        sparse = is_sparse_moe(case)
         yield Hit(
             f"{running} streams: the throughput profile for the 35B-A3B is speculation off, "
             f"because verifying dominates on a "
@@ -52,7 +50,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
                 "64 streams), but GLM-5 on "
                 "8x RTX PRO 6000 gained 1.4x to 1.6x at 64 (rtx6k)",
             ),
-            effect=veto_unless_measured(case) if sparse else "caution",
+            effect="caution",
         )
     elif (
         running > few and case.plan.k > 1 and is_sparse_moe(case) is not False

@@ -37,7 +37,7 @@ def low_acceptance(case: Case) -> Iterator[Hit]:
             "one stream can still gain below one half: 1.3x at 0.34 (27B, RTX 5090, k=3), where "
             "8 streams lost (f68893312211)",
         ),
-        effect="k_max" if best else "veto",
+        effect="k_max" if best else "loss",
         k_max=best or None,
     )
 

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import is_hybrid
-from advisor.rules.kit.policy import for_advice, sources, veto_unless_measured
+from advisor.rules.kit.policy import for_advice, sources
 
 
 @rule(
@@ -34,5 +34,5 @@ def external_draft_loses(case: Case) -> Iterator[Hit]:
                 "the first tables found 0.40 to 0.61 (seed001), and 122B-A10B users report gains "
                 "of 15 to 45 %",
             ),
-            effect=veto_unless_measured(case),
+            effect="loss",
         )

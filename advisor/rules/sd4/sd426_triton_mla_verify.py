@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, open_value, spec_flag
-from advisor.rules.kit.policy import hardware_name, matches, rows, sources, veto_unless_measured
+from advisor.rules.kit.policy import hardware_name, matches, rows, sources
 
 BACKEND = "TRITON_MLA"
 
@@ -42,5 +42,5 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
         fix=Fix(text="Run without speculation, or measure both arms first."),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
-        effect=veto_unless_measured(case),
+        effect="loss",
     )

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import matches, rows, sources, streams, veto_unless_measured
+from advisor.rules.kit.policy import matches, rows, sources, streams
 
 
 @rule(
@@ -39,5 +39,5 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
         fix=Fix(text="Use the model's own MTP head or an EAGLE-3 head, or no speculation."),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
-        effect=veto_unless_measured(case) if case.plan.k >= 2 else "caution",
+        effect="loss" if case.plan.k >= 2 else "caution",
     )

@@ -1,0 +1,93 @@
+"""What rules document of a regime, as observations of the posterior.
+
+A documented loss is one observation of the log speed-up, with the scatter that owners of one and
+the same setting show: it moves the median and narrows the interval, and does not switch the
+decision. Measured runs with a row of their own are part of the estimate already. What it does not
+know: by how much a documented case lost where its source gives no number; then the median of the
+published losses stands for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, log, sqrt
+from statistics import NormalDist
+from typing import NamedTuple
+
+from advisor.domain.nouns import Estimate, Finding, Interval
+from advisor.knowledge import store as knowledge
+
+Z10 = NormalDist().inv_cdf(0.9)
+
+
+class Observation(NamedTuple):
+    """One documented log speed-up and the standard deviation with which it holds here."""
+
+    log_speedup: float
+    sd: float
+
+
+def documented(findings: Sequence[Finding]) -> tuple[Observation, ...]:
+    """The observations behind findings: at most one, since several rules often rest on the same
+    reports. Documented gains are rows of measurements, and so part of the estimate already.
+    """
+    effects = {finding.effect for finding in findings}
+    found = []
+    if "loss" in effects:
+        found.append(_observation("documented_loss", "owner_sd_same_regime"))
+    elif "caution" in effects:
+        found.append(_observation("documented_caution", "owner_sd_any"))
+    return tuple(found)
+
+
+def _observation(value: str, sd: str) -> Observation:
+    return Observation(log(knowledge.threshold(value).value), knowledge.threshold(sd).value)
+
+
+def update(estimate: Estimate, observations: Sequence[Observation]) -> Estimate:
+    """The estimate with the observations taken into its output tok/s, TPOT and P(gain).
+
+    The prior of each metric is normal in the log speed-up with the two half-widths of its 80 %
+    interval; the posterior's median is the precision-weighted mean.
+    """
+    terms = estimate.terms
+    if not observations or terms.get("requests_verify", 1) < terms.get("requests_base", 1):
+        return (
+            estimate  # where speculation makes requests wait, the queue decides: no report is of it
+        )
+    changed = {}
+    for name in ("output_tok_s", "tpot_ms"):
+        metric = getattr(estimate, name)
+        speedup = posterior(metric.speedup, observations)
+        value = metric.value
+        if value is not None:
+            ratio = speedup.p50 / metric.speedup.p50
+            value = value * ratio if name == "output_tok_s" else value / ratio
+        changed[name] = metric.model_copy(update={"speedup": speedup, "value": value})
+    before, after = estimate.output_tok_s.speedup, changed["output_tok_s"].speedup
+    return estimate.model_copy(update=changed | {"p_gain": _p_gain(estimate.p_gain, before, after)})
+
+
+def posterior(prior: Interval, observations: Sequence[Observation]) -> Interval:
+    """The 80 % interval after the observations."""
+    low, middle, high = log(prior.p10), log(prior.p50), log(prior.p90)
+    sd = max((high - low) / (2 * Z10), 1e-3)
+    precision = 1 / sd**2 + sum(1 / one.sd**2 for one in observations)
+    mean = (middle / sd**2 + sum(one.log_speedup / one.sd**2 for one in observations)) / precision
+    narrower = sqrt(1 / precision) / sd
+    return Interval(
+        p10=exp(mean - (middle - low) * narrower),
+        p50=exp(mean),
+        p90=exp(mean + (high - middle) * narrower),
+    )
+
+
+def _p_gain(prior: float, before: Interval, after: Interval) -> float:
+    """P(gain) moved by as many standard deviations as the median was, in step with the interval."""
+    normal = NormalDist()
+    share = min(max(prior, 1e-3), 1 - 1e-3)
+    spread = [max(log(i.p90 / i.p10) / (2 * Z10), 1e-3) for i in (before, after)]
+    moved = log(after.p50) / spread[1] - log(before.p50) / spread[0]
+    chance = normal.cdf(normal.inv_cdf(share) + moved)
+    chance = max(chance, 0.9) if after.p10 > 1 else min(chance, 0.9)  # as the interval leaves it
+    return min(chance, 0.1) if after.p90 < 1 else max(chance, 0.1)

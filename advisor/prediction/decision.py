@@ -1,0 +1,79 @@
+"""On, off or measure first: one rule on one posterior, the same for every command.
+
+The rule reads the posterior of the goal's metric: its median and P(gain), the calibrated
+probability that the metric gains. On needs a median above 1 and a P(gain) of at least
+`decision_on_p_gain`; off a P(gain) of at most `decision_off_p_gain`; between them the answer is to
+measure first. Where runs of the same configuration were measured, both bounds are nearer to a half:
+there the sign was right for 14 of 15 losses and 113 of 117 gains of other owners. So there is no
+"on" with a median below 1 and no "off" with a high P(gain). What it does not know: what is
+forbidden for another reason (a crash, wrong answers, the user's own objective); advice/decide.py
+says.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.nouns import Decision
+from advisor.knowledge import store as knowledge
+
+Floats = npt.NDArray[np.float64]
+Codes = npt.NDArray[np.int8]
+
+DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
+# standard deviation of log(predicted / measured) of the speed without speculation
+_PLAIN_SD = {"tpot": "plain_tpot_error", "ttft": "plain_ttft_error"}
+
+
+def decide(median: Floats, p_gain: Floats, measured: npt.NDArray[np.bool_]) -> Codes:
+    """The decision for each of N posteriors.
+
+    Parameters
+    ----------
+    median : ndarray, shape (N,)
+        Median speed-up of the goal's metric (a ratio; above 1 is faster).
+    p_gain : ndarray, shape (N,)
+        Probability that the speed-up is above 1, 0 to 1.
+    measured : ndarray of bool, shape (N,)
+        Whether runs of the same configuration are part of the posterior (basis "measured").
+
+    Returns
+    -------
+    ndarray of int8, shape (N,)
+        Index into `DECISIONS`; NaN in either input gives "measure".
+    """
+    bounds = {
+        name: np.where(
+            measured,
+            knowledge.threshold(f"{name}_measured").value,
+            knowledge.threshold(name).value,
+        )
+        for name in ("decision_on_p_gain", "decision_off_p_gain")
+    }
+    on = (median > 1.0) & (p_gain >= bounds["decision_on_p_gain"])
+    off = p_gain <= bounds["decision_off_p_gain"]
+    return np.select([on, off], [2, 0], default=1).astype(np.int8)
+
+
+def decide_one(median: float, p_gain: float, measured: bool = False) -> Decision:
+    """`decide` for one posterior."""
+    return DECISIONS[int(decide(np.array([median]), np.array([p_gain]), np.array([measured]))[0])]
+
+
+def p_meets(limit: float, value: float, metric: str, ratio_sd: float = 0.0) -> float:
+    """Probability that a latency stays within a limit.
+
+    Parameters
+    ----------
+    limit, value : float
+        Objective and estimate, in the same unit.
+    metric : str
+        "tpot" or "ttft": how far such an estimate is off.
+    ratio_sd : float
+        Standard deviation of the log speed-up, added for the run with speculation.
+    """
+    from statistics import NormalDist  # start-up: only for questions with an objective
+
+    sd = float(np.hypot(knowledge.threshold(_PLAIN_SD[metric]).value, ratio_sd))
+    return NormalDist(0.0, sd).cdf(float(np.log(limit / value)))

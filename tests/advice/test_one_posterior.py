@@ -1,0 +1,130 @@
+"""One posterior decides: what is printed and what is decided never contradict each other."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor import recommend
+from advisor.advice.decide import goal_interval
+from advisor.advice.observations import Observation, posterior
+from advisor.domain.nouns import Advice, AdvisorError, Interval
+from advisor.prediction.decision import DECISIONS, decide_one
+
+HARDWARE = ("gb10", "rtx3090", "rtx4090", "rtx5090", "h200", "l40s", "apple-m4-max", "strix-halo")
+MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "gemma-4-31b")
+LOADS = ((1, 512), (4, 4096), (8, 8192), (16, 2048), (64, 2048))
+GOALS = ("balanced", "throughput", "tpot")
+GRID = [
+    {"hardware": h, "model": m, "concurrency": c, "ctx_tokens": n, "goal": GOALS[i % len(GOALS)]}
+    for i, (h, m, (c, n)) in enumerate(itertools.product(HARDWARE, MODELS, LOADS))
+]
+# what may decide against an estimate, by name
+CONSTRAINTS = ("forbids", "latency objective", "one token")
+
+
+def answer(asked: dict[str, Any]) -> Advice | None:
+    try:
+        return recommend(**asked)
+    except AdvisorError:
+        return None
+
+
+def check(made: Advice) -> None:
+    if made.estimate is None:
+        return
+    goal = made.facts.goal or "balanced"
+    median, chance = goal_interval(made.estimate, goal).p50, made.estimate.p_gain
+    named = any(word in reason.text for reason in made.reasons for word in CONSTRAINTS)
+    if made.decision == "on":
+        assert median > 1
+    if made.decision == "off" and chance >= 0.8:
+        assert named
+    if not named:
+        assert made.decision == decide_one(median, chance, made.estimate.basis == "measured")
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_decision_is_that_of_the_estimate_that_is_shown(part: int) -> None:
+    for asked in GRID[part::4]:
+        made = answer(asked)
+        if made is not None:
+            check(made)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hardware", HARDWARE)
+@pytest.mark.parametrize("field", ["concurrency", "ctx_tokens"])
+def test_a_change_of_load_changes_the_answer_only_with_its_sign(hardware: str, field: str) -> None:
+    """Between two neighbouring loads of one answer, on never meets off unless the median crosses
+    1 or P(gain) moves from one side of the range of doubt to the other.
+    """
+    values = (1, 2, 4, 8, 12, 16, 24, 32, 64) if field == "concurrency" else (512, 2048, 8191, 8192)
+    before: Advice | None = None
+    for value in values:
+        made = answer({"hardware": hardware, field: value, "concurrency": 4} | {field: value})
+        if made is None or made.estimate is None:
+            before = None
+            continue
+        check(made)
+        if before is not None and {before.decision, made.decision} == {"on", "off"}:
+            assert before.estimate is not None
+            sides = {goal_interval(a.estimate, "balanced").p50 > 1 for a in (before, made)}
+            gap = abs(before.estimate.p_gain - made.estimate.p_gain)
+            assert len(sides) == 2 or gap > 0.1
+        before = made
+
+
+@pytest.mark.parametrize("hardware", ["gb10", "h200", "rtx3090"])
+@pytest.mark.parametrize("concurrency", [1, 16])
+def test_an_acceptance_of_nothing_is_off(hardware: str, concurrency: int) -> None:
+    ask: dict[str, Any] = {"hardware": hardware, "concurrency": concurrency}
+    made = recommend(**ask, acceptance_length=1.0, acceptance_k=2)
+    assert made.decision == "off"
+    assert recommend(**ask, acceptance=(0.2, 0.1)).decision == "off"
+
+
+def test_more_acceptance_never_turns_on_into_off() -> None:
+    order = [
+        DECISIONS.index(
+            recommend(
+                hardware="gb10", concurrency=8, acceptance_length=length, acceptance_k=2
+            ).decision
+        )
+        for length in (1.0, 1.4, 1.8, 2.2, 2.6, 3.0)
+    ]
+    assert order == sorted(order)
+
+
+def test_two_documented_engines_do_not_flip_without_a_measurement() -> None:
+    """64 requests on an H100: no on with one engine and off with the other."""
+    found = {
+        recommend(hardware="h100", engine=engine, concurrency=64).decision
+        for engine in ("vllm", "sglang")
+    }
+    assert found != {"on", "off"}
+
+
+@given(st.floats(0.2, 5), st.floats(0, 1))
+def test_the_rule(median: float, chance: float) -> None:
+    decision = decide_one(median, chance)
+    assert not (decision == "on" and median <= 1)
+    assert not (decision == "off" and chance >= 0.8)
+    assert decide_one(float("nan"), float("nan")) == "measure"
+
+
+@given(st.floats(0.5, 2), st.floats(0.05, 0.5), st.floats(0.4, 2.5), st.floats(0.05, 1))
+def test_an_observation_pulls_towards_itself_and_narrows(
+    median: float, width: float, seen: float, sd: float
+) -> None:
+    from math import exp, log
+
+    prior = Interval(p10=median * exp(-width), p50=median, p90=median * exp(width))
+    after = posterior(prior, [Observation(log(seen), sd)])
+    low, high = sorted((median, seen))
+    assert low * 0.999 <= after.p50 <= high * 1.001
+    assert after.p90 / after.p10 < prior.p90 / prior.p10
