@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from advisor import rules
+from advisor import engines, rules
 from advisor.advice import observations, placement, propose
+from advisor.advice import topology as linked
 from advisor.advice.memory_relief import shortfall
 from advisor.domain.nouns import (
     AdvisorError,
@@ -176,9 +177,17 @@ def _of_all(estimate: Estimate, replicas: float) -> Estimate:
     return estimate.model_copy(update={"output_tok_s": one.model_copy(update=both)})
 
 
+def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:
+    """A plan as the rules see it: with the launch that will be printed. Raises AdvisorError where
+    the release has no words for the plan.
+    """
+    launch = engines.get(plan.engine).to_launch(linked.on_each(facts, plan))
+    return Case(facts=facts, plan=plan, estimate=estimate, launch=launch)
+
+
 def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     """A plan with what every rule says of it."""
-    findings, _ = rules.check(Case(facts=facts, plan=plan, estimate=estimate))
+    findings, _ = rules.check(case_of(facts, plan, estimate))
     return _candidate(plan, estimate, findings)
 
 
@@ -192,7 +201,7 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     """A plan with what can change the decision only: for questions of which no more is told than
     how they are answered.
     """
-    findings = rules.deciding(Case(facts=facts, plan=plan, estimate=estimate))
+    findings = rules.deciding(case_of(facts, plan, estimate))
     return _candidate(plan, estimate, findings)
 
 

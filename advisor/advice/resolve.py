@@ -105,7 +105,10 @@ def _loads(facts: Facts, plan: Plan) -> bool:
         return True
     return not any(
         f.severity == "error"
-        for f in rules.check(Case(facts=facts, plan=plan), select=("SD215",))[0]
+        for f in rules.check(
+            Case(facts=facts, plan=plan, launch=engines.get(plan.engine).to_launch(plan)),
+            select=("SD215",),
+        )[0]
     )
 
 

@@ -240,6 +240,7 @@ class Launch(Frozen):
     file: str = ""
     line: int = 0
     form: str = "command"
+    emitted: bool = False  # written by this program, not read from a file
     notes: tuple[str, ...] = ()  # what was not read (env_file ignored, unresolved variable ...)
 
     def flag(self, name: str) -> Flag | None:
@@ -421,12 +422,14 @@ class Skipped(Frozen):
 
 
 class Case(Frozen):
-    """The single argument of every rule. `launch` is None for a plan that `recommend` proposes."""
+    """The single argument of every rule. `launch` is the one that was read, or, for a plan that
+    `recommend` proposes, the one that will be printed.
+    """
 
     facts: Facts
     plan: Plan
+    launch: Launch
     estimate: Estimate | None = None
-    launch: Launch | None = None
     siblings: tuple[Launch, ...] = ()  # the other launches of the same file
 
 

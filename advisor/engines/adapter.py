@@ -321,6 +321,7 @@ class Adapter:
         written += self._write_meaning(plan, version, env)
         written += [(name, value) for name, value in plan.extra if not self._consumed(name)]
         flags = tuple(self._flag(name, value, version) for name, value in written)
+        self._refuse_unknown(flags, version)
         if plan.model is not None:
             flags = (*self._write_model(plan.model), *flags)
         return Launch(
@@ -331,7 +332,26 @@ class Adapter:
             model=plan.model,
             flags=flags,
             env=tuple(EnvVar(name=name, value=value) for name, value in env.items()),
+            emitted=True,
         )
+
+    def _refuse_unknown(self, flags: Sequence[Flag], version: str | None) -> None:
+        """Raise AdvisorError for an option, or a listed value of one, that the release lacks."""
+        plugged = any(flag.name.endswith("-parser-plugin") for flag in flags)
+        for flag in flags:
+            option = self.catalogue.find(flag.name, version)
+            if option is None or option.removed:
+                known = [v for v in self.versions if self.catalogue.find(flag.name, v) is not None]
+                since = f"it is known from {known[0]}" if known else "no catalogued release has it"
+                raise AdvisorError(
+                    f"{self.name} {version or self.newest} has no {flag.name}: {since}"
+                )
+            listed = () if plugged else option.values or ()
+            if listed and flag.value is not None and flag.value not in listed:
+                raise AdvisorError(
+                    f"{self.name} {version or self.newest} has no '{flag.value}' for {flag.name}: "
+                    f"it has {', '.join(listed)}"
+                )
 
     def _write_fields(self, plan: Plan, version: str | None) -> list[tuple[str, str | None]]:
         given = {name for name, _ in plan.extra}

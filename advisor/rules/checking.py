@@ -19,7 +19,7 @@ def check(
     about speculation where the plan has none, does not apply and is not listed; one that lacks an
     input is listed as skipped.
     """
-    speaking = _speaking(case.plan.engine, case.plan.method != "none", case.launch is not None)
+    speaking = _speaking(case.plan.engine, case.plan.method != "none", case.launch.emitted)
     if select or ignore:
         wanted = frozenset(row.code for row in chosen(select, ignore))
         speaking = tuple(row for row in speaking if row.code in wanted)
@@ -28,7 +28,7 @@ def check(
 
 def deciding(case: Case) -> tuple[Finding, ...]:
     """Those findings of a case that can change what is decided: errors, and what has an effect."""
-    rows = _deciding(case.plan.engine, case.plan.method != "none", case.launch is not None)
+    rows = _deciding(case.plan.engine, case.plan.method != "none", case.launch.emitted)
     findings, _ = _checked(case, rows)
     return tuple(f for f in findings if f.severity == "error" or f.effect is not None)
 
@@ -36,7 +36,7 @@ def deciding(case: Case) -> tuple[Finding, ...]:
 def _checked(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
     findings: list[Finding] = []
     skipped: list[Skipped] = []
-    file = case.launch.file if case.launch else ""
+    file = case.launch.file
     for row in rows:
         missing = tuple(name for name in row.needs if not has(case, name))
         if missing:
@@ -69,31 +69,31 @@ def _named(row: Row, name: str) -> bool:
 
 
 @cache
-def _speaking(engine: str, speculates: bool, launched: bool) -> tuple[Row, ...]:
+def _speaking(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
     """The rules that can speak on a plan of this engine, with or without speculation, ours or read
     from a launch.
     """
-    return tuple(row for row in index() if _applies(row, engine, speculates, launched))
+    return tuple(row for row in index() if _applies(row, engine, speculates, emitted))
 
 
 @cache
-def _deciding(engine: str, speculates: bool, launched: bool) -> tuple[Row, ...]:
+def _deciding(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
     """Those of them that can change what is decided."""
-    return tuple(row for row in deciding_rows() if _applies(row, engine, speculates, launched))
+    return tuple(row for row in deciding_rows() if _applies(row, engine, speculates, emitted))
 
 
-def _applies(row: Row, engine: str, speculates: bool, launched: bool) -> bool:
+def _applies(row: Row, engine: str, speculates: bool, emitted: bool) -> bool:
     if row.engines and engine not in row.engines:
         return False
     if row.speculative and not speculates:
         return False
-    return launched or "launch" not in row.needs
+    return not (emitted and "file" in row.needs)
 
 
 def has(case: Case, name: str) -> bool:
     """Whether an input that a rule needs is known."""
-    if name == "launch":
-        return case.launch is not None
+    if name == "file":
+        return not case.launch.emitted
     if name == "estimate":
         return case.estimate is not None
     if name == "version":
@@ -105,7 +105,7 @@ def version_pinned(case: Case) -> bool:
     """Whether the engine's release is fixed: always for a plan of ours, for a file only if it pins
     a catalogued one.
     """
-    if case.launch is None:
+    if case.launch.emitted:
         return case.plan.engine_version is not None
     return case.launch.version_pinned and case.launch.fork is None
 
@@ -123,8 +123,8 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         severity=severity,
         message=message,
         slug=found.slug,
-        file=case.launch.file if case.launch else "",
-        line=hit.line or (flag.line if flag else 0) or (case.launch.line if case.launch else 0),
+        file=case.launch.file,
+        line=hit.line or (flag.line if flag else 0) or case.launch.line,
         column=flag.column if flag else 0,
         engine=case.plan.engine,
         flag=flag.name if flag else hit.flag if isinstance(hit.flag, str) else None,

@@ -81,7 +81,7 @@ def affects(found: Defect, case: Case) -> bool | None:
     at = release(case)
     if (
         at is None
-        and case.launch is not None
+        and not case.launch.emitted
         and case.launch.version_text is None
         and case.plan.engine in _COMPLETE
     ):
@@ -116,7 +116,7 @@ def release(case: Case) -> Release | None:
     if case.plan.engine in GGUF_ENGINES:
         return _build(case)
     texts = [case.plan.engine_version]
-    if case.launch is not None:
+    if not case.launch.emitted:
         texts = [case.launch.version_text, case.launch.engine_version]
     for text in texts:
         found = parse_release(text)
@@ -126,11 +126,11 @@ def release(case: Case) -> Release | None:
 
 
 def _build(case: Case) -> Release | None:
-    text = case.launch.version_text if case.launch is not None else None
+    text = case.launch.version_text
     found = parse_release(text)
     if found is not None and len(found) == 2:
         return found
-    version = case.launch.engine_version if case.launch is not None else case.plan.engine_version
+    version = case.launch.engine_version
     return build_order(version)
 
 
@@ -167,20 +167,14 @@ def parse_release(text: str | None) -> Release | None:
 
 def version_label(case: Case) -> str:
     """The version for messages, as written where it is known."""
-    if case.launch is not None:
-        return case.launch.version_text or case.launch.engine_version or "(unpinned)"
-    return case.plan.engine_version or "(unpinned)"
+    return case.launch.version_text or case.launch.engine_version or "(unpinned)"
 
 
 # ---------------------------------------------------------------- flags
 
 
 def flag(case: Case, *names: str) -> Flag | None:
-    """The last flag of the read launch with one of these canonical names; None also where the plan
-    is ours.
-    """
-    if case.launch is None:
-        return None
+    """The last flag of the launch with one of these canonical names."""
     for name in names:
         found = case.launch.flag(name)
         if found is not None:
@@ -189,18 +183,14 @@ def flag(case: Case, *names: str) -> Flag | None:
 
 
 def flags(case: Case) -> tuple[Flag, ...]:
-    return case.launch.flags if case.launch else ()
+    return case.launch.flags
 
 
 def value(case: Case, *names: str) -> str | None:
-    """The resolved value of a flag of the launch, or of the plan's extra flags."""
+    """The resolved value of a flag of the launch."""
     found = flag(case, *names)
     if found is not None:
         return None if found.unresolved else found.value
-    if case.launch is None:
-        for name, text in case.plan.extra:
-            if name in names:
-                return text
     return None
 
 
@@ -214,8 +204,6 @@ def open_value(case: Case, *names: str) -> bool:
 
 def has_switch(case: Case, *names: str) -> bool:
     """Whether a switch is on: given bare or with a true value."""
-    if case.launch is None:
-        return any(name in names for name, _ in case.plan.extra)
     found = flag(case, *names)
     return found is not None and (found.value or "true").lower() not in ("false", "0", "off", "no")
 
@@ -224,9 +212,7 @@ def unread(case: Case) -> bool:
     """Whether more flags may come from what was not read: a variable without a value, an ignored
     env file.
     """
-    return case.launch is not None and (
-        bool(case.launch.notes) or any(found.unresolved for found in case.launch.flags)
-    )
+    return bool(case.launch.notes) or any(found.unresolved for found in case.launch.flags)
 
 
 def integer(text: str | None) -> int | None:
@@ -241,10 +227,8 @@ def integer(text: str | None) -> int | None:
 
 
 def env(case: Case, name: str) -> str | None:
-    """The value of an environment variable of the launch or the plan."""
-    if case.launch is not None:
-        return case.launch.env_value(name)
-    return dict(case.plan.env).get(name)
+    """The value of an environment variable of the launch."""
+    return case.launch.env_value(name)
 
 
 def spec_flag(case: Case) -> Flag | None:
@@ -296,7 +280,7 @@ def speculates(plan: Plan) -> bool:
 
 def model_text(case: Case) -> str:
     """Every name under which the file calls the model, for markers in names."""
-    texts = [case.plan.model or "", case.launch.model or "" if case.launch else ""]
+    texts = [case.plan.model or "", case.launch.model or ""]
     names = (
         "--model",
         "--hf-repo",
@@ -315,7 +299,7 @@ def model_text(case: Case) -> str:
 
 def replace_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> Fix:
     """Replace a flag with its value; edits only where the text stands literally in the file."""
-    if case.launch is None or found.span is None:
+    if found.span is None:
         return Fix(text=what, safe=False)
     edit = Edit(file=case.launch.file, start=found.span.start, end=found.span.end, text=text)
     return Fix(text=what, safe=safe, edits=(edit,))
@@ -323,7 +307,7 @@ def replace_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) ->
 
 def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool) -> Fix:
     """Replace a flag's name only, so that quotes, `=` and list items around it stay as they are."""
-    if case.launch is None or found.span is None or not found.raw:
+    if found.span is None or not found.raw:
         return Fix(text=what, safe=False)
     name = use if found.raw.startswith("-") else use.lstrip("-")
     start = found.span.start
@@ -336,7 +320,7 @@ def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool) -> F
 
 def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> Fix:
     """Replace a flag's value only."""
-    if case.launch is None or found.value_span is None:
+    if found.value_span is None:
         return Fix(text=what, safe=False)
     edit = Edit(
         file=case.launch.file, start=found.value_span.start, end=found.value_span.end, text=text
@@ -377,10 +361,10 @@ def on_rocm(case: Case) -> bool | None:
     """
     if case.facts.hardware is not None:
         return case.facts.hardware.vendor == "amd"
-    container = case.launch.container if case.launch else None
+    container = case.launch.container
     text = (
         f"{case.launch.version_text or ''} {container.image or ''}:{container.tag or ''}"
-        if case.launch and container
+        if container
         else ""
     )
     if "rocm" in text.lower() or "gfx" in text.lower():

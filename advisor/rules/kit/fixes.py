@@ -42,7 +42,7 @@ def shared(case: Case, place: Span | None, alike: bool = True) -> bool:
 
 def pinned(case: Case) -> bool:
     """Whether the release is fixed and no fork's, so that the catalogue speaks for it."""
-    return case.launch is None or (case.launch.version_pinned and case.launch.fork is None)
+    return case.launch.emitted or (case.launch.version_pinned and case.launch.fork is None)
 
 
 def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what: str) -> Fix:
@@ -52,7 +52,7 @@ def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what:
     In words only where the launch has the option already, in whatever spelling and with whatever
     value: twice is worse.
     """
-    if case.launch is None or _given(case.launch, name):
+    if case.launch.emitted or _given(case.launch, name):
         return Fix(text=what)
     edit = addition(case.launch.file, beside, name, value)
     return Fix(text=what, edits=(edit,) if edit is not None else ())
@@ -126,7 +126,7 @@ def json_fix(
 def json_rename_fix(case: Case, found: Flag | None, key: str, use: str, what: str) -> Fix:
     """Write another key in the place of one."""
     dotted = _dotted(case, found, key)
-    if dotted is not None and dotted.span is not None and case.launch is not None:
+    if dotted is not None and dotted.span is not None:
         raw = dotted.raw[: -len(key)] + use
         edit = Edit(
             file=case.launch.file,
@@ -146,7 +146,7 @@ def json_add_fix(case: Case, found: Flag | None, key: str, value: str, what: str
 
 def _dotted(case: Case, found: Flag | None, key: str) -> Flag | None:
     """--speculative-config.key of a launch that gives the keys one by one."""
-    if case.launch is None or found is None or "." not in found.name:
+    if found is None or "." not in found.name:
         return None
     return case.launch.flag(f"{found.name.partition('.')[0]}.{key}")
 
@@ -180,7 +180,7 @@ def _at(
     *,
     safe: bool = False,
 ) -> Fix:
-    if case.launch is None or found is None or place is None:
+    if found is None or place is None:
         return Fix(text=what)
     edit = Edit(file=case.launch.file, start=place[0], end=place[1], text=text)
     return Fix(text=what, safe=safe and not shared(case, found.span), edits=(edit,))
@@ -191,7 +191,7 @@ def _at(
 
 def env_var(case: Case, name: str) -> EnvVar | Flag | None:
     """The variable as read: among the launch's variables, or as the flag that it sets."""
-    if case.launch is None:
+    if case.launch.emitted:
         return None
     for var in reversed(case.launch.env):
         if var.name == name:
@@ -205,7 +205,7 @@ def env_var(case: Case, name: str) -> EnvVar | Flag | None:
 def rename_env_fix(case: Case, name: str, use: str, what: str, *, safe: bool) -> Fix:
     """Write another variable's name in the place of one."""
     var = env_var(case, name)
-    if case.launch is None or var is None or var.span is None:
+    if var is None or var.span is None:
         return Fix(text=what)
     start = var.span.start
     edit = Edit(file=case.launch.file, start=start, end=start + len(name), text=use)
@@ -218,7 +218,7 @@ def drop_env_fix(
     """Take a variable away; `instead` is what takes its place (then both edits or none)."""
     var = env_var(case, name)
     if (
-        case.launch is None
+        case.launch.emitted
         or var is None
         or var.span is None
         or (instead is not None and not instead.edits)

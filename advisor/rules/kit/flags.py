@@ -27,7 +27,7 @@ def catalogue(case: Case) -> Catalogue:
 
 def catalogued_version(case: Case) -> str | None:
     """The catalogued release of the case, or None."""
-    version = case.launch.engine_version if case.launch else case.plan.engine_version
+    version = case.launch.engine_version
     return version if version in catalogue(case).versions else None
 
 

@@ -14,7 +14,6 @@ _LEAD = re.compile(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 @rule(
     severity="error",
     engines=CATALOGUED,
-    needs=("launch",),
     versioned=True,
     sources=(
         "the engines' own parsers, catalogued by release",
@@ -58,7 +57,7 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             fix=rename_fix(case, found, near, f"Use {near} if that is meant.", safe=False)
             if near and found.origin == "cli" and alike(written(found), near)
             else Fix(text=f"Use {near} if that is meant." if near else f"Remove {found.raw}."),
-            severity="info" if case.launch and case.launch.fork else None,
+            severity="info" if case.launch.fork else None,
             versions="all catalogued releases",
         )
 

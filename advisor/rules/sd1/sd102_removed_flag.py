@@ -18,7 +18,6 @@ from advisor.rules.kit.flags import (
 @rule(
     severity="error",
     engines=CATALOGUED,
-    needs=("launch",),
     versioned=True,
     sources=(
         "the engines' own parsers, catalogued by release",

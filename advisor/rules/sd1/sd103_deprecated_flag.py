@@ -10,7 +10,7 @@ from advisor.rules.sd1.sd102_removed_flag import successor_fix
 @rule(
     severity="info",
     engines=CATALOGUED,
-    needs=("launch", "version"),
+    needs=("version",),
     sources=("the engines' own parsers, catalogued by release",),
 )
 def deprecated_flag(case: Case) -> Iterator[Hit]:

@@ -11,7 +11,7 @@ SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks o
 @rule(
     severity="error",
     engines=CATALOGUED,
-    needs=("launch", "version"),
+    needs=("version",),
     sources=("the engines' own parsers, catalogued by release",),
 )
 def flag_too_new(case: Case) -> Iterator[Hit]:

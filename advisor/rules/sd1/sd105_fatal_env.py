@@ -11,7 +11,6 @@ FATAL = table("compatibility")["fatal_env"]["llama-server"]
 @rule(
     severity="error",
     engines=("llama-server",),
-    needs=("launch",),
     versioned=True,
     sources=tuple(FATAL["sources"]),
 )
@@ -23,7 +22,7 @@ def fatal_env(case: Case) -> Iterator[Hit]:
     Bad (version=0.5.0): LLAMA_ARG_DRAFT_MAX=8 llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
     Good (version=0.5.0): LLAMA_ARG_SPEC_DRAFT_N_MAX=8 llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
     """
-    if case.launch is None:
+    if case.launch.emitted:
         return
     names = {var.name for var in case.launch.env} | {
         flag.raw for flag in case.launch.flags if flag.origin == "env"

@@ -13,7 +13,6 @@ DEAD = table("compatibility")["dead_env"]
 @rule(
     severity="warning",
     engines=("vllm", "sglang"),
-    needs=("launch",),
     versioned=True,
     sources=("vllm 0.19.1 vllm/envs.py", "sglang 0.5.14 to 0.5.23 environ.py"),
 )
@@ -27,7 +26,7 @@ def dead_env(case: Case) -> Iterator[Hit]:
         vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend FLASH_ATTN
     """
-    if case.launch is None:
+    if case.launch.emitted:
         return
     at = release(case)
     for name, row in DEAD[case.plan.engine].items():
@@ -66,10 +65,10 @@ def dead_fix(case: Case, name: str, row: dict[str, Any]) -> Fix:
     var = env_var(case, name)
     value = var.value if var is not None and not var.unresolved else None
     what = f"Remove {name}; write {use} {value or '...'}."
-    present = case.launch is not None and case.launch.flag(use) is not None
+    present = not case.launch.emitted and case.launch.flag(use) is not None
     if present:
         return drop_env_fix(case, name, f"Remove {name}: {use} is set.", safe=pinned(case))
-    given = case.launch.flags if case.launch is not None else ()
+    given = case.launch.flags
     beside = next(
         (
             one

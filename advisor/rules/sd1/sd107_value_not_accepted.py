@@ -13,7 +13,6 @@ LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 @rule(
     severity="error",
     engines=CATALOGUED,
-    needs=("launch",),
     versioned=True,
     sources=("the engines' own parsers, catalogued by release",),
 )
@@ -53,7 +52,7 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
             fix=set_fix(case, found, near, f"Use {near}; it takes {choices}.")
             if near and not option.many
             else Fix(text=f"Use one of {choices}."),
-            severity="info" if case.launch and case.launch.fork else None,
+            severity="info" if case.launch.fork else None,
             versions=f"the newest catalogued release ({catalogue(case).newest})",
         )
 

@@ -11,7 +11,6 @@ OWN_RULE = ("--flash-attn",)  # SD120
 @rule(
     severity="error",
     engines=CATALOGUED,
-    needs=("launch",),
     sources=("the engines' own parsers, catalogued by release", "llama-server 0.5.0, run"),
 )
 def flag_needs_value(case: Case) -> Iterator[Hit]:

@@ -8,7 +8,6 @@ from advisor.rules.kit.flags import spec_config
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     sources=("vllm 0.19.1 to 0.33.0, parser run",),
 )
 def spec_config_json(case: Case) -> Iterator[Hit]:

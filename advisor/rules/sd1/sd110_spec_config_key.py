@@ -22,7 +22,6 @@ OTHER_KIND = ("disable_by_batch_size",)  # the successor takes another kind of v
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     versioned=True,
     sources=("vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",),
 )

@@ -24,7 +24,6 @@ MEANT = {
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     versioned=True,
     sources=("vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",),
 )

@@ -10,7 +10,6 @@ from advisor.rules.sd1.sd111_spec_method_unknown import named
 @rule(
     severity="info",
     engines=("vllm",),
-    needs=("launch",),
     sources=("vllm 0.33.0 vllm/config/speculative.py", "vllm-project/vllm-ascend#8623"),
 )
 def method_alias(case: Case) -> Iterator[Hit]:
@@ -36,7 +35,7 @@ def alias_fix(case: Case, place: Flag | None) -> Fix:
     what = 'Write "method":"mtp".'
     safe = (
         "mtp" in spec_choices(case, "method")
-        and case.launch is not None
+        and not case.launch.emitted
         and case.launch.fork is None
     )
     if place is not None and place.name == "--spec-method":

@@ -18,7 +18,6 @@ SINCE = "b9180"
 @rule(
     severity="error",
     engines=("llama-server",),
-    needs=("launch",),
     versioned=True,
     sources=("ggml-org/llama.cpp#22964", "ggml-org/llama.cpp#22673", "llama-server 0.5.0, run"),
 )
@@ -54,6 +53,6 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
                 f"Write {new} (not on a fork that keeps the old word).",
                 safe=pinned(case),
             ),
-            severity="info" if case.launch and case.launch.fork else None,
+            severity="info" if case.launch.fork else None,
             versions=f"mainline {SINCE} and later",
         )

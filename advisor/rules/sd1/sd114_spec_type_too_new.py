@@ -11,7 +11,6 @@ SINCE = table("compatibility")["spec_types_since"]
 @rule(
     severity="error",
     engines=("llama-server",),
-    needs=("launch",),
     versioned=True,
     sources=tuple(SINCE["sources"]),
 )

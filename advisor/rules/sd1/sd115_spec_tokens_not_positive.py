@@ -9,7 +9,6 @@ from advisor.rules.kit.flags import spec_config
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     sources=("vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",),
 )
 def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:

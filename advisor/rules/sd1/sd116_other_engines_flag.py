@@ -24,7 +24,6 @@ SAME: dict[str, dict[str, str]] = {
 @rule(
     severity="error",
     engines=CATALOGUED,
-    needs=("launch",),
     sources=("the engines' own parsers, catalogued by release",),
 )
 def other_engines_flag(case: Case) -> Iterator[Hit]:
@@ -45,7 +44,7 @@ def other_engines_flag(case: Case) -> Iterator[Hit]:
             f"{found.raw} is an option of {theirs}, not of {case.plan.engine}"
             + (f"; here it is {use}" if use else ""),
             flag=found,
-            severity="warning" if case.launch and case.launch.fork else None,
+            severity="warning" if case.launch.fork else None,
             fix=rename_fix(case, found, use, f"Use {use}.", safe=False)
             if use and found.origin == "cli" and re.fullmatch(r"[\d.]+", found.value or "")
             else Fix(text=f"Use {use}." if use else f"Remove {found.raw}."),

@@ -13,7 +13,6 @@ NAMES = ("--spec-method", "--spec-model", "--spec-tokens")
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     versioned=True,
     sources=("vllm 0.22.1 parser (first with the shorthand)",),
 )

@@ -31,7 +31,7 @@ def k_schedule_unsupported(case: Case) -> Iterator[Hit]:
         return
     place = flag(case, "--speculative-config")
     if between(release(case), SINCE[KEY], None) is False:
-        if case.launch is None:  # for a file SD110 names the key
+        if case.launch.emitted:  # for a file SD110 names the key
             yield Hit(
                 f"vLLM {version_label(case)} takes no k schedule; it came with {SINCE[KEY]}",
                 flag=KEY,

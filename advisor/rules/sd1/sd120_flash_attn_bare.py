@@ -10,7 +10,6 @@ BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
 @rule(
     severity="error",
     engines=("llama-server",),
-    needs=("launch",),
     versioned=True,
     sources=("ggml-org/llama.cpp#22938", "llama-server 0.5.0, run"),
 )

@@ -10,7 +10,6 @@ from advisor.rules.kit.flags import CATALOGUED, catalogue, written
 @rule(
     severity="warning",
     engines=CATALOGUED,
-    needs=("launch",),
     sources=("argparse and llama.cpp common/arg.cpp: the last occurrence wins",),
 )
 def flag_given_twice(case: Case) -> Iterator[Hit]:

@@ -12,7 +12,6 @@ KEYS = ("rejection_sample_method", "draft_sample_method")
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     versioned=True,
     sources=("vllm 0.19.1 to 0.33.0 vllm/config/speculative.py, class run",),
 )

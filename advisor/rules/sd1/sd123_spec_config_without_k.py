@@ -11,7 +11,6 @@ OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own l
 @rule(
     severity="info",
     engines=("vllm",),
-    needs=("launch",),
     sources=("vllm 0.33.0 vllm/config/speculative.py",),
 )
 def spec_config_without_k(case: Case) -> Iterator[Hit]:

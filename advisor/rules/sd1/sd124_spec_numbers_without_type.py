@@ -21,7 +21,6 @@ WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the 
 @rule(
     severity="warning",
     engines=("llama-server",),
-    needs=("launch",),
     sources=("llama-server 0.5.0 --help: --spec-type defaults to none",),
 )
 def spec_numbers_without_type(case: Case) -> Iterator[Hit]:

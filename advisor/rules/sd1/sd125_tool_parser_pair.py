@@ -12,7 +12,6 @@ WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     sources=(
         "vLLM docs, tool calling: --enable-auto-tool-choice needs --tool-call-parser",
         "vllm 0.19.1 to 0.33.0 cli_args.py",

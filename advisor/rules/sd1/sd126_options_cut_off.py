@@ -14,7 +14,6 @@ _MEND = {
 
 @rule(
     severity="warning",
-    needs=("launch",),
     sources=(
         "https://www.gnu.org/software/bash/manual/html_node/Escape-Character.html",
         "https://www.shellcheck.net/wiki/SC1143",
@@ -35,7 +34,7 @@ def options_cut_off(case: Case) -> Iterator[Hit]:
         vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \\
           --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
-    for note in case.launch.notes if case.launch is not None else ():
+    for note in case.launch.notes:
         if not note.startswith(CUT_OFF):
             continue
         said, _, cause = note.removeprefix(CUT_OFF).strip().partition(": ")

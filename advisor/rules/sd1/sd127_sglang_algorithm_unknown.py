@@ -19,7 +19,6 @@ TAKEN = (*(word for word in METHODS if word != "MTP"), *UNMODELLED, "NONE")
 @rule(
     severity="warning",
     engines=("sglang",),
-    needs=("launch",),
     sources=(
         "sgl-project/sglang python/sglang/srt/speculative/spec_info.py "
         "(SpeculativeAlgorithm.from_string)",
@@ -61,6 +60,6 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
         f"SGLang has no speculative algorithm {found.value}"
         + (f"; it calls it {near}" if word in MEANT else ""),
         flag=found,
-        severity="error" if word in MEANT and not (case.launch and case.launch.fork) else None,
+        severity="error" if word in MEANT and not case.launch.fork else None,
         fix=value_fix(case, found, near, text, safe=word in MEANT) if near else Fix(text=text),
     )

@@ -15,7 +15,6 @@ NEED = ("eagle", "eagle3", "draft_model", "dflash", "medusa", "mlp_speculator")
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     sources=("vllm-project/vllm@002e77c1 vllm/config/speculative.py",),
 )
 def spec_config_without_model(case: Case) -> Iterator[Hit]:

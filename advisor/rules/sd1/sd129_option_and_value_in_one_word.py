@@ -15,7 +15,6 @@ SPLIT_NOWHERE = (
 @rule(
     severity="warning",
     engines=CATALOGUED,
-    needs=("launch",),
     sources=(
         "python/cpython Lib/argparse.py (_parse_optional)",
         "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",

@@ -14,7 +14,6 @@ _ON = ("true", "yes", "on", "enabled")
 @rule(
     severity="error",
     engines=CATALOGUED,
-    needs=("launch",),
     versioned=True,
     sources=(
         "python/cpython Lib/argparse.py (store_true, BooleanOptionalAction: nargs=0)",
@@ -30,7 +29,7 @@ def switch_given_a_value(case: Case) -> Iterator[Hit]:
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --enforce-eager false
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4 --no-enforce-eager
     """
-    for note in case.launch.notes if case.launch is not None else ():
+    for note in case.launch.notes:
         if (found := _SAID.fullmatch(note)) is None:
             continue
         name, word = found.groups()
@@ -40,7 +39,7 @@ def switch_given_a_value(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{name} takes no value: the server stops at '{word}'",
             flag=next((one for one in flags(case) if one.raw == name), None),
-            severity="warning" if case.launch is not None and case.launch.fork else None,
+            severity="warning" if case.launch.fork else None,
             fix=Fix(text=f"Leave '{word}' out." if word.lower() in _ON else leave),
             versions="all catalogued releases",
         )

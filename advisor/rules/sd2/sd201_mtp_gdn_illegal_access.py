@@ -21,7 +21,7 @@ def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
     """
     if case.plan.method != "mtp" or not is_hybrid(case) or affects(DEFECT, case) is False:
         return
-    if case.launch is not None and case.launch.fork == "vllm-ascend":  # other kernels
+    if case.launch.fork == "vllm-ascend":  # other kernels
         return
     drafts = f" with k={case.plan.k}" if case.plan.k else ""
     yield Hit(

@@ -10,7 +10,6 @@ DEFECT = defect("llama-mtp-vision")
 @rule(
     severity="error",
     engines=("llama-server",),
-    needs=("launch",),
     speculative=True,
     versioned=True,
     sources=DEFECT.sources,

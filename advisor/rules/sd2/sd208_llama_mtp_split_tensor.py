@@ -10,7 +10,6 @@ DEFECT = defect("llama-mtp-split-tensor")
 @rule(
     severity="warning",
     engines=("llama-server",),
-    needs=("launch",),
     speculative=True,
     sources=DEFECT.sources,
 )

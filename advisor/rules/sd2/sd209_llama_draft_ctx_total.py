@@ -64,4 +64,4 @@ def total_ctx(case: Case) -> int | None:
     if place is not None:
         return None if place.unresolved else integer(place.value)
     per_slot, slots = case.plan.max_model_len, case.plan.max_num_seqs
-    return per_slot * slots if case.launch is None and per_slot and slots else None
+    return per_slot * slots if case.launch.emitted and per_slot and slots else None

@@ -10,7 +10,6 @@ TYPES = table("compatibility")["kv_types_without_kernel"]
 @rule(
     severity="warning",
     engines=("llama-server",),
-    needs=("launch",),
     sources=tuple(TYPES["sources"]),
 )
 def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
@@ -35,7 +34,7 @@ def llama_kv_without_kernel(case: Case) -> Iterator[Hit]:
             f"a default build has no flash-attention kernel for a {bad[0].value} KV cache: "
             f"decoding can hang",
             flag=bad[0],
-            severity="info" if case.launch and case.launch.fork else None,
+            severity="info" if case.launch.fork else None,
             fix=value_fix(
                 case, bad[0], "q8_0", "Use q8_0 (or q4_0), the same for K and V.", safe=False
             ),

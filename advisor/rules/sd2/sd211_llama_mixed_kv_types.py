@@ -8,7 +8,6 @@ from advisor.rules.kit.case import flag, value_fix
 @rule(
     severity="warning",
     engines=("llama-server",),
-    needs=("launch",),
     sources=("Tanguille/cluster@c9a7856e4",),
 )
 def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
@@ -29,7 +28,7 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
             f"K cache {types[0]} and V cache {types[1]}: a default build has flash-attention "
             f"kernels for equal types only",
             flag=place,
-            severity="info" if case.launch and case.launch.fork else None,
+            severity="info" if case.launch.fork else None,
             fix=value_fix(case, v, types[0], f"Use {types[0]} for both.", safe=False)
             if v
             else None,

@@ -8,7 +8,6 @@ from advisor.rules.kit.case import flag, integer
 @rule(
     severity="warning",
     engines=("llama-server",),
-    needs=("launch",),
     sources=("noonghunna/club-3090 compose notes",),
 )
 def llama_n_max_zero(case: Case) -> Iterator[Hit]:

@@ -16,7 +16,6 @@ FLAGS = (
 
 @rule(
     severity="info",
-    needs=("launch",),
     speculative=True,
     sources=("sgl-project/sglang#28407", "vllm-project/vllm#46249", "Tanguille/cluster@e6803ff86"),
 )

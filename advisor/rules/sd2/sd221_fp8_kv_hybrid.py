@@ -8,7 +8,6 @@ from advisor.rules.kit.case import flag, fp8_kv, is_hybrid
 @rule(
     severity="info",
     engines=("vllm",),
-    needs=("launch",),
     sources=("vllm-project/vllm#26646", "rwlove/home-ops", "AI-Guru/ai_services"),
 )
 def fp8_kv_hybrid(case: Case) -> Iterator[Hit]:

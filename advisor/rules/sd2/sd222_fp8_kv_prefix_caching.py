@@ -8,9 +8,7 @@ from advisor.rules.kit.fixes import drop_fix
 DEFECT = defect("vllm-fp8kv-disables-prefix-caching")
 
 
-@rule(
-    severity="warning", engines=("vllm",), needs=("launch",), versioned=True, sources=DEFECT.sources
-)
+@rule(severity="warning", engines=("vllm",), versioned=True, sources=DEFECT.sources)
 def fp8_kv_prefix_caching(case: Case) -> Iterator[Hit]:
     """An fp8 KV cache with which some vLLM 0.25 builds drop prefix caching on hybrids in silence.
 

@@ -10,7 +10,6 @@ TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-
 @rule(
     severity="error",
     engines=("sglang",),
-    needs=("launch",),
     speculative=True,
     sources=("sglang 0.5.9 to 0.5.23 server_args.py",),
 )

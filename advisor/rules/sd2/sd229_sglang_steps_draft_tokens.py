@@ -8,7 +8,6 @@ from advisor.rules.kit.case import flag, integer, value_fix
 @rule(
     severity="warning",
     engines=("sglang",),
-    needs=("launch",),
     speculative=True,
     sources=(
         "anubhavgupta start-mtp.sh",

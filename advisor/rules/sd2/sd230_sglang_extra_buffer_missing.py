@@ -47,7 +47,7 @@ def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
     ):
         return
     explicit = strategy == "no_buffer"
-    if case.launch is None and not explicit:  # the emitter adds what the release needs
+    if case.launch.emitted and not explicit:  # the emitter adds what the release needs
         return
     affected = affects(DEFECT, case)
     if affected is False and not explicit:

@@ -42,7 +42,7 @@ def strategy(case: Case) -> str:
     """
     told = case.plan.mamba_strategy or ""
     ours = (
-        case.launch is None
+        case.launch.emitted
         and not told
         and case.plan.method != "none"
         and case.plan.prefix_caching is not False

@@ -27,7 +27,7 @@ def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
     """
     affected = affects(DEFECT, case)
     strategy = case.plan.mamba_strategy or (
-        "extra_buffer" if case.launch is None else ""
+        "extra_buffer" if case.launch.emitted else ""
     )  # the emitter adds it
     if not is_hybrid(case) or not strategy.startswith("extra_buffer") or affected is False:
         return

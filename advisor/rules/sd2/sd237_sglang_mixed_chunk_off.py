@@ -9,7 +9,6 @@ from advisor.rules.kit.fixes import drop_fix, pinned
 @rule(
     severity="warning",
     engines=("sglang",),
-    needs=("launch",),
     speculative=True,
     sources=("sglang 0.5.9 to 0.5.23 server_args.py",),
 )

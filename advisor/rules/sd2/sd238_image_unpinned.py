@@ -8,7 +8,6 @@ FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
 
 @rule(
     severity="info",
-    needs=("launch",),
     sources=("compose and Kubernetes documentation on image tags",),
 )
 def image_unpinned(case: Case) -> Iterator[Hit]:
@@ -21,9 +20,9 @@ def image_unpinned(case: Case) -> Iterator[Hit]:
     Good:
         docker run --gpus all vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-35B-A3B-FP8
     """
-    container = case.launch.container if case.launch else None
+    container = case.launch.container
     if (
-        case.launch is None
+        case.launch.emitted
         or container is None
         or not container.image
         or case.launch.version_pinned

@@ -35,7 +35,7 @@ def release_before_model(case: Case) -> Iterator[Hit]:
                 f"{model.name or model.id}, which needs {row['since']}",
                 flag="image",
                 severity="info"
-                if case.launch and case.launch.fork
+                if case.launch.fork
                 else None,  # a fork may have the model ported back
                 line=case.launch.container.image_line
                 if case.launch and case.launch.container

@@ -9,7 +9,6 @@ SMALL_BYTES = 1 << 30
 @rule(
     severity="warning",
     engines=("vllm", "sglang"),
-    needs=("launch",),
     sources=("rwlove/home-ops", "Tanguille/cluster", "vLLM docs, deploying with Docker"),
 )
 def shm_small(case: Case) -> Iterator[Hit]:
@@ -22,7 +21,7 @@ def shm_small(case: Case) -> Iterator[Hit]:
     Good:
         docker run --gpus all --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
     """
-    container = case.launch.container if case.launch else None
+    container = case.launch.container
     if (
         container is None
         or container.kind in ("", "systemd")

@@ -18,7 +18,6 @@ KINDS = (
 @rule(
     severity="warning",
     engines=("vllm", "sglang"),
-    needs=("launch",),
     sources=tuple(BUDGET["sources"]),
 )
 def probe_budget(case: Case) -> Iterator[Hit]:
@@ -61,7 +60,7 @@ def probe_budget(case: Case) -> Iterator[Hit]:
                     periodSeconds: 10
                     failureThreshold: 180
     """
-    container = case.launch.container if case.launch else None
+    container = case.launch.container
     budget = container.startup_budget_s if container is not None else None
     if (
         container is None

@@ -4,9 +4,7 @@ from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 
 
-@rule(
-    severity="warning", needs=("launch",), sources=("nicolerenee/infra#2067", "Tanguille/cluster")
-)
+@rule(severity="warning", sources=("nicolerenee/infra#2067", "Tanguille/cluster"))
 def rollout_surge(case: Case) -> Iterator[Hit]:
     """A rolling update that needs a second GPU before it frees the first.
 
@@ -42,7 +40,7 @@ def rollout_surge(case: Case) -> Iterator[Hit]:
                   command: [vllm, serve, Qwen/Qwen3.6-35B-A3B-FP8]
                   resources: {limits: {nvidia.com/gpu: 1}}
     """
-    container = case.launch.container if case.launch else None
+    container = case.launch.container
     if container is not None and container.rollout_surge:
         yield Hit(
             "the rolling update starts a second pod before it stops the first, and so needs a "

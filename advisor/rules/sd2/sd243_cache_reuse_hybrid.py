@@ -9,7 +9,6 @@ from advisor.rules.kit.fixes import drop_fix, pinned, set_fix
 @rule(
     severity="info",
     engines=GGUF_ENGINES,
-    needs=("launch",),
     sources=("Tanguille/cluster models.ini", "lmstudio-ai/lmstudio-bug-tracker#1563"),
 )
 def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:

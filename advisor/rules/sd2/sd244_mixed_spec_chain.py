@@ -10,7 +10,6 @@ DEFECT = defect("llama-spec-chain")
 @rule(
     severity="warning",
     engines=("llama-server",),
-    needs=("launch",),
     speculative=True,
     sources=DEFECT.sources,
 )

@@ -13,7 +13,6 @@ SAFE_MIN = 8
 @rule(
     severity="info",
     engines=("vllm",),
-    needs=("launch",),
     speculative=True,
     sources=("vllm-project/vllm#56077", "vllm-project/vllm#40875"),
 )

@@ -10,7 +10,6 @@ from advisor.rules.kit.flags import spec_config
 @rule(
     severity="warning",
     engines=("vllm",),
-    needs=("launch",),
     speculative=True,
     sources=("vllm-project/recipes Qwen3.6-35B-A3B", "AI-Guru/ai_services"),
 )

@@ -10,7 +10,7 @@ DEFECT = defect("vllm-gb10-deepgemm")
 @rule(
     severity="warning",
     engines=("vllm",),
-    needs=("hardware", "launch"),
+    needs=("hardware",),
     versioned=True,
     sources=DEFECT.sources,
 )

@@ -8,7 +8,6 @@ from advisor.rules.kit.case import flag, has_switch, is_hybrid
 @rule(
     severity="info",
     engines=("vllm",),
-    needs=("launch",),
     speculative=True,
     sources=("LMCache/LMCache#3649",),
 )

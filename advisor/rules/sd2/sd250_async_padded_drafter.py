@@ -9,7 +9,6 @@ from advisor.rules.kit.flags import spec_config
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     speculative=True,
     sources=("vllm 0.19.1 and 0.33.0 vllm/config/vllm.py",),
 )

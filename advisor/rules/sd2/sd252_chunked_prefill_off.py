@@ -9,7 +9,6 @@ from advisor.rules.kit.fixes import drop_fix
 @rule(
     severity="error",
     engines=("vllm",),
-    needs=("launch",),
     sources=("vllm 0.19.1 and 0.25.1 vllm/model_executor/models/config.py",),
 )
 def chunked_prefill_off(case: Case) -> Iterator[Hit]:

@@ -9,7 +9,6 @@ from advisor.rules.kit.case import flag
 @rule(
     severity="warning",
     engines=("vllm",),
-    needs=("launch",),
     speculative=True,
     sources=("vLLM 0.25.1, warning at start, run on an H200",),
 )

@@ -11,7 +11,6 @@ DEFECT = defect("sglang-adaptive-ignored")
 @rule(
     severity="warning",
     engines=("sglang",),
-    needs=("launch",),
     speculative=True,
     sources=DEFECT.sources,
 )

@@ -8,7 +8,7 @@ from advisor.rules.kit.fixes import set_fix
 ROW = table("compatibility")["mamba_track_interval"]
 
 
-@rule(severity="error", engines=("sglang",), needs=("launch",), sources=tuple(ROW["sources"]))
+@rule(severity="error", engines=("sglang",), sources=tuple(ROW["sources"]))
 def mamba_track_interval(case: Case) -> Iterator[Hit]:
     """A Mamba tracking interval that does not fit the draft tokens or the page size.
 

@@ -11,7 +11,6 @@ NAMES = ("--linear-attn-backend", "--linear-attn-decode-backend")
 @rule(
     severity="warning",
     engines=("sglang",),
-    needs=("launch",),
     speculative=True,
     sources=("sglang 0.5.10 and 0.5.14 server_args.py",),
 )

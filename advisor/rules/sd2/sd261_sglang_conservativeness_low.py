@@ -7,7 +7,7 @@ from advisor.rules.kit.case import flag, table
 ROW = table("compatibility")["low_conservativeness"]
 
 
-@rule(severity="warning", engines=("sglang",), needs=("launch",), sources=tuple(ROW["sources"]))
+@rule(severity="warning", engines=("sglang",), sources=tuple(ROW["sources"]))
 def sglang_conservativeness_low(case: Case) -> Iterator[Hit]:
     """A very low --schedule-conservativeness.
 

@@ -10,7 +10,6 @@ DEFECT = defect("sglang-pd-mtp")
 @rule(
     severity="error",
     engines=("sglang",),
-    needs=("launch",),
     speculative=True,
     versioned=True,
     sources=DEFECT.sources,

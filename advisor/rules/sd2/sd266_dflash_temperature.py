@@ -41,4 +41,4 @@ def asked(case: Case) -> tuple[Flag | None, float | None]:
     told = data.get("temperature") if isinstance(data, dict) else None
     return place, float(told) if isinstance(
         told, int | float
-    ) else case.facts.temperature if case.launch is None else None
+    ) else case.facts.temperature if case.launch.emitted else None

@@ -17,7 +17,6 @@ SPREAD = (
 @rule(
     severity="error",
     engines=("vllm", "sglang"),
-    needs=("launch",),
     sources=(
         "vllm 0.33.0 vllm/config/parallel.py",
         "Docker and Kubernetes documentation on GPU reservations",
@@ -33,7 +32,7 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
     Good:
         docker run --gpus '"device=0,1"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
     """
-    container = case.launch.container if case.launch else None
+    container = case.launch.container
     held = gpu_count(container.gpus) if container is not None and container.gpus else None
     ranks = case.plan.tp * case.plan.pp
     told = (

@@ -111,7 +111,7 @@ def not_built(case: Case, arch: str) -> Hit | None:
 
 def _image(case: Case) -> str | None:
     """The image's repository without registry, tag and digest."""
-    container = case.launch.container if case.launch else None
+    container = case.launch.container
     if container is None or not container.image:
         return None
     return container.image.partition("@")[0].removeprefix("docker.io/").partition(":")[0]
@@ -124,7 +124,7 @@ def _other_build(case: Case, row: Row) -> bool:
 
 def _severity(case: Case, found: Severity) -> Severity:
     """A fork is compiled for chips of its own choice."""
-    return "warning" if case.launch is not None and case.launch.fork is not None else found
+    return "warning" if case.launch.fork is not None else found
 
 
 def _dotted(capability: int) -> str:

@@ -7,7 +7,7 @@ from advisor.rules.kit.case import affects, defect, flags, version_label
 DEFECT = defect("vllm-structured-output-staging")
 
 
-@rule(severity="info", engines=("vllm",), needs=("launch",), versioned=True, sources=DEFECT.sources)
+@rule(severity="info", engines=("vllm",), versioned=True, sources=DEFECT.sources)
 def structured_output_staging(case: Case) -> Iterator[Hit]:
     """Grammar-bound output on the vLLM releases that decode it at half the speed.
 

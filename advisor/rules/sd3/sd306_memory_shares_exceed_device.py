@@ -11,7 +11,6 @@ _SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
 @rule(
     severity="warning",
     engines=("vllm", "sglang"),
-    needs=("launch",),
     sources=(
         "rwlove/home-ops#13222",
         "anubhavgupta/GB10 serving README",

@@ -9,7 +9,6 @@ from advisor.rules.kit.policy import number, sources
 @rule(
     severity="info",
     engines=("llama-server", "ik_llama.cpp"),
-    needs=("launch",),
     sources=(
         "llama-server 0.5.0 --help: --ctx-size, --parallel",
         *sources("memory", "slot_ctx_tokens_min"),

@@ -10,7 +10,6 @@ from advisor.rules.kit.policy import sources
 @rule(
     severity="warning",
     engines=("vllm", "sglang"),
-    needs=("launch",),
     sources=sources("regime", "windows_tp"),
 )
 def tp_on_windows(case: Case) -> Iterator[Hit]:
