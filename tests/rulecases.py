@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from advisor import rules
-from advisor.domain.nouns import Case, Evidence, Facts, Finding, Request
+from advisor import engines, rules
+from advisor.domain.nouns import Case, Evidence, Facts, Finding, Plan, Request
 from advisor.knowledge import store as knowledge
 from advisor.lint.validate import Given, understand
 from advisor.readers import read_text
@@ -114,6 +114,11 @@ def judged(case: RuleCase) -> Iterator[Case]:
         yield Case(
             facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others
         )
+
+
+def case_of(facts: Facts, plan: Plan) -> Case:
+    """A plan of ours with the launch that says it."""
+    return Case(facts=facts, plan=plan, launch=engines.get(plan.engine).to_launch(plan))
 
 
 def asked(facts: Facts, given: Mapping[str, Any]) -> Facts:

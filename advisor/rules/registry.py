@@ -124,7 +124,7 @@ def rule(
     """Declare the function below as the rule of this file.
 
     engines: the only engines it speaks on (empty: all). needs: Facts fields, "version" (a release
-    is pinned), "launch" (only for configurations that were read) or "estimate"; a lacking one makes
+    is pinned), "file" (only for configurations that were read) or "estimate"; a lacking one makes
     it skipped. speculative: only where the plan speculates. versioned: at most a warning where the
     file pins no catalogued release, and the message says which versions are meant. sources: where
     its claim comes from; a rule without one is refused.

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
+from advisor import engines
 from advisor.advice import decide, propose
 from advisor.advice import judge as judging
 from advisor.advice import recommend as pipeline
 from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Advice, Request
+from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.perf import memory
 from advisor.prediction import predict as predictor
 
@@ -287,3 +288,18 @@ def test_where_requests_queue_the_three_figures_tell_one_story(asked: dict[str, 
         assert first + (made.request.output_tokens - 1) * step == pytest.approx(whole, rel=0.15)
         assert speed <= 1.001e3 * one.terms["requests_verify"] / step
     assert seen
+
+
+def test_a_flag_that_the_release_renamed_is_refused_before_it_is_printed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every rule and the catalogue see the launch that would be printed."""
+    adapter = engines.get("vllm")
+    find = adapter.catalogue.find
+
+    def without(token: str, version: str | None = None) -> Any:
+        return None if token == "--max-num-batched-tokens" else find(token, version)
+
+    monkeypatch.setattr(adapter.catalogue, "find", without)
+    with pytest.raises(AdvisorError, match="has no --max-num-batched-tokens"):
+        recommend(hardware="gb10", engine="vllm")

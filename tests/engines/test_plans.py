@@ -173,6 +173,32 @@ def test_impossible_plans_say_from_which_version(plan: Plan, says: str) -> None:
         engines.get(plan.engine).to_launch(plan)
 
 
+@pytest.mark.parametrize(
+    ("plan", "says"),
+    [
+        (
+            Plan(engine="vllm", engine_version="0.25.1", extra=(("--max-num-active-seqs", "8"),)),
+            "has no --max-num-active-seqs: it is known from 0.31.0",
+        ),
+        (
+            Plan(engine="vllm", engine_version="0.33.0", extra=(("--no-such-option", "1"),)),
+            "no catalogued release has it",
+        ),
+        (
+            Plan(engine="vllm", engine_version="0.19.1", tool_call_parser="minimax_m3"),
+            "has no 'minimax_m3' for --tool-call-parser",
+        ),
+        (
+            Plan(engine="sglang", engine_version="0.5.23", extra=(("--cuda-graph-max-bs", "8"),)),
+            "has no --cuda-graph-max-bs",
+        ),
+    ],
+)
+def test_what_a_release_does_not_know_is_never_written(plan: Plan, says: str) -> None:
+    with pytest.raises(AdvisorError, match=says):
+        engines.get(plan.engine).to_launch(plan)
+
+
 def test_canonical_plan_of_sglang_names_the_strategy_that_the_release_needs() -> None:
     adapter = engines.get("sglang")
     plan = Plan(

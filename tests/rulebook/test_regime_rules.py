@@ -15,7 +15,7 @@ import yaml
 
 from advisor.advice import propose
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Case, Facts, Finding, Plan, Request
+from advisor.domain.nouns import Facts, Finding, Plan, Request
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
@@ -25,6 +25,7 @@ from advisor.perf import encode_rows, imputation, memory, physics, prompt_cost
 from advisor.rules import check
 from advisor.rules.kit.policy import matches, number
 from advisor.rules.sd4.sd411_low_acceptance import mean_rate
+from tests.rulecases import case_of
 
 DOCUMENTED = yaml.safe_load(
     (Path(__file__).parents[1] / "advice" / "test_documented_decisions.yaml").read_text(
@@ -92,7 +93,7 @@ def test_another_models_or_machines_gain_is_no_support(asked: dict[str, Any]) ->
 
 def found_by(code: str, asked: dict[str, Any], method: str = "mtp") -> list[Finding]:
     facts = facts_for_request(Request(**{"ctx_tokens": 2048, **asked}))
-    case = Case(facts=facts, plan=Plan(engine=facts.engine or "vllm", method=method, k=2))
+    case = case_of(facts=facts, plan=Plan(engine=facts.engine or "vllm", method=method, k=2))
     return [f for f in check(case)[0] if f.code == code]
 
 
@@ -183,7 +184,7 @@ def judged(case: dict[str, Any], goal: str) -> tuple[Finding, ...]:
     facts = facts_for_request(Request(**{**case["request"], "goal": goal}))
     base = propose.base_plan(facts, propose.splits(facts)[0])
     plan = base.model_copy(update={"method": case["arm"]["method"], "k": case["arm"]["k"] or 0})
-    return check(Case(facts=facts, plan=plan))[0]
+    return check(case_of(facts=facts, plan=plan))[0]
 
 
 PAIRS = [
@@ -236,7 +237,7 @@ def test_support_prefers_the_documented_k(case: dict[str, Any]) -> None:
 
 
 def test_a_filter_on_an_unknown_fact_does_not_match() -> None:
-    nothing = Case(facts=Facts(), plan=Plan(engine="vllm", method="mtp", k=2))
+    nothing = case_of(facts=Facts(), plan=Plan(engine="vllm", method="mtp", k=2))
     assert matches({}, nothing)
     assert matches({"engine": ["vllm"], "k": [1, 3]}, nothing)
     for row in (
@@ -250,7 +251,7 @@ def test_a_filter_on_an_unknown_fact_does_not_match() -> None:
 
 
 def test_ranges_are_closed_and_may_be_open_ended() -> None:
-    case = Case(facts=Facts(concurrency=8), plan=Plan(engine="vllm", method="mtp", k=2))
+    case = case_of(facts=Facts(concurrency=8), plan=Plan(engine="vllm", method="mtp", k=2))
     assert matches({"concurrency": [8, 8]}, case) and matches({"concurrency": [None, 8]}, case)
     assert not matches({"concurrency": [9, None]}, case) and not matches({"k": [3, 4]}, case)
 

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rulecases import RuleCase, doc_cases, findings, judged, yaml_cases
+from rulecases import RuleCase, case_of, doc_cases, findings, judged, yaml_cases
 
 from advisor import rules as rulebook
 from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact
@@ -16,7 +16,7 @@ from advisor.rules import Hit, Lacking, all_rules, build, check, deciding, get_r
 from advisor.rules.registry import SEVERITIES, Rule, index, module_name, parse_doc, rule, rule_files
 
 RULES = all_rules()
-FACT_NEEDS = {*Facts.model_fields, "version", "launch", "estimate"}
+FACT_NEEDS = {*Facts.model_fields, "version", "file", "estimate"}
 
 
 @pytest.mark.parametrize("case", list(doc_cases()), ids=lambda case: case.name)
@@ -74,7 +74,7 @@ def test_lookup_by_code_slug_and_nearest() -> None:
     assert "Why:" in rulebook.explain("SD201")
 
 
-MTP_CASE = Case(
+MTP_CASE = case_of(
     facts=Facts(model=LLM(id="x", arch="hybrid-gdn-moe")),
     plan=Plan(engine="vllm", engine_version="0.25.1", method="mtp", k=2, max_num_seqs=8),
 )
@@ -86,7 +86,8 @@ def test_what_decides_is_found_without_the_rules_that_only_inform() -> None:
     """
     for case in (*doc_cases(), *yaml_cases()):
         for read in judged(case):
-            for told in (read, read.model_copy(update={"launch": None})):
+            ours = read.launch.model_copy(update={"emitted": True})
+            for told in (read, read.model_copy(update={"launch": ours})):
                 expected = tuple(
                     f for f in check(told)[0] if f.severity == "error" or f.effect is not None
                 )
@@ -150,7 +151,7 @@ def test_unpinned_release_caps_versioned_errors() -> None:
     floating = Launch(engine="vllm", version_text="nightly", flags=(flag,))
     forked = pinned.model_copy(update={"fork": "vllm-ascend"})
     for launch, severity in (
-        (None, "error"),
+        (pinned.model_copy(update={"emitted": True}), "error"),
         (pinned, "error"),
         (floating, "warning"),
         (forked, "warning"),
