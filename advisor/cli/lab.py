@@ -41,12 +41,13 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
-    help="Folder for the card and its figures; default: models/.",
+    help="Folder for the card; default: models/.",
 )
-@click.option("--fast", is_flag=True, help="Primary split only, no figures.")
-def evaluate(out: Path | None, fast: bool) -> None:
+@click.option("--plots", type=click.Path(path_type=Path), help="Draw the figures into this folder.")
+@click.option("--fast", is_flag=True, help="Primary split only.")
+def evaluate(out: Path | None, fast: bool, plots: Path | None) -> None:
     """Score the model on sources it has not seen and write the model card."""
-    click.echo(run(out, fast=fast))
+    click.echo(run(out, fast=fast, plots=plots))
 
 
 @click.group()

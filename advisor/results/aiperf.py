@@ -7,7 +7,6 @@ the time between stream chunks. Lengths of acceptance are there where the server
 from __future__ import annotations
 
 import csv
-import io
 import re
 from typing import Any
 
@@ -101,7 +100,7 @@ def _table(text: str) -> dict[str, Any]:
     """The CSV's rows as the JSON's objects: several tables under each other, with a unit in each name."""
     rows: dict[str, Any] = {}
     columns: list[str] = []
-    for cells in csv.reader(io.StringIO(text)):
+    for cells in csv.reader(text.splitlines()):
         if cells and cells[0] == "Metric":
             columns = [cell.strip() for cell in cells[1:]]
             continue

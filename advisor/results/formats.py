@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -67,6 +68,8 @@ def read_document(doc: Document) -> list[BenchmarkRun]:
         raise Unreadable(
             f"{doc.name}: {taken[0].FORMAT}: {printable(where)}: {first['msg'].lower()} (got {got})"
         ) from error
+    except csv.Error as error:
+        raise Unreadable(f"{doc.name}: {taken[0].FORMAT}: damaged table ({error})") from error
     if not runs:
         raise Unreadable(f"{doc.name}: {taken[0].FORMAT} without a single finished run")
     return runs

@@ -7,7 +7,6 @@ for llama-bench, of B streams for llama-batched-bench, whose prompt and generati
 from __future__ import annotations
 
 import csv
-import io
 import re
 from typing import Any
 
@@ -82,7 +81,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
         return _batched_table(doc)
     if _table(doc.text):
         return _markdown(doc)
-    rows = csv.DictReader(io.StringIO(doc.text.lstrip()))
+    rows = csv.DictReader(doc.text.lstrip().splitlines())
     return [_run(doc, Test.model_validate(row)) for row in rows if row.get("avg_ts")]
 
 

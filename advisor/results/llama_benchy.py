@@ -7,7 +7,6 @@ serving benchmark of the same run. The tool says nothing of the engine or of dra
 from __future__ import annotations
 
 import csv
-import io
 import re
 from typing import Any
 
@@ -123,7 +122,7 @@ def _run(
 
 def _csv(text: str) -> list[dict[str, Any]]:
     rows = []
-    for cells in csv.DictReader(io.StringIO(text.lstrip())):
+    for cells in csv.DictReader(text.lstrip().splitlines()):
         rows.append(
             {
                 "model": cells.get("model") or "",

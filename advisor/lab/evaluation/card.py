@@ -370,7 +370,7 @@ def chances(found: Evaluation) -> str:
     )
 
 
-def card(found: Evaluation, figures: Sequence[tuple[str, str]]) -> str:
+def card(found: Evaluation) -> str:
     """The whole card."""
     e = found.examples
     counts = {"folds": e.fold, "sources": e.source, "rigs": e.rig}
@@ -396,7 +396,8 @@ def card(found: Evaluation, figures: Sequence[tuple[str, str]]) -> str:
         *("## Acceptance model", words.ACCEPTANCE, acceptance(found)),
         *("## The seeds, predicted without them", seeds(found)),
         *("## By source", by_source(found)),
-        *("## Figures", *(f"![{title}]({name})" for name, title in figures)),
+        "## Figures",
+        "`advisor evaluate --plots DIR` draws them.",
         words.LIMITS,
     ]
     return "\n\n".join(parts) + "\n"

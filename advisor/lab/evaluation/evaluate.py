@@ -47,21 +47,21 @@ class Evaluation:
     acceptance: list[dict[str, Any]]
 
 
-def run(out: Path | None = None, fast: bool = False) -> str:
-    """Evaluate, write card and figures into `out` (default models/), return the card's summary."""
+def run(out: Path | None = None, fast: bool = False, plots: Path | None = None) -> str:
+    """Evaluate, write the card into `out` (default models/) and the figures into `plots`; return
+    the card's summary.
+    """
     with train.single_thread():
         found = evaluate(fast, bar("left-out fits"))
     folder = out or models_dir()
     folder.mkdir(parents=True, exist_ok=True)
-    figures = [] if fast else report_figures(found, folder)
-    text = report.card(found, figures)
+    if plots is not None:
+        plots.mkdir(parents=True, exist_ok=True)
+        figures.draw(found, plots)
+    text = report.card(found)
     if not fast:
         (folder / CARD).write_text(text, encoding="utf-8")
     return report_targets.summary(found)
-
-
-def report_figures(found: Evaluation, folder: Path) -> list[tuple[str, str]]:
-    return figures.draw(found, folder)
 
 
 def evaluate(fast: bool = False, progress: Any = iter) -> Evaluation:
