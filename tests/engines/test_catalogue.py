@@ -265,3 +265,23 @@ def test_import_is_light() -> None:
         "packaging",
         "advisor.engines.build_catalogue",
     } & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("build", "words"),
+    [
+        ("b6200", ("--flash-attn", "--jinja")),
+        ("b6400", ("--flash-attn", "on")),
+        ("b8000", ("--flash-attn", "on")),
+    ],
+)
+def test_flash_attention_is_written_as_the_build_takes_it(
+    build: str, words: tuple[str, ...]
+) -> None:
+    """Builds from b6327 on refuse the bare switch, which eats the option behind it."""
+    adapter = engines.get("llama-server")
+    version = adapter.resolve_version(build).version
+    plan = Plan(engine="llama-server", engine_version=version, model="/models/q.gguf")
+    argv = adapter.argv(adapter.to_launch(plan))
+    at = argv.index("--flash-attn")
+    assert argv[at : at + 2] == words
