@@ -8,7 +8,7 @@ reasons.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor import engines
 from advisor.advice import decide, k_schedule, reasons
@@ -33,18 +33,36 @@ from advisor.domain.nouns import (
 )
 from advisor.perf import memory
 
+if TYPE_CHECKING:
+    from advisor.advice.machine import Machine
 
-def recommend(request: Request | None = None, **asked: Any) -> Advice:
+
+def recommend(
+    request: Request | None = None, *, machine: Machine | None = None, **asked: Any
+) -> Advice:
     """One answer for one question.
 
     Takes a Request, or its fields as keywords (`hardware="gb10", concurrency=16, ctx_tokens=2048`).
+    `machine` adds the user's own runs of it, which then count most near them.
     Raises AdvisorError (UnknownFact for names) with one sentence when the question cannot be
     answered as asked.
     """
     request = request if request is not None else checked(asked)
-    question = opened(facts_for_request(request))
+    facts = facts_for_request(request)
+    if machine is not None:
+        from advisor.advice.calibration import own_runs_for  # start-up: pydantic and YAML
+
+        facts = facts.model_copy(update={"own_runs": own_runs_for(machine, facts)})
+    question = opened(facts)
     estimates = estimated(question.facts, question.plans, question.bills)
-    return advise(request, question.facts, judged(question, estimates))
+    advice = advise(request, question.facts, judged(question, estimates))
+    if machine is None:
+        return advice
+    from advisor.advice.calibration import calibrated_reason  # start-up: pydantic and YAML
+
+    return advice.model_copy(
+        update={"reasons": (calibrated_reason(machine, advice), *advice.reasons)}
+    )
 
 
 def checked(asked: Mapping[str, Any]) -> Request:

@@ -215,7 +215,9 @@ def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
     for value in values:
         request = (facts.request or Request(hardware="auto")).model_copy(update={field: value})
         try:
-            questions.append(judging.opened(knowledge_resolve.bare_facts(request), judging.weigh))
+            bare = knowledge_resolve.bare_facts(request)
+            same = bare.model_copy(update={"own_runs": facts.own_runs})
+            questions.append(judging.opened(same, judging.weigh))
         except AdvisorError:
             break
         labels.append(

@@ -7,15 +7,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
 
 from advisor.advice import setting as settings
 from advisor.advice.ab_test import judge_ab
@@ -28,11 +19,12 @@ from advisor.lab.bench.cells import sweep
 from advisor.lab.bench.rows import import_folder
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import measurements_dir
-from advisor.lab.serving import ab_run, client
+from advisor.lab.serving import ab_run
 from advisor.lab.serving import plan as plans
 from advisor.lab.serving.load import Progress as ProgressOfLoad
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.results_text import ab_text
+from advisor.results import server as client
 from advisor.results.formats import read_all
 
 T = TypeVar("T")
@@ -176,6 +168,16 @@ def _plan_of(
 
 def _with_bar(work: Callable[[ab_run.Tell], T]) -> T:
     """Run with a progress bar on standard error."""
+    from rich.console import Console  # start-up: only where something runs
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+    )
+
     console = Console(stderr=True)
     with Progress(
         TextColumn("{task.description}"),

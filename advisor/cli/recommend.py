@@ -31,11 +31,15 @@ FORMS = {
     "systemd": "advisor.render.systemd:systemd_unit",
     "k8s": "advisor.render.k8s:deployment_yaml",
 }
+machine_option = click.option(
+    "--machine", metavar="NAME", help="Your machine, from `advisor calibrate`: its runs count."
+)
 SCHEMA_NAMES = ("recommend", "validate", "hardware", "model")
 
 
 @click.command(context_settings=HELP)
 @question_options
+@machine_option
 @click.option(
     "--format",
     "form",
@@ -59,6 +63,7 @@ def recommend(form: str, **asked: Any) -> None:
 
 @click.command()
 @question_options
+@machine_option
 def compose(**asked: Any) -> None:
     """The recommended launch as a complete docker-compose.yml."""
     answer = no_mtp_answer(asked)
@@ -77,8 +82,15 @@ def schema(name: str) -> None:
 
 
 def advice_for(asked: dict[str, Any]) -> Advice:
-    request = request_from(asked)
-    return pipeline.recommend(request)
+    machine = None
+    if asked.get("machine"):
+        from advisor.advice.machine import load  # start-up: pydantic and YAML
+
+        machine = load(asked["machine"])
+    asked = {key: value for key, value in asked.items() if key != "machine"}
+    if machine is not None and not asked.get("hw"):
+        asked |= {"hw": machine.hardware, "gpus": asked.get("gpus") or machine.gpus}
+    return pipeline.recommend(request_from(asked), machine=machine)
 
 
 def no_mtp_answer(asked: dict[str, Any]) -> str | None:

@@ -254,3 +254,26 @@ class Evidence(Frozen):
     # same hardware, model, quant, engine; concurrency and ctx within a factor of 2; clean
     # pair
     covers: bool = False
+
+
+class OwnRun(Frozen):
+    """One A/B of a user's own machine: the setting, and the log gain of each metric with its sd."""
+
+    hardware: str
+    model: str
+    engine: str
+    method: str
+    k: int
+    quant: str | None = None
+    engine_version: str | None = None
+    gpus: int = 1
+    tp: int | None = None
+    concurrency: float = 1.0
+    input_tokens: float | None = None
+    output_tokens: float | None = None
+    workload: str | None = None
+    gains: tuple[tuple[str, float, float], ...] = ()  # metric, log of the ratio, sd of it
+    baseline: tuple[
+        tuple[str, float], ...
+    ] = ()  # output_tok_s, tpot (ms), ttft (ms) without drafts
+    date: str = ""

@@ -16,6 +16,7 @@ from advisor.domain.facts import Drafter as Drafter
 from advisor.domain.facts import DrafterFile as DrafterFile
 from advisor.domain.facts import Evidence as Evidence
 from advisor.domain.facts import Hardware as Hardware
+from advisor.domain.facts import OwnRun as OwnRun
 from advisor.domain.facts import Quant as Quant
 from advisor.domain.facts import Quantity as Quantity
 from advisor.domain.facts import Source as Source
@@ -325,6 +326,7 @@ class Facts(Frozen):
     goal: Goal | None = None
     interconnect: str | None = None
     evidence: tuple[Evidence, ...] = ()
+    own_runs: tuple[OwnRun, ...] = ()  # of the user's own machine, where one is named
     defaults: tuple[
         tuple[str, str, str], ...
     ] = ()  # (field, value chosen, why): printed where they were used

@@ -1,93 +1,127 @@
 """A user's own A/B runs pull the predictions for that machine towards what was measured there.
 
-What the model misses on one machine goes together: over its loads, draft lengths and models. Misses in units of their own
-standard deviation are a Gaussian process over these; an own run is one observation of it with the noise of its measurement.
-The parameters are fitted by maximum likelihood to the left-out misses of published sources (`advisor evaluate --calibrated`).
-What it does not know: whether the machine has changed since.
+What the model misses on one machine goes together. Misses in units of their own standard deviation
+are a Gaussian process with two parts, one of acceptance (it fades over draft length, kind of text,
+method, model and engine, and grows with the draft) and one of the step (it fades over load, draft
+length, method, model and engine); the rest belongs to one setting. An own run is one observation
+with the noise of its measurement. The parameters maximise the likelihood of the left-out misses of
+the published sources (`advisor evaluate --calibrated`). What it does not know: whether the machine
+has changed since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.facts import OwnRun
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
 
 Floats = npt.NDArray[np.float64]
 
-SHORT = 1024  # prompts below this hardly move a step
-MEASURES = ("streams", "context", "k", "workload", "method", "model", "quant", "engine", "metric")
-GRADED = 3  # the first measures are distances; the others agree or differ
+SHORT_TOKENS = 1024  # prompts below this hardly move a step
+USUAL_K = 2.0  # draft length at which the acceptance part has its stated size
+LEAST_SD = 0.05  # log; a measured gain is not known better than this
+# Columns of `places`
+STREAMS, CONTEXT, LOG_K, WORKLOAD, METHOD, MODEL, QUANT, ENGINE, WHOLE, FIRST = range(10)
+GRADED = (STREAMS, CONTEXT, LOG_K)  # distances; the others agree or differ
+ACCEPTANCE_MEASURES = {
+    "k": LOG_K,
+    "workload": WORKLOAD,
+    "method": METHOD,
+    "model": MODEL,
+    "engine": ENGINE,
+}
+STEP_MEASURES = {
+    "streams": STREAMS, "context": CONTEXT, "k": LOG_K, "method": METHOD, "model": MODEL,
+    "engine": ENGINE, "metric": WHOLE,
+}  # fmt: skip
 
 
 class Kernel(NamedTuple):
-    """Shares of the standardised misses' variance: `machine` common to all, `local` to what is near, the rest to a row.
-
-    `first` is the correlation of the common part between the first token and the other metrics; `fade` (len(MEASURES),)
-    the exponent per unit of distance.
+    """Shares of the standardised misses' variance, and how fast they fade (exponent per unit of
+    distance): doublings of load and draft length, or differs.
     """
 
-    machine: float
-    local: float
-    first: float
-    fade: tuple[float, ...]
+    acceptance: float
+    step: float
+    spread: float  # sd of the misses in units of the predicted sd
+    acceptance_fade: tuple[float, ...]
+    step_fade: tuple[float, ...]
 
     @property
-    def row(self) -> float:
-        return max(1.0 - self.machine - self.local, 1e-4)
+    def setting(self) -> float:
+        """The share that belongs to one setting alone."""
+        return max(1.0 - self.acceptance - self.step, 1e-4)
 
 
 @cache
 def kernel() -> Kernel:
-    """The fitted kernel. Raises UnknownFact where knowledge has none."""
-    fade = tuple(float(knowledge.threshold(f"own_runs_fade_{name}").value) for name in MEASURES)
-    machine, local, first = (
-        float(knowledge.threshold(f"own_runs_{name}").value)
-        for name in ("machine", "local", "first")
+    """The fitted kernel (knowledge/thresholds.yaml, own_runs_...)."""
+
+    def number(name: str) -> float:
+        return float(knowledge.threshold(f"own_runs_{name}").value)
+
+    return Kernel(
+        number("acceptance"),
+        number("step"),
+        number("spread"),
+        tuple(number(f"acceptance_fade_{name}") for name in ACCEPTANCE_MEASURES),
+        tuple(number(f"step_fade_{name}") for name in STEP_MEASURES),
     )
-    return Kernel(machine, local, first, fade)
 
 
 def places(raw: pts.Points, full: pts.Points) -> Floats:
-    """(N, len(MEASURES) + 1): where each point lies; the last column is 1 for the first token."""
-    model = np.round(40 * np.log(full.total_params / 1e6)) * 1000 + np.round(
-        40 * np.log(full.active_params / 1e6)
-    )
-    first = full.metric == pts.METRICS.index("ttft")
-    whole = full.metric == pts.METRICS.index("output_tok_s")
+    """Where each point lies, (N, 10); `raw` are the points as read, `full` the imputed ones."""
+    sizes = (np.round(40 * np.log(size / 1e6)) for size in (full.total_params, full.active_params))
+    total, active = sizes
     numbers = [
         np.log2(np.maximum(full.concurrency, 1.0)),
-        np.log2(SHORT + full.input_tokens),
+        np.log2(SHORT_TOKENS + full.input_tokens),
         np.log2(np.maximum(full.k, 1.0)),
         raw.workload,
         full.method,
-        model,
+        1000 * total + active,
         full.quant_family,
         full.engine,
-        whole,
-        first,
+        full.metric == pts.METRICS.index("output_tok_s"),
+        full.metric == pts.METRICS.index("ttft"),
     ]
     return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
 
 
-def covariance(a: Floats, b: Floats, made: Kernel) -> Floats:
-    """(A, B) covariance of the standardised misses at two sets of places, without their row's own part."""
+def _decay(a: Floats, b: Floats, columns: dict[str, int], fades: tuple[float, ...]) -> Floats:
     distance = np.zeros((len(a), len(b)))
-    for i, fade in enumerate(made.fade):
-        gap = np.abs(a[:, i, None] - b[None, :, i])
-        distance += fade * (gap if i < GRADED else gap > 0)
-    same = a[:, -1, None] == b[None, :, -1]
-    common = np.where(same, 1.0, made.first) * made.machine
-    return np.asarray(common + np.where(same, made.local, 0.0) * np.exp(-distance))
+    for column, fade in zip(columns.values(), fades, strict=True):
+        gap = np.abs(a[:, column, None] - b[None, :, column])
+        distance += fade * (gap if column in GRADED else gap > 0)
+    return np.asarray(np.exp(-distance))
+
+
+def _draft_size(where: Floats) -> Floats:
+    return np.asarray(np.log2(1 + np.exp2(where[:, LOG_K])) / np.log2(1 + USUAL_K))
+
+
+def covariance(a: Floats, b: Floats, made: Kernel) -> Floats:
+    """(A, B) covariance of the standardised misses at two sets of places. Those of the first token
+    have nothing in common with the others.
+    """
+    size = np.outer(_draft_size(a), _draft_size(b))
+    accepted = made.acceptance * size * _decay(a, b, ACCEPTANCE_MEASURES, made.acceptance_fade)
+    step = made.step * _decay(a, b, STEP_MEASURES, made.step_fade)
+    alike = np.all(np.abs(a[:, None, :] - b[None, :, :]) < 0.05, axis=2)
+    same_kind = a[:, FIRST, None] == b[None, :, FIRST]
+    return np.asarray(np.where(same_kind, accepted + step, 0.0) + made.setting * alike)
 
 
 class Update(NamedTuple):
-    """What own runs make of N predictions: `shift` of the mean and `scale` of the sd, in units of the old sd. (N,)"""
+    """What own runs make of N predictions: `shift` of the mean in units of the predicted sd, and
+    `scale` of the spread. (N,)
+    """
 
     shift: Floats
     scale: Floats
@@ -100,48 +134,43 @@ def update(
 
     Parameters
     ----------
-    where : (N, len(MEASURES) + 1) places of the predictions
-    own : (M, len(MEASURES) + 1) places of the own runs
+    where : (N, 10) places of the predictions
+    own : (M, 10) places of the own runs
     misses : (M,) measured less predicted log speed-up, over the predicted sd
-    noise : (M,) sd of the measurement, over the predicted sd
+    noise : (M,) sd of the measurement (log), over the predicted sd
 
     Returns
     -------
-    Update : shift and scale, (N,) each
+    Update
+        shift and scale, (N,) each
     """
     made = made or kernel()
-    total = covariance(own, own, made) + np.diag(noise**2 + 1e-6)
-    # a repeated setting shares its own part, too
-    total += made.row * _same(own, own)
-    across = covariance(where, own, made) + made.row * _same(where, own)
+    total = covariance(own, own, made) + np.diag((noise / made.spread) ** 2 + 1e-6)
+    across = covariance(where, own, made)
     solved = np.linalg.solve(total, across.T)
-    shift = solved.T @ misses
-    left = 1.0 - np.einsum("ij,ji->i", across, solved)
-    return Update(np.asarray(shift), np.sqrt(np.clip(left, 0.02, 1.0)))
-
-
-def _same(a: Floats, b: Floats) -> Floats:
-    return np.asarray(
-        np.all(np.abs(a[:, None, :] - b[None, :, :]) < 0.05, axis=2), dtype=np.float64
-    )
+    prior = made.acceptance * _draft_size(where) ** 2 + made.step + made.setting
+    left = 1.0 - np.einsum("ij,ji->i", across, solved) / prior
+    return Update(np.asarray(solved.T @ misses), np.sqrt(np.clip(left, 0.02, 1.0)))
 
 
 def log_likelihood(where: Floats, misses: Floats, made: Kernel) -> float:
-    """Of the standardised misses of one owner under a kernel."""
-    total = covariance(where, where, made) + made.row * np.eye(len(where))
-    try:
-        root = np.linalg.cholesky(total + 1e-6 * np.eye(len(where)))
-    except np.linalg.LinAlgError:
-        return -np.inf
-    half = np.linalg.solve(root, misses)
-    return float(-0.5 * half @ half - np.log(np.diag(root)).sum())
+    """Of the standardised misses (N,) of one owner under a kernel."""
+    root = np.linalg.cholesky(covariance(where, where, made) + 1e-6 * np.eye(len(where)))
+    half = np.linalg.solve(root, misses / made.spread)
+    return float(
+        -0.5 * half @ half - np.log(np.diag(root)).sum() - len(misses) * np.log(made.spread)
+    )
 
 
-def as_row(run: Mapping[str, Any], metric: str) -> dict[str, str]:
-    """An own run as a row of the measured runs, so that it is predicted like any other; acceptance is left out."""
-    names = (
-        "model", "quant", "hardware", "engine", "engine_version", "spec_method", "k", "concurrency", "input_tokens",
-        "output_tokens", "workload", "tp", "gpu_count",
-    )  # fmt: skip
-    row = {name: str(run[name]) for name in names if run.get(name) not in (None, "")}
-    return row | {"speedup_metric": metric}
+def as_row(run: OwnRun, metric: str) -> dict[str, str]:
+    """An own run as a row of the measured runs, so that it is predicted like any other; its stated
+    acceptance is left out, since the question that it answers has none.
+    """
+    values = {
+        "model": run.model, "quant": run.quant, "hardware": run.hardware, "engine": run.engine,
+        "engine_version": run.engine_version, "spec_method": run.method, "k": run.k,
+        "concurrency": run.concurrency, "input_tokens": run.input_tokens,
+        "output_tokens": run.output_tokens, "workload": run.workload, "tp": run.tp,
+        "gpu_count": run.gpus, "speedup_metric": metric,
+    }  # fmt: skip
+    return {name: str(value) for name, value in values.items() if value is not None}

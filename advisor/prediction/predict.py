@@ -34,7 +34,9 @@ from advisor.perf.encode_plans import from_questions
 from advisor.perf.load import load as loaded
 from advisor.perf.row_text import row_text
 from advisor.prediction import acceptance as acc
+from advisor.prediction import calibrated
 from advisor.prediction import neighbours as nearby
+from advisor.prediction.intervals import Predicted, agreeing
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
 from advisor.prediction.threads import one_thread
 
@@ -57,21 +59,6 @@ GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = {
     "balanced": (0.6, 0.4, 0.0),  # TTFT is predicted too badly to decide anything unasked
 }
 _ESTIMATED = ("output_tok_s", "tpot", "ttft")
-
-
-class Predicted(NamedTuple):
-    """Speed-ups of N points for each point's metric (ratios above 1 are faster), and what they rest
-    on. (N,) each.
-    """
-
-    p10: Floats
-    p50: Floats
-    p90: Floats
-    p_gain: Floats
-    basis: npt.NDArray[np.int8]  # index into BASES
-    tau: Floats  # tokens per step, bonus token included
-    mean: Floats  # of the log speed-up
-    sd: Floats
 
 
 class Samples(NamedTuple):
@@ -146,7 +133,7 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
     mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
     p_gain = model.p_gain(mean, sd)
-    p_gain = np.where(off, 0.5, _agreeing(p_gain, low, high))
+    p_gain = np.where(off, 0.5, agreeing(p_gain, low, high))
     basis = _basis(model, raw, covered, near)
     return Predicted(
         np.exp(low),
@@ -158,16 +145,6 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
         mean,
         np.where(off, 0.0, sd),
     )
-
-
-def _agreeing(p_gain: Floats, low: Floats, high: Floats) -> Floats:
-    """The chance of a gain as the 80 % interval (`low` to `high`, log speed-up) leaves it; the two
-    are calibrated apart. (N,)
-
-    An interval above 1 leaves a tenth for a loss, one that holds 1 leaves more.
-    """
-    above = np.where(low > 0, np.fmax(p_gain, 0.9), np.fmin(p_gain, 0.9))
-    return np.asarray(np.where(high < 0, np.fmin(above, 0.1), np.fmax(above, 0.1)))
 
 
 def _basis(
@@ -251,6 +228,10 @@ def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) 
         "tpot": base.tpot_s * 1e3,
         "ttft": base.ttft_s * 1e3,
     }
+    if cases[0][0].own_runs:
+        found, baselines = calibrated.with_own_runs(
+            cases[0][0].own_runs, found, baselines, points, full, model, predict_points
+        )
     tau = belief.tau[: len(cases)]
     terms = _terms(full, model, tau)
     found |= _crowded(found, baselines, full, terms, tau)
@@ -420,7 +401,7 @@ def _goal_gain(goal: Goal, found: Mapping[str, Predicted], model: Model) -> Floa
         )
 
     chance = model.p_gain(mixed("mean"), np.fmax(mixed("sd"), 1e-6))
-    return _agreeing(chance, mixed("p10"), mixed("p90"))
+    return agreeing(chance, mixed("p10"), mixed("p90"))
 
 
 def _notes(facts: Facts, known: bool) -> tuple[str, ...]:

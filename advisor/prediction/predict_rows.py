@@ -19,6 +19,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.prediction import predict as predictor
 
 BATCH = 4096
+STANDARD_OUTPUT = Path("/dev/stdout")
 MODEL_COLUMNS = ("model", "total_params_b")
 _DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'"}
 csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
@@ -88,6 +89,8 @@ def _write(target: Path, fill: Callable[[TextIO], Done]) -> Done:
     """Let `fill` write the target: a stream directly, a file under another name in its folder,
     moved when complete.
     """
+    if target == STANDARD_OUTPUT:
+        return _write_standard_output(fill)
     place = (
         target if is_stream(target) else target.resolve()
     )  # a link stays, what it leads to is replaced
@@ -108,6 +111,19 @@ def _write(target: Path, fill: Callable[[TextIO], Done]) -> Done:
         part.unlink(missing_ok=True)
         raise
     return done
+
+
+def _write_standard_output(fill: Callable[[TextIO], Done]) -> Done:
+    """To standard output as it is open: opening its device anew would empty a file that is appended
+    to.
+    """
+    try:
+        number = os.dup(sys.stdout.fileno())
+    except (OSError, ValueError, AttributeError):  # not a file: a caller's own stream
+        return fill(sys.stdout)
+    sys.stdout.flush()
+    with os.fdopen(number, "w", newline="", encoding="utf-8") as out:
+        return fill(out)
 
 
 class Header:

@@ -16,8 +16,9 @@ import yaml
 from click.testing import CliRunner
 
 from advisor.cli.app import cli
-from advisor.lab.serving import client, prompts
+from advisor.lab.serving import prompts
 from advisor.results import arms
+from advisor.results import server as client
 from advisor.results.formats import read_all, read_results
 from results.paced_server import Pace, start
 

@@ -75,7 +75,13 @@ def check(folder: Path, known: Known | None = None) -> tuple[int, list[Problem]]
 def _check_file(path: Path, known: Known | None) -> tuple[int, list[Problem]]:
     rows: list[Row] = []
     problems: list[Problem] = []
-    for line, raw in read_csv(path):
+    table = list(read_csv(path))
+    if not table or not {"run_id", "source_id", "model"} <= table[0][1].keys():
+        raise AdvisorError(
+            f"{path.name} is no table of measured runs: it needs at least one row, and the columns "
+            "run_id, source_id and model; `advisor results` reads benchmark files."
+        )
+    for line, raw in table:
         run, reasons = check_row(raw)
         if run is not None and known:
             reasons += list(_id_problems(run, known))

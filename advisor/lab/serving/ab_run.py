@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.facts import AdvisorError
-from advisor.lab.serving import client, load, prompts
+from advisor.lab.serving import load, prompts
 from advisor.lab.serving.plan import HEALTH_S, Arm, BenchPlan
 from advisor.results import document, own_runs
+from advisor.results import server as client
 from advisor.results.own_runs import Header
 
 STOP_S = 30.0

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from advisor.domain.facts import AdvisorError
-from advisor.lab.serving import client
 from advisor.results import document, exposition, own_runs
+from advisor.results import server as client
 from advisor.results.own_runs import Counters, Header, Record
 
 MAX_FAILURES = 3  # in a row, after which the server is taken for broken

@@ -1,0 +1,122 @@
+"""`advisor calibrate` and `advisor share`: a machine file from one's own runs, and what a maintainer takes of it."""
+
+from __future__ import annotations
+
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor.advice import machine as machines
+from advisor.advice import setting as settings
+from advisor.advice.calibration import next_measurement, runs_of
+from advisor.cli.options import setting_options
+from advisor.cli.recommend import write
+from advisor.cli.settings import HELP
+from advisor.domain.nouns import AdvisorError
+from advisor.render.share import shared_csv, shared_sidecar
+from advisor.results.formats import read_all
+from advisor.results.run import BenchmarkRun
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@click.command(context_settings=HELP)
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="OFF [ON] [METRICS]")
+@click.option(
+    "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
+)
+@click.option("--on", "more_on", multiple=True, type=FILE, help="Another run with speculation.")
+@click.option("--launch", type=FILE, help="The launch that ran: compose.yml, a script, a unit.")
+@click.option("--name", default="own", show_default=True, help="The machine's name.")
+@setting_options
+def calibrate(
+    files: tuple[Path, ...],
+    more_off: tuple[Path, ...],
+    more_on: tuple[Path, ...],
+    launch: Path | None,
+    name: str,
+    **asked: Any,
+) -> None:
+    """Add your runs to a private machine file, which `advisor recommend --machine NAME` answers with.
+
+    OFF is the run without speculation, ON the one with it; a server's /metrics after the run adds what was accepted. The file
+    holds a few numbers, versions, dates and hashes of the inputs: no prompts, no host names.
+    """
+    path = machines.path_of(name)
+    old = machines.load(name) if path.is_file() else None
+    if old is not None and not asked.get("hardware"):
+        asked["hardware"] = old.hardware
+    off, on, counters = _arms(files, more_off, more_on)
+    plan = settings.plan_of_launch(launch) if launch else None
+    found = settings.setting(off, [*on, *counters] if on else on, asked, plan)
+    made = runs_of(off, on, found, counters)
+    request = found.request
+    if request is None:
+        raise AdvisorError("to calibrate, give " + " and ".join(found.missing))
+    machine = old or machines.Machine(name=name, hardware=request.hardware, gpus=request.gpus)
+    if machine.hardware != request.hardware:
+        raise AdvisorError(
+            f"machine '{name}' is a {machine.hardware}, these runs are of a {request.hardware}"
+        )
+    for run in made:
+        machine = machines.with_run(machine, run)
+    machines.save(machine)
+    write(
+        f"{len(made)} run{'s' if len(made) != 1 else ''} added to machine '{name}', {len(machine.runs)} in all: {_shown(path)}\n"
+    )
+    advice = next_measurement(machine, request, found) if on else None
+    if advice is not None:
+        write(
+            f"next: an A/B at concurrency {advice.concurrency} with k={advice.k} would narrow the expected gain most, "
+            f"from a factor of {exp(advice.now / 2):.2f} either way to {exp(advice.then / 2):.2f}\n"
+        )
+    write(
+        f"answer again: advisor recommend --machine {name} --model {request.model} --concurrency {request.concurrency}\n"
+    )
+
+
+def _shown(path: Path) -> str:
+    """A path with the home folder as ~."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
+
+
+def _arms(
+    files: tuple[Path, ...], more_off: tuple[Path, ...], more_on: tuple[Path, ...]
+) -> tuple[list[BenchmarkRun], list[BenchmarkRun], list[BenchmarkRun]]:
+    """Off, on and counters. Raises AdvisorError for more files than a place is for."""
+    counters: list[BenchmarkRun] = []
+    rest: list[list[BenchmarkRun]] = []
+    for path in files:
+        runs = read_all([path])
+        if all(run.kind == "counters" for run in runs):
+            counters += runs
+        else:
+            rest.append(runs)
+    if not rest or len(rest) > 2:
+        raise AdvisorError("give OFF, then ON, and further repeats with --off and --on")
+    off = rest[0] + read_all(more_off)
+    on = (rest[1] if len(rest) == 2 else []) + read_all(more_on)
+    return off, on, counters
+
+
+@click.command(context_settings=HELP)
+@click.argument("name", metavar="MACHINE")
+@click.option(
+    "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True
+)
+def share(name: str, out: Path) -> None:
+    """Write the runs of a machine as the CSV and YAML that a maintainer takes into the measurements.
+
+    Look through both files before you send them; they hold what the machine file holds.
+    """
+    machine = machines.load(name)
+    out.mkdir(parents=True, exist_ok=True)
+    source = f"own-{name}"
+    csv_path, yaml_path = out / f"{source}.csv", out / f"{source}.yaml"
+    text = shared_csv(machine, source)
+    csv_path.write_text(text, encoding="utf-8")
+    yaml_path.write_text(shared_sidecar(machine, source, text), encoding="utf-8")
+    write(f"{csv_path}\n{yaml_path}\n")

@@ -1,0 +1,39 @@
+"""`advisor watch`: a running server read from outside, and what to change about its drafts."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from advisor.advice.watching import advise, observe
+from advisor.cli.options import setting_options
+from advisor.cli.recommend import page_width, write
+from advisor.cli.settings import HELP
+from advisor.render.watch_text import watch_text
+from advisor.results import server as client
+
+
+@click.command(context_settings=HELP)
+@click.option("--url", required=True, help="The server, http://HOST:PORT.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.2, 3600),
+    default=30,
+    show_default=True,
+    help="How long to look.",
+)
+@setting_options
+def watch(url: str, seconds: float, **asked: Any) -> None:
+    """Read a running server and say: drafts on, off or another k, and what it saw.
+
+    Reads /metrics twice, /v1/models and /props; sends nothing else. Load, lengths, accepted tokens and KV use are those between
+    the two readings. With --hw the current traffic is compared with a prediction.
+    """
+    server = client.describe(client.checked_url(url))
+    before, start = client.counters(server.url), time.monotonic()
+    time.sleep(seconds)
+    after = client.counters(server.url)
+    seen = observe(server, before, after, time.monotonic() - start)
+    write(watch_text(seen, advise(seen, asked), page_width()))

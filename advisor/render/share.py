@@ -1,0 +1,66 @@
+"""A machine's runs in the form that a maintainer takes into knowledge/measurements: arms as CSV, the sidecar as YAML."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import math
+
+from advisor.advice.machine import Machine, MachineRun
+
+COLUMNS = (
+    "run_id", "source_id", "group_id", "model", "quant", "hardware", "gpu_count", "tp", "engine", "engine_version",
+    "spec_method", "k", "concurrency", "input_tokens", "output_tokens", "workload", "output_tok_s", "ttft_ms", "tpot_ms",
+    "acceptance_length", "use", "use_why", "notes",
+)  # fmt: skip
+_COLUMN_OF = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
+
+
+def shared_csv(machine: Machine, source: str) -> str:
+    """One arm a row; the speculating arm's figures follow from the baseline and the gain."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")
+    writer.writeheader()
+    for number, run in enumerate(machine.runs, 1):
+        group = f"{source}-{number}"
+        writer.writerow(_row(machine, run, source, group, "off"))
+        if run.gains:
+            writer.writerow(_row(machine, run, source, group, "on"))
+    return out.getvalue()
+
+
+def _row(machine: Machine, run: MachineRun, source: str, group: str, arm: str) -> dict[str, object]:
+    on = arm == "on"
+    values = dict(run.baseline)
+    for name, gain in run.gains.items() if on else ():
+        if name in values:
+            values[name] *= math.exp(gain.log if name == "output_tok_s" else -gain.log)
+    if on:
+        values = {name: value for name, value in values.items() if name in run.gains}
+    shared = {
+        "run_id": f"{group}-{arm}", "source_id": source, "group_id": group, "model": run.model, "quant": run.quant or "",
+        "hardware": machine.hardware, "gpu_count": machine.gpus, "tp": run.tp or "", "engine": run.engine,
+        "engine_version": run.engine_version or "", "spec_method": run.method if on else "none",
+        "k": run.k if on else "", "concurrency": f"{run.concurrency:g}",
+        "input_tokens": round(run.input_tokens) if run.input_tokens else "",
+        "output_tokens": round(run.output_tokens) if run.output_tokens else "", "workload": run.workload or "",
+        "acceptance_length": run.accepted_length if on and run.accepted_length else "",
+        "use": "eval", "use_why": "a user's own A/B, sent for review", "notes": f"measured {run.date}",
+    }  # fmt: skip
+    return shared | {_COLUMN_OF[name]: f"{value:.6g}" for name, value in values.items()}
+
+
+def shared_sidecar(machine: Machine, source: str, table: str) -> str:
+    """Who, when, how; the table's hash."""
+    import yaml  # start-up: only where it is written
+
+    rows = table.count("\n") - 1
+    text = {
+        "id": source, "kind": "own", "title": f"own runs of a {machine.hardware}", "address": "sent by its owner",
+        "date": machine.newest, "holds": f"{len(machine.runs)} settings, {rows} arms", "how": "advisor calibrate, advisor share",
+        "reliability": "medium", "caveats": "figures with speculation follow from the baseline and the measured gain",
+        "inputs_sha256": sorted({sha for run in machine.runs for sha in run.inputs_sha256}),
+        "files": {"runs": {"rows": rows, "sha256": hashlib.sha256(table.encode()).hexdigest()}},
+    }  # fmt: skip
+    return str(yaml.safe_dump(text, sort_keys=False, width=100))
