@@ -11,11 +11,10 @@ import click
 from advisor.advice import setting as settings
 from advisor.advice.ab_test import judge_ab
 from advisor.advice.recommend import recommend
+from advisor.cli.bench_step_cost import step_cost
 from advisor.cli.options import question_options, request_from
 from advisor.cli.recommend import page_width, write
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench import step_cost as driver
-from advisor.lab.bench.cells import sweep
 from advisor.lab.bench.rows import import_folder
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import measurements_dir
@@ -196,89 +195,7 @@ def _with_bar(work: Callable[[ab_run.Tell], T]) -> T:
         return work(tell)
 
 
-@bench.command("step-cost")
-@click.option(
-    "--model",
-    default="qwen3.6-35b-a3b",
-    show_default=True,
-    help="Model shape to measure (random weights).",
-)
-@click.option("--quant", type=click.Choice(["fp8", "bf16"]), default="fp8", show_default=True)
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=Path("step-cost"),
-    show_default=True,
-    help="Folder of rows.",
-)
-@click.option(
-    "--gpus", default="0", show_default=True, help="Comma list of GPU indices, one engine on each."
-)
-@click.option(
-    "--minutes", type=click.FloatRange(min=1), help="Stop before this time; a later call goes on."
-)
-@click.option(
-    "--turns",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Take every point this often.",
-)
-@click.option("--only", multiple=True, help="Labels to measure (see --list).")
-@click.option(
-    "--list", "list_only", is_flag=True, help="Print the engine starts and points, run nothing."
-)
-def step_cost(
-    model: str,
-    quant: str,
-    out: Path,
-    gpus: str,
-    minutes: float | None,
-    turns: int,
-    only: tuple[str, ...],
-    list_only: bool,
-) -> None:
-    """Step time of vLLM over k, concurrency and context: 3 to 8 minutes per engine start.
-    Resumable.
-    """
-    from advisor.lab.bench.shapes import config
-
-    config(model, quant)
-    jobs = tuple(job for job in sweep(model, quant, turns) if not only or job.label in only)
-    if list_only:
-        for job in jobs:
-            click.echo(
-                f"{job.label:44} {len(job.points):3} points" + (f" x {turns}" if turns > 1 else "")
-            )
-        return
-    _run(jobs, out, tuple(gpus.split(",")), minutes)
-
-
-def _run(jobs: tuple, out: Path, gpus: tuple[str, ...], minutes: float | None) -> None:  # type: ignore[type-arg]
-    from importlib.util import find_spec
-
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    if find_spec("vllm") is None:
-        raise AdvisorError(
-            "vLLM cannot be imported here: run `advisor bench step-cost` in the environment that "
-            "serves with it"
-        )
-    with Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    ) as bar:
-        state = driver.progress(jobs, out)
-        task = bar.add_task("measuring", total=state.total, completed=state.done)
-        last = driver.run(
-            jobs,
-            out,
-            gpus=gpus,
-            seconds=minutes * 60 if minutes else float("inf"),
-            tell=lambda p: bar.update(task, completed=p.done, description=p.note),
-        )
-    click.echo(
-        f"{last.done} of {last.total} points in {out}; run the same command again for the rest."
-    )
+bench.add_command(step_cost)
 
 
 @bench.command("import")

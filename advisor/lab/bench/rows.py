@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.nouns import AdvisorError
+from advisor.lab.bench import served_rows
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import known_ids
 
@@ -70,7 +71,7 @@ def read_rows(folder: Path) -> list[Measured]:
             if "key" not in row:
                 shared[row["label"]] = row
                 continue
-            rows.append({**shared.get(row["label"], {}), **row})
+            rows.append(served_rows.in_columns({**shared.get(row["label"], {}), **row}))
     if not rows:
         raise AdvisorError(
             f"{folder} holds no measured points (*.jsonl of `advisor bench step-cost`)."
@@ -153,6 +154,8 @@ def decode_tok_s(row: Measured) -> float | None:
     decode step.
     """
     step = row.get("decode_step_p50_ms")
+    if row.get("kind") == "decode":  # nothing but decode steps: the mean is what users get
+        step = row["decode_step_mean_ms"]
     return None if not step else 1000 * row["acceptance_length"] / step
 
 
@@ -168,7 +171,8 @@ def runs(rows: Sequence[Measured], about: Mapping[str, Any]) -> list[dict[str, s
     made: list[dict[str, str]] = []
     for row in ordered:
         reason = reason_of(row, about)
-        made.append(_run(row, about, reason))
+        if row.get("kind") != "decode":
+            made.append(_run(row, about, reason))
         if decode_tok_s(row):
             made.append(_decode_run(row, about, reason))
     offs = {row["group_id"] for row in made if row["spec_method"] == "none"}
@@ -204,7 +208,7 @@ def _setting(row: Measured, about: Mapping[str, Any], group: str) -> dict[str, s
         "group_id": f"{about['id']}/{group}",
         "model": row["model"],
         "quant": row["quant"],
-        "kv_cache_dtype": "bf16",
+        "kv_cache_dtype": row.get("kv_cache_dtype", "bf16"),
         "hardware": about["hardware"],
         "machine": machine_of(row["label"], about),
         "gpu_count": "1",
@@ -218,17 +222,17 @@ def _setting(row: Measured, about: Mapping[str, Any], group: str) -> dict[str, s
         "input_tokens": str(row["input_tokens"]),
         "output_tokens": str(round(row["tokens"] / row["prompts"])),
         "workload": "random",
-        "temperature": "1",
+        "temperature": row.get("temperature", "1"),
         "prefix_caching": "1" if row["prefix_caching"] else "0",
         "n_trials": "1",
         "n_requests": str(row["prompts"]),
-        "output_spread": str(SPREAD),
+        "output_spread": "0" if row.get("kind") == "decode" else str(SPREAD),
         "max_num_seqs": str(row["max_num_seqs"]),
         "max_num_batched_tokens": str(row["max_num_batched_tokens"]),
         "prefix_share": f"{row.get('prefix_share', 0.0):g}" if row.get("prefix_share") else "",
         "acceptance_length": f"{row['acceptance_length']:.4f}" if k else "",
         "acceptance_rate": f"{(row['acceptance_length'] - 1) / k:.4f}" if k else "",
-        "notes": NOTE,
+        "notes": row.get("notes", NOTE),
     }
 
 
@@ -264,8 +268,8 @@ def _decode_run(row: Measured, about: Mapping[str, Any], weak: Weak | None) -> d
     """The decode step alone, an arm of its own group: TPOT and output tok/s carry the prompts of
     others, this does not.
     """
-    few = row["prompts"] < LEAST_PROMPTS
-    biased = decode_is_biased(row)
+    few = served_rows.few_steps(row) if "kind" in row else row["prompts"] < LEAST_PROMPTS
+    biased = row.get("kind") != "decode" and decode_is_biased(row)
     counts = not (few or biased) and (weak is None or _decode_counts(row, weak))
     why = "median step while nobody waits for a first token"
     if biased:
@@ -274,6 +278,8 @@ def _decode_run(row: Measured, about: Mapping[str, Any], weak: Weak | None) -> d
         why = weak.decode_why if counts else weak.why
     elif few:
         why = f"{row['prompts']} prompts at this point"
+    elif row.get("kind") == "decode":
+        why = "mean step while all slots decode and no prompt is computed"
     made = _setting(row, about, f"{_group(row)}/decode")
     return made | {
         "request_tok_s": _text(decode_tok_s(row)),

@@ -1,0 +1,160 @@
+"""`advisor bench step-cost`: step times of an engine over draft length, concurrency and context."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from advisor.domain.nouns import AdvisorError
+from advisor.lab.bench import served_cells, served_worker
+from advisor.lab.bench import step_cost as driver
+from advisor.lab.bench.cells import Job, sweep
+from advisor.lab.bench.served_cells import ServedJob
+from advisor.lab.bench.shapes import VOCAB, config
+
+
+@click.command("step-cost")
+@click.option(
+    "--engine",
+    type=click.Choice(["vllm", "sglang", "llama-server"]),
+    default="vllm",
+    show_default=True,
+    help="Engine to measure.",
+)
+@click.option(
+    "--model",
+    default="qwen3.6-35b-a3b",
+    show_default=True,
+    help="Model shape to measure (random weights).",
+)
+@click.option("--quant", default="fp8", show_default=True, help="Of the shape, or of the file.")
+@click.option(
+    "--gguf",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="llama-server: the model file, with an MTP head.",
+)
+@click.option(
+    "--server", default="llama-server", show_default=True, help="llama-server: the program."
+)
+@click.option(
+    "--vocabulary",
+    type=click.IntRange(min=16),
+    default=VOCAB,
+    show_default=True,
+    help="llama-server: token ids of prompts stay below it.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("step-cost"),
+    show_default=True,
+    help="Folder of rows.",
+)
+@click.option(
+    "--gpus", default="0", show_default=True, help="Comma list of GPU indices, one engine on each."
+)
+@click.option(
+    "--minutes", type=click.FloatRange(min=1), help="Stop before this time; a later call goes on."
+)
+@click.option(
+    "--turns",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Take every point this often.",
+)
+@click.option("--only", multiple=True, help="Labels to measure (see --list).")
+@click.option(
+    "--list", "list_only", is_flag=True, help="Print the engine starts and points, run nothing."
+)
+def step_cost(
+    engine: str,
+    model: str,
+    quant: str,
+    gguf: Path | None,
+    server: str,
+    vocabulary: int,
+    out: Path,
+    gpus: str,
+    minutes: float | None,
+    turns: int,
+    only: tuple[str, ...],
+    list_only: bool,
+) -> None:
+    """Step time of an engine over k, concurrency and context: 1 to 8 minutes per engine start.
+    Resumable: the same command takes up what is missing.
+
+    vLLM and SGLang start with random weights of the model's shape; llama-server takes the file
+    given by --gguf. Acceptance is forced and an input: only step costs are measured.
+    """
+    jobs: tuple[Job, ...] | tuple[ServedJob, ...]
+    if engine == "llama-server":
+        if gguf is None:
+            raise AdvisorError("llama-server needs a model file; give --gguf FILE.")
+        jobs = served_cells.llama_sweep(
+            gguf,
+            model=model,
+            quant=quant,
+            server=server,
+            campaign=gguf.stem,
+            vocabulary=vocabulary,
+            version=served_worker.llama_version(server),
+        )
+    elif engine == "sglang":
+        config(model, quant)
+        jobs = served_cells.sglang_sweep(model, quant, _version("sglang", list_only))
+    else:
+        config(model, quant)
+        jobs = sweep(model, quant, turns)
+    chosen = tuple(job for job in jobs if not only or job.label in only)
+    if list_only:
+        for job in chosen:
+            times = f" x {turns}" if turns > 1 and engine == "vllm" else ""
+            click.echo(f"{job.label:44} {len(job.points):3} points" + times)
+        return
+    if engine == "vllm":
+        _version("vllm", False)
+    _run(chosen, out, tuple(gpus.split(",")), minutes)
+
+
+def _version(engine: str, unknown_is_fine: bool) -> str:
+    """The version of an engine of this environment."""
+    try:
+        return metadata.version(engine)
+    except metadata.PackageNotFoundError:
+        if unknown_is_fine:
+            return ""
+        raise AdvisorError(
+            f"{engine} cannot be imported here: run `advisor bench step-cost` in the environment "
+            f"that serves with it"
+        ) from None
+
+
+def _run(
+    jobs: tuple[Job | ServedJob, ...], out: Path, gpus: tuple[str, ...], minutes: float | None
+) -> None:
+    # drawn only while something is measured: rich costs start-up time
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    own = tuple(job for job in jobs if isinstance(job, Job))
+    served = tuple(job for job in jobs if isinstance(job, ServedJob))
+    seconds = minutes * 60 if minutes else float("inf")
+    state = driver.progress(own, out) if own else served_worker.progress(served, out)
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    ) as bar:
+        task = bar.add_task("measuring", total=state.total, completed=state.done)
+
+        def tell(state: driver.Progress) -> None:
+            bar.update(task, completed=state.done, description=state.note)
+
+        last = (
+            driver.run(own, out, gpus=gpus, seconds=seconds, tell=tell)
+            if own
+            else served_worker.run(served, out, seconds=seconds, tell=tell)
+        )
+    click.echo(
+        f"{last.done} of {last.total} points in {out}; run the same command again for the rest."
+    )

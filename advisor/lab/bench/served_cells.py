@@ -1,0 +1,215 @@
+"""Which servers and which points a step-cost sweep of llama-server or SGLang takes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from advisor.lab.bench.cells import RATES
+from advisor.lab.bench.shapes import VOCAB
+
+LLAMA_PORT, SGLANG_PORT = 9100, 9200
+KS = (0, 2, 4, 1, 3, 8, 6)  # most valuable first
+HEADROOM = 2048  # tokens that a slot may grow by over its points
+
+
+@dataclass(frozen=True)
+class ServedPoint:
+    """One load.
+
+    `decode`: slots that are filled to `input_tokens` once and then decode `length` steps side by
+    side. `closed`: clients that send one prompt after the other, `length` tokens each +- 50 %.
+    """
+
+    kind: Literal["decode", "closed"]
+    concurrency: int
+    input_tokens: int
+    length: int
+    rounds: int = 2
+    sampling: str = ""  # a name of SAMPLING; empty: the server's default
+
+    @property
+    def key(self) -> str:
+        tail = f":{self.sampling}" if self.sampling else ""
+        return f"{self.concurrency}:{self.input_tokens}:{self.length}:0{tail}"
+
+
+# Request fields by name. SGLang's own temperature is 1; its published benchmarks ask for 0.
+SAMPLING: dict[str, dict[str, Any]] = {
+    "": {},
+    "greedy": {"temperature": 0.0, "samplers": ["top_k"], "top_k": 1},
+    "device": {"backend_sampling": True},
+    "t0": {"temperature": 0.0},
+    "t1": {"temperature": 1.0},
+}
+
+
+@dataclass(frozen=True)
+class ServedJob:
+    """One server start and its points. `settings` says what differs from the server's defaults."""
+
+    label: str
+    engine: str
+    engine_version: str
+    model: str
+    quant: str
+    k: int
+    command: tuple[str, ...]
+    points: tuple[ServedPoint, ...]
+    port: int
+    vocabulary: int = VOCAB
+    rates: tuple[float, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    start_s: float = 300.0
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def decode(
+    clients: Sequence[int], depth: int = 2048, sampling: str = ""
+) -> tuple[ServedPoint, ...]:
+    """Points that decode only; fewer steps where a step is long."""
+    return tuple(
+        ServedPoint("decode", c, depth, 64 if c <= 16 else 40, sampling=sampling) for c in clients
+    )
+
+
+def closed(cells: Sequence[tuple[int, int]], sampling: str = "") -> tuple[ServedPoint, ...]:
+    """Closed loops over (clients, prompt tokens)."""
+    return tuple(ServedPoint("closed", c, n, 128, sampling=sampling) for c, n in cells)
+
+
+# ---------------------------------------------------------------- llama-server
+
+
+def llama_job(
+    k: int,
+    gguf: Path,
+    points: tuple[ServedPoint, ...],
+    *,
+    model: str,
+    quant: str,
+    server: str = "llama-server",
+    version: str = "",
+    campaign: str = "gguf",
+    flags: tuple[str, ...] = (),
+    vocabulary: int = VOCAB,
+    part: str = "",
+) -> ServedJob:
+    """A llama-server with as many slots as its points need, with the model's own MTP head for k > 0.
+
+    Acceptance is forced by `--spec-synth-rates`. Prompt caches beyond the slots' own are off: a
+    point must not pay for copies of other points' states.
+    """
+    slots = max(p.concurrency for p in points)
+    depth = max(p.input_tokens for p in points) + HEADROOM
+    command = [server, "-m", str(gguf), "-ngl", "99", "-fa", "on", "-np", str(slots)]
+    command += ["-c", str(slots * depth), "--no-warmup", "--cache-ram", "0"]
+    command += ["--ctx-checkpoints", "0", "--no-ui", "--host", "127.0.0.1"]
+    command += ["--port", str(LLAMA_PORT), *flags]
+    rates = RATES[:k]
+    if k:
+        command += ["--spec-type", "draft-mtp", "--spec-draft-n-max", str(k)]
+        command += ["--spec-synth-rates", ",".join(map(str, rates))]
+    return ServedJob(
+        f"{campaign}-k{k}{part}",
+        "llama-server",
+        version,
+        model,
+        quant,
+        k,
+        tuple(command),
+        points,
+        LLAMA_PORT,
+        vocabulary,
+        rates,
+        settings={"slots": slots, "context": slots * depth, "flags": list(flags)},
+    )
+
+
+def llama_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
+    """Server starts in order of value: k, then depth, one KV buffer for all slots, closed loops."""
+    few, wide = ("-b", "2048", "-ub", "2048"), (1, 4, 8, 16)
+    plain = decode((1, 2, 4, 6, 8, 9, 12, 16)) + decode((4, 16), sampling="greedy")
+    plain += decode((4, 16), sampling="device") + decode((32, 64))
+    jobs = [llama_job(k, gguf, plain if not k else decode(wide), flags=few, **about) for k in KS]
+    for k in (0, 2):
+        jobs.append(llama_job(k, gguf, decode((1, 4), 16_384), flags=few, part="-deep", **about))
+    for k in (0, 2):
+        one = (*few, "--kv-unified")
+        jobs.append(llama_job(k, gguf, decode((1, 4, 16)), flags=one, part="-unified", **about))
+    for k in (0, 2):
+        loops = closed(((4, 2048), (16, 2048)))
+        jobs.append(llama_job(k, gguf, loops, part="-closed", **about))
+    return tuple(jobs)
+
+
+# ---------------------------------------------------------------- SGLang
+
+
+def sglang_job(
+    k: int,
+    points: tuple[ServedPoint, ...],
+    *,
+    model: str,
+    quant: str,
+    version: str = "",
+    overlap: bool = True,
+    layers: int | None = None,
+) -> ServedJob:
+    """An SGLang server over a model's shape with random weights and forced acceptance.
+
+    SGLang draws one accepted length a step for the whole batch: requests do not drift apart.
+    """
+    rates = RATES[:k]
+    asked: dict[str, Any] = {
+        "model": model,
+        "quant": quant,
+        "k": k,
+        "overlap": overlap,
+        "port": SGLANG_PORT,
+    }
+    asked |= {
+        "clients": max(p.concurrency for p in points),
+        "context": max(p.input_tokens for p in points) + 1024,
+        "layers": layers,
+    }
+    env = {"HF_HUB_OFFLINE": "1", "SGLANG_ENABLE_HEALTH_ENDPOINT_GENERATION": "0"}
+    env |= {"SGLANG_ENABLE_JIT_DEEPGEMM": "0"}
+    if k:
+        env |= {
+            "SGLANG_SIMULATE_ACC_LEN": f"{1 + sum(rates):.3f}",
+            "SGLANG_SIMULATE_ACC_TOKEN_MODE": "real-draft-token",
+        }
+    return ServedJob(
+        f"{model}-{quant}-k{k}{'' if overlap else '-sync'}",
+        "sglang",
+        version,
+        model,
+        quant,
+        k,
+        (sys.executable, "-m", "advisor.lab.bench.sglang_server", json.dumps(asked)),
+        points,
+        SGLANG_PORT,
+        rates=rates,
+        env=env,
+        settings={"overlap": overlap, "attention": "fa3", "deep_gemm": False},
+    )
+
+
+def sglang_sweep(model: str, quant: str, version: str = "") -> tuple[ServedJob, ...]:
+    """Server starts in order of value: plain and k = 2 in all cells, other k and no overlap in few."""
+    few = tuple((c, 2048) for c in (1, 4, 16, 64))
+    every = (*few, (2, 2048), (8, 2048), (32, 2048), (4, 8192), (16, 8192))
+    about: dict[str, Any] = {"model": model, "quant": quant, "version": version}
+    full = closed(every, "t0") + closed(((16, 2048),), "t1")
+    jobs = [sglang_job(k, full, **about) for k in (0, 2)]
+    jobs += [sglang_job(k, closed(few, "t0"), **about) for k in (1, 3)]
+    jobs += [sglang_job(k, closed(few, "t0"), overlap=False, **about) for k in (2, 0)]
+    return tuple(jobs)
