@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -195,3 +198,34 @@ def test_a_count_that_went_astray_gives_way_to_the_forced_mean() -> None:
     assert served_rows.accepted(row) == pytest.approx(2.4)
     assert served_rows.accepted({**row, "acceptance_length": 2.5}) == 2.5
     assert served_rows.accepted({**row, "kind": "decode"}) == 4.2
+
+
+def test_a_sweep_that_is_ended_takes_its_server_with_it(tmp_path: Path) -> None:
+    job = mock_job("sglang", 0, (served_cells.ServedPoint("closed", 1, 64, 5000, rounds=1),))
+    code = (
+        "import json, sys; from pathlib import Path; from advisor.lab.bench import served_cells, "
+        "served_worker; made = json.loads(sys.argv[1]); made['points'] = "
+        "(served_cells.ServedPoint(**made['points'][0]),); served_worker.run("
+        "[served_cells.ServedJob(**made)], Path(sys.argv[2]))"
+    )
+    sweep = subprocess.Popen(
+        [sys.executable, "-c", code, json.dumps(job.as_dict()), str(tmp_path)],
+        stderr=subprocess.DEVNULL,
+    )
+
+    def listens() -> bool:
+        with socket.socket() as one:
+            return one.connect_ex(("127.0.0.1", job.port)) == 0
+
+    wait_for(listens)
+    sweep.terminate()
+    assert sweep.wait(30) == 143
+    wait_for(lambda: not listens())
+
+
+def wait_for(met: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if met():
+            return
+        time.sleep(0.05)
+    raise AssertionError("waited half a minute")

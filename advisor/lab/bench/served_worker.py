@@ -15,6 +15,8 @@ import re
 import signal
 import statistics
 import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -151,7 +153,8 @@ def llama_version(server: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     found = re.search(r"build (\d+)|version: (\d+)", said.stdout + said.stderr)
-    return f"b{found[1] or found[2]}" if found else ""
+    number = found and (found[1] or found[2])
+    return f"b{number}" if number and number != "0" else ""
 
 
 def missing(job: ServedJob, folder: Path) -> list[ServedPoint]:
@@ -261,6 +264,9 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     listed = tuple(jobs)
     deadline = time.time() + seconds
+    if threading.current_thread() is threading.main_thread():
+        # A sweep that is ended from outside takes its server with it.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     for job in listed:
         if not missing(job, folder) or time.time() >= deadline:
             continue
