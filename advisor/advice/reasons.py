@@ -7,6 +7,7 @@ reasons, strongest first. What would change the answer is said by changes.py.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 from advisor.advice import caveats as circumstances
 from advisor.advice import propose
@@ -16,6 +17,7 @@ from advisor.domain.nouns import Candidate, Evidence, Facts, Finding, Goal, Plan
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.prediction import predict
 
 METRIC_NAMES = {
     "output_tok_s": "output tok/s",
@@ -187,7 +189,8 @@ def _from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
     if covering:
         return [
             Reason(
-                text=f"Measured here{_outside(rows, best)}: {evidence_text(rows)}",
+                text=_other_text(facts, rows, best)
+                or f"Measured here{_outside(rows, best)}: {evidence_text(rows)}",
                 sources=(rows[0].source,),
                 weight=2.5 - 0.1 * i,
             )
@@ -222,6 +225,36 @@ def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
         f" (other prompts or settings: {', '.join(names)} not within the interval above)"
         if names
         else ""
+    )
+
+
+_FAR = 0.095  # log ratio: a tenth
+
+
+def _other_text(facts: Facts, rows: Sequence[Evidence], best: Candidate) -> str:
+    """Why the estimate differs from what was measured here with another kind of text; nothing where
+    it lies near or the text is the same.
+    """
+    row, estimate = rows[0], best.estimate
+    printed = _PRINTED.get(row.metric)
+    if estimate is None or printed is None or row.k != best.plan.k or row.metric == "ttft":
+        return ""
+    expected = getattr(estimate, printed).speedup.p50
+    if (
+        not row.workload
+        or row.workload == facts.workload
+        or abs(log(expected / row.speedup)) < _FAR
+    ):
+        return ""
+    here = facts.workload or "this"
+    then = predict.estimate(facts.model_copy(update={"workload": row.workload}), [best.plan])[
+        0
+    ].accepted_length.p50
+    now = estimate.accepted_length.p50
+    return (
+        f"Measured {row.speedup:.2f}x here with {row.workload} text ({then:.2f} tokens/step); "
+        f"{expected:.2f}x is expected as {here} text accepts {now:.2f} (--workload "
+        f"{row.workload} if yours does not)"
     )
 
 

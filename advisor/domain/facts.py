@@ -250,6 +250,7 @@ class Evidence(Frozen):
     output_tokens: float | None
     metric: str
     speedup: float
+    workload: str | None = None  # kind of text, where the source says
     date: str = ""
     # same hardware, model, quant, engine; concurrency and ctx within a factor of 2; clean
     # pair
