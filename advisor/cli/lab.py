@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from advisor.domain.nouns import AdvisorError
+from advisor.lab.evaluation import calibrated
 from advisor.lab.evaluation.evaluate import run
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import known_ids, measurements_dir
@@ -45,8 +46,17 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
 )
 @click.option("--plots", type=click.Path(path_type=Path), help="Draw the figures into this folder.")
 @click.option("--fast", is_flag=True, help="Primary split only.")
-def evaluate(out: Path | None, fast: bool, plots: Path | None) -> None:
+@click.option(
+    "--calibrated",
+    "own",
+    is_flag=True,
+    help="Instead: what one and three own runs of a source say of its other rows.",
+)
+def evaluate(out: Path | None, fast: bool, plots: Path | None, own: bool) -> None:
     """Score the model on sources it has not seen and write the model card."""
+    if own:
+        click.echo(calibrated.run())
+        return
     click.echo(run(out, fast=fast, plots=plots))
 
 
