@@ -16,14 +16,13 @@ from advisor import engines
 from advisor.advice import checkpoints
 from advisor.advice import topology as linked
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Engine, Facts, Method, Plan
+from advisor.engines.traits import EngineTraits, traits
 from advisor.engines.versions import parts
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.rules.kit.case import between, defect, parse_release
 
-# k offered per engine: beyond these, published sweeps only lose (knowledge/thresholds: k_range_*).
-K_RANGE = {"vllm": (1, 2, 3, 4, 5), "sglang": (1, 2, 3, 4), "llama-server": (1, 2, 3, 4, 5, 6)}
 # k offered per separate drafter: publishers report EAGLE-3 for 1 to 7 tokens, and blocks of 4, 8
 # and 16 of a block drafter.
 DRAFTER_K = {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash": (3, 7, 9, 15)}
@@ -37,6 +36,17 @@ REMOTE_CODE = (
 )  # families whose tokenizer and configuration are code of the repository (vLLM recipe of Kimi-K2.5)
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
+
+
+def _habits(facts: Facts) -> EngineTraits:
+    """The traits of the engine that is asked about. Raises AdvisorError for one without any."""
+    known = engines.canonical(facts.engine or "")
+    if known is None:
+        raise AdvisorError(
+            f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
+            f"llama-server"
+        )
+    return traits(known)
 
 
 @dataclass(frozen=True)
@@ -54,9 +64,10 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     the model's context.
     """
     per_replica = ceil((facts.concurrency or 1) / split[1])
-    seqs = per_replica if facts.engine == "llama-server" else _power_of_two(per_replica)
+    habits = _habits(facts)
+    seqs = _power_of_two(per_replica) if habits.replicas else per_replica
     small = _memory_gb(facts) <= 32
-    batched = 4096 if small and facts.engine != "llama-server" else 8192
+    batched = 4096 if small and habits.replicas else 8192
     unified = facts.hardware is not None and facts.hardware.unified_memory
     # a unified memory is shared with the system; small cards need all they can give (SD313 warns
     # above 0.96)
@@ -77,7 +88,7 @@ def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
                 f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the GPUs"
             )
         return ((facts.tp, gpus // facts.tp),)
-    if facts.engine == "llama-server" or gpus == 1:
+    if gpus == 1 or not _habits(facts).replicas:
         return ((gpus, 1),)  # llama-server splits layers over all devices
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
     sizes = [tp for tp in range(1, gpus + 1) if gpus % tp == 0 and divides_heads(facts, tp)]
@@ -188,14 +199,15 @@ def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
     """
     found = drafter(facts, method)
     if found is None:
-        return K_RANGE.get(facts.engine or "", (1, 2, 3))
+        return _habits(facts).k_range
     top = min(found.k_max or 64, (found.block or 65) - 1)
     return tuple(k for k in DRAFTER_K[method] if k <= top) or (top,)
 
 
 def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     """The plan without speculation; all others are made from it."""
-    if facts.engine not in ("vllm", "sglang", "llama-server"):
+    habits = _habits(facts)
+    if not habits.writable:
         raise AdvisorError(
             f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
             f"llama-server"
@@ -212,7 +224,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         max_num_seqs=lim.max_num_seqs,
         max_num_batched_tokens=lim.max_num_batched_tokens,
         max_model_len=lim.max_model_len,
-        memory_fraction=None if facts.engine == "llama-server" else lim.memory_fraction,
+        memory_fraction=lim.memory_fraction if habits.memory_share else None,
         tp=split[0],
         dp=split[1],
         reasoning_parser=parser_name(facts, "--reasoning-parser", model.reasoning_parser)
@@ -223,7 +235,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
             if model and facts.workload in TOOL_WORKLOADS
             else None
         ),
-        port=8000 if facts.engine != "llama-server" else 8080,
+        port=habits.port,
         extra=(*linked.flags(facts, split[0]), *remote_code(facts)),
         env=needed_env(facts),
     )
@@ -278,7 +290,7 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
     """The engine's own spelling of a parser: models name vLLM's (`openai_gptoss`), SGLang has
     others (`gpt-oss`).
     """
-    if wanted is None or facts.engine == "llama-server":
+    if wanted is None or _habits(facts).gguf:
         return wanted
     found = engines.get(facts.engine or "").catalogue.find(option, facts.engine_version)
     known = (found.choices or found.values or ()) if found is not None else ()
@@ -301,7 +313,7 @@ def remote_code(facts: Facts) -> tuple[tuple[str, str | None], ...]:
     asks = (
         facts.model is not None
         and facts.model.family in REMOTE_CODE
-        and facts.engine in ("vllm", "sglang")
+        and _habits(facts).runs_repository_code
     )
     return (("--trust-remote-code", None),) if asks else ()
 
@@ -332,7 +344,7 @@ def prefix_caching(facts: Facts, method: Method) -> bool | None:
     rate and carries a correctness defect (vllm#38182, #43559), so it then needs a large share to
     be worth it. So it does with a drafter that its publisher serves without it.
     """
-    if facts.engine == "llama-server":
+    if _habits(facts).pool == "slots":
         return None  # its prompt cache is per slot and on by default
     share = facts.prefix_share or 0.0
     hybrid = facts.model is not None and facts.model.is_hybrid

@@ -18,6 +18,7 @@ from advisor.advice import recommend as pipeline
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Drafter, Facts, Plan
 from advisor.domain.paths import knowledge_dir
+from advisor.engines.traits import traits
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.build import FactFileError, check_entry, read_table
@@ -198,7 +199,7 @@ def test_k_keeps_to_what_the_drafter_was_made_for() -> None:
         9,
         15,
     )
-    assert propose.k_values(facts(model="qwen3.6-27b"), "mtp") == propose.K_RANGE["vllm"]
+    assert propose.k_values(facts(model="qwen3.6-27b"), "mtp") == traits("vllm").k_range
 
 
 def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
