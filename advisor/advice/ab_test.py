@@ -110,10 +110,7 @@ def _said(setting: Setting) -> str:
 
 def _load(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Setting) -> LoadVerdict:
     load = _load_text(on[0] if on[0].concurrency else off[0])
-    pairs = [(a, b) for a in off for b in on]
-    unlike = list(dict.fromkeys(text for a, b in pairs for text in arms.differences(a, b)))
-    unlike += arms.seed_differences(off, on)
-    if unlike:
+    if unlike := arms.unlike(off, on):
         return LoadVerdict(load=load, differences=tuple(unlike))
     gains = arms.gains(off, on)
     step, facts, plan = _step(off, on, gains, setting)

@@ -37,12 +37,8 @@ def runs_of(
     arms.check_order(off, on)
     out = []
     for left, right in arms.pairs(off, on):
-        unlike = [text for a in left for b in right for text in arms.differences(a, b)]
-        unlike += arms.seed_differences(left, right)
-        if unlike:
-            raise AdvisorError(
-                "the arms differ in more than speculation: " + "; ".join(dict.fromkeys(unlike))
-            )
+        if unlike := arms.unlike(left, right):
+            raise AdvisorError("the arms differ in more than speculation: " + "; ".join(unlike))
         out.append(_run(left, right, setting, counters))
     return out
 

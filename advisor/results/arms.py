@@ -150,6 +150,16 @@ def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
     return out
 
 
+def unlike(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
+    """Why two arms with their repeats are no A/B: runs of one seed are compared with each other, since another seed is other
+    prompts; empty where they are one.
+    """
+    both = [(a, b) for a in off for b in on]
+    paired = [(a, b) for a, b in both if a.seed is not None and a.seed == b.seed]
+    found = [text for a, b in paired or both for text in differences(a, b)]
+    return [*dict.fromkeys(found), *seed_differences(off, on)]
+
+
 def seed_differences(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
     """Arms whose repeats used other seeds: other prompts, so another load."""
     left, right = ({run.seed for run in arm if run.seed is not None} for arm in (off, on))

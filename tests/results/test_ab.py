@@ -58,6 +58,14 @@ def test_arms_that_differ_are_named_and_get_no_verdict(
     assert not report.loads[0].gains
 
 
+def test_repeats_with_other_prompts_are_compared_seed_by_seed() -> None:
+    off = [run(seed=i, dataset=f"mixed:{i}") for i in (1, 2)]
+    on = [drafted(seed=i, dataset=f"mixed:{i}", output_tok_s=300.0) for i in (1, 2)]
+    assert judge_ab(off, on, setting(off, on, {})).verdict == "faster"
+    other = [on[0], on[1].model_copy(update={"dataset": "mixed:9"})]
+    assert judge_ab(off, other, setting(off, other, {})).verdict == "not comparable"
+
+
 def test_swapped_and_doubled_files_are_refused() -> None:
     for a, b, why in ((ON, OFF, "swapped"), (ON, ON, "same file"), (OFF, OFF, "same file")):
         with pytest.raises(Unreadable, match=why):
