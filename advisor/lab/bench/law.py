@@ -1,0 +1,133 @@
+"""The step law of each engine on the H200: cycle time from requests, draft length and acceptance.
+
+`python -m advisor.lab.bench.law` fits it to the raw points and prints it with the error on points
+kept out of the fit. vLLM and SGLang: T = a + b E + c n + (d + e k if k > 0) in ms, with n = requests
+x (k + 1) tokens and E the share of experts that n tokens reach. llama-server: T = a + b n up to 8
+tokens, a + c + d n beyond, + e ms per million vocabulary entries sampled, + f k.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import nnls
+
+from advisor.lab.bench.rows import read_rows
+from advisor.lab.bench.shapes import VOCAB
+from advisor.lab.measurements.schema import measurements_dir
+from advisor.perf.verify_kernels import LONGEST
+
+EXPERTS, TOPK = 256, 8
+DEPTH = 2048  # prompt tokens of the points
+SPLITS = 20
+Point = dict[str, Any]
+
+
+class Law(NamedTuple):
+    """Coefficients in ms, and the median error on kept-out halves for plain steps and cycles."""
+
+    name: str
+    points: int
+    coefficients: tuple[float, ...]
+    plain_error: float
+    cycle_error: float
+
+
+def reached(point: Point) -> list[float]:
+    """Terms of vLLM and SGLang."""
+    n = point["concurrency"] * (point["k"] + 1)
+    experts = 1 - (1 - TOPK / EXPERTS) ** n
+    return [1.0, experts, n, float(point["k"] > 0), point["k"]]
+
+
+def sampled(point: Point) -> list[float]:
+    """Terms of llama-server."""
+    n = point["concurrency"] * (point["k"] + 1)
+    tiled = float(n > LONGEST)
+    vocabulary = 32_000 if "v32" in point["label"] else VOCAB
+    entries = point["concurrency"] * point["acceptance_length"] * vocabulary / 1e6
+    return [1.0, (1 - tiled) * n, tiled, tiled * n, entries, point["k"]]
+
+
+def step_ms(point: Point) -> float:
+    """The cycle of a point: the mean where nothing but decoding was timed, else the median."""
+    name = "decode_step_mean_ms" if point.get("kind") == "decode" else "decode_step_p50_ms"
+    return float(point[name])
+
+
+def fit(name: str, points: Sequence[Point], terms: Callable[[Point], list[float]]) -> Law:
+    """Least squares of relative errors, no coefficient below 0; half of the points kept out in turn."""
+    x = np.array([terms(p) for p in points], dtype=float)
+    y = np.array([step_ms(p) for p in points])
+
+    def solve(rows: Any) -> Any:
+        return nnls(x[rows] / y[rows, None], np.ones(len(rows)))[0]
+
+    errors: dict[bool, list[float]] = {True: [], False: []}
+    random = np.random.default_rng(0)
+    for _ in range(SPLITS):
+        order = random.permutation(len(points))
+        known, kept = np.split(order, [len(order) // 2])
+        for i, error in zip(kept, abs(x[kept] @ solve(known) / y[kept] - 1), strict=True):
+            errors[points[i]["k"] == 0].append(float(error))
+    whole = tuple(float(c) for c in solve(np.arange(len(points))))
+    plain, cycle = (statistics.median(errors[side]) for side in (True, False))
+    return Law(name, len(points), whole, plain, cycle)
+
+
+def laws() -> list[Law]:
+    """The laws of three engines at 2,048 tokens of context, from the raw points in the repository."""
+    raw = measurements_dir() / "raw"
+    llama = raw / "bench-h200-llama-b11312"
+    slots = [
+        p
+        for p in [*read_rows(llama), *read_rows(llama / "vocabulary-32k")]
+        if p["kind"] == "decode" and not p["sampling"] and p["input_tokens"] == DEPTH
+    ]
+    slots = [p for p in slots if "unified" not in p["label"]]
+    sglang = read_rows(raw / "bench-h200-sglang-0517")
+    sglang = [p for p in sglang if p["sampling"] == "t0" and "sync" not in p["label"]]
+    vllm = [p for p in read_rows(raw / "h200-vllm-0251") if _plain_vllm(p)]
+    return [
+        fit("vLLM, 35B-A3B FP8", [p for p in vllm if p["input_tokens"] == DEPTH], reached),
+        fit("SGLang, 35B-A3B FP8", [p for p in sglang if p["input_tokens"] == DEPTH], reached),
+        *(
+            fit(
+                f"llama-server, {name}", [p for p in slots if p["label"].startswith(label)], sampled
+            )
+            for name, label in (
+                ("35B-A3B Q4_K", "q4k-"),
+                ("35B-A3B Q8_0", "q8-"),
+                ("27B Q4_K", "27b-"),
+            )
+        ),
+    ]
+
+
+def _plain_vllm(point: Point) -> bool:
+    labels = ("routing", "mnbt")
+    return (
+        (point["model"], point["quant"]) == ("qwen3.6-35b-a3b", "fp8")
+        and not point["prefix_caching"]
+        and not any(word in point["label"] for word in labels)
+        and point["concurrency"] <= 64
+        and point["k"] <= 4
+        and bool(point.get("decode_step_p50_ms"))
+    )
+
+
+def main() -> None:
+    """Print every law."""
+    for law in laws():
+        numbers = "  ".join(f"{c:7.3f}" for c in law.coefficients)
+        print(
+            f"{law.name:28} {law.points:4}  {numbers}   kept out: plain {100 * law.plain_error:.1f} %, "
+            f"cycle {100 * law.cycle_error:.1f} %"
+        )
+
+
+if __name__ == "__main__":
+    main()
