@@ -13,7 +13,7 @@ from typing import Any
 _DOORS = {
     "recommend": "advisor.advice.recommend:recommend",
     "validate": "advisor.lint.validate:validate",
-    "compose": "advisor.render.compose:compose",
+    "compose": "advisor.render.deploy.compose:compose",
     "predict": "advisor.prediction.predict_rows:predict",
     "explain": "advisor.rules:explain",
 }

@@ -4,6 +4,7 @@ a test itself.
 
 from __future__ import annotations
 
+from advisor import engines
 from advisor.domain.nouns import (
     LLM,
     Advice,
@@ -105,19 +106,14 @@ def plan(k: int = 2, **changes: object) -> Plan:
 
 
 def launch(k: int = 2, model: str = REPOSITORY, env: dict[str, str] | None = None) -> LaunchText:
-    """What the engine would be told for `plan(k)`."""
-    argv = ["vllm", "serve", model, "--max-model-len", "4096", "--max-num-seqs", "32"]
-    argv += [
-        "--max-num-batched-tokens",
-        "8192",
-        "--gpu-memory-utilization",
-        "0.85",
-        "--no-enable-prefix-caching",
-    ]
-    argv += ["--reasoning-parser", "qwen3"]
-    if k:
-        argv += ["--speculative-config", f'{{"method":"mtp","num_speculative_tokens":{k}}}']
-    return LaunchText(argv=tuple(argv), env=env or {}, text=" \\\n  ".join(argv))
+    """What the engine is started with for `plan(k)`."""
+    return text_of(plan(k, model=model, env=tuple((env or {}).items())))
+
+
+def text_of(which: Plan) -> LaunchText:
+    """The launch of a plan as text."""
+    adapter = engines.get(which.engine)
+    return adapter.render(adapter.to_launch(which))
 
 
 def estimate(middle: float = 1.24) -> Estimate:
@@ -197,6 +193,7 @@ def on() -> Advice:
         decision="on",
         plan=plan(),
         candidate=plan(),
+        plan_off=plan(0),
         estimate=estimate(),
         findings=FINDINGS,
         reasons=REASONS,
@@ -254,14 +251,16 @@ def no_method() -> Advice:
     )
 
 
-def hostile(name: str) -> Advice:
-    """The GB10 case with a hostile model name in plan and launches."""
+def hostile(name: str, env: dict[str, str] | None = None) -> Advice:
+    """The GB10 case with a hostile model name, and variables, in plan and launches."""
+    words = {"model": name, "env": tuple((env or {}).items())}
     return on().model_copy(
         update={
-            "plan": plan(model=name),
-            "candidate": plan(model=name),
-            "launch": launch(model=name),
-            "launch_off": launch(0, name),
+            "plan": plan(**words),
+            "candidate": plan(**words),
+            "plan_off": plan(0, **words),
+            "launch": launch(model=name, env=env),
+            "launch_off": launch(0, name, env),
         }
     )
 

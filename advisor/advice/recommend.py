@@ -100,6 +100,7 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
         decision=verdict.decision,
         plan=running.plan,
         candidate=best.plan if best is not None else None,
+        plan_off=base.plan,
         estimate=best.estimate if best is not None else None,
         findings=merged(running, best),
         plan_findings=running.findings,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -19,18 +19,11 @@ from advisor.cli.settings import HELP
 from advisor.domain.nouns import Advice, AdvisorError, Source, UnknownFact
 from advisor.knowledge import store as knowledge
 from advisor.render.flags import env_lines
+from advisor.render.forms import FORMS, STARTS
 from advisor.render.notes import placeholder
 from advisor.render.schema import named_schema
 from advisor.render.text import advice_text
 
-# form -> the function that writes it
-FORMS = {
-    "json": "advisor.render.json_out:advice_json_text",
-    "flags": "advisor.render.flags:flags_text",
-    "compose": "advisor.render.compose:compose_yaml",
-    "systemd": "advisor.render.systemd:systemd_unit",
-    "k8s": "advisor.render.k8s:deployment_yaml",
-}
 machine_option = click.option(
     "--machine", metavar="NAME", help="Your machine, from `advisor calibrate`: its runs count."
 )
@@ -48,17 +41,50 @@ SCHEMA_NAMES = ("recommend", "validate", "hardware", "model")
     show_default=True,
     help="Form of the answer.",
 )
-def recommend(form: str, **asked: Any) -> None:
+@click.option(
+    "--ab", is_flag=True, help="Write both runs, without and with speculation, on two ports."
+)
+@click.option(
+    "--out",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write a folder: the launch, the A/B script, how to roll back, and why.",
+)
+def recommend(form: str, ab: bool, folder: Path | None, **asked: Any) -> None:
     """Speculative decoding on, off or measure first: which k, what it gains, why, and the launch to
     paste.
     """
+    if ab and (form == "text" or not FORMS[form].compares):
+        both = [name for name, known in FORMS.items() if known.compares]
+        raise click.UsageError(f"--ab needs --format {' or '.join(both)}")
+    if folder is not None and (ab or form not in ("text", *STARTS)):
+        raise click.UsageError(
+            "--out needs a form that starts a server, and writes both runs itself"
+        )
     answer = no_mtp_answer(asked)
     if answer and form == "text":
         write(fill(answer, page_width(), break_long_words=False, break_on_hyphens=False) + "\n")
         return
     if answer:
         raise AdvisorError(answer)
-    write(rendered(advice_for(asked), form))
+    advice = advice_for(asked)
+    if folder is not None:
+        write_folder(advice, None if form == "text" else form, folder)
+    else:
+        write(FORMS[form].write_both(advice) if ab else rendered(advice, form))
+
+
+def write_folder(advice: Advice, form: str | None, place: Path) -> None:
+    """Write the files of an answer into a folder that is new or empty, and name them."""
+    from advisor.render.directory import folder  # imported where it is used: start-up time
+
+    files = folder(advice, form)
+    if place.exists() and any(place.iterdir()):
+        raise AdvisorError(f"{place} is not empty: nothing was written")
+    place.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (place / name).write_text(text, encoding="utf-8")
+        click.echo(place / name)
 
 
 @click.command()
@@ -108,10 +134,7 @@ def rendered(advice: Advice, form: str) -> str:
         return advice_text(
             advice, page_width(), wants_color(), unicode=takes_unicode(), source_of=source_of
         )
-    module, function = FORMS[form].split(":")
-    text: str = getattr(import_module(module), function)(
-        advice
-    )  # first, so that a refusal stands alone
+    text = FORMS[form].write(advice)  # first, so that a refusal stands alone
     if form == "flags" and advice.launch.env:
         click.echo("set first: " + " ".join(env_lines(advice)), err=True)
     if form != "json" and (word := _placeholder(advice)):

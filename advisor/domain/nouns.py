@@ -465,6 +465,7 @@ class Advice(Frozen):
     decision: Decision
     plan: Plan
     candidate: Plan | None = None  # the best speculative plan, which `estimate` describes
+    plan_off: Plan | None = None  # the plan without speculation, of `launch_off`
     estimate: Estimate | None = None
     findings: tuple[
         Finding, ...

@@ -393,6 +393,19 @@ class Adapter:
         """The argument vector, program included. No shell is involved."""
         return tuple(part for group, _ in self._groups(launch) for part in group)
 
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The words that start the server."""
+        return self.PROGRAM
+
+    def units(self, launch: Launch) -> tuple[tuple[str, ...], ...]:
+        """The words that stand together, after the program: a positional model, then each option
+        with its values.
+        """
+        (head, _), *groups = self._groups(launch)
+        model = head[len(self.PROGRAM) :]
+        return tuple(unit for unit in (model, *(words for words, _ in groups)) if unit)
+
     def render(self, launch: Launch) -> LaunchText:
         """Ready to paste: env assignments, then one option a line, shell-quoted."""
         variables = {var.name: var for var in launch.env if var.value is not None}

@@ -33,6 +33,9 @@ class EngineTraits:
     cache_types: tuple[str, ...]  # KV data types below 16 bit, the usual first
     writable: bool = True  # launches are written for it
     shm: str | None = None  # shared memory that its workers need in a container
+    api_key_env: str | None = None  # variable that holds the key which requests must carry
+    caches: tuple[str, ...] = ()  # folders of ~/.cache that outlive a container: weights, kernels
+    image_starts: bool = False  # the image's entrypoint is the server, so that only options follow
 
 
 _TRAITS: dict[Engine, EngineTraits] = {
@@ -53,6 +56,8 @@ _TRAITS: dict[Engine, EngineTraits] = {
         runs_repository_code=True,
         cache_types=("fp8", "fp8_e4m3"),
         shm="8gb",
+        api_key_env="VLLM_API_KEY",
+        caches=("huggingface", "vllm"),
     ),
     "sglang": EngineTraits(
         name="sglang",
@@ -71,6 +76,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         runs_repository_code=True,
         cache_types=("fp8_e4m3", "fp8_e5m2"),
         shm="8gb",
+        caches=("huggingface",),
     ),
     "llama-server": EngineTraits(
         name="llama-server",
@@ -88,6 +94,9 @@ _TRAITS: dict[Engine, EngineTraits] = {
         quantizes_at_load=(),
         runs_repository_code=False,
         cache_types=("q8_0",),
+        api_key_env="LLAMA_API_KEY",
+        caches=("huggingface", "llama.cpp"),
+        image_starts=True,
     ),
     "ik_llama.cpp": EngineTraits(
         name="ik_llama.cpp",
@@ -106,6 +115,9 @@ _TRAITS: dict[Engine, EngineTraits] = {
         runs_repository_code=False,
         cache_types=("q8_0",),
         writable=False,
+        api_key_env="LLAMA_API_KEY",
+        caches=("huggingface", "llama.cpp"),
+        image_starts=True,
     ),
 }
 

@@ -237,6 +237,11 @@ def _read_mapping(document: Node, reading: Reading) -> None:
     if is_llama_swap(document):
         read_llama_swap(document, reading)
         return
+    from advisor.readers.forms.ray_serve import is_ray_serve, read_ray_serve
+
+    if is_ray_serve(document):
+        read_ray_serve(document, reading)
+        return
     from advisor.readers.forms.settings_yaml import (
         engine_of_settings,
         engine_of_settings_under,

@@ -11,32 +11,17 @@ from __future__ import annotations
 
 import shlex
 
+from advisor.advice import topology
 from advisor.domain.nouns import Advice
-from advisor.render.layout import option_units
+from advisor.render.deploy.serving import written
 
 
 def flags_text(advice: Advice) -> str:
     """The options of the launch to run, positionals first, one a line; ends in a line feed."""
-    units = option_units(arguments(advice.launch.argv))
-    return "".join(" ".join(shlex.quote(word) for word in unit) + "\n" for unit in units)
+    server = written(advice, topology.on_each(advice.facts, advice.plan))
+    return "".join(shlex.join(unit) + "\n" for unit in server.units)
 
 
 def env_lines(advice: Advice) -> tuple[str, ...]:
     """NAME=value for each variable that the launch needs, quoted for a POSIX shell."""
     return tuple(f"{name}={shlex.quote(value)}" for name, value in advice.launch.env.items())
-
-
-def program(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The words that start the program: `vllm serve`, `python3 -m sglang.launch_server`,
-    `llama-server`.
-    """
-    if argv[:2] == ("vllm", "serve"):
-        return argv[:2]
-    if len(argv) > 2 and argv[0].startswith("python") and argv[1] == "-m":
-        return argv[:3]
-    return argv[:1]
-
-
-def arguments(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """What follows the program."""
-    return argv[len(program(argv)) :]

@@ -20,7 +20,7 @@ from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.render.compose import compose_yaml
+from advisor.render.deploy.compose import compose_yaml
 
 
 def recommend(**asked: Any) -> Advice:

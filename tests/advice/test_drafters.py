@@ -24,7 +24,7 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.build import FactFileError, check_entry, read_table
 from advisor.lint.validate import validate
 from advisor.perf import memory
-from advisor.render.compose import compose_yaml
+from advisor.render.deploy.compose import compose_yaml
 from advisor.render.json_out import advice_json
 from advisor.render.schema import recommend_schema
 

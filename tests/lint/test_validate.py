@@ -424,9 +424,9 @@ REQUESTS = (
 @pytest.mark.parametrize("form", ["shell", "compose", "kubernetes", "systemd"])
 def test_emitted_launches_are_read_back(asked: dict[str, object], form: str) -> None:
     from advisor.advice.recommend import recommend
-    from advisor.render.compose import compose_yaml
-    from advisor.render.k8s import deployment_yaml
-    from advisor.render.systemd import systemd_unit
+    from advisor.render.deploy.compose import compose_yaml
+    from advisor.render.deploy.k8s import deployment_yaml
+    from advisor.render.deploy.systemd import systemd_unit
 
     advice = recommend(**asked)
     writers = {"compose": compose_yaml, "kubernetes": deployment_yaml, "systemd": systemd_unit}

@@ -7,7 +7,6 @@ import shlex
 import advice_cases as cases
 import pytest
 
-from advisor.domain.nouns import LaunchText
 from advisor.render.flags import env_lines, flags_text
 
 
@@ -21,17 +20,12 @@ def test_the_lines_are_the_launch_without_its_program(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("engine", "argv"),
-    [
-        ("sglang", ("python3", "-m", "sglang.launch_server", "--model-path", "x")),
-        ("llama-server", ("llama-server", "-hf", "x", "--parallel", "4")),
-        ("llama-server", ("/app/llama-server", "-hf", "x")),
-    ],
+    ("engine", "first"), [("sglang", "--model-path x/y"), ("llama-server", "-hf x/y")]
 )
-def test_each_engine_has_its_program(engine: str, argv: tuple[str, ...]) -> None:
-    plan = cases.plan(engine=engine)
-    advice = cases.on().model_copy(update={"plan": plan, "launch": LaunchText(argv=argv)})
-    assert flags_text(advice).startswith(("--model-path x", "-hf x"))
+def test_each_engine_has_its_program(engine: str, first: str) -> None:
+    plan = cases.plan(engine=engine, engine_version=None, model="x/y")
+    advice = cases.on().model_copy(update={"plan": plan})
+    assert flags_text(advice).startswith(first)
 
 
 def test_the_environment_is_told_apart() -> None:

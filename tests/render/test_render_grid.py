@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import json
 import shlex
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,17 +15,19 @@ import jsonschema
 import pytest
 import yaml
 
+from advisor import engines
 from advisor.advice.recommend import recommend
-from advisor.domain.nouns import Advice, AdvisorError, Request
+from advisor.domain.nouns import Advice, AdvisorError, Plan, Request
 from advisor.lint.validate import validate
-from advisor.render import serving
-from advisor.render.compose import compose_yaml
+from advisor.render.deploy import serving
+from advisor.render.deploy.compose import compose_yaml
+from advisor.render.deploy.k8s import deployment_yaml
+from advisor.render.deploy.systemd import systemd_unit
 from advisor.render.flags import flags_text
+from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
-from advisor.render.k8s import deployment_yaml
 from advisor.render.layout import Paper, pack_launch
 from advisor.render.schema import recommend_schema
-from advisor.render.systemd import systemd_unit
 from advisor.render.text import SCREEN_LINES, advice_text, first_screen, screen_height
 
 HARDWARE = ("gb10", "rtx3090", "h100-sxm", "mi300x", "apple-m4-max", "strix-halo", "rtx5090", "p40")
@@ -111,8 +112,12 @@ def test_every_deployment_is_written_or_refused_with_a_reason() -> None:
             continue
         compose_schema.validate(data)
         documents = list(yaml.safe_load_all(deployment_yaml(advice)))
-        assert [d["kind"] for d in documents] == ["Deployment", "Service"]
-        assert f":{serving.port(advice)}/health" in str(data)
+        assert [d["kind"] for d in documents] == [
+            "PersistentVolumeClaim",
+            "Deployment",
+            "Service",
+        ]
+        assert f":{serving.server(advice).port}/health" in str(data)
     assert refused < len(answers())
 
 
@@ -122,29 +127,29 @@ def test_every_unit_is_written_where_there_is_systemd() -> None:
             assert "ExecStart=/usr/bin/env " in systemd_unit(advice)
 
 
-@pytest.mark.parametrize(
-    ("write", "name"),
-    [
-        (compose_yaml, "docker-compose.yml"),
-        (deployment_yaml, "deploy.yaml"),
-        (systemd_unit, "x.service"),
-    ],
-)
-def test_every_file_is_read_back_as_the_plan_that_it_was_written_for(
-    write: Callable[[Advice], str], name: str
-) -> None:
+NOUNS = [name for name in Plan.model_fields if name not in ("extra", "env", "host", "port")]
+
+
+@pytest.mark.parametrize("form", STARTS)
+def test_every_file_is_read_back_as_the_plan_that_it_was_written_for(form: str) -> None:
+    written = 0
     for advice in answers():
         try:
-            text = write(advice)
+            text = FORMS[form].write(advice)
         except AdvisorError:
             continue
-        report = validate(None, text=text, name=name)
+        written += 1
+        report = validate(None, text=text, name=FORMS[form].file)
         (launch,) = report.launches
-        for field in ("engine", "model", "method", "k", "max_num_seqs", "max_model_len", "tp"):
-            assert getattr(launch.plan, field) == getattr(advice.plan, field), (
+        server = serving.server(advice)
+        wanted = engines.get(advice.plan.engine).to_plan(server.launch)
+        for field in NOUNS:
+            assert getattr(launch.plan, field) == getattr(wanted, field), (
                 f"{label(advice)}: {field}"
             )
+        assert set(launch.plan.env) >= set(wanted.env)
         assert [f.message for f in report.findings if f.severity == "error"] == [], label(advice)
+    assert written >= 5
 
 
 def published_schema() -> Any:

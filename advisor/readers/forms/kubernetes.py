@@ -419,6 +419,9 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
             words += option_words(key, value, "vllm", reading)
     words += words_of(config.get("extraArgs"), reading) or [] if config is not None else []
     around = Surroundings(kind=kind, name=(node.get("name") or node).text)
+    # the chart mounts a memory volume at /dev/shm where this key stands
+    if config is not None and config.get("tensorParallelSize") is not None:
+        around.shm_volume = True
     if repository is not None and repository.kind == "scalar":
         around.image = scalar(repository, reading.source)
         around.tag = (

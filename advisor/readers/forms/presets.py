@@ -37,13 +37,14 @@ _MODEL_KEYS = frozenset(
     )
 )
 _REPOSITORY = Lazy(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
+_ESCAPED = Lazy(r"\\[\\\"$`]")
 _NOT_OPTIONS = frozenset(("version", "load-on-startup", "stop-timeout"))
 Pair = tuple[Mapped, Mapped | None]
 
 
-def sections(text: str) -> list[tuple[Mapped, list[Pair]]]:
+def sections(text: str, escapes: bool = False) -> list[tuple[Mapped, list[Pair]]]:
     """Sections of an INI text in order; what stands before the first one is in the section named
-    "".
+    "". `escapes`: a backslash in double quotes is a shell's.
     """
     result: list[tuple[Mapped, list[Pair]]] = [(literal(""), [])]
     at = 0
@@ -51,18 +52,28 @@ def sections(text: str) -> list[tuple[Mapped, list[Pair]]]:
         if found := _SECTION.match(line.rstrip("\n")):
             result.append((literal(found.group(1), at + found.start(1)), []))
         elif not line.lstrip().startswith((";", "#")) and (found := _PAIR.match(line.rstrip("\n"))):
-            value = _unquoted(literal(found.group(2), at + found.start(2)))
+            value = _unquoted(literal(found.group(2), at + found.start(2)), escapes)
             result[-1][1].append((literal(found.group(1), at + found.start(1)), value))
         at += len(line)
     return result
 
 
-def _unquoted(value: Mapped) -> Mapped:
+def _unquoted(value: Mapped, escapes: bool = False) -> Mapped:
     text = value.text
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
-        return value.part(1, len(text) - 1)
+        inner = value.part(1, len(text) - 1)
+        return _unescaped(inner) if escapes and text[0] == '"' else inner
     comment = re.search(r"[ \t]+[;#][ \t]", text)
     return value.part(0, comment.start()) if comment and not text.startswith("{") else value
+
+
+def _unescaped(value: Mapped) -> Mapped:
+    parts: list[Mapped] = []
+    done = 0
+    for found in _ESCAPED.finditer(value.text):
+        parts.append(value.part(done, found.start()))
+        done = found.start() + 1
+    return join((*parts, value.part(done, len(value)))) if parts else value
 
 
 def read_presets(reading: Reading) -> None:
@@ -169,7 +180,8 @@ def read_env_file(reading: Reading) -> None:
     for _, pairs in sections(
         re.sub(
             r"(?m)^[ \t]*export[ \t]", lambda found: " " * len(found.group()), reading.source.text
-        )
+        ),
+        escapes=True,
     ):
         for key, value in pairs:
             env[key.text] = EnvItem(value, key.first())

@@ -100,6 +100,17 @@ def read_settings(
 ) -> None:
     """One launch from a mapping of options to values."""
     reading.form = "config-yaml"
+    pairs = option_pairs(document, reading)
+    if pairs:
+        around = around or Surroundings(kind="config-yaml")
+        at = pairs[0][0].first()
+        reading.add(
+            Found(engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml")
+        )
+
+
+def option_pairs(document: Node, reading: Reading) -> list[Pair]:
+    """Options and values of a mapping; what is nested becomes JSON text, a list one value."""
     pairs: list[Pair] = []
     for key, value in document.entries():
         name = scalar(key, reading.source)
@@ -115,12 +126,7 @@ def read_settings(
             pairs.append((name, join(spaced[1:])))
         elif not value.is_null:
             pairs.append((name, scalar(value, reading.source)))
-    if pairs:
-        around = around or Surroundings(kind="config-yaml")
-        at = pairs[0][0].first()
-        reading.add(
-            Found(engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml")
-        )
+    return pairs
 
 
 def _json(node: Node, reading: Reading) -> Mapped:

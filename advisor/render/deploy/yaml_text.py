@@ -24,6 +24,13 @@ class Noted:
     comment: str
 
 
+@dataclass(frozen=True)
+class Block:
+    """Lines of a literal block scalar; written quoted where YAML would not keep them as they are."""
+
+    lines: tuple[str, ...]
+
+
 def quoted(text: str) -> str:
     """A double-quoted YAML scalar; what a YAML reader would refuse or change is escaped."""
     return '"' + "".join(_escape(ch) for ch in text) + '"'
@@ -80,7 +87,15 @@ def _entry(head: str, value: Any, indent: str) -> list[str]:
         return [head, *_mapping(value, indent + "  ")]
     if isinstance(value, list | tuple) and value:
         return [head, *_sequence(value, indent + "  ")]
+    if isinstance(value, Block):
+        return _block(head, value.lines, indent)
     return [f"{head} {_scalar(value)}".rstrip()]
+
+
+def _block(head: str, lines: Sequence[str], indent: str) -> list[str]:
+    if any(line != line.strip() or not line.isprintable() or "\ufeff" in line for line in lines):
+        return [f"{head} {quoted(chr(10).join(lines))}"]
+    return [f"{head} |-", *(f"{indent}  {line}" for line in lines)]
 
 
 def _unwrap(held: Any, lines: list[str], indent: str) -> Any:

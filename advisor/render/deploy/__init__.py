@@ -1,0 +1,1 @@
+"""Advice -> files that start the server: one module a form, all from the same `Server`."""

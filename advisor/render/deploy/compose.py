@@ -1,0 +1,134 @@
+"""Advice -> a complete docker-compose.yml for one machine.
+
+Every string is quoted and every `$` doubled, so that compose takes the words of the launch as they
+are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor.advice.recommend import recommend
+from advisor.domain.nouns import Advice, Request
+from advisor.render import notes
+from advisor.render.deploy import serving
+from advisor.render.deploy.serving import Server
+from advisor.render.deploy.yaml_text import Noted, document
+
+FORM = "a compose file"
+_SHM_MANY = "16gb"
+_KERNELS = "compile-cache"  # a volume of its own: compiled kernels depend on the image
+
+
+def compose(request: Request | None = None, **fields: Any) -> str:
+    """A docker-compose file for the launch that `recommend` answers with; the same arguments."""
+    return compose_yaml(recommend(request, **fields))
+
+
+def compose_yaml(advice: Advice) -> str:
+    """The compose file for the launch to run.
+
+    Raises AdvisorError where no container reaches the accelerator (Apple), no pinned image is
+    known, or the launch spans several machines.
+    """
+    title = serving.title(advice, "compose")
+    return _file(advice, (serving.server(advice, container=FORM),), title)
+
+
+def compose_ab_yaml(advice: Advice) -> str:
+    """Both runs of an A/B comparison, each behind a profile and on a port of its own.
+
+    Raises AdvisorError as compose_yaml does, and where no speculative method can run.
+    """
+    off, on = serving.both(advice, container=FORM)
+    title = [
+        *serving.title(advice, "recommend --format compose --ab", on.plan),
+        "one after the other, as both need the same GPUs:",
+        f"docker compose --profile off up -d  # without speculation, port {off.port}",
+        f"docker compose --profile off down && docker compose --profile on up -d  # port {on.port}",
+    ]
+    return _file(advice, (off, on), title, profiles=("off", "on"))
+
+
+def _file(
+    advice: Advice, servers: tuple[Server, ...], title: list[str], profiles: tuple[str, ...] = ()
+) -> str:
+    services: dict[str, Any] = {}
+    for number, server in enumerate(servers):
+        service = _service(advice, server)
+        if profiles:
+            service = {"profiles": [profiles[number]], **service}
+        services[server.name] = service
+    data: dict[str, Any] = {"services": services}
+    if "vllm" in servers[0].traits.caches:
+        data["volumes"] = {_KERNELS: {}}
+    return document(data, title)
+
+
+def _service(advice: Advice, server: Server) -> dict[str, Any]:
+    maker = serving.vendor(advice, FORM)
+    image = Noted(serving.image(advice, FORM), notes.IMAGE)
+    return {"image": image, **_command(server), **_gpus(server, maker), **_surroundings(server)}
+
+
+def _command(server: Server) -> dict[str, Any]:
+    words, start = server.noted_words(_escape), list(server.program)
+    if server.traits.image_starts:
+        return {"command": Noted(words, f"the image starts {server.plan.engine} itself")}
+    if start[0].startswith("python"):
+        return {"command": [*start, *words]}
+    note = "written out: the image's own entrypoint differs between versions"
+    return {"entrypoint": Noted(start, note), "command": words}
+
+
+def _escape(text: str) -> str:
+    return text.replace("$", "$$")
+
+
+def _gpus(server: Server, maker: str) -> dict[str, Any]:
+    if maker == "nvidia":
+        device = {"driver": "nvidia", "count": server.gpus, "capabilities": ["gpu"]}
+        return {"deploy": {"resources": {"reservations": {"devices": [device]}}}}
+    if maker == "amd":
+        return {
+            "devices": ["/dev/kfd:/dev/kfd", "/dev/dri:/dev/dri"],
+            "group_add": ["video"],
+            "security_opt": ["seccomp:unconfined"],
+        }
+    return {"devices": ["/dev/dri:/dev/dri"]}
+
+
+def _surroundings(server: Server) -> dict[str, Any]:
+    shm = _SHM_MANY if server.gpus > 1 else server.traits.shm or "1gb"
+    url = f"http://127.0.0.1:{server.port}{server.traits.health}"
+    env: dict[str, Any] = {name: _escape(value) for name, value in server.env.items()}
+    for name in server.secrets:
+        env[name] = Noted(None, "taken from your shell or .env if it is set there")
+    key = serving.key_note(server.plan.engine, "anyone who reaches the port")
+    return {
+        "shm_size": Noted(shm, notes.SHM),
+        "ports": Noted(
+            [f"127.0.0.1:{server.port}:{server.port}"],
+            f"this machine only; drop the address to serve the network. {key}",
+        ),
+        "volumes": _volumes(server),
+        "environment": env,
+        "healthcheck": {
+            "test": ["CMD", "curl", "-fsS", url],
+            "interval": "15s",
+            "timeout": "10s",
+            "retries": 4,
+            "start_period": Noted(
+                f"{server.startup_s}s",
+                "download, load, compile and graph capture come before the first answer",
+            ),
+        },
+        "restart": "unless-stopped",
+    }
+
+
+def _volumes(server: Server) -> list[str]:
+    return [
+        f"{_KERNELS if name == 'vllm' else f'~/.cache/{name}'}:/root/.cache/{name}"
+        for name in server.traits.caches
+    ]

@@ -1,0 +1,77 @@
+"""Advice -> a file of NAME=value lines.
+
+llama-server takes all its options from the environment. vLLM and SGLang take none, so their file
+names the image, the program's arguments and the variables, for a compose file or script that reads
+`$SERVER_IMAGE` and `$SERVER_ARGS`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from advisor import engines
+from advisor.domain.nouns import Advice, AdvisorError, Flag
+from advisor.engines.traits import traits
+from advisor.render.deploy import serving
+from advisor.render.deploy.serving import Server
+from advisor.render.deploy.yaml_text import comment_text
+
+FORM = "an environment file"
+_PLAIN = re.compile(r"[\w./:=,+@%-]*")
+
+
+def env_file(advice: Advice) -> str:
+    """The lines, quoted where a shell, compose and systemd all need it.
+
+    Raises AdvisorError for values that these three do not read alike, and as compose_yaml does for
+    engines without such variables.
+    """
+    gguf = traits(advice.plan.engine).gguf
+    server = serving.server(advice, container="" if gguf else FORM)
+    title = serving.title(advice, "recommend --format env")
+    if gguf:
+        title.append("this machine only; in a container add LLAMA_ARG_HOST=0.0.0.0")
+    title.append(serving.key_note(server.plan.engine, "anyone who reaches the port"))
+    pairs = _options(server) if gguf else _arguments(advice, server)
+    pairs |= server.env
+    title.append(f"secrets ({', '.join(server.secrets)}) belong into a file of their own")
+    if not gguf:
+        title.append(f"start: {shlex.join(server.program)} with the words of SERVER_ARGS")
+    lines = [f"# {comment_text(line)}" for line in title]
+    lines += [f"{name}={_value(value)}" for name, value in pairs.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _options(server: Server) -> dict[str, str]:
+    """Each option as the variable that llama-server reads."""
+    return dict(_variable(server, flag) for flag in server.launch.flags)
+
+
+def _variable(server: Server, flag: Flag) -> tuple[str, str]:
+    catalogue = engines.get(server.plan.engine).catalogue
+    option = catalogue.option(flag.name, server.plan.engine_version)
+    if option is None or option.env is None:
+        raise AdvisorError(
+            f"{FORM} cannot be written: {server.plan.engine} "
+            f"{server.plan.engine_version or ''} has no variable for {flag.name}"
+        )
+    if option.takes_value is False:
+        return option.env, "0" if flag.value == "false" else "1"
+    return option.env, flag.value or ""
+
+
+def _arguments(advice: Advice, server: Server) -> dict[str, str]:
+    return {
+        "SERVER_IMAGE": serving.image(advice, FORM),
+        "SERVER_ARGS": shlex.join(server.words),
+    }
+
+
+def _value(text: str) -> str:
+    """The value, bare or in double quotes, which shells, compose and systemd read alike."""
+    if _PLAIN.fullmatch(text):
+        return text
+    if not text.isprintable():
+        raise AdvisorError(f"{FORM} cannot hold {text!r}: its readers disagree about it")
+    return '"' + re.sub(r'([\\"$`])', r"\\\1", text) + '"'

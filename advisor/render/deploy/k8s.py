@@ -1,0 +1,132 @@
+"""Advice -> a Kubernetes Deployment, its Service and the claim for its cache, for one node.
+
+Recreate, not a rolling update: a second copy would need a second GPU. `$(` is doubled so that no
+word is expanded.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Any
+
+from advisor.domain.nouns import Advice
+from advisor.render import notes
+from advisor.render.deploy import serving
+from advisor.render.deploy.serving import Server
+from advisor.render.deploy.yaml_text import Noted, document
+
+FORM = "a Kubernetes manifest"
+PROBE_PERIOD_S = 15
+RESOURCES = {"nvidia": "nvidia.com/gpu", "amd": "amd.com/gpu", "intel": "gpu.intel.com/xe"}
+_CLAIM = "model-cache"
+_CACHE_EXTRA_GIB = 20  # compiled kernels, and room for another revision's small files
+_SECRET_KEYS = {serving.TOKEN: "hf-token"}
+
+
+def deployment_yaml(advice: Advice) -> str:
+    """Claim, Deployment and Service as three YAML documents. Raises AdvisorError as compose_yaml
+    does.
+    """
+    server = serving.server(advice, container=FORM)
+    maker = serving.vendor(advice, FORM)
+    label = {"app": server.name}
+    meta = {"name": server.name, "labels": label}
+    pod = {
+        "enableServiceLinks": Noted(
+            False, "else a Service named vllm sets VLLM_PORT to an address, and the engine stops"
+        ),
+        "automountServiceAccountToken": False,
+        "containers": [_container(advice, server, maker)],
+        "volumes": _volumes(),
+    }
+    deployment = {
+        "replicas": 1,
+        "strategy": Noted({"type": "Recreate"}, notes.ROLLOUT),
+        "selector": {"matchLabels": label},
+        "template": {"metadata": {"labels": label}, "spec": pod},
+    }
+    service = {"selector": label, "ports": [{"port": server.port, "targetPort": server.port}]}
+    title = serving.title(advice, "recommend --format k8s")
+    title.append(serving.key_note(server.plan.engine, "every pod of the cluster"))
+    return "---\n".join(
+        (
+            document(
+                _object("v1", "PersistentVolumeClaim", {"name": _CLAIM}, claim(advice)), title
+            ),
+            document(_object("apps/v1", "Deployment", meta, deployment)),
+            document(_object("v1", "Service", meta, service)),
+        )
+    )
+
+
+def _object(version: str, kind: str, meta: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+
+
+def claim(advice: Advice) -> dict[str, Any]:
+    """The claim that keeps the downloaded weights and compiled kernels between starts."""
+    return {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": f"{cache_gib(advice)}Gi"}},
+    }
+
+
+def cache_gib(advice: Advice) -> int:
+    """Room for the weights and compiled kernels, GiB."""
+    return ceil(serving.weights_gib(advice) * 1.1) + _CACHE_EXTRA_GIB
+
+
+def _escape(text: str) -> str:
+    return text.replace("$(", "$$(")
+
+
+def environment(server: Server) -> list[Any]:
+    """Variables of the launch, and the secrets from an optional Secret of the server's name."""
+    env: list[Any] = [{"name": name, "value": _escape(value)} for name, value in server.env.items()]
+    for name in server.secrets:
+        key = {"name": server.name, "key": _SECRET_KEYS.get(name, "api-key"), "optional": True}
+        env.append({"name": name, "valueFrom": {"secretKeyRef": key}})
+    return env
+
+
+def startup_probe(server: Server) -> dict[str, Any]:
+    """Waits as long as the server may load in silence."""
+    return _probe(server) | {"failureThreshold": ceil(server.startup_s / PROBE_PERIOD_S)}
+
+
+def _probe(server: Server) -> dict[str, Any]:
+    return {
+        "httpGet": {"path": server.traits.health, "port": server.port},
+        "periodSeconds": PROBE_PERIOD_S,
+    }
+
+
+def _container(advice: Advice, server: Server, maker: str) -> dict[str, Any]:
+    words = server.noted_words(_escape)
+    command = {} if server.traits.image_starts else {"command": list(server.program)}
+    return {
+        "name": server.name,
+        "image": Noted(serving.image(advice, FORM), notes.IMAGE),
+        **command,
+        "args": words,
+        "env": Noted(
+            environment(server),
+            f"kubectl create secret generic {server.name} --from-literal=hf-token=...",
+        ),
+        "ports": [{"containerPort": server.port}],
+        "resources": {"limits": {RESOURCES[maker]: server.gpus}},
+        "securityContext": {"allowPrivilegeEscalation": False},
+        "startupProbe": Noted(startup_probe(server), notes.STARTUP),
+        "readinessProbe": _probe(server),
+        "volumeMounts": [
+            {"name": "cache", "mountPath": "/root/.cache"},
+            {"name": "shm", "mountPath": "/dev/shm"},
+        ],
+    }
+
+
+def _volumes() -> list[Any]:
+    return [
+        {"name": "cache", "persistentVolumeClaim": {"claimName": _CLAIM}},
+        Noted({"name": "shm", "emptyDir": {"medium": "Memory"}}, notes.SHM),
+    ]

@@ -1,0 +1,84 @@
+"""Advice -> a Podman Quadlet (NAME.container), for ~/.config/containers/systemd or
+/etc/containers/systemd; Podman 5.0 or later, which knows Entrypoint.
+
+Keys: podman-systemd.unit(5). Words reach systemd's ExecStart as they stand here, so `%` and `$` are
+doubled in all of them.
+"""
+
+from __future__ import annotations
+
+from advisor.domain.nouns import Advice
+from advisor.render import notes
+from advisor.render.deploy import serving
+from advisor.render.deploy.serving import Server
+from advisor.render.deploy.unit_text import command, escape, word
+from advisor.render.deploy.yaml_text import comment_text
+
+FORM = "a Podman Quadlet"
+
+
+def quadlet(advice: Advice) -> str:
+    """The `.container` file for the launch to run. Raises AdvisorError as compose_yaml does."""
+    server = serving.server(advice, container=FORM)
+    maker = serving.vendor(advice, FORM)
+    title = serving.title(advice, "recommend --format quadlet")
+    lines = [
+        *(f"# {comment_text(line)}" for line in title),
+        "[Unit]",
+        f"Description={escape(f'{server.plan.engine} server')}",
+        "",
+        "[Container]",
+        f"ContainerName={server.name}",
+        f"# {notes.IMAGE}",
+        f"Image={word(serving.image(advice, FORM))}",
+        *(f"# {comment_text(note)}" for note in server.note_lines()),
+        *_command(server),
+        *_devices(server, maker),
+        *_surroundings(server),
+        "",
+        "[Service]",
+        f"EnvironmentFile=-%E/{server.name}/secrets.env",
+        "Restart=on-failure",
+        "RestartSec=10",
+        "# the image is pulled before the start",
+        f"TimeoutStartSec={server.startup_s}",
+        "",
+        "[Install]",
+        "WantedBy=default.target",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _command(server: Server) -> list[str]:
+    if server.traits.image_starts:
+        return [f"Exec={command(server.units)}"]
+    program, *rest = server.program
+    return [f"Entrypoint={program}", f"Exec={command((rest, *server.units))}"]
+
+
+def _devices(server: Server, maker: str) -> list[str]:
+    if maker == "nvidia":
+        lines = ["# needs the CDI specification: nvidia-ctk cdi generate"]
+        return lines + [f"AddDevice=nvidia.com/gpu={number}" for number in range(server.gpus)]
+    if maker == "amd":
+        return ["AddDevice=/dev/kfd", "AddDevice=/dev/dri", "GroupAdd=keep-groups"]
+    return ["AddDevice=/dev/dri", "GroupAdd=keep-groups"]
+
+
+def _surroundings(server: Server) -> list[str]:
+    url = f"http://127.0.0.1:{server.port}{server.traits.health}"
+    key = serving.key_note(server.plan.engine, "anyone who reaches the port")
+    return [
+        f"# {notes.SHM}",
+        f"ShmSize={'16g' if server.gpus > 1 else (server.traits.shm or '1gb').removesuffix('b')}",
+        "# this machine only; drop the address to serve the network. " + comment_text(key),
+        f"PublishPort=127.0.0.1:{server.port}:{server.port}",
+        *(f"Volume=%h/.cache/{name}:/root/.cache/{name}" for name in server.traits.caches),
+        *(f"Environment={word(f'{name}={value}')}" for name, value in server.env.items()),
+        f"# secrets, from ~/.config/{server.name}/secrets.env (chmod 600) where it sets them",
+        "PodmanArgs=" + " ".join(f"--env={name}" for name in server.secrets),
+        f"HealthCmd=curl -fsS {url}",
+        "HealthInterval=15s",
+        f"# {notes.STARTUP}",
+        f"HealthStartPeriod={server.startup_s}s",
+    ]

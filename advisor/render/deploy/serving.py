@@ -1,0 +1,273 @@
+"""One server as every form writes it: words with their notes, port, health, start-up time, GPUs.
+
+What it does not know: the network, the disk and the compile cache of the machine; the start-up
+budget is generous for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import chain
+from math import ceil
+
+from advisor import engines
+from advisor.advice import topology
+from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
+from advisor.engines.traits import EngineTraits, traits
+from advisor.render.deploy.yaml_text import Noted
+from advisor.render.notes import unit_note
+from advisor.rules.kit.case import table
+
+# 289 s for 34.89 GiB in 42 shards on a GB10, doubled: a slower disk or a first download is common.
+LOAD_S_PER_GIB = Quantity(value=17.0, source="seed000", status="derived")
+UNKNOWN_WEIGHTS_GIB = 70.0
+TOKEN = "HF_TOKEN"  # what Hugging Face's libraries read their token from
+ALL_ADDRESSES, LOOPBACK = "0.0.0.0", "127.0.0.1"
+LOOPBACK_NOTE = "this machine only; the default is every address"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A launch with what surrounds it, still in parts: a form writes them in its own syntax.
+
+    Attributes
+    ----------
+    name : str
+        Of the container or unit: letters, digits and dashes.
+    launch : Launch
+        What the engine is started with; `plan` is the same in no engine's words.
+    units : tuple of tuple of str
+        The words after the program that stand together: a model, or an option with its values.
+    notes : tuple of str
+        The note of each unit, "" where it needs none.
+    startup_s : int
+        Seconds that the server may load in silence.
+    gpus : int
+        Accelerators that it uses on one machine.
+    """
+
+    name: str
+    plan: Plan
+    launch: Launch
+    program: tuple[str, ...]
+    units: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...]
+    startup_s: int
+    gpus: int
+
+    @property
+    def traits(self) -> EngineTraits:
+        """The habits of its engine."""
+        return traits(self.plan.engine)
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return self.plan.port or self.traits.default_port
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words after the program."""
+        return tuple(chain.from_iterable(self.units))
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The variables that the launch needs."""
+        return {var.name: var.value for var in self.launch.env if var.value is not None}
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Names of the variables that hold secrets; their values are never written."""
+        key = self.traits.api_key_env
+        return (TOKEN, key) if key else (TOKEN,)
+
+    def noted_words(self, escape: Callable[[str], str] = str) -> list[str | Noted]:
+        """The words after the program, each option with the note that explains it."""
+        words: list[str | Noted] = []
+        for unit, note in zip(self.units, self.notes, strict=True):
+            head, *rest = (escape(word) for word in unit)
+            words.append(Noted(head, note) if note else head)
+            words += rest
+        return words
+
+    def note_lines(self) -> list[str]:
+        """`--option: note` for the forms that have no place for a comment beside an option."""
+        return [
+            f"{unit[0]}: {note}" for unit, note in zip(self.units, self.notes, strict=True) if note
+        ]
+
+
+def server(
+    advice: Advice,
+    plan: Plan | None = None,
+    *,
+    container: str = "",
+    port: int | None = None,
+    suffix: str = "",
+) -> Server:
+    """The server of a plan, by default the plan to run.
+
+    Parameters
+    ----------
+    advice : Advice
+        The answer that the plan belongs to.
+    plan : Plan, optional
+        Another plan of the same answer.
+    container : str
+        What the container's form is called in messages; "" where the server runs on the machine
+        itself. Inside a container it listens on all addresses, as the loopback address reaches
+        nobody there; on the machine itself on the loopback address alone.
+    port : int, optional
+        Another port than the plan's.
+    suffix : str
+        Ends the name, for two servers side by side.
+
+    Raises
+    ------
+    AdvisorError
+        Where no container reaches the accelerator, or the plan cannot be written.
+    """
+    if container:
+        vendor(advice, container)
+    plan = topology.on_each(advice.facts, plan or advice.plan)
+    local = traits(plan.engine).listens_locally
+    wanted = (None if local else LOOPBACK) if not container else (ALL_ADDRESSES if local else None)
+    plan = plan.model_copy(update={"host": plan.host or wanted, "port": port or plan.port})
+    return written(advice, plan, suffix)
+
+
+def written(advice: Advice, plan: Plan, suffix: str = "") -> Server:
+    """The server of exactly this plan."""
+    adapter = engines.get(plan.engine)
+    launch = adapter.to_launch(plan)
+    units = adapter.units(launch)
+    return Server(
+        name=plan.engine.replace(".", "-").replace("_", "-") + suffix,
+        plan=plan,
+        launch=launch,
+        program=adapter.program,
+        units=units,
+        notes=tuple(
+            LOOPBACK_NOTE if unit == ("--host", LOOPBACK) else unit_note(advice, unit)
+            for unit in units
+        ),
+        startup_s=startup_seconds(advice),
+        gpus=gpu_count(advice),
+    )
+
+
+def both(advice: Advice, container: str = "") -> tuple[Server, Server]:
+    """The servers without and with speculation, on two ports. Raises AdvisorError where no
+    speculative method can run.
+    """
+    if advice.candidate is None or advice.plan_off is None:
+        raise AdvisorError("there is nothing to compare: no speculative method can run here")
+    off = server(advice, advice.plan_off, container=container, suffix="-off")
+    on = server(advice, advice.candidate, container=container, port=off.port + 1, suffix="-on")
+    return off, on
+
+
+def weights_gib(advice: Advice) -> float:
+    """GiB of weights over all accelerators, the drafter's included."""
+    bill = advice.estimate.memory if advice.estimate is not None else None
+    if bill is None:
+        return UNKNOWN_WEIGHTS_GIB
+    return (bill.weights_gib + bill.spec_gib) * gpu_count(advice)
+
+
+def startup_seconds(advice: Advice) -> int:
+    """How long a silent server may load before it counts as dead, in seconds, rounded up to
+    minutes.
+
+    At least what published deployments of vLLM and SGLang needed (rule SD241's number), which
+    compile; plus the weights' time.
+    """
+    loading = 60.0 + LOAD_S_PER_GIB.value * weights_gib(advice)
+    compiling = (
+        0.0
+        if traits(advice.plan.engine).gguf
+        else float(table("compatibility")["startup_seconds"]["value"])
+    )
+    return ceil(max(loading, compiling) / 60.0) * 60
+
+
+def gpu_count(advice: Advice) -> int:
+    """GPUs that the launch uses on one machine."""
+    plan = topology.on_each(advice.facts, advice.plan)
+    return max(1, plan.tp * plan.pp * plan.dp)
+
+
+def vendor(advice: Advice, form: str) -> str:
+    """nvidia, amd or intel. Raises AdvisorError where no container can reach the accelerator, or
+    where one machine is too few.
+    """
+    hardware = advice.facts.hardware
+    made = hardware.vendor if hardware is not None else "unknown"
+    name = (hardware.name or hardware.id) if hardware is not None else advice.request.hardware
+    if made == "apple":
+        raise AdvisorError(
+            f"{form} cannot be written for {name}: containers on macOS do not reach the GPU; run "
+            f"the launch of "
+            "'advisor recommend' on the machine itself"
+        )
+    if made not in ("nvidia", "amd", "intel"):
+        raise AdvisorError(
+            f"{form} cannot be written for {name}: it is not known how a container reaches this "
+            f"accelerator"
+        )
+    facts = advice.facts
+    if topology.spans(facts) and (
+        advice.plan.tp * advice.plan.pp > 1 or not traits(advice.plan.engine).replicas
+    ):
+        raise AdvisorError(
+            f"{form} covers one machine, and {facts.gpus} GPUs over {facts.interconnect} are "
+            f"several: "
+            "start the launch of 'advisor recommend' on each of them"
+        )
+    return made
+
+
+def image(advice: Advice, form: str) -> str:
+    """The pinned image. Raises AdvisorError where none is known for this version and hardware."""
+    plan, hardware = advice.plan, advice.facts.hardware
+    adapter = engines.get(plan.engine)
+    found = adapter.image(plan.engine_version, hardware)
+    if found is None:
+        known = next(
+            (v for v in reversed(adapter.versions) if adapter.image(v, hardware) is not None), None
+        )
+        remedy = (
+            f"--engine-version {known} has one"
+            if known
+            else "run the launch of 'advisor recommend' without a container"
+        )
+        raise AdvisorError(
+            f"{form} cannot be written: no image is known for {plan.engine} "
+            f"{plan.engine_version or '(version unknown)'} on "
+            f"{advice.request.hardware}; {remedy}"
+        )
+    return found
+
+
+def title(advice: Advice, command: str, plan: Plan | None = None) -> list[str]:
+    """Comment lines for the top of a file: what it is for, and how to make it again."""
+    request, plan = advice.request, plan or advice.plan
+    spec = f"{plan.method}, k = {plan.k}" if plan.method != "none" else "no speculation"
+    return [
+        f"{plan.engine} {plan.engine_version or ''} for {request.hardware}, {request.model}: "
+        f"{spec} (decision: {advice.decision})",
+        f"load: {request.concurrency} at once, {request.ctx_tokens} prompt and "
+        f"{request.output_tokens} output tokens",
+        f"written by `advisor {command}`; SD codes: `advisor explain CODE`",
+    ]
+
+
+def key_note(engine: Engine, reach: str) -> str:
+    """One sentence about the API key: how to require one, or that there is none. `reach` says who
+    reaches the server without.
+    """
+    name = traits(engine).api_key_env
+    if name:
+        return f"API key: none unless {name} is set; without it {reach} may use the server"
+    return f"API key: none; {engine} takes one only as --api-key, so {reach} may use the server"

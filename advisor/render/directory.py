@@ -1,0 +1,180 @@
+"""Advice -> the files of one folder: the launch, both runs of an A/B comparison with the script that
+measures them, how to roll back, and why.
+
+What it does not know: the disk; the caller writes the files.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from advisor import engines
+from advisor.domain.nouns import Advice, AdvisorError
+from advisor.render.deploy import serving
+from advisor.render.deploy.serving import Server
+from advisor.render.forms import FORMS
+from advisor.render.text import advice_text
+
+_USUAL = ("compose", "systemd")  # the first that can be written is the launch
+# form -> (start, stop)
+_COMMANDS = {
+    "docker-run": ("sh docker-run.sh", "docker rm --force {name}"),
+    "compose": ("docker compose up --detach", "docker compose down"),
+    "systemd": (
+        "sudo cp llm-server.service /etc/systemd/system/ && sudo systemctl daemon-reload && "
+        "sudo systemctl start llm-server",
+        "sudo systemctl stop llm-server",
+    ),
+    "quadlet": (
+        "cp llm-server.container ~/.config/containers/systemd/ && "
+        "systemctl --user daemon-reload && systemctl --user start llm-server",
+        "systemctl --user stop llm-server",
+    ),
+    "k8s": ("kubectl apply --filename deployment.yaml", "kubectl delete deployment,service {name}"),
+    "helm": (
+        "helm upgrade --install llm vllm/vllm-stack --values values.yaml",
+        "helm rollback llm",
+    ),
+    "ray": ("serve deploy serve.yaml", "serve shutdown"),
+    "llama-swap": ("llama-swap -config config.yaml -listen 127.0.0.1:8080", "stop llama-swap"),
+    "env": ("start the server with the lines of server.env", "stop the server"),
+}
+
+
+def folder(advice: Advice, form: str | None = None) -> dict[str, str]:
+    """File name -> text.
+
+    Parameters
+    ----------
+    advice : Advice
+        The answer to write out.
+    form : str, optional
+        A form of `FORMS` that starts a server; by default compose, else systemd where no container
+        can be written, else the bare command.
+
+    Raises
+    ------
+    AdvisorError
+        Where the wanted form cannot hold this answer.
+    """
+    form, files = _launch(advice, form)
+    files["start.sh"] = _script(serving.server(advice))
+    if advice.candidate is not None and advice.plan_off is not None:
+        files |= _comparison(advice)
+    files["ROLLBACK.md"] = _rollback(advice, form)
+    files["README.md"] = _readme(advice, form, files)
+    return files
+
+
+def _launch(advice: Advice, form: str | None) -> tuple[str, dict[str, str]]:
+    if form is not None:
+        return form, {FORMS[form].file: FORMS[form].write(advice)}
+    for name in _USUAL:
+        try:
+            return name, {FORMS[name].file: FORMS[name].write(advice)}
+        except AdvisorError:
+            continue
+    return "", {}
+
+
+def _script(server: Server) -> str:
+    """The bare command, without a container, as a script of its own."""
+    lines = [shlex.join(unit) for unit in (server.program, *server.units)]
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in server.env.items()]
+    return "\n".join(["#!/bin/sh", "set -eu", *exports, "exec " + " \\\n  ".join(lines)]) + "\n"
+
+
+def _comparison(advice: Advice) -> dict[str, str]:
+    """Scripts of both runs, the script that measures one after the other, and the compose file with
+    both where a container can be written.
+    """
+    off, on = serving.both(advice)
+    files = {"run-off.sh": _script(off), "run-on.sh": _script(on), "ab.sh": _ab(advice, off, on)}
+    try:
+        files["compose.ab.yml"] = FORMS["compose"].write_both(advice)
+    except AdvisorError:
+        pass  # no container here: the scripts are enough
+    return files
+
+
+_AB_HEAD = """#!/bin/sh
+# Both runs, one after the other, under the same load. Results go into off.log and on.log.
+set -eu
+cd "$(dirname "$0")"
+pid=
+stop() { [ -z "$pid" ] || { kill "$pid" 2> /dev/null || true; wait "$pid" || true; }; pid=; }
+trap stop EXIT INT TERM
+run() {  # NAME HEALTH-URL SECONDS
+  sh "run-$1.sh" > "server-$1.log" 2>&1 &
+  pid=$!
+  left=$3
+  until curl -fsS "$2" > /dev/null 2>&1; do
+    kill -0 "$pid" 2> /dev/null || { echo "run $1 stopped: see server-$1.log" >&2; exit 1; }
+    left=$((left - 2))
+    [ "$left" -gt 0 ] || { echo "run $1 does not answer: see server-$1.log" >&2; exit 1; }
+    sleep 2
+  done
+}
+"""
+
+
+def _ab(advice: Advice, off: Server, on: Server) -> str:
+    """Start one run, wait until it answers, measure, stop it; then the other."""
+    adapter = engines.get(off.plan.engine)
+    lines = []
+    for name, server in (("off", off), ("on", on)):
+        url = shlex.quote(f"http://127.0.0.1:{server.port}{server.traits.health}")
+        command = adapter.benchmark_command(server.plan, advice.facts)
+        lines += [f"run {name} {url} {server.startup_s}", f"{command} > {name}.log 2>&1", "stop"]
+    return _AB_HEAD + "\n".join([*lines, "tail -n 40 off.log on.log"]) + "\n"
+
+
+def _rollback(advice: Advice, form: str) -> str:
+    lines = ["# How to roll back", ""]
+    if form:
+        name = serving.server(advice).name
+        start, stop = (text.format(name=name) for text in _COMMANDS[form])
+        lines += [f"Started with: `{start}`", "", f"1. Stop it: `{stop}`"]
+    else:
+        lines += ["1. Stop `start.sh` (Ctrl-C)."]
+    lines += ["2. Start the server that ran before.", ""]
+    lines += ["Weights and compiled kernels stay in the cache: a roll-back downloads nothing."]
+    if advice.decision == "on" and advice.plan_off is not None:
+        lines += [
+            "",
+            "To give up speculation alone and keep the other settings, start this instead",
+        ]
+        lines += [
+            "(`run-off.sh`):",
+            "",
+            *(
+                f"    {line}"
+                for line in _script(serving.server(advice, advice.plan_off)).split("\n")[2:]
+            ),
+        ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _readme(advice: Advice, form: str, files: dict[str, str]) -> str:
+    server = serving.server(advice)
+    about = {
+        "start.sh": "the bare command, without a container",
+        "run-off.sh": "without speculation, for the comparison",
+        "run-on.sh": "with speculation, on the next port",
+        "ab.sh": "starts one run after the other and measures both",
+        "compose.ab.yml": "both runs in containers, behind the profiles `off` and `on`",
+        "ROLLBACK.md": "how to go back",
+    }
+    if form:
+        start = _COMMANDS[form][0].format(name=server.name)
+        about = {FORMS[form].file: f"the launch: `{start}`", **about}
+    lines = [
+        "# " + serving.title(advice, "recommend")[0],
+        "",
+        "| file | what it is |",
+        "| --- | --- |",
+    ]
+    lines += [f"| `{name}` | {text} |" for name, text in about.items() if name in files]
+    lines += ["", serving.key_note(server.plan.engine, "anyone who reaches the port") + ".", ""]
+    lines += ["## Why", "", "```text", advice_text(advice, 80).rstrip("\n"), "```"]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,70 @@
+"""Every form of an answer, in one table: command line, tests and documentation read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import cast
+
+from advisor.domain.nouns import Advice, Engine
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to write an answer.
+
+    Attributes
+    ----------
+    writer : str
+        `module:function` that takes the Advice; imported when it is used.
+    file : str
+        What such a file is called; "" where it is none.
+    starts : bool
+        Whether it starts a server, so that our own readers read it back.
+    compares : str
+        `module:function` that writes both runs of an A/B comparison, "" where there is none.
+    engines : tuple of str
+        The engines that it can start.
+    """
+
+    writer: str
+    file: str = ""
+    starts: bool = False
+    compares: str = ""
+    engines: tuple[Engine, ...] = ("vllm", "sglang", "llama-server")
+
+    def write(self, advice: Advice) -> str:
+        """The text. Raises AdvisorError where this form cannot hold this answer."""
+        return _function(self.writer)(advice)
+
+    def write_both(self, advice: Advice) -> str:
+        """The text with both runs. Raises AdvisorError where there is nothing to compare."""
+        return _function(self.compares)(advice)
+
+
+def _function(path: str) -> Callable[[Advice], str]:
+    module, name = path.split(":")
+    return cast(Callable[[Advice], str], getattr(import_module(module), name))
+
+
+_DEPLOY = "advisor.render.deploy."
+FORMS: dict[str, Form] = {
+    "json": Form("advisor.render.json_out:advice_json_text"),
+    "flags": Form("advisor.render.flags:flags_text"),
+    "docker-run": Form(_DEPLOY + "docker_run:docker_run", "docker-run.sh", True),
+    "compose": Form(
+        _DEPLOY + "compose:compose_yaml",
+        "docker-compose.yml",
+        True,
+        _DEPLOY + "compose:compose_ab_yaml",
+    ),
+    "systemd": Form(_DEPLOY + "systemd:systemd_unit", "llm-server.service", True),
+    "quadlet": Form(_DEPLOY + "quadlet:quadlet", "llm-server.container", True),
+    "k8s": Form(_DEPLOY + "k8s:deployment_yaml", "deployment.yaml", True),
+    "helm": Form(_DEPLOY + "helm:helm_values", "values.yaml", True, engines=("vllm",)),
+    "ray": Form(_DEPLOY + "ray_serve:ray_serve", "serve.yaml", True, engines=("vllm",)),
+    "llama-swap": Form(_DEPLOY + "llama_swap:llama_swap", "config.yaml", True),
+    "env": Form(_DEPLOY + "env_file:env_file", "server.env", True),
+}
+STARTS = tuple(name for name, form in FORMS.items() if form.starts)
