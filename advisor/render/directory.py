@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import shlex
 
-from advisor import engines
 from advisor.domain.nouns import Advice, AdvisorError
+from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
 from advisor.render.forms import FORMS
@@ -89,44 +89,16 @@ def _comparison(advice: Advice) -> dict[str, str]:
     both where a container can be written.
     """
     off, on = serving.both(advice)
-    files = {"run-off.sh": _script(off), "run-on.sh": _script(on), "ab.sh": _ab(advice, off, on)}
+    files = {
+        "run-off.sh": _script(off),
+        "run-on.sh": _script(on),
+        "ab.sh": bench_script(advice, bench_plan(advice)),
+    }
     try:
         files["compose.ab.yml"] = FORMS["compose"].write_both(advice)
     except AdvisorError:
         pass  # no container here: the scripts are enough
     return files
-
-
-_AB_HEAD = """#!/bin/sh
-# Both runs, one after the other, under the same load. Results go into off.log and on.log.
-set -eu
-cd "$(dirname "$0")"
-pid=
-stop() { [ -z "$pid" ] || { kill "$pid" 2> /dev/null || true; wait "$pid" || true; }; pid=; }
-trap stop EXIT INT TERM
-run() {  # NAME HEALTH-URL SECONDS
-  sh "run-$1.sh" > "server-$1.log" 2>&1 &
-  pid=$!
-  left=$3
-  until curl -fsS "$2" > /dev/null 2>&1; do
-    kill -0 "$pid" 2> /dev/null || { echo "run $1 stopped: see server-$1.log" >&2; exit 1; }
-    left=$((left - 2))
-    [ "$left" -gt 0 ] || { echo "run $1 does not answer: see server-$1.log" >&2; exit 1; }
-    sleep 2
-  done
-}
-"""
-
-
-def _ab(advice: Advice, off: Server, on: Server) -> str:
-    """Start one run, wait until it answers, measure, stop it; then the other."""
-    adapter = engines.get(off.plan.engine)
-    lines = []
-    for name, server in (("off", off), ("on", on)):
-        url = shlex.quote(f"http://127.0.0.1:{server.port}{server.traits.health}")
-        command = adapter.benchmark_command(server.plan, advice.facts)
-        lines += [f"run {name} {url} {server.startup_s}", f"{command} > {name}.log 2>&1", "stop"]
-    return _AB_HEAD + "\n".join([*lines, "tail -n 40 off.log on.log"]) + "\n"
 
 
 def _rollback(advice: Advice, form: str) -> str:
@@ -161,7 +133,7 @@ def _readme(advice: Advice, form: str, files: dict[str, str]) -> str:
         "start.sh": "the bare command, without a container",
         "run-off.sh": "without speculation, for the comparison",
         "run-on.sh": "with speculation, on the next port",
-        "ab.sh": "starts one run after the other and measures both",
+        "ab.sh": "starts one run after the other and measures both; `advisor ab` reads the results",
         "compose.ab.yml": "both runs in containers, behind the profiles `off` and `on`",
         "ROLLBACK.md": "how to go back",
     }

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from advisor.cli.app import COMMANDS
+from advisor.render.forms import FORMS
 
 TEXT = st.text(max_size=20)
 ODD = st.sampled_from(
@@ -89,7 +90,7 @@ VALUES = {
     "--goal": st.sampled_from(["throughput", "tpot", "ttft", "balanced"]),
     "--max-ttft-ms": st.floats(-1, 1e10).map(str),
     "--max-tpot-ms": st.floats(-1, 1e10).map(str),
-    "--format": st.sampled_from(["text", "json", "flags", "compose", "systemd", "k8s"]),
+    "--format": st.sampled_from(["text", *FORMS]),
 }
 
 

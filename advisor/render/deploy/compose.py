@@ -59,6 +59,7 @@ def _file(
         if profiles:
             service = {"profiles": [profiles[number]], **service}
         services[server.name] = service
+    title = [*title, serving.key_note(advice.plan.engine, "anyone who reaches the port")]
     data: dict[str, Any] = {"services": services}
     if "vllm" in servers[0].traits.caches:
         data["volumes"] = {_KERNELS: {}}
@@ -104,12 +105,11 @@ def _surroundings(server: Server) -> dict[str, Any]:
     env: dict[str, Any] = {name: _escape(value) for name, value in server.env.items()}
     for name in server.secrets:
         env[name] = Noted(None, "taken from your shell or .env if it is set there")
-    key = serving.key_note(server.plan.engine, "anyone who reaches the port")
     return {
         "shm_size": Noted(shm, notes.SHM),
         "ports": Noted(
             [f"127.0.0.1:{server.port}:{server.port}"],
-            f"this machine only; drop the address to serve the network. {key}",
+            "this machine only; drop the address to serve the network",
         ),
         "volumes": _volumes(server),
         "environment": env,
