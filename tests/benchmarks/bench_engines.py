@@ -37,8 +37,9 @@ def main() -> None:
         adapter = engines.get(engine)
         tokens = [Token(word) for word in shlex.split(lines[0])]
         launch = adapter.read(tokens, version_text=adapter.newest)
-        plan = adapter.to_plan(launch)
-        argv = adapter.argv(adapter.migrate(launch, adapter.newest)[0])
+        current = adapter.migrate(launch, adapter.newest)[0]  # to_launch refuses what is gone
+        plan = adapter.to_plan(current)
+        argv = adapter.argv(current)
         actions: list[Callable[[], object]] = [
             lambda a=adapter, t=tokens: a.read(t, version_text=a.newest),
             lambda a=adapter, x=launch: a.to_plan(x),
