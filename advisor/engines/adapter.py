@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar
 
 from advisor.domain.nouns import (
     AdvisorError,
@@ -26,6 +26,7 @@ from advisor.domain.nouns import (
 from advisor.engines import migration, model_names, parsing, quoting
 from advisor.engines.base import Token, VersionMatch
 from advisor.engines.catalogue import Catalogue, Style
+from advisor.engines.fields import Extras, Field, Value
 from advisor.engines.reading import (
     Reader,
     Walk,
@@ -38,56 +39,6 @@ from advisor.engines.reading import (
 _ITEM = re.compile(
     r"(?:\$\{[^{}]*\}|\S)+"
 )  # what is not known is one item, also with blanks in it: ${(seq 1 64)}
-Value = Any
-Extras = list[tuple[str, str | None]]
-
-
-class Field(NamedTuple):
-    """How one noun of a Plan stands on the command line."""
-
-    noun: str
-    parse: Callable[[str | None], Value]  # raises ValueError if the text has no such value
-    write: Callable[[Value], str | None] = str
-    skip: Value = None  # a value that is not written (tp 1)
-
-
-def text(value: str | None) -> str:
-    if value is None:
-        raise ValueError("no value")
-    return value
-
-
-def integer(value: str | None) -> int:
-    return int(text(value))
-
-
-def human_integer(value: str | None) -> int:
-    """128k is 128000, 128K is 131072, 1.5m is 1500000: as vLLM reads them."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgG]?)", text(value).strip())
-    if found is None:
-        raise ValueError(value)
-    scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}[
-        found[2]
-    ]
-    return int(float(found[1]) * scale)
-
-
-def number(value: str | None) -> float:
-    return float(text(value))
-
-
-def switch(value: str | None) -> bool:
-    if value not in (None, "false"):
-        raise ValueError(value)
-    return value is None
-
-
-def write_switch(value: bool) -> str | None:
-    return None if value else "false"
-
-
-def write_number(value: float) -> str:
-    return f"{value:g}"
 
 
 class Adapter:

@@ -13,8 +13,9 @@ from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, Engine, EnvVar, Flag, Launch, Plan
 from advisor.engines import builds
-from advisor.engines.adapter import (
-    Adapter,
+from advisor.engines.adapter import Adapter
+from advisor.engines.base import VersionMatch
+from advisor.engines.fields import (
     Extras,
     Field,
     Value,
@@ -23,7 +24,6 @@ from advisor.engines.adapter import (
     text,
     write_switch,
 )
-from advisor.engines.base import VersionMatch
 from advisor.engines.reading import Reader
 
 TYPE, N_MAX, OLD_N_MAX, MOD_N_MAX = (

@@ -13,8 +13,8 @@ from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
 from advisor.engines import model_names
-from advisor.engines.adapter import (
-    Adapter,
+from advisor.engines.adapter import Adapter
+from advisor.engines.fields import (
     Extras,
     Field,
     Value,

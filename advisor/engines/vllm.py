@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
 from advisor.engines import speculative_json as spec
-from advisor.engines.adapter import (
-    Adapter,
+from advisor.engines.adapter import Adapter
+from advisor.engines.fields import (
     Extras,
     Field,
     Value,

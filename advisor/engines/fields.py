@@ -1,0 +1,58 @@
+"""How a noun of a Plan stands on a command line: the text of an option to a value, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+Value = Any
+Extras = list[tuple[str, str | None]]
+
+
+class Field(NamedTuple):
+    """How one noun of a Plan stands on the command line."""
+
+    noun: str
+    parse: Callable[[str | None], Value]  # raises ValueError if the text has no such value
+    write: Callable[[Value], str | None] = str
+    skip: Value = None  # a value that is not written (tp 1)
+
+
+def text(value: str | None) -> str:
+    if value is None:
+        raise ValueError("no value")
+    return value
+
+
+def integer(value: str | None) -> int:
+    return int(text(value))
+
+
+def human_integer(value: str | None) -> int:
+    """128k is 128000, 128K is 131072, 1.5m is 1500000: as vLLM reads them."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([kKmMgG]?)", text(value).strip())
+    if found is None:
+        raise ValueError(value)
+    scale = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "K": 2**10, "M": 2**20, "G": 2**30}[
+        found[2]
+    ]
+    return int(float(found[1]) * scale)
+
+
+def number(value: str | None) -> float:
+    return float(text(value))
+
+
+def switch(value: str | None) -> bool:
+    if value not in (None, "false"):
+        raise ValueError(value)
+    return value is None
+
+
+def write_switch(value: bool) -> str | None:
+    return None if value else "false"
+
+
+def write_number(value: float) -> str:
+    return f"{value:g}"
