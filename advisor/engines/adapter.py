@@ -10,24 +10,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from typing import ClassVar
 
 from advisor.domain.nouns import (
     AdvisorError,
     Container,
-    Engine,
     EnvVar,
     Flag,
     Launch,
-    LaunchText,
     Plan,
 )
-from advisor.engines import migration, model_names, parsing, quoting
-from advisor.engines.base import Token, VersionMatch
-from advisor.engines.catalogue import Catalogue, Style
-from advisor.engines.fields import Extras, Field, Value
-from advisor.engines.reading import (
+from advisor.engines import migration, model_names
+from advisor.engines.arguments import parsing
+from advisor.engines.arguments.fields import Extras, Field, Value
+from advisor.engines.arguments.reading import (
     Reader,
     Walk,
     env_flags,
@@ -35,40 +31,17 @@ from advisor.engines.reading import (
     walk_argparse,
     walk_llama,
 )
-
-_ITEM = re.compile(
-    r"(?:\$\{[^{}]*\}|\S)+"
-)  # what is not known is one item, also with blanks in it: ${(seq 1 64)}
+from advisor.engines.base import Token, VersionMatch
+from advisor.engines.writer import Writer
 
 
-class Adapter:
+class Adapter(Writer):
     """Base of the adapters; see EngineAdapter in base.py for the contract."""
 
-    name: ClassVar[str] = ""
-    STYLE: ClassVar[Style] = "argparse"
-    UNDERSCORES: ClassVar[bool] = True
-    PROGRAM: ClassVar[tuple[str, ...]] = ()
     ENTRY: ClassVar[re.Pattern[str]] = re.compile(
         r"$^"
     )  # what stands before the options on a command line
     FIELDS: ClassVar[Mapping[str, Field]] = {}
-    MODEL_FLAGS: ClassVar[tuple[str, ...]] = ("--model",)
-
-    @cached_property
-    def catalogue(self) -> Catalogue:
-        return Catalogue(self.name, self.STYLE, self.UNDERSCORES)
-
-    @property
-    def engine(self) -> Engine:
-        return self.name  # type: ignore[return-value]
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        return self.catalogue.versions
-
-    @property
-    def newest(self) -> str:
-        return self.catalogue.newest
 
     # ------------------------------------------------------------ versions
 
@@ -272,7 +245,7 @@ class Adapter:
         written += self._write_meaning(plan, version, env)
         written += [(name, value) for name, value in plan.extra if not self._consumed(name)]
         flags = tuple(self._flag(name, value, version) for name, value in written)
-        self._refuse_unknown(flags, version)
+        parsing.refuse_unknown(self.catalogue, flags, version)
         if plan.model is not None:
             flags = (*self._write_model(plan.model), *flags)
         return Launch(
@@ -285,24 +258,6 @@ class Adapter:
             env=tuple(EnvVar(name=name, value=value) for name, value in env.items()),
             emitted=True,
         )
-
-    def _refuse_unknown(self, flags: Sequence[Flag], version: str | None) -> None:
-        """Raise AdvisorError for an option, or a listed value of one, that the release lacks."""
-        plugged = any(flag.name.endswith("-parser-plugin") for flag in flags)
-        for flag in flags:
-            option = self.catalogue.find(flag.name, version)
-            if option is None or option.removed:
-                known = [v for v in self.versions if self.catalogue.find(flag.name, v) is not None]
-                since = f"it is known from {known[0]}" if known else "no catalogued release has it"
-                raise AdvisorError(
-                    f"{self.name} {version or self.newest} has no {flag.name}: {since}"
-                )
-            listed = () if plugged else option.values or ()
-            if listed and flag.value is not None and flag.value not in listed:
-                raise AdvisorError(
-                    f"{self.name} {version or self.newest} has no '{flag.value}' for {flag.name}: "
-                    f"it has {', '.join(listed)}"
-                )
 
     def _write_fields(self, plan: Plan, version: str | None) -> list[tuple[str, str | None]]:
         given = {name for name, _ in plan.extra}
@@ -337,86 +292,6 @@ class Adapter:
             value=value,
             known=option is not None and not option.removed,
         )
-
-    # ------------------------------------------------------------ text
-
-    def argv(self, launch: Launch) -> tuple[str, ...]:
-        """The argument vector, program included. No shell is involved."""
-        return tuple(part for group, _ in self._groups(launch) for part in group)
-
-    @property
-    def program(self) -> tuple[str, ...]:
-        """The words that start the server."""
-        return self.PROGRAM
-
-    def units(self, launch: Launch) -> tuple[tuple[str, ...], ...]:
-        """The words that stand together, after the program: a positional model, then each option
-        with its values.
-        """
-        (head, _), *groups = self._groups(launch)
-        model = head[len(self.PROGRAM) :]
-        return tuple(unit for unit in (model, *(words for words, _ in groups)) if unit)
-
-    def render(self, launch: Launch) -> LaunchText:
-        """Ready to paste: env assignments, then one option a line, shell-quoted."""
-        variables = {var.name: var for var in launch.env if var.value is not None}
-        env = {name: var.value or "" for name, var in variables.items()}
-        live = [quoting.is_live(var.value, var.unresolved) for var in variables.values()]
-        lines = [
-            f"{name}={quoting.join([env[name]], open_)}"
-            for name, open_ in zip(env, live, strict=True)
-        ]
-        lines += [quoting.join(group, open_) for group, open_ in self._groups(launch)]
-        return LaunchText(argv=self.argv(launch), env=env, text=" \\\n  ".join(lines))
-
-    def _groups(self, launch: Launch) -> list[tuple[tuple[str, ...], bool]]:
-        """(words that stand together, whether one of them is an unset variable to be expanded)."""
-        head = list(self.PROGRAM)
-        groups: list[tuple[tuple[str, ...], bool]] = []
-        for flag in launch.flags:
-            if self._left_to_the_environment(flag, launch.engine_version):
-                continue
-            if flag.raw == "" and flag.name in self.MODEL_FLAGS:
-                head.append(flag.value or "")
-            else:
-                live = quoting.is_live(flag.value, flag.unresolved and "$" not in flag.raw)
-                groups.append((self._words(flag, launch.engine_version), live))
-        return [(tuple(head), False), *groups]
-
-    def _left_to_the_environment(self, flag: Flag, version: str | None) -> bool:
-        """Whether a variable of unknown value sets this option: a secret handed down by the host."""
-        option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
-        takes_value = option is not None and option.takes_value is True
-        return flag.origin == "env" and flag.value is None and takes_value
-
-    def _words(self, flag: Flag, version: str | None) -> tuple[str, ...]:
-        if flag.origin == "env":
-            spelling = (
-                self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
-            )
-        elif flag.origin == "cli":
-            spelling = flag.raw or flag.name
-        else:
-            spelling = (
-                self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
-            )
-        option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
-        if flag.value is None or (
-            flag.value == "false" and option is not None and option.takes_value is False
-        ):
-            return (spelling,)
-        if option is not None and option.many:
-            return (
-                spelling,
-                *(_ITEM.findall(flag.value) if flag.unresolved else flag.value.split(" ")),
-            )
-        if (
-            self.STYLE == "argparse"
-            and flag.value.startswith("-")
-            and not re.fullmatch(r"-\d+(\.\d+)?", flag.value)
-        ):
-            return (f"{spelling}={flag.value}",)
-        return (spelling, flag.value)
 
     # ------------------------------------------------------------ checks
 

@@ -8,17 +8,11 @@ that were never catalogued, and options of plug-ins or forks.
 
 from __future__ import annotations
 
-import json
-from bisect import bisect_left
 from collections.abc import Mapping
-from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from advisor.domain.paths import knowledge_dir
 from advisor.engines.base import Match, Option
-
-Style = Literal["argparse", "llama"]
-ANY = "any"
+from advisor.engines.records import ANY, Records
 
 
 class Removed(NamedTuple):
@@ -32,27 +26,12 @@ class Removed(NamedTuple):
     source: str = ""
 
 
-class Catalogue:
+class Catalogue(Records):
     """Options, environment and JSON fields of one engine over its releases, oldest first."""
 
     ALIASES: Mapping[str, str] = {
         "-O": "--optimization-level"
     }  # rewritten by vLLM before its parser sees it
-
-    def __init__(self, engine: str, style: Style, underscores: bool) -> None:
-        path = knowledge_dir() / "engines" / f"{engine}.json"
-        data: dict[str, Any] = json.loads(path.read_bytes())
-        self.engine = engine
-        self.style = style
-        self.underscores = underscores  # the parser reads --max_model_len as --max-model-len
-        self.versions: tuple[str, ...] = tuple(data["versions"])
-        self.notes: Mapping[str, Any] = data["notes"]
-        self._records: dict[str, dict[str, Any]] = data["options"]
-        self._configs: dict[str, dict[str, dict[str, Any]]] = data["json_configs"]
-        self._order = {version: index for index, version in enumerate(self.versions)}
-        self._spellings: dict[str, dict[str, tuple[str, bool]]] = {}
-        self._sorted: dict[str, list[str]] = {}
-        self._options: dict[tuple[str, str], Option | None] = {}
 
     @property
     def newest(self) -> str:
@@ -278,105 +257,6 @@ class Catalogue:
                 found: Mapping[str, Any] = row
                 return found
         return None
-
-    # ------------------------------------------------------------ insides
-
-    @cached_property
-    def _cold(self) -> dict[str, Any]:
-        data: dict[str, Any] = json.loads(
-            (knowledge_dir() / "engines" / f"{self.engine}_cold.json").read_bytes()
-        )
-        return data
-
-    def _config(self, name: str) -> dict[str, dict[str, Any]]:
-        if name in self._configs:
-            return self._configs[name]
-        found: dict[str, dict[str, Any]] = self._cold["json_configs"].get(name, {})
-        return found
-
-    @cached_property
-    def _env_options(self) -> dict[str, tuple[str, bool]]:
-        table: dict[str, tuple[str, bool]] = {}
-        for name, record in self._records.items():
-            for state in (
-                {"env": change["env"]} for _, change in record.get("was", ()) if change.get("env")
-            ):
-                table.setdefault(
-                    state["env"], (name, "_NO_" in state["env"] and bool(record.get("neg")))
-                )
-            if record.get("env"):
-                table[record["env"]] = (name, False)
-                if record.get("neg"):
-                    table.setdefault(
-                        record["env"].replace("LLAMA_ARG_", "LLAMA_ARG_NO_"), (name, True)
-                    )
-        return table
-
-    def _normal(self, token: str) -> str:
-        if not self.underscores or not token.startswith("--"):
-            return token
-        head, dot, tail = token.partition(".")
-        return head.replace("_", "-") + dot + tail
-
-    def _complete(self, name: str, key: str) -> str | None:
-        """The full spelling of a unique prefix; spellings of one option do not make it ambiguous
-        for a reader.
-        """
-        if len(name) < 4:
-            return None
-        if key not in self._sorted:
-            self._sorted[key] = sorted(s for s in self._table(key) if s.startswith("--"))
-        spellings = self._sorted[key]
-        start = bisect_left(spellings, name)
-        table = self._table(key)
-        found: list[str] = []
-        for spelling in spellings[start:]:
-            if not spelling.startswith(name):
-                break
-            if found and table[spelling] != table[found[0]]:
-                return None
-            found.append(spelling)
-        return found[0] if found else None
-
-    def candidates(self, name: str, version: str | None) -> list[str]:
-        """All spellings that a prefix could mean (argparse refuses it if they are several)."""
-        self._complete(name, version or ANY)
-        return [s for s in self._sorted.get(version or ANY, ()) if s.startswith(name)]
-
-    def _table(self, key: str) -> dict[str, tuple[str, bool]]:
-        """spelling -> (canonical name, negated) at one release, or over all of them."""
-        table = self._spellings.get(key)
-        if table is None:
-            table = self._spellings[key] = {}
-            for name, record in self._records.items():
-                off = set(record.get("neg", ()))
-                for flag in self._all_spellings(record, key):
-                    if flag.startswith("-") and (flag not in table or key != ANY):
-                        table[flag] = (name, flag in off)
-        return table
-
-    def _all_spellings(self, record: dict[str, Any], key: str) -> list[str]:
-        if key != ANY:
-            state = self._state(record, key)
-            return [] if state is None else [*state["flags"], *(state.get("hidden") or ())]
-        flags = [*record["flags"], *(record.get("hidden") or ())]
-        for _, change in record.get("was", ()):
-            flags += [*(change.get("flags") or ()), *(change.get("hidden") or ())]
-        return flags
-
-    def _state(self, record: dict[str, Any], version: str | None) -> dict[str, Any] | None:
-        """The record as it was at a release; None if it was absent."""
-        if version is None:
-            return record
-        at = self._order[version]
-        first, last = record.get("span", (self.versions[0], self.versions[-1]))
-        if not self._order[first] <= at <= self._order[last] or version in record.get("absent", ()):
-            return None
-        state = record
-        for until, change in record.get("was", ()):
-            if at <= self._order[until]:
-                state = {**state, **change}
-        return state
 
     def _resolve(self, name: str, version: str | None) -> Option | None:
         record = self._records.get(name)

@@ -8,14 +8,13 @@ short list.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, Engine, EnvVar, Flag, Launch, Plan
 from advisor.engines import builds
 from advisor.engines.adapter import Adapter
-from advisor.engines.base import VersionMatch
-from advisor.engines.fields import (
+from advisor.engines.arguments.fields import (
     Extras,
     Field,
     Value,
@@ -24,7 +23,17 @@ from advisor.engines.fields import (
     text,
     write_switch,
 )
-from advisor.engines.reading import Reader
+from advisor.engines.arguments.llama_words import (
+    IK_SWITCHES,
+    IK_VALUES,
+    TYPES,
+    WORDS,
+    load_mode,
+    speculation_words,
+    stages,
+)
+from advisor.engines.arguments.reading import Reader
+from advisor.engines.base import VersionMatch
 
 TYPE, N_MAX, OLD_N_MAX, MOD_N_MAX = (
     "--spec-type",
@@ -40,66 +49,8 @@ FLASH, LAYERS, JINJA, K_TYPE, V_TYPE = (
     "--cache-type-k",
     "--cache-type-v",
 )
-SPLIT, STAGE = "--tensor-split", "--spec-stage"
-TYPES = {
-    "mtp": "draft-mtp",
-    "eagle3": "draft-eagle3",
-    "draft_model": "draft-simple",
-    "dflash": "draft-dflash",
-}
-TYPES |= {"dspark": "draft-dspark", "ngram": "ngram-mod"}
-WORDS = {word: method for method, word in TYPES.items()}
-WORDS |= {
-    "mtp": "mtp",
-    "nextn": "mtp",
-    "draft": "draft_model",
-    "eagle3": "eagle3",
-    "dflash": "dflash",
-    "dspark": "dspark",
-}
+SPLIT = "--tensor-split"
 ALL_LAYERS = 99
-LOAD_MODES = {
-    ("--mmap", False): "mmap",
-    ("--mmap", True): "none",
-    ("--mlock", False): "mlock",
-    ("--mlock", True): "",
-}
-LOAD_MODES |= {("--direct-io", False): "dio", ("--direct-io", True): ""}
-# ik_llama.cpp's options that mainline does not have (its README and PRs 417, 932, 1744): read,
-# never written
-IK_SWITCHES = frozenset(
-    {
-        "-mtp",
-        "--multi-token-prediction",
-        "-fmoe",
-        "--fused-moe",
-        "-rtr",
-        "--run-time-repack",
-        "-ger",
-        "-mqkv",
-        "--merge-qkv",
-    }
-) | {
-    "-khad",
-    "-vhad",
-    "--k-cache-hadamard",
-    "--v-cache-hadamard",
-    "--defer-experts",
-    "--parallel-tool-calls",
-}
-IK_VALUES = frozenset(
-    {
-        "-amb",
-        "-mla",
-        "--mla-use",
-        "-draft",
-        "--draft-params",
-        "-sas",
-        "-cuda",
-        "--draft-max",
-        "--draft-min",
-    }
-) | {STAGE, "--recurrent-ckpt-mode"}
 
 
 class LlamaServerAdapter(Adapter):
@@ -196,7 +147,7 @@ class LlamaServerAdapter(Adapter):
 
     def _read_speculation(self, launch: Launch, nouns: dict[str, Value], extra: Extras) -> None:
         written = _last(extra, TYPE)
-        words, inline = _stages(extra) or _spec_words(written)
+        words, inline = stages(extra) or speculation_words(written)
         draft = _last(extra, DRAFT) or _last(extra, "--spec-draft-hf")
         if not words and any(name in ("-mtp", "--multi-token-prediction") for name, _ in extra):
             words = ["mtp"]
@@ -344,7 +295,7 @@ class LlamaServerAdapter(Adapter):
         notes: list[str] = []
         flags = list(launch.flags)
         if self.catalogue.option("--load-mode", target) is not None:
-            flags = _load_mode(flags, notes)
+            flags = load_mode(flags, notes)
         moved = [self._migrate_types(flag, target, notes) for flag in flags]
         k_given = any(flag.name in (N_MAX, OLD_N_MAX) for flag in moved)
         plan = self.to_plan(launch)
@@ -377,60 +328,6 @@ class LlamaServerAdapter(Adapter):
     def _type_since(self, word: str) -> str:
         since = next((v for v in self.versions if word in self.spec_types(v)), None)
         return f"'{word}' is known from {since}" if since else f"no catalogued build has '{word}'"
-
-
-def _load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
-    """--mmap, --no-mmap, --mlock, --direct-io -> --load-mode."""
-    words: set[str] = set()
-    kept = []
-    for flag in flags:
-        if flag.name in ("--mmap", "--mlock", "--direct-io"):
-            words.add(LOAD_MODES[flag.name, flag.value == "false"])
-        else:
-            kept.append(flag)
-    words.discard("")
-    if not words:
-        if len(kept) != len(flags):
-            notes.append("--no-mlock or --no-direct-io dropped: it is the default")
-        return list(kept)
-    if "dio" in words:
-        mode = "dio"
-    elif "mlock" in words:
-        mode = "mlock" if "none" in words else "mmap+mlock"
-    else:
-        mode = next(iter(words))
-    notes.append(f"--mmap/--mlock/--direct-io are now --load-mode {mode}")
-    return [*kept, Flag(name="--load-mode", raw="--load-mode", value=mode)]
-
-
-def _spec_words(value: str | None) -> tuple[list[str], dict[str, str]]:
-    """Types of a comma list, and ik_llama.cpp's inline settings: mtp:n_max=2,p_min=0.0."""
-    if not value or value == "none":
-        return [], {}
-    inline: dict[str, str] = {}
-    words = []
-    for part in value.split(","):
-        word, colon, setting = part.partition(":")
-        if not colon and "=" in word:
-            setting, word = word, ""
-        if setting:
-            key, _, number = setting.partition("=")
-            inline[key] = number
-        if word and word != "none":
-            words.append(word)
-    return words, inline
-
-
-def _stages(extra: Extras) -> tuple[list[str], dict[str, str]] | None:
-    """ik_llama.cpp's chain, one `--spec-stage type:key=value,...` each: all types, and the settings
-    of the first that drafts with a model (n-gram stages only fill in).
-    """
-    stages = [value.partition(":") for name, value in extra if name == STAGE and value]
-    if not stages:
-        return None
-    main = next((rest for word, _, rest in stages if not word.startswith("ngram")), stages[0][2])
-    settings = (part.partition("=") for part in main.split(","))
-    return [word for word, _, _ in stages], {key: number for key, _, number in settings}
 
 
 def _last(extra: Extras, name: str) -> str | None:

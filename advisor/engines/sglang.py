@@ -14,7 +14,7 @@ from typing import ClassVar
 from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
 from advisor.engines import model_names
 from advisor.engines.adapter import Adapter
-from advisor.engines.fields import (
+from advisor.engines.arguments.fields import (
     Extras,
     Field,
     Value,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
-from advisor.engines import speculative_json as spec
 from advisor.engines.adapter import Adapter
-from advisor.engines.fields import (
+from advisor.engines.arguments import speculative_json as spec
+from advisor.engines.arguments.fields import (
     Extras,
     Field,
     Value,

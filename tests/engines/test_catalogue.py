@@ -23,7 +23,8 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import knowledge_dir
-from advisor.engines import build_catalogue, model_names
+from advisor.engines import model_names
+from advisor.engines.extract import build_catalogue
 
 NAMES = ("vllm", "sglang", "llama-server")
 FOLDER = knowledge_dir() / "engines"
@@ -263,7 +264,7 @@ def test_import_is_light() -> None:
         "numpy",
         "jsonschema",
         "packaging",
-        "advisor.engines.build_catalogue",
+        "advisor.engines.extract.build_catalogue",
     } & set(loaded)
 
 

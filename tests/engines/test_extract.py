@@ -10,8 +10,7 @@ import pytest
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import knowledge_dir
-from advisor.engines import build_catalogue
-from advisor.engines.extract import llama
+from advisor.engines.extract import build_catalogue, llama
 
 FOLDER = knowledge_dir() / "engines"
 

@@ -19,7 +19,7 @@ HEAVY = {
     "pandas", "sklearn", "rich", "matplotlib", "ruamel", "scipy", "jsonschema", "tree_sitter", "tree_sitter_bash", "yaml",
 }  # fmt: skip
 FILES = sorted(PACKAGE.rglob("*.py"))
-MOST_LINES = 530  # to shrink to 350
+MOST_LINES = 500  # to shrink to 350
 MOST_CYCLES = 4  # to shrink to 0
 MOST_INSIDE = 110  # imports of our own inside functions; to shrink to 40
 

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.paths import knowledge_dir
-from advisor.engines import build_catalogue
-from advisor.engines.extract import llama, releases
+from advisor.engines.extract import build_catalogue, llama, releases
 
 
 def main(argv: Sequence[str] | None = None) -> int:

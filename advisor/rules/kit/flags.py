@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import Case, Flag
-from advisor.engines.speculative_json import scalar
+from advisor.engines.arguments.speculative_json import scalar
 from advisor.rules.kit.case import GGUF_ENGINES, flag, flags
 
 if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Turns option catalogues of single releases into one compact catalogue per engine, with intervals per option.
 
     python -m advisor.engines.extract vllm 0.34.0            # adds one release, from its wheel
-    python -m advisor.engines.build_catalogue --from DIR     # all anew: DIR/{vllm,sglang,llama-server}/<version>.json
-    python -m advisor.engines.build_catalogue --notes        # only put the hand-kept *_notes.yaml back in
+    python -m advisor.engines.extract.build_catalogue --from DIR     # all anew: DIR/{vllm,sglang,llama-server}/<version>.json
+    python -m advisor.engines.extract.build_catalogue --notes        # only put the hand-kept *_notes.yaml back in
 
 A record holds what the last release that has the option says; `was` lists, newest first, what was different up to and
 including an earlier release. What it does not know: releases between two catalogued ones.
@@ -31,9 +31,7 @@ from advisor.engines.intervals import (
 
 ENGINES = ("vllm", "sglang", "llama-server")
 HOT_CONFIGS = ("SpeculativeConfig",)
-GENERATED = (
-    "by python -m advisor.engines.build_catalogue; do not edit (hand-kept facts: *_notes.yaml)"
-)
+GENERATED = "by python -m advisor.engines.extract.build_catalogue; do not edit (hand-kept facts: *_notes.yaml)"
 # llama-server's short off-switches, whose spelling alone does not show what they negate
 SHORT_NEGATIONS = frozenset({"-nkvo", "-nr", "-nocb", "-no-kvu", "-no-ag", "-nopo"})
 
@@ -51,7 +49,7 @@ class Release(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python -m advisor.engines.build_catalogue", description=__doc__
+        prog="python -m advisor.engines.extract.build_catalogue", description=__doc__
     )
     parser.add_argument(
         "--from",

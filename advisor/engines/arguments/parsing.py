@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from advisor.domain.nouns import AdvisorError, Flag
 from advisor.engines.base import Match, Option
 from advisor.engines.catalogue import Catalogue
 
@@ -147,3 +148,22 @@ def _is(kind: Callable[[str], object], value: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def refuse_unknown(catalogue: Catalogue, flags: Sequence[Flag], version: str | None) -> None:
+    """Raise AdvisorError for an option, or a listed value of one, that the release lacks."""
+    plugged = any(flag.name.endswith("-parser-plugin") for flag in flags)
+    for flag in flags:
+        option = catalogue.find(flag.name, version)
+        if option is None or option.removed:
+            known = [v for v in catalogue.versions if catalogue.find(flag.name, v) is not None]
+            since = f"it is known from {known[0]}" if known else "no catalogued release has it"
+            raise AdvisorError(
+                f"{catalogue.engine} {version or catalogue.newest} has no {flag.name}: {since}"
+            )
+        listed = () if plugged else option.values or ()
+        if listed and flag.value is not None and flag.value not in listed:
+            raise AdvisorError(
+                f"{catalogue.engine} {version or catalogue.newest} has no '{flag.value}' for {flag.name}: "
+                f"it has {', '.join(listed)}"
+            )

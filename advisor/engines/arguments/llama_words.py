@@ -1,0 +1,138 @@
+"""What llama-server and ik_llama.cpp write inside a value: types of speculation with their
+settings, stages of a chain, and the load mode that three older options became.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.domain.nouns import Flag
+from advisor.engines.arguments.fields import Extras
+
+STAGE = "--spec-stage"
+TYPES = {
+    "mtp": "draft-mtp",
+    "eagle3": "draft-eagle3",
+    "draft_model": "draft-simple",
+    "dflash": "draft-dflash",
+}
+
+
+TYPES |= {"dspark": "draft-dspark", "ngram": "ngram-mod"}
+
+
+WORDS = {word: method for method, word in TYPES.items()}
+
+
+WORDS |= {
+    "mtp": "mtp",
+    "nextn": "mtp",
+    "draft": "draft_model",
+    "eagle3": "eagle3",
+    "dflash": "dflash",
+    "dspark": "dspark",
+}
+
+
+LOAD_MODES = {
+    ("--mmap", False): "mmap",
+    ("--mmap", True): "none",
+    ("--mlock", False): "mlock",
+    ("--mlock", True): "",
+}
+
+
+LOAD_MODES |= {("--direct-io", False): "dio", ("--direct-io", True): ""}
+
+
+# ik_llama.cpp's options that mainline does not have (its README and PRs 417, 932, 1744): read,
+# never written
+IK_SWITCHES = frozenset(
+    {
+        "-mtp",
+        "--multi-token-prediction",
+        "-fmoe",
+        "--fused-moe",
+        "-rtr",
+        "--run-time-repack",
+        "-ger",
+        "-mqkv",
+        "--merge-qkv",
+    }
+) | {
+    "-khad",
+    "-vhad",
+    "--k-cache-hadamard",
+    "--v-cache-hadamard",
+    "--defer-experts",
+    "--parallel-tool-calls",
+}
+
+
+IK_VALUES = frozenset(
+    {
+        "-amb",
+        "-mla",
+        "--mla-use",
+        "-draft",
+        "--draft-params",
+        "-sas",
+        "-cuda",
+        "--draft-max",
+        "--draft-min",
+    }
+) | {STAGE, "--recurrent-ckpt-mode"}
+
+
+def load_mode(flags: Sequence[Flag], notes: list[str]) -> list[Flag]:
+    """--mmap, --no-mmap, --mlock, --direct-io -> --load-mode."""
+    words: set[str] = set()
+    kept = []
+    for flag in flags:
+        if flag.name in ("--mmap", "--mlock", "--direct-io"):
+            words.add(LOAD_MODES[flag.name, flag.value == "false"])
+        else:
+            kept.append(flag)
+    words.discard("")
+    if not words:
+        if len(kept) != len(flags):
+            notes.append("--no-mlock or --no-direct-io dropped: it is the default")
+        return list(kept)
+    if "dio" in words:
+        mode = "dio"
+    elif "mlock" in words:
+        mode = "mlock" if "none" in words else "mmap+mlock"
+    else:
+        mode = next(iter(words))
+    notes.append(f"--mmap/--mlock/--direct-io are now --load-mode {mode}")
+    return [*kept, Flag(name="--load-mode", raw="--load-mode", value=mode)]
+
+
+def speculation_words(value: str | None) -> tuple[list[str], dict[str, str]]:
+    """Types of a comma list, and ik_llama.cpp's inline settings: mtp:n_max=2,p_min=0.0."""
+    if not value or value == "none":
+        return [], {}
+    inline: dict[str, str] = {}
+    words = []
+    for part in value.split(","):
+        word, colon, setting = part.partition(":")
+        if not colon and "=" in word:
+            setting, word = word, ""
+        if setting:
+            key, _, number = setting.partition("=")
+            inline[key] = number
+        if word and word != "none":
+            words.append(word)
+    return words, inline
+
+
+def stages(extra: Extras) -> tuple[list[str], dict[str, str]] | None:
+    """ik_llama.cpp's chain, one `--spec-stage type:key=value,...` each: all types, and the settings
+    of the first that drafts with a model (n-gram stages only fill in).
+    """
+    stages = [value.partition(":") for name, value in extra if name == STAGE and value]
+    if not stages:
+        return None
+    main = next((rest for word, _, rest in stages if not word.startswith("ngram")), stages[0][2])
+    settings = (part.partition("=") for part in main.split(","))
+    return [word for word, _, _ in stages], {key: number for key, _, number in settings}

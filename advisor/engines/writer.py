@@ -1,0 +1,119 @@
+"""A launch to the words of its engine's command line, as its release spells them."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import ClassVar
+
+from advisor.domain.nouns import Engine, Flag, Launch, LaunchText
+from advisor.engines.arguments import quoting
+from advisor.engines.catalogue import Catalogue
+from advisor.engines.records import Style
+
+# what is not known is one item, also with blanks in it: ${(seq 1 64)}
+_ITEM = re.compile(r"(?:\$\{[^{}]*\}|\S)+")
+
+
+class Writer:
+    """The part of an adapter that writes: what its engine is called and how words stand together."""
+
+    name: ClassVar[str] = ""
+    STYLE: ClassVar[Style] = "argparse"
+    UNDERSCORES: ClassVar[bool] = True
+    PROGRAM: ClassVar[tuple[str, ...]] = ()
+    MODEL_FLAGS: ClassVar[tuple[str, ...]] = ("--model",)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        return Catalogue(self.name, self.STYLE, self.UNDERSCORES)
+
+    @property
+    def engine(self) -> Engine:
+        return self.name  # type: ignore[return-value]
+
+    @property
+    def versions(self) -> tuple[str, ...]:
+        return self.catalogue.versions
+
+    @property
+    def newest(self) -> str:
+        return self.catalogue.newest
+
+    def argv(self, launch: Launch) -> tuple[str, ...]:
+        """The argument vector, program included. No shell is involved."""
+        return tuple(part for group, _ in self._groups(launch) for part in group)
+
+    @property
+    def program(self) -> tuple[str, ...]:
+        """The words that start the server."""
+        return self.PROGRAM
+
+    def units(self, launch: Launch) -> tuple[tuple[str, ...], ...]:
+        """The words that stand together, after the program: a positional model, then each option
+        with its values.
+        """
+        (head, _), *groups = self._groups(launch)
+        model = head[len(self.PROGRAM) :]
+        return tuple(unit for unit in (model, *(words for words, _ in groups)) if unit)
+
+    def render(self, launch: Launch) -> LaunchText:
+        """Ready to paste: env assignments, then one option a line, shell-quoted."""
+        variables = {var.name: var for var in launch.env if var.value is not None}
+        env = {name: var.value or "" for name, var in variables.items()}
+        live = [quoting.is_live(var.value, var.unresolved) for var in variables.values()]
+        lines = [
+            f"{name}={quoting.join([env[name]], open_)}"
+            for name, open_ in zip(env, live, strict=True)
+        ]
+        lines += [quoting.join(group, open_) for group, open_ in self._groups(launch)]
+        return LaunchText(argv=self.argv(launch), env=env, text=" \\\n  ".join(lines))
+
+    def _groups(self, launch: Launch) -> list[tuple[tuple[str, ...], bool]]:
+        """(words that stand together, whether one of them is an unset variable to be expanded)."""
+        head = list(self.PROGRAM)
+        groups: list[tuple[tuple[str, ...], bool]] = []
+        for flag in launch.flags:
+            if self._left_to_the_environment(flag, launch.engine_version):
+                continue
+            if flag.raw == "" and flag.name in self.MODEL_FLAGS:
+                head.append(flag.value or "")
+            else:
+                live = quoting.is_live(flag.value, flag.unresolved and "$" not in flag.raw)
+                groups.append((self._words(flag, launch.engine_version), live))
+        return [(tuple(head), False), *groups]
+
+    def _left_to_the_environment(self, flag: Flag, version: str | None) -> bool:
+        """Whether a variable of unknown value sets this option: a secret handed down by the host."""
+        option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
+        takes_value = option is not None and option.takes_value is True
+        return flag.origin == "env" and flag.value is None and takes_value
+
+    def _words(self, flag: Flag, version: str | None) -> tuple[str, ...]:
+        if flag.origin == "env":
+            spelling = (
+                self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
+            )
+        elif flag.origin == "cli":
+            spelling = flag.raw or flag.name
+        else:
+            spelling = (
+                self.catalogue.spelling(flag.name, version, flag.value == "false") or flag.name
+            )
+        option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
+        if flag.value is None or (
+            flag.value == "false" and option is not None and option.takes_value is False
+        ):
+            return (spelling,)
+        if option is not None and option.many:
+            return (
+                spelling,
+                *(_ITEM.findall(flag.value) if flag.unresolved else flag.value.split(" ")),
+            )
+        if (
+            self.STYLE == "argparse"
+            and flag.value.startswith("-")
+            and not re.fullmatch(r"-\d+(\.\d+)?", flag.value)
+        ):
+            return (f"{spelling}={flag.value}",)
+        return (spelling, flag.value)
