@@ -10,9 +10,10 @@ import click
 
 from advisor.advice import setting as settings
 from advisor.advice.ab_test import judge_ab
+from advisor.advice.asked import request_from
 from advisor.advice.recommend import recommend
 from advisor.cli.bench_step_cost import step_cost
-from advisor.cli.options import question_options, request_from
+from advisor.cli.options import question_options
 from advisor.cli.recommend import page_width, write
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench.rows import import_folder

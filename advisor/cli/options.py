@@ -1,4 +1,4 @@
-"""The options of a question: checked here, one by one and together, and turned into a Request.
+"""The options of a question, checked one by one; `advisor.advice.asked` turns them into a Request.
 
 Names (hardware, model, quant, version) are left to the knowledge; numbers are refused here when
 they are nonsense.
@@ -15,15 +15,11 @@ import click
 from advisor.domain.nouns import (
     LIMITS,
     MAX_POSITIONS,
-    AdvisorError,
     DraftMethod,
     Engine,
     Goal,
     Interconnect,
-    Request,
-    UnknownFact,
     Workload,
-    clash,
 )
 from advisor.knowledge import store as knowledge
 from advisor.rules.registry import index
@@ -235,61 +231,3 @@ def question_options(command: Command) -> Command:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
-
-
-def request_from(asked: dict[str, Any]) -> Request:
-    """Options as parsed -> Request. Raises AdvisorError for what does not go together."""
-    told = {key: value for key, value in asked.items() if value is not None}
-    hardware, gpus = _hardware(told)
-    engine, at, version = str(told.pop("engine", "")).partition("@")
-    if at and "engine_version" in told:
-        raise AdvisorError(
-            "the engine's version is given twice: use either --engine NAME@VERSION or "
-            "--engine-version"
-        )
-    rates, length, k = (
-        told.get(name) for name in ("acceptance", "acceptance_length", "acceptance_k")
-    )
-    if problem := clash(rates, length, k, "--acceptance"):
-        raise AdvisorError(problem)
-    told |= {"engine": engine or None, "engine_version": version or told.get("engine_version")}
-    return Request(hardware=hardware, gpus=gpus, **told)
-
-
-def _hardware(told: dict[str, Any]) -> tuple[str, int]:
-    """Name and number of GPUs; `auto` asks the machine."""
-    name = str(told.pop("hw", "")).strip()
-    if not name:
-        raise AdvisorError(
-            "which hardware? give --hw NAME ('advisor hardware list' shows them), or --hw auto "
-            "to ask this machine"
-        )
-    tp = told.get("tp", 1)
-    gpus = told.pop("gpus", None)
-    if name.lower() == "auto":
-        from advisor.knowledge.detect import (
-            detect,  # start-up: only where the hardware is asked of the machine
-        )
-
-        found, count = detect()
-        name, gpus = found.id, gpus or count
-    else:
-        name = _as_the_driver_says(name)
-    gpus = gpus or tp
-    if tp > gpus:
-        raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")
-    return name, gpus
-
-
-def _as_the_driver_says(name: str) -> str:
-    """The id of what a driver calls "NVIDIA H100 80GB HBM3"; a name that is known, or that nobody
-    knows, as it is.
-    """
-    from advisor.knowledge import detect as knowledge_detect
-
-    try:
-        knowledge.hardware(name)
-    except UnknownFact:
-        found = knowledge_detect.match(name)
-        return found.id if found is not None else name
-    return name

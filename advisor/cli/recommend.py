@@ -12,11 +12,10 @@ from typing import Any
 
 import click
 
-from advisor import engines
-from advisor.advice import recommend as pipeline
-from advisor.cli.options import question_options, request_from
+from advisor.advice.asked import advice_for, no_mtp_answer
+from advisor.cli.options import question_options
 from advisor.cli.settings import HELP
-from advisor.domain.nouns import Advice, AdvisorError, Source, UnknownFact
+from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
 from advisor.render.flags import env_lines
 from advisor.render.forms import FORMS, STARTS
@@ -107,32 +106,17 @@ def schema(name: str) -> None:
     write(json.dumps(named_schema(name), indent=2) + "\n")
 
 
-def advice_for(asked: dict[str, Any]) -> Advice:
-    machine = None
-    if asked.get("machine"):
-        from advisor.advice.machine import load  # start-up: pydantic and YAML
-
-        machine = load(asked["machine"])
-    asked = {key: value for key, value in asked.items() if key != "machine"}
-    if machine is not None and not asked.get("hw"):
-        asked |= {"hw": machine.hardware, "gpus": asked.get("gpus") or machine.gpus}
-    return pipeline.recommend(request_from(asked), machine=machine)
-
-
-def no_mtp_answer(asked: dict[str, Any]) -> str | None:
-    """The plain answer for an engine that has no MTP path."""
-    if not asked.get("engine"):
-        return None
-    return engines.no_mtp_answer(asked["engine"].partition("@")[0])
-
-
 def rendered(advice: Advice, form: str) -> str:
     """The advice in one of the forms; what a pipe must not pick up (environment for `flags`, a
     model to replace) goes to standard error.
     """
     if form == "text":
         return advice_text(
-            advice, page_width(), wants_color(), unicode=takes_unicode(), source_of=source_of
+            advice,
+            page_width(),
+            wants_color(),
+            unicode=takes_unicode(),
+            source_of=knowledge.source_of,
         )
     text = FORMS[form].write(advice)  # first, so that a refusal stands alone
     if form == "flags" and advice.launch.env:
@@ -149,14 +133,6 @@ def _placeholder(advice: Advice) -> str:
     the launch has none.
     """
     return "".join(ch if ch.isprintable() else " " for ch in placeholder(advice) or "")
-
-
-def source_of(key: str) -> Source | None:
-    """The entry of a source, None where it is a citation of its own."""
-    try:
-        return knowledge.source(key) if key in knowledge.index()["sources"] else None
-    except UnknownFact:
-        return None
 
 
 def write(text: str) -> None:

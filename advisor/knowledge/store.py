@@ -271,6 +271,11 @@ def source(ident: str) -> Source:
     return Source.from_plain({"id": ident, **found})
 
 
+def source_of(ident: str) -> Source | None:
+    """The entry of a source, None where it is a citation of its own."""
+    return source(ident) if ident in index()["sources"] else None
+
+
 @cache
 def threshold(ident: str) -> Quantity:
     """A sourced number that code uses. Raises UnknownFact."""

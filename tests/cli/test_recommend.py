@@ -15,8 +15,8 @@ from cli_run import run
 from click.shell_completion import ShellComplete
 
 from advisor.advice import recommend as pipeline
+from advisor.advice.asked import request_from
 from advisor.cli.app import cli
-from advisor.cli.options import request_from
 from advisor.cli.recommend import FORMS, SCHEMA_NAMES
 from advisor.domain.nouns import AdvisorError
 

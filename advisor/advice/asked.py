@@ -1,0 +1,96 @@
+"""What a person asks, as options: option values -> Request -> Advice.
+
+The command line, the page and the tools for agents share it. Names of hardware and models are left
+to the knowledge; what does not go together is refused here, in one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from advisor import engines
+from advisor.advice import recommend as pipeline
+from advisor.domain.nouns import Advice, AdvisorError, Request, UnknownFact, clash
+from advisor.knowledge import store as knowledge
+
+
+def advice_for(asked: Mapping[str, Any]) -> Advice:
+    """The answer to options as parsed (`hw`, `concurrency`, ...), `machine` among them.
+
+    Raises AdvisorError in one sentence.
+    """
+    machine = None
+    if asked.get("machine"):
+        from advisor.advice.machine import load  # start-up: pydantic and YAML
+
+        machine = load(asked["machine"])
+    asked = {key: value for key, value in asked.items() if key != "machine"}
+    if machine is not None and not asked.get("hw"):
+        asked |= {"hw": machine.hardware, "gpus": asked.get("gpus") or machine.gpus}
+    return pipeline.recommend(request_from(asked), machine=machine)
+
+
+def no_mtp_answer(asked: Mapping[str, Any]) -> str | None:
+    """The plain answer for an engine that has no MTP path."""
+    if not asked.get("engine"):
+        return None
+    return engines.no_mtp_answer(asked["engine"].partition("@")[0])
+
+
+def request_from(asked: Mapping[str, Any]) -> Request:
+    """Options as parsed -> Request. Raises AdvisorError for what does not go together."""
+    told = {key: value for key, value in asked.items() if value is not None}
+    hardware, gpus = _hardware(told)
+    engine, at, version = str(told.pop("engine", "")).partition("@")
+    if at and "engine_version" in told:
+        raise AdvisorError(
+            "the engine's version is given twice: use either --engine NAME@VERSION or "
+            "--engine-version"
+        )
+    rates, length, k = (
+        told.get(name) for name in ("acceptance", "acceptance_length", "acceptance_k")
+    )
+    if problem := clash(rates, length, k, "--acceptance"):
+        raise AdvisorError(problem)
+    told |= {"engine": engine or None, "engine_version": version or told.get("engine_version")}
+    return Request(hardware=hardware, gpus=gpus, **told)
+
+
+def _hardware(told: dict[str, Any]) -> tuple[str, int]:
+    """Name and number of GPUs; `auto` asks the machine."""
+    name = str(told.pop("hw", "")).strip()
+    if not name:
+        raise AdvisorError(
+            "which hardware? give --hw NAME ('advisor hardware list' shows them), or --hw auto "
+            "to ask this machine"
+        )
+    tp = told.get("tp", 1)
+    gpus = told.pop("gpus", None)
+    if name.lower() == "auto":
+        from advisor.knowledge.detect import (
+            detect,  # start-up: only where the hardware is asked of the machine
+        )
+
+        found, count = detect()
+        name, gpus = found.id, gpus or count
+    else:
+        name = _as_the_driver_says(name)
+    gpus = gpus or tp
+    if tp > gpus:
+        raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")
+    return name, gpus
+
+
+def _as_the_driver_says(name: str) -> str:
+    """The id of what a driver calls "NVIDIA H100 80GB HBM3"; a name that is known, or that nobody
+    knows, as it is.
+    """
+    from advisor.knowledge import detect as knowledge_detect  # start-up
+
+    try:
+        knowledge.hardware(name)
+    except UnknownFact:
+        found = knowledge_detect.match(name)
+        return found.id if found is not None else name
+    return name
