@@ -80,10 +80,12 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         return Verdict(objective, best, "objective", scored)
     if chosen.estimate is None:  # never: a plan that speculates has an estimate
         return Verdict("measure", best, "unsure", scored)
+    span = goal_interval(chosen.estimate, goal)
     decision = decide_one(
-        goal_interval(chosen.estimate, goal).p50,
+        span.p50,
         chosen.estimate.p_gain,
         chosen.estimate.basis == "measured",
+        goal == "ttft" and span.p10 <= 1.0 <= span.p90,
     )
     return Verdict(decision, best, "unsure" if decision == "measure" else "estimate", scored)
 

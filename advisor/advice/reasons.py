@@ -247,9 +247,7 @@ def _other_text(facts: Facts, rows: Sequence[Evidence], best: Candidate) -> str:
     ):
         return ""
     here = facts.workload or "this"
-    then = predict.estimate(facts.model_copy(update={"workload": row.workload}), [best.plan])[
-        0
-    ].accepted_length.p50
+    then = predict.tokens_per_step(facts.model_copy(update={"workload": row.workload}), best.plan)
     now = estimate.accepted_length.p50
     return (
         f"Measured {row.speedup:.2f}x here with {row.workload} text ({then:.2f} tokens/step); "

@@ -16,7 +16,6 @@ from advisor.domain.nouns import (
     AdvisorError,
     Case,
     Checkpoint,
-    Evidence,
     Facts,
     Hardware,
     Launch,
@@ -28,7 +27,7 @@ from advisor.domain.nouns import (
 )
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
-from advisor.knowledge.evidence import covering_pairs, nearest_pairs
+from advisor.knowledge.evidence import nearest_pairs
 from advisor.perf import memory
 
 Row = dict[str, Any]
@@ -395,14 +394,6 @@ def with_evidence(facts: Facts) -> Facts:
     each = 6 if len(methods) == 1 else 4
     found = (row for method in methods for row in nearest_pairs(facts, method, each))
     return facts.model_copy(update={"evidence": tuple(found)})
-
-
-def with_covering(facts: Facts) -> Facts:
-    """The facts with those of these pairs that cover them: the others are told, and decide nothing."""
-    found: tuple[Evidence, ...] = tuple(
-        row for method in _measured_methods(facts) for row in covering_pairs(facts, method)
-    )
-    return facts.model_copy(update={"evidence": found})
 
 
 def _measured_methods(facts: Facts) -> tuple[str, ...]:

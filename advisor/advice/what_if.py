@@ -2,13 +2,13 @@
 
 What it does: asks those other questions by the very steps that answer this one, nearest first, and
 names the first along each way that is answered otherwise. All their plans are estimated in one
-call; the measured pairs and rules of a question are looked up when its turn comes, and only those
-that can change a decision. What it does not know: loads between and beyond those tried (`_LOADS`).
+call; the rules of a question are asked when its turn comes, and only those that can change a
+decision. What it does not know: loads between and beyond those tried (`_LOADS`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from advisor import engines
@@ -24,7 +24,6 @@ from advisor.domain.nouns import (
     Candidate,
     Decision,
     DraftMethod,
-    Estimate,
     Facts,
     Goal,
     Method,
@@ -46,6 +45,7 @@ class _Way(NamedTuple):
 
     labels: tuple[str, ...]
     questions: tuple[Question, ...]
+    goal: Goal | None = None  # where another goal is what is asked
 
 
 def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     best = verdict.candidates[verdict.best]
     fixed = verdict.rule == "rule"  # no acceptance lifts what is forbidden
     ways = [] if fixed else list(_acceptances(facts, verdict, best))
-    lines = [*_flips(verdict, [*ways, *_loads(facts)]), *_flip_of_goal(facts, verdict, best)]
+    lines = list(_flips(verdict, [*ways, *_loads(facts), *_goals(facts, verdict)]))
     if verdict.rule == "rule":
         codes = sorted({finding.code for finding in vetoes(best.findings)})
         apply = "does not apply" if len(codes) == 1 else "do not apply"
@@ -182,19 +182,17 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
     for way in ways:
         estimates = [next(made) for _ in way.questions]
         for label, question, own in zip(way.labels, way.questions, estimates, strict=True):
-            decision = _decision(question, own)
-            if decision != verdict.decision:
-                yield f"{label}: {_WORDS[decision]}"
+            found = decide.decide(question.facts, judging.judged(question, own(), judging.weigh))
+            if found.decision != verdict.decision:
+                yield f"{label}{_gain(way, found)}: {_WORDS[found.decision]}"
                 break
 
 
-def _decision(question: Question, estimates: Callable[[], list[Estimate]]) -> Decision:
-    facts = question.facts
-    if not facts.evidence:
-        question = question._replace(facts=knowledge_resolve.with_covering(facts))
-    return decide.decide(
-        question.facts, judging.judged(question, estimates(), judging.weigh)
-    ).decision
+def _gain(way: _Way, found: Verdict) -> str:
+    """What another goal would gain: the figure that it looks at is not on the first screen."""
+    if way.goal is None or found.best is None:
+        return ""
+    return f" ({percent(goal_interval(found.candidates[found.best].estimate, way.goal).p50)})"
 
 
 # ---------------------------------------------------------------- the other questions
@@ -268,18 +266,11 @@ def _same_plans(facts: Facts, verdict: Verdict) -> Question:
     )
 
 
-def _flip_of_goal(facts: Facts, verdict: Verdict, best: Candidate) -> Iterator[str]:
-    """Goals under which the answer is another one."""
+def _goals(facts: Facts, verdict: Verdict) -> Iterator[_Way]:
+    """The other goals: neither plans nor speeds change, only what is looked at."""
     goal: Goal = facts.goal or "balanced"
-    goals: tuple[Goal, ...] = ("throughput", "tpot", "ttft")
-    for other in goals:
-        if other == goal:
-            continue
-        changed = facts.model_copy(update={"goal": other})
-        question = _same_plans(changed, verdict)
-        # P(gain) is that of the goal, so the estimates are made again
-        estimates = judging.estimated(changed, question.plans, question.bills)
-        found = decide.decide(changed, judging.judged(question, estimates, judging.weigh))
-        if found.decision != verdict.decision and found.best is not None:
-            gain = percent(goal_interval(found.candidates[found.best].estimate, other).p50)
-            yield f"the goal {other} instead of {goal} ({gain}): {_WORDS[found.decision]}"
+    others: tuple[Goal, ...] = ("throughput", "tpot", "ttft")
+    for other in others:
+        if other != goal:
+            question = _same_plans(facts.model_copy(update={"goal": other}), verdict)
+            yield _Way((f"the goal {other} instead of {goal}",), (question,), other)

@@ -26,7 +26,12 @@ DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
 _PLAIN_SD = {"tpot": "plain_tpot_error", "ttft": "plain_ttft_error"}
 
 
-def decide(median: Floats, p_gain: Floats, measured: npt.NDArray[np.bool_]) -> Codes:
+def decide(
+    median: Floats,
+    p_gain: Floats,
+    measured: npt.NDArray[np.bool_],
+    open_sign: npt.NDArray[np.bool_] | None = None,
+) -> Codes:
     """The decision for each of N posteriors.
 
     Parameters
@@ -37,6 +42,9 @@ def decide(median: Floats, p_gain: Floats, measured: npt.NDArray[np.bool_]) -> C
         Probability that the speed-up is above 1, 0 to 1.
     measured : ndarray of bool, shape (N,)
         Whether runs of the same configuration are part of the posterior (basis "measured").
+    open_sign : ndarray of bool, shape (N,), optional
+        Whether the metric is the time to first token and its 80 % interval holds 1: such an answer
+        is "measure", since P(gain) of this metric is not calibrated well enough to decide alone.
 
     Returns
     -------
@@ -53,12 +61,16 @@ def decide(median: Floats, p_gain: Floats, measured: npt.NDArray[np.bool_]) -> C
     }
     on = (median > 1.0) & (p_gain >= bounds["decision_on_p_gain"])
     off = p_gain <= bounds["decision_off_p_gain"]
-    return np.select([on, off], [2, 0], default=1).astype(np.int8)
+    unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
+    return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)
 
 
-def decide_one(median: float, p_gain: float, measured: bool = False) -> Decision:
+def decide_one(
+    median: float, p_gain: float, measured: bool = False, open_sign: bool = False
+) -> Decision:
     """`decide` for one posterior."""
-    return DECISIONS[int(decide(np.array([median]), np.array([p_gain]), np.array([measured]))[0])]
+    asked = (np.array([value]) for value in (median, p_gain, measured, open_sign))
+    return DECISIONS[int(decide(*asked)[0])]
 
 
 def p_meets(limit: float, value: float, metric: str, ratio_sd: float = 0.0) -> float:

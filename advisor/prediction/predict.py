@@ -181,6 +181,14 @@ def estimate_many(
     return [batch.estimate(i) for i in range(len(cases))]
 
 
+def tokens_per_step(facts: Facts, plan: Plan, model: Model | None = None) -> float:
+    """The median of the tokens that a step of this plan yields: what `estimate` says of it, without
+    the rest of an estimate.
+    """
+    ready, _ = prepare(_points([(facts, plan)]))
+    return float(acc.believe((model or load()).acceptance, ready).tau[0])
+
+
 class Batch(NamedTuple):
     """What was computed for N cases at once. Each is said as an Estimate when it is asked for: of
     many nobody asks.

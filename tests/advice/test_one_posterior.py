@@ -128,3 +128,13 @@ def test_an_observation_pulls_towards_itself_and_narrows(
     low, high = sorted((median, seen))
     assert low * 0.999 <= after.p50 <= high * 1.001
     assert after.p90 / after.p10 < prior.p90 / prior.p10
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 16, 64])
+@pytest.mark.parametrize("hardware", ["gb10", "h100", "a100"])
+def test_ttft_decides_only_where_its_interval_excludes_one(hardware: str, concurrency: int) -> None:
+    advice = recommend(hardware=hardware, concurrency=concurrency, goal="ttft")
+    assert advice.estimate is not None
+    span = advice.estimate.ttft_ms.speedup
+    if span.p10 <= 1 <= span.p90 and not any(f.severity == "error" for f in advice.findings):
+        assert advice.decision == "measure"

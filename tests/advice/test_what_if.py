@@ -21,7 +21,7 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
     {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
     {"hardware": "gb10", "quant": "nvfp4", "concurrency": 4, "ctx_tokens": 32768},
     {"hardware": "rtx3090", "gpus": 2, "model": "qwen3.6-27b"},
-    {"hardware": "h100", "gpus": 4, "model": "glm-4.5-air", "concurrency": 64, "goal": "ttft"},
+    {"hardware": "h100", "gpus": 4, "model": "glm-4.5-air", "concurrency": 64, "goal": "tpot"},
     {"hardware": "rtx3060", "model": "qwen3.5-9b", "concurrency": 8, "ctx_tokens": 8192},
     {"hardware": "rtx4090", "model": "qwen3.5-9b", "concurrency": 1},
     {
@@ -126,7 +126,7 @@ def test_only_the_question_asked_is_judged_in_full(
 
 @pytest.mark.parametrize("asked", QUESTIONS, ids=lambda asked: "-".join(map(str, asked.values())))
 def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any]) -> None:
-    """With all rules and all near pairs, or with what can decide only: one verdict, whatever the
+    """With all rules and the near pairs, or with what can decide only: one verdict, whatever the
     load.
     """
     for streams in (1, 16, 64):
@@ -140,8 +140,6 @@ def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any
         assert brief.plans == full.plans and brief.bills == full.bills == tuple(
             one.memory for one in estimates
         )
-        brief = brief._replace(facts=knowledge_resolve.with_covering(brief.facts))
-        assert brief.facts.evidence == tuple(row for row in full.facts.evidence if row.covers)
         one = decide.decide(full.facts, judging.judged(full, estimates))
         other = decide.decide(brief.facts, judging.judged(brief, estimates, judging.weigh))
         assert (one.decision, one.best, one.rule) == (other.decision, other.best, other.rule)
