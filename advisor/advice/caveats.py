@@ -11,16 +11,9 @@ from advisor.advice import offload, placement, propose
 from advisor.advice import resolve as knowledge_resolve
 from advisor.advice import topology as linked
 from advisor.domain.nouns import Facts, Plan, Reason
+from advisor.engines.traits import gguf_engine, traits
 from advisor.perf import memory
 
-_LINKED = {
-    "vllm": "Linked machines: start it on the first; on each other one the same with its own "
-    "--node-rank, and --headless",
-    "sglang": "Linked machines: start it on the first; on each other one the same with its own "
-    "--node-rank",
-    "llama-server": "Linked machines: start `rpc-server -H 0.0.0.0 -p 50052` on the others "
-    "before this one",
-}
 _COUPLED = (
     "The replicas of a mixture of experts are not independent in vLLM: --data-parallel-size {dp} "
     "splits its experts over all of "
@@ -38,15 +31,10 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
 def _engine(facts: Facts) -> Reason | None:
     """An engine that was asked for where the defaults name another, because of this hardware."""
     request, hardware = facts.request, facts.hardware
-    if (
-        request is None
-        or request.engine is None
-        or hardware is None
-        or facts.engine == "llama-server"
-    ):
+    if request is None or request.engine is None or hardware is None or gguf_engine(facts.engine):
         return None
     engine, why = knowledge_resolve.engine_default(hardware)
-    if engine != "llama-server":
+    if not gguf_engine(engine):
         return None
     return Reason(text=f"{facts.engine} was asked " f"for, though " f"{engine} is " f"the engine " f"for this " f"hardware: {why}",
                   sources=("knowledge/defaults.yaml",), weight=2.6)  # fmt: skip
@@ -56,18 +44,17 @@ def _link(facts: Facts, base: Plan) -> Reason | None:
     """How to start a launch on machines that are linked."""
     if not linked.spans(facts):
         return None
-    if facts.engine == "llama-server":
+    how = f"Linked machines: {traits(facts.engine).linked_note}"
+    if not traits(facts.engine).replicas:
         one = facts.model_copy(update={"gpus": 1})
         alone = memory.bill(one, base.model_copy(update={"tp": 1})).fits
         more = "; the model fits one of them, and layers on several run one after the other: --gpus 1 needs no network"
-        text, weight = (
-            (_LINKED["llama-server"] + more, 1.5) if alone else (_LINKED["llama-server"], 0.5)
-        )
+        text, weight = (how + more, 1.5) if alone else (how, 0.5)
         return Reason(text=text, sources=("knowledge/engines",), weight=weight)
     if base.tp > 1:
         pairs = f" (the launch is that of one of {base.dp} such servers)" if base.dp > 1 else ""
         return Reason(
-            text=_LINKED.get(facts.engine or "", "") + pairs,
+            text=how + pairs,
             sources=("knowledge/engines",),
             weight=0.5,
         )
@@ -130,7 +117,7 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
 def _coupled(facts: Facts, base: Plan) -> Reason | None:
     """vLLM's data parallelism of a mixture of experts, which is not what the estimate takes it for."""
     if (
-        base.engine != "vllm"
+        not traits(base.engine).replicas_wait
         or base.dp < 2
         or linked.spans(facts)
         or facts.model is None
@@ -151,7 +138,7 @@ def _experts(facts: Facts) -> list[Reason]:
     bits = facts.quant.bits if facts.quant is not None else None
     if (
         asked
-        or facts.engine != "llama-server"
+        or not gguf_engine(facts.engine)
         or facts.quant is None
         or bits is None
         or bits >= offload.FOUR_BITS

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.domain.nouns import Facts, Goal, Plan
+from advisor.engines.traits import traits
 from advisor.perf import encode_plans
 from advisor.prediction import predict as predictor
 
@@ -23,7 +24,12 @@ SINCE = (0, 24)
 
 def takes_one(plan: Plan) -> bool:
     """vLLM from 0.24 on, one replica: with data parallelism the schedule is switched off."""
-    if plan.engine != "vllm" or plan.dp != 1 or plan.method != "mtp" or not plan.engine_version:
+    if (
+        not traits(plan.engine).schedules_k
+        or plan.dp != 1
+        or plan.method != "mtp"
+        or not plan.engine_version
+    ):
         return False
     parts = plan.engine_version.split(".")
     return parts[0].isdigit() and parts[1].isdigit() and (int(parts[0]), int(parts[1])) >= SINCE

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from advisor.advice import offload, propose
 from advisor.advice import topology as linked
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
+from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import kv_sizes, memory
 
@@ -79,7 +80,7 @@ def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
                 break
     slots = plan.max_num_seqs or facts.concurrency or 1
     while (
-        plan.engine != "vllm" and slots > 1
+        not traits(plan.engine).states_in_pool and slots > 1
     ):  # the others take every slot's context or recurrent state at the start
         slots //= 2
         fewer = facts.model_copy(update={"concurrency": slots})

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from advisor import engines
 from advisor.advice import propose
 from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, Plan, Quant
+from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 
@@ -140,11 +141,7 @@ def _published(facts: Facts, quant: Quant) -> bool:
 
 
 def _version(facts: Facts) -> str | None:
-    return (
-        facts.engine_version
-        if facts.engine == "llama-server"
-        else engines.get("llama-server").newest
-    )
+    return facts.engine_version if gguf_engine(facts.engine) else engines.get("llama-server").newest
 
 
 def _plan(facts: Facts) -> Plan | None:

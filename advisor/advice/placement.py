@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from advisor.advice import propose, topology
 from advisor.domain.nouns import Facts
+from advisor.engines.traits import traits
 from advisor.perf import memory
 from advisor.prediction import predict as predictor
 
@@ -16,7 +17,7 @@ def ordered(facts: Facts, splits: Sequence[Split]) -> tuple[Split, ...]:
     """The splits as they are, for linked machines the fastest first: a link costs every step more
     than a small model's part of the weights saves, while a large dense one gains.
     """
-    if not topology.spans(facts) or facts.engine == "llama-server" or len(splits) < 2:
+    if not topology.spans(facts) or not traits(facts.engine).replicas or len(splits) < 2:
         return tuple(splits)
     return tuple(
         split for split, _ in sorted(speeds(facts, splits).items(), key=lambda row: -row[1])

@@ -241,7 +241,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     )
     return (
         plan
-        if facts.engine != "sglang"
+        if not habits.outside_share
         else plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
     )
 

@@ -14,6 +14,7 @@ from advisor.advice import propose
 from advisor.advice.decide import GOAL_METRICS, Verdict, goal_interval, meets, p_objective, vetoes
 from advisor.advice.memory_relief import shortfall
 from advisor.domain.nouns import Candidate, Evidence, Facts, Finding, Goal, Plan, Reason
+from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -75,7 +76,7 @@ def _no_method(facts: Facts, base: Plan) -> str:
         return f"{_title(asked or '')} was asked for: " + (why or f"none is known for {name}")
     if (
         asked in (None, "mtp")
-        and facts.engine == "llama-server"
+        and gguf_engine(facts.engine)
         and facts.model is not None
         and facts.model.assistant
     ):

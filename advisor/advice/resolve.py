@@ -25,6 +25,7 @@ from advisor.domain.nouns import (
     UnknownFact,
     Workload,
 )
+from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
@@ -121,7 +122,11 @@ def quant_default(
     that still has four bits.
     """
     chosen, why = _first_fit(hw, model, engine, gpus, length, 1)
-    if engine != "llama-server" or slots == 1 or not fits(hw, model, chosen, engine, gpus, length):
+    if (
+        traits(engine).pool != "slots"
+        or slots == 1
+        or not fits(hw, model, chosen, engine, gpus, length)
+    ):
         return chosen, why
     roomy, told = _first_fit(hw, model, engine, gpus, length, slots)
     holds = (roomy.bits or 0.0) >= FOUR_BITS and fits(hw, model, roomy, engine, gpus, length, slots)
@@ -171,7 +176,7 @@ def _version(request: Request, engine: str, hw: Hardware) -> tuple[str | None, l
         match = adapter.resolve_version(request.engine_version)
         if match.version is None:
             known = adapter.versions
-            if match.too_old or engine not in ("llama-server", "ik_llama.cpp"):
+            if match.too_old or not gguf_engine(engine):
                 raise UnknownFact(
                     "engine version",
                     f"{engine} {request.engine_version}",
@@ -227,7 +232,7 @@ def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Defau
             raise AdvisorError(
                 f"{asked.id} does not run on {engine}: it needs {' or '.join(asked.engines)}"
             )
-        fork = engine == "llama-server" and request.engine.lower().startswith("ik")
+        fork = gguf_engine(engine) and request.engine.lower().startswith("ik")
         return engine, [("engine", engine, IK_LLAMA)] if fork else []
     engine, why = engine_default(hw)
     if asked is not None and asked.engines and engine not in asked.engines:
@@ -238,7 +243,7 @@ def _engine(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Defau
                 f"written: choose another --quant"
             )
         engine, why = known[0], f"{asked.id} runs on {' and '.join(known)} only"
-    elif engine != "llama-server" and asked is None:
+    elif not gguf_engine(engine) and asked is None:
         instead = _gguf_instead(request, hw, model, engine)
         engine, why = ("llama-server", instead) if instead is not None else (engine, why)
     return engine, [("engine", engine, why)]

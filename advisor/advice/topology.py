@@ -8,6 +8,7 @@ them. What it does not know: the network's delay, beyond what the kind of link s
 from __future__ import annotations
 
 from advisor.domain.nouns import Facts, Hardware, Plan
+from advisor.engines.traits import traits
 
 LINKS = ("roce", "ethernet")
 Split = tuple[int, int]  # (tp, dp)
@@ -40,12 +41,11 @@ def flags(facts: Facts, machines: int) -> tuple[tuple[str, str | None], ...]:
     """What a server that spans so many machines needs; the address is a visible placeholder."""
     if not spans(facts) or machines == 1:
         return ()
-    nodes = (("--nnodes", str(machines)), ("--node-rank", "0"))
-    if facts.engine == "vllm":
-        return (*nodes, ("--master-addr", "FIRST_MACHINE_IP"))
-    if facts.engine == "sglang":
-        return (*nodes, ("--dist-init-addr", "FIRST_MACHINE_IP:5000"))
-    return (("--rpc", ",".join(f"MACHINE_{n}_IP:50052" for n in range(2, machines + 1))),)
+    others = ",".join(f"MACHINE_{n}_IP:50052" for n in range(2, machines + 1))
+    return tuple(
+        (name, value.format(count=machines, others=others))
+        for name, value in traits(facts.engine).linked
+    )
 
 
 def on_each(facts: Facts, plan: Plan) -> Plan:

@@ -30,6 +30,7 @@ from advisor.domain.nouns import (
     Plan,
     Request,
 )
+from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters as knowledge_drafters
 
 _LOADS = {"concurrency": (1, 4, 16, 64, 256), "ctx_tokens": (512, 2048, 8192, 32768, 131072)}
@@ -133,7 +134,7 @@ def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
         engine, _, why = line.removeprefix("--engine ").partition(",")
         if not line.startswith("--engine ") or facts.request is None:
             yield line
-        elif engine not in seen and (engine == "llama-server" or not _against_hardware(facts)):
+        elif engine not in seen and (gguf_engine(engine) or not _against_hardware(facts)):
             seen.add(engine)
             asked = facts.request.model_copy(update={"engine": engine, "engine_version": None})
             gpus = _fewest_gpus(asked, memory_fit.more_counts(facts.hardware, facts.gpus))
@@ -142,12 +143,11 @@ def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
 
 
 def _against_hardware(facts: Facts) -> bool:
-    """Where another engine than llama-server can be asked for, but is not the one for this
+    """Where an engine of other files than GGUF can be asked for, but is not the one for this
     hardware.
     """
-    return (
-        facts.hardware is not None
-        and knowledge_resolve.engine_default(facts.hardware)[0] == "llama-server"
+    return facts.hardware is not None and gguf_engine(
+        knowledge_resolve.engine_default(facts.hardware)[0]
     )
 
 

@@ -7,7 +7,7 @@ What it does not know: options and their history (the catalogue), and what a rel
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 from advisor.domain.nouns import Engine
 
@@ -24,10 +24,13 @@ class EngineTraits:
     pool: Literal["paged", "slots"]  # KV in pages that requests share, or a fixed part per slot
     states_in_pool: bool  # recurrent states live in pages of the KV pool
     replicas: bool  # tensor parallel ranks and replicas of them; else layers spread over devices
+    replicas_wait: bool  # replicas of a mixture of experts wait for each other in every step
     gguf: bool  # loads GGUF files
     k_range: tuple[int, ...]  # draft tokens to try; beyond, published sweeps only lose
     schedules_k: bool  # takes a k per batch size
     memory_share: bool  # takes a share of the accelerator's memory as an option
+    outside_share: bool  # activations, graphs and drafter come on top of that share
+    running: tuple[int, int] | None  # requests at once unless told: without and with speculation
     quantizes_at_load: tuple[str, ...]  # quantisations it makes of 16 bit weights while loading
     runs_repository_code: bool  # asks for consent before it runs code of a repository
     cache_types: tuple[str, ...]  # KV data types below 16 bit, the usual first
@@ -35,6 +38,8 @@ class EngineTraits:
     shm: str | None = None  # shared memory that its workers need in a container
     api_key_env: str | None = None  # variable that holds the key which requests must carry
     caches: tuple[str, ...] = ()  # folders of ~/.cache that outlive a container: weights, kernels
+    linked: tuple[tuple[str, str], ...] = ()  # options of a server that spans linked machines
+    linked_note: str = ""  # what to start on the other machines
     image_starts: bool = False  # the image's entrypoint is the server, so that only options follow
 
 
@@ -48,16 +53,25 @@ _TRAITS: dict[Engine, EngineTraits] = {
         pool="paged",
         states_in_pool=True,
         replicas=True,
+        replicas_wait=True,
         gguf=False,
         k_range=(1, 2, 3, 4, 5),
         schedules_k=True,
         memory_share=True,
+        outside_share=False,
+        running=None,
         quantizes_at_load=("fp8",),
         runs_repository_code=True,
         cache_types=("fp8", "fp8_e4m3"),
         shm="8gb",
         api_key_env="VLLM_API_KEY",
         caches=("huggingface", "vllm"),
+        linked=(
+            ("--nnodes", "{count}"),
+            ("--node-rank", "0"),
+            ("--master-addr", "FIRST_MACHINE_IP"),
+        ),
+        linked_note="start it on the first; on each other one the same with its own --node-rank, and --headless",
     ),
     "sglang": EngineTraits(
         name="sglang",
@@ -68,15 +82,24 @@ _TRAITS: dict[Engine, EngineTraits] = {
         pool="paged",
         states_in_pool=False,
         replicas=True,
+        replicas_wait=False,
         gguf=False,
         k_range=(1, 2, 3, 4),
         schedules_k=False,
         memory_share=True,
+        outside_share=True,
+        running=(256, 48),
         quantizes_at_load=("fp8",),
         runs_repository_code=True,
         cache_types=("fp8_e4m3", "fp8_e5m2"),
         shm="8gb",
         caches=("huggingface",),
+        linked=(
+            ("--nnodes", "{count}"),
+            ("--node-rank", "0"),
+            ("--dist-init-addr", "FIRST_MACHINE_IP:5000"),
+        ),
+        linked_note="start it on the first; on each other one the same with its own --node-rank",
     ),
     "llama-server": EngineTraits(
         name="llama-server",
@@ -87,16 +110,21 @@ _TRAITS: dict[Engine, EngineTraits] = {
         pool="slots",
         states_in_pool=False,
         replicas=False,
+        replicas_wait=False,
         gguf=True,
         k_range=(1, 2, 3, 4, 5, 6),
         schedules_k=False,
         memory_share=False,
+        outside_share=False,
+        running=None,
         quantizes_at_load=(),
         runs_repository_code=False,
         cache_types=("q8_0",),
         api_key_env="LLAMA_API_KEY",
         caches=("huggingface", "llama.cpp"),
         image_starts=True,
+        linked=(("--rpc", "{others}"),),
+        linked_note="start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
     ),
     "ik_llama.cpp": EngineTraits(
         name="ik_llama.cpp",
@@ -107,10 +135,13 @@ _TRAITS: dict[Engine, EngineTraits] = {
         pool="slots",
         states_in_pool=False,
         replicas=False,
+        replicas_wait=False,
         gguf=True,
         k_range=(1, 2, 3),
         schedules_k=False,
         memory_share=False,
+        outside_share=False,
+        running=None,
         quantizes_at_load=(),
         runs_repository_code=False,
         cache_types=("q8_0",),
@@ -118,10 +149,23 @@ _TRAITS: dict[Engine, EngineTraits] = {
         api_key_env="LLAMA_API_KEY",
         caches=("huggingface", "llama.cpp"),
         image_starts=True,
+        linked=(("--rpc", "{others}"),),
+        linked_note="start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
     ),
 }
 
 
-def traits(engine: Engine) -> EngineTraits:
-    """The traits of an engine."""
-    return _TRAITS[engine]
+def traits(engine: str | None) -> EngineTraits:
+    """The traits of an engine. Raises KeyError for one that is not ours to write for."""
+    return _TRAITS[cast(Engine, engine)]
+
+
+def gguf_engine(engine: str | None) -> bool:
+    """Whether the engine loads GGUF files; False for one that is not known."""
+    known = _TRAITS.get(cast(Engine, engine))
+    return known is not None and known.gguf
+
+
+def engines_with(trait: str) -> tuple[Engine, ...]:
+    """The engines for which a trait holds, by its name."""
+    return tuple(name for name, held in _TRAITS.items() if getattr(held, trait))

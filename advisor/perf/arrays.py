@@ -211,6 +211,10 @@ class Points:
         """Mask of the points on one of the named kernel paths."""
         return mask(self.path, PATHS, names)
 
+    def is_engine(self, *names: str) -> npt.NDArray[np.bool_]:
+        """Mask of the points on one of the named engines."""
+        return mask(self.engine, ENGINES, names)
+
     def is_method(self, *names: str) -> npt.NDArray[np.bool_]:
         """Mask of the points with one of the named methods."""
         return mask(self.method, METHODS, names)

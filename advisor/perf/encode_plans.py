@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.engines.traits import traits
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf import encode_rows as read
@@ -141,9 +142,8 @@ def _kv_pool(facts: Facts, plan: Plan) -> float:
     token = kv_sizes.bytes_per_token(facts.shape, plan.kv_cache_dtype)
     if plain.kv_gib is None or not token:
         return read.NAN
-    states = (
-        plain.state_gib or 0.0 if plan.engine != "vllm" else 0.0
-    )  # vLLM's share is not yet taken off
+    # states that live in pages of the pool are not yet taken off
+    states = 0.0 if traits(plan.engine).states_in_pool else plain.state_gib or 0.0
     token *= kv_sizes.copies(facts.shape, plan)
     return (plain.kv_gib + states) * memory.GIB * memory.replica_gpus(facts, plan) / token
 

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
+from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture, table
 from advisor.perf import arrays as P
@@ -114,7 +115,7 @@ def version_number(engine: str, text: str) -> float:
     as b10850.
     """
     found = re.match(r"[v~]?(\d+)\.(\d+)(?:\.(\d+))?", text.strip())
-    if found and engine not in ("llama-server", "ik_llama.cpp"):
+    if found and not gguf_engine(engine):
         major, minor, patch = (int(part or 0) for part in found.groups())
         return float(major * 10000 + minor * 100 + patch)
     built = re.search(r"\bb(\d{3,6})\b", text)

@@ -185,7 +185,7 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     prefix.
     """
     server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
-    vllm = p.engine == P.ENGINES.index("vllm")
+    vllm = p.is_engine("vllm")
     concurrency = np.fmax(_known(p.concurrency, value("concurrency")), 1.0)
     tp = np.fmax(_known(p.tp, np.where(server, _known(p.gpus, 1.0), 1.0)), 1.0)
     output = np.fmax(_known(p.output_tokens, value("output_tokens")), 1.0)

@@ -6,11 +6,15 @@ from __future__ import annotations
 
 import re
 
+from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays as P
 
 # Forks of MLX whose verify kernels run on the matrix units from two tokens on, by their own
 # descriptions.
 _TILED = re.compile(r"mtplx|mlx-dspark", re.IGNORECASE)
+
+
+WRAPPERS = ("ollama", "lmstudio")  # which run llama.cpp
 
 
 def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> int:
@@ -22,7 +26,7 @@ def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> i
     """
     word, text = P.ARCHS[arch], hints.lower()
     nvidia = word.startswith("sm_") or word == "unknown"
-    if engine in ("llama-server", "ik_llama.cpp", "ollama", "lmstudio"):
+    if gguf_engine(engine) or engine in WRAPPERS:
         if word.startswith("apple"):
             name = "llamacpp-metal"
         elif "vulkan" in text or word == "intel":

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.engines.traits import engines_with, traits
 from advisor.perf import arrays as P
 from advisor.perf.constants import Constants
 
@@ -21,7 +22,10 @@ Mask = npt.NDArray[np.bool_]
 
 MEMORY_SHARE = 0.9  # of device memory, engines' usual default
 OVERHEAD_BYTES = 3e9  # activations and graphs
-SGLANG_SPEC_SEQS = 48.0  # SGLang's own cap with speculation and no explicit --max-running-requests
+# SGLang's own cap with speculation and no explicit --max-running-requests
+SPECULATING_SEQS = min(
+    float(held[1]) for name in engines_with("running") if (held := traits(name).running)
+)
 # SGLang gives recurrent states 0.9 / 1.9 of the pool (mamba full memory ratio 0.9), and a running
 # request holds about 7.5 of them: derived from published running batches (output rate times TPOT)
 # of 35B and 27B on H200, B200 and B300.
@@ -90,7 +94,7 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     )  # unknown stays unknown
     pool = np.where(np.isnan(p.kv_pool_tokens), left, p.kv_pool_tokens * per_token)
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
-    sglang = (p.engine == P.ENGINES.index("sglang")) & (p.state_bytes > 0)
+    sglang = p.is_engine(*engines_with("running")) & (p.state_bytes > 0)
     states = np.maximum(
         SGLANG_STATE_SHARE * pool / np.fmax(SGLANG_STATES * p.state_bytes, 1.0), SGLANG_FEW
     )
@@ -117,7 +121,7 @@ def weight_bytes(p: P.Points) -> Floats:
 def _paged_states(p: P.Points) -> Mask:
     """vLLM with recurrent layers: states and KV share pages of one size (see memory.hybrid_pool)."""
     return np.asarray(
-        (p.engine == P.ENGINES.index("vllm")) & (p.state_bytes > 0) & (p.attn_layers > 0)
+        p.is_engine(*engines_with("states_in_pool")) & (p.state_bytes > 0) & (p.attn_layers > 0)
     )
 
 
@@ -139,11 +143,15 @@ def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
 
 def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     """The load of one arm. `tau` tokens per step counts only where `spec`; points filled, k known."""
-    sglang = p.engine == P.ENGINES.index("sglang")
     # its own cap with speculation; where the memory is not known nothing would bound the plain arm,
     # so both go without
-    capped = sglang & spec & (p.max_num_seqs >= 4096) & np.isfinite(kv_slots(p, False))
-    cap = np.where(capped, SGLANG_SPEC_SEQS, p.max_num_seqs)
+    capped = (
+        p.is_engine(*engines_with("running"))
+        & spec
+        & (p.max_num_seqs >= 4096)
+        & np.isfinite(kv_slots(p, False))
+    )
+    cap = np.where(capped, SPECULATING_SEQS, p.max_num_seqs)
     clients = np.fmax(np.fmin(np.fmin(p.concurrency, cap), kv_slots(p, spec)), 1.0)
     per_step = tau if spec else np.ones(len(p))
     steps = np.fmax(p.output_tokens - 1, 0.5) / per_step
@@ -154,7 +162,7 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     )
     spread = p.output_spread * steps / np.sqrt(3)
     verified = p.verify_tokens if spec else np.ones(len(p))
-    mixed = ~(sglang | p.is_path("mlx"))
+    mixed = ~(p.is_engine("sglang") | p.is_path("mlx"))
     beside = np.where(mixed, clients * verified, 0.0)
     hits = prefix_hits(p, spec)
     return Load(
@@ -191,7 +199,7 @@ def prefix_tail(p: P.Points, spec: bool, hits: Floats) -> Floats:
     """
     last = _cached_pages(p, spec, p.input_tokens)
     cut = (
-        (p.engine == P.ENGINES.index("vllm"))
+        p.is_engine(*engines_with("states_in_pool"))
         & (p.is_hybrid > 0)
         & (p.prefix_caching > 0)
         & (last > hits)
@@ -203,7 +211,7 @@ def _cached_pages(p: P.Points, spec: bool, tokens: Floats) -> Floats:
     """The part of the first `tokens` prompt tokens that whole pages hold and a later request can
     use.
     """
-    vllm = p.engine == P.ENGINES.index("vllm")
+    vllm = p.is_engine(*engines_with("states_in_pool"))
     page = np.where(vllm & (p.is_hybrid > 0), HYBRID_PAGE_TOKENS, PAGE_TOKENS)
     whole = np.floor(tokens / page) * page
     if spec:

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
+from advisor.engines.traits import traits
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import kv_sizes
@@ -40,7 +41,6 @@ PAGE_ALIGN = 16  # tokens
 CONV_STATE_BYTES = 16_384.0  # per kept step of one GDN layer: 8192 channels of 16 bit
 LAST_LEGACY_REPORT = (0, 19)  # up to here vLLM reports blocks / groups * block size
 LLAMA_COMPUTE_GIB = 0.8
-SGLANG_RUNNING, SGLANG_SPEC_RUNNING = 256, 48
 
 
 class Pool(NamedTuple):
@@ -201,7 +201,7 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Poo
     length = _length(facts, plan)
     legacy = (_version(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
     if (
-        plan.engine == "vllm"
+        traits(plan.engine).states_in_pool
         and shape.is_hybrid
         and shape.linear_layers
         and shape.full_attention_layers
@@ -209,8 +209,8 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Poo
         return hybrid_pool(
             shape, kv_token, available, length, k, legacy, plan.prefix_caching is True
         )
-    default = SGLANG_SPEC_RUNNING if k else SGLANG_RUNNING
-    slots = plan.max_num_seqs or (default if plan.engine == "sglang" else facts.concurrency or 1)
+    running = traits(plan.engine).running
+    slots = plan.max_num_seqs or (running[k > 0] if running else facts.concurrency or 1)
     own = knowledge_drafters.layers(facts, plan.method, plan.draft_model)
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
@@ -293,7 +293,7 @@ def outside_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
     """
     return (
         overhead_gib(facts, plan, shape) + spec_gib(facts, plan, shape, quant)
-        if plan.engine == "sglang"
+        if traits(plan.engine).outside_share
         else 0.0
     )
 
@@ -356,7 +356,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     # in units of one request, since its recurrent states need room too: an engine refuses to start
     # below one
     short = max(one_gib - left, one_gib * (1 - pool.requests)) if pool.requests < 1 else 0.0
-    kv_gib = max(left - (0.0 if plan.engine == "vllm" else state), 0.0)
+    kv_gib = max(left - (0.0 if traits(plan.engine).states_in_pool else state), 0.0)
     return _with_pool(fixed, kv_gib, pool.tokens, lost, short)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
-from advisor.domain.nouns import Advice, Engine
+from advisor.domain.nouns import Advice, AdvisorError, Engine
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class Form:
         `module:function` that writes both runs of an A/B comparison, "" where there is none.
     engines : tuple of str
         The engines that it can start.
+    title : str
+        What a message calls it.
     """
 
     writer: str
@@ -33,9 +35,15 @@ class Form:
     starts: bool = False
     compares: str = ""
     engines: tuple[Engine, ...] = ("vllm", "sglang", "llama-server")
+    title: str = "this form"
 
     def write(self, advice: Advice) -> str:
         """The text. Raises AdvisorError where this form cannot hold this answer."""
+        if advice.plan.engine not in self.engines:
+            raise AdvisorError(
+                f"{self.title} is written for {' and '.join(self.engines)} only: choose another "
+                f"form, or --engine {self.engines[0]}"
+            )
         return _function(self.writer)(advice)
 
     def write_both(self, advice: Advice) -> str:
@@ -62,8 +70,20 @@ FORMS: dict[str, Form] = {
     "systemd": Form(_DEPLOY + "systemd:systemd_unit", "llm-server.service", True),
     "quadlet": Form(_DEPLOY + "quadlet:quadlet", "llm-server.container", True),
     "k8s": Form(_DEPLOY + "k8s:deployment_yaml", "deployment.yaml", True),
-    "helm": Form(_DEPLOY + "helm:helm_values", "values.yaml", True, engines=("vllm",)),
-    "ray": Form(_DEPLOY + "ray_serve:ray_serve", "serve.yaml", True, engines=("vllm",)),
+    "helm": Form(
+        _DEPLOY + "helm:helm_values",
+        "values.yaml",
+        True,
+        engines=("vllm",),
+        title="a Helm values file",
+    ),
+    "ray": Form(
+        _DEPLOY + "ray_serve:ray_serve",
+        "serve.yaml",
+        True,
+        engines=("vllm",),
+        title="a Ray Serve configuration",
+    ),
     "llama-swap": Form(_DEPLOY + "llama_swap:llama_swap", "config.yaml", True),
     "env": Form(_DEPLOY + "env_file:env_file", "server.env", True),
 }

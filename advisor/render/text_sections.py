@@ -9,6 +9,7 @@ from itertools import chain
 
 from advisor.domain.nouns import Advice, Candidate, Evidence, Finding, MemoryBill, Source
 from advisor.engines.benchmarks import own_prompts
+from advisor.engines.traits import traits
 from advisor.render.layout import Paper, heading, number, pack_command, pack_launch, source_tag
 
 METHOD_NAMES = {
@@ -106,7 +107,7 @@ def _memory(advice: Advice, paper: Paper) -> list[str]:
         ("KV cache", bill.kv_gib),
         ("available", bill.available_gib),
     ]
-    pooled = advice.plan.engine == "vllm"  # which keeps the states in pages of the KV pool
+    pooled = traits(advice.plan.engine).states_in_pool
     parts.insert(4 if pooled else 2, ("  states in it", bill.state_gib) if pooled else state)
     lines = [f"  {name:16}{gib:9.2f} GiB" for name, gib in parts if gib]
     if bill.kv_tokens is not None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from advisor.engines import ENGINES
 from advisor.results.document import Document, Unreadable
 from advisor.results.run import Acceptance, BenchmarkRun, Count, Frozen, Latency, Number
 
@@ -91,11 +92,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     seconds = busy_seconds(good)
     tokens = sum(r.output_tokens for r in good)
     inputs = [r.input_tokens for r in good if r.input_tokens]
-    known: Any = (
-        header.engine
-        if header.engine in ("vllm", "sglang", "llama-server", "ik_llama.cpp")
-        else None
-    )
+    known: Any = header.engine if header.engine in ENGINES else None
     return [
         BenchmarkRun(
             file=doc.name, format=FORMAT, part=f"{header.arm}, seed {header.seed}", sha256=doc.sha256,

@@ -52,7 +52,7 @@ def test_every_form_is_written_for_every_engine(form: str, engine: str) -> None:
     if form == "text" or engine in FORMS[form].engines:
         assert (ran.code, bool(ran.out)) == (0, True), ran.err
     else:
-        assert ran.code == 2 and "written for vLLM only" in ran.err
+        assert ran.code == 2 and "written for vllm only" in ran.err
 
 
 def test_compose_is_the_compose_form() -> None:

@@ -31,8 +31,6 @@ _CPUS, _MEMORY_EXTRA_GIB = 4, 16
 
 def helm_values(advice: Advice) -> str:
     """The values file. Raises AdvisorError for other engines than vLLM, and as compose_yaml does."""
-    if advice.plan.engine != "vllm":
-        raise AdvisorError(f"{FORM} is written for vLLM only: {CHART} starts nothing else")
     if serving.vendor(advice, FORM) != "nvidia":
         raise AdvisorError(f"{FORM} is written for NVIDIA only: {CHART} asks for nvidia.com/gpu")
     server = serving.server(advice, container=FORM)

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from advisor import engines
-from advisor.domain.nouns import Advice, AdvisorError, Flag, Plan
+from advisor.domain.nouns import Advice, Flag, Plan
 from advisor.render.deploy import serving
 from advisor.render.deploy.helm import typed
 from advisor.render.deploy.serving import Server
@@ -27,8 +27,6 @@ def ray_serve(advice: Advice) -> str:
     """The configuration for `serve run FILE` or `serve deploy FILE`. Raises AdvisorError for other
     engines than vLLM.
     """
-    if advice.plan.engine != "vllm":
-        raise AdvisorError("a Ray Serve configuration is written for vLLM only")
     server = serving.written(advice, _one_replica(advice.plan))
     replicas = advice.plan.dp
     model: dict[str, Any] = {
