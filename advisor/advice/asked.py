@@ -7,18 +7,29 @@ to the knowledge; what does not go together is refused here, in one sentence.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor import engines
 from advisor.advice import recommend as pipeline
 from advisor.domain.nouns import Advice, AdvisorError, Request, UnknownFact, clash
 from advisor.knowledge import store as knowledge
 
+if TYPE_CHECKING:
+    from advisor.advice.machine import Machine
+
 
 def advice_for(asked: Mapping[str, Any]) -> Advice:
     """The answer to options as parsed (`hw`, `concurrency`, ...), `machine` among them.
 
     Raises AdvisorError in one sentence.
+    """
+    request, machine = question(asked)
+    return pipeline.recommend(request, machine=machine)
+
+
+def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
+    """The request that the options make, and the user's machine where `machine` names one: its
+    hardware then need not be told. Raises AdvisorError in one sentence.
     """
     machine = None
     if asked.get("machine"):
@@ -28,7 +39,7 @@ def advice_for(asked: Mapping[str, Any]) -> Advice:
     asked = {key: value for key, value in asked.items() if key != "machine"}
     if machine is not None and not asked.get("hw"):
         asked |= {"hw": machine.hardware, "gpus": asked.get("gpus") or machine.gpus}
-    return pipeline.recommend(request_from(asked), machine=machine)
+    return request_from(asked), machine
 
 
 def no_mtp_answer(asked: Mapping[str, Any]) -> str | None:

@@ -48,11 +48,7 @@ def recommend(
     answered as asked.
     """
     request = request if request is not None else checked(asked)
-    facts = facts_for_request(request)
-    if machine is not None:
-        from advisor.advice.calibration import own_runs_for  # start-up: pydantic and YAML
-
-        facts = facts.model_copy(update={"own_runs": own_runs_for(machine, facts)})
+    facts = with_own_runs(facts_for_request(request), machine)
     question = opened(facts)
     estimates = estimated(question.facts, question.plans, question.bills)
     advice = advise(request, question.facts, judged(question, estimates))
@@ -63,6 +59,15 @@ def recommend(
     return advice.model_copy(
         update={"reasons": (calibrated_reason(machine, advice), *advice.reasons)}
     )
+
+
+def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
+    """The facts with the user's own runs of a machine, where one is named."""
+    if machine is None:
+        return facts
+    from advisor.advice.calibration import own_runs_for  # start-up: pydantic and YAML
+
+    return facts.model_copy(update={"own_runs": own_runs_for(machine, facts)})
 
 
 def checked(asked: Mapping[str, Any]) -> Request:

@@ -16,6 +16,7 @@ from advisor.prediction.threads import VARIABLE
 COMMANDS = {
     "recommend": "advisor.cli.recommend:recommend",
     "compose": "advisor.cli.recommend:compose",
+    "sweep": "advisor.cli.sweep:sweep",
     "schema": "advisor.cli.recommend:schema",
     "validate": "advisor.cli.validate:validate",
     "explain": "advisor.cli.rules:explain",
@@ -36,7 +37,7 @@ COMMANDS = {
 }
 
 
-ONE_THREAD = ("recommend", "compose", "validate", "predict")
+ONE_THREAD = ("recommend", "compose", "sweep", "validate", "predict")
 
 
 class LazyGroup(click.Group):

@@ -20,13 +20,13 @@ from advisor.knowledge import store as knowledge
 from advisor.render.flags import env_lines
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.notes import placeholder
-from advisor.render.schema import named_schema
+from advisor.render.schema import SCHEMAS, named_schema
 from advisor.render.text import advice_text
 
 machine_option = click.option(
     "--machine", metavar="NAME", help="Your machine, from `advisor calibrate`: its runs count."
 )
-SCHEMA_NAMES = ("recommend", "validate", "hardware", "model")
+SCHEMA_NAMES = tuple(SCHEMAS)
 
 
 @click.command(context_settings=HELP)

@@ -138,6 +138,24 @@ def nearest_pairs(facts: Facts, method: str = "mtp", limit: int = 6) -> tuple[Ev
     return tuple(_evidence(pair, covers=_covers(pair, facts)) for pair in chosen)
 
 
+def covering_pairs(facts: Facts, method: str) -> tuple[Evidence, ...]:
+    """The covering pairs alone, nearest first: all of one group, so that no other is read."""
+    if facts.hardware is None or facts.model is None or facts.quant is None:
+        return ()
+    found = index()
+    hardware, model = facts.hardware.id, facts.model.id
+    here = (hardware, facts.gpus, model, facts.quant.id, facts.engine, method)
+    alike = [
+        i
+        for i, group in enumerate(found.groups)
+        if group["hardware"] == hardware and group["model"] == model
+    ]
+    same = [i for i in alike if tuple(found.groups[i][name] for name in SHARED) == here]
+    near = [pair for group in same for pair in found.pairs(group) if _covers(pair, facts)]
+    near.sort(key=lambda pair: (_load_distance(pair, facts), pair["run_id"], pair["metric"]))
+    return tuple(_evidence(pair, covers=True) for pair in near)
+
+
 def _choose(scored: list[Scored], limit: int, unread: float) -> list[Pair]:
     """The answer among the pairs that no unread one can come before; those lie at `unread` or
     further.

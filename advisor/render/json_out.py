@@ -145,9 +145,9 @@ def estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:
     if estimate is None:
         return None
     return {
-        "output_tok_s": _metric(estimate.output_tok_s),
-        "tpot_ms": _metric(estimate.tpot_ms),
-        "ttft_ms": _metric(estimate.ttft_ms),
+        "output_tok_s": metric_json(estimate.output_tok_s),
+        "tpot_ms": metric_json(estimate.tpot_ms),
+        "ttft_ms": metric_json(estimate.ttft_ms),
         "accepted_length": finite(estimate.accepted_length.model_dump()),
         "p_gain": number_or_none(estimate.p_gain),
         "memory": None if estimate.memory is None else memory_json(estimate.memory),
@@ -191,7 +191,7 @@ def launch_json(launch: LaunchText) -> dict[str, Any]:
     return {"argv": list(launch.argv), "env": dict(launch.env), "text": launch.text}
 
 
-def _metric(metric: MetricEstimate) -> dict[str, Any]:
+def metric_json(metric: MetricEstimate) -> dict[str, Any]:
     return {
         "speedup": finite(metric.speedup.model_dump()),
         "baseline": number_or_none(metric.baseline),

@@ -7,7 +7,7 @@ modules that own their form.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, get_args
+from typing import get_args
 
 from advisor.domain.nouns import (
     LLM,
@@ -29,25 +29,29 @@ from advisor.render.json_out import (
     PLAN_FIELDS,
     SCHEMA_ID,
 )
+from advisor.render.schema_parts import BOOLEAN_OR_NULL as _BOOLEAN_OR_NULL
+from advisor.render.schema_parts import COUNT as _COUNT
+from advisor.render.schema_parts import COUNT_OR_NULL as _COUNT_OR_NULL
+from advisor.render.schema_parts import DIALECT, Schema
+from advisor.render.schema_parts import NUMBER as _NUMBER
+from advisor.render.schema_parts import NUMBER_OR_NULL as _NUMBER_OR_NULL
+from advisor.render.schema_parts import TEXT as _TEXT
+from advisor.render.schema_parts import TEXT_OR_NULL as _TEXT_OR_NULL
+from advisor.render.schema_parts import TEXTS as _TEXTS
+from advisor.render.schema_parts import enum as _enum
+from advisor.render.schema_parts import list_of as _list
+from advisor.render.schema_parts import object_of as _object
+from advisor.render.schema_parts import or_null as _or_null
+from advisor.render.schema_parts import ref as _ref
 
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 # what `advisor schema NAME` prints -> the function that makes it
 SCHEMAS = {
     "recommend": "advisor.render.schema:recommend_schema",
     "validate": "advisor.render.findings_json:validate_schema",
+    "sweep": "advisor.render.sweep_schema:sweep_schema",
     "hardware": "advisor.render.schema:hardware_schema",
     "model": "advisor.render.schema:model_schema",
 }
-
-Schema = dict[str, Any]
-_TEXT: Schema = {"type": "string"}
-_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
-_NUMBER: Schema = {"type": "number"}
-_NUMBER_OR_NULL: Schema = {"type": ["number", "null"]}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_COUNT_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}
-_BOOLEAN_OR_NULL: Schema = {"type": ["boolean", "null"]}
-_TEXTS: Schema = {"type": "array", "items": _TEXT}
 
 
 def named_schema(name: str) -> Schema:
@@ -254,29 +258,3 @@ def _evidence() -> Schema:
     kinds |= {"k": _COUNT_OR_NULL, "speedup": _NUMBER_OR_NULL, "covers": {"type": "boolean"}}
     kinds |= dict.fromkeys(("concurrency", "input_tokens", "output_tokens"), _NUMBER_OR_NULL)
     return _object(kinds)
-
-
-def _object(properties: Schema) -> Schema:
-    """An object with exactly these keys."""
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _list(items: Schema) -> Schema:
-    return {"type": "array", "items": items}
-
-
-def _ref(name: str) -> Schema:
-    return {"$ref": f"#/$defs/{name}"}
-
-
-def _or_null(schema: Schema) -> Schema:
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def _enum(literal: Any) -> Schema:
-    return {"enum": list(get_args(literal))}

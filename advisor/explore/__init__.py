@@ -1,0 +1,1 @@
+"""Many questions at once: curves over loads, comparisons, and layouts for several workloads."""

@@ -1,0 +1,106 @@
+"""The nouns of a sweep: one load, one point of a curve, where a curve crosses no gain.
+
+Speed-ups are ratios where a value above 1 is faster, for TPOT and TTFT as well; `k` counts draft
+tokens beyond the bonus token, 0 is no speculation. None means unknown, never 0.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from advisor.domain.frozen import Frozen
+from advisor.domain.nouns import (
+    Basis,
+    Decision,
+    Evidence,
+    Facts,
+    Interval,
+    MemoryBill,
+    Method,
+    MetricEstimate,
+    Plan,
+    Request,
+)
+
+Value = int | float | str
+Setting = tuple[tuple[str, Value], ...]  # (field of the request, value) of what is varied
+
+
+class Point(Frozen):
+    """One k at one load.
+
+    `gain` is of the goal's metric (balanced: the weighted mean that `recommend` decides by);
+    `output_tok_s`, `tpot_ms` and `ttft_ms` hold the absolute speeds without (`baseline`) and with
+    speculation (`value`). For k = 0 every gain is 1 and `p_gain` is None.
+    """
+
+    plan: Plan
+    method: Method
+    k: int
+    gain: Interval
+    p_gain: float | None
+    decision: Decision  # of this k alone against no speculation, by the rule of `recommend`
+    output_tok_s: MetricEstimate
+    tpot_ms: MetricEstimate
+    ttft_ms: MetricEstimate
+    accepted_length: Interval | None = None
+    memory: MemoryBill | None = None
+    basis: Basis = "physics"
+    forbidden_by: tuple[str, ...] = ()  # codes of rules that forbid this plan
+
+
+class Load(Frozen):
+    """One load with its points, the smallest k first, and what `recommend` answers there.
+
+    `best_k` is the k of the best speculative plan whatever the decision, None where none can run;
+    `run_k` is what the answer runs: `best_k` for "on", else 0. A load that cannot be served has a
+    `refusal` and no points.
+    """
+
+    setting: Setting
+    request: Request
+    decision: Decision | None = None
+    rule: str = ""  # the deciding step: estimate, unsure, objective, rule, no_method, one_token
+    best_method: Method | None = None
+    best_k: int | None = None
+    run_k: int = 0
+    points: tuple[Point, ...] = ()
+    lacking: tuple[tuple[int, str], ...] = ()  # (k, why) of an asked k that cannot run here
+    refusal: str | None = None
+
+    def point(self, k: int, method: Method | None = None) -> Point | None:
+        """The point of one k, None where there is none."""
+        same = (p for p in self.points if p.k == k and (k == 0 or method in (None, p.method)))
+        return next(same, None)
+
+
+class BreakEven(Frozen):
+    """Where the curve of one k crosses no gain along the first numeric axis.
+
+    `at` is interpolated between the loads tried, in the logarithm of both; `quantile` says which
+    percentile of the gain crosses: at p50 a gain becomes a loss, at p10 and p90 it becomes unsure.
+    """
+
+    axis: str
+    setting: Setting  # the other varied fields
+    method: Method
+    k: int
+    quantile: Literal["p10", "p50", "p90"]
+    at: float
+    direction: Literal["falls", "rises"]  # below 1, or above it, as the axis grows
+
+
+class Sweep(Frozen):
+    """Curves over loads.
+
+    `request` has the engine, its release and the quantisation that all points share, unless they
+    are varied; `axes` are the varied fields with their values, in order, without k.
+    """
+
+    request: Request
+    facts: Facts  # of the request itself
+    axes: tuple[tuple[str, tuple[Value, ...]], ...]
+    ks: tuple[int, ...]
+    loads: tuple[Load, ...]
+    break_even: tuple[BreakEven, ...] = ()
+    pairs: tuple[Evidence, ...] = ()  # measured pairs that cover a load, of the goal's metrics
