@@ -90,32 +90,32 @@ def step_cost(
     given by --gguf. Acceptance is forced and an input: only step costs are measured.
     """
     jobs: tuple[Job, ...] | tuple[ServedJob, ...]
-    if engine == "llama-server":
-        if gguf is None:
-            raise AdvisorError("llama-server needs a model file; give --gguf FILE.")
-        jobs = served_cells.llama_sweep(
-            gguf,
-            model=model,
-            quant=quant,
-            server=server,
-            campaign=gguf.stem,
-            vocabulary=vocabulary,
-            version=served_worker.llama_version(server),
-        )
-    elif engine == "sglang":
-        config(model, quant)
-        jobs = served_cells.sglang_sweep(model, quant, _version("sglang", list_only))
-    else:
-        config(model, quant)
-        jobs = sweep(model, quant, turns)
+    match engine:
+        case "llama-server":
+            if gguf is None:
+                raise AdvisorError("llama-server needs a model file; give --gguf FILE.")
+            jobs = served_cells.llama_sweep(
+                gguf,
+                model=model,
+                quant=quant,
+                server=server,
+                campaign=gguf.stem,
+                vocabulary=vocabulary,
+                version=served_worker.llama_version(server),
+            )
+        case "sglang":
+            config(model, quant)
+            jobs = served_cells.sglang_sweep(model, quant, _version("sglang", list_only))
+        case _:
+            config(model, quant)
+            jobs = sweep(model, quant, turns)
+            _version(engine, list_only)
     chosen = tuple(job for job in jobs if not only or job.label in only)
     if list_only:
         for job in chosen:
-            times = f" x {turns}" if turns > 1 and engine == "vllm" else ""
+            times = f" x {turns}" if turns > 1 and isinstance(job, Job) else ""
             click.echo(f"{job.label:44} {len(job.points):3} points" + times)
         return
-    if engine == "vllm":
-        _version("vllm", False)
     _run(chosen, out, tuple(gpus.split(",")), minutes)
 
 

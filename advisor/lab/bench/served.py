@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+from advisor.engines.traits import traits
 from advisor.lab.bench.streams import Event, Reply, ServerError
 from advisor.lab.bench.worker import outside, quantile
 
@@ -25,7 +26,7 @@ def tokens_of(engine: str, event: Event, seen: int) -> list[int]:
 
     llama-server sends an event per token, SGLang one per step: the new ids, or all so far.
     """
-    if engine == "llama-server":
+    if traits(engine).gguf:
         return list(event.data.get("tokens") or [])
     ids = list(event.data.get("output_ids") or [])
     total = int((event.data.get("meta_info") or {}).get("completion_tokens", seen + len(ids)))
@@ -64,7 +65,7 @@ class Served:
         """When the first token of each step arrived."""
         if not self.drafts:
             return self.at
-        if self.engine != "llama-server":
+        if not traits(self.engine).gguf:
             return sorted(set(self.at))
         pairs = list(pairwise(self.at))
         gaps = [b - a for a, b in pairs if b - a > TOGETHER_S]

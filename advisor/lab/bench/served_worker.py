@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from advisor.engines.traits import traits
 from advisor.lab.bench import host
 from advisor.lab.bench.power import Meter
 from advisor.lab.bench.served import Served, closed_row, decode_row
@@ -38,7 +39,7 @@ def request(
     engine: str, prompt: list[int], length: int, extra: dict[str, Any]
 ) -> tuple[str, dict[str, Any]]:
     """(path, body) of one streamed completion of `length` tokens."""
-    if engine == "llama-server":
+    if traits(engine).gguf:
         body = {"prompt": prompt, "n_predict": length, "ignore_eos": True, "stream": True}
         return "/completion", {**body, "cache_prompt": True, "return_tokens": True, **extra}
     sampling = {"temperature": 1.0, "max_new_tokens": length, "ignore_eos": True, **extra}
@@ -126,7 +127,7 @@ class Driver:
             while todo:
                 prompt, tokens = todo.pop()
                 extra = dict(SAMPLING[point.sampling])
-                if self.job.engine == "llama-server":
+                if traits(self.job.engine).pool == "slots":
                     extra |= {"id_slot": number, "cache_prompt": False}
                 done.append(await self.ask(prompt, tokens, extra))
 
