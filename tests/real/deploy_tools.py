@@ -1,0 +1,138 @@
+"""Every form of deployment, given to the tool that will read it: docker compose, systemd-analyze,
+podman's quadlet generator, a strict Kubernetes validator, Ray Serve's own model and bash.
+
+`.ci/deploy-tools` installs the tools and calls this; a tool that is missing is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from advisor.domain.nouns import Advice, AdvisorError
+from advisor.render.forms import FORMS
+from tests.grid import advices
+
+QUESTIONS = 133  # of the grid, evenly: every engine occurs
+_RAY = (
+    "import sys, yaml; from ray.serve.schema import ServeDeploySchema; "
+    "ServeDeploySchema.model_validate(yaml.safe_load(open(sys.argv[1])))"
+    " if hasattr(ServeDeploySchema, 'model_validate')"
+    " else ServeDeploySchema.parse_obj(yaml.safe_load(open(sys.argv[1])))"
+)
+
+
+def run(command: list[str], folder: Path, env: dict[str, str] | None = None) -> str:
+    """What the tool complains of; empty if it accepts."""
+    made = subprocess.run(
+        command, cwd=folder, env={**os.environ, **(env or {})}, capture_output=True, text=True,
+        timeout=120, check=False,
+    )  # fmt: skip
+    said = (made.stdout + made.stderr).strip()
+    return said or f"exit status {made.returncode}" if made.returncode else ""
+
+
+def compose(path: Path) -> str:
+    return run([os.environ["DOCKER_COMPOSE"], "-f", path.name, "--profile", "*", "config", "-q"],
+               path.parent, {"HF_TOKEN": "x", "VLLM_API_KEY": "x", "API_KEY": "x"})  # fmt: skip
+
+
+def systemd(path: Path) -> str:
+    """systemd-analyze needs the program of ExecStart to exist: a stand-in of that name."""
+    text = path.read_text()
+    start = next(line for line in text.splitlines() if line.startswith("ExecStart="))
+    program = start.removeprefix("ExecStart=").lstrip("-@:+!").split()[0].strip('"')
+    path.write_text(text.replace(program, "/bin/true", 1))
+    made = subprocess.run(["systemd-analyze", "verify", "--man=no", path.name], cwd=path.parent,
+                          capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
+    # an unknown key is a warning there, and the exit status stays 0
+    ours = [line for line in made.stderr.splitlines() if path.name in line or path.stem in line]
+    return "\n".join(ours) or ("" if not made.returncode else made.stderr or "exit status")
+
+
+def quadlet(path: Path) -> str:
+    return run([os.environ["QUADLET"], "-dryrun", "-user"], path.parent,
+               {"QUADLET_UNIT_DIRS": str(path.parent)})  # fmt: skip
+
+
+def kubernetes(path: Path) -> str:
+    return run([os.environ["KUBERNETES_VALIDATE"], "--strict", path.name], path.parent)
+
+
+def ray(path: Path) -> str:
+    return run([os.environ["RAY_PYTHON"], "-c", _RAY, path.name], path.parent)
+
+
+def bash(path: Path) -> str:
+    return run(["bash", "-n", path.name], path.parent)
+
+
+TOOLS: dict[str, Callable[[Path], str]] = {
+    "docker-run": bash,
+    "compose": compose,
+    "systemd": systemd,
+    "quadlet": quadlet,
+    "k8s": kubernetes,
+    "ray": ray,
+}
+# what each tool must refuse: a check that accepts everything proves nothing
+BROKEN = {
+    "docker-run": "docker run 'unclosed",
+    "compose": "services:\n  llm:\n    image: x\n    prots: [80]\n",
+    "systemd": "[Service]\nExecStrat=/x\nExecStart=/x\n",
+    "quadlet": "[Container]\nImage=x\nImagine=y\n",
+    "k8s": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: many}\n",
+    "ray": "applications:\n- route_prefix: /\n",
+}
+
+
+def checked(form: str, text: str) -> str:
+    """What the form's tool complains of."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / FORMS[form].file
+        path.write_text(text)
+        return TOOLS[form](path)
+
+
+def written(form: str, advice: Advice) -> Iterator[tuple[str, str]]:
+    """(kind, text) of each file of a form; none where the form cannot hold the answer."""
+    writers = {form: FORMS[form].write}
+    if FORMS[form].compares:
+        writers[f"{form} --ab"] = FORMS[form].write_both
+    for kind, write in writers.items():
+        try:
+            yield kind, write(advice)
+        except AdvisorError:
+            continue
+
+
+def main() -> int:
+    answered = [held for _, held in advices(0, 2000 // QUESTIONS) if isinstance(held, Advice)]
+    counts: dict[str, list[int]] = {}
+    blind = [form for form, text in BROKEN.items() if not checked(form, text)]
+    if blind:
+        print(f"accepted a broken file: {', '.join(blind)}", file=sys.stderr)
+        return 1
+    for form in TOOLS:
+        for number, advice in enumerate(answered):
+            for kind, text in written(form, advice):
+                complaint = checked(form, text)
+                count = counts.setdefault(kind, [0, 0])
+                count[0] += not complaint
+                count[1] += 1
+                if complaint:
+                    print(f"{kind}, question {number}: {complaint[:2000]}\n{text}", file=sys.stderr)
+    print(json.dumps({kind: f"{good} of {all_}" for kind, (good, all_) in counts.items()}))
+    few = [form for form in TOOLS if counts.get(form, [0, 0])[1] < len(answered) // 4]
+    if few:
+        print(f"too few files to judge: {', '.join(few)}", file=sys.stderr)
+    return 1 if few or any(good != all_ for good, all_ in counts.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
