@@ -191,6 +191,8 @@ def on() -> Advice:
         request=REQUEST,
         facts=FACTS,
         decision="on",
+        gain=estimate().output_tok_s.speedup,
+        decided_by="estimate",
         plan=plan(),
         candidate=plan(),
         plan_off=plan(0),

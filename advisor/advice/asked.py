@@ -6,12 +6,13 @@ to the knowledge; what does not go together is refused here, in one sentence.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
 from advisor.advice import recommend as pipeline
-from advisor.domain.nouns import Advice, AdvisorError, Request, UnknownFact, clash
+from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Request, UnknownFact, clash
 from advisor.knowledge import store as knowledge
 
 if TYPE_CHECKING:
@@ -78,6 +79,13 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
         )
     tp = told.get("tp", 1)
     gpus = told.pop("gpus", None)
+    name, count = counted(name)
+    if count is not None:
+        if gpus not in (None, count):
+            raise AdvisorError(
+                f"the number of GPUs is given twice: {count} x {name[:40]} and --gpus {gpus}"
+            )
+        gpus = count
     if name.lower() == "auto":
         from advisor.knowledge.detect import (
             detect,  # start-up: only where the hardware is asked of the machine
@@ -91,6 +99,19 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
     if tp > gpus:
         raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")
     return name, gpus
+
+
+_COUNTED = re.compile(r"(\d{1,4}) ?[x*] ?(\S.*)", re.IGNORECASE)
+
+
+def counted(name: str) -> tuple[str, int | None]:
+    """A name with its number of GPUs apart: "2x3090" is two of "3090". None where no number, or
+    none from 1 to 1024, stands before the name, or where the whole is a name of its own.
+    """
+    found = _COUNTED.fullmatch(name.strip())
+    if found is None or not 1 <= int(found[1]) <= LIMITS["gpus"][1]:
+        return name, None
+    return found[2], int(found[1])
 
 
 def _as_the_driver_says(name: str) -> str:

@@ -30,7 +30,7 @@ from advisor.domain.nouns import (
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility as stakes
 from advisor.prediction.decision import decide_one, p_meets
-from advisor.prediction.predict import GOAL_WEIGHTS
+from advisor.prediction.predict import GOAL_WEIGHTS, judged_goal
 from advisor.prediction.utility import Z10
 
 Array = npt.NDArray[np.float64]
@@ -78,6 +78,8 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     objective = _objectives(facts.request, chosen.estimate)
     if objective is not None:
         return Verdict(objective, best, "objective", scored)
+    if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
+        return Verdict("measure", best, "unknown_hardware", scored)
     if chosen.estimate is None:  # never: a plan that speculates has an estimate
         return Verdict("measure", best, "unsure", scored)
     span = goal_interval(chosen.estimate, goal)
@@ -116,7 +118,8 @@ def goal_interval(estimate: Estimate | None, goal: Goal) -> Interval:
     """
     if estimate is None:
         return Interval(p10=1.0, p50=1.0, p90=1.0)
-    weights = GOAL_WEIGHTS[goal]
+    crowded = estimate.terms.get("requests_verify", 1) < estimate.terms.get("requests_base", 1)
+    weights = GOAL_WEIGHTS[judged_goal(goal, crowded)]
     parts = (estimate.output_tok_s.speedup, estimate.tpot_ms.speedup, estimate.ttft_ms.speedup)
 
     def mix(values: Sequence[float]) -> float:

@@ -18,6 +18,7 @@ from advisor.domain.nouns import (
     Facts,
     Finding,
     MemoryBill,
+    MetricEstimate,
     Plan,
 )
 from advisor.perf import memory
@@ -147,7 +148,18 @@ def _written(batch: predictor.Batch, start: int, asked: Planned) -> list[Estimat
     """The estimates of one of several questions: those of the batch from `start` on."""
     facts, plans, bills = asked
     made = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
+    if facts.hardware is not None and facts.hardware.memory_bandwidth_gb_s is None:
+        return [_without_levels(one) for one in made]  # nothing to price a step with
     return [_of_all(one, _busy(facts, plan)) for one, plan in zip(made, plans, strict=True)]
+
+
+def _without_levels(estimate: Estimate) -> Estimate:
+    """The estimate with ratios alone."""
+    bare = {
+        name: MetricEstimate(speedup=getattr(estimate, name).speedup)
+        for name in ("output_tok_s", "tpot_ms", "ttft_ms")
+    }
+    return estimate.model_copy(update=bare)
 
 
 def judged(
@@ -171,10 +183,10 @@ def _of_all(estimate: Estimate, replicas: float) -> Estimate:
     sees stays.
     """
     one = estimate.output_tok_s
-    if replicas == 1 or one.baseline is None or one.value is None:
+    if replicas == 1 or one.baseline is None:
         return estimate
-    both = {"baseline": replicas * one.baseline, "value": replicas * one.value}
-    return estimate.model_copy(update={"output_tok_s": one.model_copy(update=both)})
+    whole = predictor.with_levels("output_tok_s", one.speedup, replicas * one.baseline)
+    return estimate.model_copy(update={"output_tok_s": whole})
 
 
 def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from advisor.domain.nouns import Estimate, Finding, Interval
 from advisor.knowledge import store as knowledge
+from advisor.prediction.predict import with_levels
 
 Z10 = NormalDist().inv_cdf(0.9)
 
@@ -59,11 +60,11 @@ def update(estimate: Estimate, observations: Sequence[Observation]) -> Estimate:
     for name in ("output_tok_s", "tpot_ms"):
         metric = getattr(estimate, name)
         speedup = posterior(metric.speedup, observations)
-        value = metric.value
-        if value is not None:
-            ratio = speedup.p50 / metric.speedup.p50
-            value = value * ratio if name == "output_tok_s" else value / ratio
-        changed[name] = metric.model_copy(update={"speedup": speedup, "value": value})
+        changed[name] = (
+            metric.model_copy(update={"speedup": speedup})
+            if metric.baseline is None
+            else with_levels(name, speedup, metric.baseline)
+        )
     before, after = estimate.output_tok_s.speedup, changed["output_tok_s"].speedup
     return estimate.model_copy(update=changed | {"p_gain": _p_gain(estimate.p_gain, before, after)})
 

@@ -27,6 +27,7 @@ METRIC_NAMES = {
     "ttft": "TTFT speed",
 }
 PHYSICS = "physics core"
+EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
 _ASSISTANT_GGUF = ", though builds since June 2026 take a GGUF of it with --model-draft and --spec-type draft-mtp (llama.cpp#23398)"
 _MISSED = "Neither with nor without speculation are the latency objectives met here, so they do not decide"
 
@@ -199,7 +200,7 @@ def _from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
         ]
     return [
         Reason(
-            text=f"Nearest measurement: {evidence_text(rows)}",
+            text=f"Nearest measurement, of another load or setting: {evidence_text(rows)}",
             sources=(rows[0].source,),
             weight=1.0 - 0.1 * i,
         )
@@ -279,12 +280,34 @@ def _from_step(best: Candidate) -> list[Reason]:
     base, cycle = terms.get("base_step_ms"), terms.get("cycle_ms")
     if not base or not cycle:
         return []
+    decoding = length.p50 * base / cycle
     text = (
-        f"A draft-and-verify cycle at k={best.plan.k} costs {cycle / base:.2f} plain steps "
-        f"({cycle:.1f} against "
-        f"{base:.1f} ms) and yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f})"
+        f"A draft-and-verify cycle at k={best.plan.k} costs {cycle / base:.2f} plain steps and "
+        f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
+        f"while decoding{_what_else(best, decoding)}"
     )
     return [Reason(text=text, sources=(PHYSICS,), weight=1.4)]
+
+
+def _what_else(best: Candidate, decoding: float) -> str:
+    """What makes the whole gain another one than that of decoding, by name; nothing where it does
+    not.
+    """
+    estimate = best.estimate
+    if estimate is None or abs(log(estimate.output_tok_s.speedup.p50 / decoding)) < _FAR / 2:
+        return ""
+    terms = estimate.terms
+    crowded = terms.get("requests_verify", 1) < terms.get("requests_base", 1)
+    codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
+    parts = [
+        f"{terms['requests_verify']:.0f} instead of {terms['requests_base']:.0f} requests at once"
+        if crowded
+        else "",
+        "the prompts and runs measured nearby",
+        f"documented losses ({', '.join(codes)})" if codes else "",
+    ]
+    said = " and ".join(part for part in parts if part)
+    return f"; with {said}, {estimate.output_tok_s.speedup.p50:.2f}x in all"
 
 
 def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> list[Reason]:
@@ -326,9 +349,7 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
     interval = goal_interval(best.estimate, goal)
     span = f"{percent(interval.p10)} to {percent(interval.p90)}"
     gain = f"P(gain) {best.estimate.p_gain:.0%}" if best.estimate is not None else ""
-    expected = (
-        f"The expected change for the goal '{goal}' is {percent(interval.p50)} ({span}, {gain})"
-    )
+    expected = f"{EXPECTED} '{goal}' is {percent(interval.p50)} ({span}, {gain})"
     texts = {
         "rule": "A finding forbids speculation here",
         "objective": _objective_text(facts, best),
@@ -336,9 +357,17 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "speculation could shorten",
         "unsure": f"{expected}: too uncertain to choose without a benchmark",
         "estimate": expected,
+        "unknown_hardware": "Nothing is known of this accelerator: the ratio is that of others, and "
+        "no speed can be told",
     }
     # what no other reason says comes first
-    weight = {"one_token": 3.0, "objective": 3.0, "unsure": 1.5, "estimate": 1.5}
+    weight = {
+        "one_token": 3.0,
+        "objective": 3.0,
+        "unknown_hardware": 3.0,
+        "unsure": 1.5,
+        "estimate": 1.5,
+    }
     return Reason(
         text=texts[verdict.rule],
         sources=("models/speedup.md",),

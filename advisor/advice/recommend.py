@@ -107,6 +107,8 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
         candidate=best.plan if best is not None else None,
         plan_off=base.plan,
         estimate=best.estimate if best is not None else None,
+        gain=decide.goal_interval(best.estimate, facts.goal or "balanced") if best else None,
+        decided_by=verdict.rule,
         findings=merged(running, best),
         plan_findings=running.findings,
         reasons=told,

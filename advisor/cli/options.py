@@ -62,6 +62,26 @@ class Number(NumberType):
         return number
 
 
+class Tokens(Number):
+    """A whole number of tokens; k and m count by 1,024, as engines and model cards do: 32k."""
+
+    def __init__(self, low: float, high: float) -> None:
+        super().__init__(low, high, whole=True)
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float | int:
+        text = str(value).strip().lower()
+        factor = {"k": 1024, "m": 1024**2}.get(text[-1:])
+        try:
+            whole = float(text[:-1]) * factor if factor else None
+        except ValueError:
+            whole = None
+        if whole is not None and isfinite(whole) and whole == int(whole):
+            value = int(whole)
+        return super().convert(value, param, ctx)
+
+
 class Rates(RatesType):
     """Comma-separated acceptance rates, the first draft position first: 0.82,0.63."""
 
@@ -119,6 +139,13 @@ def _count(names: str, text: str, **more: Any) -> Option:
     return _number(names, text, whole=True, **more)
 
 
+def _tokens(names: str, text: str, **more: Any) -> Option:
+    """A number of tokens within the limits of the field that the option fills."""
+    words = names.split()
+    kind = Tokens(*LIMITS[words[-1].removeprefix("--").replace("-", "_")])
+    return click.option(*words, type=kind, help=text, show_default="default" in more, **more)
+
+
 def _number(names: str, text: str, whole: bool = False, **more: Any) -> Option:
     """A number within the limits of the field that the option fills."""
     words = names.split()
@@ -174,8 +201,8 @@ _OPTIONS: tuple[Option, ...] = (
         "How to draft  [default: the model's own head, else a published drafter]",
     ),
     _count("--concurrency", "Requests at once.", default=1),
-    _count("--ctx ctx_tokens", "Prompt tokens per request.", default=2048),
-    _count("--output-tokens", "Answer tokens per request.", default=512),
+    _tokens("--ctx ctx_tokens", "Prompt tokens per request: 2048, 32k.", default=2048),
+    _tokens("--output-tokens", "Answer tokens per request.", default=512),
     _word("--workload", WORKLOADS, f"{', '.join(WORKLOADS)}.", default="mixed", metavar="WORD"),
     click.option(
         "--thinking/--no-thinking",

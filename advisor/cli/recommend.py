@@ -21,7 +21,7 @@ from advisor.render.flags import env_lines
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.notes import placeholder
 from advisor.render.schema import SCHEMAS, named_schema
-from advisor.render.text import advice_text
+from advisor.render.text import advice_text, quiet_line
 
 machine_option = click.option(
     "--machine", metavar="NAME", help="Your machine, from `advisor calibrate`: its runs count."
@@ -40,6 +40,8 @@ SCHEMA_NAMES = tuple(SCHEMAS)
     show_default=True,
     help="Form of the answer.",
 )
+@click.option("--explain", is_flag=True, help="All reasons, rules, memory, evidence and sources.")
+@click.option("--quiet", is_flag=True, help="One line: decision, k, gain, chance.")
 @click.option(
     "--ab", is_flag=True, help="Write both runs, without and with speculation, on two ports."
 )
@@ -49,13 +51,17 @@ SCHEMA_NAMES = tuple(SCHEMAS)
     type=click.Path(file_okay=False, path_type=Path),
     help="Write a folder: the launch, the A/B script, how to roll back, and why.",
 )
-def recommend(form: str, ab: bool, folder: Path | None, **asked: Any) -> None:
+def recommend(
+    form: str, explain: bool, quiet: bool, ab: bool, folder: Path | None, **asked: Any
+) -> None:
     """Speculative decoding on, off or measure first: which k, what it gains, why, and the launch to
     paste.
     """
     if ab and (form == "text" or not FORMS[form].compares):
         both = [name for name, known in FORMS.items() if known.compares]
         raise click.UsageError(f"--ab needs --format {' or '.join(both)}")
+    if (explain or quiet) and (form != "text" or folder is not None or (explain and quiet)):
+        raise click.UsageError("--explain and --quiet are for --format text, one of them at a time")
     if folder is not None and (ab or form not in ("text", *STARTS)):
         raise click.UsageError(
             "--out needs a form that starts a server, and writes both runs itself"
@@ -70,7 +76,8 @@ def recommend(form: str, ab: bool, folder: Path | None, **asked: Any) -> None:
     if folder is not None:
         write_folder(advice, None if form == "text" else form, folder)
     else:
-        write(FORMS[form].write_both(advice) if ab else rendered(advice, form))
+        written = FORMS[form].write_both(advice) if ab else rendered(advice, form, explain)
+        write(quiet_line(advice, unicode=takes_unicode()) if quiet else written)
 
 
 def write_folder(advice: Advice, form: str | None, place: Path) -> None:
@@ -106,7 +113,7 @@ def schema(name: str) -> None:
     write(json.dumps(named_schema(name), indent=2) + "\n")
 
 
-def rendered(advice: Advice, form: str) -> str:
+def rendered(advice: Advice, form: str, explain: bool = False) -> str:
     """The advice in one of the forms; what a pipe must not pick up (environment for `flags`, a
     model to replace) goes to standard error.
     """
@@ -117,6 +124,7 @@ def rendered(advice: Advice, form: str) -> str:
             wants_color(),
             unicode=takes_unicode(),
             source_of=knowledge.source_of,
+            explain=explain,
         )
     text = FORMS[form].write(advice)  # first, so that a refusal stands alone
     if form == "flags" and advice.launch.env:

@@ -349,6 +349,8 @@ class MetricEstimate(Frozen):
     speedup: Interval
     baseline: float | None = None
     value: float | None = None
+    baseline_range: Interval | None = None  # the 80 % interval of `baseline`, and of `value`
+    value_range: Interval | None = None
 
 
 class MemoryBill(Frozen):
@@ -467,6 +469,10 @@ class Advice(Frozen):
     candidate: Plan | None = None  # the best speculative plan, which `estimate` describes
     plan_off: Plan | None = None  # the plan without speculation, of `launch_off`
     estimate: Estimate | None = None
+    gain: Interval | None = None  # speed-up of the candidate for the goal
+    decided_by: str = (
+        ""  # estimate, unsure, rule, objective, one_token, no_method, unknown_hardware
+    )
     findings: tuple[
         Finding, ...
     ] = ()  # of the candidate, and of the plan to run where that is another one

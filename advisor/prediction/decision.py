@@ -23,7 +23,7 @@ Codes = npt.NDArray[np.int8]
 
 DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
 # standard deviation of log(predicted / measured) of the speed without speculation
-_PLAIN_SD = {"tpot": "plain_tpot_error", "ttft": "plain_ttft_error"}
+PLAIN_SD = {"tpot": "plain_tpot_error", "ttft": "plain_ttft_error"}
 
 
 def decide(
@@ -87,5 +87,5 @@ def p_meets(limit: float, value: float, metric: str, ratio_sd: float = 0.0) -> f
     """
     from statistics import NormalDist  # start-up: only for questions with an objective
 
-    sd = float(np.hypot(knowledge.threshold(_PLAIN_SD[metric]).value, ratio_sd))
+    sd = float(np.hypot(knowledge.threshold(PLAIN_SD[metric]).value, ratio_sd))
     return NormalDist(0.0, sd).cdf(float(np.log(limit / value)))

@@ -28,6 +28,7 @@ from advisor.domain.nouns import (
     Plan,
 )
 from advisor.domain.paths import models_dir
+from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
 from advisor.perf import encode_rows, memory, physics, prompt_cost, schedule
 from advisor.perf.encode_plans import from_questions
@@ -36,9 +37,11 @@ from advisor.perf.row_text import row_text
 from advisor.prediction import acceptance as acc
 from advisor.prediction import calibrated
 from advisor.prediction import neighbours as nearby
+from advisor.prediction.decision import PLAIN_SD
 from advisor.prediction.intervals import Predicted, agreeing
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
 from advisor.prediction.threads import one_thread
+from advisor.prediction.utility import Z10
 
 Floats = npt.NDArray[np.float64]
 
@@ -208,8 +211,7 @@ class Batch(NamedTuple):
         made = {}
         for name in _ESTIMATED:
             speedup, base = _interval(self.found[name], i), float(self.baselines[name][i])
-            value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
-            made[name] = MetricEstimate(speedup=speedup, baseline=base, value=value)
+            made[name] = with_levels(name, speedup, base)
         basis = BASES[min(int(self.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
         low, middle, high = (float(length[i]) for length in self.lengths)
         return Estimate(
@@ -223,6 +225,28 @@ class Batch(NamedTuple):
             terms={name: round(float(value[i]), 4) for name, value in self.terms.items()},
             notes=_notes(facts, bool(self.known[i])),
         )
+
+
+def with_levels(name: str, speedup: Interval, base: float) -> MetricEstimate:
+    """A speed-up with the level of both runs and their 80 % intervals; `base` is the run without
+    speculation, in the metric's unit.
+    """
+    value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
+    plain = knowledge.threshold(PLAIN_SD["ttft" if name == "ttft" else "tpot"]).value
+    ratio = float(np.log(speedup.p90 / speedup.p10)) / (2 * Z10)
+    return MetricEstimate(
+        speedup=speedup,
+        baseline=base,
+        value=value,
+        baseline_range=_around(base, plain),
+        value_range=_around(value, float(np.hypot(plain, ratio))),
+    )
+
+
+def _around(value: float, sd: float) -> Interval:
+    """The 80 % interval of a level whose log has this sd."""
+    factor = float(np.exp(Z10 * sd))
+    return Interval(p10=value / factor, p50=value, p90=value * factor)
 
 
 def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) -> Batch:
@@ -244,7 +268,12 @@ def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) 
     terms = _terms(full, model, tau)
     found |= _crowded(found, baselines, full, terms, tau)
     lengths = (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
-    chances = _goal_gains([facts.goal or "balanced" for facts, _ in cases], found, model)
+    crowded = terms["requests_verify"] < terms["requests_base"]
+    goals = [
+        judged_goal(facts.goal or "balanced", bool(waits))
+        for (facts, _), waits in zip(cases, crowded, strict=True)
+    ]
+    chances = _goal_gains(goals, found, model)
     return Batch(cases, found, baselines, lengths, belief.known, chances, terms)
 
 
@@ -298,6 +327,13 @@ def goal_logs(
         )
 
     return mixed("p10"), mixed("p50"), mixed("p90")
+
+
+def judged_goal(goal: Goal, crowded: bool) -> Goal:
+    """The goal that is looked at: where speculation lets fewer requests run (`crowded`), the
+    quicker tokens of those that run are paid by those that wait, so a balanced goal is throughput.
+    """
+    return "throughput" if crowded and goal == "balanced" else goal
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:

@@ -148,5 +148,5 @@ def _readme(advice: Advice, form: str, files: dict[str, str]) -> str:
     ]
     lines += [f"| `{name}` | {text} |" for name, text in about.items() if name in files]
     lines += ["", serving.key_note(server.plan.engine, "anyone who reaches the port") + ".", ""]
-    lines += ["## Why", "", "```text", advice_text(advice, 80).rstrip("\n"), "```"]
+    lines += ["## Why", "", "```text", advice_text(advice, 80, explain=True).rstrip("\n"), "```"]
     return "\n".join(lines) + "\n"

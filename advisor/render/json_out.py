@@ -16,6 +16,7 @@ from advisor.domain.nouns import (
     Estimate,
     Evidence,
     Finding,
+    Interval,
     LaunchText,
     MemoryBill,
     MetricEstimate,
@@ -91,6 +92,8 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "schema": SCHEMA_ID,
         "request": finite(advice.request.model_dump(mode="json")),
         "decision": advice.decision,
+        "decided_by": advice.decided_by,
+        "gain": None if advice.gain is None else finite(advice.gain.model_dump()),
         "plan": plan_json(advice.plan),
         "estimate": estimate_json(advice.estimate),
         "candidate": None if advice.candidate is None else plan_json(advice.candidate),
@@ -196,7 +199,13 @@ def metric_json(metric: MetricEstimate) -> dict[str, Any]:
         "speedup": finite(metric.speedup.model_dump()),
         "baseline": number_or_none(metric.baseline),
         "value": number_or_none(metric.value),
+        "baseline_range": _range(metric.baseline_range),
+        "value_range": _range(metric.value_range),
     }
+
+
+def _range(span: Interval | None) -> dict[str, Any] | None:
+    return None if span is None else finite(span.model_dump())
 
 
 def finite(table: dict[str, Any]) -> dict[str, Any]:

@@ -70,6 +70,8 @@ def recommend_schema() -> Schema:
         "schema": {"const": SCHEMA_ID},
         "request": _request(),
         "decision": _enum(Decision),
+        "decided_by": _TEXT | {"description": "the step that decided, e.g. estimate or rule"},
+        "gain": _or_null(_ref("interval")) | {"description": "speed-up for the goal"},
         "plan": _ref("plan")
         | {"description": "what to run; without speculation: method none, k 0"},
         "estimate": _or_null(_ref("estimate"))
@@ -110,7 +112,13 @@ def _definitions() -> Schema:
         "plan": _plan(),
         "interval": interval | {"description": "10th, 50th and 90th percentile"},
         "metric": _object(
-            {"speedup": _ref("interval"), "baseline": _NUMBER_OR_NULL, "value": _NUMBER_OR_NULL}
+            {
+                "speedup": _ref("interval"),
+                "baseline": _NUMBER_OR_NULL,
+                "value": _NUMBER_OR_NULL,
+                "baseline_range": _or_null(_ref("interval")),
+                "value_range": _or_null(_ref("interval")),
+            }
         )
         | {
             "description": "speedup above 1 means faster, for TPOT and TTFT as well; baseline is "

@@ -1,5 +1,5 @@
 """Advice -> text for a terminal. The first screen (24 lines of 80) answers; everything behind it
-follows below.
+is told where it is asked for.
 
 What it does not know: how the answer was found. Sources are shown by id; `source_of` turns an id
 into its entry.
@@ -8,15 +8,16 @@ into its entry.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import isfinite
+from math import floor, isfinite, log10
 
-from advisor.domain.nouns import Advice, Estimate, MetricEstimate, Plan, Reason, Source
+from advisor.advice.reasons import EXPECTED
+from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Reason, Source
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
 from advisor.render.notes import placeholder
 from advisor.render.text_sections import METHOD_NAMES, details
 
 SCREEN_LINES = 24
-LONG_MS = 1e6  # from here on times are told in seconds
+LONG_MS = 1e4  # from here on times are told in seconds
 _TABLE_WIDTH = 76  # the narrowest page that takes the gains as a table
 SourceLookup = Callable[[str], Source | None]
 
@@ -25,15 +26,6 @@ _HEAD = {
     "off": ("Speculative decoding OFF", "red"),
     "measure": ("Speculative decoding, MEASURE FIRST", "yellow"),
 }
-# How much each try may take: (lines for the setting, for a reason, for what would change, blank
-# lines between blocks).
-_SQUEEZES = (
-    (2, 2, 2, True),
-    (2, 2, 2, False),
-    (2, 2, 1, False),
-    (1, 2, 1, False),
-    (1, 1, 1, False),
-)
 
 
 def advice_text(
@@ -43,30 +35,47 @@ def advice_text(
     *,
     unicode: bool = True,
     source_of: SourceLookup | None = None,
+    explain: bool = False,
 ) -> str:
-    """The whole answer as text that ends in a line feed.
+    """The answer as text that ends in a line feed: the first screen, and with `explain` everything
+    behind it.
 
     `width` in characters (at least 40 are used), `color` allows ANSI sequences, `unicode=False`
     keeps to ASCII,
     `source_of` resolves a source id for the list of sources at the end. Raises nothing of its own.
     """
     paper = Paper(width=max(width, MIN_WIDTH))
-    lines = [*first_screen(advice, paper), *details(advice, paper, source_of)]
+    lines = first_screen(advice, paper)
+    lines += details(advice, paper, source_of) if explain else paper.wrap(_more(advice))
     return finish(lines, color=color, unicode=unicode) + "\n"
 
 
+def quiet_line(advice: Advice, *, unicode: bool = True) -> str:
+    """The answer in one line: decision, what it is about, gain with its 80 % interval, chance."""
+    plan, gain = advice.candidate, advice.gain
+    parts: list[str] = [advice.decision]
+    if plan is not None and gain is not None and advice.estimate is not None:
+        parts.append(f"{METHOD_NAMES.get(plan.method, plan.method)} k={plan.k}")
+        parts.append(f"{_times(gain.p50)} ({number(gain.p10)} to {number(gain.p90)})")
+        parts.append(f"chance of a gain {_chance(advice.estimate)}")
+    return finish([", ".join(parts)], color=False, unicode=unicode) + "\n"
+
+
 def first_screen(advice: Advice, paper: Paper) -> list[str]:
-    """Decision, gain, two reasons, what would change it, and the launch: 24 lines at most if the
-    launch allows it.
+    """Decision, by how much, how sure, why in two whole sentences, and the launch: 24 lines where
+    these allow it. What would change the answer gives way first, then blank lines, then the second
+    reason for a shorter one; a sentence is never cut.
     """
-    if paper.width < _TABLE_WIDTH:
-        return _screen(advice, paper, 9, 9, 9, True)
-    lines: list[str] = []
-    for squeeze in _SQUEEZES:
-        lines = _screen(advice, paper, *squeeze)
-        if screen_height(lines, paper.width) <= SCREEN_LINES:
-            break
-    return lines
+    # the second line of the screen says the estimate already
+    reasons = [r for r in strongest(advice.reasons) if not r.text.startswith(EXPECTED)]
+    tries = [(reasons[:2], True, True), (reasons[:2], True, False), (reasons[:2], False, False)]
+    tries += [([reasons[0], other], False, False) for other in reasons[2:]]
+    tries += [(reasons[:1], False, False)] if len(reasons) > 2 else []
+    for told, blanks, change in tries:
+        lines = _screen(advice, paper, told, blanks, change)
+        if paper.width < _TABLE_WIDTH or screen_height(lines, paper.width) < SCREEN_LINES:
+            return lines
+    return _screen(advice, paper, reasons[:2], False, False)
 
 
 def screen_height(lines: Sequence[str], width: int) -> int:
@@ -75,22 +84,61 @@ def screen_height(lines: Sequence[str], width: int) -> int:
 
 
 def _screen(
-    advice: Advice, paper: Paper, setting: int, reason: int, change: int, blanks: bool
+    advice: Advice, paper: Paper, reasons: Sequence[Reason], blanks: bool, change: bool
 ) -> list[str]:
     gap = [""] if blanks else []
     lines: list[str] = [
         heading(line, _HEAD[advice.decision][1]) for line in paper.wrap(_headline(advice))
     ]
-    lines += paper.brief(_setting(advice), setting, mark="")
+    lines += paper.wrap(_verdict(advice))
+    lines += paper.wrap(_setting(advice))
     lines += [*gap, *_gains(advice, paper)]
     lines += [*gap, heading("Why")]
-    for told in strongest(advice.reasons)[:2]:
-        lines += paper.brief(told.text, reason, sources=told.sources)
-    if advice.would_change:
-        lines += paper.brief(advice.would_change[0], change, mark="Changes if: ")
+    for told in reasons:
+        lines += paper.item(told.text, told.sources[:1])
+    if change and advice.would_change:
+        lines += paper.wrap(advice.would_change[0], "Changes if: ")
     lines += [*gap, heading(_run_heading(advice))]
     lines += pack_launch(advice.launch, paper.width)
     return lines
+
+
+def _more(advice: Advice) -> str:
+    """What stands behind `--explain`, in one line."""
+    ab = "the A/B commands, " if advice.decision == "measure" else ""
+    return f"--explain: {ab}all reasons, rules, memory, evidence and sources"
+
+
+def _verdict(advice: Advice) -> str:
+    """By how much, how sure, and what decided where that is not the estimate: one sentence."""
+    gain, estimate = advice.gain, advice.estimate
+    if gain is None or estimate is None:
+        return "No speculative method can run here, so there is no gain to estimate."
+    goal = advice.facts.goal or advice.request.goal
+    text = (
+        f"Expected {_percent(gain.p50)} for the goal {goal} (80 % interval {_percent(gain.p10)} "
+        f"to {_percent(gain.p90)}), chance of a gain {_chance(estimate)}"
+    )
+    small = advice.decision == "off" and advice.decided_by == "estimate" and gain.p50 > 1
+    return f"{text}{_BECAUSE.get('small' if small else advice.decided_by, '')}."
+
+
+_BECAUSE = {
+    "rule": "; a rule forbids it all the same",
+    "small": ": too unsure a gain to switch it on",
+    "objective": "; the latency objective decides",
+    "one_token": "; an answer of one token has no step to shorten",
+    "unsure": ": too unsure to switch it on unmeasured",
+    "unknown_hardware": "; nothing is known of this accelerator, so measure",
+}
+
+
+def _percent(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:+.0f} %"
+
+
+def _chance(estimate: Estimate) -> str:
+    return f"{estimate.p_gain * 100:.0f} %" if isfinite(estimate.p_gain) else "unknown"
 
 
 def strongest(reasons: Sequence[Reason]) -> list[Reason]:
@@ -132,61 +180,87 @@ def _setting(advice: Advice) -> str:
 def _gains(advice: Advice, paper: Paper) -> list[str]:
     estimate = advice.estimate
     if estimate is None or advice.candidate is None:
-        return paper.wrap("No speculative method can run here, so there is no gain to estimate.")
+        return []
     metrics = (
         ("output tok/s", estimate.output_tok_s, ""),
         ("TPOT", estimate.tpot_ms, " ms"),
         ("TTFT", estimate.ttft_ms, " ms"),
     )
     if paper.width < _TABLE_WIDTH:
-        table = [f"{name}: {_gain_short(m)}" for name, m, _ in metrics]
-    else:
-        table = [f"{'above 1: faster':17}{'speed-up':18}{'80 % interval':18}off -> on"]
-        table += [
-            f"{name:17}{_gain_wide(m)}{_levels(m, unit)}".rstrip() for name, m, unit in metrics
+        return [
+            line
+            for name, metric, _ in metrics
+            for line in paper.wrap(f"{name}: {_gain(advice, name, metric)}")
         ]
-    return table + paper.brief(
-        _basis(advice, estimate), 1 if paper.width >= _TABLE_WIDTH else 9, mark=""
-    )
+    k = advice.candidate.k
+    run = f"with k = {k}" if advice.decision != "off" else f"k = {k}, if it ran"
+    table = [f"{'80 % intervals':15}{'speed-up':23}{'without':20}{run}"]
+    for name, metric, unit in metrics:
+        told = f"{name:15}{_gain(advice, name, metric):23}"
+        if predictable(metric) or name != "TTFT":
+            told += " ".join(_levels(metric, unit))
+        table.append(told.rstrip())
+    return table
 
 
-def _gain_short(metric: MetricEstimate) -> str:
+def predictable(metric: MetricEstimate) -> bool:
+    """Whether a time to first token can be told: the sign of its change is known, or its size is."""
     gain = metric.speedup
+    return not gain.p10 <= 1.0 <= gain.p90 or gain.p90 <= 1.5 * gain.p10
+
+
+def _gain(advice: Advice, name: str, metric: MetricEstimate) -> str:
+    gain = metric.speedup
+    if name == "TTFT" and not predictable(metric):
+        return f"not predictable{_measured_ttft(advice)}"
     return f"{_times(gain.p50)} ({number(gain.p10)} to {number(gain.p90)})"
 
 
-def _gain_wide(metric: MetricEstimate) -> str:
-    gain = metric.speedup
-    share = f"{_times(gain.p50)} ({(gain.p50 - 1) * 100:+.0f} %)"
-    return f"{share:18}{number(gain.p10) + ' to ' + number(gain.p90):18}"
+def _measured_ttft(advice: Advice) -> str:
+    """What was measured of the first token where this load is covered."""
+    rows = [row for row in advice.facts.evidence if row.covers and row.metric == "ttft"]
+    if not rows:
+        return ""
+    row = rows[0]
+    load = f"{number(row.concurrency or 1)} x {number(row.input_tokens or 0)} tokens"
+    return f"; measured here {_times(row.speedup)} ({load}, k={row.k})"
 
 
 def _times(ratio: float) -> str:
     return f"{number(ratio)}x"
 
 
-def _levels(metric: MetricEstimate, unit: str) -> str:
+def _levels(metric: MetricEstimate, unit: str) -> tuple[str, str]:
+    """Both runs of a metric in one unit: seconds where either takes long."""
     if metric.baseline is None or metric.value is None:
-        return ""
-    if unit == " ms" and max(metric.baseline, metric.value) >= LONG_MS:
-        return f"{number(metric.baseline / 1e3)} -> {number(metric.value / 1e3)} s"
-    return f"{number(metric.baseline)} -> {number(metric.value)}{unit}"
+        return "", ""
+    long = unit == " ms" and max(metric.baseline, metric.value) >= LONG_MS
+    scale, unit = (1e-3, " s") if long else (1.0, unit)
+    without = _level(metric.baseline, metric.baseline_range, scale, unit)
+    return f"{without:19}", _level(metric.value, metric.value_range, scale, unit)
 
 
-def _basis(advice: Advice, estimate: Estimate) -> str:
-    of = (
-        f"k = {advice.candidate.k}: "
-        if advice.candidate is not None and advice.decision == "off"
-        else ""
+def _level(value: float, span: Interval | None, scale: float, unit: str) -> str:
+    """An absolute figure with its interval, two digits each: more would not be true."""
+    text = f"{rounded(value * scale)}{unit}"
+    return (
+        text
+        if span is None
+        else f"{text} ({rounded(span.p10 * scale)}-{rounded(span.p90 * scale)})"
     )
-    newest = f" (newest {advice.evidence_newest})" if advice.evidence_newest else ""
-    chance = f", P(gain) {estimate.p_gain * 100:.0f} %" if isfinite(estimate.p_gain) else ""
-    return f"{of}{number(estimate.accepted_length.p50)} tokens/step{chance}; basis {estimate.basis}{newest}"
+
+
+def rounded(value: float) -> str:
+    """A number with two significant digits."""
+    if not isfinite(value) or value <= 0:
+        return number(value)
+    two = float(f"{value:.2g}")
+    return f"{two:,.{max(1 - floor(log10(two)), 0)}f}"
 
 
 def _run_heading(advice: Advice) -> str:
-    errors = sum(f.severity == "error" for f in advice.findings)
-    warnings = sum(f.severity == "warning" for f in advice.findings)
+    errors = sum(f.severity == "error" for f in advice.plan_findings)
+    warnings = sum(f.severity == "warning" for f in advice.plan_findings)
     counts = [
         f"{n} {word}{'' if n == 1 else 's'}"
         for n, word in ((errors, "error"), (warnings, "warning"))
@@ -194,10 +268,10 @@ def _run_heading(advice: Advice) -> str:
     ]
     quant = advice.facts.quant.id if advice.facts.quant is not None else "this quantisation"
     unknown = [f"no {quant} checkpoint is known: see its model card"] if placeholder(advice) else []
-    notes = [*unknown, *([f"{', '.join(counts)} below"] if counts else [])]
+    notes = [*unknown, *([f"{', '.join(counts)}: --explain"] if counts else [])]
     head = {
         "on": "Run",
         "off": "Run, no speculation",
-        "measure": "Run until measured (A/B commands below)",
+        "measure": "Run until measured",
     }[advice.decision]
     return f"{head} ({', '.join(notes)})" if notes else head

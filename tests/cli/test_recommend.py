@@ -195,7 +195,7 @@ def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(
     )
     text = run("recommend", *asked).out
     assert text.startswith(f"Speculative decoding {'ON' if drafter else 'OFF'}")
-    launch = text.replace("\n", "").partition("Run")[2].partition("Why, in full")[0]
+    launch = text.replace("\n", "").partition("Run")[2].partition("--explain")[0]
     assert [
         name for name in ("assistant", "speculator.eagle3") if f"gemma-4-31B-it-{name}" in launch
     ] == [drafter] * bool(drafter)
@@ -334,8 +334,46 @@ def test_hardware_as_its_driver_names_it(said: str, meant: str) -> None:
     assert pipeline.recommend(request).facts.hardware.id == meant  # type: ignore[union-attr]
 
 
-def test_hardware_that_nobody_knows_is_refused_by_its_own_name() -> None:
-    assert "unknown hardware '2x3090'" in run("recommend", "--hw", "2x3090").err
+@pytest.mark.parametrize(
+    ("name", "count", "ident"),
+    [("2x3090", 2, "rtx3090"), ("8xH100", 8, "h100-sxm"), ("4 x rtx 4090", 4, "rtx4090")],
+)
+def test_a_number_before_the_name_counts_the_gpus(name: str, count: int, ident: str) -> None:
+    request = request_from({"hw": name})
+    assert request.gpus == count
+    assert pipeline.recommend(request).facts.hardware.id == ident  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("name", ["0x3090", "9999x3090", "2x", "x3090"])
+def test_a_number_that_counts_nothing_is_refused(name: str) -> None:
+    ran = run("recommend", "--hw", name)
+    assert ran.code == 2 and ran.err.count("Error: ") == 1
+
+
+def test_the_number_of_gpus_given_twice_must_agree() -> None:
+    assert run("recommend", "--hw", "2x3090", "--gpus", "2", "--quiet").code == 0
+    assert "twice" in run("recommend", "--hw", "2x3090", "--gpus", "4").err
+
+
+@pytest.mark.parametrize("name", ["cpu", "epyc", "EPYC 9654", "gaudi3", "tpu", "tpu-v5e", "trn2"])
+def test_machines_that_are_not_covered_get_one_sentence(name: str) -> None:
+    ran = run("recommend", "--hw", name)
+    assert ran.code == 2 and "not covered" in ran.err and "did you mean" not in ran.err
+
+
+@pytest.mark.parametrize(("said", "tokens"), [("32k", 32768), ("128K", 131072), ("1.5k", 1536)])
+def test_tokens_are_counted_in_k(said: str, tokens: int) -> None:
+    told = json.loads(run("recommend", "--hw", "h200", "--ctx", said, "--format", "json").out)
+    assert told["request"]["ctx_tokens"] == tokens
+
+
+def test_quiet_and_explain() -> None:
+    assert run(*GB10, "--quiet").out.count("\n") == 1
+    assert run(*GB10, "--quiet").out.startswith("on, MTP k=")
+    assert "Memory bill" in run(*GB10, "--explain").out
+    assert "Memory bill" not in run(*GB10).out
+    for clash in (("--quiet", "--explain"), ("--quiet", "--format", "json")):
+        assert run(*GB10, *clash).code == 2
 
 
 def test_a_refusal_stands_alone() -> None:

@@ -357,7 +357,7 @@ def test_the_parts_of_a_printed_bill_add_up_to_no_more_than_there_is(engine: str
     from advisor.advice.recommend import recommend
     from advisor.render.text import advice_text
 
-    text = advice_text(recommend(hardware="gb10", engine=engine, concurrency=64))
+    text = advice_text(recommend(hardware="gb10", engine=engine, concurrency=64), explain=True)
     told = dict(re.findall(r"^  (\w[\w ]+?)\s+([\d.]+) GiB$", text, re.M))
     available = float(told.pop("available"))
     assert 0 < sum(map(float, told.values())) <= available + 0.05, told

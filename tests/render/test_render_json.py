@@ -51,7 +51,13 @@ def test_the_keys_asked_for_are_there() -> None:
         "memory",
         "basis",
     } <= set(estimate)
-    assert set(estimate["tpot_ms"]) == {"speedup", "baseline", "value"}
+    assert set(estimate["tpot_ms"]) == {
+        "speedup",
+        "baseline",
+        "value",
+        "baseline_range",
+        "value_range",
+    }
     assert set(estimate["tpot_ms"]["speedup"]) == {"p10", "p50", "p90"}
     assert {"weights_gib", "spec_gib", "kv_tokens", "kv_tokens_lost"} <= set(estimate["memory"])
     assert {"code", "severity", "message", "sources"} <= set(told["findings"][0])
