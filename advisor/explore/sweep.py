@@ -28,6 +28,7 @@ from advisor.domain.nouns import (
 )
 from advisor.explore.axes import Axes, axes
 from advisor.explore.break_even import break_evens
+from advisor.explore.k_ranges import Answered, k_ranges
 from advisor.explore.values import Load, Point, Setting, Sweep, Value
 from advisor.knowledge.evidence import covering_pairs
 from advisor.perf import memory
@@ -108,6 +109,13 @@ def sweep(
         ks=ks,
         loads=loads,
         break_even=break_evens(loads, found.numeric),
+        k_ranges=k_ranges(
+            [
+                Answered(load, one.question.facts)
+                for load, one in zip(loads, asked, strict=True)
+                if one.question is not None
+            ]
+        ),
         pairs=_pairs(asked, base.goal),
     )
 
@@ -204,7 +212,7 @@ def _load(
     candidates = judge.judged(question, estimates, judge.weigh)
     verdict = decide.decide(facts, candidates)
     best = verdict.candidates[verdict.best].plan if verdict.best is not None else None
-    points = [_point(facts, candidates[0], candidate) for candidate in candidates[1:]]
+    points = [_point(facts, candidates[0], candidate) for candidate in verdict.candidates[1:]]
     if ks is None or 0 in ks:
         points.insert(0, _plain(facts, candidates[0].plan, estimates))
     return Load(
@@ -230,6 +238,7 @@ def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
         k=candidate.plan.k,
         gain=decide.goal_interval(estimate, goal),
         p_gain=estimate.p_gain,
+        utility=candidate.utility,
         decision=decide.decide(facts, (base, candidate)).decision,
         output_tok_s=estimate.output_tok_s,
         tpot_ms=estimate.tpot_ms,
@@ -254,6 +263,7 @@ def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
         k=0,
         gain=NO_GAIN,
         p_gain=None,
+        utility=0.0,
         decision="off",
         output_tok_s=metric(first.output_tok_s),
         tpot_ms=metric(first.tpot_ms),

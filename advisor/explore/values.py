@@ -39,6 +39,7 @@ class Point(Frozen):
     k: int
     gain: Interval
     p_gain: float | None
+    utility: float  # expected log gain in which a loss weighs double: what the k is chosen by
     decision: Decision  # of this k alone against no speculation, by the rule of `recommend`
     output_tok_s: MetricEstimate
     tpot_ms: MetricEstimate
@@ -90,6 +91,26 @@ class BreakEven(Frozen):
     direction: Literal["falls", "rises"]  # below 1, or above it, as the axis grows
 
 
+class KRanges(Frozen):
+    """The best k per batch size along one curve, and whether it pays to change it.
+
+    `rows` are (batch from, batch to, k) and cover 1 to the largest load without a gap; `gain` is
+    the mean speed-up over the loads against `static_k`, the one k that serves all of them best.
+    Where one k is as good, `pays` is False and `rows` say what would be best at each load.
+    """
+
+    setting: Setting  # the other varied fields
+    method: Method
+    rows: tuple[tuple[int, int, int], ...]
+    static_k: int
+    gain: float
+    pays: bool
+    why: str  # one sentence
+    arguments: tuple[str, ...] = ()  # of the engine; empty where it takes one k only
+    file_name: str | None = None
+    file_text: str | None = None
+
+
 class Sweep(Frozen):
     """Curves over loads.
 
@@ -104,3 +125,4 @@ class Sweep(Frozen):
     loads: tuple[Load, ...]
     break_even: tuple[BreakEven, ...] = ()
     pairs: tuple[Evidence, ...] = ()  # measured pairs that cover a load, of the goal's metrics
+    k_ranges: tuple[KRanges, ...] = ()

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from advisor.explore.values import BreakEven, Load, Point, Setting, Sweep
+from advisor.explore.values import BreakEven, KRanges, Load, Point, Setting, Sweep
 from advisor.render.json_out import (
     evidence_json,
     finite,
@@ -34,6 +34,7 @@ def sweep_json(found: Sweep) -> dict[str, Any]:
         "ks": list(found.ks),
         "loads": [load_json(load) for load in found.loads],
         "break_even": [break_even_json(one) for one in found.break_even],
+        "k_ranges": [k_ranges_json(one) for one in found.k_ranges],
         "pairs": [evidence_json(row) for row in found.pairs],
         "defaults": [{"field": f, "value": v, "why": w} for f, v, w in found.facts.defaults],
     }
@@ -66,6 +67,7 @@ def point_json(point: Point) -> dict[str, Any]:
         "k": point.k,
         "gain": finite(point.gain.model_dump()),
         "p_gain": number_or_none(point.p_gain),
+        "utility": number_or_none(point.utility),
         "decision": point.decision,
         **{name: metric_json(getattr(point, name)) for name in METRICS},
         "accepted_length": None if accepted is None else finite(accepted.model_dump()),
@@ -79,6 +81,22 @@ def point_json(point: Point) -> dict[str, Any]:
 def break_even_json(one: BreakEven) -> dict[str, Any]:
     plain = {name: value for name, value in one if name != "setting"}
     return plain | {"at": number_or_none(one.at), "setting": setting_json(one.setting)}
+
+
+def k_ranges_json(one: KRanges) -> dict[str, Any]:
+    """Rows are [batch from, batch to, k]; `arguments` are the engine's, `file` what they name."""
+    name, text = one.file_name, one.file_text
+    return {
+        "setting": setting_json(one.setting),
+        "method": one.method,
+        "rows": [list(row) for row in one.rows],
+        "static_k": one.static_k,
+        "gain": number_or_none(one.gain),
+        "pays": one.pays,
+        "why": one.why,
+        "arguments": list(one.arguments),
+        "file": None if name is None else {"name": name, "text": text},
+    }
 
 
 def setting_json(setting: Setting) -> dict[str, Any]:

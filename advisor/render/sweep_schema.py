@@ -45,6 +45,8 @@ def sweep_schema() -> Schema:
         "ks": list_of(COUNT),
         "loads": list_of(ref("load")),
         "break_even": list_of(_break_even()),
+        "k_ranges": list_of(_k_ranges())
+        | {"description": "the best k per batch size, for each setting of the other fields"},
         "pairs": list_of(ref("evidence"))
         | {"description": "measured pairs that cover a load, of the goal's metrics"},
         "defaults": known["properties"]["defaults"],
@@ -80,6 +82,8 @@ def _point() -> Schema:
             "k": COUNT,
             "gain": ref("interval") | {"description": "of the goal; above 1 is faster"},
             "p_gain": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+            "utility": NUMBER_OR_NULL
+            | {"description": "expected log gain, a loss weighing double: k is chosen by it"},
             "decision": enum(Decision) | {"description": "this k alone against none"},
             **dict.fromkeys(METRICS, ref("metric")),
             "accepted_length": or_null(ref("interval")),
@@ -87,6 +91,23 @@ def _point() -> Schema:
             "basis": enum(Basis),
             "forbidden_by": TEXTS,
             "plan": ref("plan"),
+        }
+    )
+
+
+def _k_ranges() -> Schema:
+    row = list_of(COUNT) | {"minItems": 3, "maxItems": 3}
+    return object_of(
+        {
+            "setting": _SETTING,
+            "method": {"enum": list(METHODS)},
+            "rows": list_of(row) | {"description": "[batch from, batch to, k], without a gap"},
+            "static_k": COUNT | {"description": "the one k that serves all loads best"},
+            "gain": NUMBER_OR_NULL | {"description": "mean over the loads against static_k"},
+            "pays": {"type": "boolean"},
+            "why": TEXT,
+            "arguments": TEXTS,
+            "file": or_null(object_of({"name": TEXT, "text": TEXT})),
         }
     )
 

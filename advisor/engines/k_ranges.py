@@ -1,0 +1,88 @@
+"""A k per batch size in the words of each engine: vLLM's `num_speculative_tokens_per_batch_size`,
+SGLang's adaptive configuration.
+
+vLLM keeps to the ranges. SGLang routes a batch, padded to the next CUDA graph size, to the tier
+with the nearest key below (sglang/srt/speculative/adaptive_spec_params.py, 0.5.14 to 0.5.23); with
+one candidate a tier its k is fixed, so that acceptance does not move it. What it does not know: the
+memory that SGLang's prepared states of each k take.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from advisor.domain.nouns import AdvisorError, Engine, Plan
+from advisor.engines import get
+from advisor.engines.versions import parts
+
+Ranges = Sequence[tuple[int, int, int]]  # (batch from, batch to, k)
+SPECULATIVE = "--speculative-config"
+STEPS = "--speculative-"  # SGLang's options of speculation start so
+ADAPTIVE, ADAPTIVE_CONFIG = "--speculative-adaptive", "--speculative-adaptive-config"
+FILE = "adaptive.json"
+TIERS_SINCE = "0.5.14"  # tiers by batch size and k = 0; before, one list of steps for all
+SCHEDULE_SINCE = "0.24.0"
+HEADS = ("mtp", "eagle", "eagle3")  # what SGLang adapts
+
+
+class Written(NamedTuple):
+    """Ranges as an engine takes them: the arguments that say them, and the file that they name."""
+
+    arguments: tuple[str, ...]
+    file_name: str | None = None
+    file_text: str | None = None
+
+
+def written(plan: Plan, ranges: Ranges) -> Written:
+    """The arguments for a plan with these ranges in place of its k.
+
+    Raises AdvisorError in one sentence where the engine, its release or the plan takes one k only.
+    """
+    write = _WRITERS.get(plan.engine)
+    if write is None:
+        raise AdvisorError(f"{plan.engine} takes one k for all batch sizes")
+    return write(plan, ranges)
+
+
+def _vllm(plan: Plan, ranges: Ranges) -> Written:
+    if plan.dp > 1:
+        raise AdvisorError("with data parallelism vLLM switches a k per batch size off")
+    if _older(plan, SCHEDULE_SINCE):
+        raise AdvisorError(f"vLLM takes a k per batch size from {SCHEDULE_SINCE} on")
+    launch = get(plan.engine).to_launch(
+        plan.model_copy(update={"k": max(k for _, _, k in ranges), "k_schedule": tuple(ranges)})
+    )
+    flag = launch.flag(SPECULATIVE)
+    if flag is None or flag.value is None:
+        raise AdvisorError(f"vLLM takes no ranges of k for {plan.method}")
+    return Written((SPECULATIVE, flag.value))
+
+
+def _sglang(plan: Plan, ranges: Ranges) -> Written:
+    if plan.method not in HEADS:
+        raise AdvisorError(f"SGLang adapts k for {', '.join(HEADS)} only, not {plan.method}")
+    if _older(plan, TIERS_SINCE):
+        raise AdvisorError(f"SGLang takes a k per batch size from {TIERS_SINCE} on")
+    most = max(k for _, _, k in ranges)
+    launch = get(plan.engine).to_launch(plan.model_copy(update={"k": most, "k_schedule": ()}))
+    told = [
+        part
+        for flag in launch.flags
+        if flag.name.startswith(STEPS)
+        for part in (flag.name, *((flag.value,) if flag.value is not None else ()))
+    ]
+    table = {str(first): {"candidate_steps": [k]} for first, _, k in ranges}
+    text = json.dumps(table, indent=2) + "\n"
+    return Written((*told, ADAPTIVE, ADAPTIVE_CONFIG, FILE), FILE, text)
+
+
+def _older(plan: Plan, than: str) -> bool:
+    try:
+        return plan.engine_version is not None and parts(plan.engine_version) < parts(than)
+    except ValueError:
+        return False  # no plain release number: taken as new
+
+
+_WRITERS: dict[Engine, Callable[[Plan, Ranges], Written]] = {"vllm": _vllm, "sglang": _sglang}
