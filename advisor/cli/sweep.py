@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
 from advisor.advice.asked import question
 from advisor.cli.options import question_options
-from advisor.cli.recommend import machine_option, write
+from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
 from advisor.cli.settings import HELP
+from advisor.domain.nouns import AdvisorError
 from advisor.explore.axes import parsed
 from advisor.explore.sweep import sweep as swept
+from advisor.explore.values import Sweep, Value
 from advisor.render.sweep_json import sweep_csv, sweep_json_text
+from advisor.render.sweep_text import sweep_text
 
 
 @click.command(context_settings=HELP)
@@ -29,14 +33,40 @@ from advisor.render.sweep_json import sweep_csv, sweep_json_text
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["json", "csv"]),
-    default="csv",
+    type=click.Choice(["text", "csv", "json"]),
+    default="text",
     show_default=True,
     help="Form of the answer.",
 )
-def sweep(varied: tuple[str, ...], form: str, **asked: Any) -> None:
-    """Gain against load, one curve a k: where it pays, where it stops to, and what was measured."""
-    vary = dict(parsed(text) for text in varied)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the picture, too: FILE.svg, FILE.png, or FILE.html (a page of its own).",
+)
+def sweep(varied: tuple[str, ...], form: str, plot: Path | None, **asked: Any) -> None:
+    """Gain against load, one curve a k: where it pays, where it stops to, what was measured, and
+    the best k per load as the engine takes it.
+    """
+    vary: dict[str, tuple[Value, ...]] = {}
+    for name, values in (parsed(text) for text in varied):
+        vary[name] = (*vary.get(name, ()), *values)
     request, machine = question(asked)
     found = swept(request, vary, machine=machine)
-    write(sweep_json_text(found) if form == "json" else sweep_csv(found))
+    if plot is not None:
+        _save(plot, found)
+    if form == "text":
+        write(sweep_text(found, page_width(), wants_color(), unicode=takes_unicode()))
+    else:
+        write(sweep_json_text(found) if form == "json" else sweep_csv(found))
+
+
+def _save(place: Path, found: Sweep) -> None:
+    """Write the picture and name it on standard error, so that the answer can be piped."""
+    from advisor.render.sweep_plot import written  # start-up: matplotlib
+
+    picture = written(found, place)
+    try:
+        place.write_bytes(picture)
+    except OSError as error:
+        raise AdvisorError(f"cannot write {place}: {error.strerror or error}") from error
+    click.echo(f"wrote {place}", err=True)
