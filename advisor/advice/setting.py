@@ -34,10 +34,14 @@ class Setting(NamedTuple):
 
 def plan_of_launch(path: Path, version: str | None = None) -> Plan:
     """The plan of the speculating launch of a file, else of its first. Raises AdvisorError where none is there."""
-    read = readers.read_path(str(path), version=version)
+    return plan_in(readers.read_path(str(path), version=version), path.name)
+
+
+def plan_in(read: readers.FileRead, name: str) -> Plan:
+    """The same of a text that was read."""
     plans = [engines.get(launch.engine).to_plan(launch) for launch in read.launches]
     if not plans:
-        raise AdvisorError(f"{path.name}: no launch of a server found in it")
+        raise AdvisorError(f"{name}: no launch of a server found in it")
     return next((plan for plan in plans if plan.method != "none"), plans[0])
 
 

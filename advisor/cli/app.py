@@ -29,6 +29,7 @@ COMMANDS = {
     "calibrate": "advisor.cli.calibrate:calibrate",
     "share": "advisor.cli.calibrate:share",
     "watch": "advisor.cli.watch:watch",
+    "serve": "advisor.serve.commands:serve",
     "predict": "advisor.cli.predict:predict",
     "train": "advisor.cli.lab:train",
     "evaluate": "advisor.cli.lab:evaluate",
@@ -37,7 +38,7 @@ COMMANDS = {
 }
 
 
-ONE_THREAD = ("recommend", "compose", "sweep", "validate", "predict")
+ONE_THREAD = ("recommend", "compose", "sweep", "validate", "predict", "serve")
 
 
 class LazyGroup(click.Group):

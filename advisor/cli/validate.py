@@ -9,6 +9,7 @@ import click
 from advisor.cli.options import completing
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError, Workload
+from advisor.lint.unjudged import nothing_judged
 
 if TYPE_CHECKING:
     from advisor.lint.validate import Report
@@ -87,12 +88,7 @@ def exit_status(report: Report, options: dict[str, Any]) -> int:
     """2 for what could not be read, 1 for findings at or above --fail-on, else 0."""
     if report.unreadable:
         return 2
-    if not report.launches and not options["skip_unrelated"]:
-        names = ", ".join(one.file for one in report.files[:3]) or "the folder"
-        notes = "".join(f"; {note}" for one in report.files[:3] for note in one.notes[:3])
-        raise AdvisorError(
-            f"{names}: starts no vLLM, SGLang or llama-server that we can see; nothing was "
-            f"judged{notes}"
-        )
+    if not options["skip_unrelated"] and (problem := nothing_judged(report)):
+        raise AdvisorError(problem)
     worst = max((_RANK[finding.severity] for finding in report.findings), default=-1)
     return int(worst >= _RANK[options["fail_on"]])

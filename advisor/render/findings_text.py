@@ -30,9 +30,9 @@ def report_text(report: Report, color: bool = False) -> str:
     if lines:
         lines.append("")
     lines += _launches(report)
-    lines += _skipped(report)
+    lines += skipped_lines(report)
     lines += [f"note: {one.file}: {note}" for one in report.files for note in one.notes]
-    lines.append(_summary(report))
+    lines.append(summary(report))
     return report.clean("\n".join(lines))
 
 
@@ -103,7 +103,7 @@ _TOLD_BY = {
 }
 
 
-def _skipped(report: Report) -> list[str]:
+def skipped_lines(report: Report) -> list[str]:
     """Rules that lacked an input: first those that an option tells, then those that only the file
     could.
     """
@@ -127,7 +127,8 @@ def _skipped(report: Report) -> list[str]:
     ]
 
 
-def _summary(report: Report) -> str:
+def summary(report: Report) -> str:
+    """How many findings of which severity, in how many launches."""
     counts = Counter(finding.severity for finding in report.findings)
     said = ", ".join(
         f"{counts[name]} {name}{'s' if counts[name] != 1 and name != 'info' else ''}"

@@ -1,0 +1,17 @@
+"""Why a report says nothing: no file of it starts a server that we know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from advisor.lint.validate import Report
+
+
+def nothing_judged(report: Report) -> str | None:
+    """One sentence where no launch was found, None where there is one."""
+    if report.launches:
+        return None
+    names = ", ".join(one.file for one in report.files[:3]) or "the folder"
+    notes = "".join(f"; {note}" for one in report.files[:3] for note in one.notes[:3])
+    return f"{names}: starts no vLLM, SGLang or llama-server that we can see; nothing was judged{notes}"

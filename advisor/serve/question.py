@@ -1,0 +1,202 @@
+"""A question as a page, the API or an agent asks it: checked values under the options' own names.
+
+One model serves the URL, the form, OpenAPI and the tools' schemas. What it does not know: names of
+hardware, models and releases, which the knowledge looks up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, TypeVar, get_args
+from urllib.parse import urlencode
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+
+from advisor.domain.nouns import (
+    LIMITS,
+    MAX_POSITIONS,
+    AdvisorError,
+    DraftMethod,
+    Engine,
+    Goal,
+    Interconnect,
+    Workload,
+)
+
+DEFAULT_MODEL = "qwen3.6-35b-a3b"
+Name = Annotated[str, Field(max_length=200)]
+
+
+def _within(name: str, default: Any, text: str, alias: str | None = None) -> Any:
+    """A field with the limits that Request has."""
+    low, high = LIMITS[name]
+    return Field(default, ge=low, le=high, allow_inf_nan=False, alias=alias, description=text)
+
+
+def _rates(value: Any) -> Any:
+    """0.82,0.63 as the option has it."""
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class Checked(BaseModel):
+    """Fields of a form: an empty one is one that is not given; an unknown one is refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        return {
+            key: value.strip() if isinstance(value, str) else value
+            for key, value in given.items()
+            if value is not None and not (isinstance(value, str) and not value.strip())
+        }
+
+
+class Question(Checked):
+    """The options of `advisor recommend`."""
+
+    hw: Name | None = Field(None, description="Hardware: an id, an alias, or auto for this machine")
+    gpus: int | None = _within("gpus", None, "GPUs in all; default: tp, else 1")
+    tp: int | None = _within("tp", None, "Tensor-parallel ranks per replica")
+    interconnect: Interconnect | None = Field(None, description="Link between the GPUs")
+    model: Name = Field(DEFAULT_MODEL, description="Model: an id, an alias or a repository")
+    quant: Name | None = Field(None, description="Quantisation; default: the best that fits")
+    engine: Name | None = Field(
+        None, description=f"One of {', '.join(get_args(Engine))}; with a version: vllm@0.25.1"
+    )
+    engine_version: Name | None = Field(None, description="Release; default: the newest known")
+    method: DraftMethod | None = Field(None, description="How to draft; default: the model's head")
+    concurrency: int = _within("concurrency", 1, "Requests at once")
+    ctx_tokens: int = _within("ctx_tokens", 2048, "Prompt tokens per request", "ctx")
+    output_tokens: int = _within("output_tokens", 512, "Answer tokens per request")
+    workload: Workload = Field("mixed", description="Kind of text")
+    thinking: bool | None = Field(None, description="Whether the model reasons first")
+    temperature: float | None = _within("temperature", None, "Sampling temperature")
+    prefix_share: float = _within(
+        "prefix_share", 0.0, "Part of the prompt that requests share, 0 to 1"
+    )
+    acceptance: (
+        Annotated[
+            tuple[Rate, ...], Field(min_length=1, max_length=MAX_POSITIONS), BeforeValidator(_rates)
+        ]
+        | None
+    ) = Field(None, description="Measured acceptance by draft position, each given the one before")
+    acceptance_length: float | None = _within(
+        "acceptance_length", None, "Measured tokens per step, bonus token included"
+    )
+    acceptance_k: int | None = _within(
+        "acceptance_k", None, "The k at which acceptance_length was measured"
+    )
+    goal: Goal = Field("balanced", description="What counts")
+    max_ttft_ms: float | None = _within(
+        "max_ttft_ms", None, "Objective: the longest time to the first token"
+    )
+    max_tpot_ms: float | None = _within(
+        "max_tpot_ms", None, "Objective: the longest time per output token"
+    )
+    machine: Annotated[str, Field(max_length=40)] | None = Field(
+        None, description="Your machine, from `advisor calibrate`"
+    )
+
+    def asked(self) -> dict[str, Any]:
+        """The options as the command line parses them."""
+        return {name: getattr(self, name) for name in type(self).model_fields}
+
+    def told(self) -> dict[str, str]:
+        """What differs from the defaults, under the options' names, as a URL or a command has it."""
+        out = {}
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if value is not None and value != field.default:
+                out[field.alias or name] = _written(value)
+        return out
+
+    def url(self, **more: str) -> str:
+        """The query part of this question's address, without the question mark."""
+        return urlencode(self.told() | {key: value for key, value in more.items() if value})
+
+    def command(self, program: str = "advisor recommend") -> str:
+        """The same question on the command line."""
+        from shlex import quote
+
+        words = [program]
+        for name, value in self.told().items():
+            if name == "thinking":
+                words.append("--thinking" if value == "true" else "--no-thinking")
+            else:
+                words.append(f"--{name.replace('_', '-')} {quote(value)}")
+        return " ".join(words)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join(f"{part:g}" for part in value)
+    return f"{value:.15g}" if isinstance(value, float) else str(value)
+
+
+def question_from(given: Mapping[str, Any]) -> Question:
+    """Raises AdvisorError with one sentence for the first value that cannot be right."""
+    return checked(Question, given)
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def checked(kind: type[Model], given: Mapping[str, Any]) -> Model:
+    """The model of what is given. Raises AdvisorError with one sentence."""
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        raise AdvisorError(sentence(error, kind)) from None
+
+
+def sentence(error: ValidationError, kind: type[BaseModel] | None = None) -> str:
+    """The first problem as a sentence: the name, what was given, and what can be."""
+    return sentence_of(error.errors(), kind)
+
+
+def sentence_of(errors: Sequence[Any], kind: type[BaseModel] | None = None) -> str:
+    """The same from pydantic's list of problems."""
+    first = errors[0]
+    place = [
+        str(part) for part in first["loc"] if not str(part).startswith(("function-", "tuple["))
+    ]
+    name = place[0] if place else "the question"
+    if first["type"] == "extra_forbidden":
+        return f"there is no field '{shown(name)}'{_nearest(name, kind)}"
+    got = shown(first.get("input"))
+    if first["type"] == "missing":
+        return f"{name} is missing"
+    field = {"ctx": "ctx_tokens"}.get(name, name)
+    if field in LIMITS and first["type"] != "string_too_long":
+        low, high = LIMITS[field]
+        whole = "a number" if isinstance(high, float) or field in _REAL else "a whole number"
+        return f"{name}: '{got}' is not {whole} from {low:,} to {high:,}"
+    if first["type"] == "literal_error":
+        return f"{name}: '{got}' is none of {first['ctx']['expected']}"
+    return f"{name}: '{got}': {first['msg'][:1].lower()}{first['msg'][1:]}"
+
+
+_REAL = ("temperature", "prefix_share", "acceptance_length", "max_ttft_ms", "max_tpot_ms")
+
+
+def _nearest(name: str, kind: type[BaseModel] | None) -> str:
+    from difflib import get_close_matches
+
+    names = [f.alias or n for n, f in kind.model_fields.items()] if kind is not None else []
+    near = get_close_matches(name, names, 1, 0.6)
+    return f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(names)}"
+
+
+def shown(value: object) -> str:
+    """The start of a value, safe to print."""
+    text = "".join(ch if ch.isprintable() else "?" for ch in str(value))
+    return text if len(text) <= 40 else text[:37] + "..."

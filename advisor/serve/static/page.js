@@ -1,0 +1,176 @@
+// What the page does beyond plain links and forms: answers appear without a new page, the address
+// follows, and texts can be copied. Without this script every control still works.
+
+const status = document.getElementById("status");
+let asking = null; // the request under way
+let typing = 0;
+
+const say = (text) => { if (status) status.textContent = text; };
+
+function parse(html) {
+  return new DOMParser().parseFromString(html, "text/html").body;
+}
+
+// ---- the answer
+
+const form = document.getElementById("question");
+const answer = document.getElementById("answer");
+
+function query(source) {
+  const params = new URLSearchParams();
+  for (const [name, value] of new FormData(source)) {
+    const field = source.elements[name];
+    if (typeof value === "string" && value.trim() && value.trim() !== field.dataset?.default) {
+      params.set(name, value.trim());
+    }
+  }
+  return params;
+}
+
+async function show(params, { push = "push", focus = null } = {}) {
+  asking?.abort();
+  asking = new AbortController();
+  const { signal } = asking;
+  const text = params.toString();
+  const before = answer.querySelector("#curve .curve");
+  const table = answer.querySelector("#curve .figures")?.open;
+  answer.classList.add("busy");
+  try {
+    const got = await fetch(`${form.dataset.part}?${text}`, { signal });
+    const made = parse(await got.text());
+    if (signal.aborted) return;
+    const holder = made.querySelector("#curve .curve[data-load]");
+    if (holder && before && !before.dataset.load) { // the last curve stays until the next is there
+      const old = before.cloneNode(true);
+      old.classList.add("stale");
+      holder.replaceChildren(old);
+    }
+    answer.replaceChildren(...made.childNodes);
+    const title = answer.querySelector("[data-title]")?.dataset.title;
+    document.title = `${title ?? "That question cannot be answered"} · advisor`;
+    say(answer.querySelector("h1")?.textContent ?? "");
+    if (push === "push") history.pushState(null, "", `/?${text}`);
+    if (push === "replace") history.replaceState(null, "", `/?${text}`);
+    if (focus) document.getElementById(focus)?.focus();
+    refresh(answer);
+    await curve(signal, table);
+  } catch (error) {
+    if (error.name !== "AbortError") say("The server did not answer.");
+  } finally {
+    if (!signal.aborted) answer.classList.remove("busy");
+  }
+}
+
+async function curve(signal, open) {
+  const holder = document.querySelector("#curve .curve[data-load]");
+  if (!holder) return;
+  const got = await fetch(holder.dataset.load, { signal });
+  const made = parse(await got.text());
+  if (signal?.aborted) return;
+  holder.replaceWith(...made.childNodes);
+  const figures = document.querySelector("#curve .figures");
+  if (figures && open) figures.open = true;
+}
+
+if (form && answer) {
+  form.addEventListener("submit", (event) => { event.preventDefault(); show(ask()); });
+  form.addEventListener("change", () => { clearTimeout(typing); show(ask()); });
+  form.addEventListener("input", (event) => {
+    if (event.target.tagName !== "INPUT") return;
+    clearTimeout(typing);
+    typing = setTimeout(() => show(ask(), { push: "replace" }), 300);
+  });
+  addEventListener("popstate", () => {
+    const params = new URLSearchParams(location.search);
+    for (const field of form.elements) {
+      if (field.name) field.value = params.get(field.name) ?? field.dataset.default;
+    }
+    show(params, { push: "no" });
+  });
+  curve(null, false).catch(() => say("The curve could not be loaded."));
+}
+
+function ask() {
+  const params = query(form);
+  const chosen = new URLSearchParams(location.search).get("form");
+  if (chosen) params.set("form", chosen);
+  return params;
+}
+
+// ---- links within the answer
+
+document.addEventListener("click", async (event) => {
+  const plain = !event.defaultPrevented && event.button === 0 && !event.metaKey && !event.ctrlKey && !event.shiftKey;
+  const link = event.target.closest("a[data-live]");
+  if (link && plain && form && answer) {
+    event.preventDefault();
+    show(new URL(link.href).searchParams, { push: "replace", focus: link.id });
+  }
+  const button = event.target.closest("[data-copy]");
+  if (button) await copy(button);
+});
+
+async function copy(button) {
+  const source = document.getElementById(button.dataset.copy);
+  try {
+    await navigator.clipboard.writeText(source.textContent);
+  } catch { // no permission, or no secure context: select it, so that the keyboard can copy
+    getSelection().selectAllChildren(source);
+    button.textContent = "Selected";
+    return;
+  }
+  button.textContent = "Copied";
+  say("Copied");
+  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+}
+
+function refresh(root) {
+  for (const button of root.querySelectorAll("[data-copy]")) button.hidden = false;
+}
+refresh(document);
+
+// ---- forms that send a text or files: the result appears below, the text is kept in the address
+
+const sender = document.querySelector("form[data-send]");
+const result = document.getElementById("result");
+
+async function send(quiet) {
+  say("Working");
+  result.classList.add("busy");
+  try {
+    const got = await fetch(sender.dataset.send, { method: "POST", body: new FormData(sender) });
+    const made = parse(await got.text());
+    result.replaceChildren(...made.childNodes);
+    refresh(result);
+    keep();
+    if (!quiet) result.querySelector("h2, h1")?.scrollIntoView({ block: "start", behavior: "auto" });
+    say(result.querySelector("h2, h1")?.textContent ?? "");
+  } catch {
+    say("The server did not answer.");
+  } finally {
+    result.classList.remove("busy");
+  }
+}
+
+// The part of an address after # is never sent: a text with a secret in it is not even put there.
+function keep() {
+  const params = new URLSearchParams();
+  const secret = result.querySelector("[data-secret]") !== null;
+  for (const [name, value] of new FormData(sender)) {
+    const field = sender.elements[name];
+    if (typeof value === "string" && value.trim() && !(secret && field.tagName === "TEXTAREA")) params.set(name, value);
+  }
+  const text = params.toString();
+  history.replaceState(null, "", text.length < 60000 ? `#${text}` : location.pathname);
+}
+
+if (sender && result) {
+  sender.addEventListener("submit", (event) => { event.preventDefault(); send(false); });
+  const params = new URLSearchParams(location.hash.slice(1));
+  let filled = false;
+  for (const [name, value] of params) {
+    const field = sender.elements[name];
+    if (field && field.type !== "file") { field.value = value; filled ||= field.tagName === "TEXTAREA"; }
+  }
+  if (filled) send(true);
+}
