@@ -38,40 +38,55 @@ PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fil
 
 
 class Index(NamedTuple):
-    """The index as read: names of the columns, what each line's pairs share, and the lines,
-    unparsed.
+    """The index as read: names of the columns, what each line's pairs share, the lines, unparsed,
+    and the date of each source.
     """
 
     fields: tuple[str, ...]
     groups: tuple[Pair, ...]
     lines: tuple[str, ...]
+    dates: dict[str, str]
 
     def pairs(self, group: int) -> list[Pair]:
         """The pairs of one line; none where it is damaged."""
         shared = {name: value for name, value in self.groups[group].items() if value is not None}
         try:
-            rows = json.loads(self.lines[group])
             return [
-                shared | {n: v for n, v in zip(self.fields, row, strict=True) if v is not None}
-                for row in rows
+                shared | self._run(row) | {"metric": metric, "speedup": speedup}
+                for row, metrics in json.loads(self.lines[group])
+                for metric, speedup in metrics.items()
             ]
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, AttributeError, KeyError):
             return []
+
+    def _run(self, row: list[Any]) -> Pair:
+        """What the pairs of one run share; trailing columns without a value are not written."""
+        run = {n: v for n, v in zip(self.fields, row, strict=False) if v is not None}
+        source = run.setdefault("source", run["run_id"].rpartition("-")[0])
+        return run | {"date": self.dates[source]} if source in self.dates else run
 
 
 def to_text(entries: list[Pair], note: str) -> str:
     """The text of an index: a first line that says what it is and what each further line's pairs
-    share; then the pairs.
+    share; then the runs, each with its speed-ups by metric. A source that its run's name tells and
+    the date of a source are not repeated.
     """
-    fields = [
-        n for n in dict.fromkeys(name for entry in entries for name in entry) if n not in SHARED
-    ]
-    by_group: dict[tuple[Any, ...], list[list[Any]]] = {}
+    named = {n for entry in entries for n in entry} - {*SHARED, "metric", "speedup", "date"}
+    given = {n: sum(n in entry for entry in entries) for n in named - {"run_id", "source"}}
+    fields = ["run_id", *sorted(given, key=lambda n: (-given[n], n)), "source"]
+    dates = {e["source"]: e["date"] for e in entries if "date" in e}
+    by_group: dict[tuple[Any, ...], dict[str, tuple[list[Any], dict[str, float]]]] = {}
     for entry in entries:
         key = tuple(entry.get(name) for name in SHARED)
-        by_group.setdefault(key, []).append([entry.get(name) for name in fields])
-    head = {"generated": note, "fields": fields, "shared": SHARED, "groups": list(by_group)}
-    lines = (head, *by_group.values())
+        told = entry["run_id"].rpartition("-")[0] == entry["source"]
+        row = [entry.get(n) for n in fields[:-1]] + ([] if told else [entry["source"]])
+        while row[-1] is None:
+            row.pop()
+        run = by_group.setdefault(key, {}).setdefault(entry["run_id"], (row, {}))
+        run[1][entry["metric"]] = entry["speedup"]
+    groups = list(by_group)
+    head = {"generated": note, "fields": fields, "shared": SHARED, "dates": dates, "groups": groups}
+    lines = (head, *(list(runs.values()) for runs in by_group.values()))
     return "".join(
         json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines
     )
@@ -84,7 +99,7 @@ def index() -> Index:
         text = (knowledge_dir() / "measurements" / INDEX_NAME).read_text(encoding="utf-8")
         return from_text(text)
     except (OSError, ValueError, LookupError, TypeError):
-        return Index((), (), ())
+        return Index((), (), (), {})
 
 
 def from_text(text: str) -> Index:
@@ -94,7 +109,7 @@ def from_text(text: str) -> Index:
     groups = tuple(dict(zip(head["shared"], values, strict=True)) for values in head["groups"])
     if len(lines) < len(groups):
         raise ValueError("lines are missing")
-    return Index(tuple(head["fields"]), groups, tuple(lines[: len(groups)]))
+    return Index(tuple(head["fields"]), groups, tuple(lines[: len(groups)]), dict(head["dates"]))
 
 
 def pairs(method: str = "") -> tuple[Pair, ...]:

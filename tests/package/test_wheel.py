@@ -102,7 +102,7 @@ def test_the_wheel_is_small(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as packed:
         entries = packed.infolist()
     assert len(entries) <= 500
-    assert sum(entry.file_size for entry in entries) <= 5e6
+    assert sum(entry.file_size for entry in entries) <= 4 * 2**20
     assert not [e.filename for e in entries if "/lab/training/" in e.filename]
 
 
