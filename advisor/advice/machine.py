@@ -15,6 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from advisor.domain.facts import OwnRun
+from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.results.document import printable
 
@@ -113,19 +114,14 @@ def names() -> list[str]:
 def load(name: str) -> Machine:
     """Read a machine. Raises AdvisorError, naming those that there are."""
     path = path_of(name)
-    if not path.is_file():
+    if not path.exists():
         there = (
             ", ".join(names()) or "none yet: make one with 'advisor calibrate OFF ON --name NAME'"
         )
-        raise AdvisorError(f"no machine is called '{name}'; there are: {there}")
-    import yaml  # start-up: only where a machine is named
-
-    if path.stat().st_size > MAX_BYTES:
-        raise AdvisorError(f"{path} is too large to be a machine file")
+        raise AdvisorError(f"no machine is called '{printable(name)}'; there are: {there}")
+    data = read_yaml_safely(path, MAX_BYTES)
     try:
-        return Machine.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise AdvisorError(f"{path} is no readable YAML") from error
+        return Machine.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"

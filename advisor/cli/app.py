@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from io import StringIO
 
 import click
 
+from advisor.cli.output import say
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
 from advisor.prediction.threads import VARIABLE
@@ -114,13 +116,15 @@ def main(argv: list[str] | None = None) -> None:
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.Abort:
-        click.echo("interrupted", err=True)
+        say("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        error.show()
+        said = StringIO()
+        error.show(said)
+        say(said.getvalue(), err=True, end="")
         sys.exit(2)
     except AdvisorError as error:
-        click.echo(f"Error: {error}", err=True)
+        say(f"Error: {error}", err=True)
         sys.exit(2)
     except BrokenPipeError:
         sys.stderr.close()
@@ -128,6 +132,6 @@ def main(argv: list[str] | None = None) -> None:
     except OSError as error:
         if error.filename is not None:  # not the output, which names no file
             raise
-        click.echo(f"Error: cannot write the answer: {error.strerror or error}.", err=True)
+        say(f"Error: cannot write the answer: {error.strerror or error}.", err=True)
         sys.stderr.close()  # nothing more of what standard output still holds
         sys.exit(2)

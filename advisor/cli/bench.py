@@ -14,7 +14,9 @@ from advisor.advice.asked import request_from
 from advisor.advice.recommend import recommend
 from advisor.cli.bench_step_cost import step_cost
 from advisor.cli.options import question_options
+from advisor.cli.output import say
 from advisor.cli.recommend import page_width, write
+from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench.rows import import_folder
 from advisor.lab.measurements import files
@@ -22,6 +24,7 @@ from advisor.lab.measurements.schema import measurements_dir
 from advisor.lab.serving import ab_run
 from advisor.lab.serving import plan as plans
 from advisor.lab.serving.load import Progress as ProgressOfLoad
+from advisor.lab.serving.prompts import MAX_PROMPTS_BYTES
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.results_text import ab_text
 from advisor.results import server as client
@@ -55,10 +58,8 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
     advice = recommend(request_from(asked))
     made = bench_plan(advice, tuple(range(1, seeds + 1)))
     for path in plans.write(made, bench_script(advice, made), out):
-        click.echo(str(path))
-    click.echo(
-        f"next: advisor bench run {out}, or {out / 'run.sh'} with the engine's own benchmark"
-    )
+        say(str(path))
+    say(f"next: advisor bench run {out}, or {out / 'run.sh'} with the engine's own benchmark")
 
 
 @bench.command("run")
@@ -129,7 +130,7 @@ def run_plan(
             )
         }
     for name, paths in files.items():
-        click.echo(f"{name}: {' '.join(map(str, paths))}")
+        say(f"{name}: {' '.join(map(str, paths))}")
     left, right = (
         [folder / f"{name}-seed{seed}.jsonl" for seed in made.seeds] for name in ("off", "on")
     )
@@ -151,7 +152,7 @@ def _plan_of(
     """A plan from options, for a server that is up; kept beside the results only as their headers."""
     if prompts is not None:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / prompts.name).write_bytes(prompts.read_bytes())
+        (folder / prompts.name).write_bytes(read_bytes_safely(prompts, MAX_PROMPTS_BYTES))
     k = load["k"] if load["k"] is not None else (server.k or 0 if arm == "on" else 0)
     return plans.BenchPlan.model_validate(
         {
@@ -226,6 +227,4 @@ def import_rows(
         folder, where, {"id": source, "hardware": hardware, "date": date}, replace
     )
     files.write_index(where)
-    click.echo(
-        f"{count} arms in {where / 'runs' / name}.csv; next: advisor data check, advisor train"
-    )
+    say(f"{count} arms in {where / 'runs' / name}.csv; next: advisor data check, advisor train")

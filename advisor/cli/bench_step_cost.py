@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from advisor.cli.output import say
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench import served_cells, served_worker
 from advisor.lab.bench import step_cost as driver
@@ -114,7 +115,7 @@ def step_cost(
     if list_only:
         for job in chosen:
             times = f" x {turns}" if turns > 1 and isinstance(job, Job) else ""
-            click.echo(f"{job.label:44} {len(job.points):3} points" + times)
+            say(f"{job.label:44} {len(job.points):3} points" + times)
         return
     _run(chosen, out, tuple(gpus.split(",")), minutes)
 
@@ -155,6 +156,4 @@ def _run(
             if own
             else served_worker.run(served, out, seconds=seconds, tell=tell)
         )
-    click.echo(
-        f"{last.done} of {last.total} points in {out}; run the same command again for the rest."
-    )
+    say(f"{last.done} of {last.total} points in {out}; run the same command again for the rest.")

@@ -9,12 +9,13 @@ import sys
 import click
 
 from advisor.cli.options import completing
+from advisor.cli.output import say
 from advisor.knowledge import store
 from advisor.knowledge.listing import entry_text, hardware_listing, model_listing
 
 
 def _show(table: str, name: str) -> None:
-    click.echo(entry_text(store.hardware(name) if table == "hardware" else store.llm(name)))
+    say(entry_text(store.hardware(name) if table == "hardware" else store.llm(name)))
 
 
 def _validate(table: str, files: tuple[str, ...]) -> None:
@@ -24,11 +25,11 @@ def _validate(table: str, files: tuple[str, ...]) -> None:
 
     problems = [problem for name in files for problem in check_file(table, Path(name))]
     for file, field, reason in problems:
-        click.echo(": ".join(part for part in (file, field, reason) if part))
+        say(": ".join(part for part in (file, field, reason) if part))
     if problems:
         sys.exit(2)
     for name in files:
-        click.echo(f"{name}: ok")
+        say(f"{name}: ok")
 
 
 @click.group()
@@ -39,7 +40,7 @@ def hardware() -> None:
 @hardware.command("list")
 def hardware_list() -> None:
     """One line for each accelerator: id, memory, bandwidth, architecture."""
-    click.echo(hardware_listing())
+    say(hardware_listing())
 
 
 @hardware.command("show")
@@ -64,7 +65,7 @@ def models() -> None:
 @models.command("list")
 def models_list() -> None:
     """One line for each model: id, parameters, layers, MTP."""
-    click.echo(model_listing())
+    say(model_listing())
 
 
 @models.command("show")
@@ -98,6 +99,6 @@ def knowledge_build(check: bool) -> None:
 
     path, same = write_index(check)
     if check and not same:
-        click.echo(f"{path.name} is out of date: run `advisor knowledge build`")
+        say(f"{path.name} is out of date: run `advisor knowledge build`")
         sys.exit(1)
-    click.echo(f"{path.name} {'is up to date' if same else 'written'}")
+    say(f"{path.name} {'is up to date' if same else 'written'}")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from advisor.cli.output import say
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.evaluation import calibrated
 from advisor.lab.evaluation.evaluate import run
@@ -33,9 +34,9 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
     if check:
         reasons = training.stale() if quick else training.check()
         for reason in reasons:
-            click.echo(reason, err=True)
+            say(reason, err=True)
         raise SystemExit(1 if reasons else 0)
-    click.echo(training.run(out))
+    say(training.run(out))
 
 
 @click.command()
@@ -55,9 +56,9 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
 def evaluate(out: Path | None, fast: bool, plots: Path | None, own: bool) -> None:
     """Score the model on sources it has not seen and write the model card."""
     if own:
-        click.echo(calibrated.run())
+        say(calibrated.run())
         return
-    click.echo(run(out, fast=fast, plots=plots))
+    say(run(out, fast=fast, plots=plots))
 
 
 @click.group()
@@ -71,8 +72,8 @@ def data_check(path: Path | None) -> None:
     """Check a measurements folder or one CSV of runs; each bad row with file, line and reason."""
     good, problems = files.check(path or measurements_dir(), known_ids())
     for problem in problems:
-        click.echo(str(problem), err=True)
-    click.echo(f"{good} good rows, {len(problems)} problems")
+        say(str(problem), err=True)
+    say(f"{good} good rows, {len(problems)} problems")
     raise SystemExit(1 if problems else 0)
 
 
@@ -95,7 +96,7 @@ def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Pa
     """Take new rows in, split by source, each with a sidecar."""
     added = files.add(into or measurements_dir(), runs, acceptance, sources)
     files.write_index(into or measurements_dir())
-    click.echo(f"added {len(added)} sources: {', '.join(added)}")
+    say(f"added {len(added)} sources: {', '.join(added)}")
 
 
 @data.command("index")
@@ -104,4 +105,4 @@ def data_index() -> None:
     folder = measurements_dir()
     if not folder.is_dir():
         raise AdvisorError(f"{folder} is not there; run this in a checkout.")
-    click.echo(f"{files.write_index(folder)} pairs")
+    say(f"{files.write_index(folder)} pairs")

@@ -21,6 +21,7 @@ from advisor.domain.nouns import (
     Interconnect,
     Workload,
 )
+from advisor.domain.shown import shown as shown_text
 from advisor.knowledge import store as knowledge
 from advisor.rules.registry import index
 
@@ -109,8 +110,7 @@ class Rates(RatesType):
 
 def shown(value: object) -> str:
     """The start of a value, safe to print."""
-    text = "".join(ch if ch.isprintable() else "?" for ch in str(value))
-    return text if len(text) <= 40 else text[:37] + "..."
+    return shown_text(str(value), 40)
 
 
 def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:

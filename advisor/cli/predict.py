@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from advisor.cli.output import say
 from advisor.prediction.predict_rows import is_stream, predict_rows
 
 _STANDARD = (Path("/dev/stdin"), Path("/dev/stdout"))
@@ -37,9 +38,7 @@ def predict(rows: Path, out: Path) -> None:
     """
     rows, out = (_STANDARD[i] if str(path) == "-" else path for i, path in enumerate((rows, out)))
     done = predict_rows(rows, out)
-    click.echo(
-        f"{done.rows} rows, {done.errors} with an error, written to {out}", err=is_stream(out)
-    )
+    say(f"{done.rows} rows, {done.errors} with an error, written to {out}", err=is_stream(out))
     if done.rows and done.errors == done.rows:
-        click.echo(f"Error: no row could be predicted; the first: {done.first}", err=True)
+        say(f"Error: no row could be predicted; the first: {done.first}", err=True)
         click.get_current_context().exit(1)

@@ -14,6 +14,7 @@ import click
 
 from advisor.advice.asked import advice_for, no_mtp_answer
 from advisor.cli.options import question_options
+from advisor.cli.output import say
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
@@ -90,7 +91,7 @@ def write_folder(advice: Advice, form: str | None, place: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (place / name).write_text(text, encoding="utf-8")
-        click.echo(place / name)
+        say(place / name)
 
 
 @click.command()
@@ -128,11 +129,9 @@ def rendered(advice: Advice, form: str, explain: bool = False) -> str:
         )
     text = FORMS[form].write(advice)  # first, so that a refusal stands alone
     if form == "flags" and advice.launch.env:
-        click.echo("set first: " + " ".join(env_lines(advice)), err=True)
+        say("set first: " + " ".join(env_lines(advice)), err=True)
     if form != "json" and (word := _placeholder(advice)):
-        click.echo(
-            f"replace {word}: no public checkpoint of this quantisation is known here", err=True
-        )
+        say(f"replace {word}: no public checkpoint of this quantisation is known here", err=True)
     return text
 
 

@@ -6,6 +6,7 @@ import click
 
 from advisor import rules as rulebook
 from advisor.cli.options import completing
+from advisor.cli.output import say
 from advisor.rules.checking import chosen
 from advisor.rules.registry import load_row
 
@@ -14,7 +15,7 @@ from advisor.rules.registry import load_row
 @click.argument("code", shell_complete=completing("rule"))
 def explain(code: str) -> None:
     """Explain one rule (by code or slug): why, bad, good, sources."""
-    click.echo(rulebook.explain(code))
+    say(rulebook.explain(code))
 
 
 @click.command()
@@ -35,6 +36,6 @@ def rules(form: str, select: tuple[str, ...]) -> None:
     if form == "json":
         import json
 
-        click.echo(json.dumps([texts.as_dict(r) for r in found], indent=2))
+        say(json.dumps([texts.as_dict(r) for r in found], indent=2))
     else:
-        click.echo(texts.overview(found) if form == "md" else texts.listing(found))
+        say(texts.overview(found) if form == "md" else texts.listing(found))

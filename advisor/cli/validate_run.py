@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from advisor.cli.output import say
 from advisor.cli.validate import exit_status
 
 if TYPE_CHECKING:
@@ -105,12 +106,12 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
             continue
         changed[read.source.name] = change.text
         if options["diff"]:
-            click.echo(fixes.shown_diff(change, read.redactor), nl=False)
+            say(fixes.shown_diff(change, read.redactor), end="")
         elif piped:
             click.echo(read.source.bom + change.text.encode(read.source.encoding), nl=False)
         else:
             fixes.write(change)
-            click.echo(
+            say(
                 f"{read.source.name}: fixed "
                 f"{', '.join(sorted({one.code for one in change.applied}))}",
                 err=True,
@@ -134,13 +135,12 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
         if text := report_github(report):
             click.echo(text, err=aside)
     else:
-        import json
-
+        from advisor.domain.shown import json_text
         from advisor.render.findings_json import report_json
         from advisor.render.findings_sarif import report_sarif
 
         data = report_json(report) if form == "json" else report_sarif(report)
-        click.echo(json.dumps(data, indent=2, ensure_ascii=False), err=aside)
+        say(json_text(data), err=aside)
 
 
 def _colour(asked: bool | None, aside: bool) -> bool:

@@ -16,9 +16,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
+from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import (
     LLM,
     AdvisorError,
@@ -30,6 +30,7 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import knowledge_dir, user_dirs
+from advisor.domain.shown import shown
 from advisor.knowledge.drafters import odd
 from advisor.knowledge.names import (
     architecture_among,
@@ -44,8 +45,6 @@ MAX_FILE_BYTES = 64 * 1024  # a fact file is a page of text; a larger one is a m
 TABLES: dict[str, type[Frozen]] = {"hardware": Hardware, "llms": LLM, "quants": Quant}
 KINDS = TABLES | {"drafters": DrafterFile}  # every kind of fact file that is checked against a noun
 GENERATED = "by `advisor knowledge build` from the YAML files of knowledge/; do not edit"
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 Problem = tuple[str, str, str]  # file, field, reason
@@ -73,31 +72,14 @@ class NameClash(AdvisorError):
 
 
 def read_yaml(path: Path) -> Any:
-    """One YAML document of bounded size, with plain types only. Raises FactFileError."""
+    """One YAML document of bounded size and depth, with plain types only. Raises FactFileError."""
     try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise FactFileError(
-                [(str(path), "", f"larger than {MAX_FILE_BYTES // 1024} KiB: not a fact file")]
-            )
-        text = path.read_text(encoding="utf-8")
-        if "&" in text and any(
-            isinstance(t, yaml.AliasToken) for t in yaml.scan(text, Loader=_LOADER)
-        ):
-            raise FactFileError(
-                [(str(path), "", "YAML aliases (*name) are not allowed in a fact file")]
-            )
-        return yaml.load(text, Loader=_LOADER)
-    except OSError as error:
-        raise FactFileError([(str(path), "", error.strerror or "cannot be read")]) from None
-    except UnicodeDecodeError:
-        raise FactFileError([(str(path), "", "not UTF-8 text")]) from None
-    except RecursionError:
-        raise FactFileError([(str(path), "", "nested too deeply")]) from None
-    except (yaml.YAMLError, ValueError) as error:
-        reason = " ".join(str(getattr(error, "problem", None) or error).split())
-        mark = getattr(error, "problem_mark", None)
-        where = f"line {mark.line + 1}" if mark else ""
-        raise FactFileError([(str(path), where, f"not YAML: {reason}")]) from None
+        return read_yaml_safely(path, MAX_FILE_BYTES)
+    except AdvisorError as error:
+        reason = str(error).removeprefix(f"{shown(str(path))}: ")
+        where, _, rest = reason.partition(": ")
+        line = where if re.fullmatch(r"line \d+", where) else ""
+        raise FactFileError([(shown(str(path)), line, rest if line else reason)]) from None
 
 
 def check_entry(table: str, data: object, file: str) -> tuple[Frozen | None, list[Problem]]:

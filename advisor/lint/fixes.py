@@ -12,15 +12,18 @@ import contextlib
 import os
 import re
 import shlex
+import stat
 import tempfile
 from collections.abc import Sequence
 from difflib import unified_diff
 from typing import NamedTuple
 
+from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError, Edit, Finding
+from advisor.domain.shown import shown
 from advisor.lint.fix_variables import variable_gone
 from advisor.readers.secrets import Redactor, learn_from_text
-from advisor.readers.source import Source
+from advisor.readers.source import MAX_BYTES, Source
 
 _ITEM_BEFORE = re.compile(r"(?P<indent>[ \t]*)-[ \t]+(?P<quote>[\"']?)$")
 _FLOW_BARE = re.compile(r"\[(?:[^\]\"']*,)?[ \t]*(?P<quote>)$")
@@ -267,36 +270,58 @@ def shown_diff(change: Change, redactor: Redactor) -> str:
 
 
 def write(change: Change) -> bool:
-    """Replace the file in one step, mode, links, encoding and newlines kept. False if nothing
-    changed.
+    """Replace the file in one step; owner, mode, extended attributes, a link that leads to it,
+    encoding and newlines are kept. False if nothing changed.
 
-    Raises AdvisorError where the file cannot be written, or was changed since it was read.
+    Raises AdvisorError where that is not possible: the file is write-protected, has other hard
+    links, belongs to someone whose file we cannot make, or was changed since it was read.
     """
     if change.text == change.source.text:
         return False
     path = os.path.realpath(change.source.name)
     data = change.source.bom + change.text.encode(change.source.encoding)
-    folder = os.path.dirname(path)
-    handle, temporary = -1, ""
+    before = change.source.bom + change.source.text.encode(change.source.encoding)
+    temporary = ""
     try:
-        with open(path, "rb") as current:
-            if current.read() != change.source.bom + change.source.text.encode(
-                change.source.encoding
-            ):
-                raise AdvisorError(f"{path}: was changed while it was judged; run again")
-        mode = os.stat(path).st_mode & 0o7777
-        handle, temporary = tempfile.mkstemp(prefix=".advisor-", dir=folder)
+        _refuse(path, os.stat(path))
+        handle, temporary = tempfile.mkstemp(prefix=".advisor-", dir=os.path.dirname(path))
         with os.fdopen(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
+            _take_over(path, temporary)
             os.fsync(stream.fileno())
-        os.chmod(temporary, mode)
+        if read_bytes_safely(path, MAX_BYTES) != before:
+            raise AdvisorError(f"{shown(path)}: was changed while it was judged; run again")
         os.replace(temporary, path)
+        temporary = ""
     except OSError as error:
+        reason = (error.strerror or "error").lower()
+        raise AdvisorError(f"{shown(path)}: cannot be written ({reason})") from None
+    finally:
         if temporary:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-        raise AdvisorError(
-            f"{path}: cannot be written ({(error.strerror or 'error').lower()})"
-        ) from None
     return True
+
+
+def _refuse(path: str, about: os.stat_result) -> None:
+    """Raise AdvisorError for a file that a new one in its place would not be the same as."""
+    name = shown(path)
+    if not about.st_mode & 0o222 or not os.access(path, os.W_OK):
+        raise AdvisorError(f"{name}: is write-protected; chmod u+w it, or take --diff")
+    if about.st_nlink > 1:
+        raise AdvisorError(
+            f"{name}: has {about.st_nlink} hard links, which a fix would part; take --diff"
+        )
+
+
+def _take_over(path: str, temporary: str) -> None:
+    """Give a new file the owner, extended attributes and mode of the old one. Raises OSError."""
+    about = os.stat(path)
+    made = os.stat(temporary)
+    if (made.st_uid, made.st_gid) != (about.st_uid, about.st_gid):
+        os.chown(temporary, about.st_uid, about.st_gid)
+    if hasattr(os, "listxattr"):
+        for name in os.listxattr(path):
+            os.setxattr(temporary, name, os.getxattr(path, name))
+    os.chmod(temporary, stat.S_IMODE(about.st_mode))  # last: a change of owner takes bits away

@@ -6,7 +6,6 @@ rewritten in place; what only variables hold, and options that are new, are said
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ import click
 
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix, Flag, Launch
+from advisor.domain.shown import json_text, shown, shown_lines
 from advisor.lint import fixes
 from advisor.lint.validate import Given, expand, read_one
 from advisor.readers import FileRead
@@ -221,21 +221,21 @@ def _rewrite(read: FileRead, moved: Sequence[Migrated], options: Mapping[str, An
         }
     )
     if options["diff"]:
-        click.echo(fixes.shown_diff(change, read.redactor), nl=False)
+        click.echo(shown_lines(fixes.shown_diff(change, read.redactor)), nl=False)
     elif read.source.name == "-":
-        click.echo(change.text, nl=False)
+        click.echo(read.source.bom + change.text.encode(read.source.encoding), nl=False)
     elif fixes.write(change):
-        click.echo(f"{read.source.name}: {len(changes)} changes", err=True)
+        click.echo(f"{shown(read.source.name)}: {len(changes)} changes", err=True)
     for one in moved:
         for note in one.notes:
-            click.echo(clean(f"note: {note}"), err=True)
+            click.echo(shown(clean(f"note: {note}")), err=True)
     for text in _left(read, moved):
-        click.echo(f"note: {text}", err=True)
+        click.echo(shown(clean(f"note: {text}")), err=True)
     lines = [f"{line}: not rewritten" for line in hand] + [
         text for one in moved for text in _of_variables(one)
     ]
     for text in lines:
-        click.echo(clean(f"note: {read.source.name}:{text}, change it by hand"), err=True)
+        click.echo(shown(clean(f"note: {read.source.name}:{text}, change it by hand")), err=True)
 
 
 def _of_variables(one: Migrated) -> list[str]:
@@ -297,15 +297,15 @@ def _told(read: FileRead, moved: Sequence[Migrated], form: str) -> str:
             }
             for one in moved
         ]
-        return json.dumps(rows, indent=2, ensure_ascii=False)
+        return json_text(rows)
     lines: list[str] = []
     for one in moved:
         before = one.launch.engine_version or one.launch.version_text or "an unpinned version"
         lines.append(
-            f"# {one.launch.file or '-'}:{one.launch.line} {one.launch.engine} {before} -> "
+            f"# {shown(one.launch.file or '-')}:{one.launch.line} {one.launch.engine} {before} -> "
             f"{one.after.engine_version}"
         )
-        lines += [f"# {clean(note)}" for note in one.notes]
+        lines += [f"# {shown(clean(note))}" for note in one.notes]
         lines.append(clean(one.text))
     lines += [f"# {text}" for text in _left(read, moved)]
-    return "\n".join(lines)
+    return shown_lines("\n".join(lines))

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from advisor import rules
 from advisor.advice.resolve import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, Launch, Plan, Skipped
+from advisor.domain.shown import shown
 from advisor.knowledge import store as knowledge
 from advisor.readers import FileRead, read_bytes, read_path, read_text
 
@@ -104,6 +105,10 @@ class Report(NamedTuple):
         for read in self.reads:
             text = read.redactor.clean(text)
         return text
+
+    def shown(self, text: str) -> str:
+        """A text for one line of output: no secrets, nothing that a terminal obeys, not too long."""
+        return shown(self.clean(text))
 
 
 def validate(

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
+from advisor.domain.shown import shown
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture, table
@@ -380,9 +381,8 @@ def _column(
     for i in np.flatnonzero(np.isnan(values)).tolist():
         cell = rows[i].get(column)
         if cell and errors[i] is None and normal(cell) not in _UNKNOWN:
-            shown = "".join(ch if ch.isprintable() else "?" for ch in str(cell).strip()[:40])
             errors[i] = (
-                f"{column} '{shown}' is not {_WANTED[read]}; correct it, or leave it empty if it "
+                f"{column} '{shown(str(cell).strip(), 40)}' is not {_WANTED[read]}; correct it, or leave it empty if it "
                 f"is not known"
             )
     return values

@@ -12,17 +12,20 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
+from advisor.domain.files import MAX_LINE, lines_safely, open_safely
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.shown import shown, shown_cell
 from advisor.prediction import predict as predictor
 
 BATCH = 4096
 STANDARD_OUTPUT = Path("/dev/stdout")
 MODEL_COLUMNS = ("model", "total_params_b")
 _DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'"}
-csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
+csv.field_size_limit(MAX_LINE)
 
 
 class Done(NamedTuple):
@@ -58,8 +61,11 @@ def predict_rows(source: Path, target: Path) -> Done:
     try:
         if target.is_file() and source.samefile(target):
             raise AdvisorError("--out is the input itself; write to another file.")
-        with source.open(newline="", encoding="utf-8-sig") as handle:
-            reader = csv.reader(handle)
+        with (
+            open_safely(source) as stream,
+            TextIOWrapper(stream, encoding="utf-8-sig", newline="") as handle,
+        ):
+            reader = csv.reader(lines_safely(handle, shown(source.name)))
             header = Header(
                 next((row for row in reader if row), [])
             )  # blank lines before it are passed over
@@ -141,7 +147,7 @@ class Header:
                 self.columns[name.lower()] = i
         _check(cells, self.columns)
         self.kept = [i for i, name in enumerate(names) if name.lower() not in predictor.FIELDS]
-        self.line = [*(cells[i] for i in self.kept), *predictor.FIELDS]
+        self.line = [*(shown_cell(cells[i]) for i in self.kept), *predictor.FIELDS]
 
     def text(self, row: list[str]) -> dict[str, str]:
         """A row by column name; what a short row lacks is empty, and where no metric is named it is
@@ -179,14 +185,25 @@ def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> Done:
     for batch in _batches(reader):
         found = predictor.predict_dicts([header.text(row) for row in batch])
         for row, made in zip(batch, found, strict=True):
-            cells = [row[i] if i < len(row) else "" for i in header.kept]
+            cells = [shown_cell(row[i]) if i < len(row) else "" for i in header.kept]
             writer.writerow(
-                [*cells, *("" if made[name] is None else made[name] for name in predictor.FIELDS)]
+                [
+                    *cells,
+                    *(
+                        "" if made[name] is None else _plain(made[name])
+                        for name in predictor.FIELDS
+                    ),
+                ]
             )
             errors += made["error"] is not None
             first = first or made["error"]
         rows += len(batch)
     return Done(rows, errors, first)
+
+
+def _plain(value: Any) -> Any:
+    """A predicted cell; an error may quote what the row says."""
+    return shown_cell(value) if isinstance(value, str) else value
 
 
 def _batches(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:

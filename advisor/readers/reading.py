@@ -19,7 +19,13 @@ from advisor.readers.images import (
     split_image,
     version_in,
 )
-from advisor.readers.secrets import HIDDEN, Redactor, is_secret_flag, is_secret_name
+from advisor.readers.secrets import (
+    HIDDEN,
+    Redactor,
+    is_secret_flag,
+    is_secret_name,
+    learn_from_text,
+)
 from advisor.readers.source import Source
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
@@ -121,6 +127,8 @@ class Reading:
         self.source = source
         self.version = version  # told by the caller: outweighs what the file says
         self.redactor = redactor or Redactor()
+        if redactor is None:
+            learn_from_text(self.redactor, source.text)
         self.found: list[Found] = []
         self.notes: list[str] = list(source.notes)
         self.said: dict[str, tuple[str | None, bool]] = {}

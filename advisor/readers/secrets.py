@@ -1,8 +1,10 @@
 """Keeps secrets out of every output: one redactor per file, fed while reading, asked before
 printing.
 
-A secret is the value of a variable or flag with a telling name, or text that has a token's form
-(`hf_...`, `sk-...`).
+A secret is the value of a variable, flag or header with a telling name, or text that has a token's
+form (`hf_...`, `sk-...`, a web token, a password in an address). The forms cover those of the
+detect-secrets library, whose patterns the tests draw examples from; the library itself takes 0.2 s
+to import, which is more than most files take to be judged.
 """
 
 from __future__ import annotations
@@ -12,37 +14,128 @@ import re
 from advisor.readers.syntax.lazy import Lazy
 
 HIDDEN = "[redacted]"
-_NAME = Lazy(
-    r"(TOKEN|SECRET|PASSW(OR)?D|PASSWD|CREDENTIALS?|PRIVATE[_-]?KEY|API[_-]?KEY|ACCESS[_-]?KEY|AUTH([_-]KEY)?|HF[_-]?KEY"
-    r"|[_-]KEY|BEARER|COOKIE|SESSION[_-]?KEY|ENCRYPTION[_-]?KEY|\bPAT)$",
-    re.I,
+MAX_LINES, MAX_LINE = 5_000, 10_000  # of a text that are searched for secrets
+
+
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+# Words of a name, as A_B, a-b or aB divide them.
+_SECRET_WORDS = _set(
+    """
+    token tokens secret secrets password passwords passwd passphrase passcode pass pwd pswd credential credentials
+    cred creds bearer cookie cookies jwt pat apikey apikeys apitoken accesskey secretkey privatekey authkey
+    authtoken webhook dsn auth authorization oauth sas hft htpasswd otp totp pin
+    """
 )
-_NOT_SECRET = Lazy(
-    r"(PAD|EOS|BOS|MASK|STOP|MAX|NUM|PER|IMAGE|AUDIO|THINK|DRAFT|SPEC|BATCHED|PREFILL)[_-]?TOKEN$",
-    re.I,
+# X_KEY is one, but these keys are none; nor is what the words of the second line switch.
+_OPEN_KEYS = _set(
+    """
+    public cache primary foreign partition sort hot label labels config map topology node affinity object kv k dict
+    json yaml meta metadata group index row shard routing hash sampling state
+    """
 )
-_FLAG = Lazy(
-    r"^--?(api[-_]key|.*[-_](token|secret|password|api[-_]key|auth[-_]key)|hf[-_]?token|hft|password|token|secret)$",
-    re.I,
+_SWITCHED = _set(
+    """
+    allow cors use with require required enable disable has skip forward ignore
+    """
 )
-_FORM = Lazy(
-    r"hf_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{12,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|glpat-[\w-]{16,}"
-    r"|xox[abprs]-[\w-]{10,}|AKIA[0-9A-Z]{12,}|nvapi-[\w-]{16,}|eyJ[\w-]{16,}\.[\w-]{8,}(?:\.[\w-]*)?"
-    r"|(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)|(?<=[Bb]earer )[\w.~+/=-]{8,}"
+# Words that say what a token is when it is none of access: --max-num-batched-tokens, EOS_TOKEN.
+_COUNTED = _set(
+    """
+    pad eos bos mask stop max min num number per image audio video think thinking draft spec speculative batched
+    batch prefill prompt output input completion context new total budget chunk chunked block page limit count rate
+    special tool next cached first every graph guide mtp dummy cuda ids cache reserved decode extend
+    """
+)
+# What follows a telling word in a name that holds no secret: a path, a switch, a count.
+_ABOUT = _set(
+    """
+    file files path paths dir folder name names id ids type types mode url uri endpoint host port enabled enable
+    disabled required expiry ttl length len size count limit limits parser method provider backend budget ratio
+    """
+)
+_ADDRESS = _set("webhook dsn")  # here the address itself is the secret
+_PARTS = Lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+# Forms of tokens: what stands in every text that holds one, and the pattern, tried only then. No pattern
+# begins in the middle of a word and runs to its end, which would take quadratic time.
+_FORMS: tuple[tuple[tuple[str, ...], Lazy], ...] = (
+    (("hf_",), Lazy(r"hf_[A-Za-z0-9]{8,}")),
+    (("api_org_",), Lazy(r"api_org_[A-Za-z0-9]{16,}")),
+    (("sk-",), Lazy(r"sk-[A-Za-z0-9_-]{12,}")),
+    (("gh", "GR13489"), Lazy(r"(?:gh[pousr]_|github_pat_)\w{16,}|GR1348941[\w-]{16,}")),
+    (("gl",), Lazy(r"(?:glpat|gldt|glft|glsoat|glrt|glcbt|glimt|glptt|glagent|gloas)-[\w-]{16,}")),
+    (("xox",), Lazy(r"xox[abeoprs]-[\w-]{4,}")),
+    (("A3T", "ABIA", "ACCA", "AKIA", "ASIA"), Lazy(r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{12,}")),
+    (("AIza", "ya29."), Lazy(r"AIza[\w-]{30,}|ya29\.[\w-]{20,}")),
+    (("nvapi-", "xai-", "pypi-Ag"), Lazy(r"nvapi-[\w-]{16,}|xai-[A-Za-z0-9]{20,}|pypi-Ag[\w-]{20,}")),
+    (("r8_", "gsk_", "npm_"), Lazy(r"(?:r8_|gsk_|npm_)[A-Za-z0-9]{20,}")),
+    (("dckr_pat_", "dop_v1_", "wandb_v1_"), Lazy(r"(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{16,}")),
+    (("_live_", "_test_", "sq0csp"), Lazy(r"[srp]k_(?:live|test)_[0-9a-zA-Z]{16,}|sq0csp-[\w\\-]{20,}")),
+    (("SG.", "AKC"), Lazy(r"SG\.[\w-]{16,}\.[\w-]{16,}|AKC[a-zA-Z0-9]{10,}")),
+    (("eyJ",), Lazy(r"(?<![\w-])eyJ[\w=-]*\.[\w=-]+(?:\.[\w.+/=-]*)?")),
+    (("earer ", "EARER ", "asic "), Lazy(r"(?:(?<=[Bb]earer )|(?<=BEARER ))[\w.~+/=-]{6,}|(?<=[Bb]asic )[\w+/-]{8,}={0,2}")),
+    # a user's password in an address; the addresses that are secrets themselves
+    (("://",), Lazy(r"(?<=://)[^/\s:@?#\"'$]{0,200}:[^/\s@\"'$]{1,200}(?=@)|(?<=://)[^/\s:@?#\"'$]{12,200}(?=@)")),
+    (("hook",), Lazy(r"https?://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks|[\w.-]{0,80}webhook\.office\.com)/[\w./-]+")),
+    (("Key=", "_authToken="), Lazy(r"(?:(?<=AccountKey=)|(?<=SharedAccessKey=)|(?<=_authToken=))[\w+/=-]{8,}")),
+    (("sig=", "token=", "key="), Lazy(r"(?:(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]key=))[\w%.+/=-]{6,}")),
+    (("PRIVATE KEY",), Lazy(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,20}-----(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?")),
+)  # fmt: skip
+_RUN = Lazy(r"[\w-]{27}")  # the next ones have no mark, but are long
+_UNMARKED = Lazy(
+    r"\b[MNO][a-zA-Z\d_-]{23,25}\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}|\b\d{8,10}:[0-9A-Za-z_-]{35}"
+    r"|\b(?:AC|SK)[a-z0-9]{32}|\b[0-9a-z]{32}-us[0-9]{1,2}\b"
 )
 _PLACEHOLDER = Lazy(
-    r"^(|\$.*|[xX*.]+|<.*>|none|null|true|false|0|1|-?\d{1,3}|empty|changeme|your.*|dummy)$", re.I
+    r"^(|\$.*|[xX*.]+|<.*>|none|null|nil|true|false|yes|no|on|off|auto|0|1|-?\d{1,3}|empty|changeme|change[-_]me|your.*|dummy"
+    r"|bearer|basic|token|\{\{.*|%\w+%|%[a-zA-Z]|\[redacted\])$",
+    re.I,
 )
+_COUNT = Lazy(r"^[\d.,_]{1,7}[kKmMgGs]?$")  # TOKENS=32768
+_PATH = Lazy(
+    r"^(?:[.~]{0,2}/|[A-Za-z]:\\)[\w.-]+(?:[/\\][\w.-]*)*$"
+)  # PWD=/srv/models, a key in a file
+_HEADER = Lazy(
+    r"""((?:x-)?[\w-]*(?:api-?key|auth[\w-]*|token|secret|cookie|password)[\w-]*)["']?[ \t]*:[ \t]*["']?"""
+    r"""(?:(?:bearer|basic|token)[ \t]+)?([^\s"',;\\]{4,})""",
+    re.I,
+)
+
+
+def _words(name: str) -> list[str]:
+    return [part.lower() for part in _PARTS.findall(name)]
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable of this name holds a secret."""
-    return bool(_NAME.search(name)) and not _NOT_SECRET.search(name)
+    """Whether a variable, key, flag or header of this name holds a secret."""
+    words = _words(name)
+    while words and words[-1].isdigit():
+        words.pop()
+    if not words or words[-1] in _ABOUT:
+        # SLACK_WEBHOOK_URL is one, TOKEN_FILE is none
+        return len(words) > 1 and words[-1] in ("url", "uri") and bool(_ADDRESS & set(words))
+    last, before = words[-1], words[:-1]
+    if before and before[-1] in _SWITCHED:
+        return False
+    if last in ("key", "keys"):
+        return bool(before) and before[-1] not in _OPEN_KEYS
+    if last in ("token", "tokens"):
+        return not any(word in _COUNTED for word in before)
+    if last == "pin":
+        return len(words) > 1 and before[-1] not in ("k", "memory", "cpu", "core", "numa")
+    if last.endswith(("password", "passphrase", "apikey")):
+        return True  # PGPASSWORD
+    return last in _SECRET_WORDS or "".join(words[-2:]) in _SECRET_WORDS
 
 
 def is_secret_flag(name: str) -> bool:
     """Whether an option of this name takes a secret."""
-    return bool(_FLAG.match(name)) and not _NOT_SECRET.search(name)
+    return name.startswith("-") and is_secret_name(name) and name.lower() not in _SHORT_FLAGS
+
+
+_SHORT_FLAGS = frozenset(("-pat", "-pin", "-sas", "-pass"))  # of other programs, such as -p -a -t
 
 
 class Redactor:
@@ -55,8 +148,12 @@ class Redactor:
 
     def learn(self, value: str) -> None:
         """Remember a secret value (placeholders and references to variables are none)."""
-        value = value.strip()
-        if len(value) >= 4 and not _PLACEHOLDER.match(value):
+        value = value.strip().strip("\"'")
+        scheme, _, rest = value.partition(" ")
+        if rest and scheme.lower() in ("bearer", "basic", "token"):
+            value = rest.strip()
+        plain = _PLACEHOLDER.match(value) or _COUNT.match(value) or _PATH.match(value)
+        if len(value) >= 4 and not plain:
             self.values.add(value)
 
     def clean(self, text: str) -> str:
@@ -64,7 +161,10 @@ class Redactor:
         for value in sorted(self.values, key=len, reverse=True):
             if value in text:
                 text = _replaced(text, value)
-        return _FORM.sub(HIDDEN, text)
+        for marks, form in _FORMS:
+            if any(mark in text for mark in marks):
+                text = form.sub(HIDDEN, text)
+        return _UNMARKED.sub(HIDDEN, text) if _RUN.search(text) else text
 
 
 def _replaced(text: str, value: str) -> str:
@@ -75,22 +175,43 @@ def _replaced(text: str, value: str) -> str:
 
 
 _ASSIGNED = Lazy(r"""([A-Za-z_][\w-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#,;]{4,})""")
+_TELLING = _set(
+    """
+    token tkn secret passw passp passc pass= pass: pwd pswd key cred auth bearer cookie jwt pat= pat: webhook dsn
+    sas= sas: hft otp pin= pin:
+    """
+)
+_PAIRED = Lazy(
+    r"""(?<![\w-])(--?[A-Za-z][\w-]*)["']?(?:\s*,\s*|\s*\n\s*-\s*|[\s=]+)["']?([^\s"',]{4,})"""
+)
+_NAMED = Lazy(r"""name:\s*["']?(\w+)["']?\s*\n\s*value:\s*["']?([^\s"'#]+)""")
 
 
 def learn_from_text(redactor: Redactor, text: str) -> None:
     """Find `NAME=value` and `NAME: value` with a telling name anywhere in a text, for the lines
     that a diff shows.
     """
-    for found in _ASSIGNED.finditer(text):
-        if is_secret_name(found.group(1)):
-            redactor.learn(found.group(2))
-    for found in re.finditer(
-        r"""(--?[\w-]*(?:key|token|secret|password)[\w-]*)["']?(?:\s*,\s*|\s*\n\s*-\s*|[\s=]+)["']?([^\s"',]+)""",
-        text,
-        re.I,
+    low = text.lower()
+    starts: set[int] = set()
+    for word in _TELLING:
+        at = low.find(word)
+        while at >= 0:
+            starts.add(text.rfind("\n", 0, at) + 1)
+            end = text.find("\n", at)
+            at = low.find(word, end) if end >= 0 else -1
+    for start in sorted(starts)[:MAX_LINES]:
+        end = text.find("\n", start)
+        after = text.find("\n", end + 1) if end >= 0 else -1  # a YAML list has it on the next line
+        _learn(redactor, text[start : after if after >= 0 else len(text)][:MAX_LINE])
+
+
+def _learn(redactor: Redactor, text: str) -> None:
+    for pattern, judge in (
+        (_ASSIGNED, is_secret_name),
+        (_PAIRED, is_secret_flag),
+        (_NAMED, is_secret_name),
+        (_HEADER, is_secret_name),
     ):
-        if is_secret_flag(found.group(1)):
-            redactor.learn(found.group(2))
-    for found in re.finditer(r"""name:\s*["']?(\w+)["']?\s*\n\s*value:\s*["']?([^\s"'#]+)""", text):
-        if is_secret_name(found.group(1)):
-            redactor.learn(found.group(2))
+        for found in pattern.finditer(text):
+            if judge(found.group(1)):
+                redactor.learn(found.group(2))

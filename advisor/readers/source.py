@@ -7,13 +7,13 @@ of the decoded text without the byte-order mark; newlines are kept as they are.
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from bisect import bisect_right
 from functools import cached_property
 
+from advisor.domain.files import read_bytes_safely, too_large
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.shown import shown
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN
 
@@ -61,32 +61,7 @@ def open_source(path: str) -> Source:
     """Read a file. Raises AdvisorError for what is no regular file, too large, binary or not
     readable.
     """
-    try:
-        descriptor = os.open(
-            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-        )
-    except FileNotFoundError:
-        raise AdvisorError(f"{path}: there is no such file") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "the name is not valid"
-        raise AdvisorError(f"{path}: cannot be opened ({reason.lower()})") from None
-    try:
-        about = os.fstat(descriptor)
-        if stat.S_ISDIR(about.st_mode):
-            raise AdvisorError(f"{path}: is a directory; name the files in it")
-        if not stat.S_ISREG(about.st_mode):
-            raise AdvisorError(f"{path}: is not a regular file; only regular files are read")
-        if about.st_size > MAX_BYTES:
-            raise AdvisorError(_too_large(path, about.st_size))
-        with os.fdopen(descriptor, "rb", closefd=False) as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise AdvisorError(
-            f"{path}: cannot be read ({(error.strerror or 'error').lower()})"
-        ) from None
-    finally:
-        os.close(descriptor)
-    return decode(data, path)
+    return decode(read_bytes_safely(path, MAX_BYTES), path)
 
 
 def decode(data: bytes, name: str) -> Source:
@@ -94,7 +69,7 @@ def decode(data: bytes, name: str) -> Source:
     AdvisorError if binary.
     """
     if len(data) > MAX_BYTES:
-        raise AdvisorError(_too_large(name, len(data)))
+        raise AdvisorError(too_large(shown(name), len(data), MAX_BYTES))
     notes: tuple[str, ...] = ()
     encoding, bom = _encoding_of(data)
     try:
@@ -102,12 +77,12 @@ def decode(data: bytes, name: str) -> Source:
     except UnicodeDecodeError:
         if encoding != "utf-8" or _looks_binary(data[:4096]):
             raise AdvisorError(
-                f"{name}: is not text in UTF-8 or UTF-16; save it as UTF-8"
+                f"{shown(name)}: is not text in UTF-8 or UTF-16; save it as UTF-8"
             ) from None
         encoding, text = "latin-1", data.decode("latin-1")
         notes = ("the file is not UTF-8; it was read as Latin-1",)
     if "\x00" in text or _looks_binary(text[:4096].encode("utf-8", "replace")):
-        raise AdvisorError(f"{name}: is a binary file; name a configuration in text form")
+        raise AdvisorError(f"{shown(name)}: is a binary file; name a configuration in text form")
     return Source(_HOLES.sub("?", text), name, encoding, bom, notes)
 
 
@@ -133,7 +108,3 @@ def _encoding_of(data: bytes) -> tuple[str, bytes]:
 def _looks_binary(head: bytes) -> bool:
     """Control characters that no configuration has: more than one in fifty."""
     return bool(head) and len(_CONTROL.findall(head.decode("latin-1"))) * 50 > len(head)
-
-
-def _too_large(name: str, size: int) -> str:
-    return f"{name}: has {size / 1e6:.0f} MB; configurations of up to {MAX_BYTES // 1_000_000} MB are read"

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import METHODS, Finding
+from advisor.domain.shown import cut, shown_lines
 
 if TYPE_CHECKING:
     from advisor.lint.validate import FileReport, Judged, Report
+
+
+MAX_TEXT = 10_000  # characters of one text
 
 
 def report_json(report: Report) -> dict[str, Any]:
@@ -28,11 +32,11 @@ def report_json(report: Report) -> dict[str, Any]:
 
 
 def cleaned(data: Any, report: Report) -> Any:
-    """Plain data without the secrets of the files."""
+    """Plain data without the secrets of the files, and without what a terminal would obey."""
     if isinstance(data, str):
-        return report.clean(data)
+        return shown_lines(cut(report.clean(data), MAX_TEXT))
     if isinstance(data, dict):
-        return {key: cleaned(value, report) for key, value in data.items()}
+        return {cleaned(key, report): cleaned(value, report) for key, value in data.items()}
     if isinstance(data, list | tuple):
         return [cleaned(item, report) for item in data]
     return data

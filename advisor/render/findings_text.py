@@ -22,18 +22,17 @@ def report_text(report: Report, color: bool = False) -> str:
     for one in report.files:
         if one.error:
             lines.append(
-                f"{one.file}: {_paint('unreadable', 'error', color)} "
-                f"{_without_name(one.error, one.file)}"
+                f"{report.shown(one.file)}: {_paint('unreadable', 'error', color)} "
+                f"{_without_name(report.shown(one.error), report.shown(one.file))}"
             )
     for finding in report.findings:
-        lines += _finding(finding, color)
+        lines += _finding(finding, report, color)
     if lines:
         lines.append("")
-    lines += _launches(report)
-    lines += skipped_lines(report)
-    lines += [f"note: {one.file}: {note}" for one in report.files for note in one.notes]
-    lines.append(summary(report))
-    return report.clean("\n".join(lines))
+    plain = _launches(report) + skipped_lines(report)
+    plain += [f"note: {one.file}: {note}" for one in report.files for note in one.notes]
+    lines += map(report.shown, [*plain, summary(report)])
+    return "\n".join(lines)
 
 
 def _without_name(text: str, name: str) -> str:
@@ -54,11 +53,15 @@ def place(finding: Finding) -> str:
     return ":".join(parts)
 
 
-def _finding(finding: Finding, color: bool) -> list[str]:
-    lines = [
-        f"{place(finding)}: {_paint(finding.severity, finding.severity, color)} {finding.code} "
-        f"{finding.message}"
-    ]
+def _finding(finding: Finding, report: Report, color: bool) -> list[str]:
+    """The lines of one finding. Colour is put on what is fit to be shown, so that no other text
+    can bring its own.
+    """
+    head = (
+        f"{report.shown(place(finding))}: {_paint(finding.severity, finding.severity, color)} "
+        f"{finding.code} {report.shown(finding.message)}"
+    )
+    lines = []
     if finding.fix is not None:
         kind = (
             "" if not finding.fix.edits else " (--fix)" if finding.fix.safe else " (--unsafe-fixes)"
@@ -67,7 +70,7 @@ def _finding(finding: Finding, color: bool) -> list[str]:
     lines += [f"    but: {text}" for text in finding.conflicts]
     if finding.sources:
         lines.append(f"    source: {'; '.join(finding.sources)}")
-    return lines
+    return [head, *map(report.shown, lines)]
 
 
 def _launches(report: Report) -> list[str]:

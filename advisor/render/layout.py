@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import isfinite
 
 from advisor.domain.nouns import LaunchText
+from advisor.domain.shown import shown_lines
 
 MIN_WIDTH = 40
-_KEPT = "\n\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
 _ASCII = str.maketrans(
     {
         "–": "-",
@@ -204,10 +204,10 @@ def safe(text: str, *, unicode: bool = True) -> str:
     """Text fit for a terminal: control characters shown as escapes, and only ASCII where the output
     cannot take more.
     """
-    shown = "".join(ch if ch in _KEPT or ch.isprintable() else ascii(ch)[1:-1] for ch in text)
+    told = shown_lines(text)
     if unicode:
-        return shown
-    return shown.translate(_ASCII).encode("ascii", "replace").decode("ascii")
+        return told
+    return told.translate(_ASCII).encode("ascii", "replace").decode("ascii")
 
 
 def number(value: float, digits: int = 3) -> str:

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.facts import AdvisorError
+from advisor.domain.files import read_bytes_safely
+from advisor.domain.shown import shown
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 64
@@ -43,20 +45,12 @@ class Document:
 
 
 def load(path: Path) -> Document:
-    """Read a file. Raises Unreadable."""
+    """Read a regular file. Raises Unreadable."""
     name = printable(path.name)
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise Unreadable(
-                f"{name}: {size / 2**20:.0f} MiB is more than the {MAX_BYTES >> 20} MiB that are read"
-            )
-        with path.open("rb") as handle:
-            data = handle.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise Unreadable(f"{name}: cannot be read ({error.strerror or error})") from error
-    if len(data) > MAX_BYTES:
-        raise Unreadable(f"{name}: more than the {MAX_BYTES >> 20} MiB that are read")
+        data = read_bytes_safely(path, MAX_BYTES)
+    except AdvisorError as error:
+        raise Unreadable(f"{name}: {str(error).removeprefix(f'{shown(str(path))}: ')}") from None
     return parse(name, data)
 
 
@@ -129,6 +123,5 @@ def _too_deep(text: str) -> bool:
 
 
 def printable(text: str, most: int = 80) -> str:
-    """Text from outside, safe for a terminal: no control characters, bounded."""
-    clean = "".join(ch if ch.isprintable() else "?" for ch in text)
-    return clean if len(clean) <= most else clean[: most - 3] + "..."
+    """Text from outside, safe for a terminal: one line, no control characters, bounded."""
+    return shown(text, most)

@@ -30,6 +30,7 @@ from advisor.lab.bench.served_cells import SAMPLING, ServedJob, ServedPoint
 from advisor.lab.bench.step_cost import Progress
 from advisor.lab.bench.streams import ServerError, get, stream
 from advisor.lab.bench.worker import JITTER, LEAST_PROMPTS, finished
+from advisor.lab.processes import EngineProcess
 
 STOP_S = 10.0  # a server that has not ended by then is killed
 SLACK = 64  # tokens by which a slot may be shorter than the depth asked
@@ -169,31 +170,13 @@ def rows_file(folder: Path, job: ServedJob) -> Path:
     return folder / f"{job.label}.jsonl"
 
 
-def spawn(job: ServedJob, log: Path) -> subprocess.Popen[bytes]:
-    """The job's server, in a process group of its own, its output appended to `log`."""
+def spawn(job: ServedJob, log: Path) -> EngineProcess:
+    """The job's server, its output appended to `log`; it ends with this process."""
     with log.open("ab") as sink:
-        return subprocess.Popen(
-            list(job.command),
-            env={**os.environ, **job.env},
-            stdout=sink,
-            stderr=sink,
-            start_new_session=True,
-        )
+        return EngineProcess(job.command, sink, {**os.environ, **job.env})
 
 
-def stop(server: subprocess.Popen[bytes]) -> None:
-    """End the server and all that it started."""
-    for sign in (signal.SIGINT, signal.SIGKILL):
-        try:
-            os.killpg(server.pid, sign)
-            server.wait(STOP_S)
-        except ProcessLookupError:
-            break
-        except subprocess.TimeoutExpired:
-            continue
-
-
-async def _ready(job: ServedJob, server: subprocess.Popen[bytes], until: float) -> bool:
+async def _ready(job: ServedJob, server: EngineProcess, until: float) -> bool:
     while server.poll() is None and time.time() < until:
         status, _ = await get(job.port, "/health")
         if status == 200:
@@ -238,7 +221,7 @@ async def measure(
         return "done"
     finally:
         meter.close()
-        stop(server)
+        server.end(signal.SIGINT, signal.SIGKILL, seconds=STOP_S)
 
 
 # ---------------------------------------------------------------- the sweep

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -19,8 +18,10 @@ from pathlib import Path
 
 from advisor.lab.bench import worker
 from advisor.lab.bench.cells import Job
+from advisor.lab.processes import EngineProcess
 
 POLL_S = 0.2
+HANG_S = 3600.0  # an engine that has not started by then never will
 
 
 @dataclass(frozen=True)
@@ -71,46 +72,57 @@ def run(
     deadline = time.time() + seconds
     left = list(missing(listed, folder))
 
+    started: list[Engine] = []
+
     def begin() -> list[Engine]:
         """The next round: an engine per GPU, importing only."""
         if time.time() + start_s >= deadline:
             return []
         taken = [left.pop(0) for _ in gpus if left]
-        return [
-            Engine.spawn(job, folder, gpu, deadline) for job, gpu in zip(taken, gpus, strict=False)
-        ]
+        for job, gpu in zip(taken, gpus, strict=False):
+            started.append(Engine.spawn(job, folder, gpu, deadline))
+        return started[len(started) - len(taken) :]
 
-    following = begin()
-    while following:
-        engines, following = following, []
-        for engine in engines:
-            engine.release()
-        _wait(engines, worker.BOOT)
+    def say(note: str) -> None:
+        tell(progress(listed, folder, note))
+
+    try:
         following = begin()
-        _wait(engines, worker.WARM)
-        for engine in engines:
-            engine.measure()
-        written = _written(engines, folder)
-        while any(engine.process.poll() is None for engine in engines):
-            time.sleep(POLL_S)  # a look at sizes only: what is measured is bound by this host
-            if _written(engines, folder) != written:
-                written = _written(engines, folder)
-                tell(progress(listed, folder, "measuring"))
-        for engine in engines:
-            code = engine.process.returncode
-            tell(
-                progress(
-                    listed,
-                    folder,
-                    f"{engine.job.label}: {'done' if code == 0 else f'stopped with status {code}'}",
-                )
-            )
-        following = following or begin()
-        if time.time() + start_s >= deadline:
-            for engine in following:
-                engine.process.kill()
-            following = []
+        while following:
+            following = _round(following, folder, begin, say)
+            if time.time() + start_s >= deadline:
+                break
+    finally:
+        for engine in started:
+            engine.process.end()
     return progress(listed, folder, "finished")
+
+
+def _round(
+    engines: list[Engine],
+    folder: Path,
+    begin: Callable[[], list[Engine]],
+    say: Callable[[str], None],
+) -> list[Engine]:
+    """Measure with the engines of a round while those of the next one import; the next ones."""
+    for engine in engines:
+        engine.release()
+    _wait(engines, worker.BOOT)
+    following = begin()
+    _wait(engines, worker.WARM)
+    for engine in engines:
+        engine.measure()
+    written = _written(engines, folder)
+    while any(engine.process.poll() is None for engine in engines):
+        time.sleep(POLL_S)  # a look at sizes only: what is measured is bound by this host
+        if _written(engines, folder) != written:
+            written = _written(engines, folder)
+            say("measuring")
+    for engine in engines:
+        code = engine.process.returncode
+        say(f"{engine.job.label}: {'done' if code == 0 else f'stopped with status {code}'}")
+        engine.process.end()
+    return following or begin()
 
 
 def _written(engines: Iterable[Engine], folder: Path) -> int:
@@ -120,9 +132,12 @@ def _written(engines: Iterable[Engine], folder: Path) -> int:
 
 
 def _wait(engines: Iterable[Engine], mark: str) -> None:
-    """Until every engine has said `mark` or ended."""
-    waiting = list(engines)
+    """Until every engine has said `mark` or ended; one that hangs is ended."""
+    waiting, end = list(engines), time.monotonic() + HANG_S
     while waiting:
+        if time.monotonic() > end:
+            for engine in waiting:
+                engine.process.end()
         waiting = [
             engine
             for engine in waiting
@@ -141,7 +156,7 @@ class Engine:
     """
 
     job: Job
-    process: subprocess.Popen[bytes]
+    process: EngineProcess
     go: Path
     start_timing: Path
     log: Path
@@ -175,7 +190,7 @@ class Engine:
             command += ["--deadline", str(deadline)]
         said = log.stat().st_size if log.exists() else 0
         with log.open("ab") as sink:
-            process = subprocess.Popen(command, env=environment, stdout=sink, stderr=sink)
+            process = EngineProcess(command, sink, environment)
         return cls(job, process, go, measure, log, said)
 
     def release(self) -> None:

@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.knowledge import evidence as knowledge_evidence
 from advisor.knowledge import store as knowledge
@@ -39,6 +40,7 @@ from advisor.lab.measurements.schema import (
     source_files,
 )
 
+MAX_SIDECAR_BYTES = 2**20
 DATE = re.compile(r"\d{4}(-\d{2}){0,2}")
 SIDECAR_FIELDS = (
     "id",
@@ -95,8 +97,6 @@ def _check_file(path: Path, known: Known | None) -> tuple[int, list[Problem]]:
 
 
 def _sidecar_problems(folder: Path) -> Iterable[Problem]:
-    import yaml
-
     for part in ("runs", "acceptance"):
         for path in source_files(folder, part):
             sidecar = folder / "sources" / f"{path.stem}.yaml"
@@ -104,7 +104,7 @@ def _sidecar_problems(folder: Path) -> Iterable[Problem]:
             if not sidecar.is_file():
                 yield Problem(f"{part}/{path.name}", 0, f"no sidecar {name}")
                 continue
-            facts = yaml.safe_load(sidecar.read_text(encoding="utf-8")) or {}
+            facts = read_yaml_safely(sidecar, MAX_SIDECAR_BYTES) or {}
             noted = (facts.get("files") or {}).get(part) or {}
             if noted.get("sha256") != sha256(path):
                 yield Problem(
@@ -113,7 +113,7 @@ def _sidecar_problems(folder: Path) -> Iterable[Problem]:
                     f"differs from the hash in {name}: rows are superseded, not edited",
                 )
     for sidecar in sorted((folder / "sources").glob("*.yaml")):
-        facts = yaml.safe_load(sidecar.read_text(encoding="utf-8")) or {}
+        facts = read_yaml_safely(sidecar, MAX_SIDECAR_BYTES) or {}
         missing = [field for field in SIDECAR_FIELDS if field not in facts]
         if missing or facts.get("id") != sidecar.stem:
             yield Problem(
@@ -128,10 +128,8 @@ def _sidecar_problems(folder: Path) -> Iterable[Problem]:
 
 def read_sidecars(folder: Path) -> dict[str, dict[str, Any]]:
     """Every sidecar by source id."""
-    import yaml
-
     files = sorted((folder / "sources").glob("*.yaml"))
-    return {path.stem: yaml.safe_load(path.read_text(encoding="utf-8")) for path in files}
+    return {path.stem: read_yaml_safely(path, MAX_SIDECAR_BYTES) for path in files}
 
 
 def _csv_text(columns: tuple[str, ...], rows: Iterable[Mapping[str, str]]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,8 +18,10 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from advisor.domain.files import lines_safely, open_safely
 from advisor.domain.nouns import AdvisorError, Method, Workload
 from advisor.domain.paths import knowledge_dir
+from advisor.domain.shown import shown
 from advisor.knowledge import store as knowledge
 
 DataEngine = Literal[
@@ -164,6 +167,9 @@ class Row(NamedTuple):
     line: int
 
 
+MAX_CSV_BYTES = 512 * 2**20  # a table is held in memory
+
+
 def measurements_dir() -> Path:
     return knowledge_dir() / "measurements"
 
@@ -178,8 +184,13 @@ def read_csv(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
     UTF-8.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as handle:
-            reader = csv.DictReader(handle, restkey="(beyond the header)", restval="")
+        with (
+            open_safely(path, MAX_CSV_BYTES) as stream,
+            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as handle,
+        ):
+            reader = csv.DictReader(
+                lines_safely(handle, shown(path.name)), restkey="(beyond the header)", restval=""
+            )
             if not reader.fieldnames:
                 raise AdvisorError(
                     f"{path.name} is empty; it needs a header line with the column names."
@@ -188,6 +199,8 @@ def read_csv(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
                 yield reader.line_num, row
     except UnicodeDecodeError as error:
         raise AdvisorError(f"{path.name} is not UTF-8 text; save it as UTF-8 CSV.") from error
+    except csv.Error as error:
+        raise AdvisorError(f"{path.name} is not a readable CSV ({error}).") from error
 
 
 def source_files(folder: Path, part: str = "runs") -> list[Path]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.facts import AdvisorError
+from advisor.lab.processes import EngineProcess, signal_group
 from advisor.lab.serving import load, prompts
 from advisor.lab.serving.plan import HEALTH_S, Arm, BenchPlan
 from advisor.results import document, own_runs
@@ -97,7 +97,7 @@ def run(
             _wait(plan, server, arm, folder)
             out[arm.name] = measure(plan.url, plan, arm, folder, stall_s=stall_s, tell=tell)
         finally:
-            _stop(server)
+            server.end(seconds=STOP_S)
             (folder / "server.pid").unlink(missing_ok=True)
     return out
 
@@ -116,7 +116,7 @@ def _finished(plan: BenchPlan, arm: Arm, folder: Path) -> bool:
     return True
 
 
-def _start(plan: BenchPlan, arm: Arm, folder: Path) -> subprocess.Popen[bytes]:
+def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
     _stop_leftover(folder, plan)
     try:
         client.get(plan.url, plan.health, timeout_s=2)
@@ -128,10 +128,7 @@ def _start(plan: BenchPlan, arm: Arm, folder: Path) -> subprocess.Popen[bytes]:
         )
     with (folder / f"server-{arm.name}.log").open("ab") as log:
         try:
-            server = subprocess.Popen(
-                list(arm.argv), env=os.environ | arm.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                start_new_session=True,
-            )  # fmt: skip
+            server = EngineProcess(arm.argv, log, os.environ | arm.env)
         except OSError as error:
             raise AdvisorError(f"cannot start {arm.argv[0]}: {error.strerror or error}") from error
     (folder / "server.pid").write_text(f"{server.pid}\n{arm.argv[0]}\n", encoding="utf-8")
@@ -148,14 +145,14 @@ def _stop_leftover(folder: Path, plan: BenchPlan) -> None:
     if first.isdigit() and line.is_file():
         words = line.read_bytes().decode("utf-8", "replace").split("\x00")
         if any(set(arm.argv[1:]) <= set(words) for arm in plan.arms):
-            _signal(int(first), signal.SIGTERM)
+            signal_group(int(first), signal.SIGTERM)
             end = time.monotonic() + STOP_S
             while time.monotonic() < end and line.is_file() and line.read_bytes():
                 time.sleep(0.2)
     note.unlink(missing_ok=True)
 
 
-def _wait(plan: BenchPlan, server: subprocess.Popen[bytes], arm: Arm, folder: Path) -> None:
+def _wait(plan: BenchPlan, server: EngineProcess, arm: Arm, folder: Path) -> None:
     end = time.monotonic() + HEALTH_S
     while time.monotonic() < end:
         if server.poll() is not None:
@@ -171,21 +168,3 @@ def _wait(plan: BenchPlan, server: subprocess.Popen[bytes], arm: Arm, folder: Pa
     raise AdvisorError(
         f"the server of arm '{arm.name}' was not ready after {HEALTH_S / 60:.0f} minutes"
     )
-
-
-def _stop(server: subprocess.Popen[bytes]) -> None:
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        if server.poll() is None:
-            _signal(server.pid, how)
-            try:
-                server.wait(STOP_S)
-            except subprocess.TimeoutExpired:
-                continue
-        return
-
-
-def _signal(pid: int, how: signal.Signals) -> None:
-    try:
-        os.killpg(pid, how)  # the engines start workers of their own
-    except (ProcessLookupError, PermissionError):
-        return

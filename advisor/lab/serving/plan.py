@@ -13,6 +13,7 @@ import yaml
 from pydantic import Field, ValidationError
 
 from advisor.domain.facts import AdvisorError
+from advisor.domain.files import read_yaml_safely
 from advisor.results.document import printable
 from advisor.results.run import Frozen
 
@@ -77,12 +78,9 @@ def read(folder: Path) -> BenchPlan:
         raise AdvisorError(
             f"no {PLAN} in {folder}: make one with 'advisor bench plan --out {folder}'"
         )
-    if path.stat().st_size > MAX_BYTES:
-        raise AdvisorError(f"{path} is too large to be a plan")
+    data = read_yaml_safely(path, MAX_BYTES)
     try:
-        return BenchPlan.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise AdvisorError(f"{path} is no readable YAML") from error
+        return BenchPlan.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from advisor.domain.facts import AdvisorError
+from advisor.domain.files import read_bytes_safely
 
 WORDS_PER_TOKEN = 0.75  # of English text: sets how much is put in front, the server's own count is what is reported
 MAX_PROMPTS_BYTES = 64 * 2**20
@@ -104,15 +105,14 @@ def load(path: Path, count: int) -> list[str]:
 
     Raises AdvisorError where it holds none.
     """
-    if path.stat().st_size > MAX_PROMPTS_BYTES:
-        raise AdvisorError(f"{path.name}: more than {MAX_PROMPTS_BYTES >> 20} MiB of prompts")
     found = []
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    data = read_bytes_safely(path, MAX_PROMPTS_BYTES)
+    for line in data.decode("utf-8", "replace").splitlines():
         text = line.strip()
         if text.startswith("{"):
             try:
                 row = json.loads(text)
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise AdvisorError(f"{path.name}: a line is broken JSON") from error
             text = str(row.get("prompt") or row.get("text") or "")
         if text:

@@ -1,0 +1,182 @@
+"""Opens what a user names, with guards: regular files only, bounded in size and in nesting.
+
+A pipe or a device that is opened without asking hangs or never ends, and 40 kB of `{` overrun the
+stack of a YAML parser; here each of them is one sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+from advisor.domain.nouns import AdvisorError
+from advisor.domain.shown import shown
+
+MAX_DEPTH = 64
+MAX_NODES = 100_000
+MAX_LINE = 2**20
+_INHERITED = re.compile(r"/dev/(?:stdin|fd/(\d{1,6}))|/proc/self/fd/(\d{1,6})")
+
+
+@contextmanager
+def open_safely(path: str | os.PathLike[str], limit: int | None = None) -> Iterator[IO[bytes]]:
+    """A regular file opened for reading bytes. Raises AdvisorError for what is none, is larger than
+    `limit` bytes, or cannot be read; an error that the reader of the stream raises is passed on.
+    """
+    name = shown(os.fspath(path))
+    descriptor = _opened(path, name)
+    try:
+        about = os.fstat(descriptor)
+        if stat.S_ISDIR(about.st_mode):
+            raise AdvisorError(f"{name}: is a directory; name the files in it")
+        if not stat.S_ISREG(about.st_mode) and not (
+            _inherited(path) is not None and _is_pipe(about)
+        ):
+            raise AdvisorError(f"{name}: is not a regular file; only regular files are read")
+        if limit is not None and about.st_size > limit:
+            raise AdvisorError(too_large(name, about.st_size, limit))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    with os.fdopen(descriptor, "rb") as stream:
+        yield stream
+
+
+def _inherited(path: str | os.PathLike[str]) -> int | None:
+    """The number of a descriptor that the shell opened: `-` as /dev/stdin, `<(command)`."""
+    found = _INHERITED.fullmatch(os.fspath(path))
+    return None if found is None else int(found.group(1) or found.group(2) or 0)
+
+
+def _is_pipe(about: os.stat_result) -> bool:
+    return stat.S_ISFIFO(about.st_mode) or stat.S_ISSOCK(about.st_mode)
+
+
+def _opened(path: str | os.PathLike[str], name: str) -> int:
+    """A descriptor that no pipe holds up; one that the shell opened is used as it is. Raises
+    AdvisorError.
+    """
+    number = _inherited(path)
+    if number is not None:
+        try:
+            return os.dup(number)
+        except OSError as error:
+            raise AdvisorError(f"{name}: cannot be opened ({_reason(error)})") from None
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        return os.open(path, flags)
+    except FileNotFoundError:
+        raise AdvisorError(f"{name}: there is no such file") from None
+    except IsADirectoryError:
+        raise AdvisorError(f"{name}: is a directory; name the files in it") from None
+    except (OSError, ValueError) as error:
+        raise AdvisorError(f"{name}: cannot be opened ({_reason(error)})") from None
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or "the name is not valid").lower()
+
+
+def too_large(name: str, size: int, limit: int) -> str:
+    """The sentence about a file that is too large."""
+    unit, word = (1e6, "MB") if limit >= 1_000_000 else (1e3, "kB")
+    return f"{name}: has {size / unit:.0f} {word}; files of up to {limit / unit:.0f} {word} are read here"
+
+
+def read_bytes_safely(path: str | os.PathLike[str], limit: int) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes. Raises AdvisorError."""
+    with open_safely(path, limit) as stream:
+        try:
+            data = stream.read(limit + 1)
+        except OSError as error:
+            raise AdvisorError(f"{shown(os.fspath(path))}: cannot be read ({_reason(error)})") from None  # fmt: skip
+    if len(data) > limit:
+        raise AdvisorError(too_large(shown(os.fspath(path)), len(data), limit))
+    return data
+
+
+def read_text_safely(path: str | os.PathLike[str], limit: int) -> str:
+    """The UTF-8 text of a regular file of at most `limit` bytes. Raises AdvisorError."""
+    try:
+        return read_bytes_safely(path, limit).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise AdvisorError(
+            f"{shown(os.fspath(path))}: is not UTF-8 text; save it as UTF-8"
+        ) from None
+
+
+def read_yaml_safely(path: str | os.PathLike[str], limit: int) -> Any:
+    """One YAML document of plain types. Raises AdvisorError for a file that is no such document, is
+    nested too deeply, or uses aliases, of which a few lines make gigabytes.
+    """
+    return yaml_safely(read_text_safely(path, limit), shown(os.fspath(path)))
+
+
+def yaml_safely(text: str, name: str) -> Any:
+    """One YAML document of plain types from a text. Raises AdvisorError."""
+    import yaml  # start-up: answers need no YAML
+
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        check_nesting(yaml.parse(text, Loader=loader), name)
+        data = yaml.load(text, Loader=loader)
+    except RecursionError:
+        raise AdvisorError(f"{name}: is nested too deeply") from None
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"line {mark.line + 1}: " if mark else ""
+        reason = " ".join(str(getattr(error, "problem", None) or error).split())
+        raise AdvisorError(f"{name}: {where}not YAML: {shown(reason, 200)}") from None
+    check_plain(data, name)
+    return data
+
+
+def check_nesting(events: Iterator[Any], name: str) -> None:
+    """Raise AdvisorError for YAML events that nest too deeply, are too many, or hold aliases."""
+    depth = 0
+    for count, event in enumerate(events, 1):
+        kind = type(event).__name__
+        line = event.start_mark.line + 1
+        if kind == "AliasEvent":
+            raise AdvisorError(f"{name}: line {line}: YAML aliases (*name) are not allowed here")
+        if kind in ("MappingStartEvent", "SequenceStartEvent"):
+            depth += 1
+        elif kind in ("MappingEndEvent", "SequenceEndEvent"):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise AdvisorError(f"{name}: line {line}: is nested deeper than {MAX_DEPTH} levels")
+        if count > MAX_NODES:
+            raise AdvisorError(f"{name}: has more than {MAX_NODES} YAML nodes")
+
+
+def check_plain(data: Any, name: str, where: str = "") -> None:
+    """Raise AdvisorError where a text holds a character that a terminal would obey or not draw."""
+    if isinstance(data, str):
+        text = data.replace("\n", " ").replace("\t", " ")
+        if shown(text, len(text)) != text:
+            raise AdvisorError(
+                f"{name}: {shown(where, 100) or 'the text'}: holds a character that cannot be shown "
+                f"({shown(data, 60)})"
+            )
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            inner = f"{where}.{key}" if where else str(key)
+            check_plain(key, name, inner)
+            check_plain(value, name, inner)
+    elif isinstance(data, list | tuple):
+        for number, value in enumerate(data):
+            check_plain(value, name, f"{where}[{number}]")
+
+
+def lines_safely(stream: IO[str], name: str) -> Iterator[str]:
+    """The lines of a stream of any length. Raises AdvisorError for a line above 1 MB: it is held in
+    memory.
+    """
+    while line := stream.readline(MAX_LINE):
+        if len(line) >= MAX_LINE:
+            raise AdvisorError(f"{name}: has a line of more than {MAX_LINE // 2**20} MB")
+        yield line

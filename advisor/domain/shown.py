@@ -1,0 +1,98 @@
+"""Text from outside (a file, a name, a server's answer) made fit to be shown.
+
+Every text form calls it at its edge. Control characters (C0, C1), overrides of the writing
+direction, characters without width and all else that no font draws become a visible escape such as
+`\\x1b` or `\\u202e`, and long values are cut. What it does not know: secrets, which
+`advisor.readers.secrets` takes out before.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+LIMIT = 1_000  # characters of one value; a longer one is cut in the middle
+
+# Of what `str.isprintable` lets pass: fillers, joiners and variation selectors, which draw nothing.
+_BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+# The quick test that most texts pass: everything but plain ASCII, and of that the controls.
+_SUSPECT = re.compile(r"[^\n\x20-\x7e]")
+_SPACES = "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
+_HIDDEN = re.compile(f"[{_BLANK}]")
+# More marks than any script puts on one letter: they run over the lines above and below.
+_MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
+_STACKED = re.compile(f"({_MARK}{{4}}){_MARK}+")
+_LINE_ENDS = re.compile(r"[\t\r\n\v\f\x85\u2028\u2029]+")
+
+
+def is_plain(ch: str) -> bool:
+    """Whether a character is drawn as itself: neither a control nor without width."""
+    return (ch.isprintable() or ch in _SPACES) and not _HIDDEN.match(ch)
+
+
+def shown(text: str, limit: int = LIMIT) -> str:
+    """One value for one line: ends of lines become a blank, what cannot be seen an escape, and more
+    than `limit` characters are cut in the middle.
+    """
+    return shown_lines(_LINE_ENDS.sub(" ", cut(text, limit)))
+
+
+def shown_lines(text: str) -> str:
+    """A text of several lines: line feeds and tabs stay, what cannot be seen becomes an escape."""
+    if not _SUSPECT.search(text):
+        return text
+    text = _STACKED.sub(r"\1", text.replace("\r\n", "\n"))
+    return _SUSPECT.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    ch = found.group()
+    return ch if ch == "\t" or is_plain(ch) else ascii(ch)[1:-1]
+
+
+def cut(text: str, limit: int = LIMIT) -> str:
+    """At most `limit` characters, by leaving out the middle."""
+    if len(text) <= limit:
+        return text
+    head = max(0, (limit - 5) * 2 // 3)
+    tail = max(0, limit - 5 - head)
+    return f"{text[:head]} ... {text[len(text) - tail :]}"
+
+
+def shown_data(data: Any, limit: int = 100 * LIMIT) -> Any:
+    """Plain data (dicts, lists, texts, numbers) with every text in it fit to be shown."""
+    if isinstance(data, str):
+        return shown_lines(cut(data, limit))
+    if isinstance(data, dict):
+        return {
+            shown(key) if isinstance(key, str) else key: shown_data(value, limit)
+            for key, value in data.items()
+        }
+    if isinstance(data, list | tuple):
+        return [shown_data(item, limit) for item in data]
+    return data
+
+
+def json_text(data: Any) -> str:
+    """Indented JSON of plain data, in which nothing stands that a terminal could obey."""
+    text = json.dumps(shown_data(data), indent=2, ensure_ascii=False)
+    return _SUSPECT.sub(_json_escape, text)
+
+
+def _json_escape(found: re.Match[str]) -> str:
+    ch = found.group()
+    return ch if is_plain(ch) else json.dumps(ch)[1:-1] if ch != "\x7f" else "\\u007f"
+
+
+# What a spreadsheet computes when a cell begins with it; a number such as -1.5 or +3 is none.
+_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = re.compile(r"[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?%?|[+-]?(?:inf|nan|infinity)", re.I)  # fmt: skip
+
+
+def shown_cell(text: str) -> str:
+    """A cell of a CSV that no spreadsheet takes for a formula (a quote is put before it)."""
+    text = shown_lines(text)
+    if text[:1] not in ("\t", "\r", "\n") and not _FORMULA.match(text):
+        return text
+    return text if _NUMBER.fullmatch(text.strip()) or text.strip() == "-" else f"'{text}"

@@ -1,0 +1,176 @@
+"""What a user names is opened with guards, by every command that opens something."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from advisor.domain.files import (
+    lines_safely,
+    open_safely,
+    read_bytes_safely,
+    read_text_safely,
+    read_yaml_safely,
+    yaml_safely,
+)
+from advisor.domain.nouns import AdvisorError
+
+DEEP = {
+    "braces": "{" * 40_000,
+    "brackets": "[" * 40_000,
+    "lists": "- " * 20_000,
+    "maps": "".join(f"{' ' * n}a:\n" for n in range(300)),
+    "pairs": "a: " + "{a: " * 5000 + "}" * 5000,
+    "aliases": "a: &a [1,1]\nb: &b [*a,*a]\nc: [*b,*b]\n",
+    "tags": "!!python/object:os.system {}",
+    "control": 'id: "m\\e]0;x\\a"\n',
+    "direction": 'id: "a\\u202eb"\n',
+    "cut off": "id: [1,",
+    "date": "id: 2026-13-45\n",
+    "digits": "id: " + "9" * 5000 + "\n",
+    "not text": "\udcff",
+}
+
+
+@pytest.fixture(params=sorted(DEEP))
+def hostile(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "own.yaml"
+    path.write_bytes(DEEP[request.param].encode("utf-8", "surrogateescape"))
+    return path
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    path = tmp_path / "pipe.yaml"
+    os.mkfifo(path)
+    return path
+
+
+def test_hostile_yaml_is_one_sentence(hostile: Path) -> None:
+    with pytest.raises(AdvisorError) as caught:
+        read_yaml_safely(hostile, 100_000)
+    assert str(caught.value).startswith(f"{hostile}: ") and "\n" not in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_a_page_of_facts_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.yaml"
+    path.write_bytes(b"\xef\xbb\xbfid: a\nlist: [1, {b: 2.5}]\ntext: |\n  two\n  lines\n")
+    assert read_yaml_safely(path, 1000) == {
+        "id": "a",
+        "list": [1, {"b": 2.5}],
+        "text": "two\nlines\n",
+    }
+    assert yaml_safely("- 1\n", "x") == [1]
+
+
+@pytest.mark.parametrize("opened", [read_bytes_safely, read_text_safely, read_yaml_safely])
+def test_only_regular_files_of_bounded_size_are_opened(opened, tmp_path: Path, pipe: Path) -> None:  # type: ignore[no-untyped-def]
+    big = tmp_path / "big"
+    big.write_bytes(b"a" * 2001)
+    for path, said in ((pipe, "regular file"), ("/dev/zero", "regular file"), (tmp_path, "directory"),
+                       (big, "2 kB"), (tmp_path / "none", "no such file"), ("a\0b", "not valid")):  # fmt: skip
+        with pytest.raises(AdvisorError, match=said):
+            opened(path, 2000)
+
+
+def test_what_grows_while_it_is_read_is_bounded() -> None:
+    with pytest.raises(AdvisorError, match="up to"):
+        read_bytes_safely("/proc/self/smaps", 10)  # says that it has no bytes
+
+
+def test_a_pipe_that_the_shell_made_is_read() -> None:
+    inner, outer = os.pipe()
+    os.write(outer, b"id: a\n")
+    os.close(outer)
+    assert read_yaml_safely(f"/dev/fd/{inner}", 100) == {"id": "a"}
+    os.close(inner)
+
+
+def test_a_line_without_end_is_refused() -> None:
+    with open("/dev/zero", encoding="latin-1") as stream, pytest.raises(AdvisorError, match="1 MB"):
+        list(lines_safely(stream, "x"))
+
+
+def test_the_stream_is_closed(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("a")
+    with open_safely(path) as stream:
+        assert stream.read() == b"a"
+    assert stream.closed
+
+
+# ---------------------------------------------------------------- every command
+
+
+GOOD = ["pipe.yaml", "big.yaml"]
+COMMANDS = (
+    ["validate", "FILE"],
+    ["validate", "FILE", "--target-version", "vllm@0.25.1"],
+    ["hardware", "validate", "FILE"],
+    ["models", "validate", "FILE"],
+    ["results", "FILE"],
+    ["ab", "FILE", "FILE"],
+    ["calibrate", "FILE"],
+    ["predict", "--rows", "FILE", "--out", "OUT"],
+    ["data", "check", "FILE"],
+    ["bench", "run", "FOLDER"],
+    ["recommend", "--machine", "own", "--concurrency", "4", "--ctx", "2048"],
+    ["recommend", "--hw", "own", "--concurrency", "4", "--ctx", "2048"],
+)
+
+
+def _limits() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (3 * 2**30, 3 * 2**30))
+    resource.setrlimit(resource.RLIMIT_CPU, (20, 20))
+
+
+@pytest.mark.parametrize("kind", ["pipe", "zero", "braces"])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda c: " ".join(c[:2]))
+def test_no_command_hangs_crashes_or_eats_memory(
+    command: list[str], kind: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "own" / "hardware"
+    folder.mkdir(parents=True)
+    (tmp_path / "config" / "advisor" / "machines").mkdir(parents=True)
+    for path in (tmp_path / "plan.yaml", folder / "own.yaml",
+                 tmp_path / "config" / "advisor" / "machines" / "own.yaml"):  # fmt: skip
+        if kind == "pipe":
+            os.mkfifo(path)
+        elif kind == "zero":
+            path.symlink_to("/dev/zero")
+        else:
+            path.write_text("{" * 40_000)
+    env = os.environ | {"XDG_CONFIG_HOME": str(tmp_path / "config"), "HOME": str(tmp_path)}
+    if "--hw" in command:
+        env["ADVISOR_KNOWLEDGE"] = str(tmp_path / "own")
+    words = {
+        "FILE": str(tmp_path / "plan.yaml"),
+        "OUT": str(tmp_path / "out"),
+        "FOLDER": str(tmp_path),
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "from advisor.cli.app import main; main()", *(words.get(word, word) for word in command)],
+        capture_output=True, text=True, timeout=60, env=env, preexec_fn=_limits, check=False,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr and done.returncode == 2, done.stderr[-500:]
+    said = (done.stderr + done.stdout).strip()
+    assert said and ("\n" not in said or "Usage" in said or command[0] == "data"), said
+
+
+def test_a_writer_of_a_named_pipe_is_not_waited_for(pipe: Path) -> None:
+    ended = threading.Event()
+
+    def read() -> None:
+        with pytest.raises(AdvisorError):
+            read_bytes_safely(pipe, 10)
+        ended.set()
+
+    threading.Thread(target=read, daemon=True).start()
+    assert ended.wait(10)

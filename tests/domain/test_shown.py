@@ -1,0 +1,193 @@
+"""Nothing that came from outside reaches a terminal as anything but visible characters."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_run import run
+from hypothesis import given, reject, settings
+from hypothesis import strategies as st
+
+from advisor.domain.nouns import AdvisorError
+from advisor.domain.shown import LIMIT, cut, json_text, shown, shown_cell, shown_data, shown_lines
+from advisor.lint.validate import validate
+from advisor.render.findings_github import report_github
+from advisor.render.findings_json import report_json
+from advisor.render.findings_sarif import report_sarif
+from advisor.render.findings_text import report_text
+
+# what is looked for is told by Unicode's own categories, not by the code under test
+KEPT = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
+INVISIBLE = "\u034f\u115f\u1160\u3164\ufe0f\u2800\u180e"
+DANGEROUS = st.sampled_from(
+    "\x00\x07\x08\x0b\x1b\x7f\x80\x85\x90\x9b\x9c\x9d\u061c\u200b\u200d\u200e\u202a\u202e\u2028\u2029"
+    "\u2060\u2066\u2069\ufeff\ufff9\U000e0041\ue000" + INVISIBLE
+)
+WORDS = st.sampled_from(
+    [
+        "m\x1b]0;pwned\x07A",
+        "\x1b[31m",
+        "\u202egnp.exe",
+        "\x9b2J",
+        "Qwen/Qwen3.6-27B",
+        "\r\nOK",
+        "a b",
+    ]
+)
+TEXT = st.lists(st.one_of(DANGEROUS, WORDS, st.characters()), max_size=12).map("".join)
+
+
+def bad(text: str, kept: str = KEPT) -> list[str]:
+    """The characters that a terminal obeys or does not draw."""
+    odd = ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+    return [
+        ascii(ch)
+        for ch in text
+        if ch not in kept and (unicodedata.category(ch) in odd or ch in INVISIBLE)
+    ]
+
+
+@given(TEXT)
+def test_a_shown_value_is_one_visible_line(text: str) -> None:
+    assert bad(shown(text), "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}") == []
+    assert len(shown(text, 20)) <= 20 * 10  # each character is at most an escape of ten
+
+
+@given(TEXT)
+def test_shown_lines_keep_only_line_feeds_and_tabs(text: str) -> None:
+    assert bad(shown_lines(text)) == []
+    assert shown_lines(shown_lines(text)) == shown_lines(text)
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))
+def test_plain_text_is_as_it_was(text: str) -> None:
+    assert shown_lines(text) == text
+    assert shown(text) == text
+
+
+def test_what_is_seen_of_a_control_is_its_escape() -> None:
+    assert shown("m\x1b]0;pwned\x07A") == r"m\x1b]0;pwned\x07A"
+    assert shown("a\u202eb\n\tc") == r"a\u202eb c"
+    assert shown("é 漢字 🙂") == "é 漢字 🙂"
+    assert shown("e" + "\u0301" * 40) == "e" + "\u0301" * 4
+
+
+def test_long_values_lose_their_middle() -> None:
+    long = shown("a" * 115_000 + "z")
+    assert len(long) == LIMIT and long.startswith("aaa") and long.endswith("z") and " ... " in long
+    assert cut("abc", 3) == "abc" and len(cut("a" * 100, 10)) == 10
+
+
+@given(
+    st.recursive(TEXT, lambda inner: st.lists(inner) | st.dictionaries(TEXT, inner), max_leaves=6)
+)
+def test_json_is_harmless_before_and_after_it_is_read(data: Any) -> None:
+    text = json_text(data)
+    assert bad(text) == []
+    assert _texts_are_fine(json.loads(text))
+    assert json.loads(text) == shown_data(data)
+
+
+def _texts_are_fine(data: Any) -> bool:
+    if isinstance(data, str):
+        return bad(data) == []
+    if isinstance(data, dict):
+        return all(_texts_are_fine(key) and _texts_are_fine(one) for key, one in data.items())
+    return all(map(_texts_are_fine, data)) if isinstance(data, list) else True
+
+
+# ---------------------------------------------------------------- the four formats
+
+
+FILES = (
+    ("a.yaml", "model: {}\nspeculative-config: {{method: mtp, num_speculative_tokens: 99}}\ngpu-memory-utilization: 7\n"),
+    ("a.yaml", "services:\n  a:\n    image: {}\n    command: [--model, {}, --max-num-sqes, {}]\n    environment: {{A: {}}}\n"),
+    ("a.yaml", "services:\n  {}:\n    image: vllm/vllm-openai:v0.25.1\n    env_file: {}\n    command: [--modell, {}]\n"),
+    ("a.json", '["vllm", "serve", {}, "--max-num-sqes", {}, {}]'),
+)  # fmt: skip
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(FILES), st.lists(TEXT, min_size=4, max_size=4), TEXT)
+def test_no_format_of_validate_prints_a_control(
+    file: tuple[str, str], values: list[str], name: str
+) -> None:
+    quoted = [json.dumps(value.encode("utf-8", "ignore").decode()) for value in values]
+    try:
+        report = validate(text=file[1].format(*quoted), name=name + file[0])
+    except AdvisorError:
+        reject()  # YAML has no pairs of escapes for one character
+    _sound(report)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(TEXT, min_size=3, max_size=3))
+def test_no_format_prints_a_control_of_a_script(values: list[str]) -> None:
+    a, b, c = (value.replace("\n", " ") for value in values)
+    _sound(validate(text=f"# {c}\nvllm serve '{a}' --max-num-sqes={b} {c}\n", name="a.sh"))
+
+
+def _sound(report: Any) -> None:
+    assert bad(report_text(report)) == []
+    assert bad(report_github(report)) == []
+    assert bad(report_text(report, color=True).replace("\x1b[", "[")) == []
+    for data in (report_json(report), report_sarif(report)):
+        assert bad(json_text(data)) == []
+        assert _texts_are_fine(data)
+
+
+def test_the_title_of_the_terminal_stays(tmp_path: Path) -> None:
+    path = tmp_path / "a\x1b]0;x\x07.yaml"
+    path.write_text(
+        'model: "m\\e]0;pwned\\aA"\nmax-num-sqes: "\\u202e\\u009b31m"\nmax-num-seqs: 4\n'
+    )
+    for options in ([], ["--format", "json"], ["--format", "sarif"], ["--format", "github"],
+                    ["--target-version", "vllm@0.25.1"], ["--diff", "--unsafe-fixes"]):  # fmt: skip
+        done = run("validate", str(path), *options)
+        assert bad(done.out + done.err) == [], options
+
+
+def test_a_hostile_name_of_a_file_or_an_option_is_escaped(tmp_path: Path) -> None:
+    for words in (["validate", "no\x1b[31m.yaml"], ["results", "no\x1b[31m.json"], ["explain", "\x1b[1m"],
+                  ["recommend", "--hw", "\x1b[31m\u202e"], ["hardware", "show", "\x9bx"], ["\x1bx"],
+                  ["recommend", "--\x1bx"], ["predict", "--rows", "\x1bx", "--out", "y"]):  # fmt: skip
+        done = run(*words)
+        assert done.code == 2 and bad(done.out + done.err) == [], words
+
+
+# ---------------------------------------------------------------- tables
+
+
+@given(TEXT)
+def test_no_cell_is_a_formula(text: str) -> None:
+    cell = shown_cell(text)
+    assert bad(cell) == []
+    if cell.lstrip()[:1] in ("=", "@"):
+        pytest.fail(cell)
+    if cell.lstrip()[:1] in ("+", "-") and cell.strip() != "-":
+        float(cell.replace(",", "").replace("_", "").rstrip("% \t\n") or "x")
+
+
+@pytest.mark.parametrize("cell", ["-1.5", "+3", "1e-9", "-", "", "-1,000.5", "12 %", "a=b", "-5%"])
+def test_numbers_and_words_pass(cell: str) -> None:
+    assert shown_cell(cell) == cell
+
+
+def test_formulas_of_a_table_come_out_as_words(tmp_path: Path) -> None:
+    rows, out = tmp_path / "rows.csv", tmp_path / "out.csv"
+    with rows.open("w", newline="") as handle:
+        csv.writer(handle).writerows(
+            [["model", "spec_method", "k", "=note"], ["qwen3.6-27b", "mtp", "=2+2", "=cmd|' /C calc'!A0"],
+             ["@SUM(1)", "mtp", "2", "\x1b]0;x\x07"]]
+        )  # fmt: skip
+    run("predict", "--rows", str(rows), "--out", str(out))
+    made = list(csv.reader(io.StringIO(out.read_text())))
+    assert made[0][3] == "'=note" and made[1][3] == "'=cmd|' /C calc'!A0"
+    assert not [cell for row in made for cell in row if cell[:1] in ("=", "@", "\t", "\r")]
+    assert bad(out.read_text()) == []

@@ -1,0 +1,195 @@
+"""Secrets stay out of every output, told by their name, their place or their form."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from pkgutil import iter_modules
+
+import pytest
+from cli_run import run
+from detect_secrets import plugins
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from advisor import engines
+from advisor.readers import read_text
+from advisor.readers.secrets import HIDDEN, Redactor, is_secret_flag, is_secret_name
+
+
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+SECRET_NAMES = words(
+    """DB_PASSPHRASE MYSQL_PWD PWD GITHUB_PAT API_KEYS TOKENS JWT CREDS SLACK_WEBHOOK SLACK_WEBHOOK_URL HF_TOKEN
+MY_SECRET HUGGING_FACE_HUB_TOKEN AWS_SECRET_ACCESS_KEY X-Api-Key Authorization apiKey accessToken NGC_API_KEY
+WANDB_KEY DB_PASS OPENAI_KEY SESSION_COOKIE SENTRY_DSN client_secret TOKEN2 hfToken PGPASSWORD
+proxy-authorization HTTP_AUTH"""
+)
+OPEN_NAMES = words(
+    """MAX_TOKENS MAX_NUM_BATCHED_TOKENS num_speculative_tokens TOKENIZER KEY CUDA_CACHE_PATH EOS_TOKEN TOKEN_FILE
+HF_TOKEN_PATH topologyKey mtp_tokens PUBLIC_KEY model_name KV_CACHE_DTYPE ALLOW_CREDENTIALS API_KEY_NAME
+TOKEN_LIMIT author patch"""
+)
+SECRET_FLAGS = words(
+    """--api-key --passphrase --auth --api-keys --hf-token --admin-api-key --ssl-keyfile-password -hft --password"""
+)
+
+
+@pytest.mark.parametrize("name", SECRET_NAMES)
+def test_a_telling_name_is_a_secret(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", OPEN_NAMES)
+def test_other_names_are_none(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+def test_of_the_engines_options_only_keys_and_tokens_of_access_are_secret() -> None:
+    secret = {
+        flag
+        for engine in ("vllm", "sglang", "llama-server")
+        for flag in engines.get(engine).catalogue.names()
+        if is_secret_flag(flag)
+    }
+    assert secret <= {
+        "--api-key",
+        "--hf-token",
+        "-hft",
+        "--admin-api-key",
+        "--ssl-keyfile-password",
+    }
+    assert {"--api-key", "--hf-token"} <= secret
+
+
+SHOWN = ("text", "json", "sarif", "github")
+VALUE = "Zk4trT9wq"  # no known form: its name or place alone tells it
+PLACES = [
+    f"{name}={VALUE} vllm serve m --max-num-sqes {VALUE}x\n"
+    for name in SECRET_NAMES
+    if "-" not in name
+]
+PLACES += [f"vllm serve m {flag} {VALUE} --max-num-sqes 4\n" for flag in SECRET_FLAGS]
+PLACES += [f"vllm serve m {flag}={VALUE} --max-num-sqes 4\n" for flag in SECRET_FLAGS]
+PLACES += [
+    f'vllm serve m --header "X-Api-Key: {VALUE}" --max-num-sqes 4\n',
+    f"vllm serve m --header 'Authorization: Bearer {VALUE}' --max-num-sqes 4\n",
+    f"curl -H 'Authorization: Bearer {VALUE}' http://x; vllm serve m --max-num-sqes {VALUE}\n",
+    f"vllm serve m --max-num-sqes 4 --otlp-traces-endpoint https://user:{VALUE}@host/x\n",
+    f"""vllm serve m --max-num-sqes 4 --override-generation-config '{{"api_key": "{VALUE}"}}'\n""",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", PLACES, ids=range(len(PLACES)))
+def test_no_output_shows_it(text: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "a.sh"
+    path.write_text(text)
+    found = VALUE + "x" if VALUE + "x" in text else VALUE
+    for form in SHOWN:
+        told = run("validate", str(path), "--format", form)
+        assert "max-num-sqes" in told.out, told
+        assert not re.search(rf"{VALUE}(?!x)", told.out + told.err), (form, found)
+    told = run("validate", str(path), "--diff", "--unsafe-fixes")
+    assert not re.search(rf"{VALUE}(?!x)", told.out + told.err)
+
+
+IMAGE = "image: vllm/vllm-openai:v0.25.1"
+ARGS = "[--model, m, --max-num-sqes, '4']"
+SERVICE = f"services:\n  a:\n    {IMAGE}\n"
+YAML = [
+    f"{SERVICE}    command: {ARGS}\n    environment:\n      DB_PASSPHRASE: {VALUE}\n",
+    f"{SERVICE}    command:\n      - --max-num-sqes\n      - '4'\n      - --api-key\n      - {VALUE}\n",
+    f"{SERVICE}    command: {ARGS}\n    environment: ['JWT={VALUE}']\n",
+    f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n    - {IMAGE}\n      args: {ARGS}\n"
+    f"      env:\n        - name: CREDS\n          value: {VALUE}\n",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", YAML, ids=range(len(YAML)))
+def test_no_output_shows_it_of_a_manifest(text: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "a.yaml"
+    path.write_text(text)
+    for form in SHOWN:
+        told = run("validate", str(path), "--format", form)
+        assert "max-num-sqes" in told.out and VALUE not in told.out, form
+    assert VALUE not in run("validate", str(path), "--diff", "--unsafe-fixes").out
+
+
+def test_the_value_of_an_ordinary_name_stays() -> None:
+    report = read_text("MAX_TOKENS=4096 vllm serve m --max-num-batched-tokens 4096\n", "a.sh")
+    assert report.redactor.clean("4096 tokens") == "4096 tokens"
+    assert json.dumps([one.value for one in report.launches[0].env]) == '["4096"]'
+
+
+@pytest.mark.parametrize(
+    "value", ["/srv/models/k", "$TOKEN", "<token>", "32768", "changeme", "{{ x }}", "true"]
+)
+def test_what_only_stands_for_a_secret_is_shown(value: str) -> None:
+    redactor = Redactor()
+    redactor.learn(value)
+    assert redactor.clean(f"a {value} b") == f"a {value} b"
+
+
+# ---------------------------------------------------------------- forms, as detect-secrets knows them
+
+
+def _patterns() -> list[tuple[str, re.Pattern[str]]]:
+    found = []
+    # what tells an address of the network, or guesses by words, is none of ours
+    left_out = ("IPPublicDetector", "BasicAuthDetector", "PrivateKeyDetector")
+    for info in iter_modules(plugins.__path__, "detect_secrets.plugins."):
+        for name, kind in vars(import_module(info.name)).items():
+            told = isinstance(kind, type) and kind.__module__ == info.name
+            if (
+                told
+                and name not in left_out
+                and isinstance(getattr(kind, "denylist", None), list | tuple)
+            ):
+                found += [
+                    (f"{name}-{n}", re.compile(one.pattern)) for n, one in enumerate(kind.denylist)
+                ]
+    return found
+
+
+PATTERNS = [
+    one
+    for one in _patterns()
+    if not re.match(
+        r"(IbmC|IbmCos|Cloudant|Softlayer|SoftLayer|NpmDet|AWSKeyDetector-1|ArtifactoryDetector-1)",
+        one[0],
+    )
+]
+
+
+def test_the_library_still_has_its_detectors() -> None:
+    assert len(PATTERNS) >= 18, [name for name, _ in PATTERNS]
+
+
+@pytest.mark.parametrize(("name", "pattern"), PATTERNS, ids=[name for name, _ in PATTERNS])
+def test_what_the_library_takes_for_a_secret_is_taken_out(
+    name: str, pattern: re.Pattern[str]
+) -> None:
+    @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        st.from_regex(
+            pattern, fullmatch=True, alphabet=st.characters(max_codepoint=126, min_codepoint=33)
+        )
+    )
+    def holds(text: str) -> None:
+        assume(len(text) >= 20)
+        assert HIDDEN in Redactor().clean(f"value {text} end"), text
+
+    holds()
+
+
+def test_a_private_key_and_a_password_in_an_address() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----"
+    assert Redactor().clean(f"a {key} b") == f"a {HIDDEN} b"
+    assert Redactor().clean("postgres://me:s3cret@db/x") == f"postgres://{HIDDEN}@db/x"
+    assert (
+        Redactor().clean("see https://docs.vllm.ai/en/latest/ and a:b@c")
+        == "see https://docs.vllm.ai/en/latest/ and a:b@c"
+    )
