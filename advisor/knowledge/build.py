@@ -30,6 +30,7 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import knowledge_dir, user_dirs
+from advisor.domain.sealed import sealed
 from advisor.domain.shown import shown
 from advisor.knowledge.drafters import odd
 from advisor.knowledge.names import (
@@ -389,7 +390,7 @@ def index_text(index: Index) -> str:
             lines.append(f"{json.dumps(name)}:{{\n{rows}}}")
         else:
             lines.append(f"{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}")
-    return "{" + ",\n".join(lines) + "}\n"
+    return sealed("{" + ",\n".join(lines) + "}\n")
 
 
 def write_index(check: bool = False) -> tuple[Path, bool]:

@@ -9,7 +9,6 @@ never a guess in silence.
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import knowledge_dir, user_dirs
+from advisor.domain.sealed import unsealed
 from advisor.knowledge.names import find_model, find_name, key_of, nearest, quant_word
 from advisor.knowledge.shapes import approximate, quant_by_rule
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     pass
 
 Index = dict[str, Any]
+REMEDY = "run `advisor knowledge build` or reinstall the package"
 
 
 @cache
@@ -40,16 +41,9 @@ def index() -> Index:
     """The compiled facts. Raises AdvisorError if the index is missing or unreadable."""
     path = knowledge_dir() / "index.json"
     try:
-        with path.open(encoding="utf-8") as handle:
-            data: Index = json.load(handle)
+        data: Index = unsealed(path.read_bytes(), str(path), REMEDY)
     except OSError:
-        raise AdvisorError(
-            f"{path} is missing: run `advisor knowledge build` or reinstall the package"
-        ) from None
-    except ValueError:
-        raise AdvisorError(
-            f"{path} is damaged: run `advisor knowledge build` or reinstall the package"
-        ) from None
+        raise AdvisorError(f"{path} is missing: {REMEDY}") from None
     folders = [f for f in user_dirs() if (f / "hardware").is_dir() or (f / "llms").is_dir()]
     if folders:
         from advisor.knowledge.build import merge_user_files

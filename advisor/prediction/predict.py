@@ -7,7 +7,6 @@ cannot disagree.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -28,6 +27,8 @@ from advisor.domain.nouns import (
     Plan,
 )
 from advisor.domain.paths import models_dir
+from advisor.domain.sealed import unsealed
+from advisor.domain.shown import shown
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
 from advisor.perf import encode_rows, memory, physics, prompt_cost, schedule
@@ -46,6 +47,7 @@ from advisor.prediction.utility import Z10
 Floats = npt.NDArray[np.float64]
 
 ARTEFACT = "speedup.json"
+SCHEMA = 2  # of its layout
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
 PIECE = 16384  # points computed at once in a large table
 FAR = (
@@ -86,9 +88,14 @@ def load(path: Path | None = None) -> Model:
     """
     where = path or models_dir() / ARTEFACT
     try:
-        state = json.loads(where.read_text(encoding="utf-8"))
+        state = unsealed(where.read_bytes(), where.name, "reinstall, or run `advisor train`.")
+        if state.get("schema") != SCHEMA:
+            raise AdvisorError(
+                f"{where.name} has layout {shown(str(state.get('schema')), 20)}, this release reads "
+                f"layout {SCHEMA}: reinstall, or run `advisor train`."
+            )
         return Model.from_dict(state["model"])
-    except FileNotFoundError as error:
+    except OSError as error:
         raise AdvisorError(
             f"the trained model {where.name} is missing; run `advisor train`."
         ) from error

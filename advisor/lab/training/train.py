@@ -15,15 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.paths import models_dir
+from advisor.domain.sealed import sealed
 from advisor.lab.evaluation import scores as evaluate_scores
 from advisor.lab.progress import bar
 from advisor.lab.training import dataset as training_data
 from advisor.lab.training import fitting, probe
 from advisor.prediction.features import CODES, UNITS
 from advisor.prediction.model import Model
-from advisor.prediction.predict import ARTEFACT
-
-SCHEMA = 2
+from advisor.prediction.predict import ARTEFACT, SCHEMA
 
 
 def train(progress: Any = iter) -> dict[str, Any]:
@@ -58,7 +57,7 @@ def text(artefact: dict[str, Any]) -> str:
         f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}"
         for key, value in artefact.items()
     ]
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return sealed("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def single_thread() -> AbstractContextManager[object]:
