@@ -9,6 +9,7 @@ import click
 
 from advisor.advice.asked import question
 from advisor.cli.options import question_options
+from advisor.cli.output import say
 from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
@@ -69,4 +70,4 @@ def _save(place: Path, found: Sweep) -> None:
         place.write_bytes(picture)
     except OSError as error:
         raise AdvisorError(f"cannot write {place}: {error.strerror or error}") from error
-    click.echo(f"wrote {place}", err=True)
+    say(f"wrote {place}", err=True)

@@ -10,6 +10,7 @@ import click
 
 from advisor.cli.output import say
 from advisor.cli.validate import exit_status
+from advisor.domain.shown import json_text
 
 if TYPE_CHECKING:
     from advisor.lint.validate import Report
@@ -135,7 +136,6 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
         if text := report_github(report):
             click.echo(text, err=aside)
     else:
-        from advisor.domain.shown import json_text
         from advisor.render.findings_json import report_json
         from advisor.render.findings_sarif import report_sarif
 
