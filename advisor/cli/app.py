@@ -32,6 +32,8 @@ COMMANDS = {
     "share": "advisor.cli.calibrate:share",
     "watch": "advisor.cli.watch:watch",
     "serve": "advisor.serve.commands:serve",
+    "page": "advisor.serve.commands:page",
+    "mcp": "advisor.serve.commands:mcp",
     "predict": "advisor.cli.predict:predict",
     "train": "advisor.cli.lab:train",
     "evaluate": "advisor.cli.lab:evaluate",
@@ -40,7 +42,7 @@ COMMANDS = {
 }
 
 
-ONE_THREAD = ("recommend", "compose", "sweep", "validate", "predict", "serve")
+ONE_THREAD = ("recommend", "compose", "sweep", "validate", "predict", "serve", "page", "mcp")
 
 
 class LazyGroup(click.Group):

@@ -65,6 +65,7 @@ def listen(host: str, port: int) -> socket.socket:
         made = socket.socket(family, kind, proto)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(address)
+        made.listen(128)  # who reads the address may connect at once
     except OSError as error:
         raise AdvisorError(
             f"cannot listen on {host}:{port} ({error.strerror or error}): choose another --port"
