@@ -49,9 +49,7 @@ def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
         if name == "k":
             ks = _ks(values)
             continue
-        if name not in (*WHOLE, *REAL, *NAMES):
-            known = ", ".join(("k", "concurrency", "ctx", *WHOLE[2:], *REAL, *NAMES))
-            raise AdvisorError(f"'{_shown(given)}' cannot be varied; what can: {known}")
+        _can_vary(given, name)
         checked = tuple(dict.fromkeys(_checked(name, value) for value in _several(given, values)))
         fields[name] = checked if name in NAMES else tuple(sorted(checked, key=float))
     total = 1
@@ -60,6 +58,12 @@ def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
     if total > MOST_LOADS:
         raise AdvisorError(f"{total:,} loads are more than the {MOST_LOADS:,} of one sweep")
     return Axes(tuple(fields.items()), ks)
+
+
+def _can_vary(given: str, name: str) -> None:
+    if name not in (*WHOLE, *REAL, *NAMES):
+        known = ", ".join(("k", "concurrency", "ctx", *WHOLE[2:], *REAL, *NAMES))
+        raise AdvisorError(f"'{_shown(given)}' cannot be varied; what can: {known}")
 
 
 def parsed(text: str) -> tuple[str, tuple[Value, ...]]:
@@ -74,6 +78,8 @@ def parsed(text: str) -> tuple[str, tuple[Value, ...]]:
         raise AdvisorError(f"'{_shown(text)}': write what varies as NAME=1..128 or NAME=1,4,16")
     if field in NAMES:
         return name, tuple(part.strip() for part in told.split(",") if part.strip())
+    if field != "k":
+        _can_vary(name, field)
     values: list[Value] = []
     for part in told.split(","):
         low, dots, high = part.partition("..")

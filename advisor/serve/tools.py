@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from mcp.server import MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.server.mcpserver.tools.base import Tool
 from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
 from mcp.server.transport_security import TransportSecuritySettings
@@ -145,8 +145,12 @@ class OneSentence(Tool):
     ) -> Any:
         """Check, answer on a worker thread, and give text and data. Raises ToolError."""
         parsed = self.fn_metadata.pre_parse_json(arguments)
-        made = await self.fn_metadata.call_fn(self.fn, False, {"given": parsed})
-        return made
+        try:
+            return await self.fn_metadata.call_fn(self.fn, False, {"given": parsed})
+        except ToolError:
+            raise
+        except Exception as error:  # a defect of ours: its words may hold anything
+            raise UnexpectedToolError(f"Error executing tool {self.name}") from error
 
 
 def _tool(
