@@ -243,6 +243,7 @@ class Launch(Frozen):
     form: str = "command"
     emitted: bool = False  # written by this program, not read from a file
     notes: tuple[str, ...] = ()  # what was not read (env_file ignored, unresolved variable ...)
+    strays: tuple[Flag, ...] = ()  # arguments that belong to no option: a value and its place
 
     def flag(self, name: str) -> Flag | None:
         """The last occurrence of a flag by canonical name (engines let the last one win)."""

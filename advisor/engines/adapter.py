@@ -152,6 +152,7 @@ class Adapter(Writer):
             model = token.text
             flags = (self._model_flag(token), *flags)
         notes += [f"the argument '{_short(token.text)}' was not read" for token in left]
+        strays = tuple(self._model_flag(token).model_copy(update={"name": ""}) for token in left)
         return Launch(
             engine=self.engine,
             engine_version=version.version,
@@ -166,6 +167,7 @@ class Adapter(Writer):
             line=line or (walk.flags[0].line if walk.flags else 0),
             form=form,
             notes=tuple(notes),
+            strays=strays,
         )
 
     def _model_flag(self, token: Token) -> Flag:

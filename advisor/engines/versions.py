@@ -18,8 +18,9 @@ def parts(version: str) -> tuple[int, ...]:
 
 
 def resolve_release(engine: str, versions: Sequence[str], text: str | None) -> VersionMatch:
-    """Exact releases and their post and build variants are pinned; a sibling patch release is read
-    as the nearest catalogued one but not pinned; all else is unknown.
+    """Exact releases and their post and build variants are pinned, and so is a sibling patch
+    release where the catalogue has one release for each minor: its options are the same. Another
+    release is read as the nearest catalogued one but not pinned; all else is unknown.
     """
     if not text:
         return VersionMatch(None, False, "")
@@ -51,8 +52,10 @@ def _neighbour(
         note = f"{engine} {asked} is older than the catalogue, which begins at {versions[0]}"
         return VersionMatch(None, False, note, too_old=True)
     same = [v for v in versions if parts(v)[:2] == wanted[:2]]
-    near = same[0] if same and engine == "vllm" else None
-    if near is None:
-        below = [v for v in versions if parts(v) <= wanted]
-        near = below[-1] if below else versions[0]
+    if len(same) == 1:
+        return VersionMatch(
+            same[0], True, f"{engine} {asked} is read as {same[0]}, its minor release"
+        )
+    below = [v for v in versions if parts(v) <= wanted]
+    near = below[-1] if below else versions[0]
     return VersionMatch(near, False, f"{engine} {asked} is not catalogued; read as {near}")

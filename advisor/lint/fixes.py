@@ -125,7 +125,8 @@ def _added(text: str, edit: Edit) -> Edit | None:
         return edit
     if item := _ITEM_BEFORE.search(before):
         joint = f"{newline}{item.group('indent')}- "
-        words = joint.join(_yaml_word(word) for word in shlex.split(edit.text))
+        quote = _quotes_of(text)
+        words = joint.join(_yaml_word(word, quote) for word in shlex.split(edit.text))
         return (
             _put(edit, edit.start - len(item.group("quote")), words + joint)
             if item.start() == 0
@@ -186,7 +187,7 @@ def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:
     if item.start() > 0:
         return edit
     newline = "\r\n" if text[:line].endswith("\r\n") else "\n"
-    words = [_yaml_word(word) for word in shlex.split(edit.text)]
+    words = [_yaml_word(word, _quotes_of(text)) for word in shlex.split(edit.text)]
     joined = f"{newline}{item.group('indent')}- ".join(words)
     return Edit(file=edit.file, start=edit.start - len(item.group("quote")), end=end, text=joined)
 
@@ -198,6 +199,9 @@ def _flow_item(text: str, edit: Edit, quote: str) -> Edit:
         words = ", ".join(f"{quote}{word}{quote}" for word in shlex.split(edit.text))
         return Edit(file=edit.file, start=start, end=end, text=words)
     after = re.match(r"[ \t\r\n]*,[ \t]*", text[end:])
+    if after and text[end + after.end() : end + after.end() + 1] in ("\n", "\r"):
+        while text[start - 1 : start] in (" ", "\t"):
+            start -= 1
     if after:
         return Edit(file=edit.file, start=start, end=end + after.end(), text="")
     before = re.search(r",[ \t\r\n]*$", text[:start])
@@ -208,7 +212,12 @@ def _after_quote(text: str, end: int) -> int:
     return end + 1 if text[end : end + 1] in ("'", '"') else end
 
 
-def _yaml_word(word: str) -> str:
+def _quotes_of(text: str) -> str:
+    """The quotes that a file's list items have."""
+    return '"' if text.count('- "') > text.count("- '") else "'"
+
+
+def _yaml_word(word: str, quote: str = "'") -> str:
     plain = re.fullmatch(r"[A-Za-z_/.-][\w/.=:@+-]*", word) and word.lower() not in (
         "on",
         "off",
@@ -218,7 +227,11 @@ def _yaml_word(word: str) -> str:
         "false",
         "null",
     )
-    return word if plain and not word.endswith(":") else "'" + word.replace("'", "''") + "'"
+    if plain and not word.endswith(":"):
+        return word
+    if quote == '"' and "\\" not in word and '"' not in word:
+        return f'"{word}"'
+    return "'" + word.replace("'", "''") + "'"
 
 
 def _word(text: str, edit: Edit, line: int) -> Edit:

@@ -20,6 +20,7 @@ from advisor.advice.resolve import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, Launch, Plan, Skipped
 from advisor.domain.shown import shown
 from advisor.knowledge import store as knowledge
+from advisor.lint.cut_fixes import continued
 from advisor.readers import FileRead, read_bytes, read_path, read_text
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def judged(
     about = FileReport(
         read.source.name, read.form, len(launches), read.notes, None, len(findings) - len(kept)
     )
-    cleaned = tuple(_cleaned(finding, read) for finding in kept)
+    cleaned = tuple(_cleaned(continued(read.source, finding), read) for finding in kept)
     return Report((about,), cleaned, tuple(dict.fromkeys(skipped)), tuple(told), (read,))
 
 

@@ -114,9 +114,12 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     severity = hit.severity or found.severity
     message = hit.message
     if found.versioned and not version_pinned(case):
-        severity = capped(severity)
-        if hit.versions:
-            message = f"{message} ({_why_not(case)}; applies to {hit.versions})"
+        if hit.everywhere and (hit.slip or catalogue_speaks(case)):
+            message += _assumed(case)
+        else:
+            severity = capped(severity)
+            if hit.versions:
+                message = f"{message} ({_why_not(case)}; applies to {hit.versions})"
     flag = hit.flag if isinstance(hit.flag, Flag) else None
     return Finding(
         code=found.code,
@@ -137,20 +140,40 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     )
 
 
+def catalogue_speaks(case: Case) -> bool:
+    """Whether the server is one of the catalogued releases, whichever: not a build of somebody else,
+    a nightly, or a release that the file names and the catalogue lacks.
+    """
+    launch = case.launch
+    return launch.fork is None and (
+        launch.engine_version is not None
+        or not launch.version_text
+        or launch.version_text.lower().startswith(_ANY_RELEASE)
+    )
+
+
+_ANY_RELEASE = ("latest", "stable", "server", "full", "light", "$")  # "$": a variable names it
+
+
+def _assumed(case: Case) -> str:
+    """What is taken for granted where the server is not a catalogued release."""
+    launch = case.launch
+    if launch.fork is not None:
+        image = launch.container.image if launch.container is not None else None
+        name = image.partition("@")[0].rsplit(":", 1)[0] if image else launch.fork
+        return f" (assuming that {name} takes the options of {case.plan.engine})"
+    if not catalogue_speaks(case):
+        return f" (assuming that {launch.version_text} takes the options of the releases)"
+    if launch.container is not None and "@sha256" in (launch.container.image or ""):
+        return " (assuming that the digest is that of a catalogued release)"
+    return ""
+
+
 def _why_not(case: Case) -> str:
     """Why a finding that depends on the release is not certain."""
     launch = case.launch
-    named = (
-        launch is not None
-        and not launch.engine_version
-        and launch.fork is None
-        and parse_release(launch.version_text)
-    )
-    return (
-        f"{launch.version_text} is not in the catalogue"
-        if launch is not None and named
-        else "release not pinned"
-    )
+    named = not launch.engine_version and parse_release(launch.version_text)
+    return f"{launch.version_text} is not in the catalogue" if named else "release not pinned"
 
 
 def capped(severity: Severity) -> Severity:

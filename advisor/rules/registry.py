@@ -41,6 +41,8 @@ class Hit(NamedTuple):
     effect: Effect | None = None  # on the decision: see policy.py
     k_max: int | None = None
     k_best: int | None = None
+    everywhere: bool = False  # every catalogued release refuses it: an error without a pinned one
+    slip: bool = False  # and so does any other build: a misspelling of what all of them take
 
 
 class Lacking(NamedTuple):
@@ -126,8 +128,9 @@ def rule(
     engines: the only engines it speaks on (empty: all). needs: Facts fields, "version" (a release
     is pinned), "file" (only for configurations that were read) or "estimate"; a lacking one makes
     it skipped. speculative: only where the plan speculates. versioned: at most a warning where the
-    file pins no catalogued release, and the message says which versions are meant. sources: where
-    its claim comes from; a rule without one is refused.
+    file pins no catalogued release, unless the hit holds for all of them (`everywhere`), and the
+    message says which versions are meant. sources: where its claim comes from; a rule without one
+    is refused.
     """
     if not sources:
         raise AdvisorError("a rule without a source is refused: name where its claim comes from")

@@ -209,7 +209,7 @@ def test_places_are_kept() -> None:
 @pytest.mark.parametrize(
     ("engine", "text", "version", "pinned"),
     [
-        ("vllm", "v0.25.1-cu130", "0.25.1", True), ("vllm", "0.25.0", "0.25.1", False), ("vllm", "latest", None, False),
+        ("vllm", "v0.25.1-cu130", "0.25.1", True), ("vllm", "0.25.0", "0.25.1", True), ("vllm", "latest", None, False),
         ("vllm", "0.26.1rc1.dev12", None, False), ("vllm", "0.99.0", None, False), ("vllm", None, None, False),
         ("sglang", "v0.5.10.post1-cu130", "0.5.10", True), ("sglang", "0.5.8", "0.5.9", False),
         ("llama-server", "server-cuda-b9553", "b9553", True), ("llama-server", "b9235", "b9445", True),

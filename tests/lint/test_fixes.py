@@ -45,10 +45,10 @@ def changed(text: str, name: str, new: str, file: str = "-") -> str:
 LIST = 'services:\n  a:\n    image: vllm/vllm-openai:v0.25.1  # why\n    command:\n      - --model\n      - m/A\n      - --max-num-seqs\n      - "4"  # four\n      - --enforce-eager\n'
 SHELL = "exec vllm serve m/A \\\n  --max-num-seqs 4 \\\n  --enforce-eager --port 1 \\\n  --dtype auto\n\necho done\n"
 CASES = {
-    "list: value": (LIST, "--max-num-seqs", "--max-num-seqs 8", LIST.replace('"4"', "'8'")),
+    "list: value": (LIST, "--max-num-seqs", "--max-num-seqs 8", LIST.replace('"4"', '"8"')),
     "list: gone": (LIST, "--enforce-eager", "", LIST.replace("      - --enforce-eager\n", "")),
     "list: pair gone": (LIST, "--max-num-seqs", "", LIST.replace('      - --max-num-seqs\n     ' ' - "4"  ' '# four\n', "")),
-    "list: one becomes two": (LIST, "--enforce-eager", "--port 8", LIST.replace("- --enforce-eager", "- --port\n      - '8'")),
+    "list: one becomes two": (LIST, "--enforce-eager", "--port 8", LIST.replace("- --enforce-eager", "- --port\n      - \"8\"")),
     "shell: pair alone on a " "line gone": (SHELL, "--max-num-seqs", "", SHELL.replace("  --max-num-seqs 4 \\\n", "")),
     "shell: within a line gone": (SHELL, "--enforce-eager", "", SHELL.replace("  --enforce-eager --port", " --port")),
     "shell: last line gone": (SHELL, "--dtype", "", SHELL.replace(" \\\n  --dtype auto", "")),
@@ -98,7 +98,7 @@ def test_windows_newlines_and_marks_are_kept(tmp_path: Path) -> None:
     assert (
         path.read_bytes()
         == b"\xef\xbb\xbf"
-        + LIST.replace("- --enforce-eager", "- --port\n      - '8'").replace("\n", "\r\n").encode()
+        + LIST.replace("- --enforce-eager", '- --port\n      - "8"').replace("\n", "\r\n").encode()
     )
     assert link.is_symlink() and path.stat().st_mode & 0o777 == 0o640
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []

@@ -97,6 +97,7 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
         if not is_flag(token):
             if switch and token.text.lower() in TRUTHS:
                 notes.append(f"{SWITCH_VALUE} {switch} is followed by '{token.text}'")
+                flags[-1] = flags[-1].model_copy(update={"value_span": token.span})
             else:
                 positionals.append(token)
             switch = ""
@@ -156,6 +157,7 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
         if not is_flag(token):
             if switch and token.text.lower() in TRUTHS:
                 notes.append(f"{SWITCH_VALUE} {switch} is followed by '{token.text}'")
+                flags[-1] = flags[-1].model_copy(update={"value_span": token.span})
             else:
                 positionals.append(token)
             switch = ""

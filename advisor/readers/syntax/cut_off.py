@@ -8,7 +8,9 @@ The shell then starts the server without them and takes the next line for a comm
 from __future__ import annotations
 
 from advisor.engines.base import CUT_OFF
-from advisor.readers.reading import Reading
+from advisor.readers.containers import RUNTIMES, docker_run, engine_by_options
+from advisor.readers.images import engine_of_image, is_official
+from advisor.readers.reading import Found, Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped
 
@@ -82,3 +84,36 @@ def options_after_blanks(command: Mapped, reading: Reading) -> str:
 def _said(names: list[str], first: int, cause: str, reading: Reading) -> str:
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return f"{CUT_OFF} {', '.join(names[:MAX_NAMED])}{more} from line {reading.source.place(first)[0]} on: {cause}"
+
+
+_IMAGE = Lazy(r"[\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?")
+
+
+def cut_container(
+    words: list[Mapped], command: Mapped, source: Mapped, end: int, reading: Reading
+) -> None:
+    """`docker run` that ends before its image or before the server's options: the server starts
+    without them, or not at all, and what stands below is said.
+    """
+    if not words or words[0].text.rsplit("/", 1)[-1] not in RUNTIMES:
+        return
+    said = options_after_blanks(command, reading) or options_behind(source, end, reading)
+    ran = docker_run(words, 0, reading, None) if said else None
+    if ran is None and not any(word.text in ("run", "create") for word in words[1:3]):
+        return
+    below = source.part(end, min(len(source), end + 20_000)) if said else None
+    image = ran.around.image_text() if ran is not None else ""
+    engine = engine_of_image(image) if image else None
+    if said and below is not None and engine is None:
+        images = (found.group() for found in _IMAGE.finditer(below.text))
+        engine = next((engine_of_image(one) for one in images if is_official(one)), None)
+        options = [Mapped(found, []) for found in _OPTION.findall(below.text)]
+        named = engine or engine_by_options(options)
+    else:
+        named = engine
+    if not said or named is None:
+        return
+    around = ran.around if ran is not None else None
+    found = Found(named, [], {}, words[0].first(), reading.form, around)
+    found.said = said
+    reading.add(found)

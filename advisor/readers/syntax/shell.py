@@ -15,7 +15,12 @@ from advisor.readers.command import ENGINE_TEXT, read_command
 from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
 from advisor.readers.syntax import control_flow
 from advisor.readers.syntax.control_flow import MAX_NESTING
-from advisor.readers.syntax.cut_off import LOOSE_END, options_after_blanks, options_behind
+from advisor.readers.syntax.cut_off import (
+    LOOSE_END,
+    cut_container,
+    options_after_blanks,
+    options_behind,
+)
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import EMPTY, HOLE, Mapped, hole, join, made
 from advisor.readers.syntax.marks import unmarked
@@ -187,6 +192,8 @@ class Shell:
         ended = self.execute(words, env, self.text(node).first())
         if not called:
             self.reading.run_at(before, self.text(node).first())
+        if len(self.reading.found) == before and not called:
+            cut_container(words, self.text(node), self.source, node.end_byte, self.reading)
         for found in self.reading.found[before:]:
             found.said = (
                 found.said

@@ -310,6 +310,8 @@ def rename_fix(case: Case, found: Flag, use: str, what: str, *, safe: bool) -> F
     if found.span is None or not found.raw:
         return Fix(text=what, safe=False)
     name = use if found.raw.startswith("-") else use.lstrip("-")
+    if found.origin == "python" or "_" in found.raw:
+        name = name[:2] + name[2:].replace("-", "_")
     start = found.span.start
     return Fix(
         text=what,

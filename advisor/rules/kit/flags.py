@@ -5,7 +5,6 @@ engine's, unknown.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -13,6 +12,7 @@ from advisor import engines
 from advisor.domain.nouns import Case, Flag
 from advisor.engines.arguments.speculative_json import scalar
 from advisor.rules.kit.case import GGUF_ENGINES, flag, flags
+from advisor.rules.kit.feasible import candidates
 
 if TYPE_CHECKING:
     from advisor.engines.catalogue import Catalogue, Removed
@@ -98,6 +98,15 @@ def owners(case: Case, found: Flag) -> tuple[str, ...]:
     return _owners(case.plan.engine, written(found))
 
 
+def gone_everywhere(case: Case, found: Flag) -> bool:
+    """Whether no catalogued release that takes the other options takes this spelling."""
+    known, name = catalogue(case), written(found)
+    return not any(
+        option is not None and not option.removed
+        for option in (known.find(name, version) for version in candidates(case, found))
+    )
+
+
 @lru_cache(maxsize=1024)
 def _owners(own: str, name: str) -> tuple[str, ...]:
     named = []
@@ -108,13 +117,6 @@ def _owners(own: str, name: str) -> tuple[str, ...]:
         if match is not None and not match.abbreviated and name.startswith("--"):
             named.append(engine)
     return tuple(named)
-
-
-def nearest(word: str, choices: Sequence[str]) -> str | None:
-    """The choice that a wrong word most likely meant."""
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(word.lower(), choices, 1, 0.65)), None)
 
 
 # ---------------------------------------------------------------- vLLM's --speculative-config

@@ -2,11 +2,12 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix, replace_fix
-from advisor.rules.kit.fixes import pinned
+from advisor.rules.kit.fixes import drop_fix, pinned
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, standing, written
+from advisor.rules.kit.values import slip
 
 _LEAD = re.compile(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
@@ -33,33 +34,46 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
         if standing(case, found) != "unknown":
             continue
         if catalogue(case).find(written(found), catalogued_version(case)) is not None:
-            yield Hit(
-                f"{case.plan.engine} does not read {found.raw}=VALUE: the value is an argument "
-                f"of its own",
-                flag=found,
-                fix=replace_fix(
-                    case,
-                    found,
-                    f"{found.raw} {shlex.quote(found.value or '')}",
-                    f"Write {found.raw} {found.value}.",
-                    safe=pinned(case),
-                )
-                if not found.unresolved
-                else Fix(text=f"Write {found.raw} {found.value}."),
-            )
+            yield joined(case, found)
             continue
         near = meant(case, written(found))
         near = near if near and close(written(found), near) else None
+        misspelt = slip(written(found), near)
         hint = f"; the nearest is {near}" if near else ""
         yield Hit(
             f"{case.plan.engine} has no option {found.raw}{hint}",
             flag=found,
-            fix=rename_fix(case, found, near, f"Use {near} if that is meant.", safe=False)
-            if near and found.origin == "cli" and alike(written(found), near)
-            else Fix(text=f"Use {near} if that is meant." if near else f"Remove {found.raw}."),
-            severity="info" if case.launch.fork else None,
+            fix=mend(case, found, near, misspelt),
+            severity="info" if case.launch.fork and not misspelt else None,
             versions="all catalogued releases",
+            everywhere=True,
+            slip=misspelt,
         )
+
+
+def joined(case: Case, found: Flag) -> Hit:
+    """`--flag=value` where the engine takes the value as an argument of its own."""
+    what = f"Write {found.raw} {found.value}."
+    text = f"{found.raw} {shlex.quote(found.value or '')}"
+    return Hit(
+        f"{case.plan.engine} does not read {found.raw}=VALUE: the value is an argument of its own",
+        flag=found,
+        fix=replace_fix(case, found, text, what, safe=pinned(case))
+        if not found.unresolved
+        else Fix(text=what),
+        everywhere=True,
+        slip=True,
+    )
+
+
+def mend(case: Case, found: Flag, near: str | None, misspelt: bool) -> Fix:
+    """The option that was meant, where it can hardly be another; else the option taken away."""
+    if near is None:
+        return drop_fix(case, found, f"Remove {found.raw}.")
+    what = f"Use {near} if that is meant."
+    if misspelt and found.origin != "env":
+        return rename_fix(case, found, near, what, safe=False)
+    return Fix(text=what)
 
 
 def meant(case: Case, word: str) -> str | None:
@@ -83,10 +97,3 @@ def close(word: str, near: str) -> bool:
     from difflib import SequenceMatcher
 
     return SequenceMatcher(None, _LEAD.sub("", word), _LEAD.sub("", near)).ratio() >= 0.6
-
-
-def alike(word: str, near: str) -> bool:
-    """Whether a spelling is close enough to be a slip, not another thing."""
-    from difflib import SequenceMatcher
-
-    return SequenceMatcher(None, word, near).ratio() >= 0.85

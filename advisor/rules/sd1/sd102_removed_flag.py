@@ -10,6 +10,7 @@ from advisor.rules.kit.flags import (
     catalogue,
     catalogued_version,
     gone,
+    gone_everywhere,
     standing,
     written,
 )
@@ -48,6 +49,7 @@ def removed_flag(case: Case) -> Iterator[Hit]:
             versions=f"{version_name(removal.version)} and later"
             if removal.version
             else "all catalogued releases",
+            everywhere=gone_everywhere(case, found),
         )
 
 

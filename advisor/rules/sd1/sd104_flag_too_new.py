@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
+from advisor.rules.kit.fixes import drop_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, standing, written
 
 SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
@@ -30,5 +31,7 @@ def flag_too_new(case: Case) -> Iterator[Hit]:
             f"{case.plan.engine} {catalogued_version(case)} has no {found.raw}; it came "
             f"with {since}",
             flag=found,
-            fix=Fix(text=f"Use {case.plan.engine} {since} or newer, or remove {found.raw}."),
+            fix=drop_fix(
+                case, found, f"Use {case.plan.engine} {since} or newer, or remove {found.raw}."
+            ),
         )

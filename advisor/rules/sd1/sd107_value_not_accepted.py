@@ -1,11 +1,12 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.engines import Option
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import set_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, nearest, written
+from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, written
+from advisor.rules.kit.values import Taken, listed, nearest, number_wanted, slip, taken
 
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
@@ -14,7 +15,7 @@ LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
     severity="error",
     engines=CATALOGUED,
     versioned=True,
-    sources=("the engines' own parsers, catalogued by release",),
+    sources=("the engines' own parsers and configuration classes, catalogued by release",),
 )
 def value_not_accepted(case: Case) -> Iterator[Hit]:
     """A value that the option does not take at this release.
@@ -25,58 +26,56 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
     """
     version = catalogued_version(case)
     for found in flags(case):
-        option = (
-            catalogue(case).find(written(found), version)
-            if found.known and found.name not in LISTS
-            else None
-        )
-        allowed = accepted(case, option)
-        if (
-            option is None
-            or not allowed
-            or found.value is None
-            or found.unresolved
-            or not option.takes_value
-        ):
+        if not found.known or found.name in LISTS or found.value is None or found.unresolved:
             continue
-        words = found.value.split() if option.many else [found.value]
-        wrong = [word for word in words if not taken(word, allowed, case)]
-        if not wrong:
+        option = catalogue(case).find(written(found), version)
+        if option is None or not option.takes_value or "." in found.name:
             continue
-        near = nearest(wrong[0], allowed)
-        choices = ", ".join(allowed[:12]) + (", ..." if len(allowed) > 12 else "")
-        yield Hit(
-            f"{found.raw} does not take '{wrong[0]}'"
-            + (f"; did you mean {near}?" if near else f"; it takes {choices}"),
-            flag=found,
-            fix=set_fix(case, found, near, f"Use {near}; it takes {choices}.")
-            if near and not option.many
-            else Fix(text=f"Use one of {choices}."),
-            severity="info" if case.launch.fork else None,
-            versions=f"the newest catalogued release ({catalogue(case).newest})",
-        )
+        hit = no_number(case, found, option) or off_the_list(case, found, option)
+        if hit is not None:
+            yield hit
 
 
-def accepted(case: Case, option: Option | None) -> tuple[str, ...]:
-    """The values an option takes: those of its parser, else the names that the release registers,
-    to which a plug-in may add.
-    """
-    if option is None:
-        return ()
-    plugged = any(flag.name.endswith("-parser-plugin") for flag in flags(case))
-    return option.choices or (() if plugged else option.values) or ()
-
-
-def taken(word: str, choices: tuple[str, ...], case: Case) -> bool:
-    """vLLM and llama.cpp fold case and truth words for some options; a difference in case alone is
-    not reported.
-    """
-    truths = {"on", "off", "auto"} & set(choices) and word.lower() in (
-        "1",
-        "0",
-        "true",
-        "false",
-        "enabled",
-        "disabled",
+def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
+    kind = number_wanted(option, found.value or "")
+    if kind is None or case.plan.engine == "llama-server":  # its types are read off its help
+        return None
+    wanted = "a whole number" if kind == "int" else "a number"
+    return Hit(
+        f"{found.raw} takes {wanted}, not '{found.value}'",
+        flag=found,
+        fix=Fix(text=f"Give {found.raw} {wanted}."),
+        everywhere=True,
+        slip=True,
     )
-    return word.lower() in {choice.lower() for choice in choices} or bool(truths)
+
+
+def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
+    allowed = listed(case, found, option)
+    if allowed is None:
+        return None
+    words = (found.value or "").split() if option.many else [found.value or ""]
+    wrong = next((word for word in words if not taken(word, allowed.here, option.name)), None)
+    if wrong is None:
+        return None
+    near = nearest(wrong, allowed.here)
+    choices = ", ".join(allowed.here[:12]) + (", ..." if len(allowed.here) > 12 else "")
+    never = wrong.lower() not in allowed.ever
+    misspelt = never and slip(wrong, near)
+    return Hit(
+        f"{found.raw} does not take '{wrong}'"
+        + (f"; did you mean {near}?" if near else f"; it takes {choices}"),
+        flag=found,
+        fix=set_fix(case, found, near, f"Use {near}; it takes {choices}.")
+        if near and not option.many
+        else Fix(text=f"Use one of {choices}."),
+        severity=None if misspelt else "info" if case.launch.fork else weight(allowed),
+        versions=f"the newest catalogued release ({catalogue(case).newest})",
+        everywhere=never,
+        slip=misspelt,
+    )
+
+
+def weight(allowed: Taken) -> Severity | None:
+    """A list that plug-ins may add to is no proof of a mistake."""
+    return "warning" if allowed.open else None

@@ -1,8 +1,8 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flags
+from advisor.rules.kit.case import flags, model_text, replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, written
 
 OWN_RULE = ("--flash-attn",)  # SD120
@@ -36,5 +36,13 @@ def flag_needs_value(case: Case) -> Iterator[Hit]:
             yield Hit(
                 f"{found.raw} needs a value and has none",
                 flag=found,
-                fix=Fix(text=f"Give {found.raw} a value or remove it."),
+                fix=value_of(case, found),
             )
+
+
+def value_of(case: Case, found: Flag) -> Fix:
+    """The value, where only one can be meant."""
+    what = f"Give {found.raw} a value or remove it."
+    if found.name == "--spec-type" and "mtp" in model_text(case).lower():
+        return replace_fix(case, found, f"{found.raw} draft-mtp", what, safe=False)
+    return Fix(text=what)

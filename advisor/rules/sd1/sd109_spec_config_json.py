@@ -1,8 +1,11 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.json_text import mend_fix
+
+WHAT = """Write it as '{"method":"mtp","num_speculative_tokens":2}': double quotes inside single ones."""
 
 
 @rule(
@@ -22,7 +25,5 @@ def spec_config_json(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"--speculative-config is not a JSON object: {read.error}",
             flag=read.flag,
-            fix=Fix(
-                text="""Write it as '{"method":"mtp","num_speculative_tokens":2}': double quotes inside single ones."""
-            ),
+            fix=mend_fix(case, read.flag, WHAT),
         )

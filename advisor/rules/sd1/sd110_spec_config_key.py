@@ -3,7 +3,8 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.fixes import json_rename_fix
-from advisor.rules.kit.flags import catalogue, catalogued_version, nearest, spec_config, spec_keys
+from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config, spec_keys
+from advisor.rules.kit.values import nearest, slip
 
 # A key of another release or another world, and what stands in its place.
 INSTEAD = {
@@ -54,6 +55,8 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
             fix=json_rename_fix(case, read.flag if read else None, key, near, f"Use '{near}'.")
             if near and near not in given and key not in OTHER_KIND
             else Fix(text=f"Use '{near}'." if near else f"Remove '{key}'."),
+            everywhere=ever is None,
+            slip=ever is None and slip(key, near),
             versions="the catalogued releases 0.19.1 to " + catalogue(case).newest
             if catalogued_version(case) is None
             else "",

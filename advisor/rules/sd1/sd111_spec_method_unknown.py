@@ -7,7 +7,8 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
 from advisor.rules.kit.fixes import json_fix, pinned
-from advisor.rules.kit.flags import catalogue, nearest, spec_choices, spec_config
+from advisor.rules.kit.flags import catalogue, spec_choices, spec_config
+from advisor.rules.kit.values import nearest, slip
 
 if TYPE_CHECKING:
     from advisor.engines.catalogue import Catalogue
@@ -59,7 +60,16 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         fix = value_fix(case, place, near, f"Use '{near}'.", safe=sure)
     elif near:
         fix = json_fix(case, place, "method", f'"{near}"', f"Use '{near}'.", safe=sure)
-    yield Hit(said, flag=place, fix=fix, versions="all catalogued releases")
+    yield Hit(
+        said,
+        flag=place,
+        fix=fix,
+        versions="all catalogued releases",
+        everywhere=not any(
+            method in _choices(catalogue(case), one) for one in catalogue(case).versions
+        ),
+        slip=slip(method, near) or method.lower() in MEANT,
+    )
 
 
 def gone_since(case: Case, method: str) -> str | None:

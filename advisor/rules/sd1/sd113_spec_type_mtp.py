@@ -54,5 +54,6 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
                 safe=pinned(case),
             ),
             severity="info" if case.launch.fork else None,
+            everywhere="mtp" not in old,
             versions=f"mainline {SINCE} and later",
         )

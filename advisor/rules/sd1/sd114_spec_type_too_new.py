@@ -3,6 +3,8 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import build_order, flag, release, table, version_label
+from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.values import nearest, slip
 from advisor.rules.sd1.sd113_spec_type_mtp import RENAMED
 
 SINCE = table("compatibility")["spec_types_since"]
@@ -36,11 +38,18 @@ def spec_type_too_new(case: Case) -> Iterator[Hit]:
                 fix=Fix(text=f"Use llama.cpp {since} or newer."),
             )
         elif since is None and word not in KNOWN and word not in RENAMED:
+            near = nearest(word, sorted(KNOWN))
+            what = f"Use {near}." if near else "Use draft-mtp for a model with its own MTP head."
             yield Hit(
-                f"llama.cpp has no speculative type '{word}'; there are {', '.join(sorted(KNOWN))}",
+                f"llama.cpp has no speculative type '{word}'; "
+                + (f"did you mean {near}?" if near else f"there are {', '.join(sorted(KNOWN))}"),
                 flag=found,
-                fix=Fix(text="Use draft-mtp for a model with its own MTP head."),
+                fix=set_fix(case, found, found.value.replace(word, near), what)
+                if near
+                else Fix(text=what),
                 versions="all catalogued builds",
+                everywhere=True,
+                slip=slip(word, near),
             )
 
 

@@ -1,24 +1,69 @@
-import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor import engines
+from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, owners, standing
+from advisor.rules.kit.fixes import drop_fix
+from advisor.rules.kit.flags import CATALOGUED, catalogue, owners, standing, written
+from advisor.rules.kit.values import spelling
 
-# The same intent in another engine's words: flag -> engine -> its flag.
-SAME: dict[str, dict[str, str]] = {
-    "--max-model-len": {"sglang": "--context-length", "llama-server": "--ctx-size"},
-    "--context-length": {"vllm": "--max-model-len", "llama-server": "--ctx-size"},
-    "--ctx-size": {"vllm": "--max-model-len", "sglang": "--context-length"},
-    "--gpu-memory-utilization": {"sglang": "--mem-fraction-static"},
-    "--mem-fraction-static": {"vllm": "--gpu-memory-utilization"},
-    "--max-num-seqs": {"sglang": "--max-running-requests", "llama-server": "--parallel"},
-    "--max-running-requests": {"vllm": "--max-num-seqs", "llama-server": "--parallel"},
-    "--speculative-config": {"sglang": "--speculative-algorithm", "llama-server": "--spec-type"},
-    "--speculative-algorithm": {"vllm": "--speculative-config", "llama-server": "--spec-type"},
-    "--spec-type": {"vllm": "--speculative-config", "sglang": "--speculative-algorithm"},
-}
+# One intent in the words of each engine. The value means the same in all of them.
+SAME: tuple[dict[str, str], ...] = (
+    {"vllm": "--max-model-len", "sglang": "--context-length", "llama-server": "--ctx-size"},
+    {"vllm": "--gpu-memory-utilization", "sglang": "--mem-fraction-static"},
+    {"vllm": "--max-num-seqs", "sglang": "--max-running-requests", "llama-server": "--parallel"},
+    {"vllm": "--tensor-parallel-size", "sglang": "--tp-size"},
+    {"vllm": "--pipeline-parallel-size", "sglang": "--pp-size"},
+    {"vllm": "--data-parallel-size", "sglang": "--dp-size"},
+    {
+        "vllm": "--max-num-batched-tokens",
+        "sglang": "--chunked-prefill-size",
+        "llama-server": "--batch-size",
+    },
+    {"vllm": "--served-model-name", "sglang": "--served-model-name", "llama-server": "--alias"},
+    {"vllm": "--model", "sglang": "--model-path", "llama-server": "--model"},
+    {"vllm": "--tokenizer", "sglang": "--tokenizer-path"},
+    {"vllm": "--enforce-eager", "sglang": "--disable-cuda-graph"},
+    {
+        "vllm": "--no-enable-prefix-caching",
+        "sglang": "--disable-radix-cache",
+        "llama-server": "--no-cache-prompt",
+    },
+    {"vllm": "--lora-modules", "sglang": "--lora-paths"},
+    {"vllm": "--root-path", "sglang": "--fastapi-root-path"},
+    {"vllm": "--uvicorn-log-level", "sglang": "--log-level"},
+    {"vllm": "--cpu-offload-gb", "sglang": "--cpu-offload-gb"},
+    {
+        "vllm": "--chat-template",
+        "sglang": "--chat-template",
+        "llama-server": "--chat-template-file",
+    },
+)
+# The same intent, but the value is worded otherwise.
+ALIKE: tuple[dict[str, str], ...] = (
+    {
+        "vllm": "--speculative-config",
+        "sglang": "--speculative-algorithm",
+        "llama-server": "--spec-type",
+    },
+    {"vllm": "--kv-cache-dtype", "sglang": "--kv-cache-dtype", "llama-server": "--cache-type-k"},
+    {
+        "vllm": "--reasoning-parser",
+        "sglang": "--reasoning-parser",
+        "llama-server": "--reasoning-format",
+    },
+    {
+        "vllm": "--speculative-config",
+        "sglang": "--speculative-draft-model-path",
+        "llama-server": "--spec-draft-model",
+    },
+    {
+        "vllm": "--speculative-config",
+        "sglang": "--speculative-num-steps",
+        "llama-server": "--spec-draft-n-max",
+    },
+)
 
 
 @rule(
@@ -36,16 +81,35 @@ def other_engines_flag(case: Case) -> Iterator[Hit]:
     for found in flags(case):
         if found.known or standing(case, found) != "foreign":
             continue
-        theirs = " and ".join(owners(case, found))
-        use = SAME.get(found.name, {}).get(case.plan.engine)
-        if use is not None and catalogue(case).find(use) is None:
-            use = None
+        theirs = owners(case, found)
+        use, same = here(case, found, theirs)
         yield Hit(
-            f"{found.raw} is an option of {theirs}, not of {case.plan.engine}"
+            f"{found.raw} is an option of {' and '.join(theirs)}, not of {case.plan.engine}"
             + (f"; here it is {use}" if use else ""),
             flag=found,
             severity="warning" if case.launch.fork else None,
-            fix=rename_fix(case, found, use, f"Use {use}.", safe=False)
-            if use and found.origin == "cli" and re.fullmatch(r"[\d.]+", found.value or "")
-            else Fix(text=f"Use {use}." if use else f"Remove {found.raw}."),
+            fix=mend(case, found, use, same),
         )
+
+
+def here(case: Case, found: Flag, theirs: tuple[str, ...]) -> tuple[str | None, bool]:
+    """(the option of this engine that says it, whether it takes the same value)."""
+    for owner in theirs:
+        option = engines.get(owner).catalogue.find(written(found), None)
+        names = {written(found), option.name if option is not None else ""}
+        for table in (SAME, ALIKE):
+            for row in table:
+                use = row.get(case.plan.engine)
+                if row.get(owner) in names and use and catalogue(case).find(use) is not None:
+                    return use, table is SAME
+    return None, False
+
+
+def mend(case: Case, found: Flag, use: str | None, same: bool) -> Fix:
+    """This engine's word in the place of the other's; what it has no word for goes."""
+    if use is None:
+        return drop_fix(case, found, f"Remove {found.raw}.")
+    if not same or found.origin == "env":
+        return Fix(text=f"Use {use}.")
+    spelled = spelling(case, use)
+    return rename_fix(case, found, spelled, f"Use {spelled}.", safe=False)

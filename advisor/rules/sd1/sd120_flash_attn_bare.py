@@ -3,7 +3,9 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, parse_release, release, replace_fix
+from advisor.rules.kit.feasible import candidates
 
+BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
 BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch
 
 
@@ -26,9 +28,11 @@ def flash_attn_bare(case: Case) -> Iterator[Hit]:
         return
     if at is not None and last is not None and at <= last:
         return
+    # a server of 2025 took it bare, which only the build tells
     yield Hit(
         f"{found.raw} needs a value: on, off or auto",
         flag=found,
         fix=replace_fix(case, found, f"{found.raw} on", f"Write {found.raw} on.", safe=True),
         versions="builds of 2026 (b8643 and later)",
+        everywhere=BARE not in candidates(case, found),
     )

@@ -4,7 +4,8 @@ from advisor.domain.nouns import Case, Fix
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import between, flag, release, value_fix
-from advisor.rules.kit.flags import catalogue, catalogued_version, nearest
+from advisor.rules.kit.flags import catalogue, catalogued_version
+from advisor.rules.kit.values import nearest, slip
 
 MEANT = {
     "MTP": "NEXTN",
@@ -17,8 +18,9 @@ TAKEN = (*(word for word in METHODS if word != "MTP"), *UNMODELLED, "NONE")
 
 
 @rule(
-    severity="warning",
+    severity="error",
     engines=("sglang",),
+    versioned=True,
     sources=(
         "sgl-project/sglang python/sglang/srt/speculative/spec_info.py "
         "(SpeculativeAlgorithm.from_string)",
@@ -47,19 +49,19 @@ def sglang_algorithm_unknown(case: Case) -> Iterator[Hit]:
             yield Hit(
                 f"{found.value} came with SGLang {since}",
                 flag=found,
-                severity="error",
                 fix=Fix(text=what),
             )
         return
     option = catalogue(case).find(ALGORITHM, catalogued_version(case))
     if option is not None and option.choices:  # the parser itself refuses it: SD107
         return
-    near = MEANT.get(word) or (nearest(word, [one.lower() for one in TAKEN]) or "").upper()
+    near = MEANT.get(word) or nearest(word, TAKEN)
     text = f"Use {near}." if near else f"Use one of {', '.join(TAKEN[:7])}."
     yield Hit(
         f"SGLang has no speculative algorithm {found.value}"
         + (f"; it calls it {near}" if word in MEANT else ""),
         flag=found,
-        severity="error" if word in MEANT and not case.launch.fork else None,
         fix=value_fix(case, found, near, text, safe=word in MEANT) if near else Fix(text=text),
+        everywhere=word in MEANT or slip(word, near),
+        slip=word in MEANT or slip(word, near),
     )

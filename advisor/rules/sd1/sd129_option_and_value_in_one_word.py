@@ -3,9 +3,11 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
+from advisor.rules.kit.case import replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue
 
 _UNREAD = re.compile(r"the argument '(--?[A-Za-z][\w.-]*) [^']")
+_JOINED = re.compile(r"(--?[A-Za-z][\w.-]*) \S")
 SPLIT_NOWHERE = (
     "compose",
     "kubernetes",
@@ -62,8 +64,20 @@ def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
             f"does not take apart",
             line=launch.line,
             severity="error" if launch.form in SPLIT_NOWHERE and not launch.fork else None,
-            fix=Fix(
-                text="Give the value an item of its own"
-                + (", or write OPTION=VALUE." if case.plan.engine != "llama-server" else ".")
-            ),
+            fix=apart(case),
         )
+
+
+def apart(case: Case) -> Fix:
+    """Each word an item of its own, where the form of the list is known."""
+    what = "Give the value an item of its own" + (
+        ", or write OPTION=VALUE." if case.plan.engine != "llama-server" else "."
+    )
+    joined = [
+        one
+        for one in case.launch.strays
+        if (word := _JOINED.match(one.value or "")) is not None
+        and catalogue(case).find(word[1].replace("_", "-"), None) is not None
+    ]
+    fixes = [replace_fix(case, one, one.value or "", what, safe=False) for one in joined]
+    return Fix(text=what, edits=tuple(edit for fix in fixes for edit in fix.edits))

@@ -1,7 +1,7 @@
 import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case, Edit, Fix, Flag
 from advisor.engines.base import SWITCH_VALUE
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
@@ -36,10 +36,24 @@ def switch_given_a_value(case: Case) -> Iterator[Hit]:
         negated = "--no-" + name.removeprefix("--").replace("_", "-")
         has_opposite = catalogue(case).find(negated, catalogued_version(case)) is not None
         leave = f"Write {negated}." if has_opposite else f"Leave {name} out."
+        place = next((one for one in flags(case) if one.raw == name), None)
         yield Hit(
             f"{name} takes no value: the server stops at '{word}'",
-            flag=next((one for one in flags(case) if one.raw == name), None),
+            flag=place,
             severity="warning" if case.launch.fork else None,
-            fix=Fix(text=f"Leave '{word}' out." if word.lower() in _ON else leave),
+            fix=bare(case, place, negated if has_opposite else name, word, leave),
             versions="all catalogued releases",
+            everywhere=True,
         )
+
+
+def bare(case: Case, found: Flag | None, negated: str, word: str, leave: str) -> Fix:
+    """The switch without the word, or switched off where the word says so and it can be."""
+    on = word.lower() in _ON
+    what = f"Leave '{word}' out." if on else leave
+    if found is None or found.span is None or found.value_span is None or found.unresolved:
+        return Fix(text=what)
+    text = found.raw if on else negated if negated != found.raw else ""
+    end = max(found.span.end, found.value_span.end)
+    edit = Edit(file=case.launch.file, start=found.span.start, end=end, text=text)
+    return Fix(text=what, edits=(edit,))

@@ -2,7 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flag, model_text, table
+from advisor.rules.kit.case import GGUF_ENGINES, flag, model_text, spec_flag, table
+from advisor.rules.kit.fixes import drop_fix
+from advisor.rules.kit.models import headless
 
 SPLIT = table("compatibility")["split_mtp_publishers"]
 
@@ -33,6 +35,15 @@ def gguf_without_mtp(case: Case) -> Iterator[Hit]:
         return  # the head comes in a file of its own, as Gemma 4's assistant does
     known = case.facts.checkpoint.keeps_mtp if case.facts.checkpoint else None
     if known:
+        return
+    if headless(case):
+        model = case.facts.model
+        yield Hit(
+            f"{model.name or model.id if model else 'this model'} has no MTP head, so no GGUF of it "
+            f"can draft-mtp",
+            flag=spec_flag(case),
+            fix=drop_fix(case, spec_flag(case), "Leave --spec-type out, or name a draft model."),
+        )
         return
     publisher = any(part in name for part in SPLIT["value"])
     yield Hit(

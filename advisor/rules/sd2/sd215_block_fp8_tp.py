@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import LLM, Case, Fix
+from advisor.domain.nouns import LLM, Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import between, flag, model_text, release, table
+from advisor.rules.kit.fixes import set_fix
 
 BLOCK = 128
 CHANNEL_WISE = (
@@ -60,9 +61,12 @@ def block_fp8_tp(case: Case) -> Iterator[Hit]:
                 + ("" if known is None else " before vLLM pads the shards (0.30)"),
                 flag=flag(case, "--tp-size", "--tensor-parallel-size"),
                 severity=None if known is None else "warning",
-                fix=Fix(
-                    text=f"Use tensor parallelism {fits}, expert parallelism, or a checkpoint "
-                    f"without FP8 blocks."
+                fix=set_fix(
+                    case,
+                    flag(case, "--tp-size", "--tensor-parallel-size"),
+                    str(fits),
+                    f"Use tensor parallelism {fits}, expert parallelism, or a checkpoint "
+                    f"without FP8 blocks.",
                 ),
             )
             return

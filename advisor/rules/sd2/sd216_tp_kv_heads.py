@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
+from advisor.rules.kit.fixes import set_fix
 
 
 @rule(
@@ -34,7 +35,7 @@ def tp_kv_heads(case: Case) -> Iterator[Hit]:
             f"server refuses to start",
             flag=place,
             severity="error",
-            fix=Fix(text="Use a size that divides the attention heads."),
+            fix=smaller(case, "Use a size that divides the attention heads."),
         )
     elif model.kv_heads and model.kv_heads % tp and tp % model.kv_heads:
         yield Hit(
@@ -42,7 +43,7 @@ def tp_kv_heads(case: Case) -> Iterator[Hit]:
             f"stops while it builds the model",
             flag=place,
             severity="error",
-            fix=Fix(text="Use a size that divides the KV heads, or a multiple of them."),
+            fix=smaller(case, "Use a size that divides the KV heads, or a multiple of them."),
         )
     elif model.kv_heads and tp > model.kv_heads:
         yield Hit(
@@ -55,3 +56,14 @@ def tp_kv_heads(case: Case) -> Iterator[Hit]:
                 f"better, if the model fits."
             ),
         )
+
+
+def smaller(case: Case, what: str) -> Fix:
+    """The next power of two below, which divides the heads of every known model."""
+    model, tp = case.facts.model, case.plan.tp
+    place = flag(case, "--tp-size", "--tensor-parallel-size")
+    size = 1 << (tp.bit_length() - 1)
+    size = size // 2 if size == tp else size
+    if model is None or not model.heads or model.heads % max(size, 1):
+        return Fix(text=what)
+    return set_fix(case, place, str(size), f"{what[:-1]}: {size}.")

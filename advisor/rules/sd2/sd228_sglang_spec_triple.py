@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, spec_flag, unread
+from advisor.rules.kit.case import flag, integer, spec_flag, unread
+from advisor.rules.kit.fixes import add_fix
 
 TRIPLE = ("--speculative-num-steps", "--speculative-eagle-topk", "--speculative-num-draft-tokens")
 
@@ -32,5 +33,24 @@ def sglang_spec_triple(case: Case) -> Iterator[Hit]:
             f"{', '.join(given)} without {' and '.join(missing)}: SGLang wants all three or none",
             flag=flag(case, given[0]) or spec_flag(case),
             severity="warning" if unread(case) else None,
-            fix=Fix(text="Give all three, for example 3, 1 and 4."),
+            fix=completed(case, given, missing),
         )
+
+
+def completed(case: Case, given: list[str], missing: list[str]) -> Fix:
+    """The one that follows from the other two: n steps make n + 1 tokens to verify with topk 1."""
+    what = "Give all three, for example 3, 1 and 4."
+    steps, topk, tokens = (flag(case, name) for name in TRIPLE)
+    values = [integer(one.value) if one is not None else None for one in (steps, topk, tokens)]
+    chain = values[1] in (None, 1)
+    if len(missing) != 1 or not chain:
+        return Fix(text=what)
+    follows = {
+        TRIPLE[0]: values[2] - 1 if values[2] else None,
+        TRIPLE[1]: 1,
+        TRIPLE[2]: values[0] + 1 if values[0] else None,
+    }[missing[0]]
+    behind = tokens if missing[0] == TRIPLE[1] else topk
+    if not follows:
+        return Fix(text=what)
+    return add_fix(case, behind, missing[0], str(follows), f"Add {missing[0]} {follows}.")

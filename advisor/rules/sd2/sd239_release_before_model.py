@@ -8,7 +8,7 @@ ROWS = table("compatibility")["model_since"]
 
 
 @rule(
-    severity="warning",
+    severity="error",
     engines=("vllm", "sglang"),
     needs=("model",),
     sources=("vllm-project/recipes", "sgl-project/sgl-cookbook"),
@@ -34,9 +34,8 @@ def release_before_model(case: Case) -> Iterator[Hit]:
                 f"{case.plan.engine} {version_label(case)} is older than "
                 f"{model.name or model.id}, which needs {row['since']}",
                 flag="image",
-                severity="info"
-                if case.launch.fork
-                else None,  # a fork may have the model ported back
+                # a fork may have the model ported back
+                severity="info" if case.launch.fork else None,
                 line=case.launch.container.image_line
                 if case.launch and case.launch.container
                 else 0,

@@ -1,9 +1,10 @@
 import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
+from advisor.rules.kit.fixes import set_fix
 
 SPREAD = (
     "--nnodes",
@@ -50,7 +51,12 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
         f"{ranks} ranks but {given} GPU{'s' if given > 1 else ''} {where}",
         flag=flag(case, "--tensor-parallel-size", "--tp-size")
         or flag(case, "--pipeline-parallel-size", "--pp-size"),
-        fix=Fix(text=f"{give}, or use tensor parallelism {given}."),
+        fix=set_fix(
+            case,
+            flag(case, "--tensor-parallel-size", "--tp-size") if case.plan.pp == 1 else None,
+            str(given),
+            f"{give}, or use tensor parallelism {given}.",
+        ),
     )
 
 

@@ -1,10 +1,15 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import LLM, Case, Fix, Flag, Severity
 from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, spec_flag
+from advisor.rules.kit.fixes import json_fix, set_fix
+from advisor.rules.kit.models import target_of
 from advisor.rules.kit.policy import model_name
+
+TRAINED = ("eagle", "eagle3", "dflash", "dspark")
+OWN = "Use a drafter of this very model, or no speculation."
 
 
 @rule(
@@ -25,20 +30,66 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3-32B
         --speculative-config '{"method":"eagle3","model":"RedHatAI/Qwen3-32B-speculator.eagle3","num_speculative_tokens":3}'
     """
-    found = knowledge.drafter_home(case.plan.draft_model) if case.plan.draft_model else None
-    if found is None or case.facts.model is None or found[0] == case.facts.model.id:
+    draft, model = case.plan.draft_model, case.facts.model
+    if not draft or model is None or case.plan.method not in TRAINED:
+        return
+    found = knowledge.drafter_home(draft)
+    if found is None:
+        yield from by_name(case, draft, model)
+        return
+    if found[0] == model.id:
         return
     _, drafter = found
-    own = knowledge.drafters(case.facts.model)
-    instead = next((d.repository for d in own if case.plan.engine in d.engines), None)
+    instead = published(case, model)
     yield Hit(
         f"{drafter.repository} was trained for {drafter.target}, not for {model_name(case)}: its "
         f"guesses do not fit",
-        flag=flag(case, "--speculative-draft-model-path") or spec_flag(case),
-        fix=Fix(
-            text=f"Use {instead}."
-            if instead
-            else "Use a drafter of this very model, or no speculation."
-        ),
+        flag=place(case),
+        severity=severity(model, knowledge.llm_from_text(drafter.target or "")),
+        fix=its_own(case, instead),
         sources=drafter.sources,
     )
+
+
+def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
+    """A drafter that no file lists, whose own name says another model."""
+    target = target_of(draft)
+    if target is None or target.id == model.id or severity(model, target) is None:
+        return
+    yield Hit(
+        f"the drafter {draft} speaks of {target.name or target.id}, not of {model_name(case)}: its "
+        f"guesses do not fit",
+        flag=place(case),
+        severity="error",
+        fix=its_own(case, published(case, model)),
+    )
+
+
+def published(case: Case, model: LLM) -> str | None:
+    """A drafter of this very model for the engine and the method."""
+    own = [d for d in knowledge.drafters(model) if case.plan.engine in d.engines]
+    same = [d for d in own if d.method == case.plan.method]
+    return next((d.repository for d in (*same, *own)), None)
+
+
+def its_own(case: Case, instead: str | None) -> Fix:
+    if instead is None:
+        return Fix(text=OWN)
+    what, found = f"Use {instead}.", place(case)
+    if found is not None and found.name == "--speculative-draft-model-path":
+        return set_fix(case, found, instead, what)
+    return json_fix(case, found, "model", f'"{instead}"', what)
+
+
+def severity(model: LLM, target: LLM | None) -> Severity | None:
+    """An error where the hidden states have another width or the vocabulary another size, which
+    shows while loading.
+    """
+    if target is None:
+        return None
+    pairs = ((target.hidden, model.hidden), (target.vocab, model.vocab))
+    return "error" if any(one and other and one != other for one, other in pairs) else None
+
+
+def place(case: Case) -> Flag | None:
+    return flag(case, "--speculative-draft-model-path") or spec_flag(case)

@@ -41,8 +41,8 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
     """
     mine, own = case.launch, case.plan.memory_fraction
     if (
-        mine is None
-        or own is None
+        own is None
+        or own > 1  # SD314 says it
         or mine.form in _ON_DEMAND
         or len(case.siblings) > MANY
         or is_node(mine)

@@ -28,7 +28,7 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
     share, limit = case.plan.memory_fraction, number("memory", "discrete_memory_fraction_max")
     if (
         share is None
-        or share <= limit
+        or not limit < share <= 1
         or (case.facts.hardware is not None and case.facts.hardware.unified_memory)
     ):
         return

@@ -29,7 +29,11 @@ def k_too_high(case: Case) -> Iterator[Hit]:
         f"{row['best']})",
         flag=k_flag(case),
         severity="info" if case.plan.k <= row["hard"] else None,
-        fix=k_fix(case, row["usual"], f"Draft {row['usual']} tokens or fewer."),
+        fix=k_fix(
+            case,
+            row.get("draft", row["usual"]),
+            f"Draft {row.get('draft', row['usual'])} ({row['usual']} at most).",
+        ),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
         effect="k_max",

@@ -1,0 +1,109 @@
+"""Broken JSON on a command line: what is wrong with it, and how it was most likely meant."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from advisor.domain.nouns import Case, Edit, Fix, Flag
+
+_LONGEST = 4_000
+_BARE = re.compile(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?P<after>\s*[,:}\]])")
+_TRUTHS = {"True": "true", "False": "false", "None": "null"}
+_OPENED = re.compile(r'(:\s*"[\w./-]+)(,\s*")')  # {"a":"b,"c": the quote behind b is lost
+_UNOPENED = re.compile(r'([:{,]\s*)([A-Za-z_][\w./-]*")')
+
+
+def problem(text: str) -> str | None:
+    """What is wrong with a JSON object; None if it is one."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = getattr(error, "pos", None)
+        said = getattr(error, "msg", str(error))
+        return f"{said} at character {where + 1}" if where is not None else str(error)
+    return None if isinstance(data, dict) else f"it holds a {type(data).__name__}, not an object"
+
+
+def mended(text: str) -> str | None:
+    """The text with the one slip mended that makes it a JSON object: quotes, commas, brackets,
+    Python's words. None where no single one does.
+    """
+    if len(text) > _LONGEST:
+        return None
+    return next((one for one in _tries(text) if _is_object(one)), None)
+
+
+def _tries(text: str) -> Iterator[str]:
+    bare = _BARE.sub(_quoted, text)
+    commas = re.sub(r",(\s*[}\]])", r"\1", text)
+    yield commas
+    yield bare
+    yield _closed(text)
+    yield _OPENED.sub(r'\1"\2', text)
+    yield _UNOPENED.sub(r'\1"\2', text)
+    yield text.replace("\\", "")
+    single = text.replace("'", '"')
+    yield single
+    yield re.sub(r"\b(True|False|None)\b", lambda found: _TRUTHS[found[0]], single)
+    yield text.replace(";", ",")
+    yield re.sub(r"=(?=\s*[\"\d\[{tfn])", ":", text)
+    yield re.sub(r'("|\d|true|false|null|\]|\})(\s*)"', r'\1,\2"', text)
+    yield text + '"}'
+    yield "{" + text
+    yield _closed(_BARE.sub(_quoted, commas.replace("'", '"')))
+    python = _python(text)
+    if python is not None:
+        yield json.dumps(python)
+
+
+def _quoted(found: re.Match[str]) -> str:
+    word = found["word"]
+    if word in ("true", "false", "null"):
+        return found[0]
+    return f"{found['before']}{_TRUTHS.get(word) or json.dumps(word)}{found['after']}"
+
+
+def _closed(text: str) -> str:
+    """The text with the brackets closed that it leaves open, and without those too many."""
+    opened: list[str] = []
+    inside = False
+    for at, letter in enumerate(text):
+        if letter == '"' and text[at - 1 : at] != "\\":
+            inside = not inside
+        elif not inside and letter in "{[":
+            opened.append("}" if letter == "{" else "]")
+        elif not inside and letter in "}]" and (not opened or opened.pop() != letter):
+            return text[:at] + text[at + 1 :]
+    return text + "".join(reversed(opened))
+
+
+def _python(text: str) -> dict[str, Any] | None:
+    try:
+        found = ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def mend_fix(case: Case, found: Flag, what: str) -> Fix:
+    """Write the JSON as it was meant, in words only where the file does not hold it as read."""
+    text = mended(found.value or "")
+    place = found.value_span
+    if text is None or place is None or found.unresolved:
+        return Fix(text=what)
+    said = f"Write it as {text}"
+    if place.end - place.start != len(found.value or ""):
+        return Fix(text=f"{said}.")
+    edit = Edit(file=case.launch.file, start=place.start, end=place.end, text=text)
+    return Fix(text=f"{said}.", edits=(edit,))

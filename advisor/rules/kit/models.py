@@ -1,0 +1,82 @@
+"""What a model's name and facts tell rules: its vocabulary, whether it has an MTP head, whether it is
+the published model itself.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from advisor.domain.nouns import LLM, Case
+from advisor.knowledge import store as knowledge
+from advisor.rules.kit.case import table
+
+# words of a name that change neither the length nor the head: roles, formats, publishers' marks
+_SAME = re.compile(
+    r"instruct|chat|it|base|2507|thinking|fp8|fp4|nvfp4|mxfp4|awq|gptq|int[48]|w[48]a(8|16)|[234568]bit|bnb|dynamic|gguf|mtp"
+    r"|bf16|f16|fp16|i?q\d\w*|ud|xl|[klmsx]{1,2}|0|1|a\d+b|autoround|quantized|marlin|block|static|speculator|hf|meta|hub"
+)
+_LONGER = re.compile(r"\d+(k|m)(?![a-z0-9])|1m|yarn|long|ctx|rope|abliterated", re.I)
+
+
+def base_name(text: str) -> str:
+    """The last part of a repository, path or GGUF file, in lower case."""
+    name = text.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1].partition(":")[0]
+    return name.removesuffix(".gguf").lower()
+
+
+def names_itself(model: LLM, text: str) -> bool | None:
+    """Whether a name is that of the published model, whatever its quantisation: False for a
+    fine-tune, None for one that says another length.
+    """
+    name = base_name(text)
+    if any(one.repository.lower() == text.lower() for one in model.checkpoints):
+        return True
+    if _LONGER.search(name):
+        return None
+    known = set(re.split(r"[-_. ]", model.id.lower())) | set(
+        re.split(r"[-_. ]", (model.name or "").lower())
+    )
+    rest = [word for word in re.split(r"[-_. ]", name) if word and word not in known]
+    return all(_SAME.fullmatch(word) for word in rest)
+
+
+@lru_cache(maxsize=512)
+def no_head(name: str) -> bool:
+    """Whether a name belongs to a family that is published without an MTP head."""
+    low = base_name(name)
+    patterns = table("compatibility")["no_mtp_families"]["value"]
+    return "mtp" not in low and any(re.search(rf"(?<![a-z]){one}", low) for one in patterns)
+
+
+def headless(case: Case) -> bool:
+    """Whether the model itself has no MTP head, by its configuration or its family's."""
+    model, name = case.facts.model, case.plan.model or case.launch.model or ""
+    if "mtp" in base_name(name) or any(sign in name for sign in "$<{"):
+        return False
+    if model is not None and model.mtp_layers is not None:
+        return model.mtp_layers == 0
+    return no_head(name)
+
+
+@lru_cache(maxsize=512)
+def vocabulary(name: str) -> int | None:
+    """The size of a model's vocabulary as its configuration pads it; None where it is not known."""
+    low = base_name(name)
+    for pattern, size in table("compatibility")["vocabularies"]["value"]:
+        if re.search(rf"(?<![a-z]){pattern}", low):
+            return int(size)
+    found = knowledge.llm_from_text(name)
+    return found.vocab if found is not None else None
+
+
+_DRAFTER = re.compile(
+    r"(instruct|sglang|speculator|specforge|drafter?|eagle[-_]?3?|dflash|dspark|head|chat)", re.I
+)
+
+
+@lru_cache(maxsize=512)
+def target_of(draft: str) -> LLM | None:
+    """The model that a drafter's name says it was made for, whatever else the name says."""
+    words = re.sub(r"[-_.]{2,}", "-", _DRAFTER.sub("", base_name(draft))).strip("-_.")
+    return knowledge.llm_from_text(words) or knowledge.llm_from_text(draft)

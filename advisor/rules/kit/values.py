@@ -1,0 +1,173 @@
+"""Which values an option takes: the list of its parser, of the names that a release registers, or of
+the configuration class behind it; and which word a wrong one most likely meant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from advisor import engines
+from advisor.domain.nouns import Case, Flag
+from advisor.engines import Option
+from advisor.engines.catalogue import Catalogue
+from advisor.rules.kit.case import flags
+from advisor.rules.kit.feasible import candidates
+from advisor.rules.kit.flags import catalogue, catalogued_version
+
+# vLLM's options without a list of their own: the class and the field that hold it
+FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "--attention-backend": (("SpeculativeConfig", "attention_backend"),),
+    "--quantization": (("SpeculativeConfig", "quantization"),),
+    "--kv-cache-dtype": (("CacheConfig", "cache_dtype"), ("SpeculativeConfig", "kv_cache_dtype")),
+    "--distributed-executor-backend": (("ParallelConfig", "distributed_executor_backend"),),
+    "--data-parallel-backend": (("ParallelConfig", "data_parallel_backend"),),
+    "--mm-encoder-attn-backend": (("MultiModalConfig", "mm_encoder_attn_backend"),),
+    "--model-impl": (("ModelConfig", "model_impl"),),
+    "--tokenizer-mode": (("ModelConfig", "tokenizer_mode"),),
+    "--config-format": (("ModelConfig", "config_format"),),
+}
+# lists to which a class of the user's own may be added by its dotted path
+# names that older checkpoints carry for a method of the list
+ALSO = {"--quantization": ("auto-round", "auto_round", "autoround")}
+OPEN = ("--distributed-executor-backend",)
+TRUTHS = ("1", "0", "true", "false", "enabled", "disabled")
+# what another engine, or a person, calls a value
+MEANT = {"fp8": "fp8_e4m3", "none": "auto", "f8": "fp8", "8bit": "fp8"}
+_NUMBERS = {"int": r"[+-]?\d[\d_]*", "float": r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"}
+
+
+class Taken(NamedTuple):
+    """The values that a release takes, and those that any release takes which takes the launch's
+    other options.
+    """
+
+    here: tuple[str, ...]
+    ever: frozenset[str]  # lower case
+    open: bool = False  # a plug-in may register other names
+
+
+def listed(case: Case, found: Flag, option: Option) -> Taken | None:
+    """The values of an option; None where it takes any, or a plug-in may add to them."""
+    if option.values and any(flag.name.endswith("-parser-plugin") for flag in flags(case)):
+        return None
+    version = catalogued_version(case)
+    releases = (version,) if version is not None else candidates(case, found)
+    return _listed(case.plan.engine, option.name, version, releases)
+
+
+@lru_cache(maxsize=1024)
+def _listed(engine: str, name: str, version: str | None, releases: tuple[str, ...]) -> Taken | None:
+    known = engines.get(engine).catalogue
+    here = _at(known, name, version or known.newest) or _next(known, name, version)
+    if not here:
+        return None
+    every = {value.lower() for one in releases for value in _at(known, name, one)}
+    rows = [known.json_field(*field, version) or {} for field in FIELDS.get(name, ())]
+    wide = known.engine == "vllm" and any(
+        str(row.get("type", "")).startswith("Union") for row in rows
+    )
+    return Taken(here, frozenset(every or {value.lower() for value in here}), wide)
+
+
+def _at(known: Catalogue, name: str, version: str) -> tuple[str, ...]:
+    option = known.option(name, version)
+    if option is None:
+        return ()
+    if option.choices or option.values:
+        return option.choices or option.values or ()
+    if known.engine == "vllm":
+        for config, field in FIELDS.get(name, ()):
+            row = known.json_field(config, field, version) or {}
+            if row.get("choices"):
+                return tuple(str(one) for one in row["choices"])
+    return ()
+
+
+def _next(known: Catalogue, name: str, version: str | None) -> tuple[str, ...]:
+    """The list of the nearest later release, for one whose help text was not read for lists."""
+    if version is None or known.style != "llama":
+        return ()
+    later = known.versions[known.index(version) :]
+    return next((found for one in later if (found := _at(known, name, one))), ())
+
+
+def taken(word: str, choices: Sequence[str], name: str = "") -> bool:
+    """vLLM and llama.cpp fold case and truth words for some options; a difference in case alone is
+    not reported.
+    """
+    low = word.lower()
+    if (name in OPEN and "." in word) or low in ALSO.get(name, ()):
+        return True
+    truths = {"on", "off", "auto"} & set(choices) and low in TRUTHS
+    return low in {choice.lower() for choice in choices} or bool(truths)
+
+
+def number_wanted(option: Option, word: str) -> str | None:
+    """The kind of number that an option takes, where the word is none."""
+    pattern = _NUMBERS.get(option.type)
+    if pattern is None or option.many or option.takes_value is not True:
+        return None
+    return None if re.fullmatch(pattern, word.strip()) else option.type
+
+
+# ---------------------------------------------------------------- what a wrong word meant
+
+
+def nearest(word: str, choices: Sequence[str]) -> str | None:
+    """The choice that a wrong word most likely meant: the same but for separators, one that it
+    begins, else the most similar.
+    """
+    from difflib import get_close_matches
+
+    plain = {_plain(choice): choice for choice in reversed(choices)}
+    asked = _plain(word)
+    if asked in plain:
+        return plain[asked]
+    if MEANT.get(word.lower()) in choices:
+        return MEANT[word.lower()]
+    begun = [choice for choice in choices if len(asked) > 2 and _plain(choice).startswith(asked)]
+    if len(begun) == 1:
+        return begun[0]
+    shorter = [choice for choice in choices if _longer(word.lower(), choice.lower())]
+    if len(shorter) == 1:
+        return shorter[0]
+    near = get_close_matches(asked, list(plain), 1, 0.65)
+    return plain[near[0]] if near else None
+
+
+def _plain(word: str) -> str:
+    return re.sub(r"[-_. ]", "", word.lower())
+
+
+def slip(word: str, near: str | None) -> bool:
+    """Whether a spelling is so close to another that nothing else can have been meant."""
+    from difflib import SequenceMatcher
+
+    if near is None or word == near:
+        return False
+    one, other = word.lower().lstrip("-"), near.lower().lstrip("-")
+    close = SequenceMatcher(None, one, other).ratio() >= 0.85
+    return min(len(one), len(other)) > 3 and (close or _longer(one, other))
+
+
+def _longer(one: str, other: str) -> bool:
+    """Whether one is the other with its words in full: `flash-attention` for `flash-attn`."""
+    words, shorter = re.split("[-_]", one), re.split("[-_]", other)
+    return len(words) == len(shorter) and all(
+        word == short or (len(short) > 2 and word[:3] == short[:3] and _within(short, word))
+        for word, short in zip(words, shorter, strict=True)
+    )
+
+
+def _within(short: str, word: str) -> bool:
+    """Whether the letters of one stand in the other in their order."""
+    rest = iter(word)
+    return all(letter in rest for letter in short)
+
+
+def spelling(case: Case, name: str) -> str:
+    """An option as the case's release writes it."""
+    return catalogue(case).spelling(name, catalogued_version(case)) or name

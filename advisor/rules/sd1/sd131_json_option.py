@@ -1,0 +1,137 @@
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.engines.catalogue import Catalogue
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flags
+from advisor.rules.kit.fixes import json_fix, json_rename_fix
+from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
+from advisor.rules.kit.json_text import mend_fix, problem
+from advisor.rules.kit.values import nearest, slip
+
+OWN_RULE = "--speculative-config"  # SD109 and SD110
+# the class whose fields are the keys; an unknown one is refused (pydantic, extra="forbid")
+CLASSES = {
+    "--compilation-config": "CompilationConfig",
+    "--attention-config": "AttentionConfig",
+    "--kernel-config": "KernelConfig",
+    "--eplb-config": "EPLBConfig",
+    "--kv-transfer-config": "KVTransferConfig",
+    "--kv-events-config": "KVEventsConfig",
+    "--structured-outputs-config": "StructuredOutputsConfig",
+    "--profiler-config": "ProfilerConfig",
+    "--pooler-config": "PoolerConfig",
+    "--reasoning-config": "ReasoningConfig",
+}
+# options that take an object and nothing else, whatever their value begins with
+OBJECTS = ("--compilation-config", "--kv-transfer-config", "--hf-overrides", "--attention-config")
+TEXT_OBJECTS = ("--json-model-override-args", "--chat-template-kwargs")
+
+
+@rule(
+    severity="error",
+    engines=CATALOGUED,
+    versioned=True,
+    sources=(
+        "vllm 0.19.1 to 0.33.0 vllm/config, classes run",
+        "vllm-project/vllm#20059",
+        "python/cpython Lib/json",
+    ),
+)
+def json_option(case: Case) -> Iterator[Hit]:
+    """An option that takes JSON, with broken JSON in it, or a key or value that its class lacks.
+
+    Why: the parser refuses it and the server does not start. Quotes lost in a shell, Python's True,
+    and keys of another release are the usual causes.
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode": True}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode": "FULL"}'
+    """
+    for found in flags(case):
+        name, _, key = found.name.partition(".")
+        if not found.known or found.unresolved or found.value is None or name == OWN_RULE:
+            continue
+        if key:
+            yield from keys(case, found, name, {key.partition(".")[0]: _scalar(found.value, key)})
+        elif takes_object(case, found):
+            broken = problem(found.value)
+            if broken is None:
+                yield from keys(case, found, name, json.loads(found.value))
+            else:
+                yield Hit(
+                    f"{found.raw} is not a JSON object: {broken}",
+                    flag=found,
+                    fix=mend_fix(case, found, f"Write the value of {found.raw} as JSON."),
+                    everywhere=True,
+                    slip=True,
+                )
+
+
+def takes_object(case: Case, found: Flag) -> bool:
+    """Whether the value must be a JSON object; a number is vLLM's old optimisation level, and a
+    word can be a file or a class.
+    """
+    value = (found.value or "").strip()
+    if "." in found.name:
+        return False
+    option = catalogue(case).find(found.name, catalogued_version(case))
+    if option is None:
+        return False
+    wanted = catalogue(case).takes_json(option) or found.name in TEXT_OBJECTS
+    return wanted and (
+        value.startswith("{")
+        or (found.name in OBJECTS and not value.isdigit() and value[:1] != "[")
+    )
+
+
+def _scalar(value: str, key: str) -> Any:
+    return None if "." in key else value
+
+
+def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[Hit]:
+    """Keys that the option's class lacks, and words that its fields do not take."""
+    config = CLASSES.get(name)
+    if config is None or case.plan.engine != "vllm":
+        return
+    known, version = catalogue(case), catalogued_version(case)
+    fields = known.json_fields(config, version)
+    for key, value in given.items():
+        if key in fields:
+            yield from words(case, found, known, config, key, value)
+        elif fields:
+            ever = known.json_field(config, key, None)
+            near = nearest(key, fields)
+            yield Hit(
+                f"{name} has no key '{key}'" + (f"; the nearest is '{near}'" if near else ""),
+                flag=found,
+                fix=json_rename_fix(case, found, key, near, f"Use '{near}'.")
+                if near and near not in given
+                else Fix(text=f"Remove '{key}'."),
+                versions="all catalogued releases",
+                everywhere=ever is None,
+                slip=ever is None and slip(key, near),
+            )
+
+
+def words(
+    case: Case, found: Flag, known: Catalogue, config: str, key: str, value: Any
+) -> Iterator[Hit]:
+    """A word that is on the list of no release that has the key."""
+    row = known.json_field(config, key, catalogued_version(case)) or {}
+    choices = tuple(str(choice) for choice in row.get("choices") or ())
+    if not choices or not isinstance(value, str) or "." in value or value.isdigit():
+        return
+    if value.lower() in {choice.lower() for choice in choices}:
+        return
+    near = nearest(value, choices)
+    what = f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}."
+    yield Hit(
+        f"'{key}' does not take '{value}'"
+        + (f"; did you mean {near}?" if near else f"; it takes {', '.join(choices[:8])}"),
+        flag=found,
+        fix=json_fix(case, found, key, json.dumps(near), what) if near else Fix(text=what),
+        versions="all catalogued releases",
+        everywhere=True,
+        slip=slip(value, near),
+    )

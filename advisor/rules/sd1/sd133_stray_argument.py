@@ -1,0 +1,57 @@
+import re
+import shlex
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Fix, Flag
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, replace_fix
+from advisor.rules.kit.flags import CATALOGUED
+
+_PLAIN = re.compile(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
+_GGUF = re.compile(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
+# a tool that passes words on may take its own; these forms reach the server as they stand
+_DIRECT = ("document", "python", "helm")
+
+
+@rule(
+    severity="error",
+    engines=CATALOGUED,
+    versioned=True,
+    sources=(
+        "python/cpython Lib/argparse.py (unrecognized arguments)",
+        "ggml-org/llama.cpp common/arg.cpp (common_params_parse_ex)",
+        "vllm-project/vllm#27389",
+    ),
+)
+def stray_argument(case: Case) -> Iterator[Hit]:
+    """An argument that belongs to no option, such as a GGUF file without -m.
+
+    Why: llama-server takes no positional argument and argparse knows none behind the model: the
+    server stops with "invalid argument" or "unrecognized arguments".
+    Bad: llama-server /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
+    Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
+    """
+    launch = case.launch
+    for stray in launch.strays:
+        word = stray.value or ""
+        if stray.unresolved or not _PLAIN.fullmatch(word) or word.startswith("-") or "..." in word:
+            continue
+        model = _GGUF.search(word) is not None and flag(case, "--model", "--hf-repo") is None
+        yield Hit(
+            f"the argument '{word}' belongs to no option"
+            + (": llama-server takes the model with -m" if model else ""),
+            flag=stray,
+            severity="info" if launch.fork else "warning" if launch.form in _DIRECT else None,
+            fix=mend(case, stray, model),
+            everywhere=True,
+        )
+
+
+def mend(case: Case, stray: Flag, model: bool) -> Fix:
+    """-m before a model; else the word taken away."""
+    if stray.span is None:
+        return Fix(text="Write -m before it." if model else f"Remove '{stray.value}'.")
+    if model:
+        text = f"-m {shlex.quote(stray.value or '')}"
+        return replace_fix(case, stray, text, "Write -m before it.", safe=False)
+    return replace_fix(case, stray, "", f"Remove '{stray.value}'.", safe=False)

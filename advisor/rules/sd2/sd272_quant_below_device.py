@@ -1,0 +1,59 @@
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from advisor.domain.nouns import Case, Fix
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import between, compute_arch, flag, model_text, release
+from advisor.rules.kit.policy import hardware_name, rows, sources
+
+Row = Mapping[str, Any]
+
+
+@rule(
+    severity="error",
+    engines=("vllm", "sglang"),
+    needs=("hardware", "quant"),
+    sources=sources("chips", "quant_needs"),
+)
+def quant_below_device(case: Case) -> Iterator[Hit]:
+    """A quantisation that the engine has no kernel for on the device.
+
+    Why: the engine compares the method's least compute capability, or its platform's list, with the
+    device while it loads, and stops: "not supported for the current GPU".
+    Bad (hw=v100, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
+    Good (hw=a100-80gb, version=0.19.1): vllm serve Qwen/Qwen3-8B-FP8 --max-model-len 8192
+    """
+    quant, hw = case.facts.quant, case.facts.hardware
+    if quant is None or hw is None or case.launch.fork is not None:
+        return
+    for row in rows("chips", "quant_needs"):
+        if row["engine"] != case.plan.engine or quant.id not in row["quants"]:
+            continue
+        applies = between(release(case), row.get("since"), None) if row.get("since") else True
+        if applies is False or not meant(case, row) or not misses(case, row):
+            continue
+        least = f" below compute capability {row['below'] / 10:g}" if "below" in row else ""
+        yield Hit(
+            f"{case.plan.engine} does not run {quant.id} on {hardware_name(case)}{least}",
+            flag=flag(case, "--quantization") or flag(case, "--model", "--model-path"),
+            severity=None if applies else "warning",
+            fix=Fix(text="Take a checkpoint in 16 bit, or a GGUF with llama-server."),
+            sources=tuple(row["sources"]),
+        )
+        return
+
+
+def meant(case: Case, row: Row) -> bool:
+    """Whether the launch names the very method that a row is about."""
+    name, asked = model_text(case).lower(), flag(case, "--quantization")
+    if "names" in row and not any(word in name for word in row["names"]):
+        return False
+    return "asked" not in row or (asked is not None and asked.value == row["asked"])
+
+
+def misses(case: Case, row: Row) -> bool:
+    if "vendor" in row:
+        return case.facts.hardware is not None and case.facts.hardware.vendor == row["vendor"]
+    digits = re.match(r"sm_(\d+)", compute_arch(case) or "")
+    return digits is not None and int(digits[1]) < row["below"]

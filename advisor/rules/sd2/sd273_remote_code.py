@@ -1,0 +1,44 @@
+import re
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Severity
+from advisor.rules import Hit, rule
+from advisor.rules.kit.case import flag, flags, table, unread
+from advisor.rules.kit.fixes import add_fix
+from advisor.rules.kit.models import base_name
+
+ROW = table("compatibility")["needs_remote_code"]
+OPTION = "--trust-remote-code"
+
+
+@rule(severity="error", engines=("vllm", "sglang"), sources=tuple(ROW["sources"]))
+def remote_code(case: Case) -> Iterator[Hit]:
+    """A model that is loaded by code of its own repository, without --trust-remote-code.
+
+    Why: neither engine runs that code unasked: the server stops with "requires you to execute the
+    configuration file" or "contains custom code".
+    Bad: vllm serve moonshotai/Kimi-K2-Instruct --tensor-parallel-size 8
+    Good: vllm serve moonshotai/Kimi-K2-Instruct --tensor-parallel-size 8 --trust-remote-code
+    """
+    name = base_name(case.launch.model or "")
+    if not name or case.launch.emitted or flag(case, OPTION) is not None:
+        return
+    if name.endswith("-gguf") or ".gguf" in (case.launch.model or "").lower():
+        return
+    kinds: tuple[Severity, ...] = ("error", "warning")
+    for kind in kinds:
+        if not any(re.search(rf"(?<![a-z0-9]){one}", name) for one in ROW[kind]):
+            continue
+        yield Hit(
+            f"{case.launch.model} is loaded by code of its repository, which needs {OPTION}",
+            flag=flag(case, "--model", "--model-path"),
+            severity="warning" if unread(case) else kind,
+            fix=add_fix(
+                case,
+                next((one for one in flags(case) if one.raw.startswith("--")), None),
+                OPTION,
+                None,
+                f"Add {OPTION} after reading that code.",
+            ),
+        )
+        return

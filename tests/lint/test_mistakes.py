@@ -1,0 +1,119 @@
+"""A table of mistakes put into right configurations: how many are caught, as what, and mended.
+
+The shares are asserted, not the rows, so that the table can grow by what is not caught yet; the rows that fall short
+are printed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from advisor.domain.nouns import Finding
+from advisor.lint import fixes
+from advisor.lint.validate import validate
+from advisor.readers import read_text
+
+TABLE: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8")
+)
+BASES: dict[str, dict[str, str]] = TABLE["bases"]
+ROWS: list[dict[str, Any]] = TABLE["mistakes"]
+
+
+class Told(NamedTuple):
+    """What is said of one mistake."""
+
+    name: str
+    row: dict[str, Any]
+    caught: bool
+    error: bool
+    restored: bool
+    said: str
+
+
+def injected(row: dict[str, Any]) -> tuple[str, str]:
+    """(file name, text with the mistake)."""
+    base = BASES[row["base"]]
+    text = base["text"]
+    for was, now in {row["was"]: row["now"], **row.get("replace", {})}.items():
+        assert was in text, f"{row['base']} has no {was!r}"
+        text = text.replace(was, now, 1)
+    return base["file"], text
+
+
+@cache
+def results() -> tuple[Told, ...]:
+    return tuple(judged(number, row) for number, row in enumerate(ROWS, 1))
+
+
+def judged(number: int, row: dict[str, Any]) -> Told:
+    file, text = injected(row)
+    clean = BASES[row["base"]]["text"]
+    for was, now in row.get("replace", {}).items():
+        clean = clean.replace(was, now, 1)
+    told = row.get("given") or {}
+    report = validate(text=text, name=file, **told)
+    here = {
+        word: value for word, value in told.items() if word != "hw"
+    }  # the device is the mistake
+    before = Counter((f.code, f.message) for f in validate(text=clean, name=file, **here).findings)
+    new = [f for f in report.findings if not before[f.code, f.message]]
+    named = [f for f in new if f.code in row["codes"]]
+    source = report.reads[0].source
+    restored = any(
+        fixes.planned(source, [f], unsafe=True).text == BASES[row["base"]]["text"] for f in named
+    )
+    return Told(
+        f"{number} {row['kind']} in {row['base']}: {row['was'][:40]!r} -> {row['now'][:40]!r}",
+        row,
+        any(f.severity != "info" for f in named),
+        any(f.severity == "error" for f in named),
+        restored,
+        "; ".join(_line(f) for f in new) or "nothing",
+    )
+
+
+def _line(found: Finding) -> str:
+    return f"{found.code} {found.severity} {found.message[:110]}"
+
+
+def share(wanted: list[Told], field: str, least: float) -> None:
+    hit = [told for told in wanted if getattr(told, field)]
+    missed = [f"{told.name}\n    said: {told.said}" for told in wanted if not getattr(told, field)]
+    print(f"{field}: {len(hit)} of {len(wanted)} ({len(hit) / len(wanted):.0%})")
+    print("\n".join(missed))
+    assert len(hit) >= least * len(wanted)
+
+
+def test_the_table_is_what_it_says() -> None:
+    kinds = Counter(row["kind"] for row in ROWS)
+    assert len(kinds) == 20 and set(kinds.values()) == {6}
+    engines = {
+        launch.engine for base in BASES.values() for launch in read_text(base["text"]).launches
+    }
+    assert engines == {"vllm", "sglang", "llama-server"}
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_the_right_files_have_no_error(name: str) -> None:
+    report = validate(text=BASES[name]["text"], name=BASES[name]["file"])
+    assert report.launches
+    assert not [_line(f) for f in report.findings if f.severity == "error"]
+
+
+def test_mistakes_are_caught() -> None:
+    share(list(results()), "caught", 0.95)
+
+
+def test_what_stops_the_server_is_an_error() -> None:
+    share([told for told in results() if told.row["fatal"]], "error", 0.90)
+
+
+def test_fixes_give_the_file_back() -> None:
+    share(list(results()), "restored", 0.60)
