@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.domain.nouns import Facts, Goal, Plan
+from advisor.domain.versions import before, release
 from advisor.engines.traits import traits
 from advisor.perf import encode_plans
 from advisor.prediction import predict as predictor
@@ -19,7 +20,7 @@ from advisor.prediction import predict as predictor
 LEAST_GAIN = (
     0.05  # a change of k must promise this much at its batch size; below it one k is simpler
 )
-SINCE = (0, 24)
+SINCE = "0.24"
 
 
 def takes_one(plan: Plan) -> bool:
@@ -31,8 +32,7 @@ def takes_one(plan: Plan) -> bool:
         or not plan.engine_version
     ):
         return False
-    parts = plan.engine_version.split(".")
-    return parts[0].isdigit() and parts[1].isdigit() and (int(parts[0]), int(parts[1])) >= SINCE
+    return release(plan.engine_version) is not None and not before(plan.engine_version, SINCE)
 
 
 def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[int, int, int], ...]:

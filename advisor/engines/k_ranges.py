@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Engine, Plan
+from advisor.domain.versions import before
 from advisor.engines import get
-from advisor.engines.versions import parts
 
 Ranges = Sequence[tuple[int, int, int]]  # (batch from, batch to, k)
 SPECULATIVE = "--speculative-config"
@@ -79,10 +79,7 @@ def _sglang(plan: Plan, ranges: Ranges) -> Written:
 
 
 def _older(plan: Plan, than: str) -> bool:
-    try:
-        return plan.engine_version is not None and parts(plan.engine_version) < parts(than)
-    except ValueError:
-        return False  # no plain release number: taken as new
+    return before(plan.engine_version, than)
 
 
 _WRITERS: dict[Engine, Callable[[Plan, Ranges], Written]] = {"vllm": _vllm, "sglang": _sglang}

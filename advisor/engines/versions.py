@@ -5,16 +5,24 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from advisor.domain.nouns import AdvisorError
+from advisor.domain.versions import release
 from advisor.engines.base import VersionMatch
 
-_RELEASE = re.compile(r"v?(\d+\.\d+\.\d+)(\.post\d+)?((?:a|b|rc|\.?dev)\d*[\w.]*)?(?:[-+._](.*))?$")
+_RELEASE = re.compile(
+    r"v?(\d+\.\d+\.\d+)(\.post\d+)?((?:a|b|rc|\.?dev)\d*[\w.]*)?(?:[-+._](.*))?$", re.ASCII
+)
 _UNFIXED = re.compile(
     r"nightly|dev|rc\d|preview|main|master|branch|patch|custom|git|sha|^pr[-_ ]?\d", re.IGNORECASE
 )
 
 
 def parts(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+    """The numbers of a catalogued release. Raises AdvisorError for what is none."""
+    found = release(version)
+    if found is None:
+        raise AdvisorError(f"'{version}' is no release number, such as 0.25.1")
+    return found
 
 
 def resolve_release(engine: str, versions: Sequence[str], text: str | None) -> VersionMatch:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Drafter, DrafterFile, DraftMethod, Facts
+from advisor.domain.versions import before, release
 
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
 TITLES = {"eagle": "EAGLE", "eagle3": "EAGLE-3", "dflash": "DFlash"}
@@ -94,7 +95,7 @@ def refusal(facts: Facts, method: str | None = None) -> str | None:
         return f"its published drafters are for {where}, none for {engine}{own}"
     loaded = [d for d in here if _loads(d, engine, facts.engine_version)]
     if not loaded:
-        since = min((d.engines[engine] for d in here), key=_parts)
+        since = min((d.engines[engine] for d in here), key=lambda since: release(since) or ())
         return f"{engine} is known to load {here[0].repository} from {since} on"
     way = "with" if loaded[0].thinking else "without"
     flag = "--thinking" if loaded[0].thinking else "--no-thinking"
@@ -108,7 +109,9 @@ def would_help(facts: Facts, method: str | None = None) -> tuple[str, ...]:
     known = [d for d in facts.drafters if method in (None, d.method)]
     engine = facts.engine or ""
     here = [d for d in known if engine in d.engines and not _loads(d, engine, facts.engine_version)]
-    since = min((d.engines[engine] for d in here), key=_parts, default=None)
+    since = min(
+        (d.engines[engine] for d in here), key=lambda since: release(since) or (), default=None
+    )
     ways = [
         d
         for d in known
@@ -140,14 +143,7 @@ def _loads(drafter: Drafter, engine: str | None, version: str | None) -> bool:
     since = drafter.engines.get(engine or "")
     if since is None:
         return False
-    try:
-        return version is None or _parts(version) >= _parts(since)
-    except ValueError:
-        return True  # a release that is no plain number is taken as new
-
-
-def _parts(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("."))
+    return not before(version, since)
 
 
 def odd(entry: DrafterFile) -> Iterator[tuple[str, str]]:

@@ -15,10 +15,10 @@ pipeline imbalance.
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
+from advisor.domain.versions import release
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
@@ -221,16 +221,7 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Poo
 
 
 def _version(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
-    return _release(plan.engine_version or facts.engine_version or "")
-
-
-@lru_cache(maxsize=64)
-def _release(text: str) -> tuple[int, ...] | None:
-    parts = text.lstrip("v").split(".")
-    try:
-        return tuple(int(part) for part in parts[:3])
-    except ValueError:
-        return None
+    return release(plan.engine_version or facts.engine_version or "")
 
 
 # ---------------------------------------------------------------- the bill
