@@ -57,7 +57,7 @@ def _find(kind: str, table: str, name: str) -> str:
     found = find_name(str(name), keys)
     if found is None:
         if table == "hardware" and (kept_out := not_covered(name)):
-            raise AdvisorError(kept_out)
+            raise NotCovered(kept_out)
         several = (
             table == "hardware"
             and str(name).lstrip()[:1].isdigit()
@@ -70,6 +70,15 @@ def _find(kind: str, table: str, name: str) -> str:
 
 
 # ---------------------------------------------------------------- hardware
+
+
+class NotCovered(UnknownFact):
+    """A kind of machine that is not covered: a name that will not be found under any spelling."""
+
+    def __init__(self, sentence: str) -> None:
+        AdvisorError.__init__(self, sentence)
+        self.kind, self.name, self.nearest = "hardware", "", ()
+
 
 # Words of a name -> what is not covered; the first that begins a word of the name counts.
 _NOT_COVERED = {
