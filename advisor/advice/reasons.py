@@ -13,8 +13,17 @@ from advisor.advice import caveats as circumstances
 from advisor.advice import propose
 from advisor.advice.decide import GOAL_METRICS, Verdict, goal_interval, meets, p_objective, vetoes
 from advisor.advice.memory_relief import shortfall
-from advisor.domain.nouns import Candidate, Evidence, Facts, Finding, Goal, Plan, Reason
-from advisor.engines.traits import gguf_engine
+from advisor.domain.nouns import (
+    Candidate,
+    Evidence,
+    Facts,
+    Finding,
+    Goal,
+    MemoryBill,
+    Plan,
+    Reason,
+)
+from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -139,7 +148,7 @@ def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
     """What stands in the way of a memory bill, where nobody could say whether the plan fits."""
     bill = memory.bill(facts, plan)
     if bill.fits is not None:
-        return []
+        return _from_room(facts, plan, bill)
     if bill.weights_gib and bill.available_gib is None:
         name = facts.hardware.name or facts.hardware.id if facts.hardware else "this hardware"
         return [Reason(text=f"Whether it fits was not " f"checked: the " f"memory of " f"{name} is not " f"known here",
@@ -148,6 +157,18 @@ def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
     what = "the KV cache" if bill.weights_gib else "the size"
     return [Reason(text=f"Whether it fits was not checked: {what} of {name} is not known here",
                    sources=("knowledge/llms",), weight=0.9)]  # fmt: skip
+
+
+def _from_room(facts: Facts, plan: Plan, bill: MemoryBill) -> list[Reason]:
+    """That not all requests run at once, where the memory holds fewer than were asked for."""
+    asked = memory.replica(facts, plan).concurrency or 1
+    if bill.requests is None or bill.requests >= asked or not traits(plan.engine).replicas:
+        return []
+    text = (
+        f"The memory holds {bill.requests:,} of {asked:,} requests of "
+        f"{bill.request_tokens or 0:,} tokens at once, without speculation: the others wait"
+    )
+    return [Reason(text=text, sources=("memory bill",), weight=1.35)]
 
 
 def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:

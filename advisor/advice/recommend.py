@@ -27,6 +27,7 @@ from advisor.domain.nouns import (
     Candidate,
     Facts,
     Finding,
+    Interval,
     LaunchText,
     Plan,
     Request,
@@ -107,7 +108,7 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
         candidate=best.plan if best is not None else None,
         plan_off=base.plan,
         estimate=best.estimate if best is not None else None,
-        gain=decide.goal_interval(best.estimate, facts.goal or "balanced") if best else None,
+        gain=gain_of(facts, best),
         decided_by=verdict.rule,
         findings=merged(running, best),
         plan_findings=running.findings,
@@ -122,6 +123,13 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
     )
 
 
+def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
+    """The candidate's speed-up for the goal; None without a candidate."""
+    if best is None or best.estimate is None:
+        return None
+    return decide.goal_interval(best.estimate, facts.goal or "balanced")
+
+
 def scheduled(facts: Facts, candidates: Sequence[Candidate], best: Candidate) -> Candidate:
     """The same candidate with a k per batch size where that pays and no rule speaks against it."""
     if not k_schedule.takes_one(best.plan):
@@ -132,13 +140,20 @@ def scheduled(facts: Facts, candidates: Sequence[Candidate], best: Candidate) ->
         return best
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})
     bill = memory.bill(facts, plan)  # state slots are kept for the largest k
-    estimate = best.estimate.model_copy(update={"memory": bill})
+    # what the schedule itself costs is part of it: states for the largest k, graphs that it loses
+    estimate = estimated(facts, [plan], [bill])[0]
     judged = judge(facts, plan, estimate)
+    goal = facts.goal or "balanced"
+    now, then = (decide.goal_interval(c.estimate, goal).p50 for c in (best, judged))
+    if then < now:
+        return best
     known = {f.code for f in best.findings}
     against = [f for f in judged.findings if f.code not in known and f.severity != "info"]
     if against or bill.fits is False:
         return best
-    return best.model_copy(update={"plan": plan, "findings": judged.findings, "estimate": estimate})
+    return best.model_copy(
+        update={"plan": plan, "findings": judged.findings, "estimate": judged.estimate}
+    )
 
 
 def merged(running: Candidate, best: Candidate | None) -> tuple[Finding, ...]:

@@ -63,6 +63,8 @@ class Hardware(Frozen):
     hardware_class: str = ""  # datacenter, workstation, consumer, laptop, unified, igpu
     unified_memory: bool = False
     memory_gb: Quantity | None = None
+    # what the driver reports in all, where ECC takes its bits from the memory (GDDR6)
+    memory_reported_mib: Quantity | None = None
     memory_bandwidth_gb_s: Quantity | None = None
     memory_bandwidth_measured_gb_s: Quantity | None = None
     bf16_tflops: Quantity | None = None

@@ -367,6 +367,9 @@ class MemoryBill(Frozen):
     kv_tokens_lost: int | None = None  # against the same plan without speculation
     fits: bool | None = None
     short_gib: float | None = None  # by how much it does not fit
+    requests: int | None = None  # that run at once in one replica, each of `request_tokens`
+    requests_without: int | None = None  # the same without speculation
+    request_tokens: int | None = None  # prompt and answer of one request as asked for
 
 
 class Estimate(Frozen):

@@ -157,6 +157,8 @@ class Points:
     max_num_seqs: Floats
     max_num_batched_tokens: Floats
     kv_pool_tokens: Floats  # tokens that the KV pool of the base arm holds, if known
+    held_base: Floats  # requests that the memory holds at once without speculation, if counted
+    held_spec: Floats  # the same with it
     n_requests: Floats
     output_spread: Floats  # 0 = equal output lengths, 0.5 = +-50 %
     temperature: Floats

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.engines.traits import traits
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf import encode_rows as read
-from advisor.perf import kv_sizes, memory
+from advisor.perf import memory
 from advisor.perf.kernel_paths import kernel_path
 
 if TYPE_CHECKING:
@@ -102,7 +101,7 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     columns["prefix_caching"] = [read.scaled(plan.prefix_caching) for plan in plans]
     columns["max_num_seqs"] = [read.scaled(plan.max_num_seqs) for plan in plans]
     columns["max_num_batched_tokens"] = [read.scaled(plan.max_num_batched_tokens) for plan in plans]
-    columns["kv_pool_tokens"] = _kv_pools(facts, plans)
+    columns["held_base"], columns["held_spec"] = _held(facts, plans)
     columns["kv_bytes"] = [
         table("kv_cache_types").get(read.normal(plan.kv_cache_dtype), read.NAN) for plan in plans
     ]
@@ -114,38 +113,34 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     return columns
 
 
-# Tokens: no request waits for room in a slot that it has; `max_num_seqs` is what limits it.
-SLOTS_HOLD = 1e15
+# No request waits for room in a slot that it has; `max_num_seqs` is what limits it.
+SLOTS_HOLD = 1e9
 
 
-def _kv_pools(facts: Facts, plans: Sequence[Plan]) -> list[float]:
-    """The pool beside each plan; plans that differ in k alone share one."""
-    found: list[float] = []
+def _held(facts: Facts, plans: Sequence[Plan]) -> tuple[list[float], list[float]]:
+    """Requests that each plan's memory holds at once, without its speculation and with it; plans
+    that differ in k alone share the first.
+    """
+    before: list[float] = []
+    after: list[float] = []
     last: Plan | None = None
     for plan in plans:
-        plain = plan.model_copy(update={"method": "none", "k": 0, "k_schedule": ()})
-        found.append(found[-1] if plain == last else _kv_pool(facts, plain))
+        plain = plan.model_copy(
+            update={"method": "none", "k": 0, "k_schedule": (), "max_num_seqs": None}
+        )
+        before.append(before[-1] if plain == last else _count(facts, plain))
+        after.append(before[-1] if plan.method == "none" else _count(facts, plan))
         last = plain
-    return found
+    return before, after
 
 
-def _kv_pool(facts: Facts, plan: Plan) -> float:
-    """Tokens whose KV fits into what the plan's own memory share leaves without speculation;
-    recurrent states live there too.
-    """
-
+def _count(facts: Facts, plan: Plan) -> float:
     if plan.engine not in memory.SERVERS:
         return SLOTS_HOLD  # llama-server reserves its context for every slot at the start
-    if facts.shape is None:
+    if facts.ctx_tokens is None:
         return read.NAN
-    plain = memory.bill(facts, plan)
-    token = kv_sizes.bytes_per_token(facts.shape, plan.kv_cache_dtype)
-    if plain.kv_gib is None or not token:
-        return read.NAN
-    # states that live in pages of the pool are not yet taken off
-    states = 0.0 if traits(plan.engine).states_in_pool else plain.state_gib or 0.0
-    token *= kv_sizes.copies(facts.shape, plan)
-    return (plain.kv_gib + states) * memory.GIB * memory.replica_gpus(facts, plan) / token
+    held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 512))
+    return read.NAN if held is None else float(held)
 
 
 def scheduled_k(plan: Plan, concurrency: int | None) -> float:

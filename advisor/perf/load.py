@@ -16,6 +16,7 @@ import numpy.typing as npt
 from advisor.engines.traits import engines_with, traits
 from advisor.perf import arrays as P
 from advisor.perf.constants import Constants
+from advisor.perf.memory import SGLANG_FEW, SGLANG_STATE_SHARE, SGLANG_STATES
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -26,11 +27,6 @@ OVERHEAD_BYTES = 3e9  # activations and graphs
 SPECULATING_SEQS = min(
     float(held[1]) for name in engines_with("running") if (held := traits(name).running)
 )
-# SGLang gives recurrent states 0.9 / 1.9 of the pool (mamba full memory ratio 0.9), and a running
-# request holds about 7.5 of them: derived from published running batches (output rate times TPOT)
-# of 35B and 27B on H200, B200 and B300.
-SGLANG_STATE_SHARE, SGLANG_STATES = 0.9 / 1.9, 7.5
-SGLANG_FEW = 4.0  # small pools are set by hand: no limit below this
 PAGE_TOKENS, HYBRID_PAGE_TOKENS = (
     16.0,
     1056.0,
@@ -71,7 +67,8 @@ def token_variance(tau: Floats, k: Floats) -> Floats:
 def kv_slots(p: P.Points, spec: bool) -> Floats:
     """Requests whose KV cache and recurrent state fit; infinite where the memory is not known.
 
-    A known pool is the base arm's; with an MTP head and a state slot per drafted token it shrinks.
+    A question brings the count of `memory.requests_held`; rows of measurements, of which less is
+    known, get this estimate of it. A known pool is the base arm's; with an MTP head and a state slot per drafted token it shrinks.
     Where the weights seem not to fit, the estimate of one of both is wrong (the row was run): no
     limit then. `memory.bill` judges fit.
     """
@@ -101,7 +98,9 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     slots_that_fit = np.where(
         sglang & ~np.isnan(states), np.fmin(slots_that_fit, states), slots_that_fit
     )
-    return np.asarray(np.fmax(np.floor(slots_that_fit), 1.0))
+    told = p.held_spec if spec else p.held_base
+    counted = np.where(np.isnan(told), np.floor(slots_that_fit), told)
+    return np.asarray(np.fmax(counted, 1.0))
 
 
 def weight_bytes(p: P.Points) -> Floats:

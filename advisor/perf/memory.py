@@ -1,20 +1,12 @@
 """The memory bill of a plan: weights, draft head, recurrent state, KV pool, and what speculation
 takes from the pool.
 
-vLLM gives hybrid models one pool of equal pages: an attention page is as large as one layer's
-recurrent state, layers are grouped so that each group has as many layers as there are attention
-layers, and the last group is padded. A draft head adds an attention layer, so 10 + 30 layers in 4
-groups of 10 become 11 + 33 in 4 groups of 11 (3 of them padding), and each running request holds 1
-+ k states per group. That is why the pool shrinks by more than the head's weights. Reproduces the
-log of vLLM 0.25.1 on one H200 (4,228,297 -> 3,263,864 tokens) and of 0.19.1 on GB10 (360k -> 323k).
-
 GiB per GPU; KV tokens over one replica. Not modelled: fragmentation, LoRA, multimodal caches,
 pipeline imbalance.
 """
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
@@ -23,11 +15,15 @@ from advisor.engines.traits import traits
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import kv_sizes
+from advisor.perf.pools import Pool
+from advisor.perf.pools import hybrid_pool
+from advisor.perf.pools import plain_pool
 
 GIB = 2.0**30
 SERVERS = kv_sizes.SERVERS
 DEFAULT_FRACTION = {"vllm": 0.90, "sglang": 0.88, "llama-server": 1.0, "ik_llama.cpp": 1.0}
 USABLE_DISCRETE = 0.996  # H200: "141 GB" is 140.4 GiB to CUDA
+USABLE_REPORTED = 0.99  # H100: nvidia-smi says 81,559 MiB, CUDA 79.1 GiB; L40S 46,068 and 44.4
 USABLE_UNIFIED = 0.935  # GB10: "128 GB" is 119.7 GiB to CUDA
 USABLE_APPLE = 0.75  # Metal's default working-set limit
 UNIFIED_EXTRA_GIB = (
@@ -37,19 +33,12 @@ BASE_OVERHEAD_GIB = 1.2  # CUDA context, workspaces; H200 log
 GRAPHS_GIB, GRAPHS_PER_DRAFT_GIB = 0.59, 0.21  # H200 log: 0.59 at k = 0, 1.01 at k = 2
 ACTIVATION_BYTES = 48  # per prompt token of a step and hidden unit; H200 log at 8192 tokens
 VISION_GIB = 0.84  # GB10 (checkpoint with vision tower) against H200 (text only), same model
-PAGE_ALIGN = 16  # tokens
-CONV_STATE_BYTES = 16_384.0  # per kept step of one GDN layer: 8192 channels of 16 bit
 LAST_LEGACY_REPORT = (0, 19)  # up to here vLLM reports blocks / groups * block size
 LLAMA_COMPUTE_GIB = 0.8
-
-
-class Pool(NamedTuple):
-    """Paged KV pool of one replica."""
-
-    tokens: int
-    requests: float  # full-length requests that fit at once
-    page_tokens: int
-    padding_layers: int
+# SGLang gives recurrent states 0.9 / 1.9 of the pool (mamba full memory ratio 0.9), and a running
+# request holds about 7.5 of them: derived from published running batches (output rate times TPOT)
+# of 35B and 27B on H200, B200 and B300. Small pools are set by hand: no limit below SGLANG_FEW.
+SGLANG_STATE_SHARE, SGLANG_STATES, SGLANG_FEW = 0.9 / 1.9, 7.5, 4.0
 
 
 class Relief(NamedTuple):
@@ -140,83 +129,31 @@ def _billions(name: str) -> float:
 # ---------------------------------------------------------------- the pool
 
 
-def hybrid_pool(
-    shape: LLM,
-    kv_token: float,
-    available: float,
-    length: int,
-    k: int,
-    legacy: bool,
-    caching: bool = False,
-) -> Pool:
-    """vLLM's pool for a hybrid model: `available` bytes, requests of `length` tokens, k drafted
-    tokens (0 = none).
-
-    With prefix caching each group keeps one more state, the one at the last page's end (H200 log:
-    4,228,297 -> 3,895,351).
-    """
-    attention, recurrent = shape.full_attention_layers or 1, shape.linear_layers or 0
-    layer_token = kv_token / attention
-    state = (shape.state_mb_per_seq or 0.0) * 1e6 / max(recurrent, 1) + CONV_STATE_BYTES * (3 + k)
-    page_tokens = math.ceil(state / layer_token / PAGE_ALIGN) * PAGE_ALIGN
-    group = attention + (1 if k else 0)
-    groups = math.ceil(recurrent / group)
-    blocks = math.floor(available / (group * page_tokens * layer_token))
-    needed = math.ceil(length / page_tokens) + groups * (1 + k + caching)
-    requests = blocks / needed
-    tokens = blocks // (1 + groups) * page_tokens if legacy else requests * length
-    return Pool(max(int(tokens), 0), max(requests, 0.0), page_tokens, groups * group - recurrent)
-
-
-def plain_pool(
-    shape: LLM,
-    kv_token: float,
-    available: float,
-    length: int,
-    k: int,
-    slots: int,
-    own: int = 1,
-    window: float = 0.0,
-) -> Pool:
-    """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a
-    drafter adds its `own` layers, and every request keeps `window` bytes of sliding layers.
-    """
-    per_token = kv_token * (1 + (own / kv_sizes.full_layers(shape) if k else 0.0))
-    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
-    requests = max(available - state, 0.0) / (max(length, 1) * per_token + window)
-    return Pool(int(requests * max(length, 1)), requests, PAGE_ALIGN, 0)
-
-
 def _length(facts: Facts, plan: Plan) -> int:
     """Tokens of a full-length request: what the plan allows, else what was asked for."""
     asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
     return plan.max_model_len or asked
 
 
-def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, k: int) -> Pool | None:
+def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, running: int) -> Pool | None:
+    """The pool as the engine's log tells it, beside the states of the `running` requests."""
     kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
     if kv_token is None:
         return None
     kv_token *= kv_sizes.copies(shape, plan)
     length = _length(facts, plan)
     legacy = (_version(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
-    if (
-        traits(plan.engine).states_in_pool
-        and shape.is_hybrid
-        and shape.linear_layers
-        and shape.full_attention_layers
-    ):
+    if pages_states(plan, shape):
         return hybrid_pool(
-            shape, kv_token, available, length, k, legacy, plan.prefix_caching is True
+            shape, kv_token, available, length, plan.k, legacy, plan.prefix_caching is True
         )
-    running = traits(plan.engine).running
-    slots = plan.max_num_seqs or (running[k > 0] if running else facts.concurrency or 1)
+    k = plan.k
     own = knowledge_drafters.layers(facts, plan.method, plan.draft_model)
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
     )
     return plain_pool(
-        shape, kv_token, available, length, k if shape.is_hybrid or own else 0, slots, own, window
+        shape, kv_token, available, length, k if shape.is_hybrid or own else 0, running, own, window
     )
 
 
@@ -262,6 +199,8 @@ def usable_gib(facts: Facts) -> float | None:
     hw = facts.hardware
     if hw is None or hw.memory_gb is None:
         return None
+    if hw.memory_reported_mib is not None:
+        return hw.memory_reported_mib.value / 1024 * USABLE_REPORTED
     share = (
         USABLE_APPLE
         if hw.vendor == "apple"
@@ -307,38 +246,38 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     `fits`: the engine starts and one full-length request fits; llama-server: all slots' context is
     allocated at once.
     """
-    shape, quant = facts.shape or facts.model, facts.quant
-    weights = target_gib(facts, plan, shape, quant) if shape and quant else None
-    if shape is None or quant is None or weights is None:
+    made = _fixed(facts, plan)
+    shape = facts.shape or facts.model
+    if made is None or shape is None:
         return MemoryBill(weights_gib=0.0, fits=None)
-    gpus = replica_gpus(facts, plan)
-    vision = (
-        VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
-    )
-    spec, overhead = spec_gib(facts, plan, shape, quant), overhead_gib(facts, plan, shape)
-    limit = _limit(facts, plan, shape, quant)
+    left, gpus = left_gib(made), replica_gpus(facts, plan)
+    if left is None:
+        return made
+    asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
+    held = requests_held(facts, plan, asked, made)
     slots = min(
         plan.max_num_seqs or facts.concurrency or 1, facts.concurrency or plan.max_num_seqs or 1
     )
-    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k) * slots / GIB / gpus
-    fixed = MemoryBill(
-        weights_gib=weights / gpus + vision,
-        spec_gib=spec,
-        overhead_gib=overhead,
-        state_gib=state,
-        available_gib=limit,
+    running = slots if held is None or plan.engine not in SERVERS else min(slots, held)
+    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k) * running / GIB / gpus
+    before = None
+    if plan.method != "none":
+        before = bill(facts, plan.model_copy(update={"method": "none", "k": 0}))
+    fixed = made.model_copy(
+        update={
+            "state_gib": min(state, max(left, 0.0)) if plan.engine in SERVERS else state,
+            "requests": held,
+            "requests_without": before.requests if before is not None else None,
+            "request_tokens": asked,
+        }
     )
-    if limit is None:
-        return fixed
-    left = limit - weights / gpus - vision - spec - overhead
-    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
+    lost = before.kv_tokens if before is not None else None
     if plan.engine not in SERVERS:
-        return _llama_bill(facts, plan, shape, fixed, left, gpus)
-    pool = _pool(facts, plan, shape, max(left, 0.0) * gpus * GIB, plan.k)
+        return _llama_bill(facts, plan, shape, fixed, left, gpus, lost)
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
+    pool = _pool(facts, plan, shape, max(left, 0.0) * gpus * GIB, running)
     if pool is None or kv_token is None:
         return fixed.model_copy(update={"fits": None if left > 0 else False})
-    without = plan.model_copy(update={"method": "none", "k": 0})
-    lost = bill(facts, without).kv_tokens if plan.method != "none" else None
     length = _length(facts, plan)
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
@@ -347,8 +286,25 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     # in units of one request, since its recurrent states need room too: an engine refuses to start
     # below one
     short = max(one_gib - left, one_gib * (1 - pool.requests)) if pool.requests < 1 else 0.0
-    kv_gib = max(left - (0.0 if traits(plan.engine).states_in_pool else state), 0.0)
+    kv_gib = max(left - (0.0 if traits(plan.engine).states_in_pool else fixed.state_gib), 0.0)
     return _with_pool(fixed, kv_gib, pool.tokens, lost, short)
+
+
+def _fixed(facts: Facts, plan: Plan) -> MemoryBill | None:
+    """What is taken whatever the load: weights, drafter, overhead; None where a size is not known."""
+    shape, quant = facts.shape or facts.model, facts.quant
+    weights = target_gib(facts, plan, shape, quant) if shape and quant else None
+    if shape is None or quant is None or weights is None:
+        return None
+    vision = (
+        VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
+    )
+    return MemoryBill(
+        weights_gib=weights / replica_gpus(facts, plan) + vision,
+        spec_gib=spec_gib(facts, plan, shape, quant),
+        overhead_gib=overhead_gib(facts, plan, shape),
+        available_gib=_limit(facts, plan, shape, quant),
+    )
 
 
 def _with_pool(
@@ -368,20 +324,68 @@ def _with_pool(
 def requests_held(
     facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None
 ) -> int | None:
-    """Requests of `length` tokens that the KV pool of one replica holds at once, at least 1; None
-    where that is not known.
+    """Requests of `length` tokens that one replica runs at once, at least 1: the one count that the
+    bill, the estimate, the limits and the rules use. None where that is not known.
     `made`: the plan's bill, where it is at hand.
+
+    A paged pool takes what each request really uses: pages of its tokens, its window, its states.
+    Slots (llama-server) are reserved at the plan's length per slot.
     """
     shape = facts.shape or facts.model
-    if shape is None or plan.engine not in SERVERS:
+    if shape is None or facts.quant is None:
         return None
-    made = made or bill(facts, plan)
-    if made.available_gib is None or made.kv_gib is None:
+    left = _left_gib(facts, plan) if made is None else left_gib(made)
+    if left is None:
         return None
-    left = made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
-    asked = plan.model_copy(update={"max_model_len": length})
-    pool = _pool(facts, asked, shape, max(left, 0.0) * replica_gpus(facts, plan) * GIB, plan.k)
-    return max(int(pool.requests), 1) if pool is not None else None
+    room = max(left, 0.0) * replica_gpus(facts, plan) * GIB
+    reserved = length if plan.engine in SERVERS else plan.max_model_len or length
+    found = _requests(facts, plan, shape, room, reserved)
+    return None if found is None else max(int(found), 1)
+
+
+def _left_gib(facts: Facts, plan: Plan) -> float | None:
+    """What remains of one device for KV and states."""
+    fixed = _fixed(facts, plan)
+    return None if fixed is None else left_gib(fixed)
+
+
+def left_gib(made: MemoryBill) -> float | None:
+    """What a bill leaves of one device for KV and states; None where the memory is not known."""
+    if made.available_gib is None:
+        return None
+    return made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
+
+
+def _requests(facts: Facts, plan: Plan, shape: LLM, room: float, length: int) -> float | None:
+    """Requests of `length` tokens that `room` bytes of one replica hold."""
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
+    if kv_token is None:
+        return None
+    kv_token *= kv_sizes.copies(shape, plan)
+    if pages_states(plan, shape):
+        legacy = (_version(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
+        caching = plan.prefix_caching is True
+        return hybrid_pool(shape, kv_token, room, length, plan.k, legacy, caching).requests
+    own = knowledge_drafters.layers(facts, plan.method, plan.draft_model) if plan.k else 0
+    window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
+        shape, plan
+    )
+    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k)
+    one = max(length, 1) * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
+    if traits(plan.engine).running and state:
+        states = max(SGLANG_STATE_SHARE * room / (SGLANG_STATES * state / (1 + plan.k)), SGLANG_FEW)
+        return min(room / one, states)
+    return room / one
+
+
+def pages_states(plan: Plan, shape: LLM) -> bool:
+    """Whether recurrent states live in pages of the KV pool (see `hybrid_pool`)."""
+    return bool(
+        traits(plan.engine).states_in_pool
+        and shape.is_hybrid
+        and shape.linear_layers
+        and shape.full_attention_layers
+    )
 
 
 def replica_gpus(facts: Facts, plan: Plan) -> int:
@@ -401,7 +405,13 @@ def replica(facts: Facts, plan: Plan) -> Facts:
 
 
 def _llama_bill(
-    facts: Facts, plan: Plan, shape: LLM, fixed: MemoryBill, left: float, gpus: int
+    facts: Facts,
+    plan: Plan,
+    shape: LLM,
+    fixed: MemoryBill,
+    left: float,
+    gpus: int,
+    before: int | None,
 ) -> MemoryBill:
     """llama-server allocates the context of all slots at the start."""
     slots = plan.max_num_seqs or facts.concurrency or 1
@@ -416,7 +426,4 @@ def _llama_bill(
     need = slots * length * per_token + windows
     short = max(need + fixed.state_gib - left, 0.0)
     tokens = int(max(left - fixed.state_gib - windows, 0.0) / per_token)
-    lost = None
-    if plan.method != "none":
-        lost = bill(facts, plan.model_copy(update={"method": "none", "k": 0})).kv_tokens
-    return _with_pool(fixed, need, tokens, lost, short)
+    return _with_pool(fixed, need, tokens, before, short)

@@ -48,6 +48,9 @@ MEMORY_FIELDS = (
     "available_gib",
     "kv_tokens",
     "kv_tokens_lost",
+    "requests",
+    "requests_without",
+    "request_tokens",
     "fits",
 )
 EVIDENCE_FIELDS = (

@@ -237,6 +237,10 @@ def _memory() -> Schema:
         "weights_gib": _NUMBER,
         "spec_gib": _NUMBER,
         "kv_tokens": _COUNT_OR_NULL,
+        "requests": _COUNT_OR_NULL
+        | {"description": "of request_tokens, that run at once in one replica"},
+        "requests_without": _COUNT_OR_NULL,
+        "request_tokens": _COUNT_OR_NULL,
         "fits": _BOOLEAN_OR_NULL,
     }
     kinds["kv_tokens_lost"] = {

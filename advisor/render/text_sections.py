@@ -111,15 +111,31 @@ def _memory(advice: Advice, paper: Paper) -> list[str]:
     parts.insert(4 if pooled else 2, ("  states in it", bill.state_gib) if pooled else state)
     lines = [f"  {name:16}{gib:9.2f} GiB" for name, gib in parts if gib]
     if bill.kv_tokens is not None:
-        lines += paper.wrap(_kv_words(bill), "  ")
+        lines += paper.wrap(_kv_words(bill, _asked(advice)), "  ")
     if bill.fits is False and bill.short_gib:
         lines += paper.wrap(f"It does not fit: {number(bill.short_gib)} GiB short.", "  ")
     return _section("Memory bill per GPU, with speculation", lines)
 
 
-def _kv_words(bill: MemoryBill) -> str:
+def _asked(advice: Advice) -> int:
+    """Requests that one replica is asked to run at once."""
+    return -(-advice.request.concurrency // advice.plan.dp)
+
+
+def _kv_words(bill: MemoryBill, asked: int) -> str:
+    """What the pool holds, as requests of the size asked for and as tokens."""
     tokens, lost = bill.kv_tokens or 0, bill.kv_tokens_lost
-    text = f"room for {tokens:,} KV tokens"
+    text = ""
+    if bill.requests is not None and bill.request_tokens is not None:
+        without = (
+            f" ({bill.requests_without:,} without speculation)" if bill.requests_without else ""
+        )
+        text = (
+            f"{bill.requests:,} request{'s' if bill.requests != 1 else ''} of "
+            f"{bill.request_tokens:,} tokens fit{without}, you asked for {asked:,}"
+            f"{': the others wait' if bill.requests < asked else ''}; "
+        )
+    text += f"room for {tokens:,} KV tokens"
     if lost is None:
         return text
     before = tokens + lost

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.domain.nouns import Facts, Plan
 from advisor.knowledge import store as knowledge
-from advisor.perf import memory
+from advisor.perf import memory, pools
 
 # (k, prefix caching) -> memory for the cache (GiB), pool (tokens), page (tokens), as logged
 POOLS = {
@@ -25,7 +25,7 @@ def test_pool_to_the_token(k: int, caching: bool) -> None:
     requests' rounding.
     """
     gib, tokens, page = POOLS[k, caching]
-    pool = memory.hybrid_pool(
+    pool = pools.hybrid_pool(
         SHAPE, 20_480.0, gib * memory.GIB, 32_960, k, legacy=False, caching=caching
     )
     assert pool.tokens == pytest.approx(tokens, rel=5e-4)

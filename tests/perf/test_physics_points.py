@@ -21,7 +21,7 @@ ROW = {
 }  # fmt: skip
 MAY_STAY_UNKNOWN = {
     "bw_measured", "memory_bytes", "k", "verify_tokens", "p_min", "kv_pool_tokens", "temperature", "thinking", "version",
-    "given_rate", "given_length", "given_k", "given_conditional",
+    "given_rate", "given_length", "given_k", "given_conditional", "held_base", "held_spec",
 }  # fmt: skip
 
 

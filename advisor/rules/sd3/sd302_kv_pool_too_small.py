@@ -32,12 +32,13 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit]:
     if case.plan.method != "none" and demand <= found.kv_tokens + (found.kv_tokens_lost or 0):
         return  # SD304 says that speculation decides it
     each = demand // running
-    fit = found.kv_tokens // each if each else 0
+    counted = found.kv_tokens // each if each else 0
+    fit = counted if found.requests is None else found.requests  # the bill's and the estimate's
     lost = f" (MTP took {found.kv_tokens_lost:,} of it)" if found.kv_tokens_lost else ""
     yield Hit(
         f"the KV pool holds about {max(0, found.kv_tokens):,} tokens{lost}, but {running} "
         f"requests of {each:,} tokens need "
-        f"{demand:,}: about {max(0, fit)} of them run at once, the rest waits",
+        f"{demand:,}: about {min(max(0, fit), running)} of them run at once, the rest waits",
         flag=flag(
             case,
             "--gpu-memory-utilization",

@@ -1,0 +1,78 @@
+"""KV pools of one replica: how many requests and tokens some bytes hold.
+
+vLLM gives hybrid models one pool of equal pages: an attention page is as large as one layer's
+recurrent state, layers are grouped so that each group has as many layers as there are attention
+layers, and the last group is padded. A draft head adds an attention layer, so 10 + 30 layers in 4
+groups of 10 become 11 + 33 in 4 groups of 11 (3 of them padding), and each running request holds 1
++ k states per group. That is why the pool shrinks by more than the head's weights. Reproduces the
+log of vLLM 0.25.1 on one H200 (4,228,297 -> 3,263,864 tokens) and of 0.19.1 on GB10 (360k -> 323k).
+
+What it does not know: how many bytes are left for the pool (memory.py says).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from advisor.domain.nouns import LLM
+from advisor.perf import kv_sizes
+
+PAGE_ALIGN = 16  # tokens
+CONV_STATE_BYTES = 16_384.0  # per kept step of one GDN layer: 8192 channels of 16 bit
+
+
+class Pool(NamedTuple):
+    """Paged KV pool of one replica."""
+
+    tokens: int
+    requests: float  # full-length requests that fit at once
+    page_tokens: int
+    padding_layers: int
+
+
+def hybrid_pool(
+    shape: LLM,
+    kv_token: float,
+    available: float,
+    length: int,
+    k: int,
+    legacy: bool,
+    caching: bool = False,
+) -> Pool:
+    """vLLM's pool for a hybrid model: `available` bytes, requests of `length` tokens, k drafted
+    tokens (0 = none).
+
+    With prefix caching each group keeps one more state, the one at the last page's end (H200 log:
+    4,228,297 -> 3,895,351).
+    """
+    attention, recurrent = shape.full_attention_layers or 1, shape.linear_layers or 0
+    layer_token = kv_token / attention
+    state = (shape.state_mb_per_seq or 0.0) * 1e6 / max(recurrent, 1) + CONV_STATE_BYTES * (3 + k)
+    page_tokens = math.ceil(state / layer_token / PAGE_ALIGN) * PAGE_ALIGN
+    group = attention + (1 if k else 0)
+    groups = math.ceil(recurrent / group)
+    blocks = math.floor(available / (group * page_tokens * layer_token))
+    needed = math.ceil(length / page_tokens) + groups * (1 + k + caching)
+    requests = blocks / needed
+    tokens = blocks // (1 + groups) * page_tokens if legacy else requests * length
+    return Pool(max(int(tokens), 0), max(requests, 0.0), page_tokens, groups * group - recurrent)
+
+
+def plain_pool(
+    shape: LLM,
+    kv_token: float,
+    available: float,
+    length: int,
+    k: int,
+    slots: int,
+    own: int = 1,
+    window: float = 0.0,
+) -> Pool:
+    """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a
+    drafter adds its `own` layers, and every request keeps `window` bytes of sliding layers.
+    """
+    per_token = kv_token * (1 + (own / kv_sizes.full_layers(shape) if k else 0.0))
+    state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
+    requests = max(available - state, 0.0) / (max(length, 1) * per_token + window)
+    return Pool(int(requests * max(length, 1)), requests, PAGE_ALIGN, 0)
