@@ -15,9 +15,7 @@ from advisor.engines.traits import traits
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import kv_sizes
-from advisor.perf.pools import Pool
-from advisor.perf.pools import hybrid_pool
-from advisor.perf.pools import plain_pool
+from advisor.perf.pools import Pool, hybrid_pool, plain_pool
 
 GIB = 2.0**30
 SERVERS = kv_sizes.SERVERS
