@@ -21,7 +21,7 @@ def _show(table: str, name: str) -> None:
 def _validate(table: str, files: tuple[str, ...]) -> None:
     from pathlib import Path
 
-    from advisor.knowledge.build import check_file
+    from advisor.knowledge.check import check_file
 
     problems = [problem for name in files for problem in check_file(table, Path(name))]
     for file, field, reason in problems:

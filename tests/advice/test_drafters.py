@@ -18,10 +18,11 @@ from advisor.advice import recommend as pipeline
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Drafter, Facts, Plan
 from advisor.domain.paths import knowledge_dir
+from advisor.domain.versions import release
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
-from advisor.knowledge.build import FactFileError, check_entry, read_table
+from advisor.knowledge.fact_files import FactFileError, check_entry, read_table
 from advisor.lint.validate import validate
 from advisor.perf import memory
 from advisor.render.deploy.compose import compose_yaml
@@ -380,11 +381,7 @@ def test_the_answer_keeps_to_its_schema() -> None:
 
 def releases(engine: str, since: str) -> list[str]:
     """The first release that loads a drafter, one in the middle and the newest."""
-    found = [
-        v
-        for v in engines.get(engine).versions
-        if knowledge_drafters._parts(v) >= knowledge_drafters._parts(since)
-    ]
+    found = [v for v in engines.get(engine).versions if release(v) >= knowledge_release(since)]
     return list(dict.fromkeys((found[0], found[len(found) // 2], found[-1])))
 
 

@@ -1,0 +1,259 @@
+"""Fact files (YAML): read, checked one by one against their nouns, and what names their entries claim.
+
+This is the only place that parses YAML facts; `build` compiles them, `check` judges one file for its
+author.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from advisor.domain.files import read_yaml_safely
+from advisor.domain.nouns import (
+    LLM,
+    AdvisorError,
+    DrafterFile,
+    Frozen,
+    Hardware,
+    Quant,
+    Quantity,
+    UnknownFact,
+)
+from advisor.domain.paths import knowledge_dir
+from advisor.domain.shown import shown
+from advisor.knowledge.drafters import odd
+from advisor.knowledge.names import (
+    architecture_among,
+    bare_key,
+    key_of,
+    squeeze,
+)
+
+MAX_FILE_BYTES = 64 * 1024  # a fact file is a page of text; a larger one is a mistake
+
+
+TABLES: dict[str, type[Frozen]] = {"hardware": Hardware, "llms": LLM, "quants": Quant}
+
+
+KINDS = TABLES | {"drafters": DrafterFile}  # every kind of fact file that is checked against a noun
+
+
+_ID = re.compile(r"[a-z0-9][a-z0-9._-]*")
+
+
+Problem = tuple[str, str, str]  # file, field, reason
+
+
+Index = dict[str, Any]
+
+
+Table = dict[str, dict[str, Any]]
+
+
+class FactFileError(AdvisorError):
+    """A fact file that cannot be used; `problems` lists (file, field, reason)."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        file, field, reason = problems[0]
+        super().__init__(f"{file}: {field}: {reason}" if field else f"{file}: {reason}")
+
+
+class NameClash(AdvisorError):
+    """One name that two entries claim."""
+
+    def __init__(self, name: str, first: str, second: str) -> None:
+        self.ids = (first, second)
+        super().__init__(
+            f"the name '{name}' belongs to both {first} and {second}: remove one alias"
+        )
+
+
+def read_yaml(path: Path) -> Any:
+    """One YAML document of bounded size and depth, with plain types only. Raises FactFileError."""
+    try:
+        return read_yaml_safely(path, MAX_FILE_BYTES)
+    except AdvisorError as error:
+        reason = str(error).removeprefix(f"{shown(str(path))}: ")
+        where, _, rest = reason.partition(": ")
+        line = where if re.fullmatch(r"line \d+", where) else ""
+        raise FactFileError([(shown(str(path)), line, rest if line else reason)]) from None
+
+
+def check_entry(table: str, data: object, file: str) -> tuple[Frozen | None, list[Problem]]:
+    """One entry against its noun: the value or None, and every reason against it."""
+    if not isinstance(data, dict):
+        return None, [(file, "", "expected a mapping of fields to values, such as `id: my-card`")]
+    try:
+        entry = KINDS[table].model_validate(data)
+    except ValidationError as error:
+        return None, [(file, ".".join(map(str, e["loc"])), _reason(e)) for e in error.errors()]
+    return entry, list(_odd(table, entry, file))
+
+
+def _reason(error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        return "no such field"
+    if error["type"] == "missing":
+        return "is missing"
+    return f"{error['msg']} (got {str(error['input'])[:60]!r})"
+
+
+@cache
+def _architectures() -> dict[str, Any]:
+    """From the YAML file of a checkout, else from the index of an installed package."""
+    path = knowledge_dir() / "imputation.yaml"
+    if path.is_file():
+        tables = read_yaml(path)
+    else:
+        shipped = json.loads((knowledge_dir() / "index.json").read_text(encoding="utf-8"))
+        tables = shipped["imputation"]
+    found: dict[str, Any] = tables["architectures"]
+    return found
+
+
+def _odd(table: str, entry: Frozen, file: str) -> Iterable[Problem]:
+    """What the types cannot say: signs, sources, names."""
+    for name, value in entry:
+        number = value.value if isinstance(value, Quantity) else value
+        if (
+            isinstance(number, float | int)
+            and not isinstance(number, bool)
+            and not 0 <= number < 1e9
+        ):
+            yield (file, name, f"{number} is out of range: it must be 0 or more and finite")
+        if isinstance(value, Quantity) and not value.source.strip():
+            yield (file, name, "a number needs a source")
+        if isinstance(value, Quantity) and value.value <= 0 and name != "default_temperature":
+            yield (file, name, "must be above 0; leave the field out if it is not known")
+    ident = str(getattr(entry, "id", ""))
+    if not key_of(ident):
+        yield (file, "id", "needs at least one letter or digit")
+    elif not _ID.fullmatch(ident):
+        yield (
+            file,
+            "id",
+            "use small letters, digits, dots, hyphens and underscores, as in rtx3090 or "
+            "qwen3.6-27b",
+        )
+    if isinstance(entry, Hardware) and entry.arch:
+        try:
+            architecture_among(_architectures(), entry.gpu_family or entry.arch)
+        except UnknownFact as error:
+            yield (file, "arch", f"{error} Or leave it out.")
+    if table in ("llms", "quants") and not str(getattr(entry, "source", "")).strip():
+        yield (
+            file,
+            "source",
+            "a model or quantisation needs a source (a page, a file, `own measurement`)",
+        )
+    if isinstance(entry, LLM):
+        yield from _odd_model(entry, file)
+    if isinstance(entry, DrafterFile):
+        yield from ((file, *problem) for problem in odd(entry))
+
+
+def _odd_model(entry: LLM, file: str) -> Iterable[Problem]:
+    if (
+        entry.active_params_b
+        and entry.total_params_b
+        and entry.active_params_b > entry.total_params_b
+    ):
+        yield (file, "active_params_b", "is larger than total_params_b")
+    if entry.experts and entry.experts_per_token and entry.experts_per_token > entry.experts:
+        yield (file, "experts_per_token", "is larger than experts")
+    for name in ("layers", "hidden", "heads", "vocab"):
+        if getattr(entry, name) == 0:
+            yield (file, name, "must be above 0; leave the field out if it is not known")
+
+
+def tidy(entry: Frozen) -> dict[str, Any]:
+    return entry.model_dump(mode="json", exclude_defaults=True)
+
+
+def read_table(table: str, folder: Path) -> dict[str, dict[str, Any]]:
+    """All entries of a folder by id, in file order. Raises FactFileError with every problem found."""
+    out: dict[str, dict[str, Any]] = {}
+    problems: list[Problem] = []
+    for path in sorted(folder.glob("*.yaml")):
+        data = read_yaml(path)
+        entry, bad = check_entry(table, data, path.name)
+        problems += bad
+        if entry is not None:
+            ident = str(getattr(entry, "id"))  # noqa: B009
+            if ident in out:
+                problems.append((path.name, "id", f"'{ident}' is used twice"))
+            out[ident] = tidy(entry)
+    if problems:
+        raise FactFileError(problems)
+    return out
+
+
+def name_keys(table: Table) -> dict[str, str]:
+    """Normal form of every id, name and alias -> id. Raises NameClash where two entries claim one
+    name.
+    """
+    keys, clashes = claims(table)
+    if clashes:
+        raise clashes[0]
+    return keys
+
+
+def claims(table: Table) -> tuple[dict[str, str], list[NameClash]]:
+    """The keys of `name_keys`, and what it would refuse. An id goes before another entry's alias."""
+    keys: dict[str, str] = {}
+    clashes: dict[tuple[str, str, str], NameClash] = {}
+    for ident, entry in table.items():
+        for name in (ident, *entry.get("aliases", ())):
+            for form in (key_of(name), bare_key(name)):
+                holder = keys.setdefault(form, ident)
+                if ident not in (holder, name):
+                    clashes[name, holder, ident] = NameClash(name, holder, ident)
+                keys[form] = ident if name == ident else holder
+    for ident, entry in table.items():
+        if entry.get("name"):
+            keys.setdefault(key_of(entry["name"]), ident)
+    return keys, list(clashes.values())
+
+
+def model_forms(
+    llms: dict[str, dict[str, Any]], text_aliases: dict[str, list[str]]
+) -> list[tuple[str, str, bool]]:
+    """(form, id, loose) to look for inside longer texts, longest first; loose: a spelling that
+    dropped its dots.
+    """
+    forms: dict[str, tuple[str, bool]] = {}
+    for ident, entry in llms.items():
+        if ident.startswith("unknown"):
+            continue
+        names = [ident, *text_aliases.get(ident, ())]
+        names += [
+            alias
+            for alias in entry.get("aliases", ())
+            if len(key_of(alias)) >= 5 and not alias[0].isdigit()
+        ]
+        for form in map(squeeze, names):
+            forms[form] = (ident, False)
+            if "." in form:
+                forms.setdefault(form.replace(".", ""), (ident, True))
+    rows = [(form, ident, loose) for form, (ident, loose) in forms.items()]
+    return sorted(rows, key=lambda row: (-len(row[0]), row[0]))
+
+
+def repositories(llms: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
+    """Repository name in lower case -> [model id, quantisation id or "" where it holds several]."""
+    out: dict[str, list[str]] = {}
+    for ident, entry in llms.items():
+        for point in entry.get("checkpoints", ()):
+            name = point["repository"].lower()
+            old = out.get(name)
+            quant = point["quant"] if old is None or old[1] == point["quant"] else ""
+            out[name] = [ident, "" if point.get("file") else quant]
+    return out
