@@ -19,6 +19,7 @@ COMMANDS = {
     "recommend": "advisor.cli.recommend:recommend",
     "compose": "advisor.cli.recommend:compose",
     "sweep": "advisor.cli.sweep:sweep",
+    "plan": "advisor.cli.plan:plan",
     "schema": "advisor.cli.recommend:schema",
     "validate": "advisor.cli.validate:validate",
     "explain": "advisor.cli.rules:explain",

@@ -49,6 +49,7 @@ SCHEMAS = {
     "recommend": "advisor.render.schema:recommend_schema",
     "validate": "advisor.render.findings_json:validate_schema",
     "sweep": "advisor.render.sweep_schema:sweep_schema",
+    "plan": "advisor.render.plan_json:plan_schema",
     "hardware": "advisor.render.schema:hardware_schema",
     "model": "advisor.render.schema:model_schema",
 }

@@ -6,6 +6,7 @@ are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from advisor.advice.recommend import recommend
@@ -50,6 +51,48 @@ def compose_ab_yaml(advice: Advice) -> str:
     return _file(advice, (off, on), title, profiles=("off", "on"))
 
 
+def several_yaml(
+    parts: Sequence[tuple[Advice, Server]],
+    title: list[str],
+    router: Mapping[str, Any],
+    *,
+    shared: bool,
+) -> str:
+    """Several servers and the router in front of them, in one file.
+
+    Parameters
+    ----------
+    parts : sequence of (Advice, Server)
+        The servers with the answers that they belong to; each Server's `devices` say which GPUs.
+    title : list of str
+        Comment lines for the top.
+    router : mapping
+        The router's service.
+    shared : bool
+        Whether they use the same GPUs: each then starts after the one before it answers, since an
+        engine measures the free memory while it starts.
+
+    Raises
+    ------
+    AdvisorError
+        As compose_yaml does.
+    """
+    services: dict[str, Any] = {}
+    before = ""
+    for advice, server in parts:
+        service = _service(advice, server)
+        if before and shared:
+            service["depends_on"] = {before: {"condition": "service_healthy"}}
+        services[server.name] = service
+        before = server.name
+    ready = {server.name: {"condition": "service_healthy"} for _, server in parts}
+    services["router"] = {**router, "depends_on": ready}
+    data: dict[str, Any] = {"services": services}
+    if any("vllm" in server.traits.caches for _, server in parts):
+        data["volumes"] = {_KERNELS: {}}
+    return document(data, title)
+
+
 def _file(
     advice: Advice, servers: tuple[Server, ...], title: list[str], profiles: tuple[str, ...] = ()
 ) -> str:
@@ -88,7 +131,10 @@ def _escape(text: str) -> str:
 
 def _gpus(server: Server, maker: str) -> dict[str, Any]:
     if maker == "nvidia":
-        device = {"driver": "nvidia", "count": server.gpus, "capabilities": ["gpu"]}
+        which: dict[str, Any] = {"count": server.gpus}
+        if server.devices:
+            which = {"device_ids": [str(number) for number in server.devices]}
+        device = {"driver": "nvidia", **which, "capabilities": ["gpu"]}
         return {"deploy": {"resources": {"reservations": {"devices": [device]}}}}
     if maker == "amd":
         return {
@@ -103,6 +149,7 @@ def _surroundings(server: Server) -> dict[str, Any]:
     shm = _SHM_MANY if server.gpus > 1 else server.traits.shm or "1gb"
     url = f"http://127.0.0.1:{server.port}{server.traits.health}"
     env: dict[str, Any] = {name: _escape(value) for name, value in server.env.items()}
+    env |= server.visible
     for name in server.secrets:
         env[name] = Noted(None, "taken from your shell or .env if it is set there")
     return {

@@ -23,11 +23,11 @@ _CACHE_EXTRA_GIB = 20  # compiled kernels, and room for another revision's small
 _SECRET_KEYS = {serving.TOKEN: "hf-token"}
 
 
-def deployment_yaml(advice: Advice) -> str:
-    """Claim, Deployment and Service as three YAML documents. Raises AdvisorError as compose_yaml
-    does.
+def deployment_yaml(advice: Advice, suffix: str = "") -> str:
+    """Claim, Deployment and Service as three YAML documents; `suffix` ends the names, for several
+    beside each other. Raises AdvisorError as compose_yaml does.
     """
-    server = serving.server(advice, container=FORM)
+    server = serving.server(advice, container=FORM, suffix=suffix)
     maker = serving.vendor(advice, FORM)
     label = {"app": server.name}
     meta = {"name": server.name, "labels": label}

@@ -7,6 +7,8 @@ doubled in all of them.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from advisor.domain.nouns import Advice
 from advisor.render import notes
 from advisor.render.deploy import serving
@@ -17,9 +19,11 @@ from advisor.render.deploy.yaml_text import comment_text
 FORM = "a Podman Quadlet"
 
 
-def quadlet(advice: Advice) -> str:
-    """The `.container` file for the launch to run. Raises AdvisorError as compose_yaml does."""
-    server = serving.server(advice, container=FORM)
+def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> str:
+    """The `.container` file for the launch to run; `suffix` ends its name and `devices` are its
+    GPUs, for several beside each other. Raises AdvisorError as compose_yaml does.
+    """
+    server = replace(serving.server(advice, container=FORM, suffix=suffix), devices=devices)
     maker = serving.vendor(advice, FORM)
     title = serving.title(advice, "recommend --format quadlet")
     lines = [
@@ -59,7 +63,8 @@ def _command(server: Server) -> list[str]:
 def _devices(server: Server, maker: str) -> list[str]:
     if maker == "nvidia":
         lines = ["# needs the CDI specification: nvidia-ctk cdi generate"]
-        return lines + [f"AddDevice=nvidia.com/gpu={number}" for number in range(server.gpus)]
+        which = server.devices or range(server.gpus)
+        return lines + [f"AddDevice=nvidia.com/gpu={number}" for number in which]
     if maker == "amd":
         return ["AddDevice=/dev/kfd", "AddDevice=/dev/dri", "GroupAdd=keep-groups"]
     return ["AddDevice=/dev/dri", "GroupAdd=keep-groups"]
@@ -74,7 +79,10 @@ def _surroundings(server: Server) -> list[str]:
         "# this machine only; drop the address to serve the network. " + comment_text(key),
         f"PublishPort=127.0.0.1:{server.port}:{server.port}",
         *(f"Volume=%h/.cache/{name}:/root/.cache/{name}" for name in server.traits.caches),
-        *(f"Environment={word(f'{name}={value}')}" for name, value in server.env.items()),
+        *(
+            f"Environment={word(f'{name}={value}')}"
+            for name, value in (server.env | server.visible).items()
+        ),
         f"# secrets, from ~/.config/{server.name}/secrets.env (chmod 600) where it sets them",
         "PodmanArgs=" + " ".join(f"--env={name}" for name in server.secrets),
         f"HealthCmd=curl -fsS {url}",

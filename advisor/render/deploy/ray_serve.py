@@ -8,6 +8,7 @@ keyword arguments of the engine there, and Ray itself listens.
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from advisor import engines
@@ -27,7 +28,31 @@ def ray_serve(advice: Advice) -> str:
     """The configuration for `serve run FILE` or `serve deploy FILE`. Raises AdvisorError for other
     engines than vLLM.
     """
-    server = serving.written(advice, _one_replica(advice.plan))
+    title = serving.title(advice, "recommend --format ray")
+    return several([(advice, "", "/")], title)
+
+
+def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
+    """One configuration of several applications: (answer, end of its name, route prefix) of each.
+    Raises AdvisorError for other engines than vLLM.
+    """
+    made = [_application(*part) for part in parts]
+    key = (
+        "API key: none; Ray Serve asks for none, so anyone who reaches the port may use the server"
+    )
+    listen = {"host": "127.0.0.1", "port": made[0][1].port}
+    return document(
+        {
+            "proxy_location": "EveryNode",
+            "http_options": Noted(listen, f"this machine only; 0.0.0.0 serves the network. {key}"),
+            "applications": [application for application, _ in made],
+        },
+        [*title, "pip install 'ray[serve,llm]', then: serve run FILE"],
+    )
+
+
+def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any], Server]:
+    server = serving.written(advice, _one_replica(advice.plan), suffix)
     replicas = advice.plan.dp
     model: dict[str, Any] = {
         "model_loading_config": {
@@ -46,24 +71,11 @@ def ray_serve(advice: Advice) -> str:
         model["runtime_env"] = {"env_vars": server.env}
     application = {
         "name": server.name,
-        "route_prefix": "/",
+        "route_prefix": route,
         "import_path": BUILDER,
         "args": {"llm_configs": [model]},
     }
-    key = (
-        "API key: none; Ray Serve asks for none, so anyone who reaches the port may use the server"
-    )
-    listen = {"host": "127.0.0.1", "port": server.port}
-    title = serving.title(advice, "recommend --format ray")
-    title.append("pip install 'ray[serve,llm]', then: serve run FILE")
-    return document(
-        {
-            "proxy_location": "EveryNode",
-            "http_options": Noted(listen, f"this machine only; 0.0.0.0 serves the network. {key}"),
-            "applications": [application],
-        },
-        title,
-    )
+    return application, server
 
 
 def _one_replica(plan: Plan) -> Plan:

@@ -45,6 +45,10 @@ class Server:
         Seconds that the server may load in silence.
     gpus : int
         Accelerators that it uses on one machine.
+    devices : tuple of int
+        Which of them, where another server has the others; empty: the first ones.
+    vendor : str
+        Who makes them, "" where that is not known.
     """
 
     name: str
@@ -55,6 +59,8 @@ class Server:
     notes: tuple[str, ...]
     startup_s: int
     gpus: int
+    devices: tuple[int, ...] = ()
+    vendor: str = ""
 
     @property
     def traits(self) -> EngineTraits:
@@ -75,6 +81,12 @@ class Server:
     def env(self) -> dict[str, str]:
         """The variables that the launch needs."""
         return {var.name: var.value for var in self.launch.env if var.value is not None}
+
+    @property
+    def visible(self) -> dict[str, str]:
+        """The variable that shows it its own GPUs, where containers of this vendor see all."""
+        name = {"amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}.get(self.vendor)
+        return {name: ",".join(map(str, self.devices))} if name and self.devices else {}
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -154,6 +166,7 @@ def written(advice: Advice, plan: Plan, suffix: str = "") -> Server:
         ),
         startup_s=startup_seconds(advice),
         gpus=gpu_count(advice),
+        vendor=advice.facts.hardware.vendor if advice.facts.hardware is not None else "",
     )
 
 

@@ -39,7 +39,7 @@ _PROCESS_DEVICES = (
     "ZE_AFFINITY_MASK",
 )
 _EVERYWHERE = ("0.0.0.0", "::", "127.0.0.1", "localhost", "*")  # addresses that every node has
-_PODS = ("kubernetes", "llmkube")
+_PODS = ("kubernetes", "llmkube", "ray-serve")  # whose scheduler gives each its own devices
 _TRANSFERS = re.compile(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
 
 

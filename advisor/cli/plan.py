@@ -1,0 +1,90 @@
+"""`advisor plan`: how to serve several workloads on one machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO, get_args
+
+import click
+
+from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
+from advisor.cli.settings import HELP
+from advisor.domain.nouns import AdvisorError
+from advisor.explore.layouts import Kind, MixPlan
+from advisor.explore.mix import MOST_BYTES, read_mix
+from advisor.explore.mix_plan import plan_mix
+from advisor.render.plan_folder import FORMS, folder
+from advisor.render.plan_json import mix_plan_json_text
+from advisor.render.plan_text import plan_text
+
+
+@click.command(context_settings=HELP)
+@click.argument("mix", type=click.File("rb"))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the answer.",
+)
+@click.option(
+    "--out",
+    "place",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write a folder: the servers, the router, A/B scripts, and why.",
+)
+@click.option(
+    "--form",
+    "deploy",
+    type=click.Choice(FORMS),
+    default="compose",
+    show_default=True,
+    help="What --out starts the servers with; ray covers several machines.",
+)
+@click.option(
+    "--layout",
+    "kind",
+    type=click.Choice(get_args(Kind)),
+    help="The layout that --out writes  [default: the chosen one]",
+)
+def plan(mix: BinaryIO, form: str, place: Path | None, deploy: str, kind: str | None) -> None:
+    """One server or two, with or without speculation, for several workloads on one machine. MIX is
+    a YAML file of classes (docs/plan.md); - reads standard input.
+    """
+    made = plan_mix(read_mix(_text(mix)))
+    if place is None:
+        if kind is not None:
+            raise click.UsageError("--layout says what --out writes: give --out, too")
+        write(
+            mix_plan_json_text(made)
+            if form == "json"
+            else plan_text(made, page_width(), wants_color(), unicode=takes_unicode())
+        )
+        return
+    files = folder(made, deploy, _index(made, kind))
+    if place.exists() and any(place.iterdir()):
+        raise AdvisorError(f"{place} is not empty: nothing was written")
+    place.mkdir(parents=True, exist_ok=True)
+    for name, text in files.items():
+        (place / name).write_text(text, encoding="utf-8")
+        click.echo(place / name)
+
+
+def _text(mix: BinaryIO) -> str:
+    data: bytes = mix.read(MOST_BYTES + 1)
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise AdvisorError("the mix is not UTF-8 text") from None
+
+
+def _index(made: MixPlan, kind: str | None) -> int | None:
+    """The best layout of a kind: the one with the highest gain of those that can be."""
+    if kind is None:
+        return None
+    same = [i for i, one in enumerate(made.layouts) if one.kind == kind]
+    able = [i for i in same if made.layouts[i].gain is not None]
+    if not same:
+        raise AdvisorError(f"this mix has no layout of the kind {kind}")
+    return max(able, key=lambda i: made.layouts[i].gain.p50) if able else same[0]  # type: ignore[union-attr]

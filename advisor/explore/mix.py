@@ -1,0 +1,259 @@
+"""A mix of workloads on one machine, from YAML: checked, with units in words (`50ms`, `2s`).
+
+```yaml
+hardware: gb10
+model: qwen3.6-35b-a3b
+concurrency: 16          # requests at once, where classes give shares
+classes:
+  - {name: chat, share: 0.75, prompt: 2048, output: 256, goal: tpot, objective: {tpot: 60ms}}
+  - {name: documents, share: 0.25, prompt: 8192, output: 256, goal: throughput}
+```
+
+A class says how much of it there is in one of three ways: `share` (of `concurrency`), `concurrency`
+(requests at once of its own) or `rate` (requests a second).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any, get_args
+
+from advisor.domain.frozen import Frozen
+from advisor.domain.nouns import LIMITS, AdvisorError, Goal, Interconnect, Request, Workload
+
+MOST_BYTES = 65_536
+MOST_MARKS = 200  # brackets, anchors and aliases: deep nesting takes a parser minutes
+MOST_CLASSES = 6
+MOST_MODELS = 4
+RATES = (1e-6, 1e5)  # requests a second
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?\Z")
+_TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s)\s*\Z")
+
+
+class WorkClass(Frozen):
+    """One kind of requests. Exactly one of `share`, `concurrency` and `rate` is set."""
+
+    name: str
+    share: float | None = None  # of the mix's requests at once
+    concurrency: int | None = None
+    rate: float | None = None  # requests a second
+    ctx_tokens: int = 2048
+    output_tokens: int = 512
+    prefix_share: float = 0.0
+    workload: Workload = "mixed"
+    goal: Goal = "balanced"
+    max_tpot_ms: float | None = None
+    max_ttft_ms: float | None = None
+
+
+class Mix(Frozen):
+    """Workloads and the machine that serves them."""
+
+    hardware: str
+    classes: tuple[WorkClass, ...]
+    gpus: int = 1
+    interconnect: Interconnect | None = None
+    models: tuple[str, ...] = ("qwen3.6-35b-a3b",)  # the first is in use; the others are weighed
+    quant: str | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    concurrency: int | None = None  # requests at once of all classes that give a share
+
+    def request(self, work: WorkClass, concurrency: int, **more: Any) -> Request:
+        """The question of one class at a load, on all GPUs unless `more` says otherwise."""
+        told: dict[str, Any] = {
+            "hardware": self.hardware,
+            "gpus": self.gpus,
+            "interconnect": self.interconnect,
+            "model": self.models[0],
+            "quant": self.quant,
+            "engine": self.engine,
+            "engine_version": self.engine_version,
+            "concurrency": concurrency,
+            "ctx_tokens": work.ctx_tokens,
+            "output_tokens": work.output_tokens,
+            "prefix_share": work.prefix_share,
+            "workload": work.workload,
+            "goal": work.goal,
+            "max_tpot_ms": work.max_tpot_ms,
+            "max_ttft_ms": work.max_ttft_ms,
+        }
+        return Request(**(told | more))
+
+
+_MIX = ("hardware", "gpus", "interconnect", "model", "models", "quant", "engine", "concurrency", "classes")  # fmt: skip
+_CLASS = ("name", "share", "concurrency", "rate", "prompt", "output", "prefix_share", "workload", "goal", "objective")  # fmt: skip
+
+
+def read_mix(text: str) -> Mix:
+    """A mix from the text of a file. Raises AdvisorError in one sentence that names the place."""
+    import yaml  # start-up: only a mix is YAML here
+
+    if len(text.encode("utf-8", "replace")) > MOST_BYTES:
+        raise AdvisorError(f"a mix of more than {MOST_BYTES:,} bytes is not read")
+    if sum(text.count(mark) for mark in "[{&*") > MOST_MARKS:
+        raise AdvisorError("the mix is not readable: it nests or repeats far more than a mix does")
+    try:
+        data = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        place = getattr(getattr(error, "problem_mark", None), "line", None)
+        where = f" (line {place + 1})" if place is not None else ""
+        raise AdvisorError(f"the mix is not readable YAML{where}") from None
+    table = _table(data, _MIX, "the mix")
+    models = table.get("models", table.get("model"))
+    if "models" in table and "model" in table:
+        raise AdvisorError("the mix gives both model and models: use one of them")
+    classes = table.get("classes")
+    if not isinstance(classes, list) or not classes:
+        raise AdvisorError("the mix needs classes, a list with at least one class")
+    if len(classes) > MOST_CLASSES:
+        raise AdvisorError(f"{len(classes)} classes are more than {MOST_CLASSES}")
+    engine, _, version = _text(table, "engine", "the mix").partition("@")
+    made = Mix(
+        hardware=_text(table, "hardware", "the mix", needed=True),
+        classes=tuple(_class(one, f"class {i + 1}") for i, one in enumerate(classes)),
+        gpus=_whole(table, "gpus", "the mix") or 1,
+        interconnect=_word(table, "interconnect", get_args(Interconnect), "the mix"),
+        models=_models(models),
+        quant=_text(table, "quant", "the mix") or None,
+        engine=engine or None,
+        engine_version=version or None,
+        concurrency=_whole(table, "concurrency", "the mix"),
+    )
+    return checked(made)
+
+
+def checked(mix: Mix) -> Mix:
+    """The mix, where names differ and amounts go together. Raises AdvisorError otherwise."""
+    names = [work.name for work in mix.classes]
+    if len(set(names)) < len(names):
+        raise AdvisorError("two classes have the same name")
+    for work in mix.classes:
+        told = [n for n in ("share", "concurrency", "rate") if getattr(work, n) is not None]
+        if len(told) != 1:
+            raise AdvisorError(
+                f"class {work.name} needs one of share, concurrency and rate, not {len(told)} of them"
+            )
+    shares = [work.share for work in mix.classes if work.share is not None]
+    if shares and mix.concurrency is None:
+        raise AdvisorError("classes give shares: say of how many with concurrency: N")
+    if shares and not 0.999 <= sum(shares) <= 1.001:
+        raise AdvisorError(f"the shares add up to {sum(shares):g}, not to 1")
+    if not shares and mix.concurrency is not None:
+        raise AdvisorError("concurrency is of classes with a share, and no class has one")
+    return mix
+
+
+def _class(data: Any, where: str) -> WorkClass:
+    table = _table(data, _CLASS, where)
+    name = _text(table, "name", where, needed=True)
+    if not _NAME.match(name):
+        raise AdvisorError(
+            f"{where}: a name has lower-case letters, digits and dashes, at most 32 ('{name[:32]!s}')"
+        )
+    goals = _table(table.get("objective", {}), ("tpot", "ttft"), f"objective of {name}")
+    return WorkClass(
+        name=name,
+        share=_number(table, "share", (0.0, 1.0), name),
+        concurrency=_whole(table, "concurrency", name),
+        rate=_number(table, "rate", RATES, name),
+        ctx_tokens=_whole(table, "prompt", name, "ctx_tokens") or 2048,
+        output_tokens=_whole(table, "output", name, "output_tokens") or 512,
+        prefix_share=_number(table, "prefix_share", (0.0, 1.0), name) or 0.0,
+        workload=_word(table, "workload", get_args(Workload), name) or "mixed",
+        goal=_word(table, "goal", get_args(Goal), name) or "balanced",
+        max_tpot_ms=_milliseconds(goals, "tpot", name),
+        max_ttft_ms=_milliseconds(goals, "ttft", name),
+    )
+
+
+def milliseconds(text: str) -> float | None:
+    """`50ms` or `2s` in milliseconds, None for anything else."""
+    found = _TIME.match(text)
+    if found is None:
+        return None
+    return float(found[1]) * (1000.0 if found[2] == "s" else 1.0)
+
+
+def _milliseconds(table: Mapping[str, Any], key: str, where: str) -> float | None:
+    if key not in table:
+        return None
+    found = milliseconds(str(table[key]))
+    low, high = LIMITS[f"max_{key}_ms"]
+    if found is None or not low <= found <= high:
+        raise AdvisorError(f"{where}: {key} is a time such as 50ms or 2s, not {_shown(table[key])}")
+    return found
+
+
+def _table(data: Any, known: tuple[str, ...], where: str) -> dict[str, Any]:
+    if not isinstance(data, dict):
+        raise AdvisorError(f"{where} is a table of names and values, not {_shown(data)}")
+    for key in data:
+        if key not in known:
+            raise AdvisorError(f"{where} has no '{_shown(key)}'; it may have {', '.join(known)}")
+    return {str(key): value for key, value in data.items() if value is not None}
+
+
+def _text(table: Mapping[str, Any], key: str, where: str, needed: bool = False) -> str:
+    value = table.get(key)
+    if value is None and not needed:
+        return ""
+    if (
+        not isinstance(value, str | int | float)
+        or isinstance(value, bool)
+        or not str(value).strip()
+    ):
+        raise AdvisorError(f"{where} needs {key}, a name")
+    return str(value).strip()
+
+
+def _models(value: Any) -> tuple[str, ...]:
+    if value is None:
+        return (Request.model_fields["model"],)
+    several = value if isinstance(value, list) else [value]
+    if not several or not all(isinstance(one, str) and one.strip() for one in several):
+        raise AdvisorError("models are names, the one in use first")
+    if len(several) > MOST_MODELS:
+        raise AdvisorError(f"{len(several)} models are more than {MOST_MODELS}")
+    return tuple(dict.fromkeys(one.strip() for one in several))
+
+
+def _whole(table: Mapping[str, Any], key: str, where: str, field: str = "") -> int | None:
+    value = table.get(key)
+    low, high = LIMITS[field or key]
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise AdvisorError(
+            f"{where}: {key} is a whole number from {low:,} to {high:,}, not {_shown(value)}"
+        )
+    return value
+
+
+def _number(
+    table: Mapping[str, Any], key: str, limits: tuple[float, float], where: str
+) -> float | None:
+    value = table.get(key)
+    if value is None:
+        return None
+    plain = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    if not plain or not limits[0] <= value <= limits[1]:
+        low, high = limits
+        raise AdvisorError(
+            f"{where}: {key} is a number from {low:g} to {high:g}, not {_shown(value)}"
+        )
+    return float(value)
+
+
+def _word(table: Mapping[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:
+    value = table.get(key)
+    if value is not None and value not in known:
+        raise AdvisorError(f"{where}: {key} is one of {', '.join(known)}, not {_shown(value)}")
+    return value
+
+
+def _shown(value: object) -> str:
+    text = "".join(ch if ch.isprintable() else "?" for ch in str(value))
+    return f"'{text if len(text) <= 40 else text[:37] + '...'}'"
