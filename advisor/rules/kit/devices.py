@@ -39,7 +39,8 @@ _PROCESS_DEVICES = (
     "ZE_AFFINITY_MASK",
 )
 _EVERYWHERE = ("0.0.0.0", "::", "127.0.0.1", "localhost", "*")  # addresses that every node has
-_PODS = ("kubernetes", "llmkube", "ray-serve")  # whose scheduler gives each its own devices
+_PODS = ("kubernetes", "llmkube")
+_PLACED = ("ray-serve",)  # each application gets devices of its own, named or not
 _TRANSFERS = re.compile(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
 
 
@@ -72,7 +73,11 @@ def _on_other_nodes(one: Launch, other: Launch) -> bool:
 def _same_device(one: Launch, other: Launch) -> bool:
     pair = (one, other)
     pods = [
-        launch.container is not None and launch.container.kind in _PODS and launch.container.gpus
+        launch.container is not None
+        and (
+            launch.container.kind in _PLACED
+            or (launch.container.kind in _PODS and launch.container.gpus)
+        )
         for launch in pair
     ]
     if any(pods):
