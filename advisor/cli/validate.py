@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 import click
 
 from advisor.cli.options import completing
 from advisor.cli.settings import HELP
-from advisor.domain.nouns import AdvisorError, Workload
-from advisor.lint.unjudged import nothing_judged
+from advisor.cli.validate_run import RANK, run
+from advisor.domain.nouns import Workload
 
-if TYPE_CHECKING:
-    from advisor.lint.validate import Report
-
-_RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
 WORKLOADS: tuple[str, ...] = get_args(Workload)
 
 
@@ -39,7 +35,7 @@ def _codes(
 @click.option("--ignore", multiple=True, callback=_codes, help="Leave out these codes or families.")
 @click.option(
     "--fail-on",
-    type=click.Choice(list(_RANK)),
+    type=click.Choice(list(RANK)),
     default="error",
     show_default=True,
     help="Exit 1 from here on.",
@@ -76,19 +72,8 @@ def validate(files: tuple[str, ...], **options: Any) -> None:
     """Find what will crash, slow down, corrupt or silently not happen in a launch configuration.
 
     FILE is a script, compose file, manifest, unit, preset, ... of any form, a folder, or - for
-    standard input. Exit status: 0 clean, 1 findings at or above --fail-on, 2 unreadable.
+    standard input. Exit status: 0 clean, 1 findings at or above --fail-on, 2 not read, or not
+    to its end.
     """
-    from advisor.cli.validate_run import run
-
     context = click.get_current_context()
     context.exit(run(files or ("-",), options))
-
-
-def exit_status(report: Report, options: dict[str, Any]) -> int:
-    """2 for what could not be read, 1 for findings at or above --fail-on, else 0."""
-    if report.unreadable:
-        return 2
-    if not options["skip_unrelated"] and (problem := nothing_judged(report)):
-        raise AdvisorError(problem)
-    worst = max((_RANK[finding.severity] for finding in report.findings), default=-1)
-    return int(worst >= _RANK[options["fail_on"]])

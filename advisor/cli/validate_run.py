@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from advisor.cli.output import say
-from advisor.cli.validate import exit_status
+from advisor.domain.nouns import AdvisorError
 from advisor.domain.shown import json_text
+from advisor.lint.unjudged import nothing_judged
 
 if TYPE_CHECKING:
     from advisor.lint.validate import Report
+
+
+RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
 
 
 def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
@@ -146,3 +150,15 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
 def _colour(asked: bool | None, aside: bool) -> bool:
     stream = sys.stderr if aside else sys.stdout
     return asked if asked is not None else stream.isatty() and "NO_COLOR" not in os.environ
+
+
+def exit_status(report: Report, options: dict[str, Any]) -> int:
+    """2 for what could not be read or not to its end, 1 for findings at or above --fail-on, else 0."""
+    if report.unreadable:
+        return 2
+    if not options["skip_unrelated"] and (problem := nothing_judged(report)):
+        raise AdvisorError(problem)
+    if report.cut_short:
+        return 2
+    worst = max((RANK[finding.severity] for finding in report.findings), default=-1)
+    return int(worst >= RANK[options["fail_on"]])

@@ -21,7 +21,9 @@ from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, L
 from advisor.domain.shown import shown
 from advisor.knowledge import store as knowledge
 from advisor.lint.cut_fixes import continued
+from advisor.lint.whole_file import fair
 from advisor.readers import FileRead, read_bytes, read_path, read_text
+from advisor.readers.reading import cut_short
 
 if TYPE_CHECKING:
     from advisor.lint.compare import Change
@@ -86,6 +88,7 @@ class FileReport(NamedTuple):
     notes: tuple[str, ...] = ()
     error: str | None = None
     suppressed: int = 0
+    cut_short: bool = False  # a bound ended the reading: what stands behind it was not judged
 
 
 class Report(NamedTuple):
@@ -100,6 +103,11 @@ class Report(NamedTuple):
     @property
     def unreadable(self) -> bool:
         return any(one.error for one in self.files)
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a part of a file was not judged, so that its silence is no pass."""
+        return any(one.cut_short for one in self.files)
 
     def clean(self, text: str) -> str:
         """A text for output without the secrets of any of the files."""
@@ -230,9 +238,15 @@ def judged(
         findings += found
         skipped += left
         told.append(_with_change(one) if changes and given.hw else one)
+    findings = fair(read, findings)
     kept = unsuppressed(read, launches, findings)
     about = FileReport(
-        read.source.name, read.form, len(launches), read.notes, None, len(findings) - len(kept)
+        read.source.name,
+        read.form,
+        len(launches),
+        read.notes,
+        suppressed=len(findings) - len(kept),
+        cut_short=cut_short(read.notes),
     )
     cleaned = tuple(_cleaned(continued(read.source, finding), read) for finding in kept)
     return Report((about,), cleaned, tuple(dict.fromkeys(skipped)), tuple(told), (read,))
@@ -255,7 +269,7 @@ def understand(launch: Launch, given: Given) -> Judged:
         output_tokens=given.output_tokens,
         workload=given.workload,
     )
-    return Judged(launch, plan, facts, _estimate(facts, plan))
+    return Judged(launch, plan, facts, _estimate(facts, plan, launch))
 
 
 @cache
@@ -271,12 +285,21 @@ def _own_mtp(model: str) -> bool:
     )
 
 
-def _estimate(facts: Facts, plan: Plan) -> Estimate | None:
+def _unsized(launch: Launch) -> bool:
+    """Whether a variable says over how many devices the launch is spread."""
+    return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
+
+
+_RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
+
+
+def _estimate(facts: Facts, plan: Plan, launch: Launch) -> Estimate | None:
     if (
         facts.hardware is None
         or facts.concurrency is None
         or facts.shape is None
         or plan.method == "none"
+        or _unsized(launch)
     ):
         return None
     from advisor.prediction import predict as predictor

@@ -190,6 +190,8 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
     if engine is None:
         return False
     words = _plain_args(engine, words)
+    if words and words[0].text in _CLIENTS:
+        return False
     if words and not words[0].text.startswith("-") and (engine != "vllm" or engine_start(words, 0)):
         return False
     if not words or not is_official(image):
@@ -198,6 +200,10 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
         return False
     reading.add(Found(engine, words, env, at, reading.form, around, fork=fork_of_image(image)))
     return True
+
+
+# subcommands of an engine's program that start no server
+_CLIENTS = frozenset(("bench", "chat", "complete", "run-batch", "collect-env", "launch"))
 
 
 def _inside(ran: Ran) -> Scope:

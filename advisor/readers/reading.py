@@ -8,6 +8,7 @@ bound the work that a hostile file can cause. Values of our own making are built
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from advisor.domain.nouns import Container, EnvVar, Launch, Span
@@ -34,6 +35,9 @@ from advisor.readers.syntax.marks import left_open
 if TYPE_CHECKING:
     from advisor.engines.base import EngineAdapter, Token
 
+_CUT_SHORT = re.compile(
+    r"the rest of it was not read|of \d+ characters is not read|words was read up to the first"
+)
 MAX_LAUNCHES = 500
 _MODEL_NAME = Lazy(
     r"(?:\w[\w-]*/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,40})?(?![\w])"
@@ -84,6 +88,11 @@ class Surroundings:
             return ""
         text = self.image.shown()
         return f"{text}:{self.tag.shown()}" if self.tag is not None and self.tag.text else text
+
+
+def cut_short(notes: Iterable[str]) -> bool:
+    """Whether notes say that a bound ended the reading, so that a part of the file was not judged."""
+    return any(_CUT_SHORT.search(note) for note in notes)
 
 
 class Found:

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import Finding
+from advisor.lint.whole_file import said_once
 from advisor.rules.kit.case import k_words
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ def report_text(report: Report, color: bool = False) -> str:
                 f"{report.shown(one.file)}: {_paint('unreadable', 'error', color)} "
                 f"{_without_name(report.shown(one.error), report.shown(one.file))}"
             )
-    for finding in report.findings:
-        lines += _finding(finding, report, color)
+    for finding, also in said_once(report.findings):
+        lines += _finding(finding, report, color, also)
     if lines:
         lines.append("")
     plain = _launches(report) + skipped_lines(report)
@@ -53,7 +54,9 @@ def place(finding: Finding) -> str:
     return ":".join(parts)
 
 
-def _finding(finding: Finding, report: Report, color: bool) -> list[str]:
+def _finding(
+    finding: Finding, report: Report, color: bool, also: tuple[int, ...] = ()
+) -> list[str]:
     """The lines of one finding. Colour is put on what is fit to be shown, so that no other text
     can bring its own.
     """
@@ -62,6 +65,8 @@ def _finding(finding: Finding, report: Report, color: bool) -> list[str]:
         f"{finding.code} {report.shown(finding.message)}"
     )
     lines = []
+    if also:
+        lines.append(f"    also on {_lines(also)}")
     if finding.fix is not None:
         kind = (
             "" if not finding.fix.edits else " (--fix)" if finding.fix.safe else " (--unsafe-fixes)"
@@ -71,6 +76,11 @@ def _finding(finding: Finding, report: Report, color: bool) -> list[str]:
     if finding.sources:
         lines.append(f"    source: {'; '.join(finding.sources)}")
     return [head, *map(report.shown, lines)]
+
+
+def _lines(also: tuple[int, ...]) -> str:
+    more = f" and {len(also) - 12} more" if len(also) > 12 else ""
+    return f"line{'s' if len(also) > 1 else ''} {', '.join(map(str, also[:12]))}{more}"
 
 
 def _launches(report: Report) -> list[str]:
@@ -142,4 +152,5 @@ def summary(report: Report) -> str:
     tail = f" ({suppressed} ignored in the file)" if suppressed else ""
     launches, files = len(report.launches), len(report.files)
     where = f"{launches} launch{'es' if launches != 1 else ''} of {files} file{'s' if files != 1 else ''}"
-    return f"{said or 'no findings'}{tail} in {where}"
+    end = "; the rest was not judged" if report.cut_short else ""
+    return f"{said or 'no findings'}{tail} in {where}{end}"

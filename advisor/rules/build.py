@@ -30,7 +30,7 @@ def index_text(rules: tuple[Rule, ...]) -> str:
             HEAD,
             "# fmt: off",
             "# ruff: noqa",
-            "from advisor.rules.registry import Row",
+            "from advisor.rules.row import Row",
             "",
             "ROWS: tuple[Row, ...] = (",
             *rows,

@@ -7,7 +7,8 @@ from functools import cache
 
 from advisor.domain.nouns import Case, Finding, Flag, Severity, Skipped
 from advisor.rules.kit.case import parse_release
-from advisor.rules.registry import Hit, Lacking, Row, Rule, deciding_rows, get_rule, index, load_row
+from advisor.rules.registry import Hit, Lacking, Rule, deciding_rows, get_rule, index, load_row
+from advisor.rules.row import Row
 
 
 def check(

@@ -15,6 +15,8 @@ from importlib import import_module
 from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Case, Effect, Fix, Flag, Severity, UnknownFact
+from advisor.rules import _index
+from advisor.rules.row import Row
 
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 FAMILIES = ("sd1", "sd2", "sd3", "sd4", "sd5")  # one folder each
@@ -54,17 +56,6 @@ class Lacking(NamedTuple):
 
 
 Check = Callable[[Case], Iterable[Hit | Lacking]]
-
-
-class Row(NamedTuple):
-    """What the index knows of a rule without importing it."""
-
-    code: str
-    slug: str
-    severity: Severity
-    engines: tuple[str, ...]  # empty: any engine
-    needs: tuple[str, ...]
-    speculative: bool  # only for plans that speculate
 
 
 class Text(NamedTuple):
@@ -185,8 +176,6 @@ def index() -> tuple[Row, ...]:
     """One row per rule, by code; from the generated index, and from the files themselves where it
     lacks them.
     """
-    from advisor.rules import _index
-
     known = {module_name(row): row for row in _index.ROWS}
     rows = [known[name] if name in known else load(name).row for name in rule_files()]
     return tuple(sorted(rows))
@@ -197,8 +186,6 @@ def deciding_rows() -> tuple[Row, ...]:
     """The rules that can change what is decided; one that is not yet in the generated index counts
     among them.
     """
-    from advisor.rules import _index
-
     return tuple(row for row in index() if row.code not in _index.INFORMING)
 
 

@@ -208,11 +208,20 @@ def has_switch(case: Case, *names: str) -> bool:
     return found is not None and (found.value or "true").lower() not in ("false", "0", "off", "no")
 
 
+_OUTSIDE = re.compile(
+    r"not read|not known|is not set|sourced|too deeply|by \*\*|from outside|envFrom"
+)
+_NOT_OUTSIDE = re.compile(r"the argument '|is not catalogued|is read as|blanks follow")
+
+
 def unread(case: Case) -> bool:
     """Whether more flags may come from what was not read: a variable without a value, an ignored
-    env file.
+    env file. A note on the release, or on what stands there and was not understood, is none.
     """
-    return bool(case.launch.notes) or any(found.unresolved for found in case.launch.flags)
+    if any(found.unresolved for found in case.launch.flags):
+        return True
+    notes = (note for note in case.launch.notes if not _NOT_OUTSIDE.search(note))
+    return any(_OUTSIDE.search(note) for note in notes)
 
 
 def integer(text: str | None) -> int | None:

@@ -25,8 +25,9 @@ from typing import Any
 
 from advisor.domain.nouns import Case, MemoryBill
 from advisor.perf import memory
-from advisor.rules.kit.case import GGUF_ENGINES, table
+from advisor.rules.kit.case import GGUF_ENGINES, flag, integer, open_value, table
 
+KV_BYTES = "--kv-cache-memory-bytes"
 SPARSE_MOE_ACTIVE_B = "sparse_moe_active_params_b"
 # Measured metrics that speak for each goal; the decision keeps its own order of preference among
 # them.
@@ -170,14 +171,33 @@ def percent(ratio: float) -> str:
 # ---------------------------------------------------------------- memory
 
 _last: tuple[object, object, MemoryBill | None] = (None, None, None)
+_SIZES = (
+    "--tensor-parallel-size",
+    "--tp-size",
+    "--pipeline-parallel-size",
+    "--pp-size",
+    "--gpu-memory-utilization",
+    "--mem-fraction-static",
+    KV_BYTES,
+)
+
+
+def unknown_sizes(case: Case) -> tuple[str, ...]:
+    """The options that decide how much memory there is and whose value only a variable knows."""
+    return tuple(name for name in _SIZES if open_value(case, name))
 
 
 def bill(case: Case) -> MemoryBill | None:
-    """The memory bill of the plan; None where hardware, model shape or quantisation is not known."""
+    """The memory bill of the plan; None where hardware, model shape or quantisation is not known,
+    or where a variable says over how many devices it is spread.
+    """
     global _last  # noqa: PLW0603 - one slot: the rules of a family ask for the same bill in a row
     facts, plan = case.facts, case.plan
+    if unknown_sizes(case):
+        return None
+    told = _kv_told(case)
     if case.estimate is not None and case.estimate.memory is not None:
-        return case.estimate.memory
+        return _with_kv(case.estimate.memory, told)
     if (
         facts.hardware is None
         or facts.hardware.memory_gb is None
@@ -187,7 +207,22 @@ def bill(case: Case) -> MemoryBill | None:
         return None
     if _last[0] is not facts or _last[1] is not plan:
         _last = (facts, plan, memory.bill(facts, plan))
-    return _last[2]
+    return _with_kv(_last[2], told)
+
+
+def _kv_told(case: Case) -> float | None:
+    """GiB of the KV cache per device that --kv-cache-memory-bytes asks for."""
+    found = flag(case, KV_BYTES)
+    size = integer(found.value) if found is not None else None
+    return size / (1 << 30) if size else None
+
+
+def _with_kv(found: MemoryBill | None, told: float | None) -> MemoryBill | None:
+    """The bill with the KV cache that is told, which then is not what the share leaves."""
+    if found is None or told is None or not found.kv_gib or found.kv_tokens is None:
+        return found
+    tokens = int(found.kv_tokens * told / found.kv_gib)
+    return found.model_copy(update={"kv_gib": told, "kv_tokens": tokens})
 
 
 def running(case: Case, k: int | None = None) -> int | None:

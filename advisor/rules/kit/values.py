@@ -94,6 +94,13 @@ def _next(known: Catalogue, name: str, version: str | None) -> tuple[str, ...]:
     return next((found for one in later if (found := _at(known, name, one))), ())
 
 
+def accepted(case: Case, found: Flag) -> bool:
+    """Whether an option's value is on its list, as far as there is one."""
+    option = catalogue(case).find(found.name, catalogued_version(case))
+    allowed = listed(case, found, option) if option is not None else None
+    return allowed is None or taken(found.value or "", allowed.here, found.name)
+
+
 def taken(word: str, choices: Sequence[str], name: str = "") -> bool:
     """vLLM and llama.cpp fold case and truth words for some options; a difference in case alone is
     not reported.

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
@@ -5,6 +6,7 @@ from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, model_text, replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, written
 
+_NAME = re.compile(r"--?[\w-]+(\.\w[\w.-]*)?")
 OWN_RULE = ("--flash-attn",)  # SD120
 
 
@@ -24,6 +26,7 @@ def flag_needs_value(case: Case) -> Iterator[Hit]:
     for found in flags(case):
         if (
             found.value is not None
+            or not _NAME.fullmatch(found.raw)  # prose: "--models-preset."
             or found.unresolved
             or found.name in OWN_RULE
             or found.origin != "cli"

@@ -1,9 +1,17 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, MemoryBill
-from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag
-from advisor.rules.kit.policy import bill, hardware_name, is_gguf, model_name, number, sources
+from advisor.rules import Hit, Lacking, rule
+from advisor.rules.kit.case import flag, unread
+from advisor.rules.kit.policy import (
+    bill,
+    hardware_name,
+    is_gguf,
+    model_name,
+    number,
+    sources,
+    unknown_sizes,
+)
 
 _CARDS = (1, 2, 4, 8, 16)
 
@@ -13,7 +21,7 @@ _CARDS = (1, 2, 4, 8, 16)
     needs=("hardware", "shape", "quant"),
     sources=("advisor memory bill", *sources("memory", "least_buffer_share")),
 )
-def weights_do_not_fit(case: Case) -> Iterator[Hit]:
+def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
     """Weights, draft head and fixed buffers are larger than the memory that the engine may take.
 
     Why: the server runs out of memory while it loads. llama-server moves layers to the CPU instead,
@@ -21,6 +29,9 @@ def weights_do_not_fit(case: Case) -> Iterator[Hit]:
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     """
+    if open_sizes := unknown_sizes(case):
+        yield Lacking(open_sizes)
+        return
     found = bill(case)
     if found is None or found.available_gib is None:
         return
@@ -40,7 +51,7 @@ def weights_do_not_fit(case: Case) -> Iterator[Hit]:
         f"{short:.1f} GiB before any KV "
         f"cache{'; layers would spill to the CPU' if is_gguf(case) else ''}",
         flag=flag(case, "--gpu-memory-utilization", "--mem-fraction-static", "--n-gpu-layers"),
-        severity="warning" if unsure or is_gguf(case) else None,
+        severity="warning" if unsure or is_gguf(case) or spread(case) else None,
         fix=Fix(text=_what_would_fit(case, found)),
     )
 
@@ -64,3 +75,8 @@ def _what_would_fit(case: Case, found: MemoryBill) -> str:
     if cards:
         options.append(f"tensor parallel over {cards} such devices")
     return f"Use {' or '.join(options)}." if options else "Take a smaller model."
+
+
+def spread(case: Case) -> bool:
+    """Whether what was not read may spread the weights over more devices."""
+    return case.plan.tp * case.plan.pp == 1 and unread(case)

@@ -1,9 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Lacking, rule
 from advisor.rules.kit.case import flag
-from advisor.rules.kit.policy import bill, demand_tokens, sources, streams
+from advisor.rules.kit.policy import bill, demand_tokens, sources, streams, unknown_sizes
 
 
 @rule(
@@ -11,7 +11,7 @@ from advisor.rules.kit.policy import bill, demand_tokens, sources, streams
     needs=("hardware", "shape", "quant", "concurrency", "ctx_tokens"),
     sources=("advisor memory bill", *sources("memory", "mtp_kv_loss_gb10", "mtp_kv_loss_h200")),
 )
-def kv_pool_too_small(case: Case) -> Iterator[Hit]:
+def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
     """The KV pool holds fewer tokens than the load has in flight.
 
     Why: requests wait or are preempted and prefilled again; TTFT and the tail of the inter-token
@@ -20,6 +20,9 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit]:
         --max-num-seqs 32
     Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
     """
+    if open_sizes := unknown_sizes(case):
+        yield Lacking(open_sizes)
+        return
     found, demand, running = bill(case), demand_tokens(case), streams(case)
     if (
         found is None

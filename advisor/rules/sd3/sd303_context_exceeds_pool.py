@@ -1,9 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, MemoryBill
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Lacking, rule
 from advisor.rules.kit.case import flag, open_value
-from advisor.rules.kit.policy import bill, number, sources
+from advisor.rules.kit.policy import bill, number, sources, unknown_sizes
 
 
 @rule(
@@ -16,7 +16,7 @@ from advisor.rules.kit.policy import bill, number, sources
         *sources("memory", "kv_pool_uncertainty"),
     ),
 )
-def context_exceeds_pool(case: Case) -> Iterator[Hit]:
+def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
     """One request of the configured maximum length is longer than the whole KV pool.
 
     Why: vLLM refuses to start ("needs N GiB KV cache"); SGLang starts and cuts the length that it
@@ -24,6 +24,9 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit]:
     Bad (hw=rtx3090): vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2
     Good (hw=h200): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 32768 --max-num-seqs 8
     """
+    if open_sizes := unknown_sizes(case):
+        yield Lacking(open_sizes)
+        return
     found, length = bill(case), case.plan.max_model_len
     if found is None or found.kv_tokens is None or length is None or found.kv_tokens <= 0:
         return

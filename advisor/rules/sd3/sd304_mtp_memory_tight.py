@@ -1,9 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
-from advisor.rules import Hit, rule
+from advisor.rules import Hit, Lacking, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import bill, demand_tokens, number, sources
+from advisor.rules.kit.policy import bill, demand_tokens, number, sources, unknown_sizes
 
 _LOWER_FIRST = {
     "vllm": "Lower --max-num-seqs or the draft tokens first (each running request holds one "
@@ -24,7 +24,7 @@ _LOWER_FIRST = {
     sources=sources("memory", "mtp_weights_gib_35b_a3b_fp8", "mtp_kv_loss_gb10", "mtp_kv_loss_h200")
     + ("seed003", "vllm 0.33 layers/mamba/abstract.py"),
 )
-def mtp_memory_tight(case: Case) -> Iterator[Hit]:
+def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
     """Speculation takes its share of a KV pool that the load nearly fills.
 
     Why: the head's weights (+0.79 GiB for the 35B-A3B), a state slot per draft token and running
@@ -35,6 +35,9 @@ def mtp_memory_tight(case: Case) -> Iterator[Hit]:
     Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
+    if open_sizes := unknown_sizes(case):
+        yield Lacking(open_sizes)
+        return
     found, demand = bill(case), demand_tokens(case)
     if found is None or found.kv_tokens is None or not found.kv_tokens_lost or demand is None:
         return

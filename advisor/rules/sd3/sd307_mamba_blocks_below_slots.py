@@ -27,13 +27,14 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
     if not is_hybrid(case):
         return
     slots, blocks = case.plan.max_num_seqs, _blocks(case)
-    default = int(number("memory", "vllm_default_slots"))
+    default = default_slots(case)
     if (
         slots is None
         and flag(case, "--max-num-seqs") is None
         and (blocks is not None or _long(case))
     ):
-        if blocks is not None and blocks >= default:
+        # larger batches run without graphs where the default is larger, and were seen to start
+        if blocks is not None and blocks >= number("memory", "vllm_default_slots"):
             return
         left = (
             f"the memory holds states for about {blocks}"
@@ -41,10 +42,12 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
             else "at a long context it can have fewer"
         )
         yield Hit(
-            f"--max-num-seqs is left to its default ({default} or more): a hybrid model needs a "
+            f"--max-num-seqs is left to its default ({default}{'' if case.facts.hardware else ' or more'}): a hybrid model needs a "
             f"state block per sequence, and "
             f"{left}; graph capture then aborts",
             flag=flag(case, "--max-model-len"),
+            # without the device it is a possibility, and most launches leave the option out
+            severity=None if blocks is not None else "info",
             fix=add_fix(
                 case,
                 flag(case, "--max-model-len") or spec_flag(case),
@@ -62,8 +65,8 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
             fix=set_fix(
                 case,
                 flag(case, "--max-num-seqs"),
-                str(max(1, blocks // 8 * 8)),
-                f"Set --max-num-seqs to {max(1, blocks // 8 * 8)} or less, lower --max-model-len, "
+                str(fewer(blocks)),
+                f"Set --max-num-seqs to {fewer(blocks)} or less, lower --max-model-len, "
                 f"or give more memory.",
             ),
         )
@@ -88,3 +91,16 @@ def _blocks(case: Case) -> int | None:
         return None
     room_mb = found.kv_gib * 1073.741824 * case.plan.tp  # states live in the same pool of pages
     return int(max(0.0, room_mb) / (shape.state_mb_per_seq * (1 + case.plan.k)))
+
+
+def default_slots(case: Case) -> int:
+    """What vLLM takes where nothing is said: more on devices with much memory."""
+    hw = case.facts.hardware
+    memory = hw.memory_gb.value if hw is not None and hw.memory_gb is not None else 0.0
+    large = memory >= number("memory", "vllm_large_device_gb")
+    return int(number("memory", "vllm_default_slots_large" if large else "vllm_default_slots"))
+
+
+def fewer(blocks: int) -> int:
+    """A round number of sequences below those that the memory holds states for."""
+    return blocks // 8 * 8 if blocks >= 8 else max(1, blocks)

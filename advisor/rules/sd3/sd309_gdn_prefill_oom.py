@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, is_hybrid
-from advisor.rules.kit.policy import hardware_name, number, sources
+from advisor.rules.kit.policy import hardware_name, number, sources, unknown_sizes
 
 
 @rule(
@@ -30,7 +30,11 @@ def gdn_prefill_oom(case: Case) -> Iterator[Hit]:
     ):
         return
     longest = max(case.facts.ctx_tokens or 0, case.plan.max_model_len or 0)
-    if case.plan.tp > 1 or longest < number("memory", "gdn_prefill_ctx_tokens"):
+    if (
+        case.plan.tp * case.plan.pp > 1
+        or unknown_sizes(case)
+        or longest < number("memory", "gdn_prefill_ctx_tokens")
+    ):
         return
     yield Hit(
         f"prompts of up to {longest:,} tokens on one {hardware_name(case)} ({memory.value:g} GB): "

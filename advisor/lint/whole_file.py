@@ -1,0 +1,65 @@
+"""What only the whole file tells of a finding: that it is said of twenty services in the same words,
+or that what it misses stands elsewhere in the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from advisor.domain.nouns import Finding
+from advisor.readers import FileRead
+
+_SHM = re.compile(r"shm[-_]?size[\"']?\s*[:=]?\s*[\"']?\d|/dev/shm", re.I)
+_PROFILES = re.compile(r"^\s+profiles:", re.M)
+_NUMBERS = re.compile(r"[\d.,]*\d")
+LEAST = 3  # alike from so many on
+
+
+class Said(NamedTuple):
+    """A finding, and the lines of the others that say the same."""
+
+    finding: Finding
+    also: tuple[int, ...]
+
+
+def fair(read: FileRead, findings: Iterable[Finding]) -> list[Finding]:
+    """The findings without those that the file answers elsewhere: shared memory that is given in
+    another part of it, services of which a profile starts one at a time.
+    """
+    text = read.source.text
+    answered = set()
+    kept = list(findings)
+    codes = {finding.code for finding in kept}
+    if "SD240" in codes and _SHM.search(text):
+        answered.add("SD240")
+    if "SD306" in codes and _PROFILES.search(text):
+        answered.add("SD306")
+    return [finding for finding in kept if finding.code not in answered]
+
+
+def said_once(findings: Sequence[Finding]) -> list[Said]:
+    """The findings in their order, those that say the same of several places of a file as one."""
+    groups: dict[tuple[str, ...], list[Finding]] = {}
+    for finding in findings:
+        groups.setdefault(_key(finding), []).append(finding)
+    told: list[Said] = []
+    for finding in findings:
+        group = groups[_key(finding)]
+        if len(group) < LEAST:
+            told.append(Said(finding, ()))
+        elif finding is group[0]:
+            told.append(Said(finding, tuple(sorted({one.line for one in group[1:]}))))
+    return told
+
+
+def _key(finding: Finding) -> tuple[str, ...]:
+    said = finding.fix.text if finding.fix is not None else ""
+    return (
+        finding.file,
+        finding.code,
+        finding.severity,
+        "" if finding.code == "SD306" else _NUMBERS.sub("#", finding.message),
+        _NUMBERS.sub("#", said),
+    )

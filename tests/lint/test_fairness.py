@@ -1,0 +1,199 @@
+"""What is said of files that are fine, of files that are read in part, and of what nobody knows."""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner, Result
+
+from advisor.cli.app import cli
+from advisor.lint.validate import validate
+from advisor.lint.whole_file import said_once
+from advisor.render.findings_text import report_text
+
+
+def run(*arguments: str, text: str) -> Result:
+    return CliRunner().invoke(cli, ["validate", *arguments, "-"], input=text, standalone_mode=False)
+
+
+def severities(text: str, **told: object) -> dict[str, str]:
+    report = validate(text=text, name=str(told.pop("name", "-")), **told)  # type: ignore[arg-type]
+    return {found.code: found.severity for found in report.findings}
+
+
+# ---------------------------------------------------------------- what is not known is not judged
+
+
+@pytest.mark.parametrize("size", ['--tensor-parallel-size "$TP"', "-tp ${TP}", "-pp $PP"])
+def test_an_unknown_size_is_no_memory_error(size: str) -> None:
+    report = validate(
+        text=f"vllm serve Qwen/Qwen3.5-397B-A17B-FP8 {size}\n", hw="h200", gpus=8, concurrency=4, ctx=2048
+    )  # fmt: skip
+    assert not {f.code for f in report.findings} & {"SD301", "SD302", "SD303", "SD304"}
+    skipped = {one.code: one.needs for one in report.skipped}
+    assert {"SD301", "SD302", "SD303"} <= set(skipped)
+    assert skipped["SD301"][0].startswith("--")
+
+
+def test_a_known_size_still_is() -> None:
+    assert severities("vllm serve Qwen/Qwen3.5-397B-A17B-FP8\n", hw="h200")["SD301"] == "error"
+
+
+def test_the_rest_of_the_arguments_may_spread_it() -> None:
+    text = "vllm serve Qwen/Qwen3.5-397B-A17B-FP8 $EXTRA\n"
+    assert severities(text, hw="h200")["SD301"] == "warning"
+
+
+def test_pipeline_parallelism_and_told_kv_memory_are_in_the_bill() -> None:
+    gdn = "vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 131072 --max-num-seqs 2"
+    assert "SD309" in severities(gdn, hw="rtx3090")
+    assert "SD309" not in severities(f"{gdn} --pipeline-parallel-size 2", hw="rtx3090")
+    large = "vllm serve Qwen/Qwen3-32B-FP8 --max-model-len 40960"
+    assert "SD303" not in severities(large, hw="h200")
+    assert "SD303" in severities(f"{large} --kv-cache-memory-bytes 1G", hw="h200")
+
+
+def test_the_default_of_slots_is_that_of_the_device() -> None:
+    text = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-model-len 131072\n"
+    assert severities(text)["SD307"] == "info"
+    (found,) = validate(text=text, hw="rtx5090", select=["SD307"]).findings or (None,)
+    assert found is None or "(256)" in found.message
+
+
+def test_a_fix_of_slots_is_below_what_fits() -> None:
+    for slots in (64, 200, 512):
+        text = f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs {slots} --kv-cache-memory-bytes 2G\n"
+        for found in validate(text=text, hw="h200", select=["SD307"]).findings:
+            assert found.fix and found.fix.edits and 1 <= int(found.fix.edits[0].text) < slots
+
+
+# ---------------------------------------------------------------- no server, no second server
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docker run --entrypoint vllm vllm/vllm-openai:v0.25.1 bench serve --model m/A --num-prompts 10",
+        "docker run vllm/vllm-openai:v0.25.1 vllm bench serve --model m/A --ignore-eos",
+        "vllm bench serve --model m/A",
+    ],
+)
+def test_a_benchmark_is_no_server(command: str) -> None:
+    assert not validate(text=command + "\n").launches
+
+
+POD = """apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  containers:
+    - name: vllm
+      image: vllm/vllm-openai:v0.25.1
+      args: [--model, Qwen/Qwen3-8B, --gpu-memory-utilization, "0.9", --port, "{port}"]
+      resources: {{limits: {{nvidia.com/gpu: 1}}}}
+"""
+
+
+def test_pods_with_devices_of_their_own_do_not_add_up() -> None:
+    text = "---\n".join(POD.format(name=name, port=port) for name, port in (("a", 1), ("b", 2)))
+    report = validate(text=text, name="pods.yaml")
+    assert len(report.launches) == 2 and "SD306" not in {f.code for f in report.findings}
+
+
+def test_profiles_of_a_compose_file_are_started_one_at_a_time() -> None:
+    service = "  {name}:\n    profiles: [{name}]\n    image: vllm/vllm-openai:v0.25.1\n    command: --model Qwen/Qwen3-8B --gpu-memory-utilization 0.9\n"
+    text = "services:\n" + "".join(service.format(name=name) for name in ("a", "b", "c"))
+    report = validate(text=text, name="compose.yaml")
+    assert len(report.launches) == 3 and "SD306" not in {f.code for f in report.findings}
+
+
+def test_shared_memory_anywhere_in_the_file_counts() -> None:
+    text = "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model Qwen/Qwen3-32B --tensor-parallel-size 2\n"
+    assert "SD240" in severities(text, name="compose.yaml")
+    given = "x-common: &common\n  shm_size: 32GB\n" + text
+    assert "SD240" not in severities(given, name="compose.yaml")
+
+
+# ---------------------------------------------------------------- said once
+
+
+def test_one_remark_on_many_services_is_said_once() -> None:
+    service = "  s{n}:\n    image: vllm/vllm-openai:v0.25.1\n    environment: [CUDA_VISIBLE_DEVICES={n}]\n    command: --model Qwen/Qwen3-8B --gpu-memory-utilization 0.9{n} --port {n}\n"
+    text = "services:\n" + "".join(service.format(n=n) for n in range(8))
+    report = validate(text=text, name="compose.yaml", hw="gb10")
+    alike = [found for found in report.findings if found.code == "SD305"]
+    assert len(alike) == 8  # each place keeps its fix
+    (said,) = [one for one in said_once(report.findings) if one.finding.code == "SD305"]
+    assert len(said.also) == 7
+    assert report_text(report).count("SD305") == 1 and "also on lines" in report_text(report)
+
+
+def test_two_remarks_stay_two() -> None:
+    text = "vllm serve m/A --max-num-sqes 4\nvllm serve m/B --max-num-sqes 4 --port 2\n"
+    assert report_text(validate(text=text)).count("SD101") == 2
+
+
+# ---------------------------------------------------------------- not read to its end
+
+
+def test_what_a_bound_cuts_off_is_no_pass() -> None:
+    text = "".join(f"vllm serve Qwen/Qwen3-8B --port {8000 + n}\n" for n in range(510))
+    told = run(text=text)
+    assert told.return_value == 2 and "the rest was not judged" in told.output
+    assert run("--skip-unrelated", text=text).return_value == 2
+    large = "vllm serve Qwen/Qwen3-8B --port 1\n" + "#" * 600_001
+    assert run("--skip-unrelated", text=large).return_value == 2
+
+
+# ---------------------------------------------------------------- pinned to the minor release
+
+
+@pytest.mark.parametrize(
+    "tag", ["v0.19.0", "v0.20.0", "v0.20.1", "v0.22.0", "v0.23.1", "v0.25.0", "v0.27.0"]
+)
+def test_a_tag_inside_a_catalogued_minor_is_pinned(tag: str) -> None:
+    text = f"docker run vllm/vllm-openai:{tag} --model Qwen/Qwen3-8B --max-num-sqes 8\n"
+    report = validate(text=text)
+    assert report.launches[0].launch.version_pinned
+    assert [f.severity for f in report.findings if f.code == "SD101"] == ["error"]
+    assert not any("not pinned" in f.message for f in report.findings)
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        ("vllm/vllm-openai@sha256:" + "a" * 64, "digest"),
+        ("ghcr.io/acme/vllm-gb10:7", "assuming that ghcr.io/acme/vllm-gb10"),
+        ("nvcr.io/nvidia/vllm:25.09-py3", "assuming that nvcr.io/nvidia/vllm"),
+        ("rocm/vllm-dev:nightly", "assuming that rocm/vllm-dev"),
+        ("vllm/vllm-openai:nightly", "assuming that nightly"),
+    ],
+)
+def test_a_slip_on_another_build_is_an_error_that_says_what_is_assumed(
+    image: str, said: str
+) -> None:
+    text = f"docker run {image} vllm serve Qwen/Qwen3-8B --max-num-sqes 8\n"
+    (found,) = (f for f in validate(text=text).findings if f.code == "SD101")
+    assert found.severity == "error" and said in found.message
+
+
+def test_an_option_of_a_build_of_ones_own_is_no_error() -> None:
+    text = "docker run ghcr.io/acme/vllm-gb10:7 vllm serve Qwen/Qwen3-8B --wombat-mode 8\n"
+    assert severities(text)["SD101"] == "info"
+
+
+# ---------------------------------------------------------------- fixes that break
+
+
+def test_no_fix_writes_a_cache_type_that_the_engine_lacks() -> None:
+    text = "llama-server -m q.gguf -fa on --cache-type-k q8_1 --cache-type-v q8_0\n"
+    for found in validate(text=text).findings:
+        assert not any("q8_1" in edit.text for edit in (found.fix.edits if found.fix else ()))
+        assert "q8_1 for both" not in (found.fix.text if found.fix else "")
+
+
+@pytest.mark.parametrize("kind", ["#", "  # the image", "\t"])
+def test_docker_run_that_a_comment_cuts_is_said(kind: str) -> None:
+    text = f"docker run -d --gpus all \\ {kind}\n  --ipc=host \\\n  vllm/vllm-openai:v0.25.1 \\\n  --model Qwen/Qwen3-8B \\\n  --max-num-seqs 8\n"
+    report = validate(text=text)
+    assert "SD126" in {found.code for found in report.findings}
