@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from advisor.advice.machine import Machine
 
 
-def advice_for(asked: Mapping[str, Any]) -> Advice:
+def advice_for(asked: Mapping[str, Any], what_if: bool = True) -> Advice:
     """The answer to options as parsed (`hw`, `concurrency`, ...), `machine` among them.
 
-    Raises AdvisorError in one sentence.
+    Without `what_if` it does not say what would change it. Raises AdvisorError in one sentence.
     """
     request, machine = question(asked)
-    return pipeline.recommend(request, machine=machine)
+    return pipeline.recommend(request, machine=machine, what_if=what_if)
 
 
 def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:

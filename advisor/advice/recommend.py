@@ -39,12 +39,17 @@ if TYPE_CHECKING:
 
 
 def recommend(
-    request: Request | None = None, *, machine: Machine | None = None, **asked: Any
+    request: Request | None = None,
+    *,
+    machine: Machine | None = None,
+    what_if: bool = True,
+    **asked: Any,
 ) -> Advice:
     """One answer for one question.
 
     Takes a Request, or its fields as keywords (`hardware="gb10", concurrency=16, ctx_tokens=2048`).
-    `machine` adds the user's own runs of it, which then count most near them.
+    `machine` adds the user's own runs of it, which then count most near them; without `what_if`
+    the answer comes in half the time and does not say what would change it.
     Raises AdvisorError (UnknownFact for names) with one sentence when the question cannot be
     answered as asked.
     """
@@ -52,7 +57,7 @@ def recommend(
     facts = with_own_runs(facts_for_request(request), machine)
     question = opened(facts)
     estimates = estimated(question.facts, question.plans, question.bills)
-    advice = advise(request, question.facts, judged(question, estimates))
+    advice = advise(request, question.facts, judged(question, estimates), what_if)
     if machine is None:
         return advice
     from advisor.advice.calibration import calibrated_reason  # start-up: pydantic and YAML
@@ -90,7 +95,9 @@ def checked(asked: Mapping[str, Any]) -> Request:
         raise AdvisorError(f"{field}: {first['msg'].lower()}") from None
 
 
-def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> Advice:
+def advise(
+    request: Request, facts: Facts, candidates: Sequence[Candidate], what_if: bool = True
+) -> Advice:
     """Decide, explain and write the launches."""
     verdict = decide.decide(facts, candidates)
     base = verdict.candidates[0]
@@ -114,7 +121,7 @@ def advise(request: Request, facts: Facts, candidates: Sequence[Candidate]) -> A
         plan_findings=running.findings,
         reasons=told,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
-        would_change=changes.would_change(facts, verdict),
+        would_change=changes.would_change(facts, verdict) if what_if else (),
         launch=launch_text(linked.on_each(facts, running.plan)),
         launch_off=launch_text(linked.on_each(facts, base.plan)),
         launch_on=launch_text(linked.on_each(facts, best.plan)) if best is not None else None,

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from advisor.advice.asked import advice_for, no_mtp_answer, request_from
-from advisor.advice.machine import Machine
-from advisor.advice.machine import load as load_machine
-from advisor.domain.nouns import Advice, AdvisorError, Request
+from advisor.advice.asked import advice_for, no_mtp_answer
+from advisor.advice.asked import question as request_of
+from advisor.domain.nouns import Advice, AdvisorError
 from advisor.explore.sweep import sweep
 from advisor.explore.values import Sweep
 from advisor.knowledge import store as knowledge
@@ -25,21 +24,24 @@ KEPT = 128  # answers of each kind; one is some 100 kB
 LOADS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the curve
 
 
-class Kept:
+class Kept(Generic[Answer]):
     """The last answers, by question."""
 
     def __init__(self, most: int = KEPT) -> None:
         self.most = most
-        self._known: OrderedDict[Any, Any] = OrderedDict()
+        self._known: OrderedDict[Any, Answer] = OrderedDict()
         self._lock = Lock()
+
+    def known(self, key: Any) -> Answer | None:
+        """The answer for a key where there is one."""
+        return self._known.get(key)
 
     def get(self, key: Any, make: Callable[[], Answer]) -> Answer:
         """The answer for a key, made where there is none yet. What `make` raises is not kept."""
         with self._lock:
             if key in self._known:
                 self._known.move_to_end(key)
-                found: Answer = self._known[key]
-                return found
+                return self._known[key]
             made = make()
             self._known[key] = made
             while len(self._known) > self.most:
@@ -47,17 +49,26 @@ class Kept:
             return made
 
 
-_advice, _curves = Kept(), Kept()
+_advice: Kept[Advice] = Kept()
+_quick: Kept[Advice] = Kept()  # without what would change the answer
+_curves: Kept[Sweep] = Kept()
 
 
-def advice(question: Question) -> Advice:
-    """What `advisor recommend` answers. Raises AdvisorError in one sentence."""
-    plain = no_mtp_answer(question.asked())
+def advice(question: Question, what_if: bool = True) -> Advice:
+    """What `advisor recommend` answers; without `what_if` sooner, and without what would change it.
+
+    Raises AdvisorError in one sentence.
+    """
+    asked = question.asked()
+    plain = no_mtp_answer(asked)
     if plain:
         raise AdvisorError(plain)
     if question.machine:  # its file may have changed
-        return advice_for(question.asked())
-    return _advice.get(question, lambda: advice_for(question.asked()))
+        return advice_for(asked, what_if)
+    if not what_if and (known := _advice.known(question)) is not None:
+        return known
+    kept = _advice if what_if else _quick
+    return kept.get(question, lambda: advice_for(asked, what_if))
 
 
 def curve(question: Question) -> Sweep:
@@ -66,7 +77,7 @@ def curve(question: Question) -> Sweep:
     Engine, release and quantisation are those of the question's answer, so that all loads share
     one curve.
     """
-    facts = advice(question).facts
+    facts = advice(question, what_if=False).facts
     chosen = {
         "engine": facts.engine,
         "engine_version": facts.engine_version,
@@ -80,18 +91,9 @@ def curve(question: Question) -> Sweep:
 
 
 def _swept(question: Question) -> Sweep:
-    request, machine = request_of(question)
+    request, machine = request_of(question.asked())
     loads = sorted({*LOADS, question.concurrency})
     return sweep(request, {"concurrency": loads}, machine=machine)
-
-
-def request_of(question: Question) -> tuple[Request, Machine | None]:
-    """The request and the user's machine where one is named. Raises AdvisorError."""
-    asked = question.asked()
-    machine = load_machine(name) if (name := asked.pop("machine")) else None
-    if machine is not None and not asked["hw"]:
-        asked |= {"hw": machine.hardware, "gpus": asked["gpus"] or machine.gpus}
-    return request_from(asked), machine
 
 
 def link_of(source: str) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from pydantic import Field
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from advisor import rules as rulebook
+from advisor.advice.asked import question as request_of
 from advisor.domain.nouns import AdvisorError
 from advisor.explore.axes import parsed
 from advisor.explore.sweep import sweep as swept
@@ -118,8 +119,8 @@ def swept_for(asked: Varied) -> Any:
         loads *= len(values) if name != "k" else 1
     if loads > MOST_LOADS:
         raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
-    question, machine = answers.request_of(asked.question())
-    return swept(question, vary, machine=machine)
+    request, machine = request_of(asked.question().asked())
+    return swept(request, vary, machine=machine)
 
 
 @router.post("/validate", responses=_described(_inlined(validate_schema())))

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from threading import Thread
 
 import anyio.to_thread
 from fastapi import FastAPI, Request
@@ -20,6 +19,7 @@ from starlette.types import ASGIApp, Scope
 
 from advisor.domain.nouns import AdvisorError
 from advisor.serve import answers, api, pages, sheet_pages
+from advisor.serve.controls import controls
 from advisor.serve.guard import LOOPBACK, Guard
 from advisor.serve.html import version
 from advisor.serve.question import Question, question_from, sentence_of
@@ -41,14 +41,15 @@ class Assets(StaticFiles):
 @asynccontextmanager
 async def _running(_app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
-    Thread(target=_warm, daemon=True).start()
     yield
 
 
-def _warm() -> None:
-    """Load what an answer needs before the first question comes."""
+def warm() -> None:
+    """Load what an answer and its page need, so that the first question is as quick as the next."""
     try:
-        answers.curve(question_from({"hw": "h100"}))
+        question = question_from({"hw": "h100"})
+        controls(question, answers.advice(question))
+        answers.curve(question)
     except AdvisorError:
         pass  # facts of the user's own that do not fit: the first question will say so
 

@@ -64,7 +64,9 @@ def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
     """
     running = _needs("serve", "advisor.serve.running")
     app = _needs("serve", "advisor.serve.app")
-    running.run(app.create_app(running.names(host, hosts)), host, port, opens=opens)
+    made = app.create_app(running.names(host, hosts))
+    app.warm()
+    running.run(made, host, port, opens=opens)
 
 
 @click.command(context_settings=HELP)

@@ -57,7 +57,7 @@ def given(request: Request) -> tuple[dict[str, str], str]:
     return seen, seen.pop("form", "")
 
 
-def answered(asked: Mapping[str, str], form: str) -> dict[str, Any]:
+def answered(asked: Mapping[str, str], form: str, what_if: bool = True) -> dict[str, Any]:
     """What the answer's template shows; a question that cannot be answered has an error instead."""
     if not asked.get("hw") and not asked.get("machine"):
         return {"question": question_from(asked), "advice": None, "error": "", "view": None}
@@ -66,7 +66,7 @@ def answered(asked: Mapping[str, str], form: str) -> dict[str, Any]:
     except AdvisorError as error:
         return {"question": question_from({}), "advice": None, "error": str(error), "view": None}
     try:
-        advice = answers.advice(question)
+        advice = answers.advice(question, what_if)
     except AdvisorError as error:
         return {"question": question, "advice": None, "error": str(error), "view": None}
     view = answer_view(advice, question, form)
@@ -78,6 +78,7 @@ def answered(asked: Mapping[str, str], form: str) -> dict[str, Any]:
         "curve": None,
         "curve_part": f"/part/curve?{question.url()}",
         "curve_page": f"/curve?{question.url()}",
+        "changes_part": "" if what_if else f"/part/changes?{question.url()}",
         "form_url": lambda key: f"/?{question.url(form=key)}",
         "rules_linked": True,
         "api_linked": True,
@@ -104,12 +105,19 @@ def start(request: Request) -> HTMLResponse:
 
 @router.get("/part/answer")
 def answer_part(request: Request) -> HTMLResponse:
-    """The answer alone."""
+    """The answer alone, at once; the script asks for the curve and for what would change it."""
     asked, form = given(request)
-    shown = answered(asked, form)
+    shown = answered(asked, form, what_if=False)
     examples = [(f"/?{query}", name, load) for query, name, load in EXAMPLES]
     status = 400 if shown["error"] else 200
     return page("_answer_or_start.html", status, examples=examples, **shown)
+
+
+@router.get("/part/changes")
+def changes_part(request: Request) -> HTMLResponse:
+    """What would change the answer."""
+    advice = answers.advice(question_from(given(request)[0]))
+    return page("_changes.html", would_change=advice.would_change)
 
 
 @router.get("/part/curve")

@@ -76,7 +76,7 @@ def _run(run: BenchmarkRun) -> dict[str, Any]:
 
 def _ab(report: AbReport) -> dict[str, Any]:
     return {
-        "verdict": _sentence(report.verdict),
+        "verdict": f"Speculation: {report.verdict}",
         "tone": _tone(report.verdict),
         "setting": report.setting,
         "notes": report.notes,

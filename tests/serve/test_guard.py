@@ -95,7 +95,7 @@ def test_every_answer_has_a_strict_policy(page: TestClient, path: str) -> None:
         and "frame-ancestors 'none'" in policy
     )
     assert headers["x-content-type-options"] == "nosniff"
-    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["referrer-policy"] == "same-origin"
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert "access-control-allow-origin" not in headers
 

@@ -11,10 +11,8 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from advisor.readers.command import read_command
-from advisor.readers.found import Env, EnvItem, Surroundings
-from advisor.readers.programs import ENGINE_TEXT
-from advisor.readers.reading import Reading
+from advisor.readers.command import ENGINE_TEXT, read_command
+from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
 from advisor.readers.syntax import control_flow
 from advisor.readers.syntax.control_flow import MAX_NESTING
 from advisor.readers.syntax.cut_off import (
@@ -347,7 +345,9 @@ class Shell:
         text = self.text(body)
         if start[:1] not in "'\"\\":
             text = here_text(text, self.scope)
-        self.reading.inside(text, self.depth + 1)
+        from advisor.readers import read_inside
+
+        read_inside(text, self.reading, self.depth + 1)
 
     def function(self, node: Node) -> bool:
         name = node.child_by_field_name("name")

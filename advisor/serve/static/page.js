@@ -1,6 +1,8 @@
 // What the page does beyond plain links and forms: answers appear without a new page, the address
 // follows, and texts can be copied. Without this script every control still works.
+"use strict";
 
+{ // names of its own
 const status = document.getElementById("status");
 let asking = null; // the request under way
 let typing = 0;
@@ -32,18 +34,20 @@ async function show(params, { push = "push", focus = null } = {}) {
   asking = new AbortController();
   const { signal } = asking;
   const text = params.toString();
-  const before = answer.querySelector("#curve .curve");
+  const before = new Map([".curve", ".changes"].map((name) => [name, answer.querySelector(name)]));
   const table = answer.querySelector("#curve .figures")?.open;
   answer.classList.add("busy");
   try {
     const got = await fetch(`${form.dataset.part}?${text}`, { signal });
     const made = parse(await got.text());
     if (signal.aborted) return;
-    const holder = made.querySelector("#curve .curve[data-load]");
-    if (holder && before && !before.dataset.load) { // the last curve stays until the next is there
-      const old = before.cloneNode(true);
-      old.classList.add("stale");
-      holder.replaceChildren(old);
+    for (const [name, old] of before) { // the last ones stay until the next are there
+      const holder = made.querySelector(`${name}[data-load]`);
+      if (holder && old && !old.dataset.load) {
+        const copied = old.cloneNode(true);
+        copied.classList.add("stale");
+        holder.replaceChildren(copied);
+      }
     }
     answer.replaceChildren(...made.childNodes);
     const title = answer.querySelector("[data-title]")?.dataset.title;
@@ -53,7 +57,7 @@ async function show(params, { push = "push", focus = null } = {}) {
     if (push === "replace") history.replaceState(null, "", `/?${text}`);
     if (focus) document.getElementById(focus)?.focus();
     refresh(answer);
-    await curve(signal, table);
+    await later(signal, table);
   } catch (error) {
     if (error.name !== "AbortError") say("The server did not answer.");
   } finally {
@@ -61,13 +65,14 @@ async function show(params, { push = "push", focus = null } = {}) {
   }
 }
 
-async function curve(signal, open) {
-  const holder = document.querySelector("#curve .curve[data-load]");
-  if (!holder) return;
-  const got = await fetch(holder.dataset.load, { signal });
-  const made = parse(await got.text());
-  if (signal?.aborted) return;
-  holder.replaceWith(...made.childNodes);
+// The parts that take longer: the curve first, then what would change the answer.
+async function later(signal, open) {
+  for (const holder of document.querySelectorAll("[data-load]")) {
+    const got = await fetch(holder.dataset.load, { signal });
+    const made = parse(await got.text());
+    if (signal?.aborted) return;
+    holder.replaceWith(...made.childNodes);
+  }
   const figures = document.querySelector("#curve .figures");
   if (figures && open) figures.open = true;
 }
@@ -87,7 +92,7 @@ if (form && answer) {
     }
     show(params, { push: "no" });
   });
-  curve(null, false).catch(() => say("The curve could not be loaded."));
+  later(null, false).catch(() => say("The curve could not be loaded."));
 }
 
 function ask() {
@@ -173,4 +178,5 @@ if (sender && result) {
     if (field && field.type !== "file") { field.value = value; filled ||= field.tagName === "TEXTAREA"; }
   }
   if (filled) send(true);
+}
 }
