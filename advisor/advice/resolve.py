@@ -446,8 +446,8 @@ def launch_facts(
         temperature=knowledge.default_temperature(model, workload) if model else None,
         thinking=model.thinking_default if model else None, drafters=knowledge.drafters(model) if model else (),
     )  # fmt: skip
-    if hardware is None or model is None:
-        return facts
+    if hardware is None or model is None or plan.method == "none":
+        return facts  # only what is said of speculation rests on measured pairs
     return facts.model_copy(update={"evidence": nearest_pairs(facts)})
 
 

@@ -5,7 +5,7 @@ Import is cheap: an adapter and its catalogue are loaded on first use and kept.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
@@ -41,6 +41,7 @@ _ALIASES: dict[str, Engine] = {
 }
 
 
+@lru_cache(maxsize=256)
 def canonical(name: str) -> Engine | None:
     """The engine's canonical name, or None if it is not one that we can launch."""
     return _ALIASES.get("".join(ch for ch in name.lower() if ch.isalnum()))

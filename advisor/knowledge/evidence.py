@@ -112,6 +112,20 @@ def from_text(text: str) -> Index:
     return Index(tuple(head["fields"]), groups, tuple(lines[: len(groups)]), dict(head["dates"]))
 
 
+# Many files ask the same. Kept with the index that they are of, so that another one is not answered.
+_ANSWERED: dict[tuple[Any, ...], tuple[Index, tuple[Evidence, ...]]] = {}
+_PARSED: dict[int, tuple[Index, list[Pair]]] = {}
+MOST_KEPT = 4096
+
+
+def _pairs_of(found: Index, group: int) -> list[Pair]:
+    """The pairs of a line, parsed once a process; not to be changed."""
+    kept = _PARSED.get(group)
+    if kept is None or kept[0] is not found:
+        kept = _PARSED[group] = (found, found.pairs(group))
+    return kept[1]
+
+
 def pairs(method: str = "") -> tuple[Pair, ...]:
     """The measured pairs of one method, of all where none is named."""
     found = index()
@@ -125,7 +139,19 @@ def nearest_pairs(facts: Facts, method: str = "mtp", limit: int = 6) -> tuple[Ev
     """
     if facts.hardware is None or facts.model is None:
         return ()
+    quant = facts.quant.id if facts.quant is not None else None
+    where = (facts.hardware.id, facts.gpus, facts.model.id, quant, facts.engine, method)
+    key = (*where, facts.concurrency, facts.ctx_tokens, facts.output_tokens, limit)
     found = index()
+    kept = _ANSWERED.get(key)
+    if kept is None or kept[0] is not found:
+        if len(_ANSWERED) >= MOST_KEPT:
+            _ANSWERED.clear()
+        kept = _ANSWERED[key] = (found, _nearest(found, facts, method, limit))
+    return kept[1]
+
+
+def _nearest(found: Index, facts: Facts, method: str, limit: int) -> tuple[Evidence, ...]:
     gaps: dict[tuple[str, str], float] = {}  # each hardware and model is compared once
     bounds = [
         (_group_distance(g, facts, gaps), i)
@@ -136,7 +162,7 @@ def nearest_pairs(facts: Facts, method: str = "mtp", limit: int = 6) -> tuple[Ev
     scored: list[Scored] = []
     chosen: list[Pair] = []
     for count, (least, group) in enumerate(near, 1):
-        for pair in found.pairs(group):
+        for pair in _pairs_of(found, group):
             distance = least + _load_distance(pair, facts)
             if distance < FAR:
                 scored.append(
@@ -166,7 +192,7 @@ def covering_pairs(facts: Facts, method: str) -> tuple[Evidence, ...]:
         if group["hardware"] == hardware and group["model"] == model
     ]
     same = [i for i in alike if tuple(found.groups[i][name] for name in SHARED) == here]
-    near = [pair for group in same for pair in found.pairs(group) if _covers(pair, facts)]
+    near = [pair for group in same for pair in _pairs_of(found, group) if _covers(pair, facts)]
     near.sort(key=lambda pair: (_load_distance(pair, facts), pair["run_id"], pair["metric"]))
     return tuple(_evidence(pair, covers=True) for pair in near)
 

@@ -108,13 +108,12 @@ def _own_drafter(one: Judged) -> str:
     """What the file's own drafter is expected to gain where `recommend` has none for the model;
     nothing where it would lose.
     """
-    if (
-        one.plan.method in ("none", "mtp")
-        or one.estimate is None
-        or one.estimate.output_tok_s.speedup.p50 <= 1
-    ):
+    if one.plan.method in ("none", "mtp"):
         return ""
-    told = one.estimate.output_tok_s.speedup
+    expected = one.estimate
+    if expected is None or expected.output_tok_s.speedup.p50 <= 1:
+        return ""
+    told = expected.output_tok_s.speedup
     span = f"x{told.p50:.2f} ({told.p10:.2f} to {told.p90:.2f})"
     return f"no other is known for this model, and {one.plan.method} is expected to give {span} output tok/s against none"
 

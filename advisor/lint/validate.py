@@ -69,8 +69,14 @@ class Judged(NamedTuple):
     launch: Launch
     plan: Plan
     facts: Facts
-    estimate: Estimate | None = None
     change: Change | None = None
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """What the launch is expected to do; made when it is asked for, since the rules judge by
+        the memory bill alone.
+        """
+        return _estimate(self.facts, self.plan, self.launch)
 
     @property
     def model(self) -> str | None:
@@ -232,7 +238,7 @@ def judged(
             else one.plan.model_copy(update={"k": 0})
         )  # nothing is drafted
         case = Case.model_construct(
-            facts=one.facts, plan=plan, estimate=one.estimate, launch=launch, siblings=siblings
+            facts=one.facts, plan=plan, estimate=None, launch=launch, siblings=siblings
         )
         found, left = rules.check(case, select, ignore)
         findings += found
@@ -269,7 +275,7 @@ def understand(launch: Launch, given: Given) -> Judged:
         output_tokens=given.output_tokens,
         workload=given.workload,
     )
-    return Judged(launch, plan, facts, _estimate(facts, plan, launch))
+    return Judged(launch, plan, facts)
 
 
 @cache

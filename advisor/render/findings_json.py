@@ -90,8 +90,8 @@ def _launch(one: Judged) -> dict[str, Any]:
         "plan": one.plan.model_dump(),
         "notes": list(launch.notes),
     }
-    if one.estimate is not None:
-        told["estimate"] = one.estimate.model_dump(exclude={"terms"})
+    if (estimate := one.estimate) is not None:
+        told["estimate"] = estimate.model_dump(exclude={"terms"})
     if one.change is not None:
         told["recommend"] = one.change.as_dict()
     return told

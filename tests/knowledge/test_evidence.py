@@ -169,6 +169,8 @@ def test_reading_only_near_groups_answers_as_reading_all() -> None:
 
 
 def test_a_question_reads_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knowledge_evidence, "_PARSED", {})
+    monkeypatch.setattr(knowledge_evidence, "_ANSWERED", {})
     read: list[int] = []
     all_pairs = knowledge_evidence.Index.pairs
     monkeypatch.setattr(
@@ -241,7 +243,7 @@ def test_the_served_name_helps_where_the_path_is_silent() -> None:
 
 def test_hardware_given_by_the_caller_brings_evidence() -> None:
     read = Launch(engine="vllm", model="Qwen/Qwen3.6-35B-A3B-FP8")
-    plan = Plan(engine="vllm", model=read.model)
+    plan = Plan(engine="vllm", model=read.model, method="mtp", k=2)
     facts = launch_facts(read, plan, hw="spark", concurrency=16, ctx_tokens=2048, workload="chat")
     assert facts.hardware is not None and facts.hardware.id == "gb10"
     assert any(e.covers for e in facts.evidence)

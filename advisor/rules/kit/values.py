@@ -54,16 +54,25 @@ def listed(case: Case, found: Flag, option: Option) -> Taken | None:
     if option.values and any(flag.name.endswith("-parser-plugin") for flag in flags(case)):
         return None
     version = catalogued_version(case)
-    releases = (version,) if version is not None else candidates(case, found)
-    return _listed(case.plan.engine, option.name, version, releases)
+    here = _here(case.plan.engine, option.name, version)
+    if not here:
+        return None
+    if version is not None or taken(found.value or "", here, option.name):
+        return _taken(case.plan.engine, option.name, version, here, ())
+    return _taken(case.plan.engine, option.name, version, here, candidates(case, found))
 
 
 @lru_cache(maxsize=1024)
-def _listed(engine: str, name: str, version: str | None, releases: tuple[str, ...]) -> Taken | None:
+def _here(engine: str, name: str, version: str | None) -> tuple[str, ...]:
     known = engines.get(engine).catalogue
-    here = _at(known, name, version or known.newest) or _next(known, name, version)
-    if not here:
-        return None
+    return _at(known, name, version or known.newest) or _next(known, name, version)
+
+
+@lru_cache(maxsize=1024)
+def _taken(
+    engine: str, name: str, version: str | None, here: tuple[str, ...], releases: tuple[str, ...]
+) -> Taken:
+    known = engines.get(engine).catalogue
     every = {value.lower() for one in releases for value in _at(known, name, one)}
     rows = [known.json_field(*field, version) or {} for field in FIELDS.get(name, ())]
     wide = known.engine == "vllm" and any(
