@@ -33,9 +33,18 @@ def if_statement(shell: Shell, node: Node) -> bool:
             branches[0][0 if in_condition else 1].append(child)
     return _branches(
         shell,
-        [(_all(shell, test) if test else True, body) for test, body in branches],
+        [(*_verdict(shell, test), body) for test, body in branches],
         shell.text(node).first(),
     )
+
+
+Branch = tuple[bool | None, bool, "list[Node]"]  # verdict, whether the environment may change it
+
+
+def _verdict(shell: Shell, test: list[Node]) -> tuple[bool | None, bool]:
+    asked = shell.scope.asked[0]
+    verdict = _all(shell, test) if test else True
+    return verdict, shell.scope.asked[0] != asked
 
 
 def _all(shell: Shell, test: list[Node]) -> bool | None:
@@ -56,18 +65,26 @@ def _tried(shell: Shell, node: Node) -> None:
             _tried(shell, child)
 
 
-def _branches(shell: Shell, branches: list[tuple[bool | None, list[Node]]], at: int) -> bool:
-    """Read the branches that can be taken, and merge what they leave behind."""
+def _branches(shell: Shell, branches: list[Branch], at: int) -> bool:
+    """Read the branches that can be taken, and merge what they leave behind; whether the script ends
+    there. A guard whose condition only the environment makes true never ends it.
+    """
     possible: list[list[Node]] = []
-    complete = False
-    for verdict, body in branches:
+    complete = outside = False
+    for verdict, outside, body in branches:  # noqa: B007
         if verdict is not False:
             possible.append(body)
         if verdict is True:
             complete = True
             break
     if complete and len(possible) == 1:
-        return _sequence(shell, possible[0])
+        before = shell.scope.copy()
+        ended = _sequence(shell, possible[0])
+        if not ended or not outside:
+            return ended
+        shell.scope, shell.returning = before, False
+        at_most = [body for _, _, body in branches].index(possible[0]) + 1
+        return _branches(shell, branches[at_most:], at) and False
     if not possible:
         return False
     if not complete:
@@ -110,6 +127,7 @@ def _merged(shell: Shell, scopes: list[Scope], at: int) -> Scope:
                     "the file does not decide this condition; it is read as true", at
                 )
         first.exported = {**other.exported, **first.exported}
+        first.open |= other.open
         first.args = _longer(first.args, other.args)
     return first
 
@@ -126,8 +144,10 @@ def _longer(one: list[Mapped] | None, other: list[Mapped] | None) -> list[Mapped
 
 
 def case_statement(shell: Shell, node: Node) -> bool:
+    asked = shell.scope.asked[0]
     subject = shell.value(node.child_by_field_name("value"))
-    branches: list[tuple[bool | None, list[Node]]] = []
+    outside = shell.scope.asked[0] != asked
+    branches: list[Branch] = []
     default: list[Node] | None = None
     for item in node.named_children:
         if item.type != "case_item":
@@ -138,12 +158,12 @@ def case_statement(shell: Shell, node: Node) -> bool:
         texts = [shell.text(child).text.strip("\"'") for child in patterns]
         if "*" in texts:
             default = body
-        branches.append((matches(subject, texts), body))
+        branches.append((matches(subject, texts), outside, body))
     if (
         subject.holed and default is not None
     ):  # not given: the default's variables hold, all commands are found
         kept = shell.scope
-        for _, body in branches:
+        for _, _, body in branches:
             if body is not default:
                 shell.scope, shell.sure, sure = kept.copy(), False, shell.sure
                 _sequence(shell, body)
@@ -164,7 +184,8 @@ def for_statement(shell: Shell, node: Node) -> bool:
         if name:
             shell.scope.values[name] = value
         if shell.block(body):
-            return True
+            break  # of a loop that tries again it is not known which round ends it
+    shell.returning = False
     return False
 
 
@@ -198,15 +219,20 @@ def list_statement(shell: Shell, node: Node) -> bool:
     operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
     if len(parts) < 2:
         return shell.block(node)
+    asked = shell.scope.asked[0]
     verdict = condition(shell, parts[0])
+    outside = shell.scope.asked[0] != asked
     if parts[0].type not in ("test_command", "negated_command"):
         if shell.statement(parts[0]) and operator == "&&":
             return True
         if operator == "&&" and verdict is None:
-            return shell.statement(parts[1])
+            before = len(shell.reading.found)
+            ended = shell.statement(parts[1])
+            return ended and len(shell.reading.found) > before
     if verdict is not None:
-        return shell.statement(parts[1]) if verdict == (operator == "&&") else False
-    return _branches(shell, [(None, [parts[1]])], shell.text(node).first())
+        taken = verdict == (operator == "&&")
+        return _branches(shell, [(taken, outside, [parts[1]])], shell.text(node).first())
+    return _branches(shell, [(None, False, [parts[1]])], shell.text(node).first())
 
 
 def _clause(node: Node) -> tuple[list[Node], list[Node]]:

@@ -21,12 +21,13 @@ LOOSE_END = Lazy(r"\\([ \t]+)(?=\r?\n[ \t]*-)")
 _QUOTED = Lazy(
     r"'[^'\n]*'?|\"(?:[^\"\\\n]|\\.)*\"?"
 )  # an open one ends with the line: else each is tried anew
+_IMAGE_LINE = Lazy(r"[ \t]*([\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?)(?=[ \t]|\r?$)")
 MAX_LINES, MAX_NAMED = 80, 4
 
 
-def options_behind(source: Mapped, end: int, reading: Reading) -> str:
+def options_behind(source: Mapped, end: int, reading: Reading, image: bool = False) -> str:
     """What to say of the options behind a command that ends at this index of its script; "" if
-    there are none.
+    there are none. `image`: the first of them may be an engine's image.
     """
     lines = source.part(end, min(len(source), end + 20_000)).text.split("\n")[:MAX_LINES]
     at, remark, open_line = (
@@ -42,6 +43,9 @@ def options_behind(source: Mapped, end: int, reading: Reading) -> str:
         said = body[: cut.start()] if cut is not None else body
         if not open_line and said.strip():
             found = _OPTION.match(said)
+            if found is None and image and not names:
+                found = _IMAGE_LINE.match(said)
+                found = found if found is not None and engine_of_image(found.group(1)) else None
             if found is None:
                 break
             names.append(found.group(1))
@@ -97,7 +101,7 @@ def cut_container(
     """
     if not words or words[0].text.rsplit("/", 1)[-1] not in RUNTIMES:
         return
-    said = options_after_blanks(command, reading) or options_behind(source, end, reading)
+    said = options_after_blanks(command, reading) or options_behind(source, end, reading, True)
     ran = docker_run(words, 0, reading, None) if said else None
     if ran is None and not any(word.text in ("run", "create") for word in words[1:3]):
         return

@@ -36,6 +36,10 @@ class Scope:
         self.substitute: Callable[[Mapped], Mapped | None] | None = (
             None  # what $(...) prints, if it can be known
         )
+        self.open: set[str] = (
+            set()
+        )  # names whose value is a default that the environment may replace
+        self.asked = [0]  # how often such a value was taken; one count for all copies
 
     def copy(self) -> Scope:
         other = Scope(self.values, None if self.args is None else list(self.args))
@@ -44,11 +48,13 @@ class Scope:
             set(self.unset),
             self.substitute,
         )
+        other.open, other.asked = set(self.open), self.asked
         return other
 
     def get(self, name: str) -> Value | None:
         """The value of a name; None = the file does not set it."""
         if name in self.values:
+            self.asked[0] += name in self.open
             return self.values[name]
         if self.args is not None:
             if name in ("@", "*"):
@@ -86,6 +92,8 @@ def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) ->
     if prefix:
         return hole(prefix + name, at)
     value = _element(scope, name, index)
+    if value is None and rest.text[:2].strip(":")[:1] in ("-", "=", "+"):
+        scope.asked[0] += 1  # the default stands for what the environment does not set
     return _operate(value, name, rest, at, expand) if rest.text else _or_hole(value, name, at)
 
 

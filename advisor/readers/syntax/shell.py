@@ -259,12 +259,17 @@ class Shell:
         if target.type == "subscript":
             return self._assign_element(target, value)
         name = self.text(target).text
+        asked = self.scope.asked[0]
         new: Value = (
             self._array(value) if value is not None and value.type == "array" else self.value(value)
         )
         if adds:
             new = added(self.scope.get(name), new)
         self.scope.values[name] = bounded(new, name)
+        if self.scope.asked[0] != asked:
+            self.scope.open.add(name)
+        elif not adds:
+            self.scope.open.discard(name)
         self.scope.unset.discard(name)
         if export or name in self.scope.exported:
             self.scope.exported[name] = self.text(target).first()
