@@ -20,6 +20,8 @@ COMMANDS = {
     "compose": "advisor.cli.recommend:compose",
     "sweep": "advisor.cli.sweep:sweep",
     "plan": "advisor.cli.plan:plan",
+    "compare": "advisor.cli.compare:compare",
+    "why-not": "advisor.cli.compare:why_not",
     "schema": "advisor.cli.recommend:schema",
     "validate": "advisor.cli.validate:validate",
     "explain": "advisor.cli.rules:explain",

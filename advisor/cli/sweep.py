@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from advisor.advice.asked import question
+from advisor.cli.compare import objective_options, rate_of
 from advisor.cli.options import question_options
 from advisor.cli.output import say
 from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
@@ -16,6 +17,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.explore.axes import parsed
 from advisor.explore.sweep import sweep as swept
 from advisor.explore.values import Sweep, Value
+from advisor.explore.within import objectives, users_within
 from advisor.render.sweep_json import sweep_csv, sweep_json_text
 from advisor.render.sweep_text import sweep_text
 
@@ -27,7 +29,8 @@ from advisor.render.sweep_text import sweep_text
     "--vary",
     "varied",
     multiple=True,
-    required=True,
+    default=("concurrency=1..128",),
+    show_default=True,
     metavar="NAME=VALUES",
     help="What varies, e.g. concurrency=1..128, k=0..4, ctx=512,8192; give it several times.",
 )
@@ -44,7 +47,16 @@ from advisor.render.sweep_text import sweep_text
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the picture, too: FILE.svg, FILE.png, or FILE.html (a page of its own).",
 )
-def sweep(varied: tuple[str, ...], form: str, plot: Path | None, **asked: Any) -> None:
+@objective_options
+def sweep(
+    varied: tuple[str, ...],
+    form: str,
+    plot: Path | None,
+    within: str | None,
+    price: str | None,
+    watts: float | None,
+    **asked: Any,
+) -> None:
     """Gain against load, one curve a k: where it pays, where it stops to, what was measured, and
     the best k per load as the engine takes it.
     """
@@ -53,10 +65,15 @@ def sweep(varied: tuple[str, ...], form: str, plot: Path | None, **asked: Any) -
         vary[name] = (*vary.get(name, ()), *values)
     request, machine = question(asked)
     found = swept(request, vary, machine=machine)
+    if within is not None:
+        seen = users_within(found.request, objectives(within), found.ks)
+        found = found.model_copy(update={"within": seen})
+    rate = rate_of(price, watts)
     if plot is not None:
         _save(plot, found)
     if form == "text":
-        write(sweep_text(found, page_width(), wants_color(), unicode=takes_unicode()))
+        style = (page_width(), wants_color())
+        write(sweep_text(found, *style, unicode=takes_unicode(), rate=rate))
     else:
         write(sweep_json_text(found) if form == "json" else sweep_csv(found))
 

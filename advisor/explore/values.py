@@ -111,6 +111,37 @@ class KRanges(Frozen):
     file_text: str | None = None
 
 
+class Within(Frozen):
+    """The largest load of one k that keeps the objectives more likely than not, with its
+    probability, and the largest that keeps them with 90 %. None: not even one request does.
+    """
+
+    method: Method
+    k: int
+    likely: int | None
+    p: float | None  # at `likely`
+    sure: int | None
+
+
+class Rate(Frozen):
+    """What the whole machine costs or draws: money an hour, watts, or both."""
+
+    per_hour: float | None = None
+    watts: float | None = None
+
+    def cost(self, output_tok_s: float) -> float | None:
+        """Money for a million output tokens."""
+        if self.per_hour is None or output_tok_s <= 0:
+            return None
+        return self.per_hour / 3600 / output_tok_s * 1e6
+
+    def energy_kwh(self, output_tok_s: float) -> float | None:
+        """Kilowatt hours for a million output tokens."""
+        if self.watts is None or output_tok_s <= 0:
+            return None
+        return self.watts / 3.6e6 / output_tok_s * 1e6
+
+
 class Sweep(Frozen):
     """Curves over loads.
 
@@ -126,3 +157,4 @@ class Sweep(Frozen):
     break_even: tuple[BreakEven, ...] = ()
     pairs: tuple[Evidence, ...] = ()  # measured pairs that cover a load, of the goal's metrics
     k_ranges: tuple[KRanges, ...] = ()
+    within: tuple[Within, ...] = ()  # where latency objectives were asked about

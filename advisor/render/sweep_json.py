@@ -35,6 +35,7 @@ def sweep_json(found: Sweep) -> dict[str, Any]:
         "loads": [load_json(load) for load in found.loads],
         "break_even": [break_even_json(one) for one in found.break_even],
         "k_ranges": [k_ranges_json(one) for one in found.k_ranges],
+        "within": [finite(one.model_dump()) for one in found.within],
         "pairs": [evidence_json(row) for row in found.pairs],
         "defaults": [{"field": f, "value": v, "why": w} for f, v, w in found.facts.defaults],
     }

@@ -47,6 +47,8 @@ def sweep_schema() -> Schema:
         "break_even": list_of(_break_even()),
         "k_ranges": list_of(_k_ranges())
         | {"description": "the best k per batch size, for each setting of the other fields"},
+        "within": list_of(_within())
+        | {"description": "the largest load of each k within the objectives asked about"},
         "pairs": list_of(ref("evidence"))
         | {"description": "measured pairs that cover a load, of the goal's metrics"},
         "defaults": known["properties"]["defaults"],
@@ -91,6 +93,18 @@ def _point() -> Schema:
             "basis": enum(Basis),
             "forbidden_by": TEXTS,
             "plan": ref("plan"),
+        }
+    )
+
+
+def _within() -> Schema:
+    return object_of(
+        {
+            "method": {"enum": list(METHODS)},
+            "k": COUNT,
+            "likely": COUNT_OR_NULL | {"description": "kept more likely than not"},
+            "p": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
+            "sure": COUNT_OR_NULL | {"description": "kept with 90 %"},
         }
     )
 

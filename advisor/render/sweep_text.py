@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from math import log2
 
 from advisor.domain.nouns import Interval, LaunchText
-from advisor.explore.values import KRanges, Load, Sweep
+from advisor.explore.values import KRanges, Load, Rate, Sweep
+from advisor.render.columns import within_lines
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
 from advisor.render.sweep_chart import (
     AXIS_NAMES,
@@ -33,8 +34,17 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _LINES = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|+++++++++")
 
 
-def sweep_text(found: Sweep, width: int = 80, color: bool = False, *, unicode: bool = True) -> str:
-    """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII."""
+def sweep_text(
+    found: Sweep,
+    width: int = 80,
+    color: bool = False,
+    *,
+    unicode: bool = True,
+    rate: Rate | None = None,
+) -> str:
+    """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII. `rate`
+    adds cost or energy per million output tokens.
+    """
     paper = Paper(width=max(width, MIN_WIDTH))
     lines: list[str] = []
     drawn = charts(found)
@@ -43,6 +53,9 @@ def sweep_text(found: Sweep, width: int = 80, color: bool = False, *, unicode: b
     for count, chart in enumerate(drawn):
         lines += [""] if lines else []
         lines += _section(found, chart, paper, unicode, plot=count < MOST_CHARTS)
+    if found.within:
+        lines += ["", heading("Users within the objectives"), *within_lines(found.within, paper)]
+    lines += _costs(found, rate or Rate())
     lines += _pairs(found, paper)
     return finish(lines, color=color, unicode=unicode) + "\n"
 
@@ -193,6 +206,28 @@ def _ranges(ranges: KRanges, paper: Paper) -> list[str]:
     if ranges.file_text is not None:
         lines += ["", f"{ranges.file_name}:", *ranges.file_text.rstrip("\n").splitlines()]
     return lines
+
+
+def _costs(found: Sweep, rate: Rate) -> list[str]:
+    """Cost and energy of a million output tokens, a row a load, without and with the best k."""
+    if rate.per_hour is None and rate.watts is None:
+        return []
+    kinds = [("cost", rate.cost), ("kWh", rate.energy_kwh)]
+    names = [name for name, each in kinds if each(1.0) is not None]
+    rows: list[tuple[str, ...]] = [("load", "best", *(f"{n} none" for n in names), *names)]
+    for load in found.loads:
+        point = load.point(load.best_k or 0, load.best_method) or load.point(0)
+        if point is None:
+            continue
+        both = (point.output_tok_s.baseline, point.output_tok_s.value)
+        cells = [
+            number(told) if speed and (told := each(speed)) is not None else "?"
+            for speed in both
+            for name, each in kinds
+            if name in names
+        ]
+        rows.append((setting_words(load.setting) or "as asked", f"k={point.k}", *cells))
+    return ["", heading("Per million output tokens"), *_columns(rows, Paper(width=200))]
 
 
 def _pairs(found: Sweep, paper: Paper) -> list[str]:

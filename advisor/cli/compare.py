@@ -1,0 +1,135 @@
+"""`advisor compare` and `advisor why-not`: choices side by side, and why the answer has another."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from advisor.advice.asked import question, request_from
+from advisor.cli.options import question_options
+from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
+from advisor.cli.settings import HELP
+from advisor.domain.nouns import AdvisorError
+from advisor.explore.compare import compare as compared
+from advisor.explore.compare import kind_of
+from advisor.explore.values import Rate
+from advisor.explore.why_not import why_not as answered
+from advisor.explore.within import objectives
+from advisor.explore.within import price as per_hour_of
+from advisor.lint.side_by_side import side_by_side
+from advisor.render.compare_text import (
+    comparison_json_text,
+    comparison_text,
+    files_json_text,
+    files_text,
+    why_not_json_text,
+    why_not_text,
+)
+
+form_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Form of the answer.",
+)
+
+
+def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --users-within, --price and --watts."""
+    for option in (
+        click.option(
+            "--watts",
+            type=click.FloatRange(0, 1e6, min_open=True),
+            help="Power of the whole machine: energy per million tokens.",
+        ),
+        click.option(
+            "--price", metavar="X/h", help="Price of the whole machine: 2.10/h; cost per million."
+        ),
+        click.option(
+            "--users-within",
+            "within",
+            metavar="LIMITS",
+            help="The most requests at once within tpot=50ms,ttft=2s.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def rate_of(per_hour: str | None, watts: float | None) -> Rate:
+    """What the options say of cost and power."""
+    return Rate(per_hour=per_hour_of(per_hour) if per_hour is not None else None, watts=watts)
+
+
+@click.command(context_settings=HELP)
+@click.argument("names", nargs=-1, required=True, metavar="A B [C]")
+@question_options
+@objective_options
+@form_option
+def compare(
+    names: tuple[str, ...],
+    within: str | None,
+    price: str | None,
+    watts: float | None,
+    form: str,
+    **asked: Any,
+) -> None:
+    """Two or three choices side by side, and what makes the difference: hardware, models, engines,
+    releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files.
+    """
+    style = (page_width(), wants_color())
+    if any(os.path.exists(name) or name == "-" for name in names):
+        _files(names, form, style, asked)
+        return
+    if not asked.get("hw") and kind_of(names[0]) == "hardware":
+        asked["hw"] = names[0]  # each name is its own
+    limits = objectives(within) if within is not None else None
+    found = compared(request_from(asked), names, limits)
+    rate = rate_of(price, watts)
+    write(
+        comparison_json_text(found, rate)
+        if form == "json"
+        else comparison_text(found, rate, *style, unicode=takes_unicode())
+    )
+
+
+def _files(
+    names: tuple[str, ...], form: str, style: tuple[int, bool], asked: dict[str, Any]
+) -> None:
+    missing = [name for name in names if name != "-" and not os.path.exists(name)]
+    if missing:
+        raise AdvisorError(f"{missing[0]}: no such file; files are compared with files")
+    source = click.get_current_context().get_parameter_source
+    told = {
+        name: asked[key]
+        for name, key in (
+            ("hw", "hw"),
+            ("gpus", "gpus"),
+            ("concurrency", "concurrency"),
+            ("ctx", "ctx_tokens"),
+            ("output_tokens", "output_tokens"),
+            ("workload", "workload"),
+        )
+        if asked.get(key) is not None
+        and (asked.get("hw") or source(key) == click.core.ParameterSource.COMMANDLINE)
+    }
+    found = side_by_side(names, **told)
+    text = files_text(found, *style, unicode=takes_unicode())
+    write(files_json_text(found) if form == "json" else text)
+
+
+@click.command("why-not", context_settings=HELP)
+@click.argument("what", metavar="WHAT")
+@question_options
+@form_option
+def why_not(what: str, form: str, **asked: Any) -> None:
+    """Why the answer is not WHAT: k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME."""
+    request, _ = question(asked)
+    found = answered(request, what)
+    text = why_not_text(found, page_width(), wants_color(), unicode=takes_unicode())
+    write(why_not_json_text(found) if form == "json" else text)

@@ -1,0 +1,115 @@
+"""Launch files side by side: what they start, what differs, what is expected of each.
+
+What it does not know: files that start several servers are compared by their first; the others are
+counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from advisor.domain.nouns import AdvisorError, Estimate, Plan
+from advisor.lint.validate import Judged, Report, validate
+from advisor.prediction import predict as predictor
+
+MOST = 3
+_FIELDS = tuple(name for name in Plan.model_fields if name not in ("extra", "env", "port", "host"))
+
+
+class FileArm(NamedTuple):
+    """One file's first launch. `others` counts the further ones."""
+
+    label: str
+    judged: Judged
+    estimate: Estimate | None  # None where hardware, model or load are not known
+    codes: tuple[str, ...]  # of the findings on the file
+    others: int
+
+
+class Difference(NamedTuple):
+    """One setting with its value in each file; None is the engine's default."""
+
+    name: str
+    values: tuple[str | None, ...]
+
+
+class SideBySide(NamedTuple):
+    """Files and the settings in which they differ."""
+
+    arms: tuple[FileArm, ...]
+    differences: tuple[Difference, ...]
+
+
+def side_by_side(
+    paths: Sequence[str],
+    *,
+    hw: str | None = None,
+    gpus: int | None = None,
+    concurrency: int | None = None,
+    ctx: int | None = None,
+    output_tokens: int | None = None,
+    workload: str | None = None,
+) -> SideBySide:
+    """Compare two or three files. Raises AdvisorError for one that cannot be read or starts no
+    server.
+    """
+    if not 2 <= len(paths) <= MOST:
+        raise AdvisorError(f"compare takes two or three files, not {len(paths)}")
+    arms = []
+    for path in paths:
+        report = validate(
+            path,
+            hw=hw,
+            gpus=gpus,
+            concurrency=concurrency,
+            ctx=ctx,
+            output_tokens=output_tokens,
+            workload=workload,
+        )
+        arms.append(_arm(path, report))
+    return SideBySide(tuple(arms), tuple(_differences(arms)))
+
+
+def _arm(path: str, report: Report) -> FileArm:
+    if not report.launches:
+        raise AdvisorError(f"{path}: starts no vLLM, SGLang or llama-server that we can see")
+    first = report.launches[0]
+    codes = tuple(sorted({finding.code for finding in report.findings}))
+    label = "standard input" if path == "-" else path
+    return FileArm(label, first, _estimate(first), codes, len(report.launches) - 1)
+
+
+def _estimate(one: Judged) -> Estimate | None:
+    if one.estimate is not None:
+        return one.estimate
+    facts = one.facts
+    if facts.hardware is None or facts.concurrency is None or facts.shape is None:
+        return None
+    try:
+        return predictor.estimate(facts, [one.plan])[0]
+    except AdvisorError:
+        return None
+
+
+def _differences(arms: Sequence[FileArm]) -> list[Difference]:
+    """The meaning first, then flags that have no noun."""
+    out = []
+    for name in _FIELDS:
+        values = tuple(_text(getattr(arm.judged.plan, name)) for arm in arms)
+        if len(set(values)) > 1:
+            out.append(Difference(name, values))
+    flags = [dict(arm.judged.plan.extra) for arm in arms]
+    for name in sorted({name for table in flags for name in table}):
+        values = tuple((table[name] or "on") if name in table else None for table in flags)
+        if len(set(values)) > 1:
+            out.append(Difference(name, values))
+    return out
+
+
+def _text(value: object) -> str | None:
+    if value is None or value == ():
+        return None
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)

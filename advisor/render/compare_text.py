@@ -1,0 +1,210 @@
+"""Comparison, files side by side and why-not -> text and JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from advisor.domain.nouns import Estimate, Interval
+from advisor.explore.compare import Arm, Comparison
+from advisor.explore.values import Rate, Within
+from advisor.explore.why_not import WhyNot
+from advisor.lint.side_by_side import SideBySide
+from advisor.render.columns import Rows, columns
+from advisor.render.json_out import advice_json, finite, memory_json
+from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number
+
+
+def comparison_text(
+    found: Comparison, rate: Rate, width: int = 80, color: bool = False, *, unicode: bool = True
+) -> str:
+    """A column an arm, then what makes the difference."""
+    paper = Paper(width=max(width, MIN_WIDTH))
+    rows: Rows = [("", *(arm.label for arm in found.arms))]
+    for name, cell in (
+        ("hardware", lambda a: a.advice.facts.hardware.name or a.advice.facts.hardware.id),
+        ("model", lambda a: a.advice.facts.model.id),
+        ("quantisation", lambda a: a.advice.facts.quant.id),
+        ("engine", lambda a: f"{a.advice.plan.engine} {a.advice.plan.engine_version or ''}"),
+        ("answer", _answer),
+        ("gain", _gain),
+        ("P(gain)", lambda a: f"{a.advice.estimate.p_gain:.2f}" if a.advice.estimate else "-"),
+        ("tok/s", lambda a: _arrow(a.estimate, "output_tok_s", a)),
+        ("TPOT ms", lambda a: _arrow(a.estimate, "tpot_ms", a)),
+        ("TTFT ms", lambda a: _arrow(a.estimate, "ttft_ms", a)),
+        ("weights GiB", lambda a: f"{a.memory.weights_gib + a.memory.spec_gib:.1f}"),
+        ("KV tokens", lambda a: number(a.memory.kv_tokens) if a.memory.kv_tokens else "-"),
+    ):
+        rows.append((name, *(str(cell(arm)).strip() for arm in found.arms)))
+    rows += _costs(found.arms, rate)
+    if any(arm.within for arm in found.arms):
+        rows.append(("users within", *(_users(arm.within) for arm in found.arms)))
+    lines = columns(rows, paper)
+    lines += ["", heading("What makes the difference")]
+    for line in found.differences:
+        lines += paper.item(line)
+    return finish(lines, color=color, unicode=unicode) + "\n"
+
+
+def comparison_json_text(found: Comparison, rate: Rate) -> str:
+    """The arms with their whole answers, and the differences, as indented JSON."""
+    arms = []
+    for arm in found.arms:
+        speeds = _speeds(arm)
+        arms.append(
+            {
+                "label": arm.label,
+                "kind": arm.kind,
+                "answer": advice_json(arm.advice),
+                "memory": memory_json(arm.memory),
+                "within": [finite(one.model_dump()) for one in arm.within],
+                "cost_per_million": [rate.cost(s) for s in speeds],
+                "kwh_per_million": [rate.energy_kwh(s) for s in speeds],
+            }
+        )
+    made = {"arms": arms, "differences": list(found.differences)}
+    return json.dumps(made, indent=2, allow_nan=False) + "\n"
+
+
+def files_text(
+    found: SideBySide, width: int = 80, color: bool = False, *, unicode: bool = True
+) -> str:
+    """What files start, where they differ, and what is expected of each."""
+    paper = Paper(width=max(width, MIN_WIDTH))
+    rows: Rows = [("", *(arm.label for arm in found.arms))]
+    rows.append(("model", *(arm.judged.plan.model or "-" for arm in found.arms)))
+    for one in found.differences:
+        if one.name != "model":
+            rows.append((one.name, *(v if v is not None else "default" for v in one.values)))
+    if any(arm.estimate for arm in found.arms):
+        for name, title in (
+            ("output_tok_s", "tok/s"),
+            ("tpot_ms", "TPOT ms"),
+            ("ttft_ms", "TTFT ms"),
+        ):
+            rows.append((title, *(_value(arm.estimate, name) for arm in found.arms)))
+    rows.append(("findings", *(", ".join(arm.codes) or "none" for arm in found.arms)))
+    lines = columns(rows, paper)
+    for arm in found.arms:
+        if arm.others:
+            lines += paper.item(f"{arm.label}: compared by its first launch of {arm.others + 1}")
+    if not any(arm.estimate for arm in found.arms):
+        lines += ["", *paper.wrap("Give --hw and --concurrency for what is expected of each.")]
+    return finish(lines, color=color, unicode=unicode) + "\n"
+
+
+def files_json_text(found: SideBySide) -> str:
+    """The same as indented JSON."""
+    made = {
+        "arms": [
+            {
+                "file": arm.label,
+                "plan": arm.judged.plan.model_dump(mode="json"),
+                "speeds": None
+                if arm.estimate is None
+                else {
+                    name: getattr(arm.estimate, name).value
+                    for name in ("output_tok_s", "tpot_ms", "ttft_ms")
+                },
+                "findings": list(arm.codes),
+                "other_launches": arm.others,
+            }
+            for arm in found.arms
+        ],
+        "differences": [{"name": d.name, "values": list(d.values)} for d in found.differences],
+    }
+    return json.dumps(made, indent=2) + "\n"
+
+
+def why_not_text(
+    found: WhyNot, width: int = 80, color: bool = False, *, unicode: bool = True
+) -> str:
+    """The answer in a sentence, then its reasons."""
+    paper = Paper(width=max(width, MIN_WIDTH))
+    lines: list[str] = [heading(line) for line in paper.wrap(found.head)]
+    for line in found.reasons:
+        lines += paper.item(line)
+    return finish(lines, color=color, unicode=unicode) + "\n"
+
+
+def why_not_json_text(found: WhyNot) -> str:
+    """The same as indented JSON."""
+    made: dict[str, Any] = {
+        "asked": found.asked,
+        "answer": found.head,
+        "reasons": list(found.reasons),
+    }
+    return json.dumps(made, indent=2) + "\n"
+
+
+# ---------------------------------------------------------------- cells
+
+
+def _answer(arm: Arm) -> str:
+    plan = arm.advice.candidate
+    word = {"on": "on", "off": "off", "measure": "measure first"}[arm.advice.decision]
+    return f"{word}, k={plan.k}" if plan is not None else word
+
+
+def _gain(arm: Arm) -> str:
+    if arm.advice.estimate is None:
+        return "-"
+    gain: Interval = arm.advice.estimate.output_tok_s.speedup
+    return " ".join(
+        (
+            f"{100 * (gain.p50 - 1):+.0f} %",
+            f"({100 * (gain.p10 - 1):+.0f} to {100 * (gain.p90 - 1):+.0f})",
+        )
+    )
+
+
+def _arrow(estimate: Estimate | None, name: str, arm: Arm) -> str:
+    if estimate is None:
+        return "-"
+    metric = getattr(estimate, name)
+    if metric.baseline is None:
+        return "-"
+    if arm.advice.candidate is None or metric.value is None:
+        return number(metric.baseline)
+    return f"{number(metric.baseline)} > {number(metric.value)}"
+
+
+def _value(estimate: Estimate | None, name: str) -> str:
+    value = getattr(estimate, name).value if estimate is not None else None
+    return number(value) if value is not None else "-"
+
+
+def _speeds(arm: Arm) -> list[float]:
+    """Output tok/s without speculation, and with it where it can run."""
+    if arm.estimate is None:
+        return []
+    metric = arm.estimate.output_tok_s
+    both = (metric.baseline, metric.value if arm.advice.candidate is not None else None)
+    return [value for value in both if value is not None]
+
+
+def _costs(arms: Sequence[Arm], rate: Rate) -> Rows:
+    rows: Rows = []
+    for title, each in (("cost per 1M tokens", rate.cost), ("kWh per 1M tokens", rate.energy_kwh)):
+        cells = []
+        for arm in arms:
+            found = [each(speed) for speed in _speeds(arm)]
+            cells.append(" > ".join(number(v) for v in found if v is not None))
+        if any(cells):
+            rows.append((title, *cells))
+    return rows
+
+
+def _users(within: Sequence[Within]) -> str:
+    """The best arm, and without speculation."""
+    if not within:
+        return "-"
+    best = max(within, key=lambda one: (one.likely or 0, -one.k))
+    plain = next((one for one in within if one.k == 0), None)
+    told = f"{best.likely or 0}" + (f" with k={best.k}" if best.k else "")
+    if best.p is not None:
+        told += f" (P {best.p:.2f})"
+    if plain is not None and best.k:
+        told += f", {plain.likely or 0} without"
+    return told
