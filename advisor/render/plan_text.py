@@ -66,7 +66,7 @@ def _layout(one: Layout, paper: Paper) -> list[str]:
         )
     lines += paper.rows(rows)
     for server in one.instances:
-        lines += paper.wrap(_server(server), "  ", "    ")
+        lines += paper.wrap(server_words(server), "  ", "    ")
     if one.device_gib is not None and one.usable_gib is not None:
         lines += paper.wrap(
             f"memory of a GPU: {one.device_gib:.1f} of {one.usable_gib:.1f} GiB taken", "  "
@@ -74,7 +74,8 @@ def _layout(one: Layout, paper: Paper) -> list[str]:
     return lines
 
 
-def _server(one: Instance) -> str:
+def server_words(one: Instance) -> str:
+    """One server of a layout: classes, speculation, memory."""
     plan, bill = one.plan, one.memory
     if plan.k_schedule:
         spec = ", ".join(f"{a} to {b}: k={k}" for a, b, k in plan.k_schedule)

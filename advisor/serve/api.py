@@ -21,6 +21,7 @@ from advisor.explore.sweep import sweep as swept
 from advisor.render.findings_json import report_json, validate_schema
 from advisor.render.forms import FORMS
 from advisor.render.json_out import advice_json
+from advisor.render.plan_json import mix_plan_json, plan_schema
 from advisor.render.schema import recommend_schema
 from advisor.render.sweep_json import sweep_json
 from advisor.rules import texts
@@ -28,6 +29,7 @@ from advisor.rules.registry import index as rule_index
 from advisor.rules.registry import load_row
 from advisor.serve import answers, uploads
 from advisor.serve.check import Pasted, checkup, judged
+from advisor.serve.mixes import Mixed, planned
 from advisor.serve.question import Question, question_from
 
 MOST_LOADS = 400  # of a sweep over HTTP
@@ -134,6 +136,12 @@ def fixes(pasted: Pasted) -> JSONResponse:
     """What `advisor validate --diff` shows: the safe fixes, and all of them."""
     found = checkup(pasted)
     return JSONResponse({"safe": found.safe_diff, "all": found.all_diff or found.safe_diff})
+
+
+@router.post("/plan", responses=_described(_inlined(plan_schema())))
+def plan(mixed: Mixed) -> JSONResponse:
+    """What `advisor plan --format json` prints of a mix."""
+    return JSONResponse(mix_plan_json(planned(mixed)))
 
 
 @router.get("/rules")

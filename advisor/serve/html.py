@@ -13,6 +13,7 @@ TABS = (
     ("answer", "/", "Answer"),
     ("check", "/check", "Check a configuration"),
     ("results", "/results", "Your results"),
+    ("mix", "/mix", "Several workloads"),
     ("rules", "/rules", "Rules"),
     ("api", "/api", "API"),
 )

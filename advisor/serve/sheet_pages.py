@@ -12,9 +12,11 @@ from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse
 
 from advisor.domain.nouns import AdvisorError
+from advisor.render.plan_folder import FORMS
 from advisor.serve import uploads
 from advisor.serve.api import router as api_router
 from advisor.serve.check import Pasted, checkup
+from advisor.serve.mixes import EXAMPLE, Mixed, mix_view, planned
 from advisor.serve.pages import page
 from advisor.serve.question import checked
 from advisor.serve.sheets import check_view, results_view, sheet_fields
@@ -102,6 +104,44 @@ async def results_part(request: Request) -> HTMLResponse:
     """What the files hold alone."""
     shown = await run_sync(_read, await uploads.form_of(request))
     return page("_results.html", 400 if shown["error"] else 200, **shown)
+
+
+def _mixed(given: dict[str, str]) -> dict[str, Any]:
+    """What the template of a mix shows, or the sentence why it cannot be planned."""
+    try:
+        mixed = checked(Mixed, given)
+        return {"plan": mix_view(planned(mixed), mixed.form), "error": ""}
+    except AdvisorError as error:
+        return {"plan": None, "error": str(error)}
+
+
+def _mix_page(given: dict[str, str], **shown: Any) -> HTMLResponse:
+    told = {"text": given.get("text", EXAMPLE), "form": given.get("form", "compose")}
+    values = {"plan": None, "error": "", **shown}
+    forms = [(name, name) for name in FORMS]
+    status = 400 if values["error"] else 200
+    return page("mix.html", status, tab="mix", given=told, forms=forms, **values)
+
+
+@router.get("/mix")
+def mix(request: Request) -> HTMLResponse:
+    """The sheet with an example, or what the address tells."""
+    given = dict(request.query_params)
+    return _mix_page(given, **(_mixed(given) if given.get("text", "").strip() else {}))
+
+
+@router.post("/mix")
+async def mix_sent(request: Request) -> HTMLResponse:
+    """The sheet with its plan, without a script."""
+    words = (await uploads.form_of(request)).words
+    return _mix_page(words, **(await run_sync(_mixed, words)))
+
+
+@router.post("/part/mix")
+async def mix_part(request: Request) -> HTMLResponse:
+    """The plan alone."""
+    shown = await run_sync(_mixed, (await uploads.form_of(request)).words)
+    return page("_mix.html", 400 if shown["error"] else 200, **shown)
 
 
 @router.get("/api")

@@ -346,6 +346,22 @@ def test_19_the_static_copy_from_a_folder(
             visit.check("19-copy-answer")
 
 
+def test_21_several_workloads(visit: Visit) -> None:
+    page = visit.open("/mix")
+    page.get_by_role("button", name="Plan").click()
+    page.locator("#plan-h").wait_for()
+    page.locator("#result summary").first.click()
+    visit.check("21-mix")
+    said = page.locator("#plan-h").inner_text()
+    page.reload()
+    page.locator("#plan-h").wait_for()
+    assert page.locator("#plan-h").inner_text() == said
+    page.get_by_label("The mix, as YAML").fill("hardware: gb11")
+    page.get_by_role("button", name="Plan").click()
+    page.get_by_role("alert").wait_for()
+    visit.check("21-refused")
+
+
 def pace() -> float:
     """How much longer work takes here because others hold the processor: 1 on a quiet machine."""
     wall, cpu = time.perf_counter(), time.process_time()
