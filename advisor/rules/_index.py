@@ -4,13 +4,13 @@
 from advisor.rules.row import Row
 
 ROWS: tuple[Row, ...] = (
-    Row('SD101', 'unknown-flag', 'error', ('vllm', 'sglang', 'llama-server'), (), False),
+    Row('SD101', 'unknown-flag', 'error', ('vllm', 'sglang', 'llama-server', 'ik_llama.cpp'), (), False),
     Row('SD102', 'removed-flag', 'error', ('vllm', 'sglang', 'llama-server'), (), False),
     Row('SD103', 'deprecated-flag', 'info', ('vllm', 'sglang', 'llama-server'), ('version',), False),
     Row('SD104', 'flag-too-new', 'error', ('vllm', 'sglang', 'llama-server'), ('version',), False),
     Row('SD105', 'fatal-env', 'error', ('llama-server',), (), False),
     Row('SD106', 'dead-env', 'warning', ('vllm', 'sglang'), (), False),
-    Row('SD107', 'value-not-accepted', 'error', ('vllm', 'sglang', 'llama-server'), (), False),
+    Row('SD107', 'value-not-accepted', 'error', ('vllm', 'sglang', 'llama-server', 'ik_llama.cpp'), (), False),
     Row('SD108', 'flag-needs-value', 'error', ('vllm', 'sglang', 'llama-server'), (), False),
     Row('SD109', 'spec-config-json', 'error', ('vllm',), (), False),
     Row('SD110', 'spec-config-key', 'error', ('vllm',), (), False),

@@ -147,6 +147,9 @@ def nearest(word: str, choices: Sequence[str]) -> str | None:
     begun = [choice for choice in choices if len(asked) > 2 and _plain(choice).startswith(asked)]
     if len(begun) == 1:
         return begun[0]
+    mixed = [choice for choice in choices if sorted(_plain(choice)) == sorted(asked)]
+    if len(mixed) == 1:
+        return mixed[0]
     shorter = [choice for choice in choices if _longer(word.lower(), choice.lower())]
     if len(shorter) == 1:
         return shorter[0]
@@ -159,14 +162,33 @@ def _plain(word: str) -> str:
 
 
 def slip(word: str, near: str | None) -> bool:
-    """Whether a spelling is so close to another that nothing else can have been meant."""
+    """Whether a spelling is so close to another that nothing else can have been meant: letters
+    swapped, one lost or one too many. Other digits are another thing: q6_0 is no slip of q8_0.
+    """
     from difflib import SequenceMatcher
 
     if near is None or word == near:
         return False
     one, other = word.lower().lstrip("-"), near.lower().lstrip("-")
+    if sorted(_DIGITS.findall(one)) != sorted(_DIGITS.findall(other)):
+        return False
+    if min(len(one), len(other)) < 4:
+        return sorted(one) == sorted(other)  # mpt for mtp
     close = SequenceMatcher(None, one, other).ratio() >= 0.85
-    return min(len(one), len(other)) > 3 and (close or _longer(one, other))
+    return close or _one_slip(one, other) or _longer(one, other)
+
+
+_DIGITS = re.compile(r"\d")
+
+
+def _one_slip(one: str, other: str) -> bool:
+    """Whether one swap, one lost, one added or one wrong letter lies between two words."""
+    start = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
+    if start is None:
+        return abs(len(one) - len(other)) == 1
+    left, right = one[start:], other[start:]
+    swapped = left[1:2] + left[:1] + left[2:] == right
+    return swapped or left[1:] == right or left == right[1:] or left[1:] == right[1:]
 
 
 def _longer(one: str, other: str) -> bool:

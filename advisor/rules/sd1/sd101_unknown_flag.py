@@ -14,7 +14,7 @@ _LEAD = re.compile(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
 @rule(
     severity="error",
-    engines=CATALOGUED,
+    engines=(*CATALOGUED, "ik_llama.cpp"),
     versioned=True,
     sources=(
         "the engines' own parsers, catalogued by release",
@@ -39,6 +39,8 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
         near = meant(case, written(found))
         near = near if near and close(written(found), near) else None
         misspelt = slip(written(found), near)
+        if case.plan.engine not in CATALOGUED and not misspelt:
+            continue  # a fork without a catalogue of its own
         hint = f"; the nearest is {near}" if near else ""
         yield Hit(
             f"{case.plan.engine} has no option {found.raw}{hint}",

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag, Severity
 from advisor.engines import Option
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flags
+from advisor.rules.kit.case import GGUF_ENGINES, flags
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, written
 from advisor.rules.kit.values import Taken, listed, nearest, number_wanted, slip, taken
@@ -13,7 +13,7 @@ LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
 @rule(
     severity="error",
-    engines=CATALOGUED,
+    engines=(*CATALOGUED, "ik_llama.cpp"),
     versioned=True,
     sources=("the engines' own parsers and configuration classes, catalogued by release",),
 )
@@ -38,7 +38,8 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
 
 def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
     kind = number_wanted(option, found.value or "")
-    if kind is None or case.plan.engine == "llama-server":  # its types are read off its help
+    plain = case.plan.engine not in GGUF_ENGINES
+    if kind is None or not plain:  # its types are read off its help
         return None
     wanted = "a whole number" if kind == "int" else "a number"
     return Hit(
@@ -62,6 +63,8 @@ def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
     choices = ", ".join(allowed.here[:12]) + (", ..." if len(allowed.here) > 12 else "")
     never = wrong.lower() not in allowed.ever
     misspelt = never and slip(wrong, near)
+    if case.plan.engine not in CATALOGUED and not misspelt:
+        return None  # a fork without a catalogue of its own
     return Hit(
         f"{found.raw} does not take '{wrong}'"
         + (f"; did you mean {near}?" if near else f"; it takes {choices}"),

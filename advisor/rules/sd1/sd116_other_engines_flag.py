@@ -87,7 +87,8 @@ def other_engines_flag(case: Case) -> Iterator[Hit]:
             f"{found.raw} is an option of {' and '.join(theirs)}, not of {case.plan.engine}"
             + (f"; here it is {use}" if use else ""),
             flag=found,
-            severity="warning" if case.launch.fork else None,
+            # a build of one's own may take other options, but hardly those that it has a word for
+            severity="warning" if case.launch.fork and not same else None,
             fix=mend(case, found, use, same),
         )
 

@@ -68,7 +68,7 @@ def context_beyond_model(case: Case) -> Iterator[Hit]:
         f"{length:,} tokens exceed the {most:,} that {model_name(case)} was made for"
         + (f": the server refuses to start without {how}=1" if how else ""),
         flag=place,
-        severity="warning" if is_gguf(case) or not itself or case.launch.fork else None,
+        severity="warning" if is_gguf(case) or not itself else None,
         fix=set_fix(
             case,
             place,
