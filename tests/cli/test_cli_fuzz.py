@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from advisor.cli.app import COMMANDS
 from advisor.render.forms import FORMS
 
+SERVERS = ("serve", "mcp")  # they run until they are stopped; tests/serve starts them
+
 TEXT = st.text(max_size=20)
 ODD = st.sampled_from(
     [
@@ -125,7 +127,9 @@ def test_no_option_value_ends_in_a_traceback(argv: list[str]) -> None:
 @given(
     argv=st.lists(
         st.one_of(
-            st.sampled_from([*COMMANDS, "--help", "-h", "--version", "--"]),
+            st.sampled_from(
+                [*(c for c in COMMANDS if c not in SERVERS), "--help", "-h", "--version", "--"]
+            ),
             TEXT.filter(lambda t: "\x00" not in t),
         ),
         max_size=3,
