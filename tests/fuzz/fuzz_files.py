@@ -1,0 +1,250 @@
+"""Fuzz targets beside the readers: fact files, machine files, tables of rows, benchmark files, and the
+edge of every output.
+
+    python tests/fuzz/fuzz_files.py --target facts --count 100000 --seed 1
+
+The property of each: an answer or one AdvisorError of one visible line, in bounded time; no control
+character, no formula and no secret in what is written. Failing inputs are kept under --keep.
+"""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import random
+import sys
+import tempfile
+import time
+import traceback
+import unicodedata
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+for folder in (ROOT, ROOT / "tests" / "fuzz"):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+
+import fuzz_readers  # noqa: E402
+
+from advisor.advice import machine as machines  # noqa: E402
+from advisor.domain.nouns import AdvisorError  # noqa: E402
+from advisor.domain.shown import json_text, shown, shown_cell, shown_lines  # noqa: E402
+from advisor.knowledge.check import check_file  # noqa: E402
+from advisor.prediction.predict_rows import predict_rows  # noqa: E402
+from advisor.readers.secrets import Redactor, learn_from_text  # noqa: E402
+from advisor.results.document import parse  # noqa: E402
+from advisor.results.formats import read_document  # noqa: E402
+
+SLOW_S = 3.0
+SECRET = "hf_FuzzSecretFuzzSecretFuzz"
+WORDS = [
+    word.encode("utf-8", "surrogatepass")
+    for word in (
+        "{", "[", "- ", ": ", "\n  ", "&a ", "*a", "!!python/object:os.system ", "null", ".inf", "-.nan", "1e999", "-1", "0", "1" * 400, "2026-13-40",
+        "{a: " * 80, "[" * 90, "- " * 90, "\x1b]0;x\x07", '"\\e]0;x\\a"', "\u202e", "\u200b", "\ue000", "\ufeff", "\x85", "\u2028", "\U000e0041", "'", '"', ",",
+        ";", "\t", "\r\n", "=1+1", "@SUM(1)", "+cmd|' /C calc'!A0", "-2", '"a\nb"', "NaN", "inf", "true", "%s", "{}", "a" * 3000, "\xff", "id: ", "source: x",
+        "value: 1", "{value: 1, source: s}", "unit: GB", '{"', '":', "}]", "\\u0000", "\\ud800", "mtp", "output_tok_s", "runs:\n", SECRET, "Bearer abcdefgh12",
+    )
+]  # fmt: skip
+
+
+def mutated(seeds: list[bytes], chance: random.Random, longest: int = 6_000) -> bytes:
+    data = bytearray(chance.choice(seeds)[:longest])
+    for _ in range(chance.choice((1, 1, 2, 3, 6))):
+        at = chance.randrange(len(data) + 1)
+        end = min(len(data), at + chance.choice((1, 3, 10, 60, 400)))
+        kind = chance.randrange(6)
+        if kind == 0:
+            del data[at:end]
+        elif kind == 1:
+            data[at:at] = data[at:end] * chance.choice((1, 2, 5))
+        elif kind == 2:
+            data[at:end] = bytes(chance.randrange(256) for _ in range(chance.randrange(5)))
+        elif kind == 3:
+            other = chance.choice(seeds)
+            start = chance.randrange(len(other) + 1)
+            data[at:at] = other[start : start + chance.randrange(200)]
+        else:
+            data[at:at] = chance.choice(WORDS)
+    return bytes(data)
+
+
+def visible(text: str, kept: str = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}") -> None:
+    for ch in text:
+        odd = unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+        assert ch in kept or not odd, f"{ch!a} in what is shown: {ascii(text)[:80]}"
+
+
+# ---------------------------------------------------------------- targets
+
+
+class Facts:
+    """`advisor hardware validate`, `advisor models validate`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "own.yaml"
+        names = {"hardware": "hardware", "llms": "llms"}
+        self.seeds = {
+            table: [p.read_bytes() for p in sorted((ROOT / "knowledge" / name).glob("*.yaml"))]
+            for table, name in names.items()
+        }
+
+    def make(self, chance: random.Random) -> bytes:
+        self.table = chance.choice(list(self.seeds))
+        return mutated(self.seeds[self.table], chance)
+
+    def check(self, data: bytes) -> None:
+        self.path.write_bytes(data)
+        for file, field, reason in check_file(self.table, self.path):
+            line = ": ".join(part for part in (file, field, reason) if part)
+            assert reason and "Traceback" not in line
+            visible(shown_lines(line), "\n\t")
+
+
+class Machines:
+    """The private machine file that `--machine` names."""
+
+    seeds = (
+        b"name: own\nhardware: gb10\ngpus: 1\nruns: []\n",
+        b"name: own\nhardware: gb10\ngpus: 1\nruns:\n- {model: qwen3.6-27b, quant: fp8, engine: vllm, method: mtp, k: 2, concurrency: 4}\n",
+    )
+
+    def __init__(self, folder: Path) -> None:
+        os.environ["XDG_CONFIG_HOME"] = str(folder)
+        self.path = machines.path_of("own")
+        self.path.parent.mkdir(parents=True)
+
+    def make(self, chance: random.Random) -> bytes:
+        return mutated(list(self.seeds), chance)
+
+    def check(self, data: bytes) -> None:
+        self.path.write_bytes(data)
+        machines.load("own")
+
+
+class Rows:
+    """`advisor predict --rows`."""
+
+    seeds = (
+        b"model,spec_method,k,hardware,concurrency,note\nqwen3.6-27b,mtp,2,gb10,4,a\nqwen3.6-35b-a3b,mtp,3,h200,16,=1+1\n",
+        b"total_params_b,spec_method,k,input_tokens,output_tokens\n27,mtp,2,1024,256\n8,none,0,1,1\n",
+    )
+
+    def __init__(self, folder: Path) -> None:
+        self.source, self.target = folder / "in.csv", folder / "out.csv"
+
+    def make(self, chance: random.Random) -> bytes:
+        return mutated(list(self.seeds), chance)
+
+    def check(self, data: bytes) -> None:
+        self.source.write_bytes(data)
+        self.target.unlink(missing_ok=True)
+        predict_rows(self.source, self.target)
+        text = self.target.read_text(encoding="utf-8")
+        visible(text)
+        for row in csv.reader(io.StringIO(text)):
+            for cell in row:
+                assert cell.lstrip()[:1] not in ("=", "@"), f"a formula: {cell!r}"
+
+
+class Results:
+    """`advisor results`: benchmark files of every format."""
+
+    def __init__(self, folder: Path) -> None:
+        files = sorted(p for p in (ROOT / "tests" / "results" / "files").rglob("*") if p.is_file())
+        self.seeds = [p.read_bytes() for p in files if p.stat().st_size < 200_000]
+        self.names = [p.name for p in files]
+        self.name = ""
+
+    def make(self, chance: random.Random) -> bytes:
+        self.name = chance.choice(self.names)
+        return mutated(self.seeds, chance, 20_000)
+
+    def check(self, data: bytes) -> None:
+        from advisor.render.results_text import runs_text
+
+        runs = read_document(parse(self.name, data))
+        visible(shown_lines(runs_text(runs, 80)))
+
+
+class Output:
+    """The edge of every output: what is shown, written as JSON or as a cell, and the redactor."""
+
+    def __init__(self, folder: Path) -> None:
+        self.seeds = [data for _, data in fuzz_readers.corpus()]
+
+    def make(self, chance: random.Random) -> bytes:
+        return mutated(self.seeds, chance, 1_500)
+
+    def check(self, data: bytes) -> None:
+        text = data.decode("utf-8", "surrogateescape")
+        visible(shown(text), "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
+        visible(shown_lines(text))
+        written = json_text({"a": [text]})
+        visible(written)
+        visible(json.loads(written)["a"][0])
+        assert shown_cell(text).lstrip()[:1] not in ("=", "@")
+        redactor = Redactor()
+        learn_from_text(redactor, text)
+        assert SECRET not in redactor.clean(text + " " + SECRET), "a secret is shown"
+
+
+TARGETS: dict[str, Callable[[Path], Facts | Machines | Rows | Results | Output]] = {
+    "facts": Facts, "machines": Machines, "rows": Rows, "results": Results, "output": Output,
+}  # fmt: skip
+
+
+def run(name: str, count: int, seed: int, keep: Path | None = None) -> Counter[str]:
+    """Check `count` inputs of one target; the distinct failures with how often each was met."""
+    failures: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as folder:
+        target = TARGETS[name](Path(folder))
+        for number in range(count):
+            data = target.make(random.Random(seed * 1_000_003 + number))
+            begun = time.perf_counter()
+            try:
+                try:
+                    target.check(data)
+                except AdvisorError as error:
+                    said = str(error).strip()
+                    assert said and "\n" not in said, f"no clear sentence: {said[:80]!r}"
+                    assert "Traceback" not in said
+                spent = time.perf_counter() - begun
+                assert spent < SLOW_S, f"took {spent:.1f} s"
+            except Exception as error:
+                where = traceback.extract_tb(error.__traceback__)[-1]
+                key = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {str(error)[:100]}"
+                failures[key] += 1
+                if failures[key] == 1:
+                    print(f"{name} {number}: {key!a}", flush=True)
+                    if keep is not None:
+                        (keep / f"{name}-{seed}-{number}").write_bytes(data)
+    return failures
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--target", choices=[*TARGETS, "all"], default="all")
+    parser.add_argument("--count", type=int, default=2_000, help="inputs of each target")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, default=Path(tempfile.gettempdir()) / "advisor-fuzz")
+    options = parser.parse_args()
+    options.keep.mkdir(parents=True, exist_ok=True)
+    bad = 0
+    for name in TARGETS if options.target == "all" else [options.target]:
+        begun = time.perf_counter()
+        failures = run(name, options.count, options.seed, options.keep)
+        rate = options.count / (time.perf_counter() - begun)
+        print(f"{name}: {options.count} inputs, {rate:.0f}/s, {len(failures)} distinct failures")
+        bad += len(failures)
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""The SARIF that is written is SARIF 2.1.0 by the schema of its standard."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from advisor.domain.shown import json_text
+from advisor.lint.validate import validate
+from advisor.render.findings_sarif import report_sarif
+
+TESTS = Path(__file__).parents[1]
+SCHEMA = jsonschema.Draft4Validator(
+    json.loads((TESTS / "schemas" / "sarif-2.1.0.json").read_text())
+)
+FILES = sorted([*(TESTS / "corpus").glob("case-*"), *(TESTS / "corpus2").glob("case-*")])
+HOSTILE = {
+    "controls": ("a.yaml", 'model: "m\\e]0;x\\a"\nmax-num-sqes: "\\u202e"\nmax-num-seqs: 4\n'),
+    "long": ("a.sh", f"vllm serve m --max-num-sqes {'9' * 50_000}\n"),
+    "a name with blanks": ("a b%20\u00e9#?.sh", "vllm serve m --max-num-sqes 4\n"),
+    "no name": ("-", "vllm serve m --max-num-sqes 4\n"),
+    "no server": ("a.sh", "echo\n"),
+    "windows": ("a.cmd", "llama-server.exe -m a.gguf ^\r\n  --draft-max 8\r\n"),
+    "wide": ("a.sh", "# \U0001f642\nvllm serve '\U0001f642' --max-num-sqes 4\n"),
+}
+
+
+def problems(told: dict[str, Any]) -> list[str]:
+    found = SCHEMA.iter_errors(json.loads(json_text(told)))
+    return [f"{'/'.join(map(str, one.absolute_path))}: {one.message[:200]}" for one in found]
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_of_a_configuration(path: Path) -> None:
+    assert problems(report_sarif(validate(str(path)))) == []
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_of_a_hostile_text(kind: str) -> None:
+    name, text = HOSTILE[kind]
+    assert problems(report_sarif(validate(text=text, name=name))) == []
+
+
+def test_of_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("a: [")
+    (tmp_path / "b.sh").write_text("vllm serve m --max-num-sqes 4\n")
+    told = report_sarif(validate([str(tmp_path / "a.yaml"), str(tmp_path / "b.sh")]))
+    assert problems(told) == []
+    assert told["runs"][0]["invocations"][0]["executionSuccessful"] is False
+
+
+def test_every_result_names_a_rule_and_a_place_in_the_file() -> None:
+    text = "vllm serve m --max-num-sqes 4\n"
+    run = report_sarif(validate(text=text, name="a.sh"))["runs"][0]
+    rules = [one["id"] for one in run["tool"]["driver"]["rules"]]
+    assert run["results"] and sorted(set(rules)) == rules
+    for one in run["results"]:
+        assert rules[one["ruleIndex"]] == one["ruleId"]
+        region = one["locations"][0]["physicalLocation"]["region"]
+        assert 1 <= region["startLine"] <= 2
+
+
+@pytest.mark.parametrize(
+    "path", [("version",), ("runs", 0, "tool"), ("runs", 0, "results", 0, "message")]
+)
+def test_the_schema_refuses_what_lacks_a_part(path: tuple[str | int, ...]) -> None:
+    told = copy.deepcopy(report_sarif(validate(text="vllm serve m --max-num-sqes 4\n")))
+    inner: Any = told
+    for step in path[:-1]:
+        inner = inner[step]
+    del inner[path[-1]]
+    assert problems(told)
