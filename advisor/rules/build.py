@@ -1,4 +1,4 @@
-"""Write what is derived from the rules' declarations: `python -m advisor.rules.build`.
+"""Check the rules' data and write what is derived from the rules' declarations: `python -m advisor.rules.build`.
 
 One page a rule under docs/rules, the list of all rules, and `_index.py`.
 """
@@ -8,6 +8,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from advisor.domain.paths import knowledge_dir
+from advisor.rules.data_check import problems
 from advisor.rules.registry import Rule, load, module_name, rule_files
 from advisor.rules.texts import overview, page
 
@@ -80,6 +82,9 @@ def _may_be_error(value: ast.expr) -> bool:
 
 
 def main() -> None:
+    faults = problems(knowledge_dir() / "rules")
+    if faults:
+        raise SystemExit("knowledge/rules: " + "; ".join(faults))
     made = outputs()
     DOCS.mkdir(parents=True, exist_ok=True)
     for stale in set(DOCS.glob("sd*.md")) - set(made):
