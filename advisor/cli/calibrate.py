@@ -10,7 +10,7 @@ import click
 
 from advisor.advice import machine as machines
 from advisor.advice import setting as settings
-from advisor.advice.calibration import next_measurement, runs_of
+from advisor.advice.adding import add_runs
 from advisor.cli.options import setting_options
 from advisor.cli.recommend import write
 from advisor.cli.settings import HELP
@@ -44,30 +44,16 @@ def calibrate(
     OFF is the run without speculation, ON the one with it; a server's /metrics after the run adds what was accepted. The file
     holds a few numbers, versions, dates and hashes of the inputs: no prompts, no host names.
     """
-    path = machines.path_of(name)
-    old = machines.load(name) if path.is_file() else None
-    if old is not None and not asked.get("hardware"):
-        asked["hardware"] = old.hardware
+    machines.path_of(name)  # before files are read
     off, on, counters = _arms(files, more_off, more_on)
-    plan = settings.plan_of_launch(launch) if launch else None
-    found = settings.setting(off, [*on, *counters] if on else on, asked, plan)
-    made = runs_of(off, on, found, counters)
-    request = found.request
-    if request is None:
-        raise AdvisorError("to calibrate, give " + " and ".join(found.missing))
-    machine = old or machines.Machine(name=name, hardware=request.hardware, gpus=request.gpus)
-    if machine.hardware != request.hardware:
-        raise AdvisorError(
-            f"machine '{name}' is a {machine.hardware}, these runs are of a {request.hardware}"
-        )
-    for run in made:
-        machine = machines.with_run(machine, run)
-    machines.save(machine)
-    write(
-        f"{len(made)} run{'s' if len(made) != 1 else ''} added to machine '{name}', {len(machine.runs)} in all: {_shown(path)}\n"
+    added = add_runs(
+        name, off, on, counters, asked, settings.plan_of_launch(launch) if launch else None
     )
-    advice = next_measurement(machine, request, found) if on else None
-    if advice is not None:
+    request, path = added.request, machines.path_of(name)
+    write(
+        f"{added.runs} run{'s' if added.runs != 1 else ''} added to machine '{name}', {len(added.machine.runs)} in all: {_shown(path)}\n"
+    )
+    if (advice := added.next) is not None:
         write(
             f"next: an A/B at concurrency {advice.concurrency} with k={advice.k} would narrow the expected gain most, "
             f"from a factor of {exp(advice.now / 2):.2f} either way to {exp(advice.then / 2):.2f}\n"

@@ -6,6 +6,7 @@ as fast is as far from no gain as half as fast. What it does not know: SVG, whic
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from itertools import pairwise
 from math import isfinite, log
@@ -64,6 +65,7 @@ def curve_view(found: Sweep, concurrency: int) -> dict[str, Any]:
         "table": table(found),
         "ks": [k for k in found.ks if k > 0],
         "goal": _GOALS[found.request.goal],
+        "ranges": ranges(found),
     }
 
 
@@ -209,6 +211,25 @@ def _pair(row: Evidence, at: Any) -> dict[str, Any]:
 
 
 # ---------------------------------------------------------------- words and table
+
+
+def ranges(found: Sweep) -> dict[str, Any] | None:
+    """The best k per batch size in the engine's own words, or why one k is as good."""
+    told = next(iter(found.k_ranges), None)
+    if told is None:
+        return None
+    rows = [
+        f"{low:,} to {high:,}: k = {k}" if low < high else f"{low:,}: k = {k}"
+        for low, high, k in told.rows
+    ]
+    return {
+        "why": told.why,
+        "pays": told.pays,
+        "rows": ", ".join(rows),
+        "arguments": shlex.join(told.arguments),
+        "file": told.file_name or "",
+        "text": told.file_text or "",
+    }
 
 
 def table(found: Sweep) -> list[dict[str, Any]]:

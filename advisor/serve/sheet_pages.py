@@ -23,7 +23,7 @@ from advisor.serve.sheets import check_view, results_view, sheet_fields
 
 router = APIRouter(include_in_schema=False)
 CHECK_FIELDS = ("hw", "gpus", "concurrency", "ctx", "output_tokens", "workload", "engine_version")
-AB_FIELDS = ("hw", "model", "gpus", "k", "workload", "engine_version")
+AB_FIELDS = ("hw", "model", "gpus", "k", "workload", "engine_version", "machine")
 
 
 def _check_page(given: dict[str, str], **shown: Any) -> HTMLResponse:
@@ -67,19 +67,21 @@ async def check_part(request: Request) -> HTMLResponse:
 def _read(form: uploads.Form) -> dict[str, Any]:
     """What the template of results shows, or the sentence why they cannot be read."""
     try:
-        off, on = form.of("off"), form.of("on")
+        off, on, launch = form.of("off"), form.of("on"), form.of("launch")
+        words = dict(form.words)
+        name = words.pop("machine", "").strip()
         runs = uploads.runs_in([*off, *on])
         if not runs:
             raise AdvisorError("no file was chosen: choose the benchmark's output")
-        both = bool(off and on)
-        report = uploads.verdict(off, on, form.of("launch"), form.words) if both else None
-        return {**results_view(runs, report), "error": ""}
+        report = uploads.verdict(off, on, launch, words) if off and on else None
+        added = uploads.remembered(name, off, on, launch, words) if name else None
+        return {**results_view(runs, report, added), "error": ""}
     except AdvisorError as error:
-        return {"runs": [], "ab": None, "error": str(error)}
+        return {"runs": [], "ab": None, "added": None, "error": str(error)}
 
 
 def _results_page(given: dict[str, str], **shown: Any) -> HTMLResponse:
-    values = {"runs": [], "ab": None, "error": "", **shown}
+    values = {"runs": [], "ab": None, "added": None, "error": "", **shown}
     fields = sheet_fields(given, AB_FIELDS)
     return page(
         "results.html", 400 if values["error"] else 200, tab="results", fields=fields, **values

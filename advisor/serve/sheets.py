@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import exp
 from typing import Any, get_args
 
 from advisor.advice.ab_test import AbReport, LoadVerdict
+from advisor.advice.adding import Added
 from advisor.domain.nouns import Workload
 from advisor.render.findings_text import described, skipped_lines, summary
 from advisor.render.results_text import number, runs_text
 from advisor.results.run import BenchmarkRun
 from advisor.serve.check import Checkup
 from advisor.serve.controls import hardware_groups, model_groups
+from advisor.serve.question import question_from
 from advisor.serve.views import findings
 
 _METRICS = {"output_tok_s": "Output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
@@ -64,9 +67,30 @@ def diff_lines(diff: str) -> list[tuple[str, str]]:
     ]
 
 
-def results_view(runs: Sequence[BenchmarkRun], report: AbReport | None) -> dict[str, Any]:
+def results_view(
+    runs: Sequence[BenchmarkRun], report: AbReport | None, added: Added | None = None
+) -> dict[str, Any]:
     """What the sheet of benchmark files shows."""
-    return {"runs": [_run(run) for run in runs], "ab": _ab(report) if report is not None else None}
+    return {
+        "runs": [_run(run) for run in runs],
+        "ab": _ab(report) if report is not None else None,
+        "added": _added(added) if added is not None else None,
+    }
+
+
+def _added(added: Added) -> dict[str, Any]:
+    name, request, advice = added.machine.name, added.request, added.next
+    many = "run" if added.runs == 1 else "runs"
+    words = {"machine": name, "model": request.model, "concurrency": str(request.concurrency)}
+    return {
+        "text": f"{added.runs} {many} added to machine {name}, {len(added.machine.runs)} in all.",
+        "next": f"Next, an A/B at {advice.concurrency} requests at once with k = {advice.k} would narrow "
+        f"the expected gain most, from a factor of {exp(advice.now / 2):.2f} either way to "
+        f"{exp(advice.then / 2):.2f}."
+        if advice is not None
+        else "",
+        "link": f"/?{question_from(words).url()}",
+    }
 
 
 def _run(run: BenchmarkRun) -> dict[str, Any]:
@@ -124,6 +148,12 @@ def sheet_fields(given: dict[str, str], names: Sequence[str]) -> list[dict[str, 
         "gpus": {"label": "GPUs"},
         "engine_version": {"label": "Engine release", "mode": "text"},
         "k": {"label": "k of the run"},
+        "machine": {
+            "label": "Remember them as machine",
+            "mode": "text",
+            "hint": "own",
+            "size": "half",
+        },
     }
     shared = {"groups": None, "size": "", "default": "", "hint": "", "mode": "numeric"}
     return [{**shared, **known[name], "name": name, "value": given.get(name, "")} for name in names]

@@ -16,6 +16,7 @@ from starlette.requests import Request
 from advisor import readers
 from advisor.advice import setting as settings
 from advisor.advice.ab_test import AbReport, judge_ab
+from advisor.advice.adding import Added, add_runs
 from advisor.domain.nouns import LIMITS, AdvisorError, DraftMethod, Workload
 from advisor.results.document import parse, printable
 from advisor.results.formats import read_document
@@ -101,6 +102,27 @@ def verdict(
     asked = {name: getattr(ran, name) for name in type(ran).model_fields}
     found = settings.setting(left, right, asked, _plan(launch))
     return judge_ab(left, right, found)
+
+
+def remembered(
+    name: str,
+    off: Iterable[Sent],
+    on: Iterable[Sent],
+    launch: Iterable[Sent],
+    given: Mapping[str, Any],
+) -> Added:
+    """What `advisor calibrate` does: the runs become part of a machine's private file.
+
+    It is the one thing that the page writes. Raises AdvisorError.
+    """
+    runs = [runs_in(files) for files in (off, on)]
+    counters = [run for arm in runs for run in arm if run.kind == "counters"]
+    left, right = ([run for run in arm if run.kind != "counters"] for arm in runs)
+    if not left:
+        raise AdvisorError("to calibrate, choose a run without speculation")
+    ran = checked(Ran, given)
+    asked = {field: getattr(ran, field) for field in type(ran).model_fields}
+    return add_runs(name, left, right, counters, asked, _plan(launch))
 
 
 def _plan(launch: Iterable[Sent]) -> Any:

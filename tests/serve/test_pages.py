@@ -259,3 +259,29 @@ def test_a_mix_is_planned_as_the_command_line_plans_it(page: TestClient, tmp_pat
         got = page.post("/part/mix", data={"text": bad})
         assert got.status_code == 400 and 'role="alert"' in got.text, bad
     assert page.post("/api/plan", json={"text": EXAMPLE, "form": "x"}).status_code == 400
+
+
+def test_runs_are_remembered_as_the_command_line_remembers_them(
+    page: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    off, on = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
+    told = {"hw": "gb10", "model": "qwen3.6-35b-a3b"}
+    ran = run(
+        "calibrate", str(off), str(on), "--name", "cli", "--hw", "gb10", "--model", told["model"]
+    )
+    assert ran.code == 0, ran.err
+    files = [("off", (off.name, off.read_bytes())), ("on", (on.name, on.read_bytes()))]
+    shown = page.post("/part/results", files=files, data={**told, "machine": "page"}).text
+    assert "1 run added to machine page, 1 in all" in shown
+    folder = tmp_path / "advisor" / "machines"
+    one, other = ((folder / f"{name}.yaml").read_text() for name in ("cli", "page"))
+    assert one.replace("name: cli", "name: page") == other
+    link = re.search(r'href="(/\?[^"]*machine=page[^"]*)"', shown)
+    assert link
+    answer = page.get(html.unescape(link[1]))
+    assert answer.status_code == 200 and "page" in answer.text
+    for name in ("../evil", "/etc/passwd", "a/b", "UPPER", "x" * 60):
+        got = page.post("/part/results", files=files, data={**told, "machine": name})
+        assert got.status_code == 400 and "no name for a machine" in got.text
+    assert sorted(path.name for path in tmp_path.rglob("*.yaml")) == ["cli.yaml", "page.yaml"]
