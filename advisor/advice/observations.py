@@ -51,11 +51,8 @@ def update(estimate: Estimate, observations: Sequence[Observation]) -> Estimate:
     The prior of each metric is normal in the log speed-up with the two half-widths of its 80 %
     interval; the posterior's median is the precision-weighted mean.
     """
-    terms = estimate.terms
-    if not observations or terms.get("requests_verify", 1) < terms.get("requests_base", 1):
-        return (
-            estimate  # where speculation makes requests wait, the queue decides: no report is of it
-        )
+    if not observations:
+        return estimate
     changed = {}
     for name in ("output_tok_s", "tpot_ms"):
         metric = getattr(estimate, name)

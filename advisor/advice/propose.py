@@ -9,11 +9,12 @@ which one to take (decide).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, floor
+from math import floor
 from typing import cast
 
 from advisor import engines
 from advisor.advice import checkpoints
+from advisor.advice import limits as serving
 from advisor.advice import topology as linked
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Engine, Facts, Method, Plan
 from advisor.engines.traits import EngineTraits, traits
@@ -63,16 +64,17 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     """Batch, context and memory limits for this load. Raises AdvisorError when the prompt exceeds
     the model's context.
     """
-    per_replica = ceil((facts.concurrency or 1) / split[1])
     habits = _habits(facts)
-    seqs = _power_of_two(per_replica) if habits.replicas else per_replica
     small = _memory_gb(facts) <= 32
     batched = 4096 if small and habits.replicas else 8192
     unified = facts.hardware is not None and facts.hardware.unified_memory
     # a unified memory is shared with the system; small cards need all they can give (SD313 warns
     # above 0.96)
     fraction = 0.75 if unified else 0.95 if small else 0.9
-    return Limits(_context(facts), seqs, batched, fraction)
+    given = facts.request.memory_fraction if facts.request is not None else None
+    return Limits(
+        serving.context(facts), serving.slots(facts, split[1]), batched, given or fraction
+    )
 
 
 def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
@@ -239,11 +241,11 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         extra=(*linked.flags(facts, split[0]), *remote_code(facts)),
         env=needed_env(facts),
     )
-    return (
-        plan
-        if not habits.outside_share
-        else plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
-    )
+    if habits.outside_share and (facts.request is None or facts.request.memory_fraction is None):
+        plan = plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
+    plan = serving.held(facts, serving.kv_cache(facts, plan))
+    widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
+    return serving.roomy(facts, plan, (plan, *widest))
 
 
 def static_share(facts: Facts, plan: Plan) -> float | None:
@@ -326,7 +328,7 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
     own = assistant(facts) if method == "mtp" else base.draft_model
     env = found.env.get(base.engine, {}) if found is not None else {}
     named = reference(facts, method)
-    return base.model_copy(
+    plan = base.model_copy(
         update={
             "method": method,
             "k": k,
@@ -337,6 +339,8 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
             "env": (*base.env, *env.items()),
         }
     )
+    given = facts.request.max_num_seqs if facts.request is not None else None
+    return plan if given is not None else serving.held(facts, plan)
 
 
 def prefix_caching(facts: Facts, method: Method) -> bool | None:
@@ -359,25 +363,6 @@ def reference(facts: Facts, method: Method) -> checkpoints.Reference:
     """What the launch names; an assistant is a repository of its own beside the plain model."""
     inside = "none" if method == "mtp" and assistant(facts) is not None else method
     return checkpoints.reference(facts, inside)
-
-
-def _context(facts: Facts) -> int:
-    need = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
-    top = facts.model.max_context_tokens if facts.model is not None else None
-    if top is not None and need > top:
-        raise AdvisorError(
-            f"{need} tokens per request do not fit the model's context of {top}: lower --ctx or "
-            f"--output-tokens"
-        )
-    room = ceil(max(need * 1.1, 4096) / 1024) * 1024
-    return min(room, top) if top is not None else room
-
-
-def _power_of_two(value: int) -> int:
-    size = 1
-    while size < value:
-        size *= 2
-    return size
 
 
 def _memory_gb(facts: Facts) -> float:

@@ -23,7 +23,7 @@ from advisor.domain.nouns import (
     Plan,
     Reason,
 )
-from advisor.engines.traits import gguf_engine, traits
+from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -162,7 +162,7 @@ def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
 def _from_room(facts: Facts, plan: Plan, bill: MemoryBill) -> list[Reason]:
     """That not all requests run at once, where the memory holds fewer than were asked for."""
     asked = memory.replica(facts, plan).concurrency or 1
-    if bill.requests is None or bill.requests >= asked or not traits(plan.engine).replicas:
+    if bill.requests is None or bill.requests >= asked:
         return []
     text = (
         f"The memory holds {bill.requests:,} of {asked:,} requests of "

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.advice import decide, k_schedule, reasons
+from advisor.advice import decide, k_schedule, limits, reasons
 from advisor.advice import topology as linked
 from advisor.advice import what_if as changes
 from advisor.advice.judge import (
@@ -107,6 +107,9 @@ def advise(
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
     told = reasons.explain(facts, verdict)
+    chosen = (*facts.defaults, *limits.told(memory.replica(facts, running.plan), running.plan))
+    changed = changes.would_change(facts, verdict) if what_if else ()
+    facts = facts.model_copy(update={"defaults": chosen})
     return Advice(
         request=request,
         facts=facts,
@@ -121,7 +124,7 @@ def advise(
         plan_findings=running.findings,
         reasons=told,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
-        would_change=changes.would_change(facts, verdict) if what_if else (),
+        would_change=changed,
         launch=launch_text(linked.on_each(facts, running.plan)),
         launch_off=launch_text(linked.on_each(facts, base.plan)),
         launch_on=launch_text(linked.on_each(facts, best.plan)) if best is not None else None,

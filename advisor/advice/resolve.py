@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from advisor import engines, rules
-from advisor.advice import checkpoints, propose
+from advisor.advice import checkpoints, limits, propose
 from advisor.advice import topology as linked
 from advisor.domain.nouns import (
     LLM,
@@ -90,11 +90,23 @@ def fits(
         plans = [propose.base_plan(facts, split) for split in propose.splits(facts)]
     except AdvisorError:
         return None
-    if model.mtp_layers:
-        plans = [plan.model_copy(update={"method": "mtp", "k": 1}) for plan in plans]
     plans = [plan for plan in plans if plan.dp == 1 or engine in memory.SERVERS]
-    found = [memory.bill(facts, plan).fits and _loads(facts, plan) for plan in plans]
+    found = [_holds(facts, plan, slots) and _loads(facts, plan) for plan in plans]
     return True if True in found else None if None in found else False
+
+
+def _holds(facts: Facts, plan: Plan, slots: int) -> bool | None:
+    """Whether the plan fits with all slots where they are reserved, and the model's own head beside
+    one request: the head is no reason to take a worse model for the rest of them.
+    """
+    plain = memory.bill(facts, plan).fits
+    if plain and traits(plan.engine).pool == "slots" and (plan.max_num_seqs or slots) < slots:
+        return False
+    if not plain or not facts.model or not facts.model.mtp_layers:
+        return plain
+    head = plan.model_copy(update={"method": "mtp", "k": 1, "max_num_seqs": 1})
+    needed = limits.context(facts)
+    return memory.bill(facts, head.model_copy(update={"max_model_len": needed})).fits
 
 
 def _loads(facts: Facts, plan: Plan) -> bool:

@@ -221,6 +221,10 @@ _OPTIONS: tuple[Option, ...] = (
     _word("--goal", get_args(Goal), "What counts.", default="balanced"),
     _number("--max-ttft-ms", "Objective: the longest time to the first token."),
     _number("--max-tpot-ms", "Objective: the longest time per output token."),
+    _count("--max-num-seqs", "Request slots of a server  [default: what the memory holds]"),
+    _tokens("--max-model-len", "Longest request in tokens: 32k  [default: what memory gives]"),
+    _number("--gpu-memory-utilization memory_fraction", "Share of the GPU's memory, 0.05 to 1."),
+    _name("--kv-cache-dtype", "KV cache type: fp8, q8_0, auto  [default: 16 bit]", metavar="TYPE"),
 )
 
 

@@ -70,6 +70,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "gpus": (1, 1024), "tp": (1, 1024), "concurrency": (1, 100_000), "ctx_tokens": (1, 10_000_000),
     "output_tokens": (1, 1_000_000), "temperature": (0, 5), "prefix_share": (0, 1), "acceptance_length": (1, 32),
     "acceptance_k": (1, 31), "max_ttft_ms": (0.001, 1e9), "max_tpot_ms": (0.001, 1e9),
+    "max_num_seqs": (1, 100_000), "max_model_len": (1, 10_000_000), "memory_fraction": (0.05, 1.0),
 }  # fmt: skip
 MAX_POSITIONS = 16  # draft positions whose acceptance can be given
 
@@ -109,6 +110,10 @@ class Request(Frozen):
     goal: Goal = "balanced"
     max_ttft_ms: float | None = None
     max_tpot_ms: float | None = None
+    max_num_seqs: int | None = None  # request slots of a replica; None: chosen with the memory
+    max_model_len: int | None = None  # tokens of the longest request
+    memory_fraction: float | None = None  # of the accelerator, for the engines that take a share
+    kv_cache_dtype: str | None = None  # fp8, q8_0 ...; None: 16 bit unless 8 decide
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:

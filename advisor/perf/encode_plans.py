@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.engines.traits import traits
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf import encode_rows as read
@@ -99,9 +100,8 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     columns["piecewise"] = [1.0 if plan.k_schedule else read.NAN for plan in plans]
     columns["tp"] = [float(plan.tp) for plan in plans]
     columns["prefix_caching"] = [read.scaled(plan.prefix_caching) for plan in plans]
-    columns["max_num_seqs"] = [read.scaled(plan.max_num_seqs) for plan in plans]
+    columns |= _limits(facts, plans)
     columns["max_num_batched_tokens"] = [read.scaled(plan.max_num_batched_tokens) for plan in plans]
-    columns["held_base"], columns["held_spec"] = _held(facts, plans)
     columns["kv_bytes"] = [
         table("kv_cache_types").get(read.normal(plan.kv_cache_dtype), read.NAN) for plan in plans
     ]
@@ -117,26 +117,33 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
 SLOTS_HOLD = 1e9
 
 
-def _held(facts: Facts, plans: Sequence[Plan]) -> tuple[list[float], list[float]]:
-    """Requests that each plan's memory holds at once, without its speculation and with it; plans
-    that differ in k alone share the first.
+def _limits(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
+    """Slots of each plan, and the requests that its memory holds without its speculation and with
+    it. Where the memory is what limits a plan's slots, it limits the arm without speculation by
+    that arm's own count; plans that differ in k alone share that one.
     """
+    slots: list[float] = []
     before: list[float] = []
     after: list[float] = []
     last: Plan | None = None
+    plain_count = read.NAN
+    given = facts.request.max_num_seqs if facts.request is not None else None
     for plan in plans:
         plain = plan.model_copy(
             update={"method": "none", "k": 0, "k_schedule": (), "max_num_seqs": None}
         )
-        before.append(before[-1] if plain == last else _count(facts, plain))
-        after.append(before[-1] if plan.method == "none" else _count(facts, plan))
+        plain_count = plain_count if plain == last else _count(facts, plain)
+        count = plain_count if plan.method == "none" else _count(facts, plan)
+        full = plan.max_num_seqs is not None and plan.max_num_seqs == count and given is None
+        counted = full or traits(plan.engine).pool != "slots"
+        before.append(plain_count if counted else SLOTS_HOLD)  # slots are reserved at the start
+        after.append(count if counted else SLOTS_HOLD)
+        slots.append(SLOTS_HOLD if full else read.scaled(plan.max_num_seqs))
         last = plain
-    return before, after
+    return {"max_num_seqs": slots, "held_base": before, "held_spec": after}
 
 
 def _count(facts: Facts, plan: Plan) -> float:
-    if plan.engine not in memory.SERVERS:
-        return SLOTS_HOLD  # llama-server reserves its context for every slot at the start
     if facts.ctx_tokens is None:
         return read.NAN
     held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 512))

@@ -329,16 +329,21 @@ def requests_held(
     A paged pool takes what each request really uses: pages of its tokens, its window, its states.
     Slots (llama-server) are reserved at the plan's length per slot.
     """
+    found = room(facts, plan, length, made)
+    return None if found is None else max(int(found), 1)
+
+
+def room(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) -> float | None:
+    """The same count before it is rounded: below 1 where not even one request fits."""
     shape = facts.shape or facts.model
     if shape is None or facts.quant is None:
         return None
     left = _left_gib(facts, plan) if made is None else left_gib(made)
     if left is None:
         return None
-    room = max(left, 0.0) * replica_gpus(facts, plan) * GIB
+    bytes_left = max(left, 0.0) * replica_gpus(facts, plan) * GIB
     reserved = length if plan.engine in SERVERS else plan.max_model_len or length
-    found = _requests(facts, plan, shape, room, reserved)
-    return None if found is None else max(int(found), 1)
+    return _requests(facts, plan, shape, bytes_left, reserved)
 
 
 def _left_gib(facts: Facts, plan: Plan) -> float | None:
@@ -354,8 +359,8 @@ def left_gib(made: MemoryBill) -> float | None:
     return made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
 
 
-def _requests(facts: Facts, plan: Plan, shape: LLM, room: float, length: int) -> float | None:
-    """Requests of `length` tokens that `room` bytes of one replica hold."""
+def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: int) -> float | None:
+    """Requests of `length` tokens that `free` bytes of one replica hold."""
     kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
     if kv_token is None:
         return None
@@ -363,7 +368,7 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, room: float, length: int) ->
     if pages_states(plan, shape):
         legacy = (_version(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
         caching = plan.prefix_caching is True
-        return hybrid_pool(shape, kv_token, room, length, plan.k, legacy, caching).requests
+        return hybrid_pool(shape, kv_token, free, length, plan.k, legacy, caching).requests
     own = knowledge_drafters.layers(facts, plan.method, plan.draft_model) if plan.k else 0
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
@@ -371,9 +376,9 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, room: float, length: int) ->
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k)
     one = max(length, 1) * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
     if traits(plan.engine).running and state:
-        states = max(SGLANG_STATE_SHARE * room / (SGLANG_STATES * state / (1 + plan.k)), SGLANG_FEW)
-        return min(room / one, states)
-    return room / one
+        states = max(SGLANG_STATE_SHARE * free / (SGLANG_STATES * state / (1 + plan.k)), SGLANG_FEW)
+        return min(free / one, states)
+    return free / one
 
 
 def pages_states(plan: Plan, shape: LLM) -> bool:

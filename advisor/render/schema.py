@@ -174,6 +174,10 @@ def _request() -> Schema:
             "goal": _enum(Goal),
             "max_ttft_ms": {"type": ["number", "null"], "exclusiveMinimum": 0},
             "max_tpot_ms": {"type": ["number", "null"], "exclusiveMinimum": 0},
+            "max_num_seqs": {"type": ["integer", "null"], "minimum": 1},
+            "max_model_len": {"type": ["integer", "null"], "minimum": 1},
+            "memory_fraction": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1},
+            "kv_cache_dtype": _TEXT_OR_NULL,
         }
     )
 

@@ -92,7 +92,8 @@ def _screen(
     ]
     lines += paper.wrap(_verdict(advice))
     lines += paper.wrap(_setting(advice))
-    lines += [*gap, *_gains(advice, paper)]
+    gains = _gains(advice, paper)
+    lines += [*gap, *gains] if gains else []
     lines += [*gap, heading("Why")]
     for told in reasons:
         lines += paper.item(told.text, told.sources[:1])

@@ -184,13 +184,13 @@ def test_what_gives_a_drafter_room_is_named() -> None:
         "model": "qwen3.6-35b-a3b",
         "engine": "llama-server",
         "quant": "q4_k_m",
-        "concurrency": 16,
+        "ctx_tokens": 131072,
     }
     advice = recommend(**asked)
     assert advice.candidate is None and "does not fit" in advice.reasons[0].text
     assert recommend(**asked | {"gpus": 2}).candidate is not None
     assert "--gpus 2, on which a drafter has room" in advice.would_change
-    assert advice.would_change[0].startswith("one request at a time: ")
+    assert "prompt tokens per request or fewer" in advice.would_change[0]
 
 
 def test_no_engine_is_offered_that_is_not_one_for_the_hardware() -> None:

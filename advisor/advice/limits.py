@@ -1,0 +1,167 @@
+"""Serving limits as an operator sets them: request slots, context, memory share, KV cache type.
+
+What it does: never fewer than `SLOTS` slots where the memory holds them and never more than it
+holds, in every arm; the longest usual context that the memory gives for free; an 8-bit KV cache
+where it decides whether the load fits. What the user sets himself stands. What it does not know:
+whether speculation pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import ceil
+
+from advisor.domain.nouns import AdvisorError, Facts, Plan
+from advisor.engines.traits import traits
+from advisor.perf import memory
+
+SLOTS = 4  # a server with fewer lets a second browser tab wait
+LENGTHS = (131_072, 65_536, 32_768, 16_384, 8_192)
+SMALL_GB = 32.0  # on smaller cards a hybrid's prefill of 50,000 tokens ran out of memory (SD309)
+SMALL_LENGTH = 32_768
+FREE = 2  # requests of that length that must fit, so that one alone does not hold the pool
+# 8-bit KV caches are read by the attention kernels of these architectures without emulation
+FP8_ARCHS = ("sm_89", "sm_9", "sm_10", "sm_11", "sm_12", "gfx94", "gfx95")
+LLAMA_STEP = 256  # llama.cpp rounds a slot's context to it
+
+
+def need(facts: Facts) -> int:
+    """Tokens of one request. Raises AdvisorError where the model or the given limit is shorter."""
+    tokens = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
+    top = facts.model.max_context_tokens if facts.model is not None else None
+    if top is not None and tokens > top:
+        raise AdvisorError(
+            f"{tokens} tokens per request do not fit the model's context of {top}: lower --ctx or "
+            f"--output-tokens"
+        )
+    given = facts.request.max_model_len if facts.request is not None else None
+    if given is not None and given < tokens:
+        raise AdvisorError(
+            f"--max-model-len {given} is shorter than a request of {tokens} tokens: raise it, or "
+            f"lower --ctx or --output-tokens"
+        )
+    return tokens
+
+
+def context(facts: Facts) -> int:
+    """The least context to serve: prompt and answer with room to spare, or what is given."""
+    tokens = need(facts)
+    if facts.request is not None and facts.request.max_model_len is not None:
+        return facts.request.max_model_len
+    top = facts.model.max_context_tokens if facts.model is not None else None
+    step, floor = (LLAMA_STEP, 0) if traits(facts.engine).pool == "slots" else (1024, 4096)
+    room = ceil(max(tokens * 1.1, floor) / step) * step
+    return min(room, top) if top is not None else room
+
+
+def slots(facts: Facts, replicas: int) -> int:
+    """Request slots of one replica before the memory is asked: what is given, else enough for the
+    load, in powers of two where graphs are captured for them, and `SLOTS` at least.
+    """
+    given = facts.request.max_num_seqs if facts.request is not None else None
+    if given is not None:
+        return given
+    wanted = max(ceil((facts.concurrency or 1) / replicas), SLOTS)
+    return 1 << (wanted - 1).bit_length() if traits(facts.engine).replicas else wanted
+
+
+def held(facts: Facts, plan: Plan) -> Plan:
+    """The plan with no more slots than its memory holds; as it is where not even one request fits
+    or where the memory is not known.
+    """
+    room = memory.room(facts, plan, (facts.ctx_tokens or 2048) + (facts.output_tokens or 512))
+    if room is None or room < 1 or plan.max_num_seqs is None or plan.max_num_seqs <= room:
+        return plan
+    return plan.model_copy(update={"max_num_seqs": int(room)})
+
+
+def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
+    """The plan with the longest usual context that costs nothing: every one of `arms` (the plan
+    itself among them) still holds `FREE` such requests, or its slots where they are reserved.
+    """
+    if facts.request is not None and facts.request.max_model_len is not None:
+        return plan
+    top = facts.model.max_context_tokens if facts.model is not None else None
+    gb = facts.hardware.memory_gb if facts.hardware is not None else None
+    small = gb is not None and gb.value <= SMALL_GB
+    most = min(top or LENGTHS[0], SMALL_LENGTH if small else LENGTHS[0])
+    reserved = traits(plan.engine).pool == "slots"
+    for length in LENGTHS:
+        if not (plan.max_model_len or 0) < length <= most:
+            continue
+        longer = [arm.model_copy(update={"max_model_len": length}) for arm in arms]
+        rooms = [memory.room(facts, arm, length) for arm in longer]
+        least = [float(arm.max_num_seqs or 1) if reserved else FREE for arm in arms]
+        if all(r is not None and r >= n for r, n in zip(rooms, least, strict=True)):
+            return plan.model_copy(update={"max_model_len": length})
+    return plan
+
+
+def kv_cache(facts: Facts, plan: Plan) -> Plan:
+    """The plan with the KV cache type that is given, or with 8 bits where only so all requests run
+    at once. Raises AdvisorError for a type that the engine does not have.
+    """
+    kinds = traits(plan.engine).cache_types
+    given = facts.request.kv_cache_dtype if facts.request is not None else None
+    if given is not None:
+        if given in ("auto", "bf16", "f16", "fp16", "bfloat16"):
+            return plan
+        word = kinds[0] if given in ("fp8", "q8_0", "8bit") and kinds else given
+        if word not in kinds:
+            raise AdvisorError(
+                f"{plan.engine} has no KV cache type '{given[:20]}' here: use auto or "
+                f"{' or '.join(kinds)}"
+            )
+        return plan.model_copy(update={"kv_cache_dtype": word})
+    if not kinds or not _reads_8_bits(facts, plan):
+        return plan
+    asked = min(
+        ceil((facts.concurrency or 1) / plan.dp), plan.max_num_seqs or facts.concurrency or 1
+    )
+    tokens = need(facts)
+    eight = plan.model_copy(update={"kv_cache_dtype": kinds[0]})
+    now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
+    decides = now is not None and then is not None and now < asked <= then
+    if traits(plan.engine).pool == "slots" and now is not None and now < 1:
+        return plan  # a smaller file is the better way to make one request fit
+    return eight if decides else plan
+
+
+def _reads_8_bits(facts: Facts, plan: Plan) -> bool:
+    arch = facts.hardware.arch if facts.hardware is not None else ""
+    return traits(plan.engine).pool == "slots" or arch.startswith(FP8_ARCHS)
+
+
+def told(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
+    """The limits that were chosen, each with its price or reason."""
+    request = facts.request
+    rows: list[tuple[str, str, str]] = []
+    if request is None:
+        return ()
+    length, tokens = plan.max_model_len, need(facts)
+    if request.max_model_len is None and length is not None and length > context(facts):
+        whole = memory.room(facts, plan, length)
+        free = "the memory holds it in every slot" if traits(plan.engine).pool == "slots" else ""
+        share = f"free: one such request takes {100 / whole:.0f} % of the KV pool" if whole else ""
+        rows.append(("max_model_len", str(length), free or share))
+    if request.max_num_seqs is None and plan.max_num_seqs is not None:
+        room = memory.room(facts, plan, tokens)
+        asked = ceil(request.concurrency / plan.dp)
+        if plan.max_num_seqs < asked:
+            why = f"all that the memory holds of {asked}; the others wait"
+        else:
+            why = f"the memory holds {int(room):,} of {tokens:,} tokens" if room else "for the load"
+        rows.append(("max_num_seqs", str(plan.max_num_seqs), why))
+    if request.kv_cache_dtype is None and plan.kv_cache_dtype is not None:
+        plain = plan.model_copy(update={"kv_cache_dtype": None})
+        room = memory.room(facts, plain, tokens)
+        fewer = f" ({int(room or 0)} with 16 bits)" if room is not None else ""
+        rows.append(
+            (
+                "kv_cache_dtype",
+                plan.kv_cache_dtype,
+                f"only so all requests run at once{fewer}; its effect on acceptance was not "
+                f"measured apart: compare answers",
+            )
+        )
+    return tuple(rows)

@@ -1,0 +1,80 @@
+"""Serving limits: what the memory gives for free, what the user sets, what nobody can serve."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from advisor import recommend
+from advisor.domain.nouns import Advice, AdvisorError
+from advisor.perf import memory
+
+
+def limits(advice: Advice) -> tuple[int | None, int | None]:
+    return advice.plan.max_num_seqs, advice.plan.max_model_len
+
+
+def test_the_default_question_gets_what_the_memory_gives() -> None:
+    advice = recommend(hardware="gb10")
+    assert limits(advice) == (4, 131072)
+    told = {field: why for field, _, why in advice.facts.defaults}
+    assert "of the KV pool" in told["max_model_len"] and "183" in told["max_num_seqs"]
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+@pytest.mark.parametrize("hardware", ["gb10", "rtx3090", "h100", "l40s"])
+def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) -> None:
+    try:
+        advice = recommend(hardware=hardware, engine=engine, quant=None)
+    except AdvisorError:
+        pytest.skip("does not fit")
+    arm = advice.plan
+    room = memory.room(advice.facts, arm, 2560)
+    assert arm.max_num_seqs is not None and room is not None
+    assert arm.max_num_seqs >= min(4, int(room))
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_what_is_given_stands_in_both_arms(engine: str) -> None:
+    kv = {"llama-server": "q8_0"}.get(engine, "fp8")
+    given: dict[str, Any] = {"max_num_seqs": 6, "max_model_len": 12288, "kv_cache_dtype": kv}
+    if engine != "llama-server":
+        given["memory_fraction"] = 0.8
+    advice = recommend(hardware="h100", engine=engine, **given)
+    for arm in (advice.plan_off, advice.candidate):
+        assert arm is not None
+        assert (arm.max_num_seqs, arm.max_model_len) == (6, 12288)
+        assert arm.kv_cache_dtype is not None and arm.kv_cache_dtype.startswith(kv)
+        assert arm.memory_fraction == given.get("memory_fraction")
+
+
+def test_a_limit_that_cannot_serve_the_question_is_refused() -> None:
+    with pytest.raises(AdvisorError, match="--max-model-len 2048 is shorter"):
+        recommend(hardware="gb10", max_model_len=2048)
+    with pytest.raises(AdvisorError, match="no KV cache type 'int3'"):
+        recommend(hardware="gb10", kv_cache_dtype="int3")
+
+
+def test_eight_bits_are_proposed_where_they_decide() -> None:
+    tight = recommend(hardware="rtx5090", concurrency=64)
+    assert tight.plan.kv_cache_dtype == "fp8"
+    assert any(field == "kv_cache_dtype" for field, _, _ in tight.facts.defaults)
+    assert recommend(hardware="rtx5090", concurrency=4).plan.kv_cache_dtype is None
+    assert (
+        recommend(hardware="rtx5090", concurrency=64, kv_cache_dtype="auto").plan.kv_cache_dtype
+        is None
+    )
+
+
+def test_slots_are_not_multiplied_by_a_floor() -> None:
+    """64 slots of 1,024 tokens fit a 24 GB card; 64 of 4,096 do not."""
+    advice = recommend(hardware="rtx4090", concurrency=64, ctx_tokens=512, output_tokens=512)
+    assert advice.plan_off is not None and advice.plan_off.max_num_seqs == 64
+    assert (advice.plan_off.max_model_len or 0) < 2048
+
+
+def test_a_drafter_that_is_off_does_not_cost_the_model() -> None:
+    """Once iq4_xs for sixteen slots with a drafter that was then switched off."""
+    advice = recommend(hardware="rtx3090", concurrency=16)
+    assert advice.facts.quant is not None and advice.facts.quant.id == "q4_k_m"
