@@ -51,7 +51,7 @@ def test_ranges_cover_every_load_without_a_gap(asked: Request) -> None:
 
 
 def test_sglang_gets_tiers_and_keeps_the_initial_k_among_them() -> None:
-    found = ranges_of(256, hardware="h100", model="qwen3.5-9b", engine="sglang")
+    found = ranges_of(256, hardware="h200", model="qwen3.5-9b", engine="sglang")
     assert found.pays and len(found.rows) > 1 and found.file_text is not None
     tiers = json.loads(found.file_text)
     assert {int(size): tier["candidate_steps"] for size, tier in tiers.items()} == {

@@ -140,9 +140,9 @@ def test_break_even_lies_between_the_loads_where_the_gain_changes_sign() -> None
 
 
 def test_a_load_that_does_not_fit_says_why_and_the_others_stay() -> None:
-    found = sweep(Request(hardware="rtx3090"), {"gpus": [1, 2], "quant": ["q8_0"]})
-    assert found.loads[1].points and found.loads[1].refusal is None
-    assert "does not fit" in (found.loads[0].refusal or "") and not found.loads[0].points
+    found = sweep(Request(hardware="rtx3090"), {"ctx_tokens": [2048, 200_000]})
+    assert found.loads[0].points and found.loads[0].refusal is None
+    assert "does not fit" in (found.loads[1].refusal or "") and not found.loads[1].points
 
 
 def test_pairs_are_measured_ones_with_a_source() -> None:
