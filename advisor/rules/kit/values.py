@@ -170,6 +170,8 @@ def slip(word: str, near: str | None) -> bool:
     if near is None or word == near:
         return False
     one, other = word.lower().lstrip("-"), near.lower().lstrip("-")
+    if len(one) > 4 and other.startswith(one):
+        return True  # cut off
     if sorted(_DIGITS.findall(one)) != sorted(_DIGITS.findall(other)):
         return False
     if min(len(one), len(other)) < 4:

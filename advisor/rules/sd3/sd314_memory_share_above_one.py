@@ -27,7 +27,9 @@ def memory_share_above_one(case: Case) -> Iterator[Hit]:
     if share is None or 0 < share <= 1:
         return
     meant = next((share / by for by in (10, 100) if 0.5 <= share / by < 1), None)
-    wanted = f"{meant:.4g}" if meant is not None else None
+    wanted = None
+    if meant is not None:  # two digits, as nearly all write it
+        wanted = f"{meant:.2f}" if round(meant, 2) == meant else f"{meant:.4g}"
     yield Hit(
         f"a memory share of {share:g} is not between 0 and 1",
         flag=place,
