@@ -8,7 +8,6 @@ reasons.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
@@ -22,7 +21,6 @@ from advisor.advice.judge import (
     opened,
 )
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.later import Later
 from advisor.domain.nouns import (
     Advice,
     AdvisorError,
@@ -51,7 +49,7 @@ def recommend(
 
     Takes a Request, or its fields as keywords (`hardware="gb10", concurrency=16, ctx_tokens=2048`).
     `machine` adds the user's own runs of it, which then count most near them; without `what_if`
-    the answer does not say what would change it, which is found when it is first read.
+    the answer comes in half the time and does not say what would change it.
     Raises AdvisorError (UnknownFact for names) with one sentence when the question cannot be
     answered as asked.
     """
@@ -110,7 +108,7 @@ def advise(
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
     told = reasons.explain(facts, verdict)
     chosen = (*facts.defaults, *limits.told(memory.replica(facts, running.plan), running.plan))
-    changed = Later(partial(changes.would_change, facts, verdict)) if what_if else ()
+    changed = changes.would_change(facts, verdict) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
     return Advice(
         request=request,

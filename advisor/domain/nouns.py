@@ -7,7 +7,6 @@ TTFT as well.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Literal
 
 from advisor.domain.facts import LLM as LLM
@@ -489,7 +488,7 @@ class Advice(Frozen):
     plan_findings: tuple[Finding, ...] = ()  # of the plan to run
     reasons: tuple[Reason, ...] = ()
     runners_up: tuple[Candidate, ...] = ()
-    would_change: Sequence[str] = ()  # found when it is first read: it takes longer than the rest
+    would_change: tuple[str, ...] = ()
     launch: LaunchText
     launch_off: LaunchText
     launch_on: LaunchText | None = None  # for `measure`: the arm to try

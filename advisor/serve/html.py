@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
+from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import DictLoader, Environment, StrictUndefined
 
 TABS = (
     ("answer", "/", "Answer"),
@@ -20,10 +21,21 @@ TABS = (
 
 
 @cache
+def templates() -> dict[str, str]:
+    """The templates by name. A file holds those of one area, each below a line that names it."""
+    found = {}
+    for file in (files("advisor.serve") / "templates").iterdir():
+        for part in file.read_text("utf-8").split("{# template ")[1:]:
+            name, _, text = part.partition(" #}\n")
+            found[name] = text.rstrip("\n") + "\n"
+    return found
+
+
+@cache
 def environment() -> Environment:
     """The templates of this package. What is not marked as HTML is escaped."""
     return Environment(
-        loader=PackageLoader("advisor.serve"),
+        loader=DictLoader(templates()),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -263,12 +263,12 @@ def test_13_by_keyboard_alone(visit: Visit) -> None:
 def test_14_the_figures_behind_the_curve(visit: Visit) -> None:
     page = visit.open(SPARK)
     page.get_by_text("The figures").click()
-    rows = page.locator(".figures tbody tr")
+    rows = page.locator("#figures tbody tr")
     assert rows.count() >= 14
     page.get_by_label("Requests at once", exact=True).fill("24")
     page.locator(".setting", has_text="24 requests").wait_for()
     visit.settle()
-    assert page.locator(".figures").get_attribute("open") is not None  # it stays open
+    assert page.locator("#figures").get_attribute("open") is not None  # it stays open
     visit.check("14-figures")
 
 

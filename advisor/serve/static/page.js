@@ -35,7 +35,6 @@ async function show(params, { push = "push", focus = null } = {}) {
   const { signal } = asking;
   const text = params.toString();
   const before = new Map([".curve", ".changes"].map((name) => [name, answer.querySelector(name)]));
-  const table = answer.querySelector("#curve .figures")?.open;
   answer.classList.add("busy");
   try {
     const got = await fetch(`${form.dataset.part}?${text}`, { signal });
@@ -57,7 +56,7 @@ async function show(params, { push = "push", focus = null } = {}) {
     if (push === "replace") history.replaceState(null, "", `/?${text}`);
     if (focus) document.getElementById(focus)?.focus();
     refresh(answer);
-    await later(signal, table);
+    await later(signal);
   } catch (error) {
     if (error.name !== "AbortError") say("The server did not answer.");
   } finally {
@@ -65,16 +64,21 @@ async function show(params, { push = "push", focus = null } = {}) {
   }
 }
 
+let opened = false; // the table of figures, kept so from one answer to the next
+document.addEventListener("toggle", (event) => {
+  if (event.target.id === "figures") opened = event.target.open;
+}, true);
+
 // The parts that take longer: the curve first, then what would change the answer.
-async function later(signal, open) {
+async function later(signal) {
   for (const holder of document.querySelectorAll("[data-load]")) {
     const got = await fetch(holder.dataset.load, { signal });
     const made = parse(await got.text());
     if (signal?.aborted) return;
     holder.replaceWith(...made.childNodes);
   }
-  const figures = document.querySelector("#curve .figures");
-  if (figures && open) figures.open = true;
+  const figures = document.getElementById("figures");
+  if (figures && opened) figures.open = true;
 }
 
 if (form && answer) {
@@ -92,7 +96,7 @@ if (form && answer) {
     }
     show(params, { push: "no" });
   });
-  later(null, false).catch(() => say("The curve could not be loaded."));
+  later(null).catch(() => say("The curve could not be loaded."));
 }
 
 function ask() {
