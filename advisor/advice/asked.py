@@ -118,11 +118,11 @@ def _as_the_driver_says(name: str) -> str:
     """The id of what a driver calls "NVIDIA H100 80GB HBM3"; a name that is known, or that nobody
     knows, as it is.
     """
-    from advisor.knowledge import detect as knowledge_detect  # start-up
-
     try:
         knowledge.hardware(name)
     except UnknownFact:
+        from advisor.knowledge import detect as knowledge_detect  # start-up
+
         found = knowledge_detect.match(name)
         return found.id if found is not None else name
     return name

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log, sqrt
-from statistics import NormalDist
 from typing import NamedTuple
 
 from advisor.domain.nouns import Estimate, Finding, Interval
 from advisor.knowledge import store as knowledge
 from advisor.prediction.predict import with_levels
-
-Z10 = NormalDist().inv_cdf(0.9)
+from advisor.prediction.utility import Z10
 
 
 class Observation(NamedTuple):
@@ -82,6 +80,8 @@ def posterior(prior: Interval, observations: Sequence[Observation]) -> Interval:
 
 def _p_gain(prior: float, before: Interval, after: Interval) -> float:
     """P(gain) moved by as many standard deviations as the median was, in step with the interval."""
+    from statistics import NormalDist  # start-up: only where something is documented
+
     normal = NormalDist()
     share = min(max(prior, 1e-3), 1 - 1e-3)
     spread = [max(log(i.p90 / i.p10) / (2 * Z10), 1e-3) for i in (before, after)]
