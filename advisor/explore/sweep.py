@@ -20,6 +20,7 @@ from advisor.domain.nouns import (
     Estimate,
     Evidence,
     Facts,
+    Finding,
     Goal,
     Interval,
     MetricEstimate,
@@ -246,8 +247,13 @@ def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
         accepted_length=estimate.accepted_length,
         memory=estimate.memory,
         basis=estimate.basis,
-        forbidden_by=tuple(sorted({f.code for f in decide.vetoes(candidate.findings)})),
+        forbidden_by=_codes(decide.vetoes(candidate.findings)),
+        documented=_codes([f for f in candidate.findings if f.effect in ("loss", "caution")]),
     )
+
+
+def _codes(findings: Sequence[Finding]) -> tuple[str, ...]:
+    return tuple(sorted({finding.code for finding in findings}))
 
 
 def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:

@@ -48,6 +48,7 @@ class Point(Frozen):
     memory: MemoryBill | None = None
     basis: Basis = "physics"
     forbidden_by: tuple[str, ...] = ()  # codes of rules that forbid this plan
+    documented: tuple[str, ...] = ()  # codes of rules whose documented losses are in the gain
 
 
 class Load(Frozen):

@@ -251,6 +251,23 @@ def crossings(chart: Chart) -> list[str]:
     return out
 
 
+def documented(chart: Chart) -> list[str]:
+    """From which load to which the gain of the drawn band holds documented losses, in sentences:
+    a curve steps there.
+    """
+    spans: dict[tuple[str, ...], list[float]] = {}
+    for load in chart.loads:
+        point = load.point(chart.band) if chart.band is not None else None
+        if point is not None and point.documented:
+            at = float(dict(load.setting)[chart.axis])
+            spans.setdefault(point.documented, []).append(at)
+    return [
+        f"From {number(min(at))} to {number(max(at))} {chart.x_label} the gain holds a documented "
+        f"loss ({', '.join(codes)})."
+        for codes, at in spans.items()
+    ]
+
+
 def setting_words(setting: Setting) -> str:
     """A load in few words, for the first column of a table."""
     return ", ".join(

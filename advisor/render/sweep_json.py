@@ -75,6 +75,7 @@ def point_json(point: Point) -> dict[str, Any]:
         "memory": None if point.memory is None else memory_json(point.memory),
         "basis": point.basis,
         "forbidden_by": list(point.forbidden_by),
+        "documented": list(point.documented),
         "plan": plan_json(point.plan),
     }
 

@@ -91,7 +91,8 @@ def _point() -> Schema:
             "accepted_length": or_null(ref("interval")),
             "memory": or_null(ref("memory")),
             "basis": enum(Basis),
-            "forbidden_by": TEXTS,
+            "forbidden_by": TEXTS | {"description": "rules that forbid this plan"},
+            "documented": TEXTS | {"description": "rules whose documented losses are in the gain"},
             "plan": ref("plan"),
         }
     )

@@ -22,6 +22,7 @@ from advisor.render.sweep_chart import (
     axis_of,
     charts,
     crossings,
+    documented,
     setting_words,
     title,
 )
@@ -67,7 +68,7 @@ def _section(found: Sweep, chart: Chart, paper: Paper, unicode: bool, plot: bool
     if plot:
         lines += plotted(chart, paper.width, unicode)
     lines += ["", *_table(found, chart.loads, paper), ""]
-    for line in crossings(chart):
+    for line in (*crossings(chart), *documented(chart)):
         lines += paper.item(line)
     if chart.ranges is not None:
         lines += _ranges(chart.ranges, paper)

