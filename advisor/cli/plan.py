@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO, get_args
+from typing import get_args
 
 import click
 
+from advisor.cli.output import say
 from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
 from advisor.cli.settings import HELP
+from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.explore.layouts import Kind, MixPlan
 from advisor.explore.mix import MOST_BYTES, read_mix
@@ -19,7 +21,7 @@ from advisor.render.plan_text import plan_text
 
 
 @click.command(context_settings=HELP)
-@click.argument("mix", type=click.File("rb"))
+@click.argument("mix", type=click.Path(allow_dash=True))
 @click.option(
     "--format",
     "form",
@@ -48,11 +50,11 @@ from advisor.render.plan_text import plan_text
     type=click.Choice(get_args(Kind)),
     help="The layout that --out writes  [default: the chosen one]",
 )
-def plan(mix: BinaryIO, form: str, place: Path | None, deploy: str, kind: str | None) -> None:
+def plan(mix: str, form: str, place: Path | None, deploy: str, kind: str | None) -> None:
     """One server or two, with or without speculation, for several workloads on one machine. MIX is
     a YAML file of classes (docs/plan.md); - reads standard input.
     """
-    made = plan_mix(read_mix(_text(mix)))
+    made = plan_mix(read_mix(read_text_safely("/dev/stdin" if mix == "-" else mix, MOST_BYTES)))
     if place is None:
         if kind is not None:
             raise click.UsageError("--layout says what --out writes: give --out, too")
@@ -68,15 +70,7 @@ def plan(mix: BinaryIO, form: str, place: Path | None, deploy: str, kind: str | 
     place.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (place / name).write_text(text, encoding="utf-8")
-        click.echo(place / name)
-
-
-def _text(mix: BinaryIO) -> str:
-    data: bytes = mix.read(MOST_BYTES + 1)
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise AdvisorError("the mix is not UTF-8 text") from None
+        say(place / name)
 
 
 def _index(made: MixPlan, kind: str | None) -> int | None:

@@ -11,6 +11,7 @@ from math import exp, isfinite, log
 from typing import NamedTuple
 
 from advisor.domain.nouns import LIMITS, AdvisorError
+from advisor.domain.shown import shown
 from advisor.explore.values import Value
 
 POINTS = 20
@@ -63,7 +64,7 @@ def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
 def _can_vary(given: str, name: str) -> None:
     if name not in (*WHOLE, *REAL, *NAMES):
         known = ", ".join(("k", "concurrency", "ctx", *WHOLE[2:], *REAL, *NAMES))
-        raise AdvisorError(f"'{_shown(given)}' cannot be varied; what can: {known}")
+        raise AdvisorError(f"'{shown(given, 40)}' cannot be varied; what can: {known}")
 
 
 def parsed(text: str) -> tuple[str, tuple[Value, ...]]:
@@ -75,7 +76,7 @@ def parsed(text: str) -> tuple[str, tuple[Value, ...]]:
     name = name.strip()
     field = ALIASES.get(name, name)
     if not sign or not name or not told.strip():
-        raise AdvisorError(f"'{_shown(text)}': write what varies as NAME=1..128 or NAME=1,4,16")
+        raise AdvisorError(f"'{shown(text, 40)}': write what varies as NAME=1..128 or NAME=1,4,16")
     if field in NAMES:
         return name, tuple(part.strip() for part in told.split(",") if part.strip())
     if field != "k":
@@ -101,7 +102,7 @@ def _range(name: str, field: str, low: str, high: str) -> list[Value]:
         return [*range(int(first), int(last) + 1)]
     points = _number(name, count) if slash else POINTS
     if not (isinstance(points, int) and 2 <= points <= MOST_LOADS):
-        raise AdvisorError(f"{name}: a range has 2 to {MOST_LOADS} points, not {_shown(count)}")
+        raise AdvisorError(f"{name}: a range has 2 to {MOST_LOADS} points, not {shown(count, 40)}")
     return series(first, last, points, whole=field in WHOLE)
 
 
@@ -127,7 +128,9 @@ def _ks(values: Sequence[Value]) -> tuple[int, ...]:
     low, high = K_LIMITS
     for value in _several("k", values):
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            raise AdvisorError(f"k={_shown(value)} is not a whole number from {low} to {high}")
+            raise AdvisorError(
+                f"k={shown(str(value), 40)} is not a whole number from {low} to {high}"
+            )
     found = tuple(sorted({int(value) for value in values}))
     if len(found) > MOST_K:
         raise AdvisorError(f"{len(found)} values of k are more than the {MOST_K} of one sweep")
@@ -136,7 +139,7 @@ def _ks(values: Sequence[Value]) -> tuple[int, ...]:
 
 def _several(name: str, values: Sequence[Value]) -> Sequence[Value]:
     if isinstance(values, str) or not values:
-        raise AdvisorError(f"'{_shown(name)}' needs a list of values to vary")
+        raise AdvisorError(f"'{shown(name, 40)}' needs a list of values to vary")
     if len(values) > MOST_LOADS:
         raise AdvisorError(f"{len(values):,} values of '{name}' are more than {MOST_LOADS:,}")
     return values
@@ -145,14 +148,14 @@ def _several(name: str, values: Sequence[Value]) -> Sequence[Value]:
 def _checked(name: str, value: Value) -> Value:
     if name in NAMES:
         if not isinstance(value, str) or not value.strip():
-            raise AdvisorError(f"'{name}' is varied over names, not {_shown(value)}")
+            raise AdvisorError(f"'{name}' is varied over names, not {shown(str(value), 40)}")
         return value.strip()
     low, high = LIMITS[name]
     whole = name in WHOLE
     fine = not isinstance(value, (bool, str)) and isfinite(value) and low <= value <= high
     if not fine or (whole and not isinstance(value, int)):
         kind = "a whole number" if whole else "a number"
-        raise AdvisorError(f"{name}={_shown(value)} is not {kind} from {low:,} to {high:,}")
+        raise AdvisorError(f"{name}={shown(str(value), 40)} is not {kind} from {low:,} to {high:,}")
     return value
 
 
@@ -161,10 +164,4 @@ def _number(name: str, text: str) -> int | float:
     try:
         return int(plain) if plain.isascii() and plain.isdigit() else float(plain)
     except ValueError:
-        raise AdvisorError(f"{_shown(name)}: '{_shown(plain)}' is not a number") from None
-
-
-def _shown(value: object) -> str:
-    """The start of a value, safe to print."""
-    text = "".join(ch if ch.isprintable() else "?" for ch in str(value))
-    return text if len(text) <= 40 else text[:37] + "..."
+        raise AdvisorError(f"{shown(name, 40)}: '{shown(plain, 40)}' is not a number") from None

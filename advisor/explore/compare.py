@@ -25,6 +25,7 @@ from advisor.domain.nouns import (
     Request,
     UnknownFact,
 )
+from advisor.domain.shown import shown
 from advisor.explore.values import Within
 from advisor.explore.within import users_within
 from advisor.knowledge import store as knowledge
@@ -103,7 +104,7 @@ def kind_of(name: str) -> Kind:
             continue
         return kind
     raise AdvisorError(
-        f"'{_shown(name)}' is no hardware, model, engine or quantisation that is known "
+        f"'{shown(name, 40)}' is no hardware, model, engine or quantisation that is known "
         f"('advisor hardware list', 'advisor models list')"
     )
 
@@ -281,8 +282,3 @@ def _findings(a: Arm, b: Arm) -> list[str]:
 
 def _terms(one: Arm) -> dict[str, float]:
     return one.estimate.terms if one.estimate is not None else {}
-
-
-def _shown(text: str) -> str:
-    plain = "".join(ch if ch.isprintable() else "?" for ch in text)
-    return plain if len(plain) <= 40 else plain[:37] + "..."

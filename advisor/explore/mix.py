@@ -20,11 +20,12 @@ from collections.abc import Mapping
 from math import isfinite
 from typing import Any, get_args
 
+from advisor.domain.files import yaml_safely
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import LIMITS, AdvisorError, Goal, Interconnect, Request, Workload
+from advisor.domain.shown import shown
 
 MOST_BYTES = 65_536
-MOST_MARKS = 200  # brackets, anchors and aliases: deep nesting takes a parser minutes
 MOST_CLASSES = 6
 MOST_MODELS = 4
 RATES = (1e-6, 1e5)  # requests a second
@@ -89,18 +90,9 @@ _CLASS = ("name", "share", "concurrency", "rate", "prompt", "output", "prefix_sh
 
 def read_mix(text: str) -> Mix:
     """A mix from the text of a file. Raises AdvisorError in one sentence that names the place."""
-    import yaml  # start-up: only a mix is YAML here
-
     if len(text.encode("utf-8", "replace")) > MOST_BYTES:
         raise AdvisorError(f"a mix of more than {MOST_BYTES:,} bytes is not read")
-    if sum(text.count(mark) for mark in "[{&*") > MOST_MARKS:
-        raise AdvisorError("the mix is not readable: it nests or repeats far more than a mix does")
-    try:
-        data = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        place = getattr(getattr(error, "problem_mark", None), "line", None)
-        where = f" (line {place + 1})" if place is not None else ""
-        raise AdvisorError(f"the mix is not readable YAML{where}") from None
+    data = yaml_safely(text, "the mix")
     table = _table(data, _MIX, "the mix")
     models = table.get("models", table.get("model"))
     if "models" in table and "model" in table:
@@ -255,5 +247,4 @@ def _word(table: Mapping[str, Any], key: str, known: tuple[str, ...], where: str
 
 
 def _shown(value: object) -> str:
-    text = "".join(ch if ch.isprintable() else "?" for ch in str(value))
-    return f"'{text if len(text) <= 40 else text[:37] + '...'}'"
+    return f"'{shown(str(value), 40)}'"

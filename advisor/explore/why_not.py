@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import AdvisorError, Request
+from advisor.domain.shown import shown
 from advisor.explore.axes import series
 from advisor.explore.compare import Comparison, compare
 from advisor.explore.sweep import pinned, sweep
@@ -41,8 +42,7 @@ def why_not(request: Request, asked: str) -> WhyNot:
     if sign and value and name in NAMES:
         return _name(request, name, value, asked)
     raise AdvisorError(
-        f"'{''.join(c if c.isprintable() else '?' for c in asked)[:40]}': ask why-not k=4, "
-        f"engine=sglang, quant=bf16, model=NAME or hw=NAME"
+        f"'{shown(asked, 40)}': ask why-not k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME"
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from advisor.advice import decide
 from advisor.domain.nouns import LIMITS, AdvisorError, Method, Request
+from advisor.domain.shown import shown
 from advisor.explore.axes import series
 from advisor.explore.mix import milliseconds
 from advisor.explore.sweep import sweep
@@ -30,11 +31,11 @@ def objectives(text: str) -> dict[str, float]:
         limit = milliseconds(value)
         if field not in ("max_tpot_ms", "max_ttft_ms") or field in found or limit is None:
             raise AdvisorError(
-                f"'{_shown(part)}': write objectives as tpot=50ms,ttft=2s (one or both, once each)"
+                f"'{shown(str(part), 40)}': write objectives as tpot=50ms,ttft=2s (one or both, once each)"
             )
         low, high = LIMITS[field]
         if not low <= limit <= high:
-            raise AdvisorError(f"'{_shown(part)}' is no time from {low:g} to {high:g} ms")
+            raise AdvisorError(f"'{shown(str(part), 40)}' is no time from {low:g} to {high:g} ms")
         found[field] = limit
     return found
 
@@ -115,10 +116,5 @@ def price(text: str) -> float:
     except ValueError:
         found = -1.0
     if not slash or unit.strip() not in ("h", "hour") or not 0 < found < 1e6:
-        raise AdvisorError(f"'{_shown(text)}': write a price as 2.10/h, for the whole machine")
+        raise AdvisorError(f"'{shown(text, 40)}': write a price as 2.10/h, for the whole machine")
     return found
-
-
-def _shown(text: str) -> str:
-    plain = "".join(ch if ch.isprintable() else "?" for ch in text)
-    return plain if len(plain) <= 40 else plain[:37] + "..."

@@ -9,9 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.advice.resolve import bare_facts
+from advisor.domain.nouns import AdvisorError, Interval, Plan, Request
 from advisor.engines.k_ranges import written
 from advisor.explore.axes import series
+from advisor.explore.k_ranges import Answered, k_ranges
 from advisor.explore.sweep import sweep
 from advisor.explore.values import KRanges
 from advisor.lint.validate import validate
@@ -50,9 +52,51 @@ def test_ranges_cover_every_load_without_a_gap(asked: Request) -> None:
                     assert point is None or not point.forbidden_by or k == one.static_k
 
 
+def crossing(engine: str, **more: object) -> KRanges:
+    """Ranges of curves that gain by half up to 32 requests and lose a tenth above, whatever the
+    model says today.
+    """
+    request = Request(hardware="h100", model="qwen3.6-27b", engine=engine, **more)  # type: ignore[arg-type]
+    found = sweep(request, {"concurrency": [1, 8, 32, 64, 128], "k": [0, 1, 3]})
+    answered = []
+    for load in found.loads:
+        good = load.request.concurrency <= 32
+        gain = Interval(p10=1.3, p50=1.5, p90=1.7) if good else Interval(p10=0.8, p50=0.9, p90=1.0)
+        points = tuple(
+            p
+            if p.k == 0
+            else p.model_copy(
+                update={
+                    "gain": gain if p.k == 3 else Interval(p10=0.9, p50=1.01, p90=1.1),
+                    "utility": (0.4 if good else -0.3) if p.k == 3 else 0.01,
+                    "forbidden_by": (),
+                }
+            )
+            for p in load.points
+        )
+        changed = load.model_copy(
+            update={
+                "points": points,
+                "decision": "on" if good else "off",
+                "best_k": 3,
+                "best_method": "mtp",
+            }
+        )
+        answered.append(Answered(changed, bare_facts(load.request)))
+    made = k_ranges(answered)
+    assert len(made) == 1
+    return made[0]
+
+
+def test_a_curve_that_crosses_is_ranges_that_pay() -> None:
+    found = crossing("sglang")
+    assert found.rows == ((1, 63, 3), (64, 128, 0)) and found.pays
+    assert found.static_k == 3 and found.gain > 1.0
+
+
 def test_sglang_gets_tiers_and_keeps_the_initial_k_among_them() -> None:
-    found = ranges_of(256, hardware="h200", model="qwen3.5-9b", engine="sglang")
-    assert found.pays and len(found.rows) > 1 and found.file_text is not None
+    found = crossing("sglang")
+    assert found.file_text is not None
     tiers = json.loads(found.file_text)
     assert {int(size): tier["candidate_steps"] for size, tier in tiers.items()} == {
         first: [k] for first, _, k in found.rows
@@ -62,8 +106,13 @@ def test_sglang_gets_tiers_and_keeps_the_initial_k_among_them() -> None:
     assert told["--speculative-adaptive-config"] == found.file_name
 
 
+def test_an_engine_of_one_k_is_told_the_best_one() -> None:
+    found = crossing("llama-server", quant="q4_k_m")
+    assert not found.pays and "one k" in found.why and not found.arguments
+
+
 def test_the_line_that_is_told_passes_validate() -> None:
-    found = ranges_of(256, hardware="h100", model="qwen3.6-27b", engine="sglang")
+    found = crossing("sglang")
     line = "sglang serve --model-path Qwen/Qwen3.6-27B-FP8 " + shlex.join(found.arguments)
     report = validate(text=line)
     spoken = {f.code for f in report.findings if "adaptive" in f.message}

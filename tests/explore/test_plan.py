@@ -272,7 +272,7 @@ def test_more_than_is_served_is_said() -> None:
 BAD = {
     "": "table",
     "[]": "table",
-    "a: [": "readable",
+    "a: [": "not YAML",
     "hardware: gb10": "classes",
     "hardware: gb10\nclasses: []": "classes",
     "hardware: gb10\ncolour: red\nclasses: [{name: a, rate: 1}]": "colour",
@@ -294,9 +294,11 @@ BAD = {
     "hardware: gb10\nclasses: [{name: a, rate: 1, objective: {itl: 50ms}}]": "itl",
     "hardware: [gb10]\nclasses: [{name: a, rate: 1}]": "hardware",
     "hardware: gb10\nmodel: a\nmodels: [a]\nclasses: [{name: a, rate: 1}]": "both",
-    "hardware: !!python/object:os.system {}\nclasses: []": "readable",
+    "hardware: !!python/object:os.system {}\nclasses: []": "not YAML",
     "x" * 70_000: "bytes",
-    "[" * 5000: "readable",
+    "hardware: gb10\nclasses: [&a {name: a, rate: 1}, *a]": "aliases",
+    "hardware: \x1b[31m\nclasses: [{name: a, rate: 1}]": "the mix",
+    "[" * 5000: "nest",
 }
 
 
