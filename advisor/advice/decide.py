@@ -86,7 +86,6 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     decision = decide_one(
         span.p50,
         chosen.estimate.p_gain,
-        chosen.estimate.basis == "measured",
         goal == "ttft" and span.p10 <= 1.0 <= span.p90,
     )
     return Verdict(decision, best, "unsure" if decision == "measure" else "estimate", scored)

@@ -1,13 +1,11 @@
 """On, off or measure first: one rule on one posterior, the same for every command.
 
 The rule reads the posterior of the goal's metric: its median and P(gain), the calibrated
-probability that the metric gains. On needs a median above 1 and a P(gain) of at least
-`decision_on_p_gain`; off a P(gain) of at most `decision_off_p_gain`; between them the answer is to
-measure first. Where runs of the same configuration were measured, both bounds are nearer to a half:
-there the sign was right for 14 of 15 losses and 113 of 117 gains of other owners. So there is no
-"on" with a median below 1 and no "off" with a high P(gain). What it does not know: what is
-forbidden for another reason (a crash, wrong answers, the user's own objective); advice/decide.py
-says.
+probability that the metric gains, in which measured pairs of the same configuration count. On needs
+a median above 1 and a P(gain) of at least `decision_on_p_gain`; off a P(gain) of at most
+`decision_off_p_gain`; between them the answer is to measure first. So there is no "on" with a
+median below 1 and no "off" with a high P(gain). What it does not know: what is forbidden for
+another reason (a crash, wrong answers, the user's own objective); advice/decide.py says.
 """
 
 from __future__ import annotations
@@ -26,12 +24,7 @@ DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
 PLAIN_SD = {"tpot": "plain_tpot_error", "ttft": "plain_ttft_error"}
 
 
-def decide(
-    median: Floats,
-    p_gain: Floats,
-    measured: npt.NDArray[np.bool_],
-    open_sign: npt.NDArray[np.bool_] | None = None,
-) -> Codes:
+def decide(median: Floats, p_gain: Floats, open_sign: npt.NDArray[np.bool_] | None = None) -> Codes:
     """The decision for each of N posteriors.
 
     Parameters
@@ -40,8 +33,6 @@ def decide(
         Median speed-up of the goal's metric (a ratio; above 1 is faster).
     p_gain : ndarray, shape (N,)
         Probability that the speed-up is above 1, 0 to 1.
-    measured : ndarray of bool, shape (N,)
-        Whether runs of the same configuration are part of the posterior (basis "measured").
     open_sign : ndarray of bool, shape (N,), optional
         Whether the metric is the time to first token and its 80 % interval holds 1: such an answer
         is "measure", since P(gain) of this metric is not calibrated well enough to decide alone.
@@ -51,25 +42,15 @@ def decide(
     ndarray of int8, shape (N,)
         Index into `DECISIONS`; NaN in either input gives "measure".
     """
-    bounds = {
-        name: np.where(
-            measured,
-            knowledge.threshold(f"{name}_measured").value,
-            knowledge.threshold(name).value,
-        )
-        for name in ("decision_on_p_gain", "decision_off_p_gain")
-    }
-    on = (median > 1.0) & (p_gain >= bounds["decision_on_p_gain"])
-    off = p_gain <= bounds["decision_off_p_gain"]
+    on = (median > 1.0) & (p_gain >= knowledge.threshold("decision_on_p_gain").value)
+    off = p_gain <= knowledge.threshold("decision_off_p_gain").value
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
     return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)
 
 
-def decide_one(
-    median: float, p_gain: float, measured: bool = False, open_sign: bool = False
-) -> Decision:
+def decide_one(median: float, p_gain: float, open_sign: bool = False) -> Decision:
     """`decide` for one posterior."""
-    asked = (np.array([value]) for value in (median, p_gain, measured, open_sign))
+    asked = (np.array([value]) for value in (median, p_gain, open_sign))
     return DECISIONS[int(decide(*asked)[0])]
 
 

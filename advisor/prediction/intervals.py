@@ -1,4 +1,4 @@
-"""Predicted speed-ups with their intervals, and the chance of a gain in step with them."""
+"""Predicted speed-ups with their intervals, and the bounds of a chance of a gain."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.knowledge import store as knowledge
+
 Floats = npt.NDArray[np.float64]
+
+SURE = 0.005  # no chance is nearer to 0 or 1
 
 
 class Predicted(NamedTuple):
@@ -23,13 +27,14 @@ class Predicted(NamedTuple):
     tau: Floats  # tokens per step, bonus token included
     mean: Floats  # of the log speed-up
     sd: Floats
+    evidence: Floats  # of a gain, from pairs measured nearby, in log odds
 
 
-def agreeing(p_gain: Floats, low: Floats, high: Floats) -> Floats:
-    """The chance of a gain as the 80 % interval (`low` to `high`, log speed-up) leaves it; the two
-    are calibrated apart. (N,)
-
-    An interval above 1 leaves a tenth for a loss, one that holds 1 leaves more.
+def chance(p_gain: Floats, evidence: Floats, measured: npt.NDArray[np.bool_]) -> Floats:
+    """The chance of a gain with the evidence of measured pairs (log odds); where the configuration
+    itself was not `measured`, within what was ever confirmed (`chance_least` to `chance_most`). (N,)
     """
-    above = np.where(low > 0, np.fmax(p_gain, 0.9), np.fmin(p_gain, 0.9))
-    return np.asarray(np.where(high < 0, np.fmin(above, 0.1), np.fmax(above, 0.1)))
+    p = np.clip(p_gain, SURE, 1 - SURE)
+    p = 1 / (1 + np.exp(-np.log(p / (1 - p)) - evidence))
+    least, most = (knowledge.threshold(name).value for name in ("chance_least", "chance_most"))
+    return np.asarray(np.where(measured, p, np.clip(p, least, most)), dtype=np.float64)

@@ -1,10 +1,11 @@
-"""The fitted model: acceptance, constants of physics, learned residual, nearby measurements. Pure
-arrays, numpy only.
+"""The fitted model: acceptance, constants of physics, spread, nearby measurements. Pure arrays,
+numpy only.
 
 The order is always the same: believe an acceptance, let physics and the closed loop turn it into a
-speed-up per metric, add what is learned of log(measured / physics), pull towards measured pairs of
-the same cell, and scale the spread to what left-out sources showed. All spreads are in log
-speed-up. It does not decide (decide does) and does not read files (predict does).
+speed-up per metric, lean a little towards measured pairs of the same cell, and give it the spread
+that left-out sources showed. All spreads are in log speed-up. No residual is learned: none that was
+tried predicts left-out sources better than physics with fitted constants (docs/research/notes.md).
+It does not decide (decide does) and does not read files (predict does).
 """
 
 from __future__ import annotations
@@ -22,24 +23,13 @@ from advisor.perf import arrays as pts
 from advisor.perf import imputation, physics, schedule
 from advisor.perf.constants import Constants, shifted
 from advisor.prediction import acceptance as acc
-from advisor.prediction import features
+from advisor.prediction import spread as doubt
 from advisor.prediction.neighbours import Nearby
-from advisor.prediction.residual import Residual, Table
+from advisor.prediction.spread import Spread
 
 Floats = npt.NDArray[np.float64]
 
 TTFT = pts.METRICS.index("ttft")
-REQUEST = pts.METRICS.index("request_tok_s")
-REPLICATE_SD = 0.029  # spread of ten replicates of one arm, in log speed-up
-UNKNOWN_SD = 0.05  # added per stand-in (features.unknown_count)
-USUAL_K_SD = 0.10  # added where k is the method's usual one
-TTFT_SD = (
-    0.10,
-    0.40,
-)  # added for TTFT, of one stream and of several: who meets whose prompt is not modelled well
-TYPICAL_SD = 0.2  # what left-out rows miss on average
-# the model's own spread tells less than it claims: half of its log differences are believed
-SPREAD_POWER = 0.5
 MAX_LOG = 2.3  # a ratio beyond 10 is not believed
 Z10 = 1.2815515594
 
@@ -66,36 +56,33 @@ class Calibration:
     out.
 
     `low` and `high`: half-widths in model sd, for a stated and for a guessed acceptance. `gain`:
-    slope of the logit of p_gain over
-    mean / sd; there is no offset, so that the chance is above a half exactly where the median is
-    above 1.
+    the probability of a gain over mean / sd, as knots of a rising line (isotonic regression).
     """
 
     low: tuple[float, float] = (Z10, Z10)
     high: tuple[float, float] = (Z10, Z10)
-    gain: float = 1.7
+    gain: tuple[tuple[float, float], ...] = ((-2.0, 0.05), (0.0, 0.5), (2.0, 0.95))
 
     def to_dict(self) -> dict[str, Any]:
-        return {"low": list(self.low), "high": list(self.high), "gain": self.gain}
+        return {"low": list(self.low), "high": list(self.high), "gain": [*map(list, self.gain)]}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Calibration:
         low, high = (tuple(map(float, state[key])) for key in ("low", "high"))
-        return cls((low[0], low[1]), (high[0], high[1]), float(state["gain"]))
+        gain = tuple((float(z), float(p)) for z, p in state["gain"])
+        return cls((low[0], low[1]), (high[0], high[1]), gain)
 
 
 @dataclass(frozen=True)
 class Raw:
-    """Model output before calibration; (N,) each. `mean` and `sd` in log speed-up of the point's
-    metric.
+    """Model output before the neighbours and the calibration; (N,) each. `mean` and `sd` in log
+    speed-up of the point's metric, `reasons` (N, 5) what the sd is made of.
     """
 
     mean: Floats
     sd: Floats
-    log_physics: Floats
-    novelty: Floats  # 0 amid the training data, 1 far from any
+    reasons: Floats
     belief: acc.Acceptance
-    table: Table
     full: pts.Points
 
 
@@ -166,27 +153,24 @@ def of_metric(by_metric: Mapping[str, Floats], metric: npt.NDArray[np.int16]) ->
     return out
 
 
-def elasticity(full: pts.Points, table: Table) -> Floats:
-    """d log(speed-up) / d log(tokens per step): 1 in decode, less where prefill shares the time,
-    small for TTFT.
-    """
-    mixed = 1 - table.numbers["prefill_share"]
-    return np.where(full.metric == REQUEST, 1.0, np.where(full.metric == TTFT, 0.15, mixed))
-
-
 @dataclass(frozen=True)
 class Model:
     """Everything that is learned."""
 
     acceptance: acc.AcceptanceModel
     shifts: Mapping[str, float]
-    decode: Residual
-    ttft: Residual
+    spread: Spread
     calibration: Calibration
     nearby: Nearby | None = None
     paths_seen: tuple[int, ...] = ()
     methods_seen: tuple[int, ...] = ()
     absolute: Mapping[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def calibrated(cls, spread: Spread, calibration: Calibration) -> Model:
+        """A model that only makes intervals and chances of means and spreads at hand."""
+        nothing = acc.AcceptanceModel(np.zeros(1), np.zeros((1, 1)), 0.3)
+        return cls(nothing, {}, spread, calibration)
 
     @cached_property
     def constants(self) -> Constants:
@@ -203,30 +187,14 @@ class Model:
         ready, full = prepare(points)
         belief = acc.believe(self.acceptance, ready, hide)
         by_metric = log_physics(full, self.constants, belief.tau)
-        return self.correct(points, ready, full, belief, of_metric(by_metric, full.metric))
+        return self.doubted(points, full, belief, of_metric(by_metric, full.metric))
 
-    def correct(
-        self,
-        points: pts.Points,
-        ready: pts.Points,
-        full: pts.Points,
-        belief: acc.Acceptance,
-        physics: Floats,
+    def doubted(
+        self, points: pts.Points, full: pts.Points, belief: acc.Acceptance, physics: Floats
     ) -> Raw:
-        """Physics plus residual, with every known reason for doubt in the sd."""
-        table = features.table(ready, full, belief, physics, self.constants)
-        mean, variance, novelty = self.decode.predict(table)
-        slow = full.metric == TTFT
-        if slow.any():
-            rows = np.flatnonzero(slow)
-            mean[rows], variance[rows], _ = self.ttft.predict(table.take(rows))
-        doubt = (elasticity(full, table) * belief.log_tau_sd) ** 2 + REPLICATE_SD**2
-        spread = TYPICAL_SD * (np.sqrt(variance + doubt) / TYPICAL_SD) ** SPREAD_POWER
-        guessed = (UNKNOWN_SD * features.unknown_count(points)) ** 2
-        guessed += np.where(np.isnan(points.k) & (points.method > 0), USUAL_K_SD, 0.0) ** 2
-        guessed += np.where(slow, np.where(full.concurrency > 1, TTFT_SD[1], TTFT_SD[0]), 0.0) ** 2
-        total = np.clip(physics + mean, -MAX_LOG, MAX_LOG)
-        return Raw(total, np.sqrt(spread**2 + guessed), physics, novelty, belief, table, full)
+        """The physics of each point's metric with every known reason for doubt as its sd."""
+        reasons = doubt.reasons(points, full, belief, self.constants)
+        return Raw(physics, self.spread.sd(reasons), reasons, belief, full)
 
     def interval(
         self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]
@@ -239,16 +207,15 @@ class Model:
 
     def p_gain(self, mean: Floats, sd: Floats) -> Floats:
         """Calibrated probability that the speed-up is above 1."""
-        out: Floats = 1 / (1 + np.exp(-np.clip(self.calibration.gain * mean / sd, -12, 12)))
-        return out
+        z, p = np.array(self.calibration.gain).T
+        return np.asarray(np.interp(mean / sd, z, p), dtype=np.float64)
 
     def to_dict(self) -> dict[str, Any]:
         return {
             "acceptance": self.acceptance.to_dict(),
             "constants": dict(sorted(self.shifts.items())),
             "constants_absolute": dict(sorted(self.absolute.items())),
-            "decode": self.decode.to_dict(),
-            "ttft": self.ttft.to_dict(),
+            "spread": self.spread.to_dict(),
             "calibration": self.calibration.to_dict(),
             "nearby": self.nearby.to_dict() if self.nearby else None,
             "paths_seen": list(self.paths_seen),
@@ -261,8 +228,7 @@ class Model:
             acceptance=acc.AcceptanceModel.from_dict(state["acceptance"]),
             shifts=state["constants"],
             absolute=state["constants_absolute"],
-            decode=Residual.from_dict(state["decode"]),
-            ttft=Residual.from_dict(state["ttft"]),
+            spread=Spread.from_dict(state["spread"]),
             calibration=Calibration.from_dict(state["calibration"]),
             nearby=Nearby.from_dict(state["nearby"]) if state["nearby"] else None,
             paths_seen=tuple(state["paths_seen"]),

@@ -1,15 +1,17 @@
-"""Measured pairs of the same cell pull a prediction towards what was measured there.
+"""Measured pairs of the same cell: whether a question was measured, and a little of what was missed.
 
 A cell is hardware, GPU count, model, quantisation family, kernel path and method; the first token
-is a cell of its own. Within it the misses of the model are a Gaussian process over concurrency,
-context, k, workload and metric. Pairs of one owner share what is special to that owner, so many
-rows of one machine do not count as many witnesses, and a pair at the very spot outweighs a crowd
-further off. Where a cell's misses are larger than the model thought possible, its spread grows;
-where its pairs contradict each other, what is left between them stays in the spread.
+is a cell of its own. What a model misses at another owner's pair says little about the next owner:
+leaving owners out, the best share of it to believe is 0 to 0.2. So a prediction leans by
+`stranger_weight` towards the misses of the nearest pairs, each owner one witness, and only towards
+what the cycle cost: pairs without a stated acceptance, whose miss may be what was accepted there,
+move nothing. Spreads are not narrowed. What did win or lose there says more: the side of 1 of the
+nearest pairs moves the odds of a gain by up to `measured_sign` in log, fading with their distance.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -17,35 +19,32 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# between two owners of the same cell: drivers, power limits, prompts; 0.12 while few cells had
-# two owners
-RIG_SD = 0.2
-ROW_SD = 0.045  # one published pair around its cell
-TYPICAL_SD = 0.2  # what the model misses on average; a cell with larger misses has a larger spread
 COVERS = 1.01  # factor 2 in concurrency and context counts as the same cell
 NEAR = 0.3  # correlation from which a pair says something here
 SHORT = 1024  # prompts below this hardly move a step
 # How fast two pairs of a cell lose touch: exponent of their correlation per unit of distance
 # (doublings; differs or not).
-FADE = np.array([0.25, 0.2, 0.25, 0.15, 0.06, 0.1])
-MEASURES = ("streams", "context", "log_k", "workload", "known", "metric")
+FADE = np.array([0.25, 0.2, 0.25, 0.15, 0.1])
+MEASURES = ("streams", "context", "log_k", "workload", "metric")
 YES_OR_NO = 3  # measures from here on only differ or agree
 
-NUMBERS = (*MEASURES, "rig", "miss", "miss_unstated")
+NUMBERS = (*MEASURES, "rig", "gain", "miss")
+CLEAR = 0.05  # log speed-up from which a measured pair is clearly on one side of 1
 
 
 class Pull(NamedTuple):
-    """Result of the update, (N,). `covered`: a pair of the cell at this k, within a factor 2;
-    `near`: any pair of the cell.
+    """Result of the update, (N,). `evidence`: of a gain, in log odds. `covered`: a pair of the cell at
+    this k, within a factor 2; `near`: any pair of the cell.
     """
 
     mean: Floats
-    sd: Floats
+    evidence: Floats
     covered: npt.NDArray[np.bool_]
     near: npt.NDArray[np.bool_]
 
@@ -71,16 +70,16 @@ def cell_keys(raw: pts.Points, full: pts.Points) -> Ints:
     return np.where(unknown, -1, key)
 
 
-def coordinates(raw: pts.Points, full: pts.Points, known: npt.NDArray[np.bool_]) -> Floats:
-    """(N, len(MEASURES)): log2 concurrency, log2 context, log2 k, workload code, acceptance stated,
-    whole load or one stream.
+def coordinates(raw: pts.Points, full: pts.Points) -> Floats:
+    """(N, len(MEASURES)): log2 concurrency, log2 context, log2 k, workload code, whole load or one
+    stream.
     """
     context = np.log2(SHORT + full.input_tokens)
     whole = full.metric == pts.METRICS.index(
         "output_tok_s"
     )  # request tok/s and TPOT are one thing seen twice
     k = np.log2(np.maximum(full.k, 1.0))
-    numbers = [np.log2(full.concurrency), context, k, raw.workload, known, whole]
+    numbers = [np.log2(full.concurrency), context, k, raw.workload, whole]
     return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
 
 
@@ -93,38 +92,35 @@ class Nearby:
 
     @classmethod
     def build(
-        cls, keys: Ints, where: Floats, rigs: npt.NDArray[np.str_], miss: Floats, unstated: Floats
+        cls, keys: Ints, where: Floats, rigs: npt.NDArray[np.str_], gain: Floats, miss: Floats
     ) -> Nearby:
-        """`miss` (E,) of the model that uses a stated acceptance, `unstated` (E,) of the same model
-        not told it.
+        """`gain` (E,): measured log speed-up; `miss` (E,): the same less the predicted one at a stated
+        acceptance, else NaN.
         """
         keep = keys >= 0
         order = np.argsort(keys[keep], kind="stable")
         rig = np.unique(rigs, return_inverse=True)[1].astype(np.float64)
-        return cls(keys[keep][order], np.column_stack([where, rig, miss, unstated])[keep][order])
+        return cls(keys[keep][order], np.column_stack([where, rig, gain, miss])[keep][order])
 
-    def pull(self, keys: Ints, where: Floats, mean: Floats, sd: Floats) -> Pull:
-        """Update `mean` and `sd` of the points that share a cell with measured pairs."""
-        out_mean, out_sd = mean.copy(), sd.copy()
+    def pull(self, keys: Ints, where: Floats, mean: Floats) -> Pull:
+        """Update the `mean` of the points that share a cell with measured pairs."""
+        out, evidence = mean.copy(), np.zeros(len(mean))
         covered, near = np.zeros(len(mean), dtype=bool), np.zeros(len(mean), dtype=bool)
-        known = where[:, MEASURES.index("known")] > 0
         if not len(self.keys):
-            return Pull(out_mean, out_sd, covered, near)
+            return Pull(out, evidence, covered, near)
         # np.isin and np.unique would import numpy.ma, which costs more than the whole update of one
         # question
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
         hit = np.flatnonzero(self.keys[place] == keys)
-        for key in sorted(set(keys[hit].tolist())):
-            first, last = np.searchsorted(self.keys, [key, key + 1])
+        order = hit[np.argsort(keys[hit], kind="stable")]
+        starts = np.flatnonzero(np.diff(keys[order], prepend=-2))
+        for rows in np.split(order, starts[1:]) if len(order) else []:
+            first, last = np.searchsorted(self.keys, [keys[rows[0]], keys[rows[0]] + 1])
             pairs = self.rows[first:last]
-            for told in (False, True):
-                rows = hit[(keys[hit] == key) & (known[hit] == told)]
-                if len(rows):
-                    shift, scale, left, near[rows] = _cell(pairs, where[rows], told)
-                    out_mean[rows] = mean[rows] + shift
-                    out_sd[rows] = np.sqrt(sd[rows] ** 2 * scale + left)
-                    covered[rows] = _covered(pairs, where[rows])
-        return Pull(out_mean, out_sd, covered, near)
+            shift, evidence[rows], near[rows] = _cell(pairs, where[rows])
+            out[rows] += shift
+            covered[rows] = _covered(pairs, where[rows])
+        return Pull(out, evidence, covered, near)
 
     def to_dict(self) -> dict[str, Any]:
         cells, pairs = np.unique(self.keys, return_counts=True)
@@ -146,8 +142,10 @@ class Nearby:
         return cls(keys, np.array(state["rows"], float).reshape(-1, len(NUMBERS)))
 
 
-def _short(value: float, places: int) -> float:
-    """Rounded, and whole numbers without a point: the artefact stays small."""
+def _short(value: float, places: int) -> float | None:
+    """Rounded, and whole numbers without a point: the artefact stays small. None stands for NaN."""
+    if math.isnan(value):
+        return None
     rounded = round(value, places)
     return int(rounded) if rounded == int(rounded) else rounded
 
@@ -164,32 +162,33 @@ def _correlation(a: Floats, b: Floats) -> Floats:
     return out
 
 
-def _cell(
-    pairs: Floats, where: Floats, told: bool
-) -> tuple[Floats, Floats, Floats, npt.NDArray[np.bool_]]:
-    """Of the points of one cell: mean miss, factor on their variance, variance to add, and whether
-    a pair is near enough.
-
-    To a question without a stated acceptance a pair tells its miss without one, so what is accepted
-    there is learned too.
+def _cell(pairs: Floats, where: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
+    """Shift of the points of one cell, evidence of a gain in log odds, and whether a pair is near
+    enough to say something.
     """
-    places, rig, m = pairs[:, : len(MEASURES)].copy(), pairs[:, -3], pairs[:, -2 if told else -1]
-    where = where.copy()
-    if not told:  # then all misses are of one kind
-        places[:, MEASURES.index("known")] = where[:, MEASURES.index("known")] = 0.0
-    between = _correlation(places, places)
-    size = max(TYPICAL_SD**2, float(np.mean(m**2)))
-    field = size * between
-    total = field + RIG_SD**2 * (rig[:, None] == rig[None, :]) + ROW_SD**2 * np.eye(len(m))
-    inverse = np.linalg.inv(total)
-    weight = inverse @ m
-    here = _correlation(where, places)
-    touch = here.max(axis=1)
-    told_share = np.clip(size * ((here @ inverse) * here).sum(axis=1), 0.0, 0.99)
-    grown = 1 + (size / TYPICAL_SD**2 - 1) * touch
-    close = np.square(np.square(here))
-    apart = close @ (m - field @ weight) ** 2 / np.maximum(close.sum(axis=1), 1e-12)
-    return size * (here @ weight), grown * (1 - told_share), apart * touch, touch >= NEAR
+    places, rig, gain, miss = pairs[:, : len(MEASURES)], pairs[:, -3], pairs[:, -2], pairs[:, -1]
+    touch = _correlation(where, places)
+    near = touch.max(axis=1) >= NEAR
+    side, nearest = _owners(touch, rig, np.clip(gain / CLEAR, -1, 1))
+    evidence = knowledge.threshold("measured_sign").value * nearest**2 * side
+    told = np.isfinite(miss)
+    if not told.any():
+        return np.zeros(len(where)), evidence, near
+    missed, nearest = _owners(touch[:, told], rig[told], miss[told])
+    return knowledge.threshold("stranger_weight").value * nearest * missed, evidence, near
+
+
+def _owners(touch: Floats, rig: Floats, value: Floats) -> tuple[Floats, Floats]:
+    """Mean over owners of a value of their nearest pairs, and how near the nearest of all is."""
+    total, weight, most = np.zeros(len(touch)), np.zeros(len(touch)), np.zeros(len(touch))
+    for owner in sorted(set(rig.tolist())):
+        mine = rig == owner
+        close = np.square(np.square(touch[:, mine]))
+        nearest = touch[:, mine].max(axis=1)
+        total += nearest**2 * (close @ value[mine]) / np.maximum(close.sum(axis=1), 1e-12)
+        weight += nearest**2
+        most = np.fmax(most, nearest)
+    return total / np.maximum(weight, 1e-12), most
 
 
 def _covered(pairs: Floats, where: Floats) -> npt.NDArray[np.bool_]:

@@ -39,20 +39,19 @@ from advisor.prediction import acceptance as acc
 from advisor.prediction import calibrated
 from advisor.prediction import neighbours as nearby
 from advisor.prediction.decision import PLAIN_SD
-from advisor.prediction.intervals import Predicted, agreeing
+from advisor.prediction.intervals import Predicted, chance
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
+from advisor.prediction.spread import stand_ins
 from advisor.prediction.threads import one_thread
 from advisor.prediction.utility import Z10
 
 Floats = npt.NDArray[np.float64]
 
 ARTEFACT = "speedup.json"
-SCHEMA = 2  # of its layout
+SCHEMA = 3  # of its layout
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
 PIECE = 16384  # points computed at once in a large table
-FAR = (
-    0.5  # share of the prior spread that the data leave open, beyond which a point is extrapolated
-)
+FAR = 2  # numbers filled in from which a point of a measured cell is extrapolated all the same
 DEFAULT_METRIC = "output_tok_s"  # of a row that names none
 FIELDS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain", "basis", "error")
 # Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal: policy, not measurement;
@@ -128,10 +127,11 @@ def predict_points(points: pts.Points, model: Model | None = None, hide: bool = 
 def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
     mean, sd, known = raw.mean, raw.sd, raw.belief.known
     covered, near = np.zeros(len(mean), dtype=bool), np.zeros(len(mean), dtype=bool)
+    evidence = np.zeros(len(mean))
     if model.nearby is not None:
         keys = nearby.cell_keys(points, raw.full)
-        pull = model.nearby.pull(keys, nearby.coordinates(points, raw.full, known), mean, sd)
-        mean, sd, covered, near = pull.mean, pull.sd, pull.covered, pull.near
+        pull = model.nearby.pull(keys, nearby.coordinates(points, raw.full), mean)
+        mean, evidence, covered, near = pull
     low, high = model.interval(mean, sd, known)
     # an answer of one token ends with the prompt: no step follows that could be shorter
     steps = (points.metric == pts.METRICS.index("tpot")) | (
@@ -142,9 +142,8 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
     no_gain = ends & (points.metric == pts.METRICS.index("output_tok_s"))
     mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
-    p_gain = model.p_gain(mean, sd)
-    p_gain = np.where(off, 0.5, agreeing(p_gain, low, high))
-    basis = _basis(model, raw, covered, near)
+    p_gain = np.where(off, 0.5, chance(model.p_gain(mean, sd), evidence, covered))
+    basis = _basis(model, raw, points, covered, near)
     return Predicted(
         np.exp(low),
         np.exp(mean),
@@ -154,16 +153,20 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
         raw.belief.tau,
         mean,
         np.where(off, 0.0, sd),
+        evidence,
     )
 
 
 def _basis(
-    model: Model, raw: Raw, covered: npt.NDArray[np.bool_], near: npt.NDArray[np.bool_]
+    model: Model,
+    raw: Raw,
+    points: pts.Points,
+    covered: npt.NDArray[np.bool_],
+    near: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.int8]:
     seen = np.isin(raw.full.path, model.paths_seen) & np.isin(raw.full.method, model.methods_seen)
-    far = (raw.novelty > FAR) | (raw.table.numbers["unknown"] >= 2)
-    basis = np.select([covered, ~seen, near, far], [0, 3, 1, 2], default=1)
-    return basis.astype(np.int8)
+    far = ~near | (stand_ins(points) >= FAR)
+    return np.select([covered, ~seen, far], [0, 3, 2], default=1).astype(np.int8)
 
 
 def joint_samples(predicted: Predicted) -> Samples:
@@ -303,7 +306,7 @@ def _all_metrics(
         whole = _finish(
             model,
             asked,
-            model.correct(asked, ready, full, belief, of_metric(by_metric, full.metric)),
+            model.doubted(asked, full, belief, of_metric(by_metric, full.metric)),
         )
     found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(_ESTIMATED)}
     return found, full.take(np.arange(count)), belief
@@ -451,8 +454,10 @@ def _goal_gain(goal: Goal, found: Mapping[str, Predicted], model: Model) -> Floa
             )
         )
 
-    chance = model.p_gain(mixed("mean"), np.fmax(mixed("sd"), 1e-6))
-    return agreeing(chance, mixed("p10"), mixed("p90"))
+    sd = mixed("sd")
+    measured = np.fmin(found["output_tok_s"].basis, found["tpot"].basis) == 0
+    p_gain = model.p_gain(mixed("mean"), np.fmax(sd, 1e-6))
+    return np.where(sd > 0, chance(p_gain, mixed("evidence"), measured), 0.5)
 
 
 def _notes(facts: Facts, known: bool) -> tuple[str, ...]:

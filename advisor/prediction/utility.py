@@ -1,15 +1,14 @@
 """What a predicted speed-up is worth to whoever switches it on: log speed-up in which a loss weighs
-more than an equal gain.
+more than an equal gain (`loss_aversion` in knowledge/thresholds.yaml).
 
-Used where one question is decided (decide.py) and where the card scores decisions over left-out
-rows (evaluate_scores.py), so that the card speaks of the rule that users get. The weight of a loss
-and the certainty that an answer needs stand in knowledge/thresholds.yaml (`loss_aversion`,
-`least_certainty`).
+Used to choose among plans, for a question (advice/decide.py) and for the sweeps of the model card
+(lab/evaluation/scores.py) alike. On, off or measure first is decided by decision.py.
 """
 
 from __future__ import annotations
 
 from functools import cache
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
@@ -35,14 +34,11 @@ def normal(dimension: int) -> Array:
 
 @cache
 def _dimensions() -> Array:
-    """Normal quantiles at equal steps of probability (Shore's inverse), ordered in each dimension
-    by the multiples of another irrational number modulo 1, and made orthogonal. (dimensions,
-    SAMPLES)
+    """Normal quantiles at equal steps of probability, ordered in each dimension by the multiples of
+    another irrational number modulo 1, and made orthogonal. (dimensions, SAMPLES)
     """
-    u = (np.arange(SAMPLES) + 0.5) / SAMPLES
-    upper = np.maximum(u, 1 - u)
-    z = 5.55556 * (1.0 - ((1.0 - upper) / upper) ** 0.1186)
-    z = np.where(u >= 0.5, z, -z)
+    quantile = NormalDist().inv_cdf
+    z = np.array([quantile((i + 0.5) / SAMPLES) for i in range(SAMPLES)])
     ranks = np.argsort(
         np.argsort(np.arange(1, SAMPLES + 1) * np.array(_STEPS)[:, None] % 1.0, axis=1), axis=1
     )
@@ -96,17 +92,3 @@ def least_regret(low: Array, middle: Array, high: Array) -> int:
     each = np.stack([low, middle, high], axis=1)[:, :, None]
     rows = [utilities(a, b, c, deviates(i + 1))[0] for i, (a, b, c) in enumerate(each)]
     return int(regrets(np.stack([np.zeros(SAMPLES), *rows])).argmin()) - 1
-
-
-def certainty(utility: Array, low: Array, high: Array) -> Array:
-    """Expected utility in standard deviations of the estimate: its sign says on or off, its size
-    how sure that is. (N,)
-    """
-    return np.asarray(utility * 2 * Z10 / np.fmax(high - low, 1e-9), dtype=np.float64)
-
-
-def unsure(certainties: Array) -> npt.NDArray[np.bool_]:
-    """Where to measure first: the certainty is smaller than `least_certainty`. (N,)"""
-    return np.asarray(
-        np.abs(certainties) < knowledge.threshold("least_certainty").value, dtype=np.bool_
-    )

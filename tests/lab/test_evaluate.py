@@ -12,8 +12,9 @@ import pytest
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import baselines as rivals
 from advisor.lab.evaluation import metrics as em
+from advisor.lab.evaluation import scores
 from advisor.lab.training import dataset as training_data
-from advisor.lab.training import fitting
+from advisor.lab.training import spread_fit
 from advisor.prediction import predict as predictor
 from advisor.prediction import utility as stakes
 
@@ -28,18 +29,16 @@ def test_ape_and_averages_are_over_groups() -> None:
 
 def test_a_weighted_median_counts_groups() -> None:
     values, groups = np.array([0.1, 0.1, 0.1, 0.5, 0.9]), np.array(["a", "a", "a", "b", "c"])
-    assert fitting.quantile(values, em.group_weight(groups), 0.5) == pytest.approx(0.5)
+    assert spread_fit.quantile(values, em.group_weight(groups), 0.5) == pytest.approx(0.5)
 
 
-def test_confusion_and_recall() -> None:
+def test_confusion() -> None:
     y = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, -0.1, -0.2])
     p = np.array([0.6, 0.7, 0.8, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.9, 0.1, 0.65])
     w = np.ones(12)
     found = em.confusion(y, p > 0.5, w)
     assert (found["loss_recall"], found["false_off"]) == (0.5, 0.0)
     assert found["balanced"] == 0.75
-    assert em.recall_at(y, p, w) == (1.0, 0.65)  # one of ten gains called off
-    assert em.recall_at(y, p, w, 0.05) == (0.5, 0.1)
 
 
 def test_a_rule_for_k_may_look_at_more_than_the_median() -> None:
@@ -76,7 +75,30 @@ def test_interval_score_prefers_narrow_and_true() -> None:
 
 def test_calibration_of_a_perfect_judge() -> None:
     y = np.array([1.0, -1.0])
-    assert em.calibration(y, np.array([1.0, 0.0]), np.ones(2)) == [(0.0, 0.0, 1.0), (1.0, 1.0, 1.0)]
+    assert em.calibration(y, np.array([1.0, 0.0]), np.ones(2)) == [(0.0, 0.0, 1), (1.0, 1.0, 1)]
+
+
+def test_the_worst_gap_of_a_chance_that_is_too_sure() -> None:
+    y = np.where(np.arange(100) % 10 < 7, 1.0, -1.0)
+    assert em.worst_gap(y, np.full(100, 0.95), np.ones(100)) == pytest.approx(0.25)
+    assert em.worst_gap(y, np.full(100, 0.7), np.ones(100)) == pytest.approx(0.0)
+    assert em.worst_gap(y[:10], np.full(10, 0.95), np.ones(10)) == 0.0  # too few to say
+
+
+def test_shares_of_decisions() -> None:
+    y = np.array([-0.1, -0.2, -0.3, -0.4, 0.1, 0.2])
+    made = scores.decided(y, np.array([0, 0, 1, 2, 2, 1], dtype=np.int8), np.ones(6))
+    assert (made.losses, made.gains) == (4, 2)
+    assert (made.loss_off, made.loss_on, made.gain_on, made.gain_off) == (0.5, 0.25, 0.5, 0.0)
+    assert made.measure == pytest.approx(2 / 6)
+
+
+def test_the_least_share_to_measure_of_a_ranking() -> None:
+    y = np.concatenate([np.full(100, -0.1), np.full(100, 0.1)])
+    good = np.concatenate([np.linspace(-2, -1, 100), np.linspace(1, 2, 100)])
+    blind = np.tile(np.linspace(-1, 1, 100), 2)
+    assert scores.least_measured(y, good) == pytest.approx(0.21, abs=0.01)  # of the losses alone
+    assert scores.least_measured(y, blind) == pytest.approx(0.42, abs=0.01)
 
 
 @pytest.mark.parametrize("name", list(rivals.LEARNED))

@@ -10,7 +10,7 @@ import pytest
 from advisor.lab.evaluation import owner_spread as owners
 from advisor.lab.evaluation.scores import scored_rows
 from advisor.lab.training import dataset as training_data
-from advisor.lab.training import fitting
+from advisor.lab.training import left_out
 
 
 def test_the_floor_recovers_the_spread_of_owners() -> None:
@@ -43,8 +43,8 @@ def test_other_owners_are_compared_with_a_prediction_of_the_same_pairs() -> None
     """
     examples = training_data.examples(uses=("train",))
     y = examples.log_speedup
-    names = fitting.LeftOut.__dataclass_fields__
-    out = fitting.LeftOut(
+    names = left_out.LeftOut.__dataclass_fields__
+    out = left_out.LeftOut(
         **{name: y.copy() for name in names} | {"known": np.isfinite(y), "tau": np.ones(len(y))}
     )
     seen = owners.compare(examples, out, scored_rows(examples))

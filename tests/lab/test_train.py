@@ -15,12 +15,11 @@ from advisor.cli.lab import train as command
 from advisor.domain.paths import models_dir
 from advisor.lab.measurements.schema import measurements_dir
 from advisor.lab.training import dataset as training_data
-from advisor.lab.training import fitting, probe, train
+from advisor.lab.training import fitting, left_out, probe, spread_fit, train
 from advisor.lab.training.acceptance_fit import Observations
 from advisor.lab.training.dataset import Examples
 from advisor.perf import imputation
 from advisor.prediction.model import Model
-from advisor.prediction.residual import Group, Line, Residual, Surface, Table, fit
 
 
 @pytest.fixture(scope="module")
@@ -122,8 +121,8 @@ def test_left_out_rows_do_not_leak(small: tuple[Examples, Observations]) -> None
     chords = fitting.slopes(e, obs)
     here = e.fold == "seed004"
     other = replace(e, log_speedup=np.where(here, -2.0, e.log_speedup))
-    first, second = (fitting.cross_predict(x, obs, x.fold, chords) for x in (e, other))
-    for name in ("mean", "sd", "mean_hidden", "sd_hidden", "tau_hidden"):
+    first, second = (left_out.cross_predict(x, obs, x.fold, chords) for x in (e, other))
+    for name in ("mean", "mean_hidden", "reasons", "reasons_hidden", "tau_hidden"):
         assert getattr(second, name)[here] == pytest.approx(getattr(first, name)[here]), name
     for name in ("low", "high"):
         assert getattr(second, name)[here] == pytest.approx(getattr(first, name)[here], abs=0.08), (
@@ -146,36 +145,47 @@ def test_weights_count_rigs_not_rows() -> None:
     assert not set(e.use) - {"train"}
 
 
-def test_residual_shrinks_groups_and_grows_doubt_far_away() -> None:
+def test_spread_recovers_the_reasons_for_doubt() -> None:
+    """Errors made of two variances: their weights come back, and a reason that never acts is 0."""
     rng = np.random.default_rng(0)
-    n = 120
-    table = Table(
-        {"x": rng.uniform(-1, 1, n), "y": rng.uniform(-1, 1, n)},
-        {"g": np.arange(n) % 3, "h": np.zeros(n, dtype=np.int64)},
-    )
-    target = 0.3 * (table.codes["g"] == 1) + 0.2 * table.numbers["x"] + rng.normal(0, 0.02, n)
-    terms = (Group(("g",), 0.3), Line("x", 0.3), Surface((("y", 1.0),), ("h",), 0.1, 20))
-    made = fit(terms, table, target, np.full(n, 0.05), np.array([f"s{i % 10}" for i in range(n)]))
-    ask = Table(
-        {"x": np.array([0.0, 0.0, 0.0]), "y": np.array([0.0, 0.0, 9.0])},
-        {"g": np.array([1, 7, 1]), "h": np.zeros(3, dtype=np.int64)},
-    )
-    mean, variance, novelty = made.predict(ask)
-    assert 0.2 < mean[0] < 0.35
-    assert abs(mean[1]) < 0.15  # an unseen group falls back towards the middle
-    assert variance[1] > variance[0] and variance[2] > variance[0]
-    assert novelty[2] > 0.9
-    assert novelty[0] < 0.1
-    again = Residual.from_dict(json.loads(json.dumps(made.to_dict())))
-    assert again.predict(ask)[0] == pytest.approx(mean, abs=0.01)
+    size = rng.uniform(0, 1, 20_000)
+    reasons = np.column_stack([np.ones_like(size), size, 0.2 * size * 0, size * 0, size * 0])
+    errors = rng.normal(0, np.sqrt(0.02 + 0.09 * size))
+    made = spread_fit.fit_spread(reasons, errors, np.ones_like(size))
+    assert made.weights[:2] == pytest.approx((0.02, 0.09), abs=0.005)
+    assert made.weights[2:] == (0.0, 0.0, 0.0)
+    assert made.sd(reasons[:3]) == pytest.approx(np.sqrt(0.02 + 0.09 * size[:3]), rel=0.1)
 
 
-def test_quantile_and_slope() -> None:
-    values = np.arange(101.0)
-    assert fitting.quantile(values, np.ones(101), 0.5) == pytest.approx(50)
-    heavy = np.where(values > 90, 100.0, 0.01)
-    assert fitting.quantile(values, heavy, 0.1) > 88
+def test_the_chance_of_a_gain_is_what_happened() -> None:
     rng = np.random.default_rng(1)
-    z = rng.normal(0, 1, 4000)
-    hit = rng.uniform(size=4000) < 1 / (1 + np.exp(-2.5 * z))
-    assert fitting.logistic_slope(z, hit, np.ones(4000)) == pytest.approx(2.5, abs=0.25)
+    z = rng.normal(0.5, 1.2, 20_000)
+    true = 1 / (1 + np.exp(-1.5 * z - 0.4))
+    curve = np.array(spread_fit.gain_curve(z, rng.uniform(size=len(z)) < true, np.ones(len(z))))
+    assert (np.diff(curve[:, 0]) > 0).all()
+    assert (np.diff(curve[:, 1]) >= 0).all()
+    middle = np.linspace(-1.5, 2.5, 41)
+    said = np.interp(middle, *curve.T)
+    assert np.abs(said - 1 / (1 + np.exp(-1.5 * middle - 0.4))).max() < 0.06
+
+
+def test_half_widths_hold_four_fifths() -> None:
+    errors = np.random.default_rng(2).standard_normal(20_000)
+    low, high = spread_fit.half_widths(errors, np.ones(len(errors)))
+    assert low == pytest.approx(1.2816 * spread_fit.FROM_OUTSIDE, rel=0.03)
+    assert high == pytest.approx(1.2816 * spread_fit.FROM_OUTSIDE, rel=0.03)
+
+
+def test_a_source_lies_in_one_group() -> None:
+    e = training_data.examples(uses=("train",))
+    groups = left_out.grouped(e.fold)
+    assert len(set(groups.tolist())) == left_out.GROUPS
+    for source in set(e.fold.tolist()):
+        assert len(set(groups[e.fold == source].tolist())) == 1
+
+
+def test_weighted_quantile() -> None:
+    values = np.arange(101.0)
+    assert spread_fit.quantile(values, np.ones(101), 0.5) == pytest.approx(50)
+    heavy = np.where(values > 90, 100.0, 0.01)
+    assert spread_fit.quantile(values, heavy, 0.1) > 88

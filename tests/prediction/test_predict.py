@@ -174,7 +174,8 @@ def test_median_and_chance_agree() -> None:
     for k in ("1", "2", "4", "8"):
         for c in ("1", "16", "64"):
             found = one(k=k, concurrency=c, engine="llama.cpp", quant="q4_k_m", hardware="rtx3090")
-            assert (float(str(found["p_gain"])) > 0.5) == (float(str(found["speedup_p50"])) > 1)
+            chance, median = float(str(found["p_gain"])), float(str(found["speedup_p50"]))
+            assert chance > 0.5 if median > 1.02 else chance < 0.65 if median < 0.98 else True
 
 
 def test_seeds_lie_inside_their_intervals() -> None:
@@ -192,7 +193,8 @@ def test_measured_cells_are_called_measured() -> None:
         one(concurrency="2", output_tokens="256", kv_cache_dtype="fp8_e4m3")["basis"] == "measured"
     )
     assert one(hardware="b200", concurrency="2")["basis"] != "measured"
-    assert one(engine="custom", spec_method="dspark")["basis"] == "interpolated"
+    assert one(engine="custom", spec_method="dspark")["basis"] == "extrapolated"
+    assert one(concurrency="12", k="4")["basis"] == "interpolated"
     assert one(concurrency="2048")["basis"] == one(hardware="", quant="")["basis"] == "extrapolated"
 
 
@@ -294,7 +296,7 @@ def test_artefact_is_small_plain_json() -> None:
     assert len(text) < 450_000
     state = json.loads(text)
     assert next(iter(state)) == "generated"
-    assert {"data", "units", "scores", "model"} <= set(state)
+    assert {"data", "probe", "scores", "model"} <= set(state)
 
 
 def test_broken_artefact_is_one_sentence(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from advisor.lab.evaluation import evaluate
 from advisor.lab.progress import bar
 from advisor.lab.training import train
 from advisor.lab.training.dataset import Examples
-from advisor.lab.training.fitting import LeftOut
+from advisor.lab.training.left_out import LeftOut
 from advisor.prediction import own_runs
 from advisor.prediction.model import prepare
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.lab.evaluation import metrics as em
 from advisor.lab.evaluation import scores
-from advisor.lab.training.fitting import quantile
+from advisor.lab.training.spread_fit import quantile
 
 if TYPE_CHECKING:
     from advisor.lab.evaluation.evaluate import Evaluation
@@ -84,43 +84,23 @@ def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
             reached,
             factor <= goals[2],
         )
-    all_on, mtp = (
-        scores.decision(e, o, rows & m) for m in (np.ones(len(e), dtype=bool), e.method == "mtp")
-    )
-    add(
-        "loss recall at <= 10 % false off, all methods",
-        ">= 70 %",
-        percent(all_on["loss_recall"]),
-        all_on["loss_recall"] >= 0.7,
-    )
-    add(
-        "loss recall at <= 10 % false off, MTP",
-        ">= 70 %",
-        percent(mtp["loss_recall"]),
-        mtp["loss_recall"] >= 0.7,
-    )
-    reached = f"{percent(all_on['balanced_accuracy'])} (abstains {percent(all_on['abstained'])})"
-    met = all_on["balanced_accuracy"] >= 0.8 and all_on["abstained"] <= 0.25
-    add("balanced accuracy where it answers", ">= 80 %, abstain <= 25 %", reached, met)
-    answered = (
-        f"{percent(all_on['answered_loss_recall'])} / {percent(all_on['answered_false_off'])}"
-    )
-    out.append(("there: losses called off / gains called off", "-", answered, "-"))
-    out.append(
-        (
-            "balanced accuracy if it always had to answer",
-            "-",
-            percent(all_on["balanced_accuracy_forced"]),
-            "-",
-        )
-    )
-    mine, always = np.exp(all_on["utility"]), np.exp(all_on["utility_always_on"])
-    add(
-        "utility of the decisions, in speed",
-        "above always on and off",
-        f"x{mine:.3f} against x{always:.3f} and x1",
-        mine > max(always, 1.0),
-    )
+    made = scores.decision(e, o, rows)
+    for name, tail in (("known", ""), ("unknown", "_hidden")):
+        for text, key, most, limit in (
+            ("losses that are on", "loss_on", True, scores.MOST_LOSSES_ON),
+            ("losses that are off", "loss_off", False, scores.LEAST_LOSSES_OFF),
+            ("measure first", "measure", True, scores.MOST_MEASURED),
+            ("largest gap of the chance of a gain", "gain_curve", True, scores.MOST_GAP),
+        ):
+            value = made[key + tail]
+            add(
+                f"{text}, acceptance {name}",
+                f"{'<=' if most else '>='} {100 * limit:.0f} %",
+                percent(value),
+                value <= limit if most else value >= limit,
+            )
+        forced = percent(made["balanced_accuracy" + tail])
+        out.append((f"balanced accuracy if it always had to answer, acceptance {name}", "-", forced, "-"))  # fmt: skip
     regret = scores.k_regret(e, o, rows)
     reached = f"{percent(regret.mean)} / {percent(regret.p90)} over {regret.sweeps} sweeps"
     add(

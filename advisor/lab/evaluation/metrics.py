@@ -7,7 +7,7 @@ unit that was left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,6 @@ Flags = npt.NDArray[np.bool_]
 
 NOISE = 0.029  # replicate spread of one arm, as a share: ten replicates spread over 2.9 points
 BOOTSTRAPS = 1000
-MAX_FALSE_OFF = 0.10
 
 
 @dataclass(frozen=True)
@@ -85,28 +84,6 @@ def confusion(measured: Floats, on: Flags, weight: Floats) -> dict[str, float]:
         "loss_recall": float(specificity),
         "false_off": float(1 - sensitivity),
     }
-
-
-def recall_at(
-    measured: Floats, rank: Floats, weight: Floats, limit: float = MAX_FALSE_OFF
-) -> tuple[float, float]:
-    """Best recall of losses with at most `limit` of the gains called off, and the threshold on the
-    rank that gives it.
-    """
-    best, at = 0.0, 0.0
-    gain = measured > 0
-    for threshold in np.unique(rank):
-        off = rank <= threshold
-        false_off = weight[gain & off].sum() / max(weight[gain].sum(), 1e-12)
-        recall = weight[~gain & off].sum() / max(weight[~gain].sum(), 1e-12)
-        if false_off <= limit and recall > best:
-            best, at = float(recall), float(threshold)
-    return best, at
-
-
-def utility(measured: Floats, on: Flags, groups: Words) -> tuple[Score, Score]:
-    """Mean log speed of the decisions (off counts 0) and of always-on, averaged over groups."""
-    return averaged(np.where(on, measured, 0.0), groups), averaged(measured, groups)
 
 
 def interval_score(measured: Floats, low: Floats, high: Floats, level: float = 0.8) -> Floats:
@@ -191,24 +168,30 @@ def sweep_regret(
     )
 
 
+EDGES = (0.0, 0.25, 0.5, 0.65, 0.8, 0.9, 1.0)
+FEWEST_IN_BIN = 100  # rows; fewer say nothing within 5 points
+
+
 def calibration(
-    measured: Floats, p_gain: Floats, weight: Floats, bins: int = 6
-) -> list[tuple[float, float, float]]:
-    """(mean predicted, share that gained, weight) per bin of p_gain; empty bins are left out."""
-    edges = (
-        np.array([0.0, 0.2, 0.4, 0.6, 0.8, 0.95, 1.0]) if bins == 6 else np.linspace(0, 1, bins + 1)
-    )
+    measured: Floats, p_gain: Floats, weight: Floats, edges: Sequence[float] = EDGES
+) -> list[tuple[float, float, int]]:
+    """(mean predicted, share that gained, rows) per bin of p_gain; empty bins are left out."""
     which = np.clip(np.digitize(p_gain, edges) - 1, 0, len(edges) - 2)
     out = []
     for b in range(len(edges) - 1):
-        w = weight[which == b]
-        if w.sum() > 0:
-            hit = (measured > 0)[which == b]
+        here = which == b
+        if here.any():
+            w = weight[here]
+            stated = float(np.average(p_gain[here], weights=w))
             out.append(
-                (
-                    float(np.average(p_gain[which == b], weights=w)),
-                    float(np.average(hit, weights=w)),
-                    float(w.sum()),
-                )
+                (stated, float(np.average((measured > 0)[here], weights=w)), int(here.sum()))
             )
     return out
+
+
+def worst_gap(measured: Floats, p_gain: Floats, weight: Floats) -> float:
+    """Largest distance between the predicted chance and the share that gained, over bins of at
+    least FEWEST_IN_BIN rows; 0 where no bin has that many.
+    """
+    curve = calibration(measured, p_gain, weight)
+    return max((abs(p - hit) for p, hit, rows in curve if rows >= FEWEST_IN_BIN), default=0.0)

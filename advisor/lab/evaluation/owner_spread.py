@@ -18,8 +18,8 @@ import numpy.typing as npt
 
 from advisor.lab.evaluation import metrics as em
 from advisor.lab.training.dataset import Examples
-from advisor.lab.training.fitting import LeftOut
-from advisor.prediction import utility as stakes
+from advisor.lab.training.left_out import LeftOut
+from advisor.prediction import utility
 from advisor.prediction.model import prepare
 
 Floats = npt.NDArray[np.float64]
@@ -111,7 +111,7 @@ def _errors(found: Shared, log_error: Floats) -> tuple[int, float, float, float]
         em.averaged(error, found.owner, np.median).value,
         em.averaged(error, found.owner).value,
     )
-    return found.settings, *errors, float(np.exp(stakes.Z10 * spread))
+    return found.settings, *errors, float(np.exp(utility.Z10 * spread))
 
 
 def _means(values: Floats, found: Shared) -> Floats:
@@ -140,11 +140,10 @@ def compare(examples: Examples, out: LeftOut, rows: Flags) -> Owners:
             told, told.floor()
         )
         lines["there: this model"] = _errors(told, _means(out.mean - y, told))
-    utility = stakes.expected(out.low, out.mean, out.high)
     lost = found.value < 0
     called = {
         "sign of the other owners' mean": _called(lost, found.others < 0),
-        "this model": _called(lost, _means(utility, found) < 0),
+        "this model": _called(lost, _means(out.mean, found) < 0),
     }
     sweeps = _sweeps(examples, out, rows)
     regret = {
@@ -199,7 +198,7 @@ def _regret_of(
     )
     picks: dict[str, Callable[[], int]] = {
         "the other owners' best k": lambda: int(theirs.argmax()) if theirs.max() > 0 else -1,
-        "this model": lambda: stakes.least_regret(*ours),
+        "this model": lambda: utility.least_regret(*ours),
     }
     best = max(float(mine.max()), 0.0)
     lost = {}

@@ -4,6 +4,7 @@ card cannot disagree.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,13 @@ import numpy.typing as npt
 
 from advisor.lab.evaluation import metrics as em
 from advisor.lab.training.dataset import Examples
-from advisor.lab.training.fitting import LeftOut
-from advisor.prediction import utility as stakes
+from advisor.lab.training.left_out import LeftOut
+from advisor.prediction import utility
+from advisor.prediction.decision import decide
 
 Floats = npt.NDArray[np.float64]
+MOST_LOSSES_ON, LEAST_LOSSES_OFF, MOST_MEASURED = 0.08, 0.50, 0.30  # targets of the decisions
+MOST_GAP = 0.05  # target of the curve of the chance of a gain
 Flags = npt.NDArray[np.bool_]
 
 
@@ -61,7 +65,7 @@ def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
 
 
 def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> em.Regret:
-    """Regret of the k that users get: the one of least expected regret (stakes.py), not of the
+    """Regret of the k that users get: the one of least expected regret (prediction/utility.py), not of the
     highest median.
     """
     predicted = np.stack([found.low, found.mean, found.high], axis=1)[rows]
@@ -71,41 +75,66 @@ def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> em.Regret:
         predicted,
         k,
         sweep,
-        lambda each, _: stakes.least_regret(*each.T),
+        lambda each, _: utility.least_regret(*each.T),
     )
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What one rule made of left-out rows; shares of the losses, of the gains and of all."""
+
+    losses: int
+    gains: int
+    loss_on: float
+    loss_off: float
+    gain_on: float
+    gain_off: float
+    measure: float
+
+
+def decided(measured: Floats, codes: npt.NDArray[np.int8], weight: Floats) -> Decided:
+    """Shares of on, off and measure (indices into DECISIONS) among losses and gains. (M,) each."""
+    lost = measured < 0
+    off, measure, on = (codes == i for i in range(3))
+
+    def share(part: Flags, whole: Flags) -> float:
+        total = float(weight[whole].sum())
+        return float(weight[part & whole].sum()) / total if total else float("nan")
+
+    everything = np.ones(len(measured), dtype=bool)
+    shares = (share(on, lost), share(off, lost), share(on, ~lost), share(off, ~lost))
+    return Decided(int(lost.sum()), int((~lost).sum()), *shares, share(measure, everything))
 
 
 def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float]:
-    """On/off scores of the rule that users get (stakes.py), pooled with weight 1 / rows of the rig.
-
-    On where the expected utility is positive, no answer where it is small for the estimate's
-    spread; losses are ranked by that certainty. Measured neighbours and documented experience,
-    which also decide for users, do not count here.
+    """On, off and measure of the rule that users get (prediction/decision.py), acceptance known
+    where stated and unknown in every row; all rows alike, and beside it sources alike.
     """
-    y, low, middle, high = (
-        part[rows] for part in (examples.log_speedup, found.low, found.mean, found.high)
-    )
-    utility = stakes.expected(low, middle, high)
-    certainty = stakes.certainty(utility, low, high)
-    weight = em.group_weight(examples.rig[rows])
-    silent = stakes.unsure(certainty)
-    recall, threshold = em.recall_at(y, certainty, weight)
-    confused = em.confusion(y[~silent], utility[~silent] > 0, weight[~silent])
-    forced = em.confusion(y, utility > 0, weight)
-    mine, always = em.utility(y, utility > 0, examples.rig[rows])
-    return {
-        "losses": int((y < 0).sum()),
-        "loss_recall": recall,
-        "threshold": threshold,
-        "balanced_accuracy": confused["balanced"],
-        "balanced_accuracy_forced": forced["balanced"],
-        "mcc": confused["mcc"],
-        "answered_loss_recall": confused["loss_recall"],
-        "answered_false_off": confused["false_off"],
-        "abstained": float(weight[silent].sum() / weight.sum()),
-        "utility": mine.value,
-        "utility_always_on": always.value,
-    }
+    y = examples.log_speedup[rows]
+    alike, by_source = np.ones(len(y)), em.group_weight(examples.fold[rows])
+    out: dict[str, float] = {"losses": int((y < 0).sum())}
+    for tail, mean, chance in (
+        ("", found.mean[rows], found.p_gain[rows]),
+        ("_hidden", found.mean_hidden[rows], found.p_gain_hidden[rows]),
+    ):
+        codes = decide(np.exp(mean), chance)
+        for name, weight in (("", alike), ("_by_source", by_source)):
+            made = decided(y, codes, weight)
+            for key in ("loss_on", "loss_off", "gain_on", "gain_off", "measure"):
+                out[f"{key}{name}{tail}"] = getattr(made, key)
+        forced = em.confusion(y, mean > 0, em.group_weight(examples.rig[rows]))
+        out[f"balanced_accuracy{tail}"] = forced["balanced"]
+        out[f"gain_curve{tail}"] = em.worst_gap(y, chance, by_source)
+    return out
+
+
+def least_measured(measured: Floats, rank: Floats) -> float:
+    """Share of rows between the two bounds on `rank` that leave 8 % of the losses on and put half
+    of them off, chosen with the answers known: no bounds of this ranking do with less.
+    """
+    lost = np.sort(rank[measured < 0])
+    on, off = np.quantile(lost, 1 - MOST_LOSSES_ON), np.quantile(lost, LEAST_LOSSES_OFF)
+    return float(np.mean((rank > off) & (rank < on)))
 
 
 def _rounded(value: Any) -> Any:

@@ -2,8 +2,8 @@
 
 `run` trains and writes, `check` trains again and compares what is predicted, `stale` compares a
 fixed probe of predictions (seconds). The
-shipped settings are those of
-`fitting.Setting()`; `evaluate` shows what they win over their rivals on sources that were left out.
+shipped settings are those of `fitting.Setting()`; `evaluate` shows what they win over their rivals
+on sources that were left out.
 """
 
 from __future__ import annotations
@@ -19,33 +19,30 @@ from advisor.domain.sealed import sealed
 from advisor.lab.evaluation import scores as evaluate_scores
 from advisor.lab.progress import bar
 from advisor.lab.training import dataset as training_data
-from advisor.lab.training import fitting, probe
-from advisor.prediction.features import CODES, UNITS
+from advisor.lab.training import fitting, left_out, probe
 from advisor.prediction.model import Model
 from advisor.prediction.predict import ARTEFACT, SCHEMA
 
 
 def train(progress: Any = iter) -> dict[str, Any]:
-    """The artefact as a dictionary: model, hashes, units, and scores of the left-out predictions
+    """The artefact as a dictionary: model, hashes, and scores of the left-out predictions
     behind its intervals.
     """
     examples = training_data.examples(uses=("train",))
     observations = training_data.observations()
     chords = fitting.slopes(examples, observations)
-    left_out = fitting.cross_predict(
-        examples, observations, examples.fold, chords, progress=progress
-    )
+    found = left_out.cross_predict(examples, observations, examples.fold, chords, progress=progress)
     model = fitting.fit(examples, observations, chords, fitting.Setting(absolute=True))
-    model = replace(model, calibration=fitting.calibration_from(left_out, examples))
+    spread, calibration = left_out.learned(found, examples, examples.fold)
+    model = replace(model, spread=spread, calibration=calibration)
     return {
         "generated": "by `advisor train` from knowledge/measurements; do not edit",
         "schema": SCHEMA,
         "data": probe.data_hash(),
-        "units": UNITS,
-        "codes": list(CODES),
         "rows": len(examples),
-        "folds": len(set(examples.fold.tolist())),
-        "scores": evaluate_scores.headline(examples, left_out),
+        "sources_left_out": len(set(examples.fold.tolist())),
+        "groups": left_out.GROUPS,
+        "scores": evaluate_scores.headline(examples, found),
         "probe": probe.predictions(model, training_data.examples()),
         "model": model.to_dict(),
     }
@@ -75,7 +72,7 @@ def run(out: Path | None = None) -> str:
         artefact = train(_progress())
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text(text(artefact), encoding="utf-8")
-    return f"{where.name}: {artefact['rows']} examples, {artefact['folds']} folds, {where.stat().st_size // 1024} kB"
+    return f"{where.name}: {artefact['rows']} examples, {artefact['sources_left_out']} sources left out, {where.stat().st_size // 1024} kB"
 
 
 def _progress() -> Any:

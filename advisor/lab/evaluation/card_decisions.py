@@ -1,0 +1,76 @@
+"""The model card on decisions: the rule that ships beside other rules, and what other bounds give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.knowledge import store as knowledge
+from advisor.lab.evaluation import metrics as em
+from advisor.lab.evaluation import scores
+from advisor.lab.evaluation.card_targets import percent, table
+from advisor.lab.training.left_out import LeftOut
+from advisor.prediction.decision import decide
+
+if TYPE_CHECKING:
+    from advisor.lab.evaluation.evaluate import Evaluation
+
+Codes = npt.NDArray[np.int8]
+HEADER = ["losses on", "losses off", "gains on", "gains off", "measure"]
+ON_BOUNDS = (0.75, 0.80, 0.85, 0.88, 0.90, 0.91, 0.92)
+
+
+def _cells(made: scores.Decided) -> list[object]:
+    shares = (made.loss_on, made.loss_off, made.gain_on, made.gain_off, made.measure)
+    return [percent(share, 0) for share in shares]
+
+
+def _codes(found: LeftOut, hidden: bool) -> Codes:
+    mean, chance = (
+        (found.mean_hidden, found.p_gain_hidden) if hidden else (found.mean, found.p_gain)
+    )
+    return decide(np.exp(mean), chance)
+
+
+def decisions(found: Evaluation) -> str:
+    """The rule on left-out rows, beside published-constant physics, always on and always off."""
+    e = found.examples
+    rows = scores.scored_rows(e)
+    y = e.log_speedup[rows]
+    alike, by_source = np.ones(len(y)), em.group_weight(e.fold[rows])
+    lines: list[list[object]] = []
+    fits = {"this model": found.shipped} | {
+        name: fit for name, fit in found.candidates.items() if fit is not found.shipped
+    }
+    for name, fit in fits.items():
+        for hidden in (False, True):
+            codes = _codes(fit, hidden)[rows]
+            known = "ignored" if hidden else "used where stated"
+            for unit, weight in (("rows", alike), ("sources", by_source)):
+                lines.append([name, known, unit, *_cells(scores.decided(y, codes, weight))])
+    for name, code in (("always on", 2), ("always off", 0)):
+        codes = np.full(len(y), code, dtype=np.int8)
+        lines.append([name, "-", "rows", *_cells(scores.decided(y, codes, alike))])
+    return table(["rule", "acceptance", "each counts one", *HEADER], lines)
+
+
+def frontier(found: Evaluation) -> str:
+    """What other bounds for "on" give, and the least share of "measure" at the targets."""
+    e, o = found.examples, found.shipped
+    rows = scores.scored_rows(e)
+    y = e.log_speedup[rows]
+    weight = np.ones(len(y))
+    off = knowledge.threshold("decision_off_p_gain").value
+    lines: list[list[object]] = []
+    for name, mean, chance in (
+        ("used where stated", o.mean[rows], o.p_gain[rows]),
+        ("ignored", o.mean_hidden[rows], o.p_gain_hidden[rows]),
+    ):
+        for bound in ON_BOUNDS:
+            codes = np.select([(chance >= bound) & (mean > 0), chance <= off], [2, 0], 1)
+            lines.append([name, f"P(gain) >= {bound:g}", *_cells(scores.decided(y, codes.astype(np.int8), weight))])  # fmt: skip
+        least = scores.least_measured(y, mean / (o.sd if name != "ignored" else o.sd_hidden)[rows])
+        lines.append([name, "bounds chosen with the answers known", "8 %", "50 %", "-", "-", percent(least, 0)])  # fmt: skip
+    return table(["acceptance", "on from", *HEADER], lines)

@@ -1,0 +1,185 @@
+"""Predictions of measured rows by models that have not seen their source.
+
+Sources are left out in groups (scikit-learn's GroupKFold): all rows of a source lie in one group,
+and a model that predicts a group is fitted to the other groups. Spread, interval and chance of a
+gain of a group come from the errors on the other groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import GroupKFold
+
+from advisor.lab.training import acceptance_fit, spread_fit
+from advisor.lab.training.dataset import Examples
+from advisor.lab.training.fitting import Setting, Slopes, fit
+from advisor.lab.training.folds import each
+from advisor.prediction import neighbours as nearby
+from advisor.prediction.intervals import chance
+from advisor.prediction.model import TTFT, Calibration, Model, prepare
+from advisor.prediction.spread import Spread
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.str_]
+Progress = Callable[[Iterable[str]], Iterable[str]]
+
+GROUPS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Predictions of M rows by models that have not seen them. (M,) each; `known` uses stated
+    acceptances, `covered` and `near` say whether another source measured the configuration or its
+    cell.
+    """
+
+    mean: Floats
+    sd: Floats
+    mean_hidden: Floats
+    sd_hidden: Floats
+    known: Flags
+    covered: Flags
+    near: Flags
+    evidence: Floats  # of a gain, from other sources' pairs nearby, in log odds
+    low: Floats
+    high: Floats
+    low_hidden: Floats
+    high_hidden: Floats
+    p_gain: Floats
+    p_gain_hidden: Floats
+    tau: Floats
+    tau_hidden: Floats
+    reasons: Floats  # (M, R)
+    reasons_hidden: Floats
+
+
+def grouped(labels: Words, groups: int = GROUPS) -> Words:
+    """The group in which each row is left out, equal labels together. (M,)"""
+    count = min(groups, len(set(labels.tolist())))
+    out = np.zeros(len(labels), dtype="U4")
+    splits = GroupKFold(count).split(labels, groups=labels)
+    for number, (_, test) in enumerate(splits):
+        out[test] = f"{number:03d}"
+    return out
+
+
+def row_weight(labels: Words) -> Floats:
+    """1 / rows of the label. (M,)"""
+    _, which, count = np.unique(labels, return_inverse=True, return_counts=True)
+    return np.asarray(1.0 / count[which], dtype=np.float64)
+
+
+def cross_predict(
+    train: Examples,
+    observations: acceptance_fit.Observations,
+    labels: Words,
+    chords: Slopes,
+    setting: Setting | None = None,
+    extra: tuple[Examples, Words] | None = None,
+    progress: Progress = iter,
+) -> LeftOut:
+    """Predict each group of labels of `train` (or of `extra`, rows that are only tested) by a model
+    fitted to the other groups.
+    """
+    test, test_labels = extra or (train, labels)
+    groups = grouped(np.concatenate([labels, test_labels]))
+    folds, test_folds = groups[: len(labels)], groups[len(labels) :]
+    raw: dict[str, npt.NDArray[Any]] = {}
+
+    def one(fold: str) -> dict[str, npt.NDArray[Any]]:
+        here, rest = test_folds == fold, folds != fold
+        inside = train.take(np.flatnonzero(rest))
+        gone = set(train.source[~rest]) | set(test.source[here])
+        gone -= set(inside.source)  # a table that is split by rig still has its other rigs
+        cut = Slopes(chords.names, chords.values[np.tile(rest, 2)])
+        model = fit(inside, observations.without(gone), cut, setting)
+        return _raw(model, test.take(np.flatnonzero(here)))
+
+    names = sorted(set(test_folds.tolist()))
+    for fold, made in zip(names, each(one, names, progress), strict=True):
+        here = test_folds == fold
+        for name, value in made.items():
+            shape = (len(test), *value.shape[1:])
+            raw.setdefault(name, np.zeros(shape, dtype=value.dtype))[here] = value
+    return _finish(raw, test, test_folds, row_weight(test_labels))
+
+
+def _raw(model: Model, rows: Examples) -> dict[str, npt.NDArray[Any]]:
+    """Means, reasons for doubt and neighbours of rows, with and without their stated acceptance."""
+    made: dict[str, npt.NDArray[Any]] = {}
+    for hide, tail in ((False, ""), (True, "_hidden")):
+        found = model.raw(rows.points, hide)
+        mean, covered, near = found.mean, np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+        evidence = np.zeros(len(rows))
+        if model.nearby is not None:
+            ready, full = prepare(rows.points)
+            keys, where = nearby.cell_keys(ready, full), nearby.coordinates(ready, full)
+            mean, evidence, covered, near = model.nearby.pull(keys, where, mean)
+        made |= {
+            f"mean{tail}": mean,
+            f"reasons{tail}": found.reasons,
+            f"tau{tail}": found.belief.tau,
+        }
+        if not hide:
+            made |= {
+                "known": found.belief.known,
+                "covered": covered,
+                "near": near,
+                "evidence": evidence,
+            }
+    return made
+
+
+def second_stage(
+    raw: dict[str, npt.NDArray[Any]], measured: Floats, decoding: Flags, weight: Floats
+) -> tuple[Spread, Calibration]:
+    """Spread and calibration from left-out means and reasons. (M,) or (M, R) each."""
+    tails = ("", "_hidden")
+    means = (raw["mean"], raw["mean_hidden"])
+    reasons = np.concatenate([raw[f"reasons{tail}"] for tail in tails])
+    errors = np.concatenate([measured - mean for mean in means])
+    spread = spread_fit.fit_spread(reasons, errors, np.tile(weight, 2))
+    sds = (spread.sd(raw["reasons"]), spread.sd(raw["reasons_hidden"]))
+    made = spread_fit.calibration(measured, means, sds, raw["known"], weight, decoding)
+    return spread, made
+
+
+def _finish(
+    raw: dict[str, npt.NDArray[Any]], test: Examples, folds: Words, weight: Floats
+) -> LeftOut:
+    """Spread, intervals and chances of each group from the errors of the other groups."""
+    n = len(test)
+    decoding = test.points.metric != TTFT
+    names = ("sd", "low", "high", "p_gain")
+    made = {name + tail: np.zeros(n) for name in names for tail in ("", "_hidden")}
+    nobody = np.zeros(n, dtype=bool)
+    for fold in np.unique(folds):
+        here, rest = folds == fold, folds != fold
+        part = {name: value[rest] for name, value in raw.items()}
+        spread, calibration = second_stage(
+            part, test.log_speedup[rest], decoding[rest], weight[rest]
+        )
+        model = Model.calibrated(spread, calibration)
+        for tail, told in (("", raw["known"]), ("_hidden", nobody)):
+            mean = raw[f"mean{tail}"][here]
+            sd = spread.sd(raw[f"reasons{tail}"][here])
+            low, high = model.interval(mean, sd, told[here])
+            likely = chance(model.p_gain(mean, sd), raw["evidence"][here], raw["covered"][here])
+            for name, value in zip(names, (sd, low, high, likely), strict=True):
+                made[name + tail][here] = value
+    columns: dict[str, npt.NDArray[Any]] = {**raw, **made}
+    return LeftOut(**columns)
+
+
+def learned(found: LeftOut, examples: Examples, labels: Words) -> tuple[Spread, Calibration]:
+    """The shipped spread and calibration: from all left-out predictions."""
+    names = ("mean", "mean_hidden", "reasons", "reasons_hidden", "known")
+    raw = {name: getattr(found, name) for name in names}
+    decoding = examples.points.metric != TTFT
+    return second_stage(raw, examples.log_speedup, decoding, row_weight(labels))

@@ -1,0 +1,88 @@
+"""How far a prediction may be off: the variance of the log speed-up, reason by reason.
+
+Each reason for doubt has a size per point and a weight that was fitted to the errors on left-out
+sources (non-negative least squares of their squares, lab/training/spread_fit.py): the row itself,
+what the acceptance leaves open, numbers that were filled in, and the time to first token. It does
+not know one builder's engine from another's: what depends on a build is part of the row's variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.perf import physics, prompt_cost
+from advisor.perf.arrays import METRICS, Points
+from advisor.perf.constants import Constants
+from advisor.prediction.acceptance import Acceptance
+
+Floats = npt.NDArray[np.float64]
+
+REASONS = ("row", "tokens", "stand_ins", "ttft", "ttft_several")
+# What a row may leave out; bandwidth and size count double.
+GUESSED = {
+    "bw": 2.0, "total_params": 2.0, "quant_bits": 1.0, "concurrency": 1.0, "gpus": 1.0,
+    "k": 1.0, "layers": 1.0, "input_tokens": 1.0,
+}  # fmt: skip
+_REQUEST, _TTFT = METRICS.index("request_tok_s"), METRICS.index("ttft")
+_TTFT_ELASTICITY = 0.15  # of the first token's time in the tokens of a step
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Weights of the reasons, in the order of REASONS; the defaults serve until a fit."""
+
+    weights: tuple[float, ...] = (0.04, 1.0, 0.0025, 0.0625, 0.16)
+
+    def sd(self, reasons: Floats) -> Floats:
+        """Standard deviation of the log speed-up (N,) from the sizes of its reasons (N, 5)."""
+        return np.asarray(np.sqrt(reasons @ np.array(self.weights)), dtype=np.float64)
+
+    def to_dict(self) -> dict[str, float]:
+        return dict(zip(REASONS, self.weights, strict=True))
+
+    @classmethod
+    def from_dict(cls, state: Mapping[str, Any]) -> Spread:
+        return cls(tuple(float(state[name]) for name in REASONS))
+
+
+def stand_ins(points: Points) -> Floats:
+    """How many numbers are filled in for each point; bandwidth and size count double. (N,)"""
+    missing = np.zeros(len(points))
+    for name, weight in GUESSED.items():
+        missing += weight * np.isnan(getattr(points, name))
+    return missing
+
+
+def elasticity(full: Points, constants: Constants) -> Floats:
+    """d log(speed-up) / d log(tokens per step): 1 in decode, less where prompts share the time,
+    small for the first token. (N,)
+    """
+    batch = np.fmin(full.concurrency, full.max_num_seqs)
+    context = full.depth_tokens + full.output_tokens / 2
+    plain = physics.step_seconds(full, constants, batch, np.ones(len(batch)), False, context).total
+    prompt = prompt_cost.prefill_seconds(
+        full, constants, full.input_tokens, np.zeros(len(batch)), False
+    )
+    decode = full.output_tokens * plain
+    mixed = decode / (batch * prompt + decode)
+    chosen = np.where(full.metric == _TTFT, _TTFT_ELASTICITY, mixed)
+    return np.asarray(np.where(full.metric == _REQUEST, 1.0, chosen), dtype=np.float64)
+
+
+def reasons(points: Points, full: Points, belief: Acceptance, constants: Constants) -> Floats:
+    """The size of each reason for doubt, (N, 5): `points` as read, `full` the imputed ones."""
+    slow = full.metric == _TTFT
+    open_tokens = (elasticity(full, constants) * belief.log_tau_sd) ** 2
+    columns = (
+        np.ones(len(full)),
+        open_tokens,
+        stand_ins(points),
+        slow.astype(float),
+        (slow & (full.concurrency > 1)).astype(float),
+    )
+    return np.column_stack(columns)
