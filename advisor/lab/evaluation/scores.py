@@ -124,7 +124,7 @@ def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float
                 out[f"{key}{name}{tail}"] = getattr(made, key)
         forced = em.confusion(y, mean > 0, em.group_weight(examples.rig[rows]))
         out[f"balanced_accuracy{tail}"] = forced["balanced"]
-        out[f"gain_curve{tail}"] = em.worst_gap(y, chance, by_source)
+        out[f"gain_curve{tail}"] = em.worst_gap(y, chance, alike)
     return out
 
 

@@ -35,6 +35,7 @@ def train(progress: Any = iter) -> dict[str, Any]:
     model = fitting.fit(examples, observations, chords, fitting.Setting(absolute=True))
     spread, calibration = left_out.learned(found, examples, examples.fold)
     model = replace(model, spread=spread, calibration=calibration)
+    model = Model.from_dict(json.loads(json.dumps(model.to_dict())))  # as rounded in the artefact
     return {
         "generated": "by `advisor train` from knowledge/measurements; do not edit",
         "schema": SCHEMA,
