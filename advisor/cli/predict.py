@@ -32,7 +32,9 @@ def predict(rows: Path, out: Path) -> None:
 
     Needed are the columns spec_method and model (or total_params_b). Where no speedup_metric is
     named it is output_tok_s. All others may be missing, and a cell may be empty: what is not known
-    widens the interval. A row that cannot be predicted says why in the column error.
+    widens the interval. Added are speedup_p10, speedup_p50, speedup_p90, p_gain, decision (on,
+    off or measure, by the rule of recommend), basis and error, which says why a row cannot be
+    predicted.
 
     Exit status: 0 done, 1 every row has an error, 2 unusable input.
     """

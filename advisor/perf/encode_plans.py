@@ -12,8 +12,9 @@ import numpy as np
 from advisor.engines.traits import traits
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
-from advisor.perf import encode_rows as read
-from advisor.perf import memory
+from advisor.perf import cells, memory
+from advisor.perf import encode_names as names
+from advisor.perf.encode_rows import DRAFT_SIZE
 from advisor.perf.kernel_paths import kernel_path
 
 if TYPE_CHECKING:
@@ -54,9 +55,9 @@ def _joined(name: str, parts: Sequence[dict[str, object]], counts: Sequence[int]
     lacking: object = (
         0
         if name in P.CODE_FIELDS
-        else np.full(P.MAX_K, read.NAN)
+        else np.full(P.MAX_K, cells.NAN)
         if name == "given_conditional"
-        else read.NAN
+        else cells.NAN
     )
     found: list[object] = []
     for part, count in zip(parts, counts, strict=True):
@@ -72,11 +73,11 @@ def _machine(facts: Facts) -> dict[str, object]:
     """What hardware, model and quantisation give to every plan."""
     made: dict[str, object] = {}
     if facts.hardware:
-        made.update(read.hardware_vector(facts.hardware))
+        made.update(names.hardware_vector(facts.hardware))
     if facts.model:
-        made.update(read.model_vector(facts.model, facts.shape))
+        made.update(names.model_vector(facts.model, facts.shape))
     if facts.quant:
-        made.update(read.quant_vector(facts.quant))
+        made.update(names.quant_vector(facts.quant))
     return made
 
 
@@ -95,18 +96,20 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     ]
     columns["method"] = [P.METHOD_CODE[plan.method] for plan in plans]
     columns["k"] = [scheduled_k(plan, facts.concurrency) for plan in plans]
-    columns["eager"] = [1.0 if without_graphs(plan) else read.NAN for plan in plans]
+    columns["eager"] = [1.0 if without_graphs(plan) else cells.NAN for plan in plans]
     # vLLM's schedule by batch size gives up FULL graphs on the V1 runner
-    columns["piecewise"] = [1.0 if plan.k_schedule else read.NAN for plan in plans]
+    columns["piecewise"] = [1.0 if plan.k_schedule else cells.NAN for plan in plans]
     columns["tp"] = [float(plan.tp) for plan in plans]
-    columns["prefix_caching"] = [read.scaled(plan.prefix_caching) for plan in plans]
+    columns["prefix_caching"] = [names.scaled(plan.prefix_caching) for plan in plans]
     columns |= _limits(facts, plans)
-    columns["max_num_batched_tokens"] = [read.scaled(plan.max_num_batched_tokens) for plan in plans]
+    columns["max_num_batched_tokens"] = [
+        names.scaled(plan.max_num_batched_tokens) for plan in plans
+    ]
     columns["kv_bytes"] = [
-        table("kv_cache_types").get(read.normal(plan.kv_cache_dtype), read.NAN) for plan in plans
+        table("kv_cache_types").get(cells.normal(plan.kv_cache_dtype), cells.NAN) for plan in plans
     ]
     columns["version"] = [
-        read.version_number(plan.engine, plan.engine_version or facts.engine_version or "")
+        cells.version_number(plan.engine, plan.engine_version or facts.engine_version or "")
         for plan in plans
     ]
     columns["draft_params"] = [_draft_model_size(plan) for plan in plans]
@@ -126,7 +129,7 @@ def _limits(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
     before: list[float] = []
     after: list[float] = []
     last: Plan | None = None
-    plain_count = read.NAN
+    plain_count = cells.NAN
     given = facts.request.max_num_seqs if facts.request is not None else None
     for plan in plans:
         plain = plan.model_copy(
@@ -138,16 +141,16 @@ def _limits(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
         counted = full or traits(plan.engine).pool != "slots"
         before.append(plain_count if counted else SLOTS_HOLD)  # slots are reserved at the start
         after.append(count if counted else SLOTS_HOLD)
-        slots.append(SLOTS_HOLD if full else read.scaled(plan.max_num_seqs))
+        slots.append(SLOTS_HOLD if full else names.scaled(plan.max_num_seqs))
         last = plain
     return {"max_num_seqs": slots, "held_base": before, "held_spec": after}
 
 
 def _count(facts: Facts, plan: Plan) -> float:
     if facts.ctx_tokens is None:
-        return read.NAN
+        return cells.NAN
     held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 512))
-    return read.NAN if held is None else float(held)
+    return cells.NAN if held is None else float(held)
 
 
 def scheduled_k(plan: Plan, concurrency: int | None) -> float:
@@ -175,19 +178,19 @@ def without_graphs(plan: Plan) -> bool:
 
 
 def _draft_model_size(plan: Plan) -> float:
-    found = read.DRAFT_SIZE.search(plan.draft_model or "") if plan.method == "draft_model" else None
-    return float(found.group(1)) * 1e9 if found else read.NAN
+    found = DRAFT_SIZE.search(plan.draft_model or "") if plan.method == "draft_model" else None
+    return float(found.group(1)) * 1e9 if found else cells.NAN
 
 
 def _request_columns(facts: Facts) -> dict[str, object]:
     made: dict[str, object] = {
         "gpus": float(facts.gpus),
-        "concurrency": read.scaled(facts.concurrency),
-        "input_tokens": read.scaled(facts.ctx_tokens),
-        "output_tokens": read.scaled(facts.output_tokens),
-        "temperature": read.scaled(facts.temperature),
-        "thinking": read.scaled(facts.thinking),
-        "prefix_share": read.scaled(facts.prefix_share),
+        "concurrency": names.scaled(facts.concurrency),
+        "input_tokens": names.scaled(facts.ctx_tokens),
+        "output_tokens": names.scaled(facts.output_tokens),
+        "temperature": names.scaled(facts.temperature),
+        "thinking": names.scaled(facts.thinking),
+        "prefix_share": names.scaled(facts.prefix_share),
         "workload": P.code(P.WORKLOADS, facts.workload or ""),
         "link": P.code(P.LINKS, facts.interconnect or ""),
     }
@@ -199,5 +202,5 @@ def _request_columns(facts: Facts) -> dict[str, object]:
         made["given_conditional"] = conditional
     if request and request.acceptance_length is not None:
         made["given_length"] = float(request.acceptance_length)
-        made["given_k"] = read.scaled(request.acceptance_k)
+        made["given_k"] = names.scaled(request.acceptance_k)
     return made

@@ -11,6 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+# Columns that are read or written here
+READ = (
+    "notes", "thinking", "spec_extra", "speedup_metric", "output_tok_s", "request_tok_s",
+    "concurrency", "input_tokens",
+)  # fmt: skip
 _BACKENDS = ("vulkan", "rocm", "hip")
 _SAME = 0.03  # relative gap up to which output_tok_s counts as streams x request_tok_s
 

@@ -1,8 +1,8 @@
 """models/speedup.json + physics -> estimates. Numpy only; the artefact is read once.
 
-Three doors: `estimate` for one question and some plans, `predict_points` for arrays,
-`predict_dicts` for rows of a table. All three take the same road, so a batch and a recommendation
-cannot disagree.
+Two doors: `estimate` for one question and some plans, `predict_points` for arrays (predict_table
+brings rows of a table there). Both take the same road, so a batch and a recommendation cannot
+disagree.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,10 +31,9 @@ from advisor.domain.sealed import unsealed
 from advisor.domain.shown import shown
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
-from advisor.perf import encode_rows, memory, physics, prompt_cost, schedule
+from advisor.perf import memory, physics, prompt_cost, schedule
 from advisor.perf.encode_plans import from_questions
 from advisor.perf.load import load as loaded
-from advisor.perf.row_text import row_text
 from advisor.prediction import acceptance as acc
 from advisor.prediction import calibrated
 from advisor.prediction import neighbours as nearby
@@ -52,8 +51,6 @@ SCHEMA = 3  # of its layout
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
 PIECE = 16384  # points computed at once in a large table
 FAR = 2  # numbers filled in from which a point of a measured cell is extrapolated all the same
-DEFAULT_METRIC = "output_tok_s"  # of a row that names none
-FIELDS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain", "basis", "error")
 # Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal: policy, not measurement;
 # decide.py uses the same.
 GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = {
@@ -467,34 +464,3 @@ def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
     elif facts.request is not None:
         out.append("acceptance as given was combined with the prior")
     return tuple(out)
-
-
-# ---------------------------------------------------------------- rows of a table
-
-
-def predict_dicts(
-    rows: Sequence[Mapping[str, Any]], model: Model | None = None
-) -> list[dict[str, Any]]:
-    """The FIELDS for rows with the columns of the measured runs, one result a row, in order. Never
-    raises for a row.
-    """
-    if not rows:
-        return []
-    texts = [
-        row_text({str(k): "" if v is None or str(v) == "nan" else str(v) for k, v in row.items()})
-        for row in rows
-    ]
-    points, errors = encode_rows.from_rows(texts)
-    with np.errstate(all="ignore"):
-        found = predict_points(points, model)
-    return [_row(found, i, error) for i, error in enumerate(errors)]
-
-
-def _row(found: Predicted, i: int, error: str | None) -> dict[str, Any]:
-    numbers = (found.p10[i], found.p50[i], found.p90[i], found.p_gain[i])
-    if error is None and not all(np.isfinite(numbers)):
-        error = "the row's numbers lead to no finite prediction"
-    if error is not None:
-        return dict.fromkeys(FIELDS, None) | {"error": error}
-    values = dict(zip(FIELDS, (round(float(v), 4) for v in numbers), strict=False))
-    return values | {"basis": cast(str, BASES[int(found.basis[i])]), "error": None}

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple, TextIO
 from advisor.domain.files import MAX_LINE, lines_safely, open_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.shown import shown, shown_cell
-from advisor.prediction import predict as predictor
+from advisor.prediction import predict_table as predictor
 
-BATCH = 4096
+BATCH = 16384
 STANDARD_OUTPUT = Path("/dev/stdout")
 MODEL_COLUMNS = ("model", "total_params_b")
 _DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'"}
@@ -149,14 +149,20 @@ class Header:
         self.kept = [i for i, name in enumerate(names) if name.lower() not in predictor.FIELDS]
         self.line = [*(shown_cell(cells[i]) for i in self.kept), *predictor.FIELDS]
 
-    def text(self, row: list[str]) -> dict[str, str]:
-        """A row by column name; what a short row lacks is empty, and where no metric is named it is
-        about output tokens.
+    def named(self, batch: list[list[str]]) -> dict[str, list[str]]:
+        """The cells of a batch by column name; what a short row lacks is empty, and where no metric
+        is named a row is about output tokens.
         """
-        named = {name: row[i] if i < len(row) else "" for name, i in self.columns.items()}
-        if not named.get("speedup_metric", "").strip():
-            named["speedup_metric"] = predictor.DEFAULT_METRIC
+        named = {name: self.cells(batch, i) for name, i in self.columns.items()}
+        metric = named.get("speedup_metric", [""] * len(batch))
+        default = predictor.DEFAULT_METRIC
+        named["speedup_metric"] = [cell if cell.strip() else default for cell in metric]
         return named
+
+    @staticmethod
+    def cells(batch: list[list[str]], column: int) -> list[str]:
+        """One column of a batch."""
+        return [row[column] if column < len(row) else "" for row in batch]
 
 
 def _check(cells: list[str], columns: dict[str, int]) -> None:
@@ -183,20 +189,13 @@ def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> Done:
     rows = errors = 0
     first: str | None = None
     for batch in _batches(reader):
-        found = predictor.predict_dicts([header.text(row) for row in batch])
-        for row, made in zip(batch, found, strict=True):
-            cells = [shown_cell(row[i]) if i < len(row) else "" for i in header.kept]
-            writer.writerow(
-                [
-                    *cells,
-                    *(
-                        "" if made[name] is None else _plain(made[name])
-                        for name in predictor.FIELDS
-                    ),
-                ]
-            )
-            errors += made["error"] is not None
-            first = first or made["error"]
+        found = predictor.predict_columns(header.named(batch), len(batch))
+        kept = [header.cells(batch, i) for i in header.kept]
+        made = [found[name] for name in predictor.FIELDS]  # the writer leaves None empty
+        writer.writerows(zip(*kept, *made, strict=True))
+        wrong = [error for error in found["error"] if error is not None]
+        errors += len(wrong)
+        first = first or next(iter(wrong), None)
         rows += len(batch)
     return Done(rows, errors, first)
 

@@ -16,7 +16,7 @@ from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.perf import memory
-from advisor.prediction import predict as predictor
+from advisor.prediction import predict_table
 
 QUESTIONS: list[dict[str, Any]] = [
     {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
@@ -64,7 +64,9 @@ def test_tpot_is_not_below_a_cycle_shared_by_its_tokens(which: int) -> None:
 def test_the_chance_of_a_gain_agrees_with_the_interval() -> None:
     row = {"model": "qwen3.6-35b-a3b", "hardware": "gb10", "engine": "vllm", "quant": "fp8", "spec_method": "mtp", "k": "2",
            "input_tokens": "2048", "speedup_metric": "output_tok_s"}  # fmt: skip
-    for made in predictor.predict_dicts([row | {"concurrency": str(c)} for c in range(1, 80, 3)]):
+    for made in predict_table.predict_dicts(
+        [row | {"concurrency": str(c)} for c in range(1, 80, 3)]
+    ):
         assert (made["speedup_p10"] > 1) == (made["p_gain"] > 0.9) or made[
             "p_gain"
         ] == pytest.approx(0.9)

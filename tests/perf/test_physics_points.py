@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.domain.nouns import Engine, Facts, Plan
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
-from advisor.perf import encode_plans, encode_rows, imputation
+from advisor.perf import cells, encode_plans, encode_rows, imputation
 from advisor.perf import encode_rows as points_read
 
 ROW = {
@@ -320,7 +320,7 @@ def test_take_concat_replace() -> None:
     ],
 )
 def test_versions(engine: str, text: str, number: float | None) -> None:
-    value = points_read.version_number(engine, text)
+    value = cells.version_number(engine, text)
     assert np.isnan(value) if number is None else value == number
 
 

@@ -32,7 +32,9 @@ from advisor.perf import arrays as pts
 from advisor.perf import encode_plans
 from advisor.perf import encode_plans as points_plans
 from advisor.prediction import predict as predictor
+from advisor.prediction import predict_table
 from advisor.prediction import threads as blas
+from advisor.prediction.decision import decide_one
 from advisor.prediction.predict_rows import predict_rows
 
 ROW = {
@@ -43,7 +45,7 @@ KNOWN_SEED_MISSES = 2
 
 
 def one(**change: str) -> dict[str, object]:
-    return predictor.predict_dicts([ROW | change])[0]
+    return predict_table.predict_dicts([ROW | change])[0]
 
 
 def run(tmp_path: Path, text: str | bytes) -> list[dict[str, str]]:
@@ -94,6 +96,35 @@ def test_odd_files(tmp_path: Path) -> None:
     assert found[0]["speedup_p50"] == found[1]["speedup_p50"] != ""
     again = run(tmp_path, (tmp_path / "out.csv").read_bytes())
     assert again == found  # predicted columns of an earlier run are replaced, not doubled
+
+
+def test_the_decision_of_a_row_is_the_rule_on_its_own_numbers(tmp_path: Path) -> None:
+    lines = [
+        ",".join({**ROW, "concurrency": str(c), "k": str(k), "speedup_metric": metric}.values())
+        for c in (1, 8, 64)
+        for k in (1, 4, 8)
+        for metric in ("output_tok_s", "tpot", "ttft")
+    ]
+    none = ",".join({**ROW, "spec_method": "none", "k": ""}.values())
+    found = run(tmp_path, "\n".join([",".join(ROW), *lines, none, "x" + "," * 9]))
+    assert (found[-1]["decision"], found[-2]["decision"]) == ("", "off")
+    seen = set()
+    for row in found[:-2]:
+        low, middle, high = (float(row[f"speedup_p{q}"]) for q in (10, 50, 90))
+        open_sign = row["speedup_metric"] == "ttft" and low <= 1 <= high
+        assert row["decision"] == decide_one(middle, float(row["p_gain"]), open_sign)
+        seen.add(row["decision"])
+    assert len(seen) >= 2
+
+
+def test_a_table_and_single_rows_give_the_same() -> None:
+    rows = [
+        {**ROW, "notes": note, "k": k} for note in ("", "thinking", "vulkan") for k in ("2", "")
+    ]
+    rows += [{"model": "qwen3.6-27b", "spec_method": "mtp", "speedup_metric": "tpot"}]
+    rows += [{**ROW, "spec_method": "nothing"}, {**ROW, "concurrency": "-4"}]
+    together = predict_table.predict_dicts(rows)
+    assert together == [predict_table.predict_dicts([row])[0] for row in rows]
 
 
 def test_input_that_cannot_be_read(tmp_path: Path) -> None:
@@ -422,7 +453,7 @@ def test_what_stops_halfway_leaves_the_result_alone(
         table(tmp_path, HEADER, LINE),
         table(tmp_path, "an earlier result", name="out.csv"),
     )
-    monkeypatch.setattr(predictor, "predict_dicts", fail)
+    monkeypatch.setattr(predict_table, "predict_columns", fail)
     with pytest.raises((type(stop), AdvisorError)):
         predict_rows(source, out)
     assert out.read_text() == "an earlier result\n"
@@ -462,7 +493,7 @@ def test_standard_output_is_a_target(tmp_path: Path, piped: bool) -> None:
             cwd=Path(__file__).parents[2],
         )
     text = done.stdout.decode() if piped else where.read_text()
-    assert text.splitlines()[0] == f"{HEADER},{','.join(predictor.FIELDS)}"
+    assert text.splitlines()[0] == f"{HEADER},{','.join(predict_table.FIELDS)}"
     assert len(text.splitlines()) == 2
     assert b"1 rows, 0 with an error" in done.stderr
 
@@ -509,7 +540,7 @@ FREE = [c for c in RUN_COLUMNS if c not in NAMES] + [
     st.dictionaries(st.sampled_from(FREE), WORDS, max_size=12),
 )
 def test_any_row_gives_a_number_or_an_error(names: dict[str, str], cells: dict[str, str]) -> None:
-    found = predictor.predict_dicts([names | cells])[0]
+    found = predict_table.predict_dicts([names | cells])[0]
     if found["error"] is None:
         values = [
             float(str(found[f])) for f in ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from advisor.lab.bench.cells import Job, sweep
 from advisor.perf import encode_rows, imputation, physics, schedule
 from advisor.perf.constants import Constants
-from advisor.prediction import predict as predictor
+from advisor.prediction import predict_table
 
 
 def rows(job: Job, hardware: str = "h200") -> list[dict[str, str]]:
@@ -105,7 +105,7 @@ def speedups(job: Job, hardware: str = "h200") -> list[dict[str, float]]:
         for row in rows(job, hardware)
         for metric in METRICS
     ]
-    found = iter(predictor.predict_dicts(asked))
+    found = iter(predict_table.predict_dicts(asked))
     return [{metric: float(next(found)["speedup_p50"]) for metric in METRICS} for _ in job.points]
 
 

@@ -1,0 +1,171 @@
+"""Hardware, models and quantisations as the fields of `Points` that they give, by name.
+
+Names are resolved through `knowledge`, once per distinct spelling. A name that is not known is no
+error as long as something says how big the model is: the point then carries NaN.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from advisor.domain.nouns import AdvisorError, UnknownFact
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.imputed import architecture
+from advisor.perf import arrays as P
+from advisor.perf.cells import NAN
+
+if TYPE_CHECKING:
+    from advisor.domain.nouns import LLM, Hardware, Quant
+
+Vector = dict[str, float]
+_SIZE = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)b(?:-a(\d+(?:\.\d+)?)b)?(?![a-z0-9])", re.I)
+
+
+def _value(quantity: object, scale: float) -> float:
+    value = getattr(quantity, "value", None)
+    return NAN if value is None else float(value) * scale
+
+
+def scaled(value: float | None, scale: float = 1.0) -> float:
+    return NAN if value is None else float(value) * scale
+
+
+def hardware_vector(hw: Hardware) -> Vector:
+    """The fields of `Points` that one accelerator gives."""
+    return {
+        "bw": _value(hw.memory_bandwidth_gb_s, 1e9),
+        "bw_measured": _value(hw.memory_bandwidth_measured_gb_s, 1e9),
+        "bf16": _value(hw.bf16_tflops, 1e12),
+        "fp8": _value(hw.fp8_tflops, 1e12),
+        "int8": _value(hw.int8_tops, 1e12),
+        "fp4": _value(hw.fp4_tflops, 1e12),
+        "fp32": _value(hw.fp32_tflops, 1e12),
+        "memory_bytes": _value(
+            hw.memory_gb, 2.0**30
+        ),  # vendors write GB where the device reports GiB
+        "unified": float(hw.unified_memory),
+        "link_bw": _value(hw.link_gb_s, 1e9),
+        "arch": P.code(P.ARCHS, architecture(hw.gpu_family or hw.arch)),
+        "hw_class": P.code(P.CLASSES, hw.hardware_class),
+    }
+
+
+def family_word(llm_id: str, family: str = "") -> str:
+    """Model family as far as acceptance and kernels care: one recipe, one word."""
+    text = f"{family} {llm_id}".lower()
+    if re.search(r"qwen3[._]?[5-9]|qwen3-next|qwen3\.5-3\.6", text):
+        return "qwen3.5"
+    for part, word in (
+        ("qwen", "qwen3"),
+        ("qwq", "qwen3"),
+        ("deepseek", "deepseek"),
+        ("glm", "glm"),
+        ("gemma", "gemma"),
+    ):
+        if part in text:
+            return word
+    return "llama" if "llama" in text else "other" if llm_id else "unknown"
+
+
+def model_vector(llm: LLM, shape: LLM | None) -> Vector:
+    """The fields of `Points` that one model gives; `shape` is its own or its proxy's, None where
+    neither is known.
+    """
+    own = shape or llm
+    state = scaled(own.state_mb_per_seq, 1e6)
+    moe = llm.is_moe or own.is_moe
+    known = own.layers is not None
+    swa_head_dim = own.swa_head_dim or own.head_dim or 0
+    return {
+        "mixer_params": scaled(own.mixer_params_b, 1e9),
+        "dense_ffn_params": scaled(own.dense_ffn_params_b, 1e9),
+        "expert_params": scaled(own.expert_params_m, 1e6) if moe else 0.0,
+        "experts": scaled(own.experts) if moe else 0.0,
+        "topk": scaled(own.experts_per_token) if moe else 0.0,
+        "moe_layers": scaled(own.moe_layers) if moe else 0.0,
+        "shared_params": scaled(own.shared_params_b, 1e9),
+        "lm_head_params": scaled(own.lm_head_params_b, 1e9),
+        "mtp_params": scaled(own.assistant_params_b or own.mtp_params_b or None, 1e9),
+        "draft_head_params": 0.0 if own.assistant_params_b else NAN,
+        "layers": scaled(own.layers),
+        "attn_layers": scaled((own.full_attention_layers or 0) + (own.swa_layers or 0) or None),
+        "global_layers": scaled(own.full_attention_layers),
+        "window": float(own.swa_window or 0),
+        "swa_kv_elems": float(
+            2 * (own.swa_layers or 0) * (own.swa_kv_heads or own.kv_heads or 0) * swa_head_dim
+        ),
+        "swa_head_dim": float(swa_head_dim),
+        "linear_layers": scaled(own.linear_layers) if own.is_hybrid else (0.0 if known else NAN),
+        "hidden": scaled(own.hidden),
+        "heads": scaled(own.heads),
+        "head_dim": scaled(own.head_dim),
+        "state_bytes": state if own.is_hybrid else (0.0 if known else NAN),
+        "kv_elems": scaled(own.kv_elems_per_token),
+        "total_params": scaled(llm.total_params_b or own.total_params_b, 1e9),
+        "active_params": scaled(llm.active_params_b or own.active_params_b, 1e9),
+        "is_moe": float(moe) if known or moe else NAN,
+        "is_hybrid": float(own.is_hybrid) if known or own.is_hybrid else NAN,
+        "family": P.code(P.FAMILIES, family_word(llm.id, llm.family)),
+    }
+
+
+def quant_vector(quant: Quant) -> Vector:
+    """The fields of `Points` that one quantisation gives."""
+    return {
+        "bytes_mixer": quant.bytes_mixer,
+        "bytes_ffn": quant.bytes_ffn,
+        "bytes_lm_head": quant.bytes_lm_head,
+        "bytes_mtp": quant.bytes_mtp,
+        "bytes_mtp_lm_head": quant.bytes_mtp_lm_head,
+        "quant_bits": scaled(quant.bits),
+        "quant_family": P.code(P.QUANT_FAMILIES, quant.family),
+    }
+
+
+@lru_cache(maxsize=4096)
+def hardware_of(name: str) -> Vector:
+    try:
+        return hardware_vector(knowledge.hardware(name)) if name else {}
+    except UnknownFact:
+        text = name.lower()
+        kind = "apple" if "apple" in text else "unknown"
+        return {"arch": P.code(P.ARCHS, kind), "unified": 1.0 if kind == "apple" else NAN}
+
+
+def _known_shape(llm: LLM) -> LLM | None:
+    try:
+        shape: LLM = knowledge.shape_of(llm)
+    except AdvisorError:
+        return None
+    return shape
+
+
+@lru_cache(maxsize=4096)
+def model_of(name: str) -> tuple[Vector, bool]:
+    """Fields of a model name, and whether the name means anything at all."""
+    if not name:
+        return {}, False
+    try:
+        llm = knowledge.llm(name)
+        return model_vector(llm, _known_shape(llm)), True
+    except UnknownFact:
+        pass
+    family = P.code(P.FAMILIES, family_word(name))
+    size = _SIZE.search(name)
+    if size:
+        total, active = float(size.group(1)), float(size.group(2) or size.group(1))
+        return {"total_params": total * 1e9, "active_params": active * 1e9, "family": family}, True
+    return {"family": family}, P.FAMILIES[family] != "other"
+
+
+@lru_cache(maxsize=4096)
+def quant_of(name: str) -> Vector:
+    if not name:
+        return {}
+    try:
+        return quant_vector(knowledge.quant(name))
+    except UnknownFact:
+        found = knowledge.quant_from_text(name)
+        return quant_vector(found) if found else {}
