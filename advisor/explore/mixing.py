@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain.nouns import Basis, Estimate, Interval, MetricEstimate
-from advisor.prediction.intervals import agreeing
+from advisor.prediction import intervals
 from advisor.prediction.predict import BASES
 
 Z10 = NormalDist().inv_cdf(0.9)
@@ -140,7 +140,7 @@ def chance(gain: Interval) -> float:
     """P(gain) as the 80 % interval tells it."""
     sd = max(log(gain.p90 / gain.p10) / (2 * Z10), 1e-6)
     plain = NormalDist().cdf(log(gain.p50) / sd)
-    found = agreeing(np.array([plain]), np.log(np.array([gain.p10])), np.log(np.array([gain.p90])))
+    found = intervals.chance(np.array([plain]), np.zeros(1), np.zeros(1, dtype=bool))
     return float(found[0])
 
 
