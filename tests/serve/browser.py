@@ -97,8 +97,10 @@ def browser() -> Iterator[Browser]:
 class Visit:
     """One visitor: a fresh profile, a page, and what it must never do."""
 
-    def __init__(self, context: BrowserContext, address: str, width: str) -> None:
-        self.context, self.address, self.width = context, address, width
+    def __init__(
+        self, context: BrowserContext, address: str, width: str, scripted: bool = True
+    ) -> None:
+        self.context, self.address, self.width, self.scripted = context, address, width, scripted
         self.page: Page = context.new_page()
         self.strangers: list[str] = []
         self.complaints: list[str] = []
@@ -127,10 +129,19 @@ class Visit:
 
     def settle(self) -> None:
         """Wait until nothing is under way."""
-        self.page.wait_for_load_state("networkidle")
+        self.page.wait_for_load_state("load")
+        if not self.scripted:
+            return
+        under_way = self.page.locator(".busy, [data-load]")
+        for _ in range(300):
+            if not under_way.count():
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError("the page is still busy after 15 s")
 
     def check(self, name: str) -> None:
         """Nothing from elsewhere, no complaint, no sideways scrolling, no serious finding of axe."""
+        self.settle()
         self.page.wait_for_timeout(200)  # transitions end
         shot(self.page, f"{name}-{self.width}")
         assert not self.strangers, self.strangers

@@ -44,7 +44,7 @@ def _visit(world: tuple[Browser, str], width: str, **more: Any) -> Iterator[Visi
     context = made.new_context(viewport={"width": wide, "height": high}, **more)
     context.set_default_timeout(15_000)
     try:
-        yield Visit(context, address, width)
+        yield Visit(context, address, width, more.get("java_script_enabled", True))
     finally:
         context.close()
 

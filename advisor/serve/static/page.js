@@ -75,10 +75,10 @@ async function later(signal) {
     const got = await fetch(holder.dataset.load, { signal });
     const made = parse(await got.text());
     if (signal?.aborted) return;
+    const figures = made.querySelector("#figures");
+    if (figures) figures.open = opened;
     holder.replaceWith(...made.childNodes);
   }
-  const figures = document.getElementById("figures");
-  if (figures && opened) figures.open = true;
 }
 
 if (form && answer) {
