@@ -124,3 +124,17 @@ def test_what_a_release_cannot_say_is_refused() -> None:
         )
     with pytest.raises(AdvisorError, match="newer than the catalogue"):
         engines.get("vllm").migrate(read("vllm", "m"), "9.9.9")
+
+
+@pytest.mark.parametrize(
+    ("value", "stays"),
+    [("0", False), ("off", False), ("disabled", False), ("1", True), ("on", True)],
+)
+def test_a_switch_that_is_set_to_off_is_not_moved_as_on(value: str, stays: bool) -> None:
+    """An INI key `jinja = 0` is off; a release that takes no value gets no switch for it."""
+    adapter = engines.get("llama-server")
+    pairs = [(Token("model"), Token("a.gguf")), (Token("cont-batching"), Token(value))]
+    launch = adapter.read_mapping(pairs, [], origin="ini", version_text="b9000")
+    moved, _ = adapter.migrate(launch, adapter.catalogue.newest)
+    words = adapter.argv(moved)
+    assert ("--cont-batching" in words or "-cb" in words) is stays, words

@@ -207,7 +207,7 @@ def run(name: str, count: int, seed: int, keep: Path | None = None) -> Counter[s
         target = TARGETS[name](Path(folder))
         for number in range(count):
             data = target.make(random.Random(seed * 1_000_003 + number))
-            begun = time.perf_counter()
+            begun = time.process_time()  # what else the machine does counts for nothing
             try:
                 try:
                     target.check(data)
@@ -215,7 +215,7 @@ def run(name: str, count: int, seed: int, keep: Path | None = None) -> Counter[s
                     said = str(error).strip()
                     assert said and "\n" not in said, f"no clear sentence: {said[:80]!r}"
                     assert "Traceback" not in said
-                spent = time.perf_counter() - begun
+                spent = time.process_time() - begun
                 assert spent < SLOW_S, f"took {spent:.1f} s"
             except Exception as error:
                 where = traceback.extract_tb(error.__traceback__)[-1]

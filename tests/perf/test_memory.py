@@ -416,3 +416,31 @@ def test_cards_with_ecc_have_what_their_driver_reports() -> None:
     ):
         found = memory.usable_gib(Facts(hardware=knowledge.hardware(name)))
         assert found == pytest.approx(gib, abs=0.1)
+
+
+def test_each_kind_of_memory_has_its_usable_share() -> None:
+    """Metal gives three quarters, CUDA on a unified chip 93.5 %; a card's driver reports its own."""
+    cards = {name: knowledge.hardware(name) for name in ("gb10", "h200")}
+    apple = next(
+        found
+        for found in map(knowledge.hardware, knowledge.hardware_ids())
+        if found.vendor == "apple" and found.memory_reported_mib is None and found.memory_gb
+    )
+    usable = {h.id: memory.usable_gib(Facts(hardware=h)) for h in (*cards.values(), apple)}
+    assert apple.memory_gb is not None and usable[apple.id] == pytest.approx(
+        0.75 * apple.memory_gb.value
+    )
+    gb10 = cards["gb10"].model_copy(update={"memory_reported_mib": None})
+    assert gb10.memory_gb is not None
+    assert memory.usable_gib(Facts(hardware=gb10)) == pytest.approx(0.935 * gb10.memory_gb.value)
+    assert memory.usable_gib(Facts()) is None
+
+
+@pytest.mark.parametrize(("requests", "share"), [(1, 1), (4, 2), (5, 3), (None, 1)])
+def test_a_replica_has_its_share_of_the_requests_rounded_up(
+    requests: int | None, share: int
+) -> None:
+    two = memory.replica(Facts(concurrency=requests, gpus=4), plan(tp=2, dp=2))
+    assert (two.concurrency, two.gpus) == (share, 2)
+    alone = Facts(concurrency=requests, gpus=4)
+    assert memory.replica(alone, plan(tp=4)) is alone

@@ -502,3 +502,9 @@ def test_every_flag_of_a_literal_line_is_editable() -> None:
     for flag in read.launches[0].flags:
         assert flag.span is not None and flag.value_span is not None
         assert read.source.text[flag.value_span.start : flag.value_span.end] == flag.value
+
+
+@pytest.mark.parametrize("lead", ["", "-", "@", ":", "+", "!", "!!", "-+"])
+def test_the_prefixes_of_a_units_command_are_no_part_of_it(lead: str) -> None:
+    text = f"[Service]\nExecStart={lead}/usr/bin/vllm serve m --port 1\n"
+    assert [one.model for one in read_text(text, "a.service").launches] == ["m"]

@@ -261,3 +261,17 @@ def test_who_pipes_a_file_with_a_placeholder_hears_of_it(form: str) -> None:
     )
     assert "replace YOUR-ORG/" in unknown.stderr
     assert unknown.stderr.count("replace") == 1 and "replace" not in known.stderr
+
+
+@pytest.mark.parametrize("value", ["$HOME", "a${X}b", "$$", "$(id)", "%h"])
+def test_a_dollar_in_a_variable_is_no_reference(value: str) -> None:
+    """Compose reads `$`, Kubernetes `$(`: both double it in the environment as in arguments."""
+    told = cases.hostile("org/model", {"VLLM_TEST": value})
+    compose = service_of(compose_yaml(told))["environment"]["VLLM_TEST"]
+    assert compose == value.replace("$", "$$")
+    (deployment,) = [
+        one for one in yaml.safe_load_all(deployment_yaml(told)) if one["kind"] == "Deployment"
+    ]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    given = {one["name"]: one.get("value") for one in container["env"]}
+    assert given["VLLM_TEST"] == value.replace("$(", "$$(")
