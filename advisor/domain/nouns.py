@@ -1,4 +1,5 @@
-"""The nouns of the advisor: frozen values, no behaviour beyond tiny properties.
+"""The nouns of the advisor: frozen values, no behaviour beyond tiny properties; those of a question,
+a launch and the facts stand beside this file and are named here as well.
 
 Every stage takes some of these and returns new ones. Units live in names; `None` always means
 "unknown", never 0. Speed-ups are ratios where a value above 1 always means faster, for TPOT and
@@ -6,8 +7,6 @@ TTFT as well.
 """
 
 from __future__ import annotations
-
-from typing import Any, Literal
 
 from advisor.domain.facts import LLM as LLM
 from advisor.domain.facts import AdvisorError as AdvisorError
@@ -23,246 +22,28 @@ from advisor.domain.facts import Source as Source
 from advisor.domain.facts import Status as Status
 from advisor.domain.facts import UnknownFact as UnknownFact
 from advisor.domain.frozen import Frozen as Frozen
-
-Engine = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
-Method = Literal["none", "mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]
-DraftMethod = Literal[
-    "mtp", "eagle", "eagle3", "dflash"
-]  # those for which a launch can be proposed
-Basis = Literal["measured", "interpolated", "extrapolated", "physics"]
-Severity = Literal["error", "warning", "info"]
-Goal = Literal["throughput", "tpot", "ttft", "balanced"]
-Decision = Literal["on", "off", "measure"]
-Effect = Literal["veto", "loss", "caution", "k_max", "support"]
-Workload = Literal[
-    "chat",
-    "code",
-    "math",
-    "agent",
-    "rag",
-    "summarization",
-    "creative",
-    "mixed",
-    "random",
-    "reasoning",
-    "factual",
-    "voice",
-]
-Metric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
-Interconnect = Literal["none", "pcie", "nvlink", "roce", "ethernet"]
-
-METHODS: tuple[Method, ...] = (
-    "none",
-    "mtp",
-    "eagle",
-    "eagle3",
-    "draft_model",
-    "ngram",
-    "dflash",
-    "dspark",
-)
-
-
-# ---------------------------------------------------------------- what was asked
-
-# Least and most of each number of a question, for the command line and Python alike
-LIMITS: dict[str, tuple[float, float]] = {
-    "gpus": (1, 1024), "tp": (1, 1024), "concurrency": (1, 100_000), "ctx_tokens": (1, 10_000_000),
-    "output_tokens": (1, 1_000_000), "temperature": (0, 5), "prefix_share": (0, 1), "acceptance_length": (1, 32),
-    "acceptance_k": (1, 31), "max_ttft_ms": (0.001, 1e9), "max_tpot_ms": (0.001, 1e9),
-    "max_num_seqs": (1, 100_000), "max_model_len": (1, 10_000_000), "memory_fraction": (0.05, 1.0),
-}  # fmt: skip
-MAX_POSITIONS = 16  # draft positions whose acceptance can be given
-
-
-class Request(Frozen):
-    """One question: what hardware, model and load. `None` means "let the advisor choose", and it
-    says what it chose.
-    """
-
-    hardware: str
-    gpus: int = 1
-    tp: int | None = None
-    interconnect: Interconnect | None = None
-    model: str = "qwen3.6-35b-a3b"
-    quant: str | None = None
-    engine: str | None = None
-    engine_version: str | None = None
-    method: DraftMethod | None = (
-        None  # None: the model's own head where it has one, else what is published for it
-    )
-    concurrency: int = 1
-    ctx_tokens: int = 2048  # prompt tokens per request
-    output_tokens: int = 512
-    workload: Workload = "mixed"
-    thinking: bool | None = None
-    temperature: float | None = None
-    prefix_share: float = 0.0  # part of the prompt shared between requests, 0..1
-    acceptance: tuple[float, ...] | None = (
-        None  # conditional acceptance by position, as measured by the user
-    )
-    acceptance_length: float | None = (
-        None  # tokens emitted per step incl. the bonus token, as measured by the user
-    )
-    acceptance_k: int | None = (
-        None  # the k at which acceptance_length was measured; None: the plan's k
-    )
-    goal: Goal = "balanced"
-    max_ttft_ms: float | None = None
-    max_tpot_ms: float | None = None
-    max_num_seqs: int | None = None  # request slots of a replica; None: chosen with the memory
-    max_model_len: int | None = None  # tokens of the longest request
-    memory_fraction: float | None = None  # of the accelerator, for the engines that take a share
-    kv_cache_dtype: str | None = None  # fp8, q8_0 ...; None: 16 bit unless 8 decide
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """The fields within their limits, and together. Made here, since the annotations of a noun
-        carry no metadata.
-        """
-        from typing import Annotated, get_type_hints
-
-        from pydantic import Field
-        from pydantic_core import PydanticCustomError, core_schema
-
-        made = super().__get_pydantic_core_schema__(source, handler)
-        fields, kinds = made["schema"]["fields"], get_type_hints(cls)
-        for name, (low, high) in LIMITS.items():
-            finite = None if kinds[name] in (int, int | None) else False
-            limited = Annotated[kinds[name], Field(ge=low, le=high, allow_inf_nan=finite)]  # type: ignore[valid-type]
-            fields[name]["schema"] = handler.generate_schema(limited)
-        rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-        rates = Annotated[tuple[rate, ...] | None, Field(min_length=1, max_length=MAX_POSITIONS)]
-        fields["acceptance"]["schema"] = handler.generate_schema(rates)
-
-        def together(request: Request) -> Request:
-            if problem := clash(
-                request.acceptance, request.acceptance_length, request.acceptance_k
-            ):
-                raise PydanticCustomError("together", "{problem}", {"problem": problem})
-            return request
-
-        return core_schema.no_info_after_validator_function(together, made)
-
-
-def clash(
-    rates: tuple[float, ...] | None, length: float | None, k: int | None, prefix: str = "acceptance"
-) -> str | None:
-    """What does not go together in a measured acceptance, in one sentence; `prefix` spells its
-    names as the asker does.
-    """
-    join = "-" if prefix.startswith("-") else "_"
-    if rates is not None and length is not None:
-        return f"{prefix} and {prefix}{join}length say the same thing twice: give one of them"
-    if length is not None and k is not None and length > k + 1:
-        return f"an acceptance length of {length:g} is impossible at k = {k}: at most {k + 1} tokens a step"
-    if k is not None and length is None:
-        return f"{prefix}{join}k says at which k {prefix}{join}length was measured: give that too, or leave it out"
-    return None
-
-
-# ---------------------------------------------------------------- what an engine is told
-
-
-class Span(Frozen):
-    """A place in the text that was read: byte-free, as character offsets into the decoded file; end
-    is exclusive.
-    """
-
-    start: int
-    end: int
-
-
-class Flag(Frozen):
-    """One option as written. `name` is the catalogue's canonical spelling (or the spelling as
-    written if unknown).
-    """
-
-    name: str
-    raw: str  # the spelling in the file, e.g. "-tp", "LLAMA_ARG_N_PARALLEL", "np"
-    value: str | None = None  # None: a bare switch; "" is an empty string
-    # the engine's catalogue has it at this launch's version (or at any version if none is
-    # known)
-    known: bool = True
-    origin: Literal["cli", "env", "ini", "yaml", "python"] = "cli"
-    line: int = 0  # 1-based; 0 = not from a file
-    column: int = 0
-    span: Span | None = (
-        # flag and value together, literal in the file (None: built from variables, not
-        # editable)
-        None
-    )
-    value_span: Span | None = None
-    unresolved: bool = False  # the value contains a variable that the file does not set
-
-
-class EnvVar(Frozen):
-    name: str
-    value: str | None = None
-    line: int = 0
-    column: int = 0
-    span: Span | None = None  # name and value together, where they stand together in the file
-    value_span: Span | None = None
-    unresolved: bool = False
-
-
-class Container(Frozen):
-    """What surrounds the command: image, shared memory, probes. All optional; None = the file does
-    not say.
-    """
-
-    image: str | None = None
-    tag: str | None = None
-    shm_bytes: int | None = None
-    ipc_host: bool | None = None
-    shm_volume: bool | None = None  # a memory-backed /dev/shm volume is mounted
-    gpus: str | None = None  # as written: "all", "2", device ids "0,1"
-    startup_budget_s: float | None = None  # how long a probe waits before it kills the server
-    rollout_surge: bool | None = None  # a rolling update needs a second GPU
-    kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
-    image_line: int = 0
-    image_span: Span | None = None
-    name: str = ""  # service / unit / preset name
-
-
-class Launch(Frozen):
-    """What an engine is told: engine, version, model, flags and env, each with value, file and
-    line.
-    """
-
-    engine: Engine
-    engine_version: str | None = (
-        None  # catalogued release (or interval id for llama-server); None = not pinned
-    )
-    version_text: str | None = None  # as written (image tag, bNNNN, commit), for messages
-    version_pinned: bool = False  # True only if the file pins a catalogued release
-    fork: str | None = (
-        None  # vllm-ascend, ik_llama.cpp, a community image: rules are at most warnings then
-    )
-    model: str | None = None  # as written: repository, path or GGUF name
-    flags: tuple[Flag, ...] = ()
-    env: tuple[EnvVar, ...] = ()
-    container: Container | None = None
-    file: str = ""
-    line: int = 0
-    form: str = "command"
-    emitted: bool = False  # written by this program, not read from a file
-    notes: tuple[str, ...] = ()  # what was not read (env_file ignored, unresolved variable ...)
-    strays: tuple[Flag, ...] = ()  # arguments that belong to no option: a value and its place
-
-    def flag(self, name: str) -> Flag | None:
-        """The last occurrence of a flag by canonical name (engines let the last one win)."""
-        for flag in reversed(self.flags):
-            if flag.name == name:
-                return flag
-        return None
-
-    def env_value(self, name: str) -> str | None:
-        for var in reversed(self.env):
-            if var.name == name:
-                return var.value
-        return None
-
+from advisor.domain.launches import Container as Container
+from advisor.domain.launches import EnvVar as EnvVar
+from advisor.domain.launches import Flag as Flag
+from advisor.domain.launches import Launch as Launch
+from advisor.domain.launches import LaunchText as LaunchText
+from advisor.domain.launches import Span as Span
+from advisor.domain.question import LIMITS as LIMITS
+from advisor.domain.question import MAX_POSITIONS as MAX_POSITIONS
+from advisor.domain.question import Request as Request
+from advisor.domain.question import clash as clash
+from advisor.domain.vocabulary import METHODS as METHODS
+from advisor.domain.vocabulary import Basis as Basis
+from advisor.domain.vocabulary import Decision as Decision
+from advisor.domain.vocabulary import DraftMethod as DraftMethod
+from advisor.domain.vocabulary import Effect as Effect
+from advisor.domain.vocabulary import Engine as Engine
+from advisor.domain.vocabulary import Goal as Goal
+from advisor.domain.vocabulary import Interconnect as Interconnect
+from advisor.domain.vocabulary import Method as Method
+from advisor.domain.vocabulary import Metric as Metric
+from advisor.domain.vocabulary import Severity as Severity
+from advisor.domain.vocabulary import Workload as Workload
 
 # ---------------------------------------------------------------- what we mean
 
@@ -460,14 +241,6 @@ class Candidate(Frozen):
     findings: tuple[Finding, ...] = ()
     utility: float = 0.0
     regret: float = 0.0
-
-
-class LaunchText(Frozen):
-    """A launch ready to paste. `text` is shell-quoted, one option a line."""
-
-    argv: tuple[str, ...]
-    env: dict[str, str] = {}
-    text: str = ""
 
 
 class Advice(Frozen):

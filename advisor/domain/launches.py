@@ -1,0 +1,116 @@
+"""What an engine is started with: flags and environment, each with its value and its place."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from advisor.domain.frozen import Frozen
+from advisor.domain.vocabulary import Engine
+
+
+class Span(Frozen):
+    """A place in the text that was read: byte-free, as character offsets into the decoded file; end
+    is exclusive.
+    """
+
+    start: int
+    end: int
+
+
+class Flag(Frozen):
+    """One option as written. `name` is the catalogue's canonical spelling (or the spelling as
+    written if unknown).
+    """
+
+    name: str
+    raw: str  # the spelling in the file, e.g. "-tp", "LLAMA_ARG_N_PARALLEL", "np"
+    value: str | None = None  # None: a bare switch; "" is an empty string
+    # the engine's catalogue has it at this launch's version (or at any version if none is
+    # known)
+    known: bool = True
+    origin: Literal["cli", "env", "ini", "yaml", "python"] = "cli"
+    line: int = 0  # 1-based; 0 = not from a file
+    column: int = 0
+    span: Span | None = (
+        # flag and value together, literal in the file (None: built from variables, not
+        # editable)
+        None
+    )
+    value_span: Span | None = None
+    unresolved: bool = False  # the value contains a variable that the file does not set
+
+
+class EnvVar(Frozen):
+    name: str
+    value: str | None = None
+    line: int = 0
+    column: int = 0
+    span: Span | None = None  # name and value together, where they stand together in the file
+    value_span: Span | None = None
+    unresolved: bool = False
+
+
+class Container(Frozen):
+    """What surrounds the command: image, shared memory, probes. All optional; None = the file does
+    not say.
+    """
+
+    image: str | None = None
+    tag: str | None = None
+    shm_bytes: int | None = None
+    ipc_host: bool | None = None
+    shm_volume: bool | None = None  # a memory-backed /dev/shm volume is mounted
+    gpus: str | None = None  # as written: "all", "2", device ids "0,1"
+    startup_budget_s: float | None = None  # how long a probe waits before it kills the server
+    rollout_surge: bool | None = None  # a rolling update needs a second GPU
+    kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
+    image_line: int = 0
+    image_span: Span | None = None
+    name: str = ""  # service / unit / preset name
+
+
+class Launch(Frozen):
+    """What an engine is told: engine, version, model, flags and env, each with value, file and
+    line.
+    """
+
+    engine: Engine
+    engine_version: str | None = (
+        None  # catalogued release (or interval id for llama-server); None = not pinned
+    )
+    version_text: str | None = None  # as written (image tag, bNNNN, commit), for messages
+    version_pinned: bool = False  # True only if the file pins a catalogued release
+    fork: str | None = (
+        None  # vllm-ascend, ik_llama.cpp, a community image: rules are at most warnings then
+    )
+    model: str | None = None  # as written: repository, path or GGUF name
+    flags: tuple[Flag, ...] = ()
+    env: tuple[EnvVar, ...] = ()
+    container: Container | None = None
+    file: str = ""
+    line: int = 0
+    form: str = "command"
+    emitted: bool = False  # written by this program, not read from a file
+    notes: tuple[str, ...] = ()  # what was not read (env_file ignored, unresolved variable ...)
+    strays: tuple[Flag, ...] = ()  # arguments that belong to no option: a value and its place
+
+    def flag(self, name: str) -> Flag | None:
+        """The last occurrence of a flag by canonical name (engines let the last one win)."""
+        for flag in reversed(self.flags):
+            if flag.name == name:
+                return flag
+        return None
+
+    def env_value(self, name: str) -> str | None:
+        for var in reversed(self.env):
+            if var.name == name:
+                return var.value
+        return None
+
+
+class LaunchText(Frozen):
+    """A launch ready to paste. `text` is shell-quoted, one option a line."""
+
+    argv: tuple[str, ...]
+    env: dict[str, str] = {}
+    text: str = ""

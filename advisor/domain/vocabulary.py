@@ -1,0 +1,64 @@
+"""The words that answers and files share: engines, methods, goals, metrics, decisions."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Engine = Literal["vllm", "sglang", "llama-server", "ik_llama.cpp"]
+
+
+Method = Literal["none", "mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]
+
+
+DraftMethod = Literal[
+    "mtp", "eagle", "eagle3", "dflash"
+]  # those for which a launch can be proposed
+
+
+Basis = Literal["measured", "interpolated", "extrapolated", "physics"]
+
+
+Severity = Literal["error", "warning", "info"]
+
+
+Goal = Literal["throughput", "tpot", "ttft", "balanced"]
+
+
+Decision = Literal["on", "off", "measure"]
+
+
+Effect = Literal["veto", "loss", "caution", "k_max", "support"]
+
+
+Workload = Literal[
+    "chat",
+    "code",
+    "math",
+    "agent",
+    "rag",
+    "summarization",
+    "creative",
+    "mixed",
+    "random",
+    "reasoning",
+    "factual",
+    "voice",
+]
+
+
+Metric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
+
+
+Interconnect = Literal["none", "pcie", "nvlink", "roce", "ethernet"]
+
+
+METHODS: tuple[Method, ...] = (
+    "none",
+    "mtp",
+    "eagle",
+    "eagle3",
+    "draft_model",
+    "ngram",
+    "dflash",
+    "dspark",
+)
