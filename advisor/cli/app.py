@@ -45,7 +45,19 @@ COMMANDS = {
 }
 
 
-ONE_THREAD = ("recommend", "compose", "sweep", "validate", "predict", "serve", "page", "mcp")
+ONE_THREAD = (
+    "recommend",
+    "compose",
+    "sweep",
+    "plan",
+    "compare",
+    "why-not",
+    "validate",
+    "predict",
+    "serve",
+    "page",
+    "mcp",
+)
 
 
 class LazyGroup(click.Group):
