@@ -37,7 +37,9 @@ def explanation(found: Rule) -> str:
     if found.needs:
         lines += [f"Needs: {', '.join(found.needs)} (skipped where unknown)"]
     if found.versioned:
-        lines += ["At most a warning where no catalogued release is pinned."]
+        lines += [
+            "At most a warning where no catalogued release is pinned and not all of them refuse it."
+        ]
     lines += [f"Sources: {'; '.join(found.sources)}"]
     return "\n".join(lines)
 
@@ -86,7 +88,9 @@ def overview(rules: Iterable[Rule]) -> str:
         "",
         "An error does not start or gives wrong output; a warning is slower or risky; an info is",
         "style, deprecation or evidence. Where a file pins no catalogued release, a rule that",
-        "depends on the version is at most a warning.",
+        "depends on the version is at most a warning, unless every catalogued release refuses what",
+        "the file asks for. A build of somebody else is taken for the engine itself only where a",
+        "slip of the hand is plain; the message then says what is assumed.",
     ]
     last = ""
     for r in rules:

@@ -1,7 +1,8 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
+from advisor.rules.kit.containers import around
 
 SMALL_BYTES = 1 << 30
 
@@ -32,11 +33,9 @@ def shm_small(case: Case) -> Iterator[Hit]:
     if container.ipc_host or container.shm_volume or (container.shm_bytes or 0) >= SMALL_BYTES:
         return
     has = f"{container.shm_bytes >> 20} MiB" if container.shm_bytes else "the default 64 MB"
-    yield Hit(
+    yield around(
+        case,
         f"{case.plan.tp * case.plan.pp} workers with {has} of shared memory",
-        flag="shm_size",
-        line=container.image_line,
-        fix=Fix(
-            text="Add ipc: host (--ipc=host), shm_size, or a memory-backed volume at /dev/shm."
-        ),
+        "shm_size",
+        "Add ipc: host (--ipc=host), shm_size, or a memory-backed volume at /dev/shm.",
     )

@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import table
+from advisor.rules.kit.containers import around
 
 BUDGET = table("compatibility")["startup_seconds"]
 KINDS = (
@@ -69,11 +70,11 @@ def probe_budget(case: Case) -> Iterator[Hit]:
         or budget >= BUDGET["value"]
     ):
         return
-    yield Hit(
+    yield around(
+        case,
         f"the startup probe gives up after {budget:.0f} s; loading with compilation takes 300 to "
         f"{BUDGET['value']} s",
-        flag="startupProbe",
-        line=container.image_line,
-        severity="info" if budget >= BUDGET["short"] else None,
-        fix=Fix(text=f"Let periodSeconds x failureThreshold reach {BUDGET['value']} s."),
+        "startupProbe",
+        f"Let periodSeconds x failureThreshold reach {BUDGET['value']} s.",
+        "info" if budget >= BUDGET["short"] else None,
     )

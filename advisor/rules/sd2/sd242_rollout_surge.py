@@ -1,7 +1,8 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
+from advisor.rules.kit.containers import around
 
 
 @rule(severity="warning", sources=("nicolerenee/infra#2067", "Tanguille/cluster"))
@@ -42,10 +43,10 @@ def rollout_surge(case: Case) -> Iterator[Hit]:
     """
     container = case.launch.container
     if container is not None and container.rollout_surge:
-        yield Hit(
+        yield around(
+            case,
             "the rolling update starts a second pod before it stops the first, and so needs a "
             "second GPU",
-            flag="strategy",
-            line=container.image_line,
-            fix=Fix(text="Use strategy Recreate, or maxUnavailable 1."),
+            "strategy",
+            "Use strategy Recreate, or maxUnavailable 1.",
         )
