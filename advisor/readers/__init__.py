@@ -62,7 +62,10 @@ def read_bytes(
 def read_source(source: Source, form: str | None = None, *, version: str | None = None) -> FileRead:
     """Read an opened text."""
     reading = Reading(source, version=version)
-    read_form(form or _form(source), source, reading)
+    try:
+        read_form(form or _form(source), source, reading)
+    except RecursionError:
+        reading.note("the file refers to itself too deeply; the rest of it was not read")
     launches = _judged(reading.launches(), reading)
     return FileRead(source, reading.form, launches, tuple(reading.notes), reading.redactor)
 

@@ -197,3 +197,37 @@ def test_docker_run_that_a_comment_cuts_is_said(kind: str) -> None:
     text = f"docker run -d --gpus all \\ {kind}\n  --ipc=host \\\n  vllm/vllm-openai:v0.25.1 \\\n  --model Qwen/Qwen3-8B \\\n  --max-num-seqs 8\n"
     report = validate(text=text)
     assert "SD126" in {found.code for found in report.findings}
+
+
+# ---------------------------------------------------------------- of public files, each once
+
+
+def test_models_of_a_chart_do_not_add_up() -> None:
+    model = "    - {{name: {n}, repository: vllm/vllm-openai, tag: v0.25.1, modelURL: Qwen/Qwen3-8B, requestGPU: 1, vllmConfig: {{extraArgs: ['--gpu-memory-utilization', '0.9']}}}}\n"
+    text = "servingEngineSpec:\n  modelSpec:\n" + "".join(model.format(n=n) for n in "ab")
+    report = validate(text=text, name="values.yaml")
+    assert len(report.launches) == 2 and "SD306" not in {f.code for f in report.findings}
+
+
+def test_json_of_unknown_variables_is_not_judged() -> None:
+    text = 'T=""\nA=(--override-generation-config "{\\"temperature\\":$T,\\"top_k\\":20}")\nvllm serve Qwen/Qwen3-8B "${A[@]}"\n'
+    assert "SD131" not in severities(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "vllm serve Qwen/Qwen-Image-Edit --omni --num-gpus 2 --usp 2",
+        "llama-server -m q.gguf -md d.gguf --spec-type draft-dspark  # llama.cpp b10236",
+        "vllm serve nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-FP8 --tensor-parallel-size 4",
+        "vllm serve amd/gpt-oss-120b-w-mxfp4-a-fp8 --tensor-parallel-size 8",
+    ],
+)
+def test_what_others_run_is_no_error(text: str) -> None:
+    assert "error" not in severities(text + "\n").values()
+
+
+def test_a_file_that_refers_to_itself_is_no_traceback() -> None:
+    text = 'import subprocess\na = "x" if a or b else "y"\nb = "x" if a or b else "y"\nsubprocess.run(["vllm", "serve", a])\n'
+    report = validate(text=text, name="loop.py")
+    assert report.cut_short or report.launches

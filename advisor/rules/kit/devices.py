@@ -40,7 +40,8 @@ _PROCESS_DEVICES = (
 )
 _EVERYWHERE = ("0.0.0.0", "::", "127.0.0.1", "localhost", "*")  # addresses that every node has
 _PODS = ("kubernetes", "llmkube")
-_PLACED = ("ray-serve",)  # each application gets devices of its own, named or not
+# each application, and each model of a chart, gets devices of its own, named or not
+_PLACED = ("ray-serve", "helm-values")
 _TRANSFERS = re.compile(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
 
 

@@ -28,6 +28,16 @@ def problem(text: str) -> str | None:
     return None if isinstance(data, dict) else f"it holds a {type(data).__name__}, not an object"
 
 
+_NOTHING = re.compile(r"[:\[,]\s*[,}\]]")
+
+
+def emptied(found: Flag) -> bool:
+    """Whether values are missing in a text put together from variables: the reading does not know
+    what they hold.
+    """
+    return found.value_span is None and _NOTHING.search(found.value or "") is not None
+
+
 def mended(text: str) -> str | None:
     """The text with the one slip mended that makes it a JSON object: quotes, commas, brackets,
     Python's words. None where no single one does.

@@ -31,7 +31,7 @@ FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 # lists to which a class of the user's own may be added by its dotted path
 # names that older checkpoints carry for a method of the list
-ALSO = {"--quantization": ("auto-round", "auto_round", "autoround")}
+ALSO = {"--quantization": ("auto-round", "auto_round", "autoround", "ascend")}
 OPEN = ("--distributed-executor-backend",)
 TRUTHS = ("1", "0", "true", "false", "enabled", "disabled")
 # what another engine, or a person, calls a value

@@ -9,6 +9,7 @@ from advisor.rules.kit.fixes import drop_fix, pinned
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, standing, written
 from advisor.rules.kit.values import slip
 
+PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options beside
 _LEAD = re.compile(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
 
@@ -30,6 +31,8 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --decode-threshold 4
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     """
+    if any(found.raw in PLUGINS for found in flags(case)):
+        return  # the options of an extension are not catalogued
     for found in flags(case):
         if standing(case, found) != "unknown":
             continue

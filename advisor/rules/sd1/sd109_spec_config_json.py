@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.flags import spec_config
-from advisor.rules.kit.json_text import mend_fix
+from advisor.rules.kit.json_text import emptied, mend_fix
 
 WHAT = """Write it as '{"method":"mtp","num_speculative_tokens":2}': double quotes inside single ones."""
 
@@ -21,9 +21,10 @@ def spec_config_json(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     read = spec_config(case)
-    if read is not None and read.data is None:
+    if read is not None and read.data is None and not emptied(read.flag):
         yield Hit(
             f"--speculative-config is not a JSON object: {read.error}",
             flag=read.flag,
+            severity="warning" if read.flag.value_span is None else None,
             fix=mend_fix(case, read.flag, WHAT),
         )

@@ -7,7 +7,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
 from advisor.rules.kit.fixes import json_fix, pinned
-from advisor.rules.kit.flags import catalogue, spec_choices, spec_config
+from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config
 from advisor.rules.kit.values import nearest, slip
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
-    choices = spec_choices(case, "method")
+    choices = _choices(catalogue(case), catalogued_version(case) or catalogue(case).newest)
     place, method = named(case)
     if method is None or not choices or method in choices or "." in method:
         return
@@ -53,7 +53,10 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         )
         return
     near = MEANT.get(method.lower()) or nearest(method, choices)
-    said = f"vLLM has no speculative method '{method}'" + (f"; use '{near}'" if near else "")
+    later = [one for one in catalogue(case).versions if method in _choices(catalogue(case), one)]
+    said = f"vLLM has no speculative method '{method}'" + (
+        f" before {later[0]}" if later else f"; use '{near}'" if near else ""
+    )
     fix = Fix(text=f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ...")
     sure = near == MEANT.get(method.lower()) and pinned(case)
     if place is not None and near and place.name == "--spec-method":
@@ -65,9 +68,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         flag=place,
         fix=fix,
         versions="all catalogued releases",
-        everywhere=not any(
-            method in _choices(catalogue(case), one) for one in catalogue(case).versions
-        ),
+        everywhere=not later,
         slip=slip(method, near) or method.lower() in MEANT,
     )
 
@@ -84,8 +85,10 @@ def gone_since(case: Case, method: str) -> str | None:
 
 
 def _choices(known: Catalogue, version: str) -> tuple[str, ...]:
+    """The methods of the configuration class and of the shorthand, of which either can be shorter."""
     row = known.json_field("SpeculativeConfig", "method", version) or {}
-    return tuple(row.get("choices") or ())
+    short = known.option("--spec-method", version)
+    return (*(row.get("choices") or ()), *((short.choices or ()) if short is not None else ()))
 
 
 def named(case: Case) -> tuple[Flag | None, str | None]:

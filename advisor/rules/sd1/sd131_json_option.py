@@ -8,7 +8,7 @@ from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
-from advisor.rules.kit.json_text import mend_fix, problem
+from advisor.rules.kit.json_text import emptied, mend_fix, problem
 from advisor.rules.kit.values import nearest, slip
 
 OWN_RULE = "--speculative-config"  # SD109 and SD110
@@ -56,12 +56,16 @@ def json_option(case: Case) -> Iterator[Hit]:
             yield from keys(case, found, name, {key.partition(".")[0]: _scalar(found.value, key)})
         elif takes_object(case, found):
             broken = problem(found.value)
+            if emptied(found):
+                continue
             if broken is None:
                 yield from keys(case, found, name, json.loads(found.value))
             else:
                 yield Hit(
                     f"{found.raw} is not a JSON object: {broken}",
                     flag=found,
+                    # put together from variables, some of which the reading may not know
+                    severity="warning" if found.value_span is None else None,
                     fix=mend_fix(case, found, f"Write the value of {found.raw} as JSON."),
                     everywhere=True,
                     slip=True,

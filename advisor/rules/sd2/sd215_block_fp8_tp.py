@@ -11,7 +11,11 @@ CHANNEL_WISE = (
     "w8a8",
     "redhat",
     "glm",
-)  # FP8 checkpoints with a scale per channel, not per block
+    "nvidia/",
+    "amd/",
+    "mxfp4",
+    "nemotron",
+)  # FP8 checkpoints with a scale per channel or tensor, not per block
 
 
 @rule(
