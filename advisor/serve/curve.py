@@ -51,7 +51,7 @@ class Box(NamedTuple):
         return round(self.top + inner * (1 - log(bounded / low) / log(high / low)), 1)
 
 
-WIDE, NARROW = Box(720, 320), Box(350, 270, left=38, right=44)
+WIDE, NARROW = Box(720, 320), Box(350, 270, left=46, right=44)
 
 
 def curve_view(found: Sweep, concurrency: int) -> dict[str, Any]:

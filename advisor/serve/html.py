@@ -12,9 +12,9 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 
 TABS = (
     ("answer", "/", "Answer"),
-    ("check", "/check", "Check a configuration"),
-    ("results", "/results", "Your results"),
-    ("mix", "/mix", "Several workloads"),
+    ("check", "/check", "Check"),
+    ("results", "/results", "Results"),
+    ("mix", "/mix", "Workloads"),
     ("rules", "/rules", "Rules"),
     ("api", "/api", "API"),
 )
