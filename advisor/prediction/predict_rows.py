@@ -190,8 +190,8 @@ def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> Done:
     first: str | None = None
     for batch in _batches(reader):
         found = predictor.predict_columns(header.named(batch), len(batch))
-        kept = [header.cells(batch, i) for i in header.kept]
-        made = [found[name] for name in predictor.FIELDS]  # the writer leaves None empty
+        kept = [list(map(shown_cell, header.cells(batch, i))) for i in header.kept]
+        made = [list(map(_plain, found[name])) for name in predictor.FIELDS]  # None stays empty
         writer.writerows(zip(*kept, *made, strict=True))
         wrong = [error for error in found["error"] if error is not None]
         errors += len(wrong)

@@ -10,14 +10,24 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from advisor.readers.containers import RUNTIMES, container_command, docker_run
-from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
+from advisor.engines import no_mtp_answer
+from advisor.readers.containers import container_command, docker_run
+from advisor.readers.found import Env, EnvItem, Found, Surroundings
+from advisor.readers.programs import (
+    BYSTANDERS,
+    ENGINE_TEXT,
+    LAUNCHERS,
+    OTHER_ENGINES,
+    RUNTIMES,
+    SHELLS,
+    base_name,
+    engine_start,
+)
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE,
-    HOLE_CLOSE,
-    HOLE_OPEN,
     Mapped,
     join,
     made,
@@ -25,117 +35,11 @@ from advisor.readers.syntax.mapped import (
 )
 from advisor.readers.syntax.scope import Scope
 
-SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "busybox"))
-# Programs whose arguments may name an engine without starting it.
-_BYSTANDERS = """
-echo printf pip pip3 pipx apt apt-get dnf yum pacman brew conda-install grep egrep rg sed awk cat less head
-tail tee ls cp mv rm mkdir chmod chown ln find which whereis type kill killall pkill pgrep ps systemctl
-service journalctl curl wget http git make cmake ninja cd pushd source . hf huggingface-cli modelscope test [
-[[ read export alias unalias trap wait sleep docker-compose llama-cli llama-bench llama-quantize
-llama-gguf-split evalscope lm_eval guidellm aiperf genai-perf vllm-bench ollama lms return exit logger
-notify-send cargo npm go strings file stat du df watch man help
-"""
-BYSTANDERS = frozenset(_BYSTANDERS.split())
-ENGINE_TEXT = Lazy(
-    r"vllm(?:@[\w.]+)?\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve|llama[-_]server|(docker|podman|nerdctl)\s+run"
-    r"|/server\s+-m|llama\s+(serve|server)\b|api_server\.py"
-)
-_MODULES = (
-    (Lazy(r"^vllm\.entrypoints\.(openai\.)?api_server$"), "vllm"),
-    (Lazy(r"^vllm(\.entrypoints\.cli\.main)?$"), "vllm-cli"),
-    (Lazy(r"^sglang(\.srt)?\.(launch_server|server|entrypoints\.http_server)$"), "sglang"),
-    (Lazy(r"^sglang(\.cli\.main)?$"), "sglang-cli"),
-    (Lazy(r"^sglang_router\.launch_server$"), "sglang"),
-    (Lazy(r"^llama_cpp\.server$"), "llama-server"),
-    (Lazy(r"^dynamo\.vllm(\.main)?$"), "vllm"),
-    (Lazy(r"^dynamo\.sglang(\.main)?$"), "sglang"),
-)
-_PYTHON = Lazy(r"^(python[\d.]*|pypy3?)$")
 _OPTION = Lazy(r"--[a-z][a-z-]*=")
 _ASSIGN = Lazy(r"^[A-Za-z_]\w*=(?!=)")
 # make and just: quiet, go on after a failure, run always; a notebook: run by the shell
 _RECIPE_LEAD = Lazy(r"[@+!-]{1,3}(?=[\w./])")
 MAX_DEPTH = 12
-OTHER_ENGINES = Lazy(
-    r"\b(ollama\s+(?:serve|run)|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]|tabbyapi|koboldcpp|lmdeploy\s+serve"
-    r"|text-generation-launcher|trtllm-serve)"
-)
-
-
-def base_name(word: Mapped) -> str:
-    """The program's name without folder and `.exe`; of an unset variable its name (`$LLAMA_SERVER`
-    -> llama-server).
-    """
-    text = word.text
-    if text.startswith(HOLE_OPEN) and text.endswith(HOLE_CLOSE):
-        text = text[1:-1].lower().replace("_", "-")
-        for known in ("llama-server", "sglang", "vllm", "python"):
-            if known in text:
-                return known
-        return text
-    name = re.split(r"[/\\]", text)[-1].lower()
-    if name.startswith(("vllm@", "sglang@")):  # uvx vllm@0.28.0
-        name = name.partition("@")[0]
-    return name.removesuffix(".exe")
-
-
-_RUNNERS = "uv uvx poetry pixi pipenv hatch rye conda mamba srun nice numactl taskset stdbuf setsid"
-_LAUNCHERS = frozenset(_RUNNERS.split())  # what they run needs no option to be told from a mention
-
-
-def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
-    """Engine and index of its first argument, if the command at `i` starts one."""
-    name = base_name(words[i])
-    following = words[i + 1].text if i + 1 < len(words) else ""
-    if _PYTHON.match(name):
-        return _python_start(words, i)
-    if name in ("vllm", "sglang", "vllm-rs"):
-        return (name.removesuffix("-rs"), i + 2) if following == "serve" else None
-    if name.startswith(("llama-server", "llama_server")):
-        return _llama(words[i]), i + 1
-    if name == "llama" and following in ("serve", "server"):
-        return "llama-server", i + 2
-    if name == "server" and (
-        "llama" in words[i].text.lower() or following in ("-m", "--model", "-hf")
-    ):
-        return _llama(words[i]), i + 1
-    return _script(words[i].text, i)
-
-
-def _script(text: str, i: int) -> tuple[str, int] | None:
-    if text.endswith(("sglang/launch_server.py", "sglang.launch_server")):
-        return "sglang", i + 1
-    if text.endswith(("openai/api_server.py", "vllm.entrypoints.openai.api_server")):
-        return "vllm", i + 1
-    return None
-
-
-def _llama(word: Mapped) -> str:
-    return "ik_llama.cpp" if re.search(r"ik[-_]llama", word.text.lower()) else "llama-server"
-
-
-def _python_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
-    j = i + 1
-    while j < len(words) and words[j].text.startswith("-") and words[j].text != "-m":
-        if words[j].text == "-c":
-            return None
-        j += 2 if words[j].text in ("-W", "-X") else 1
-    if j >= len(words):
-        return None
-    if words[j].text != "-m":
-        return _script(words[j].text, j)
-    module = words[j + 1].text if j + 1 < len(words) else ""
-    for pattern, engine in _MODULES:
-        if pattern.match(module):
-            if not engine.endswith("-cli"):
-                return engine, j + 2
-            serve = j + 2 < len(words) and words[j + 2].text == "serve"
-            return (engine.removesuffix("-cli"), j + 3) if serve else None
-    if module.startswith("torch.distributed"):
-        return next(
-            (start for k in range(j + 2, len(words)) if (start := engine_start(words, k))), None
-        )
-    return None
 
 
 def read_command(
@@ -176,7 +80,7 @@ def read_command(
         name = base_name(words[i])
         start = engine_start(words, i)
         if start and (
-            i == plain or _has_options(words, start[1]) or base_name(words[plain]) in _LAUNCHERS
+            i == plain or _has_options(words, start[1]) or base_name(words[plain]) in LAUNCHERS
         ):
             engine, first = start
             begin = words[i].first() if words[i].first() >= 0 else at
@@ -311,8 +215,6 @@ def _nested(
     depth: int,
 ) -> bool:
     """Read a shell text inside a command; what follows it are its `$0 $1 ...`."""
-    from advisor.readers.syntax.shell import Shell
-
     where = next((j for j in range(i, len(words)) if words[j] is script), i)
     inner = Scope(
         {name: item.value for name, item in env.items() if item.value is not None},
@@ -322,8 +224,7 @@ def _nested(
         for name in scope.exported:
             inner.values.setdefault(name, scope.values.get(name, EMPTY))
     inner.exported = dict.fromkeys(inner.values, -1) | {name: item.at for name, item in env.items()}
-    shell = Shell(script, reading, inner, around=around, depth=depth + 1, passed=env)
-    return shell.run()
+    return reading.shell(script, inner, around=around, depth=depth + 1, passed=env)
 
 
 def _other_engine(words: list[Mapped], reading: Reading) -> None:
@@ -332,8 +233,6 @@ def _other_engine(words: list[Mapped], reading: Reading) -> None:
         return
     found = OTHER_ENGINES.search(" ".join(show(word.text) for word in words[:8]))
     if found:
-        from advisor.engines import no_mtp_answer
-
         said = (
             no_mtp_answer(re.split(r"[\s._-]", found.group(1))[0])
             or "this program does not judge it"

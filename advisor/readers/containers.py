@@ -6,14 +6,16 @@ from __future__ import annotations
 
 import re
 
+from advisor import engines
+from advisor.readers.found import Env, EnvItem, Found, Surroundings, size_bytes
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
-from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings, size_bytes
+from advisor.readers.programs import BYSTANDERS, SHELLS, base_name, engine_start
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, made
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 
-RUNTIMES = frozenset(("docker", "podman", "nerdctl", "docker-run", "finch"))
 # Options of `docker run` that stand alone; every other one takes a value.
 _SWITCH_NAMES = """
 -d --detach -i --interactive -t --tty --rm --init --privileged -P --publish-all --read-only --no-healthcheck
@@ -168,13 +170,9 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
     """Find what a container starts: entrypoint and arguments, else what its image is known to
     start.
     """
-    from advisor.readers.command import engine_start, read_command
-
     around, env = ran.around, ran.env
     words = [*(ran.entrypoint or []), *ran.args]
-    if words and read_command(
-        words, reading, env, scope=_inside(ran), around=around, at=at, depth=depth
-    ):
+    if words and reading.command(words, env, scope=_inside(ran), around=around, at=at, depth=depth):
         return True
     if words and _starts_something_else(words[0], bool(ran.entrypoint)):
         return False
@@ -215,8 +213,6 @@ def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:
     """Whether the first word is a program of its own (`sleep infinity`, `sh -c "hf download ..."`),
     not an argument.
     """
-    from advisor.readers.command import BYSTANDERS, SHELLS, base_name
-
     name = base_name(first)
     if name in BYSTANDERS or name in SHELLS:
         return True
@@ -287,8 +283,6 @@ def _from_env(
 
 
 def _env_flag(engine: str, name: str, item: EnvItem, value: Mapped) -> list[Mapped]:
-    from advisor import engines
-
     flag = "--" + name.lower().replace("_", "-")
     option = engines.get(engine).catalogue.find(flag, None)
     if option is None or value.text.lower() in ("none", "null", "auto"):

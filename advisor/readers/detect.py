@@ -42,16 +42,16 @@ _JUST_RULE = Lazy(
 _JUST_ASSIGN = Lazy(r"^(?:export[ \t]+)?[A-Za-z_][\w-]*[ \t]*:=|^set [a-z-]+", re.M)
 
 BY_SUFFIX = {
-    ".sh": "shell",
-    ".bash": "shell",
-    ".zsh": "shell",
+    ".sh": "script",
+    ".bash": "script",
+    ".zsh": "script",
     ".service": "unit",
     ".container": "unit",
     ".ini": "ini",
     ".py": "python",
     ".cmd": "batch",
     ".bat": "batch",
-    ".ps1": "powershell",
+    ".ps1": "text",
     ".yaml": "yaml",
     ".yml": "yaml",
     ".json": "yaml",
@@ -61,11 +61,11 @@ BY_SUFFIX = {
     ".markdown": "markdown",
     ".mdx": "markdown",
     ".rst": "rst",
-    ".nix": "nix",
-    ".tf": "hcl",
-    ".hcl": "hcl",
-    ".nomad": "hcl",
-    ".tofu": "hcl",
+    ".nix": "text",
+    ".tf": "text",
+    ".hcl": "text",
+    ".nomad": "text",
+    ".tofu": "text",
 }
 
 
@@ -76,15 +76,15 @@ def form_of(name: str, text: str) -> str:
     by_name = BY_SUFFIX.get(os.path.splitext(_UNFINISHED.sub("", name.lower()))[1])
     first = text.lstrip()[:300]
     if first.startswith("#!"):
-        return "python" if "python" in first.split("\n", 1)[0] else "shell"
+        return "python" if "python" in first.split("\n", 1)[0] else "script"
     if by_name in (None, "unit", "ini") and _UNIT.search(text) and not _HERE_DOCUMENT.search(text):
         return "unit"
     if by_name:
         return _corrected(by_name, text)
     if _MAKEFILE_NAME.search(name):
-        return "makefile"
+        return "text"
     if _JUSTFILE_NAME.search(name):
-        return "justfile"
+        return "text"
     if _DOCKERFILE_NAME.search(name) or (_FROM.search(text) and _STARTS.search(text)):
         return "dockerfile"
     if re.search(r"(^|[/\\])\.env(\.|$)", name):
@@ -94,28 +94,28 @@ def form_of(name: str, text: str) -> str:
 
 def _corrected(form: str, text: str) -> str:
     """A suffix that the content contradicts plainly: a shell line in a .yaml, YAML in a .sh."""
-    if form == "shell" and re.match(r"\s*(?:#[^\n]*\n\s*)*(apiVersion|services|models)\s*:", text):
+    if form == "script" and re.match(r"\s*(?:#[^\n]*\n\s*)*(apiVersion|services|models)\s*:", text):
         return "yaml"
     if form == "batch" and not _WINDOWS.search(text):
-        return "shell"
+        return "script"
     if (
-        form == "shell"
+        form == "script"
         and re.match(r"\s*\[[^\]\[\s$\"'][^\]\[\n$\"']*\][ \t]*\r?\n", text)
         and _INI_PAIR.search(text)
     ):
         return "ini"  # a preset of llama-server that a document calls bash
-    if form == "shell" and _CARET.search(text) and "\\\n" not in text:
+    if form == "script" and _CARET.search(text) and "\\\n" not in text:
         return "batch"  # a command of Windows that a document calls bash
     if form == "yaml" and not _YAML_START.search(text) and text.lstrip()[:1] not in "[{-":
-        return "shell"
+        return "script"
     return form
 
 
 def _by_content(text: str, first: str) -> str:
     if _JUST_ASSIGN.search(text) and _JUST_RULE.search(text):
-        return "justfile"
+        return "text"
     if _MAKE_RULE.search(text) and not _FENCE.search(text):
-        return "makefile"
+        return "text"
     if first.startswith(("{", "[")) and not _INI_SECTION.match(first):
         return "yaml"
     if re.search(r"^\s*(@echo off|setlocal\b)", text, re.M | re.I) or (
@@ -127,7 +127,7 @@ def _by_content(text: str, first: str) -> str:
         and re.search(r"^\s*(&|\$\w+|[\w./\\-]+)", first)
         and not _FENCE.search(text)
     ):
-        return "powershell"
+        return "text"
     if (
         _INI_SECTION.search(text)
         and _INI_PAIR.search(text)
@@ -144,7 +144,7 @@ def _by_content(text: str, first: str) -> str:
         r"\b(LLM|Engine|AsyncEngineArgs|EngineArgs|ServerArgs|subprocess)\b\s*[.(]", text
     ):
         return "python"
-    return "env" if _only_assignments(text) else "shell"
+    return "env" if _only_assignments(text) else "script"
 
 
 def _only_assignments(text: str) -> bool:

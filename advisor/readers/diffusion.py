@@ -12,6 +12,7 @@ import re
 
 from advisor.domain.nouns import Launch
 from advisor.engines.no_mtp import answer, row
+from advisor.knowledge import store as knowledge
 
 NAME = "sglang-diffusion"
 
@@ -33,6 +34,4 @@ def is_diffusion(launch: Launch) -> bool:
         return True
     if not any(flag.name in known["flags"] for flag in launch.flags):
         return False
-    from advisor.knowledge import store as knowledge
-
     return launch.model is None or knowledge.llm_from_text(launch.model) is None

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from advisor import engines
 from advisor.domain.nouns import Container, EnvVar, Launch, Span
+from advisor.engines.base import EngineAdapter, Token
+from advisor.knowledge import store as knowledge
+from advisor.readers.dispatch import reader
+from advisor.readers.found import Env, EnvItem, Found, Surroundings, is_ik, key_of
 from advisor.readers.images import (
     counts_for,
     fork_of_image,
@@ -28,12 +33,13 @@ from advisor.readers.secrets import (
     learn_from_text,
 )
 from advisor.readers.source import Source
+from advisor.readers.syntax.filled import fill
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
 from advisor.readers.syntax.marks import left_open
 
 if TYPE_CHECKING:
-    from advisor.engines.base import EngineAdapter, Token
+    from advisor.readers.syntax.scope import Scope
 
 _CUT_SHORT = re.compile(
     r"the rest of it was not read|of \d+ characters is not read|words was read up to the first"
@@ -45,86 +51,12 @@ _MODEL_NAME = Lazy(
 MAX_STEPS = 50_000
 # what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
 _ASSIGNS = Lazy(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
-_IK_LLAMA = Lazy(r"ik[-_]?llama")
-# llama-server options of ik_llama.cpp that mainline never had
-_IK_OPTIONS = """
--mtp --multi-token-prediction -fmoe --fused-moe -rtr --run-time-repack -ger -mqkv --merge-qkv -khad -vhad -amb -mla
---mla-use --k-cache-hadamard --v-cache-hadamard --spec-stage --recurrent-ckpt-mode --defer-experts
-"""
-_IK_ONLY = frozenset(_IK_OPTIONS.split())
 MAX_WORDS = 5_000
-
-
-class EnvItem(NamedTuple):
-    """One variable of a process: its value (None: passed through from outside) and where its name
-    stands.
-    """
-
-    value: Mapped | None
-    at: int = -1
-
-
-Env = dict[str, EnvItem]
-
-
-class Surroundings:
-    """What stands around a command: the image (`tag` where that is a field of its own) and its
-    container's settings.
-    """
-
-    def __init__(
-        self, image: Mapped | None = None, tag: Mapped | None = None, kind: str = "", name: str = ""
-    ) -> None:
-        self.image, self.tag, self.kind, self.name = image, tag, kind, name
-        self.shm_bytes: int | None = None
-        self.ipc_host: bool | None = None
-        self.shm_volume: bool | None = None
-        self.gpus: str | None = None
-        self.startup_budget_s: float | None = None
-        self.rollout_surge: bool | None = None
-
-    def image_text(self) -> str:
-        if self.image is None:
-            return ""
-        text = self.image.shown()
-        return f"{text}:{self.tag.shown()}" if self.tag is not None and self.tag.text else text
 
 
 def cut_short(notes: Iterable[str]) -> bool:
     """Whether notes say that a bound ended the reading, so that a part of the file was not judged."""
     return any(_CUT_SHORT.search(note) for note in notes)
-
-
-class Found:
-    """A command that starts an engine: the words after the program, and what surrounds it.
-
-    `pairs` are keys and values, where the form has no words; `origin` says which kind of keys they
-    are.
-    """
-
-    def __init__(
-        self,
-        engine: str,
-        words: list[Mapped],
-        env: Env,
-        at: int,
-        form: str = "command",
-        around: Surroundings | None = None,
-        *,
-        fork: str | None = None,
-        pairs: list[tuple[Mapped, Mapped | None]] | None = None,
-        origin: str = "cli",
-    ) -> None:
-        self.engine, self.words, self.env, self.at, self.form, self.around = (
-            engine,
-            words,
-            env,
-            at,
-            form,
-            around,
-        )
-        self.fork, self.pairs, self.origin = fork, pairs or [], origin
-        self.said = ""  # what its reader has to say of this launch alone
 
 
 class Reading:
@@ -168,10 +100,8 @@ class Reading:
     def add(self, found: Found) -> None:
         """Keep a found command, once, up to a bound."""
         if self.values:
-            from advisor.readers.forms.ansible import fill
-
             fill(found, self.values)
-        if found.engine == "llama-server" and _is_ik(found):
+        if found.engine == "llama-server" and is_ik(found):
             found.engine = "ik_llama.cpp"
         if len(found.words) > MAX_WORDS:
             self.note(
@@ -179,7 +109,7 @@ class Reading:
                 found.at,
             )
             found.words = found.words[:MAX_WORDS]
-        key = _key(found)
+        key = key_of(found)
         if key in self.keys:
             return
         if len(self.found) >= MAX_LAUNCHES:
@@ -191,6 +121,22 @@ class Reading:
         self.keys.add(key)
         self.found.append(found)
 
+    # what one reader asks another for, by name: each is loaded when it is needed
+
+    def command(self, words: list[Mapped], env: Env | None = None, **about: Any) -> bool:
+        """Find what the words of a command start; `about` as `command.read_command` takes it."""
+        return bool(reader("command")(words, self, env, **about))
+
+    def shell(self, text: Mapped, scope: Scope | None = None, **about: Any) -> bool:
+        """Read a shell text; `about` as `syntax.shell.Shell` takes it. Whether it starts an engine."""
+        return bool(reader("shell")(text, self, scope, **about).run())
+
+    def inside(self, text: Mapped, depth: int, name: str = "") -> None:
+        """Read a text that stands inside another file (a here-document, a ConfigMap's value, a code
+        block).
+        """
+        reader("inside")(text, self, depth, name)
+
     def run_at(self, before: int, at: int) -> None:
         """A program that a variable names stands where it is run, not where the variable is set."""
         for found in self.found[before:]:
@@ -200,8 +146,6 @@ class Reading:
         return tuple(self._launch(found) for found in self.found)
 
     def _launch(self, found: Found) -> Launch:
-        from advisor import engines
-
         adapter = engines.get(found.engine)
         notes = [found.said] if found.said else []
         version_text, fork, sure = self._version(found)
@@ -238,8 +182,6 @@ class Reading:
         """A model that the command takes from outside, where the rest of the file (a message, a
         comment) names just one.
         """
-        from advisor.knowledge import store as knowledge
-
         if len(self.found) > 1 or (
             launch.model and knowledge.llm_from_text(launch.model) is not None
         ):
@@ -259,8 +201,6 @@ class Reading:
         once a file.
         """
         if self.named is None:
-            from advisor.knowledge import store as knowledge
-
             self.named = {}
             for said in _MODEL_NAME.finditer(self.source.text[:200_000]):
                 model = knowledge.llm_from_text(said.group())
@@ -283,8 +223,6 @@ class Reading:
         return items
 
     def _tokens(self, found: Found, adapter: EngineAdapter, notes: list[str]) -> list[Token]:
-        from advisor.engines.base import Token
-
         tokens: list[Token] = []
         near = found.at
         hide = False
@@ -316,8 +254,6 @@ class Reading:
         return tokens
 
     def _token(self, word: Mapped, near: int) -> Token:
-        from advisor.engines.base import Token
-
         span = word.span()
         line, column = self.source.place(near)
         return Token(
@@ -419,32 +355,3 @@ class Reading:
             image_line=self.source.place(where.first())[0] if where is not None else 0,
             image_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
         )
-
-
-def _is_ik(found: Found) -> bool:
-    """Whether the image says so, or it is no other fork's and the command has options that only
-    ik_llama.cpp knows.
-    """
-    image = found.around.image_text() if found.around is not None else ""
-    if _IK_LLAMA.search(image.lower()):
-        return True
-    if not any(word.text in _IK_ONLY for word in found.words):
-        return False
-    return fork_of_image(image) is None
-
-
-def _key(found: Found) -> tuple[object, ...]:
-    return (
-        found.engine,
-        found.at,
-        tuple(word.text for word in found.words),
-        tuple(key.text for key, _ in found.pairs),
-    )
-
-
-def size_bytes(text: str) -> int | None:
-    """`64gb`, `16Gi`, `8589934592`, `32g` in bytes; None if it is not a size."""
-    found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", text.lower())
-    if not found:
-        return None
-    return int(float(found.group(1)) * 1024 ** " kmgt".index(found.group(2) or " "))

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from cli_run import run
-from hypothesis import given, reject, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from advisor.domain.nouns import AdvisorError
@@ -53,12 +53,14 @@ def bad(text: str, kept: str = KEPT) -> list[str]:
     ]
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXT)
 def test_a_shown_value_is_one_visible_line(text: str) -> None:
     assert bad(shown(text), "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}") == []
     assert len(shown(text, 20)) <= 20 * 10  # each character is at most an escape of ten
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXT)
 def test_shown_lines_keep_only_line_feeds_and_tabs(text: str) -> None:
     assert bad(shown_lines(text)) == []
@@ -164,6 +166,7 @@ def test_a_hostile_name_of_a_file_or_an_option_is_escaped(tmp_path: Path) -> Non
 # ---------------------------------------------------------------- tables
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXT)
 def test_no_cell_is_a_formula(text: str) -> None:
     cell = shown_cell(text)

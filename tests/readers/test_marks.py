@@ -61,18 +61,6 @@ def test_makefile(name: str) -> None:
     assert port is not None and port.unresolved and name_flag is not None and name_flag.unresolved
 
 
-def test_make_recipes_do_not_mix() -> None:
-    found = launches(
-        MAKE
-        % "other: PORT = 9000\nother:\n\tllama-server -m a-MTP-Q4.gguf --port $(PORT) -c 4096\n",
-        "Makefile",
-    )
-    assert [(launch.engine, value(launch, "--port")) for launch in found] == [
-        ("vllm", "${PORT}"),
-        ("llama-server", "9000"),
-    ]
-
-
 def test_make_functions_and_cycles_are_unknown() -> None:
     launch = one(
         "A = $(B)\nB = $(A)\nN := $(shell nvidia-smi -L | wc -l)\nx:\n\tvllm serve "
@@ -96,34 +84,6 @@ def test_make_fix_edits_the_variable() -> None:
         for edit in found.fix.edits
     ]
     assert [text[edit.start : edit.end] for edit in edits] == ["--draft-max"]
-
-
-JUST = """set dotenv-load
-model := "Qwen/Qwen3.6-27B-FP8"
-port := env_var_or_default("PORT", "8000")
-folder := "/models" / "gguf"
-
-default:
-    @just --list
-
-# serve it
-serve ctx="32768" k='2' *args="":
-    @vllm serve {{model}} --port {{ port }} --max-model-len {{ctx}} \\
-      --speculative-config '{"method":"mtp","num_speculative_tokens":{{k}}}' {{args}}
-
-gguf quant:
-    llama-server -m {{folder}}/Qwen3.6-27B-MTP-{{quant}}.gguf -c 4096
-"""
-
-
-@pytest.mark.parametrize("name", ["justfile", ".justfile", "ci/serve.just", "-"])
-def test_justfile(name: str) -> None:
-    vllm, llama = launches(JUST, name)
-    assert vllm.model == "Qwen/Qwen3.6-27B-FP8" and vllm.line == 11
-    assert (value(vllm, "--port"), value(vllm, "--max-model-len")) == ("8000", "32768")
-    assert value(vllm, "--speculative-config") == MTP % 2
-    assert llama.model is not None and llama.model.startswith("/models/gguf/Qwen3.6-27B-MTP-")
-    assert not {"SD108", "SD109"} & codes(JUST, name)
 
 
 # ---------------------------------------------------------------- marks that stay open

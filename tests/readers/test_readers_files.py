@@ -1,4 +1,4 @@
-"""Kinds of files that start servers: Terraform and Nomad, notebooks, tasks of schedulers, recipes,
+"""Kinds of files that start servers: Nomad, notebooks, tasks of schedulers, recipes,
 Ansible, cluster launchers.
 """
 
@@ -26,41 +26,6 @@ def flags(found: FileRead, number: int = 0) -> dict[str, str | None]:
 
 # ---------------------------------------------------------------- HashiCorp's language
 
-TERRAFORM = """
-variable "tag" { default = "v0.25.1" }
-locals {
-  image = "vllm/vllm-openai:${var.tag}"
-  extra = ["--swap-space", "4"]
-}
-resource "docker_container" "vllm" {
-  image   = local.image   # the image
-  command = concat(["--model", "Qwen/Qwen3-8B",
-    "--speculative-config", jsonencode({ method = "mtp", num_speculative_tokens = 2 }),
-  ], local.extra, var.debug ? ["--enforce-eager"] : [])
-}
-resource "kubernetes_deployment" "sglang" {
-  spec { template { spec {
-    container {
-      image = "lmsysorg/sglang:v0.5.15"
-      args  = ["python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-8B"]
-      env {
-        name  = "SGLANG_ENABLE_SPEC_V2"
-        value = "1"
-      }
-      env {
-        name  = "HF_HOME"
-        value = "/hf"
-      }
-    }
-  } } }
-}
-resource "aws_instance" "llama" {
-  user_data = <<-EOF
-    #!/bin/bash
-    /opt/llama-server -m /m/a-MTP.gguf --spec-type mtp
-  EOF
-}
-"""
 NOMAD = """
 job "a" {
   group "g" {
@@ -86,90 +51,10 @@ EOH
 """
 
 
-def test_terraform() -> None:
-    found = read_text(TERRAFORM, "main.tf")
-    assert [(one.engine, one.model, one.engine_version) for one in found.launches] == [
-        ("vllm", "Qwen/Qwen3-8B", "0.25.1"),
-        ("sglang", "Qwen/Qwen3-8B", "0.5.15"),
-        ("llama-server", "/m/a-MTP.gguf", None),
-    ]
-    assert json.loads(flags(found)["--speculative-config"] or "")["num_speculative_tokens"] == 2
-    assert {"--swap-space", "--enforce-eager"} <= flags(found).keys()
-    assert [one.name for one in found.launches[1].env] == ["SGLANG_ENABLE_SPEC_V2", "HF_HOME"]
-
-
 def test_nomad() -> None:
     found = read_text(NOMAD, "llama.nomad")
     assert sorted(one.model or "" for one in found.launches) == ["/m/a-MTP.gguf", "/m/b.gguf"]
     assert [one.line for one in found.launches if one.model == "/m/b.gguf"] == [15]
-
-
-def test_an_encoded_object_that_a_local_holds_is_its_text_among_arguments() -> None:
-    text = """
-variable "spec" { default = { k = 2 } }
-locals {
-  plain = ["--swap-space", "4"]
-  said  = jsonencode(local.plain)
-  spec  = jsonencode({ method = "mtp", num_speculative_tokens = var.spec.k })
-  pods  = jsonencode([{ image = "vllm/vllm-openai:v0.25.1", command = ["--model", "org/b"] }])
-}
-resource "docker_container" "a" {
-  image   = "vllm/vllm-openai:v0.25.1"
-  command = concat(["--model", "org/a", "--speculative-config", local.spec], local.plain)
-}
-resource "aws_ecs_task_definition" "b" { container_definitions = local.pods }
-"""
-    found = read_text(text, "main.tf")
-    assert {one.model for one in found.launches} == {"org/a", "org/b"}
-    first = next(number for number, one in enumerate(found.launches) if one.model == "org/a")
-    assert json.loads(flags(found, first)["--speculative-config"] or "") == {
-        "method": "mtp",
-        "num_speculative_tokens": 2,
-    }
-    assert flags(found, first)["--swap-space"] == "4"
-
-
-def test_expressions_of_a_here_document(tmp_path: Path) -> None:
-    text = """
-variable "model" { default = "org/a" }
-variable "spec" { default = { k = 2 } }
-locals { options = "--max-num-seqs 4 --swap-space 4" }
-resource "aws_instance" "a" {
-  user_data = <<-EOF
-    MODE=mtp
-    vllm serve ${var.model} ${local.options} --served-model-name ${var.unknown} \\
-      --speculative-config '{"method":"mtp","num_speculative_tokens":${var.spec.k}}' --enforce-eager true
-    vllm serve org/b --spec-method ${MODE} --spec-tokens 2
-  EOF
-}
-"""
-    found = read_text(text, "main.tf")
-    assert [one.model for one in found.launches] == ["org/a", "org/b"]
-    assert json.loads(flags(found)["--speculative-config"] or "")["num_speculative_tokens"] == 2
-    assert (flags(found)["--max-num-seqs"], flags(found)["--swap-space"]) == ("4", "4")
-    assert (
-        "var.unknown" in (flags(found)["--served-model-name"] or "")
-        and flags(found, 1)["--spec-method"] == "mtp"
-    )
-    path = tmp_path / "main.tf"
-    path.write_text(text, encoding="utf-8")
-    assert [
-        (one.line, one.file.endswith("main.tf"))
-        for one in validate(str(path)).findings
-        if one.code == "SD130"
-    ] == [(9, True)]
-
-
-def test_a_fix_edits_terraform_where_the_words_stand(tmp_path: Path) -> None:
-    path = tmp_path / "main.tf"
-    path.write_text(TERRAFORM, encoding="utf-8")
-    edits = [
-        edit
-        for finding in validate(str(path)).findings
-        if finding.code == "SD113"
-        for edit in finding.fix.edits
-    ]
-    assert [TERRAFORM[edit.start : edit.end] for edit in edits] == ["mtp"]
 
 
 @pytest.mark.parametrize(
@@ -351,7 +236,10 @@ def test_a_value_of_several_options_is_several_words(tmp_path: Path) -> None:
     path.write_text(
         """
 - hosts: gpu
-  vars: {options: "--max-num-seqs 8 --swap-space 4", name: "a model", spec: '{"method": "mtp", "num_speculative_tokens": 2}'}
+  vars:
+    options: "--max-num-seqs 8 --swap-space 4"
+    name: "a model"
+    spec: '{"method": "mtp", "num_speculative_tokens": 2}'
   tasks:
     - shell: vllm serve org/a {{ options }} --served-model-name "{{ name }}" --speculative-config '{{ spec }}'
 """,
@@ -412,14 +300,6 @@ def test_an_empty_variable_of_a_batch_file_leaves_nothing_behind() -> None:
         'set "LORA="\nllama-server.exe ^\n -m a.gguf ^\n %LORA% ^\n -np 1\n', "a.bat"
     ).launches[0]
     assert not any("not read" in note for note in found.notes)
-
-
-def test_parameters_of_a_powershell_script_in_one_line() -> None:
-    text = 'param([string]$Bin = "C:\\llama\\llama-server.exe", [string]$Model = "a-MTP.gguf")\n& $Bin -m $Model -np 1\n'
-    found = read_text(text, "a.ps1").launches
-    assert [(one.engine, one.model, one.line) for one in found] == [
-        ("llama-server", "a-MTP.gguf", 2)
-    ]
 
 
 SUM = """

@@ -95,21 +95,6 @@ def test_a_list_that_is_joined_for_a_message_is_not() -> None:
 # ---------------------------------------------------------------- other notations
 
 
-def test_a_process_that_powershell_describes_before_it_starts() -> None:
-    text = (
-        'param([string]$Exe = "C:\\llama\\llama-server.exe")\n$list = @("--model", "a.gguf", '
-        '"--ctx-size", "4096")\n'
-        "$info = [System.Diagnostics.ProcessStartInfo]::new()\n$info.FileName = $Exe\n"
-        '$info.Arguments = ($list | ForEach-Object { Quote $_ }) -join " '
-        '"\n[void][System.Diagnostics.Process]::Start($info)\n'
-    )
-    assert read(text.replace("param([string]", "").replace('")\n$list', '"\n$list'), "a.ps1") == [
-        ("llama-server", "a.gguf")
-    ]
-    words = '$i.FileName = "llama-server.exe"\n$i.Arguments = "-m b.gguf -c 4096"\n'
-    assert read(words, "a.ps1") == [("llama-server", "b.gguf")]
-
-
 def test_options_that_an_operators_own_kind_keeps_as_a_mapping() -> None:
     text = (
         "apiVersion: x/v1\nkind: ServiceTemplate\nspec:\n  modelId: Qwen/Qwen3.6-27B\n  engine: "
@@ -161,20 +146,6 @@ def test_a_default_that_a_batch_file_sets_on_one_line(lead: str) -> None:
     )
 
 
-@pytest.mark.parametrize(("mode", "expected"), [("", False), ("draft-mtp", True)])
-def test_options_of_a_powershell_block_whose_condition_the_file_decides(
-    mode: str, expected: bool
-) -> None:
-    text = (
-        f'$Mode = "{mode}"\n$list = @("-m", "a.gguf")\n'
-        'if ($Mode -ne "") {\n  $list += @("--spec-type", $Mode)\n} else {\n  $list += '
-        '"--no-webui"\n}\n'
-        '$list += "--jinja"\n& .\\llama-server.exe @list\n'
-    )
-    found = flags(text, "a.ps1")
-    assert ("--spec-type" in found) == expected and "--jinja" in found
-
-
 LLM_D = """
 modelArtifacts: {uri: "hf://Qwen/Qwen3-32B", name: Qwen/Qwen3-32B}
 decode:
@@ -201,11 +172,6 @@ def test_the_release_of_another_product_is_not_the_engines(image: str, version: 
 def test_variables_that_a_list_of_texts_sets() -> None:
     text = "type: service\nenv:\n  - TOKEN\n  - MODEL=org/model\ncommands:\n  - vllm serve $MODEL --max-num-seqs 4\n"
     assert read(text, "a.dstack.yml") == [("vllm", "org/model")]
-
-
-def test_both_blocks_of_a_powershell_condition_in_one_line() -> None:
-    text = '$x = ""\nif ($x) { .\\llama-server.exe -m a.gguf -c 1 } else { .\\llama-server.exe -m b.gguf -c 1 }\n'
-    assert read(text, "a.ps1") == [("llama-server", "b.gguf")]
 
 
 def test_a_default_in_parentheses() -> None:

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 from advisor.readers.command import read_command
-from advisor.readers.reading import Env, EnvItem, Reading
+from advisor.readers.found import Env, EnvItem
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal
 from advisor.readers.syntax.scope import Scope

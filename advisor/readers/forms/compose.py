@@ -5,7 +5,8 @@ as list or text.
 from __future__ import annotations
 
 from advisor.readers.containers import Ran, add_env, container_command
-from advisor.readers.reading import Env, EnvItem, Reading, Surroundings, size_bytes
+from advisor.readers.found import Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import EMPTY, Mapped, join, literal
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words

@@ -6,7 +6,8 @@ import json
 import re
 
 from advisor.readers.containers import Ran, add_env, container_command
-from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
+from advisor.readers.found import Env, EnvItem, Surroundings
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, join, literal, made
 from advisor.readers.syntax.scope import Scope, interpolate

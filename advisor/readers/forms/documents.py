@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers import read_inside
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import literal
@@ -22,7 +21,17 @@ _SUFFIXES = {"powershell": "ps1", "pwsh": "ps1", "posh": "ps1", "batch": "bat", 
 _NO_LAUNCH = frozenset(_LANGUAGES.split())  # what no server is started in
 
 
-def read_document(reading: Reading, form: str) -> None:
+def read_markdown(reading: Reading) -> None:
+    """The fenced blocks."""
+    _read_blocks(reading, "markdown")
+
+
+def read_rst(reading: Reading) -> None:
+    """The code directives."""
+    _read_blocks(reading, "rst")
+
+
+def _read_blocks(reading: Reading, form: str) -> None:
     """Every block that can start a server. They are examples: none runs beside another."""
     text = literal(reading.source.text)
     for found in (_FENCED if form == "markdown" else _DIRECTIVE).finditer(text.text):
@@ -30,11 +39,8 @@ def read_document(reading: Reading, form: str) -> None:
             continue
         known = len(reading.found)
         language = found.group(2).lower() or "sh"
-        read_inside(
-            text.part(found.start(3), found.end(3)),
-            reading,
-            1,
-            "x." + _SUFFIXES.get(language, language),
+        reading.inside(
+            text.part(found.start(3), found.end(3)), 1, "x." + _SUFFIXES.get(language, language)
         )
         for one in reading.found[known:]:
             one.form = "document"

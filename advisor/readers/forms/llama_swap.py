@@ -8,7 +8,8 @@ import re
 
 from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
-from advisor.readers.reading import Env, Reading, Surroundings
+from advisor.readers.found import Env, Surroundings
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
 from advisor.readers.syntax.words import split_words

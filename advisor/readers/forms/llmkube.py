@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers.forms.kubernetes import (
+from advisor import engines
+from advisor.readers.forms.pods import (
     environment,
     image_of,
     pod_of,
     repository_name,
     words_of,
 )
-from advisor.readers.reading import Found, Reading, Surroundings
+from advisor.readers.found import Found, Surroundings
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, join, made
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
@@ -155,8 +157,6 @@ def _speculation_words(node: Node, engine: str, reading: Reading) -> list[Mapped
 
 def option_words(key: Node, value: Node, engine: str, reading: Reading) -> list[Mapped]:
     """A camelCase field as an engine's option, if the engine has one of that name."""
-    from advisor import engines
-
     flag = _LLMKUBE.get(key.text, "") if engine == "llama-server" else ""
     flag = _SLOTS.get(engine, "") if key.text == "parallelSlots" and not flag else flag
     flag = flag or "--" + _kebab(key.text)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers import read_inside
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, join, made
@@ -43,12 +42,12 @@ def read_notebook(document: Node, reading: Reading) -> None:
         if not reading.step():
             break
         if (whole := _SHELL_CELL.match(text.text)) is not None:
-            read_inside(text.part(whole.end(), len(text)), reading, 1, "x.sh")
+            reading.inside(text.part(whole.end(), len(text)), 1, "x.sh")
         elif (whole := _FILE_CELL.match(text.text)) is not None:
-            read_inside(text.part(whole.end(), len(text)), reading, 1, whole.group(1))
+            reading.inside(text.part(whole.end(), len(text)), 1, whole.group(1))
         else:
             program += [*_python(text, reading), made("\n")]
-    read_inside(join(program), reading, 1, "x.py")
+    reading.inside(join(program), 1, "x.py")
 
 
 def _is_code(cell: Node) -> bool:
@@ -92,7 +91,7 @@ def _python(text: Mapped, reading: Reading) -> list[Mapped]:
         if found.group(1) is not None:
             line = text.part(*found.span(1))
             named = _NAMED.sub(lambda one: f"{HOLE_OPEN}{one.group(1)}{HOLE_CLOSE}", line.text)
-            read_inside(Mapped(named, line.pos), reading, 1, "x.sh")
+            reading.inside(Mapped(named, line.pos), 1, "x.sh")
         indent = len(found.group()) - len(found.group().lstrip(" \t"))
         parts += [text.part(done, found.start() + indent), made("pass\n")]
         done = found.end()

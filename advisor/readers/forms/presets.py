@@ -6,7 +6,11 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
+from advisor import engines
+from advisor.readers.command import read_command
+from advisor.readers.containers import Ran, container_command
+from advisor.readers.found import Env, EnvItem, Found, Surroundings
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, join, literal, made
 from advisor.readers.syntax.marks import supervised
@@ -102,8 +106,6 @@ def _supervised(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
     """A program of supervisord: `command=`, continued by deeper lines, and
     `environment=A="b",C="d"`.
     """
-    from advisor.readers.command import read_command
-
     env: Env = {}
     text = reading.source.text
     for key, value in pairs:
@@ -159,8 +161,6 @@ def _are_options(pairs: list[Pair]) -> bool:
     """Whether most of these keys are llama-server's: `model = ...` also stands in the settings of
     other programs.
     """
-    from advisor import engines
-
     find = engines.get("llama-server").catalogue.find
     keys = [key.text for key, _ in pairs]
     known = sum(
@@ -173,8 +173,6 @@ def read_env_file(reading: Reading) -> None:
     """A file of NAME=value lines that sets llama-server up by its LLAMA_ARG_* variables, or a
     wrapper's arguments.
     """
-    from advisor.readers.containers import Ran, container_command
-
     reading.form = "env"
     env: Env = {}
     for _, pairs in sections(

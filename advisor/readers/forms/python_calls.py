@@ -11,9 +11,11 @@ import json
 import re
 import warnings
 
-from advisor.readers.command import engine_start, read_command
+from advisor.readers.command import read_command
 from advisor.readers.forms.presets import Pair
-from advisor.readers.reading import Env, EnvItem, Found, Reading, Surroundings
+from advisor.readers.found import Env, EnvItem, Found, Surroundings
+from advisor.readers.programs import engine_start
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.grown_lists import GrownLists
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from advisor.readers.forms.kubernetes import environment
+from advisor.readers.forms.pods import environment
 from advisor.readers.forms.settings_yaml import option_pairs
-from advisor.readers.reading import Found, Reading, Surroundings
+from advisor.readers.found import Found, Surroundings
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import made
 from advisor.readers.syntax.yamlnodes import Node, scalar
 

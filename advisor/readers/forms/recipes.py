@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers.reading import Env, Reading, Surroundings
+from advisor.readers.found import Env, Surroundings
+from advisor.readers.programs import ENGINE_TEXT
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, join, made
 from advisor.readers.syntax.scope import Scope
@@ -27,8 +29,6 @@ def read_scripts(
     A list of texts (`script:` of a pipeline, `runcmd:` of cloud-init) is read as the lines of one
     script, the `content:` of a file and a text with code blocks each by its own form.
     """
-    from advisor.readers.command import ENGINE_TEXT
-
     for key, value in node.entries():
         if value.kind == "seq":
             _script_lines(key, value, env, reading, around)
@@ -47,11 +47,9 @@ def read_scripts(
 
 
 def _read_script(text: Mapped, env: Env, reading: Reading, around: Surroundings | None) -> None:
-    from advisor.readers.syntax.shell import Shell
-
     scope = Scope({name: item.value for name, item in env.items() if item.value is not None})
     reading.form = "recipe"
-    Shell(text, reading, scope, around=around or Surroundings(kind="recipe"), passed=env).run()
+    reading.shell(text, scope, around=around or Surroundings(kind="recipe"), passed=env)
 
 
 def _script_lines(
@@ -60,8 +58,6 @@ def _script_lines(
     """A list whose items are whole commands; one of single words is a container's, which has its
     own reader.
     """
-    from advisor.readers.command import ENGINE_TEXT
-
     lines = [item for item in value.items if item.kind == "scalar" and item.text.strip()]
     if _ARGUMENTS.fullmatch(key.text) or not any(
         " " in line.text and ENGINE_TEXT.search(line.text) for line in lines
@@ -77,8 +73,6 @@ def _script_lines(
 
 def _read_file(node: Node, key: Node, value: Node, reading: Reading) -> None:
     """`content:` of a file that a machine gets, or prose with code blocks."""
-    from advisor.readers import read_inside
-
     path = node.get("path", "dest", "filename")
     name = (
         path.text
@@ -88,7 +82,7 @@ def _read_file(node: Node, key: Node, value: Node, reading: Reading) -> None:
         else ""
     )
     if name or key.text in ("content", "data", "user_data", "userData", "cloud-init"):
-        read_inside(scalar(value, reading.source), reading, 1, name)
+        reading.inside(scalar(value, reading.source), 1, name)
 
 
 def _filled(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:

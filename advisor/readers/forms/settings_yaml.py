@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 
+from advisor.readers.forms.pods import environment
 from advisor.readers.forms.presets import Pair
-from advisor.readers.reading import Env, Found, Reading, Surroundings
+from advisor.readers.found import Env, Found, Surroundings
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import HOLE_OPEN, Mapped, join, made
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
@@ -66,8 +68,6 @@ def read_recipe(document: Node, reading: Reading) -> bool:
     """A cluster's recipe (srt-slurm): `backend.<engine>_config` holds the settings of each kind of
     worker; whether it is one.
     """
-    from advisor.readers.forms.kubernetes import environment
-
     backend, found = document.get("backend"), False
     image = document.path("model.container")
     for engine in ("sglang", "vllm"):

@@ -6,7 +6,8 @@ import re
 
 from advisor.readers.command import read_command
 from advisor.readers.containers import Ran, add_env, container_command
-from advisor.readers.reading import Env, Reading, Surroundings, size_bytes
+from advisor.readers.found import Env, Surroundings, size_bytes
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, hole, join, literal, made
 from advisor.readers.syntax.marks import unmarked

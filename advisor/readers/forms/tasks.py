@@ -4,9 +4,11 @@ the environment stand beside them, and once for all `replicas`.
 
 from __future__ import annotations
 
-from advisor.readers.forms.kubernetes import environment, image_of
+from advisor.readers.forms.pods import environment, image_of
 from advisor.readers.forms.recipes import read_scripts
-from advisor.readers.reading import Reading, Surroundings
+from advisor.readers.found import Surroundings
+from advisor.readers.programs import ENGINE_TEXT
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.yamlnodes import Node
 
 _SCRIPTS = ("commands", "script", "run")
@@ -31,8 +33,6 @@ def read_task(node: Node, reading: Reading) -> list[Node]:
 
 
 def _has_script(node: Node) -> bool:
-    from advisor.readers.command import ENGINE_TEXT
-
     script = node.get(*_SCRIPTS) if node.kind == "map" else None
     if script is None:
         return False

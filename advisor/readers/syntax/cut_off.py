@@ -8,9 +8,11 @@ The shell then starts the server without them and takes the next line for a comm
 from __future__ import annotations
 
 from advisor.engines.base import CUT_OFF
-from advisor.readers.containers import RUNTIMES, docker_run, engine_by_options
+from advisor.readers.containers import docker_run, engine_by_options
+from advisor.readers.found import Found
 from advisor.readers.images import engine_of_image, is_official
-from advisor.readers.reading import Found, Reading
+from advisor.readers.programs import RUNTIMES
+from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped
 

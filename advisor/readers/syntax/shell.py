@@ -11,8 +11,10 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from advisor.readers.command import ENGINE_TEXT, read_command
-from advisor.readers.reading import Env, EnvItem, Reading, Surroundings
+from advisor.readers.command import read_command
+from advisor.readers.found import Env, EnvItem, Surroundings
+from advisor.readers.programs import ENGINE_TEXT
+from advisor.readers.reading import Reading
 from advisor.readers.syntax import control_flow
 from advisor.readers.syntax.control_flow import MAX_NESTING
 from advisor.readers.syntax.cut_off import (
@@ -350,9 +352,7 @@ class Shell:
         text = self.text(body)
         if start[:1] not in "'\"\\":
             text = here_text(text, self.scope)
-        from advisor.readers import read_inside
-
-        read_inside(text, self.reading, self.depth + 1)
+        self.reading.inside(text, self.depth + 1)
 
     def function(self, node: Node) -> bool:
         name = node.child_by_field_name("name")

@@ -1,0 +1,382 @@
+"""Servers that any other text starts: make, just, PowerShell, Terraform, Nomad, Nix and what comes
+next.
+
+No language is known here. Found are an engine's start words in a line and all to the end of the
+continued line, the same words in a bracketed list, a list of arguments beside an image or a
+program, and a list of options that only one engine has. What `$`, `%`, `{{` stand for is unknown,
+unless the text sets that name just once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from advisor.readers.containers import Ran, container_command, engine_by_options
+from advisor.readers.forms.presets import Pair, preset
+from advisor.readers.found import Env, EnvItem, Found, Surroundings
+from advisor.readers.images import engine_of_image
+from advisor.readers.programs import (
+    BYSTANDERS,
+    LAUNCHERS,
+    RUNTIMES,
+    SHELLS,
+    base_name,
+    engine_start,
+)
+from advisor.readers.reading import Reading
+from advisor.readers.syntax.filled import filled, set_once
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import HOLE, Mapped, hole, join, literal
+from advisor.readers.syntax.marks import replaced
+
+MAX_LIST, MAX_LISTS = 20_000, 2_000
+_TEXT = r"\"(?:[^\"\\`]|[\\`].|\"\"){0,1500}\"|'(?:[^'\\\n]|\\.){0,1500}'"
+_PROSE = rf"(?:''(?:[^']|'(?!')){{0,1500}}''|{_TEXT})"
+_MARK = Lazy(
+    r"\$\{\{?-?[ \t]{0,9}([^{}\n]{1,200})\}?\}|\$\(([^()\n]{1,200})\)|\{\{-?[ \t]{0,9}([^{}\n]{1,200})\}\}|(?<!\w)%([A-Za-z_]\w*)%"
+    r"|\$(?:env:|script:|global:)?([A-Za-z_]\w*)|(?<=\S[ ])@([A-Za-z_]\w*)(?=\s|$)"
+)
+# what is no code: comments, and prose that is given to a key or a command
+_REMARK = Lazy(
+    r"<#(?:[^#]|#(?!>)){0,9000}#>|/\*(?:[^*]|\*(?!/)){0,9000}\*/|^[ \t]{0,99}(?:#(?!!)|//|::|;|[Rr][Ee][Mm][ \t])[^\n]*|[ \t]#[ \t][^\n]*"
+    r"|\b(?:description|help|doc|documentation|summary|title|example|defaultText|message|note|longDescription)[ \t]{0,9}[=:]"
+    rf"[ \t]{{0,9}}{_PROSE}"
+    rf"|\b(?:mkEnableOption|Write-(?:Host|Output|Error)|throw|echo|printf|mdDoc)[ \t]{{0,9}}{_PROSE}",
+    re.S | re.M,
+)
+_CONTINUED = Lazy(r"[\\`^][ \t]{0,99}\r?\n[ \t]{0,99}")
+_WORD = Lazy(rf"(?:{_TEXT}|[^\s\"',;|]|[,;|](?=[^\s\"',;|])|(?<=\S)['\"])+|[;|]", re.S)
+_ITEM = Lazy(rf"{_TEXT}|[^\s\"',;\[\]()]+", re.S)
+_BRACKET = Lazy(rf"{_TEXT}|@\(|[\[\]()]", re.S)
+_GIVEN = Lazy(
+    r"([A-Za-z_][\w.-]*)[\"'\ue001]?[ \t]*(\+?[=:])[ \t]*(?:with [\w.]+;[ \t]*|\w+\([ \t]*)?$|(?:^|[\s=(,{:])$"
+)
+_QUOTED = Lazy(_TEXT, re.S)
+# Nix's and Terraform's long texts, PowerShell's too; sets of keys and values without inner ones
+_INNER = Lazy(
+    r"''(?P<a>[^'\n]{0,200}\n(?:[^']|'(?!')){0,20000})''|<<[-~]?(?P<tag>[A-Z]{2,12})\r?\n(?P<b>(?:(?![ \t]*(?P=tag)\b)[^\n]*\n){1,500})"
+)
+_SET = Lazy(r"\{[^{}]{10,4000}\}")
+_PAIR = Lazy(
+    r"([A-Za-z_][\w-]*)[ \t]{0,9}=[ \t]{0,9}(\"[^\"\n]{0,500}\"|[\w./:@-]+)[ \t]{0,9}[;\n]"
+)
+_POWERSHELL = Lazy(r"^(?:\S{1,80}[ \t]*=[ \t]*)?start-process\b|^&", re.I)
+_GLUED = Lazy(r"(?:serve|-\S+) \S")
+_NOISE = frozenset(
+    (
+        "-argumentlist",
+        "-args",
+        "-filepath",
+        "-nonewwindow",
+        "-wait",
+        "-passthru",
+        "start-process",
+        "&",
+    )
+)
+_IMAGE = Lazy(
+    r"\b(?:image|imageName|docker_image|container_image)[ \t]*[=:][ \t]*\"([^\"\n]{3,300})\""
+)
+_PROGRAM = Lazy(
+    r"\b(?:command|cmd|program|exec|FileName|FilePath|ExecStart)[ \t]*[=:][ \t]*\"([^\"\n]{3,300})\""
+)
+_ENV = Lazy(
+    r"^[ \t]{0,99}(?:\$env:|export[ \t])[ \t]{0,9}([A-Za-z_]\w*)[ \t]{0,9}[:?]?=[ \t]{0,9}([^\n]{0,2000})",
+    re.M | re.I,
+)
+_MAY = Lazy(r"vllm|sglang|llama|docker|podman|nerdctl|server|bash|[\"' ]sh\b", re.I)
+_ENTRY = ("entrypoint",)
+_ARGUMENTS = Lazy(
+    r"(?:args|arguments|argumentlist|command|cmd|entrypoint|extra_?args|extra_?flags|extra_?options|flags|options)$",
+    re.I,
+)
+_CUT = frozenset(("&&", "||", "|", ";", "{", "}", "then", "do", "else"))
+_ESCAPE = Lazy(r"[\\`]([\"'`$\\])|\"\"")
+
+
+def read_anywhere(reading: Reading) -> None:
+    """Every server that the text starts, as far as no language is needed to see it."""
+    source = reading.source.text
+    code = _REMARK.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), source)
+    reading.form = "text"
+    if not _MAY.search(code):
+        return
+    reading.values = set_once(source, _marked)
+    text = _texts(Mapped(code, range(len(code))), reading)
+    env: Env = {
+        found.group(1): EnvItem(
+            _marked(_plain(text.part(*found.span(2)))), text.pos[found.start(1)]
+        )
+        for found in _ENV.finditer(text.text)
+    }
+    text = _marked(text)
+    lists = _lists(text, reading)
+    named = {one.name: one.words for one in lists if one.name}
+    _blocks(text, lists, reading, env)
+    for one in lists:
+        if not one.taken and reading.spend(1):
+            one.taken = _start(_spread(one.words, named), reading, env)
+    _lines(text, lists, named, reading, env)
+    for one in lists:
+        engine = None if one.taken else engine_by_options(one.words)
+        if engine is not None:
+            reading.add(Found(engine, _spread(one.words, named), env, one.at, reading.form))
+
+
+def _marked(text: Mapped) -> Mapped:
+    return replaced(text, _MARK, _unknown)
+
+
+def _texts(text: Mapped, reading: Reading) -> Mapped:
+    """Read the long texts inside (scripts, presets) by their own forms, and the sets of options;
+    what is left of the text.
+    """
+    left = text.text
+    for found in _INNER.finditer(text.text):
+        body = found.span("a" if found["a"] is not None else "b")
+        before = len(reading.found)
+        reading.inside(_marked(text.part(*body)), 1)
+        if len(reading.found) > before:
+            left = left[: body[0]] + re.sub(r"[^\n]", " ", left[slice(*body)]) + left[body[1] :]
+    for found in _SET.finditer(left):
+        pairs: list[Pair] = []
+        for key in _PAIR.finditer(found.group()):
+            value = text.part(found.start() + key.start(2), found.start() + key.end(2))
+            name = text.part(found.start() + key.start(1), found.start() + key.end(1))
+            pairs.append((name, _marked(_plain(value))))
+        if len(pairs) > 1 and reading.spend(len(pairs)):
+            preset(literal("text", found.start()), pairs, reading)
+    return Mapped(left, text.pos)
+
+
+def _unknown(found: re.Match[str], at: int) -> Mapped:
+    return hole(next(group for group in found.groups() if group), at)
+
+
+class _List:
+    """A bracketed list: the name that it is given to, its words, and where it stands."""
+
+    def __init__(self, name: str, words: list[Mapped], span: tuple[int, int]) -> None:
+        self.name, self.words, self.span, self.taken = name, words, span, False
+        self.at = words[0].first() if words else -1
+
+
+def _lists(text: Mapped, reading: Reading) -> list[_List]:
+    """The lists of a text that stand in no other, in their order."""
+    found: list[_List] = []
+    done = 0
+    for start, end in sorted(_spans(text.text)):
+        if start < done or end - start > MAX_LIST or len(found) >= MAX_LISTS:
+            continue
+        given = _GIVEN.search(text.text[max(0, start - 80) : start])
+        if given is None or not reading.spend(1 + (end - start) // 200):
+            continue
+        done = end
+        inside = text.part(start, end)
+        words = [_plain(inside.part(*one.span())) for one in _ITEM.finditer(inside.text)]
+        words = [word for word in words if word.text not in ("@", "")]
+        name = (given.group(1) or "").rpartition(".")[2]
+        before = next((one for one in found if one.name == name), None) if name else None
+        if given.group(2) == "+=" and before is not None:
+            before.words += words  # what a condition adds is read
+        else:
+            found.append(_List(name, words, (start, end)))
+    return found
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Where `[...]` and `@(...)` begin and end, quotes seen."""
+    spans: list[tuple[int, int]] = []
+    stack: list[tuple[str, int]] = []
+    for found in _BRACKET.finditer(text):
+        mark = found.group()
+        if mark in ("[", "(", "@("):
+            stack.append((mark, found.start()))
+        elif mark in ("]", ")") and stack:
+            opener, start = stack.pop()
+            if opener != "(":
+                spans.append((start, found.end()))
+    return spans
+
+
+def _blocks(text: Mapped, lists: list[_List], reading: Reading, env: Env) -> None:
+    """Arguments beside an image, or beside a program that a key names."""
+    for pattern in (_IMAGE, _PROGRAM):
+        for found in pattern.finditer(text.text):
+            if not reading.spend(20):
+                return
+            start, end = _block(text.text, found.start())
+            inside = [
+                one
+                for one in lists
+                if start < one.span[0] < end and not one.taken and _ARGUMENTS.search(one.name)
+            ]
+            given = text.part(*found.span(1))
+            words = [word for one in inside for word in one.words]
+            if not inside or not reading.spend(1 + len(words) // 50):
+                continue
+            if pattern is _PROGRAM:
+                taken = _start([given, *words], reading, env)
+            else:
+                around = Surroundings(image=given, kind="text")
+                entry = next((one.words for one in inside if one.name in _ENTRY), None)
+                args = [word for one in inside if one.name not in _ENTRY for word in one.words]
+                if engine_of_image(given.text) is None and not _starts(words):
+                    continue
+                taken = container_command(
+                    Ran(around, entry, args, dict(env)), reading, inside[0].at
+                )
+            for one in inside:
+                one.taken = taken
+
+
+def _block(text: str, at: int) -> tuple[int, int]:
+    """The braces around an index, looked for 5,000 characters either way."""
+    depth, start, end = 0, max(0, at - 5_000), min(len(text), at + 5_000)
+    for i in range(at, start, -1):
+        depth += (text[i] == "}") - (text[i] == "{")
+        if depth < 0:
+            start = i
+            break
+    depth = 0
+    for i in range(at, end):
+        depth += (text[i] == "{") - (text[i] == "}")
+        if depth < 0:
+            end = i
+            break
+    return start, end
+
+
+def _lines(
+    text: Mapped, lists: list[_List], named: dict[str, list[Mapped]], reading: Reading, env: Env
+) -> None:
+    """Commands of the lines that no list holds."""
+    for one in lists:
+        if one.taken:
+            start, end = one.span
+            blank = Mapped(" " * (end - start), text.pos[start:end])
+            text = join((text.part(0, start), blank, text.part(end, len(text))))
+    inside = [one.span for one in lists if not one.name]
+    programs = {name: one for name, one in reading.values.items() if _MAY.search(one.text)}
+    for whole in _logical(text):
+        line = filled(whole, programs)
+        if len(line) > MAX_LIST:
+            reading.note(f"a line of {len(line)} characters is not read", line.first())
+            continue
+        if not _MAY.search(line.text) or any(a <= line.first() < b for a, b in inside):
+            continue
+        powershell = _POWERSHELL.search(line.text.lstrip()) is not None
+        words = _described(line) if powershell else _words(line)
+        if len(words) == 3 and words[1].text in ("=", ":=", "?=") and " " not in words[2].text:
+            continue  # a name for a program
+        for command in _commands(words):
+            if not reading.spend(1 + len(command) // 50):
+                return
+            for word in command:  # a command in quotes: shell = "vllm serve ..."
+                if " " not in word.text or not _MAY.search(word.text):
+                    continue
+                inner = _words(word)
+                if len(inner) > 2 and _begins(inner) and _start(inner, reading, env):
+                    break
+            else:
+                before = len(reading.found)
+                _start(_spread(command, named), reading, env)
+                reading.run_at(before, whole.first())
+
+
+def _words(line: Mapped) -> list[Mapped]:
+    return [_plain(line.part(*one.span())) for one in _WORD.finditer(line.text)]
+
+
+def _described(line: Mapped) -> list[Mapped]:
+    """The words of `Start-Process vllm -ArgumentList 'serve','m'` and of `& vllm @('serve')`."""
+    words = [_plain(line.part(*one.span())) for one in _ITEM.finditer(line.text)]
+    words = [word for word in words if word.text not in ("@", "$", "=")]
+    words = [
+        part for word in words for part in (_words(word) if _GLUED.match(word.text) else [word])
+    ]
+    return [word for word in words if word.text.lower() not in _NOISE]
+
+
+def _logical(text: Mapped) -> Iterator[Mapped]:
+    """Lines, joined where `\\`, a backtick or `^` continues them, or a text in quotes does."""
+    joined = replaced(text, _CONTINUED, lambda found, at: literal(" ", -2))
+    at = 0
+    for raw in joined.text.splitlines(keepends=True):
+        yield joined.part(at, at + len(raw.rstrip("\r\n")))
+        at += len(raw)
+
+
+def _commands(words: list[Mapped]) -> Iterator[list[Mapped]]:
+    """The commands of a line."""
+    command: list[Mapped] = []
+    for word in words:
+        if word.text in _CUT:
+            yield command
+            command = []
+        else:
+            command.append(word)
+    yield command
+
+
+def _spread(words: list[Mapped], named: dict[str, list[Mapped]]) -> list[Mapped]:
+    """The words with the lists of the text in the place of their names."""
+    out: list[Mapped] = []
+    for word in words:
+        whole = HOLE.fullmatch(word.text)
+        name = whole.group()[1:-1].rpartition(".")[2] if whole else ""
+        out += named.get(name, [word])
+    return out[:5_000]
+
+
+def _begins(words: list[Mapped]) -> bool:
+    name = base_name(words[0])
+    return (
+        name in SHELLS or name in RUNTIMES or name == "exec" or engine_start(words, 0) is not None
+    )
+
+
+def _starts(words: list[Mapped]) -> bool:
+    return any(engine_start(words, i) for i in range(min(len(words), 8)))
+
+
+def _start(words: list[Mapped], reading: Reading, env: Env) -> bool:
+    """Read the command that begins at the first word that can start a server."""
+    for i, word in enumerate(words[:40]):
+        name = base_name(word).lstrip("@-+!")
+        lead = len(word) - len(word.text.lstrip("@-+!")) if i == 0 else 0
+        first = (
+            word.part(lead, len(word)) if lead and word.text[lead : lead + 1].isalpha() else word
+        )
+        rest = [first, *words[i + 1 :]]
+        if i == 0 and name in BYSTANDERS:
+            return False
+        found = engine_start(rest, 0)
+        optioned = any(one.text.startswith("-") or one.holed for one in rest[1:5])
+        launched = i == 0 or base_name(words[0]) in LAUNCHERS
+        if (found and (optioned or (launched and len(rest) > found[1]))) or (
+            name in SHELLS | RUNTIMES and len(rest) > 2
+        ):
+            return reading.command(rest, env, at=first.first())
+    return False
+
+
+def _plain(word: Mapped) -> Mapped:
+    """A word without its quotes and the escapes in them; a backslash in a path stays."""
+    parts: list[Mapped] = []
+    done = 0
+    for found in _QUOTED.finditer(word.text):
+        inner = word.part(found.start() + 1, found.end() - 1)
+        parts += [word.part(done, found.start()), _unescaped(inner)]
+        done = found.end()
+    return join((*parts, word.part(done, len(word)))) if done else word
+
+
+def _unescaped(text: Mapped) -> Mapped:
+    parts: list[Mapped] = []
+    done = 0
+    for found in _ESCAPE.finditer(text.text):
+        parts += [text.part(done, found.start()), text.part(found.end() - 1, found.end())]
+        done = found.end()
+    return join((*parts, text.part(done, len(text)))) if done else text

@@ -1,0 +1,188 @@
+"""What Kubernetes objects, charts and tasks have in common: image, environment, arguments, and what
+the pod says of memory, probes and devices.
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.containers import add_env
+from advisor.readers.found import Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.reading import Reading
+from advisor.readers.syntax.filled import filled
+from advisor.readers.syntax.mapped import EMPTY, Mapped, join, made
+from advisor.readers.syntax.scope import closing
+from advisor.readers.syntax.words import split_words
+from advisor.readers.syntax.yamlnodes import Node, scalar, walk
+
+
+def repository_name(name: Mapped) -> Mapped:
+    return name.part(5, len(name)) if name.text.startswith("hf://") else name
+
+
+def image_of(around: Surroundings, node: Node, reading: Reading) -> None:
+    image = node.get("image")
+    if image is None and node.get("repository") is not None and node.get("tag") is not None:
+        image = node  # a chart that keeps the command beside the image's name
+    if image is None:
+        return
+    if image.kind == "scalar":
+        around.image = scalar(image, reading.source)
+        tag = node.get("tag", "imageTag")
+    else:
+        name, registry = image.get("repository", "name"), image.get("registry")
+        tag = image.get("tag")
+        if name is not None and name.kind == "scalar":
+            around.image = scalar(name, reading.source)
+            if registry is not None and registry.text:
+                around.image = join((scalar(registry, reading.source), made("/"), around.image))
+    if tag is not None and tag.kind == "scalar" and tag.text:
+        around.tag = scalar(tag, reading.source)
+    if reading.values and around.image is not None:
+        around.image = filled(around.image, reading.values)
+
+
+def environment(node: Node | None, reading: Reading) -> Env:
+    """`env` as a list of name and value, or as a mapping."""
+    env: Env = {}
+    if node is None:
+        return env
+    for key, given in node.entries():
+        if given.kind == "scalar":
+            env[key.text] = EnvItem(
+                EMPTY if given.is_null else scalar(given, reading.source), key.start
+            )
+    for item in node.items:
+        if (
+            item.kind == "scalar" and "=" in item.text
+        ):  # `- NAME=value`, as dstack and compose have it
+            add_env(env, scalar(item, reading.source))
+            continue
+        name, value = item.get("name"), item.get("value")
+        if name is None or name.kind != "scalar":
+            continue
+        known = (
+            scalar(value, reading.source) if value is not None and value.kind == "scalar" else None
+        )
+        if known is None and item.get("valueFrom") is None:
+            known = EMPTY
+        env[name.text] = EnvItem(known, name.start)
+    return env
+
+
+def words_of(node: Node | None, reading: Reading, env: Env | None = None) -> list[Mapped] | None:
+    """A list of arguments, or a text that is split; `$(NAME)` is replaced from the environment."""
+    if node is None or node.is_null:
+        return None
+    if node.kind == "seq":
+        words = [scalar(item, reading.source) for item in node.items if item.kind == "scalar"]
+    elif node.kind == "scalar":
+        words = split_words(scalar(node, reading.source), dollars=False)
+    else:
+        return mapping_words(node, reading)
+    return [_dependent(word, env or {}) for word in words]
+
+
+def mapping_words(node: Node, reading: Reading) -> list[Mapped]:
+    """Arguments as a mapping of option to value (some charts)."""
+    words: list[Mapped] = []
+    for key, value in node.entries():
+        if value.kind != "scalar" or value.truth is False:
+            continue
+        name = scalar(key, reading.source)
+        words.append(name if name.text.startswith("-") else join((made("--"), name)))
+        if value.truth is None and not value.is_null:
+            words.append(scalar(value, reading.source))
+    return words
+
+
+def _dependent(word: Mapped, env: Env) -> Mapped:
+    """Kubernetes' own `$(NAME)`; `$$(` is an escape."""
+    text = word.text
+    if "$(" not in text:
+        return word
+    parts: list[Mapped] = []
+    done = 0
+    while (at := text.find("$(", done)) >= 0:
+        close = closing(text, at + 1)
+        item = env.get(text[at + 2 : close]) if close > 0 else None
+        if item is None or item.value is None or (at and text[at - 1] == "$"):
+            parts.append(word.part(done, at + 2))
+            done = at + 2
+            continue
+        parts += [word.part(done, at), item.value]
+        done = close + 1
+    return join((*parts, word.part(done, len(word))))
+
+
+def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -> None:
+    """Shared memory, probes, GPUs and rollout of the workload around a container."""
+    for mapping in walk(document, 5_000):
+        medium, size = mapping.get("medium"), mapping.get("sizeLimit")
+        if medium is not None and medium.text == "Memory":
+            around.shm_volume = True
+            if size is not None and size.kind == "scalar":
+                around.shm_bytes = size_bytes(size.text)
+        host_ipc = mapping.get("hostIPC")
+        if host_ipc is not None and host_ipc.truth:
+            around.ipc_host = True
+    around.gpus = _gpu_count(node.path("resources.limits") or node.path("resources.requests"))
+    around.startup_budget_s = _probe_budget(node)
+    kind = document.get("kind")
+    around.rollout_surge = (
+        _surge(document) if kind is not None and kind.text == "Deployment" else None
+    )
+
+
+def _gpu_count(limits: Node | None) -> str | None:
+    for key, value in limits.entries() if limits is not None else []:
+        if re.search(r"gpu|npu|mig", key.text) and value.kind == "scalar":
+            return value.text
+    return None
+
+
+def _probe_budget(node: Node) -> float | None:
+    """Seconds until a startup probe, or without one a liveness probe, kills the server."""
+    probes = node.get("probes", "probeOverrides")
+    startup = node.get("startupProbe") or (probes.get("startup") if probes is not None else None)
+    liveness = node.get("livenessProbe") or (probes.get("liveness") if probes is not None else None)
+    for probe in (startup, liveness):
+        if probe is None or probe.kind != "map":
+            continue
+        enabled = probe.get("enabled")
+        if enabled is not None and enabled.truth is False:
+            continue
+        spec = probe.get("spec") or probe
+        if not any(
+            spec.get(name) for name in ("httpGet", "tcpSocket", "exec", "grpc", "failureThreshold")
+        ):
+            continue
+        delay, period, failures = (
+            _number(spec, *of)
+            for of in (("initialDelaySeconds", 0), ("periodSeconds", 10), ("failureThreshold", 3))
+        )
+        return delay + period * failures
+    return None
+
+
+def _number(node: Node, name: str, default: float) -> float:
+    found = node.get(name)
+    return (
+        float(found.text)
+        if found is not None and re.fullmatch(r"\d{1,9}", found.text)
+        else float(default)
+    )
+
+
+def _surge(document: Node) -> bool | None:
+    """Whether a rollout starts a second pod before the first one stops."""
+    strategy = document.path("spec.strategy")
+    kind = strategy.get("type") if strategy is not None else None
+    if kind is not None and kind.text == "Recreate":
+        return False
+    rolling = strategy.get("rollingUpdate") if strategy is not None else None
+    surge = rolling.get("maxSurge") if rolling is not None else None
+    unavailable = rolling.get("maxUnavailable") if rolling is not None else None
+    if surge is not None and surge.text in ("0", "0%"):
+        return False
+    return not (unavailable is not None and unavailable.text not in ("0", "0%"))

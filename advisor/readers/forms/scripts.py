@@ -1,0 +1,39 @@
+"""Shell scripts and single command lines."""
+
+from __future__ import annotations
+
+from advisor.readers.containers import engine_by_options
+from advisor.readers.found import Found, Surroundings
+from advisor.readers.images import said_image
+from advisor.readers.reading import Reading
+from advisor.readers.syntax.mapped import Mapped, literal
+from advisor.readers.syntax.words import split_words
+
+
+def read_script(reading: Reading) -> None:
+    """A whole file."""
+    read_shell(literal(reading.source.text), reading)
+
+
+def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
+    """A script, or a command; `depth` above 0 where it stands inside another text."""
+    reading.form = "shell" if "\n" in text.text.strip() else "command"
+    around = None
+    said = said_image(text.text)
+    if said is not None:
+        around = Surroundings(
+            image=literal(said[0], said[1]) if not depth else None, kind="comment"
+        )
+    reading.shell(text, around=around, depth=depth)
+    if not reading.found and not depth:
+        _bare_options(text, reading)
+
+
+def _bare_options(text: Mapped, reading: Reading) -> None:
+    """Arguments without a program: told by whose options they are."""
+    if len(text) > 20_000 or ("--" not in text.text and " -" not in text.text):
+        return
+    words = split_words(text, dollars=False)
+    engine = engine_by_options(words) if words and words[0].text.startswith("-") else None
+    if engine is not None:
+        reading.add(Found(engine, words, {}, words[0].first(), "command"))

@@ -1,0 +1,114 @@
+"""A command that starts a server, as the readers find it, with what stands around it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from advisor.readers.images import fork_of_image
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import Mapped
+
+_IK_LLAMA = Lazy(r"ik[-_]?llama")
+# llama-server options of ik_llama.cpp that mainline never had
+_IK_OPTIONS = """
+-mtp --multi-token-prediction -fmoe --fused-moe -rtr --run-time-repack -ger -mqkv --merge-qkv -khad -vhad -amb -mla
+--mla-use --k-cache-hadamard --v-cache-hadamard --spec-stage --recurrent-ckpt-mode --defer-experts
+"""
+_IK_ONLY = frozenset(_IK_OPTIONS.split())
+
+
+class EnvItem(NamedTuple):
+    """One variable of a process: its value (None: passed through from outside) and where its name
+    stands.
+    """
+
+    value: Mapped | None
+    at: int = -1
+
+
+Env = dict[str, EnvItem]
+
+
+class Surroundings:
+    """What stands around a command: the image (`tag` where that is a field of its own) and its
+    container's settings.
+    """
+
+    def __init__(
+        self, image: Mapped | None = None, tag: Mapped | None = None, kind: str = "", name: str = ""
+    ) -> None:
+        self.image, self.tag, self.kind, self.name = image, tag, kind, name
+        self.shm_bytes: int | None = None
+        self.ipc_host: bool | None = None
+        self.shm_volume: bool | None = None
+        self.gpus: str | None = None
+        self.startup_budget_s: float | None = None
+        self.rollout_surge: bool | None = None
+
+    def image_text(self) -> str:
+        if self.image is None:
+            return ""
+        text = self.image.shown()
+        return f"{text}:{self.tag.shown()}" if self.tag is not None and self.tag.text else text
+
+
+class Found:
+    """A command that starts an engine: the words after the program, and what surrounds it.
+
+    `pairs` are keys and values, where the form has no words; `origin` says which kind of keys they
+    are.
+    """
+
+    def __init__(
+        self,
+        engine: str,
+        words: list[Mapped],
+        env: Env,
+        at: int,
+        form: str = "command",
+        around: Surroundings | None = None,
+        *,
+        fork: str | None = None,
+        pairs: list[tuple[Mapped, Mapped | None]] | None = None,
+        origin: str = "cli",
+    ) -> None:
+        self.engine, self.words, self.env, self.at, self.form, self.around = (
+            engine,
+            words,
+            env,
+            at,
+            form,
+            around,
+        )
+        self.fork, self.pairs, self.origin = fork, pairs or [], origin
+        self.said = ""  # what its reader has to say of this launch alone
+
+
+def is_ik(found: Found) -> bool:
+    """Whether the image says so, or it is no other fork's and the command has options that only
+    ik_llama.cpp knows.
+    """
+    image = found.around.image_text() if found.around is not None else ""
+    if _IK_LLAMA.search(image.lower()):
+        return True
+    if not any(word.text in _IK_ONLY for word in found.words):
+        return False
+    return fork_of_image(image) is None
+
+
+def key_of(found: Found) -> tuple[object, ...]:
+    return (
+        found.engine,
+        found.at,
+        tuple(word.text for word in found.words),
+        tuple(key.text for key, _ in found.pairs),
+    )
+
+
+def size_bytes(text: str) -> int | None:
+    """`64gb`, `16Gi`, `8589934592`, `32g` in bytes; None if it is not a size."""
+    found = re.fullmatch(r"\s*(\d{1,15}(?:\.\d{1,6})?)\s*([kmgt]?)(i?)b?\s*", text.lower())
+    if not found:
+        return None
+    return int(float(found.group(1)) * 1024 ** " kmgt".index(found.group(2) or " "))

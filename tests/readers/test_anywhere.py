@@ -1,0 +1,109 @@
+"""Servers in forms that have no reader of their own: make, just, PowerShell, Terraform, Nix, ..."""
+# ruff: noqa: E501
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from advisor.domain.nouns import Launch
+from advisor.lint.validate import validate
+from advisor.readers import read_text
+
+MTP = '{"method":"mtp","num_speculative_tokens":2}'
+
+
+def one(text: str, name: str) -> Launch:
+    launches = read_text(text, name).launches
+    assert len(launches) == 1, launches
+    return launches[0]
+
+
+# file, text, engine, model, an option and its value
+FORMS = {
+    "make": ("Makefile", "M := Qwen/Qwen3.6-27B\nserve:\n\t@vllm serve $(M) \\\n\t  --port 1\n", "vllm", "Qwen/Qwen3.6-27B", "--port", "1"),
+    "just": ("justfile", "m := 'a.gguf'\nserve:\n    @llama-server -m {{m}} --spec-type draft-mtp\n", "llama-server", "a.gguf", "--spec-type", "draft-mtp"),
+    "powershell": ("a.ps1", "$m = 'C:\\m\\a.gguf'\n& .\\llama-server.exe -m $m `\n  -c 4096\n", "llama-server", "C:\\m\\a.gguf", "--ctx-size", "4096"),
+    "splatting": ("a.ps1", "$a = @('-m', 'a.gguf') # x\n$a += @('-c','4')\n& llama-server @a\n", "llama-server", "a.gguf", "--ctx-size", "4"),
+    "start-process": ("a.ps1", "Start-Process vllm -ArgumentList 'serve','m','--port','3' -Wait\n", "vllm", "m", "--port", "3"),
+    "nomad": ("a.nomad", 'task "a" {\n config {\n  image = "vllm/vllm-openai:v0.25.1"\n  args = ["--model", "m/A", "--port", "${PORT}"]\n }\n}\n', "vllm", "m/A", "--port", "${PORT}"),
+    "terraform": ("a.tf", 'container {\n command = ["vllm", "serve", "m/A",\n   "--max-num-seqs", "4"] # x\n}\n', "vllm", "m/A", "--max-num-seqs", "4"),
+    "heredoc": ("a.tf", 'user_data = <<-EOF\n  #!/bin/sh\n  vllm serve m/A --port 1\nEOF\n', "vllm", "m/A", "--port", "1"),
+    "nix list": ("a.nix", '{ cmd = [ "vllm" "serve" "m/A" "--port" "3" (f 3) ]; }\n', "vllm", "m/A", "--port", "3"),
+    "nix script": ("a.nix", "{ script = ''\n  exec ${pkgs.llama-cpp}/bin/llama-server -m a.gguf \\\n    -c 4096\n''; }\n", "llama-server", "a.gguf", "--ctx-size", "4096"),
+    "nix image": ("a.nix", '{ image = "ghcr.io/ggml-org/llama.cpp:server-cuda-b9300"; cmd = [ "-m" "a.gguf" "-c" "1" ]; }\n', "llama-server", "a.gguf", "--ctx-size", "1"),
+    "nix settings": ("a.nix", '{ services.llama-cpp.settings = {\n hf-repo = "a/b-GGUF";\n ctx-size = 65536;\n spec-type = "draft-mtp"; }; }\n', "llama-server", "a/b-GGUF", "--ctx-size", "65536"),
+    "program and list": ("a.hcl", 'config {\n command = "/usr/bin/llama-server"\n args = ["-m", "a.gguf", "-c", "1"]\n}\n', "llama-server", "a.gguf", "--ctx-size", "1"),
+    "options alone": ("a.nix", '{ services.llama-cpp.extraFlags = [ "-ngl" "99" "--ctx-size" "8192" "-m" "a.gguf" ]; }\n', "llama-server", "a.gguf", "--ctx-size", "8192"),
+    "docker": ("Makefile", "run:\n\tdocker run --rm vllm/vllm-openai:v0.25.1 --model m/A --port $(P)\n", "vllm", "m/A", "--port", "${P}"),
+    "a shell inside": ("Makefile", "run:\n\tbash -c 'vllm serve m/A --port 1'\n", "vllm", "m/A", "--port", "1"),
+    "a text": ("a.tf", 'run = "vllm serve m/A --port 1"\n', "vllm", "m/A", "--port", "1"),
+    "a launcher": ("Makefile", "run:\n\tuv run vllm serve m/A\n", "vllm", "m/A", "", ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_launch_is_found(form: str) -> None:
+    name, text, engine, model, option, value = FORMS[form]
+    launch = one(text, name)
+    assert (launch.engine, launch.model) == (engine, model)
+    if option:
+        flag = launch.flag(option)
+        assert flag is not None and flag.value == value
+
+
+PROSE = {
+    "nix description": '{ x = mkOption { description = "Path to llama-server --models-preset. File"; }; }\n',
+    "nix text": "{ description = ''\n  Starts llama-server --models-preset FILE.\n''; }\n",
+    "enable": '{ enable = lib.mkEnableOption "llama-server --spec-type draft-mtp"; }\n',
+    "comment": "# vllm serve m --port 1\n// vllm serve m --port 1\n",
+    "message": 'Write-Host "start vllm serve m --port 1"\n',
+    "block comment": "<#\n llama-server -m a.gguf -c 1\n#>\n",
+    "echo": "x:\n\t@echo vllm serve m --port 1\n",
+    "installation": "x:\n\tpip install vllm --upgrade\n",
+}
+
+
+@pytest.mark.parametrize("kind", PROSE)
+@pytest.mark.parametrize("name", ["a.nix", "a.ps1", "a.tf"])
+def test_words_about_a_server_start_none(kind: str, name: str) -> None:
+    assert read_text(PROSE[kind], name).launches == ()
+
+
+def test_what_stands_for_a_value_is_unknown_where_it_is_set_twice() -> None:
+    text = "TP = 2\nifdef BIG\nTP = 8\nendif\nx:\n\tvllm serve m --tensor-parallel-size $(TP)\n"
+    flag = one(text, "Makefile").flag("--tensor-parallel-size")
+    assert flag is not None and flag.unresolved and flag.value == "${TP}"
+    once = one(text.replace("TP = 8", ""), "Makefile").flag("--tensor-parallel-size")
+    assert once is not None and once.value == "2" and not once.unresolved
+
+
+@pytest.mark.parametrize("value", ["$(TP)", "${TP}", "{{ tp }}", "%TP%", "$env:TP"])
+def test_an_unset_size_is_not_judged(value: str) -> None:
+    text = f"x:\n\tvllm serve Qwen/Qwen3.5-397B-A17B-FP8 --tensor-parallel-size {value}\n"
+    flag = one(text, "Makefile").flag("--tensor-parallel-size")
+    assert flag is not None and flag.unresolved
+
+
+def test_words_stand_where_the_file_has_them() -> None:
+    text = "x:\n\t@vllm serve m \\\n\t  --max-num-sqes 4\n"
+    report = validate(text=text, name="Makefile")
+    flag = next(one for one in report.launches[0].launch.flags if one.raw == "--max-num-sqes")
+    assert (
+        flag.span is not None and text[flag.span.start : flag.span.start + 14] == "--max-num-sqes"
+    )
+    assert (flag.line, flag.column) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 50_000, '"' * 50_000, "'" * 50_000, "''\n" * 20_000, "{" * 50_000, "$(" * 50_000, "{{ a" * 20_000,
+     "vllm serve m " + '"a' * 20_000, "description = " * 20_000, "a = [ 'x' ]\n" * 9_000, "image = \"vllm\"\n" * 9_000,
+     "vllm serve m --port 1\n" * 9_000, "<<EOF\n" * 20_000, "/*" * 40_000, "x = " + " " * 200_000 + "y", "`\n" * 60_000],
+    ids=range(16),
+)  # fmt: skip
+def test_hostile_texts_end_soon(text: str) -> None:
+    begun = time.process_time()
+    read_text("vllm\n" + text, "a.tf")
+    assert time.process_time() - begun < 6
