@@ -22,7 +22,7 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.explore.mix import Mix, WorkClass
-from advisor.explore.mixing import Times, averaged, chance, mixed, times
+from advisor.explore.mixing import Times, averaged, chance_of_all, mixed, times
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.prediction import utility as stakes
@@ -254,9 +254,8 @@ def _decided(one: Asked, columns: Sequence[Sequence[Candidate]]) -> tuple[Decisi
     objective = _objective(one, columns, best)
     if objective is not None:
         return objective, best
-    basis = {_estimate(column[best]).basis for column in columns}
-    chosen = gains[best]
-    return decide_one(chosen.p50, chance(chosen), basis == {"measured"}), best
+    chances = [_estimate(column[best]).p_gain for column in columns]
+    return decide_one(gains[best].p50, chance_of_all(chances, one.weights)), best
 
 
 def _gain(one: Asked, columns: Sequence[Sequence[Candidate]], index: int) -> Interval:

@@ -21,7 +21,7 @@ from advisor.domain.nouns import (
 from advisor.explore.instances import Served, taken_gib
 from advisor.explore.layouts import ClassResult, Instance, Kind, Layout
 from advisor.explore.mix import Mix
-from advisor.explore.mixing import Times, averaged, chance, stay_ms, times, widened
+from advisor.explore.mixing import Times, averaged, chance, chance_of_all, stay_ms, times, widened
 from advisor.explore.values import KRanges
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -71,7 +71,7 @@ def finished(
     ordered = tuple(results[i] for i in sorted(results))
     gain = averaged([one.gain for one in ordered], measure.weights)
     objectives = [one.p_objective for one in ordered if one.p_objective is not None]
-    p_gain = None if kind == "off" else _p_gain(several, runs, ordered, gain)
+    p_gain = None if kind == "off" else _p_gain(several, runs, ordered, gain, kind == "model")
     made = tuple(
         _instance(measure.mix, one, index, factor, saturated, decision)
         for one, index, factor in zip(several, runs, slow, strict=True)
@@ -173,12 +173,14 @@ def _p_gain(
     runs: Sequence[int],
     results: Sequence[ClassResult],
     gain: Interval,
+    other_model: bool,
 ) -> float:
-    """P(gain) of the layout: of one class in one server, the estimate's own."""
-    if len(several) == 1 and len(results) == 1:
-        estimate = several[0].candidates[0][runs[0]].estimate
-        if estimate is not None:
-            return estimate.p_gain
+    """P(gain) of the layout: in one server of the model in use, that of its estimates."""
+    if len(several) == 1 and not other_model:
+        made = [column[runs[0]].estimate for column in several[0].candidates]
+        told = [one.p_gain for one in made if one is not None]
+        if len(told) == len(results):
+            return chance_of_all(told, several[0].asked.weights)
     return chance(gain) if gain != NO_GAIN else 0.5
 
 

@@ -20,6 +20,7 @@ from advisor.explore.mixing import Times, times, together
 
 GRID = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 STEPS = 96  # of the search between one request and the most
+Floats = npt.NDArray[np.float64]
 Curve = npt.NDArray[np.float64]  # (len(GRID), 3): the Times at each load
 
 
@@ -58,9 +59,11 @@ def loads(mix: Mix, group: Sequence[int], known: dict[int, Curve], slowdown: flo
     if not open_:
         return Loads(tuple(fixed[i] for i in group))
     outputs = [mix.classes[i].output_tokens for i in open_]
-    for at in np.geomspace(1.0, GRID[-1], STEPS):
-        here = [_at(known[i], at) for i in open_]
-        first = [_at(known[i], 1.0) for i in open_]
+    tried = np.geomspace(1.0, GRID[-1], STEPS)
+    tables = [_over(known[i], tried) for i in open_]
+    first = [table[0] for table in tables]
+    for step, at in enumerate(tried):
+        here = [table[step] for table in tables]
         shares = _shares(mix, open_, here, outputs)
         seen = together(here, first, shares, outputs)
         there = {
@@ -87,9 +90,11 @@ def _rate(mix: Mix, index: int) -> float:
     return mix.classes[index].rate or 0.0
 
 
-def _at(curve: Curve, load: float) -> Times:
-    where = np.log(np.array(GRID))
-    return Times(*(float(np.interp(np.log(load), where, column)) for column in curve.T))
+def _over(curve: Curve, loads: Floats) -> list[Times]:
+    """The Times at each load, interpolated in the logarithm of the load."""
+    where, wanted = np.log(np.array(GRID)), np.log(loads)
+    columns = [np.interp(wanted, where, column) for column in curve.T]
+    return [Times(*map(float, row)) for row in zip(*columns, strict=True)]
 
 
 def _shares(

@@ -144,6 +144,15 @@ def chance(gain: Interval) -> float:
     return float(found[0])
 
 
+def chance_of_all(chances: Sequence[float], weights: Sequence[float]) -> float:
+    """P(gain) of a mix from those of its classes, whose errors go together: the mean of the normal
+    quantiles.
+    """
+    normal = NormalDist()
+    kept = [min(max(one, 1e-6), 1 - 1e-6) for one in chances]
+    return normal.cdf(sum(w * normal.inv_cdf(p) for w, p in zip(weights, kept, strict=True)))
+
+
 def widened(gain: Interval, sd: float) -> Interval:
     """The interval with another independent error of the log gain."""
     if sd <= 0:

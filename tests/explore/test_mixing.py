@@ -13,6 +13,7 @@ from advisor.explore.mixing import (
     Times,
     averaged,
     chance,
+    chance_of_all,
     mixed,
     times,
     together,
@@ -118,4 +119,6 @@ def test_intervals_are_averaged_and_widened() -> None:
     assert wide.p10 < gain.p10 and wide.p90 > gain.p90 and wide.p50 == gain.p50
     assert chance(Interval(p10=1.1, p50=1.3, p90=1.6)) >= 0.9
     assert chance(Interval(p10=0.7, p50=0.8, p90=0.9)) <= 0.2
+    assert isclose(chance_of_all([0.8, 0.8], [0.3, 0.7]), 0.8)
+    assert 0.6 < chance_of_all([0.6, 0.9], [0.5, 0.5]) < 0.9
     assert 0.4 < chance(Interval(p10=0.8, p50=1.0, p90=1.25)) < 0.6
