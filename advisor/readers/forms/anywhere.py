@@ -27,12 +27,19 @@ from advisor.readers.programs import (
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.filled import filled, set_once
 from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.loose_words import (
+    ITEM,
+    MAX_LIST,
+    TEXT,
+    BracketList,
+    bracket_lists,
+    plain_word,
+    plain_words,
+)
 from advisor.readers.syntax.mapped import HOLE, Mapped, hole, join, literal
 from advisor.readers.syntax.marks import replaced
 
-MAX_LIST, MAX_LISTS = 20_000, 2_000
-_TEXT = r"\"(?:[^\"\\`]|[\\`].|\"\"){0,1500}\"|'(?:[^'\\\n]|\\.){0,1500}'"
-_PROSE = rf"(?:''(?:[^']|'(?!')){{0,1500}}''|{_TEXT})"
+_PROSE = rf"(?:''(?:[^']|'(?!')){{0,1500}}''|{TEXT})"
 _MARK = Lazy(
     r"\$\{\{?-?[ \t]{0,9}([^{}\n]{1,200})\}?\}|\$\(([^()\n]{1,200})\)|\{\{-?[ \t]{0,9}([^{}\n]{1,200})\}\}|(?<!\w)%([A-Za-z_]\w*)%"
     r"|\$(?:env:|script:|global:)?([A-Za-z_]\w*)|(?<=\S[ ])@([A-Za-z_]\w*)(?=\s|$)"
@@ -46,13 +53,6 @@ _REMARK = Lazy(
     re.S | re.M,
 )
 _CONTINUED = Lazy(r"[\\`^][ \t]{0,99}\r?\n[ \t]{0,99}")
-_WORD = Lazy(rf"(?:{_TEXT}|[^\s\"',;|]|[,;|](?=[^\s\"',;|])|(?<=\S)['\"])+|[;|]", re.S)
-_ITEM = Lazy(rf"{_TEXT}|[^\s\"',;\[\]()]+", re.S)
-_BRACKET = Lazy(rf"{_TEXT}|@\(|[\[\]()]", re.S)
-_GIVEN = Lazy(
-    r"([A-Za-z_][\w.-]*)[\"'\ue001]?[ \t]*(\+?[=:])[ \t]*(?:with [\w.]+;[ \t]*|\w+\([ \t]*)?$|(?:^|[\s=(,{:])$"
-)
-_QUOTED = Lazy(_TEXT, re.S)
 # Nix's and Terraform's long texts, PowerShell's too; sets of keys and values without inner ones
 _INNER = Lazy(
     r"''(?P<a>[^'\n]{0,200}\n(?:[^']|'(?!')){0,20000})''|<<[-~]?(?P<tag>[A-Z]{2,12})\r?\n(?P<b>(?:(?![ \t]*(?P=tag)\b)[^\n]*\n){1,500})"
@@ -92,7 +92,6 @@ _ARGUMENTS = Lazy(
     re.I,
 )
 _CUT = frozenset(("&&", "||", "|", ";", "{", "}", "then", "do", "else"))
-_ESCAPE = Lazy(r"[\\`]([\"'`$\\])|\"\"")
 
 
 def read_anywhere(reading: Reading) -> None:
@@ -106,12 +105,12 @@ def read_anywhere(reading: Reading) -> None:
     text = _texts(Mapped(code, range(len(code))), reading)
     env: Env = {
         found.group(1): EnvItem(
-            _marked(_plain(text.part(*found.span(2)))), text.pos[found.start(1)]
+            _marked(plain_word(text.part(*found.span(2)))), text.pos[found.start(1)]
         )
         for found in _ENV.finditer(text.text)
     }
     text = _marked(text)
-    lists = _lists(text, reading)
+    lists = bracket_lists(text, reading)
     named = {one.name: one.words for one in lists if one.name}
     _blocks(text, lists, reading, env)
     for one in lists:
@@ -144,7 +143,7 @@ def _texts(text: Mapped, reading: Reading) -> Mapped:
         for key in _PAIR.finditer(found.group()):
             value = text.part(found.start() + key.start(2), found.start() + key.end(2))
             name = text.part(found.start() + key.start(1), found.start() + key.end(1))
-            pairs.append((name, _marked(_plain(value))))
+            pairs.append((name, _marked(plain_word(value))))
         if len(pairs) > 1 and reading.spend(len(pairs)):
             preset(literal("text", found.start()), pairs, reading)
     return Mapped(left, text.pos)
@@ -154,53 +153,7 @@ def _unknown(found: re.Match[str], at: int) -> Mapped:
     return hole(next(group for group in found.groups() if group), at)
 
 
-class _List:
-    """A bracketed list: the name that it is given to, its words, and where it stands."""
-
-    def __init__(self, name: str, words: list[Mapped], span: tuple[int, int]) -> None:
-        self.name, self.words, self.span, self.taken = name, words, span, False
-        self.at = words[0].first() if words else -1
-
-
-def _lists(text: Mapped, reading: Reading) -> list[_List]:
-    """The lists of a text that stand in no other, in their order."""
-    found: list[_List] = []
-    done = 0
-    for start, end in sorted(_spans(text.text)):
-        if start < done or end - start > MAX_LIST or len(found) >= MAX_LISTS:
-            continue
-        given = _GIVEN.search(text.text[max(0, start - 80) : start])
-        if given is None or not reading.spend(1 + (end - start) // 200):
-            continue
-        done = end
-        inside = text.part(start, end)
-        words = [_plain(inside.part(*one.span())) for one in _ITEM.finditer(inside.text)]
-        words = [word for word in words if word.text not in ("@", "")]
-        name = (given.group(1) or "").rpartition(".")[2]
-        before = next((one for one in found if one.name == name), None) if name else None
-        if given.group(2) == "+=" and before is not None:
-            before.words += words  # what a condition adds is read
-        else:
-            found.append(_List(name, words, (start, end)))
-    return found
-
-
-def _spans(text: str) -> list[tuple[int, int]]:
-    """Where `[...]` and `@(...)` begin and end, quotes seen."""
-    spans: list[tuple[int, int]] = []
-    stack: list[tuple[str, int]] = []
-    for found in _BRACKET.finditer(text):
-        mark = found.group()
-        if mark in ("[", "(", "@("):
-            stack.append((mark, found.start()))
-        elif mark in ("]", ")") and stack:
-            opener, start = stack.pop()
-            if opener != "(":
-                spans.append((start, found.end()))
-    return spans
-
-
-def _blocks(text: Mapped, lists: list[_List], reading: Reading, env: Env) -> None:
+def _blocks(text: Mapped, lists: list[BracketList], reading: Reading, env: Env) -> None:
     """Arguments beside an image, or beside a program that a key names."""
     for pattern in (_IMAGE, _PROGRAM):
         for found in pattern.finditer(text.text):
@@ -249,7 +202,11 @@ def _block(text: str, at: int) -> tuple[int, int]:
 
 
 def _lines(
-    text: Mapped, lists: list[_List], named: dict[str, list[Mapped]], reading: Reading, env: Env
+    text: Mapped,
+    lists: list[BracketList],
+    named: dict[str, list[Mapped]],
+    reading: Reading,
+    env: Env,
 ) -> None:
     """Commands of the lines that no list holds."""
     for one in lists:
@@ -267,7 +224,7 @@ def _lines(
         if not _MAY.search(line.text) or any(a <= line.first() < b for a, b in inside):
             continue
         powershell = _POWERSHELL.search(line.text.lstrip()) is not None
-        words = _described(line) if powershell else _words(line)
+        words = _described(line) if powershell else plain_words(line)
         if len(words) == 3 and words[1].text in ("=", ":=", "?=") and " " not in words[2].text:
             continue  # a name for a program
         for command in _commands(words):
@@ -276,7 +233,7 @@ def _lines(
             for word in command:  # a command in quotes: shell = "vllm serve ..."
                 if " " not in word.text or not _MAY.search(word.text):
                     continue
-                inner = _words(word)
+                inner = plain_words(word)
                 if len(inner) > 2 and _begins(inner) and _start(inner, reading, env):
                     break
             else:
@@ -285,16 +242,14 @@ def _lines(
                 reading.run_at(before, whole.first())
 
 
-def _words(line: Mapped) -> list[Mapped]:
-    return [_plain(line.part(*one.span())) for one in _WORD.finditer(line.text)]
-
-
 def _described(line: Mapped) -> list[Mapped]:
     """The words of `Start-Process vllm -ArgumentList 'serve','m'` and of `& vllm @('serve')`."""
-    words = [_plain(line.part(*one.span())) for one in _ITEM.finditer(line.text)]
+    words = [plain_word(line.part(*one.span())) for one in ITEM.finditer(line.text)]
     words = [word for word in words if word.text not in ("@", "$", "=")]
     words = [
-        part for word in words for part in (_words(word) if _GLUED.match(word.text) else [word])
+        part
+        for word in words
+        for part in (plain_words(word) if _GLUED.match(word.text) else [word])
     ]
     return [word for word in words if word.text.lower() not in _NOISE]
 
@@ -360,23 +315,3 @@ def _start(words: list[Mapped], reading: Reading, env: Env) -> bool:
         ):
             return reading.command(rest, env, at=first.first())
     return False
-
-
-def _plain(word: Mapped) -> Mapped:
-    """A word without its quotes and the escapes in them; a backslash in a path stays."""
-    parts: list[Mapped] = []
-    done = 0
-    for found in _QUOTED.finditer(word.text):
-        inner = word.part(found.start() + 1, found.end() - 1)
-        parts += [word.part(done, found.start()), _unescaped(inner)]
-        done = found.end()
-    return join((*parts, word.part(done, len(word)))) if done else word
-
-
-def _unescaped(text: Mapped) -> Mapped:
-    parts: list[Mapped] = []
-    done = 0
-    for found in _ESCAPE.finditer(text.text):
-        parts += [text.part(done, found.start()), text.part(found.end() - 1, found.end())]
-        done = found.end()
-    return join((*parts, text.part(done, len(text)))) if done else text

@@ -1,0 +1,92 @@
+"""Words and bracketed lists of a text whose language is not known: quotes fall away, a backslash in a
+path stays.
+"""
+
+from __future__ import annotations
+
+import re
+
+from advisor.readers.reading import Reading
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import Mapped, join
+
+MAX_LIST, MAX_LISTS = 20_000, 2_000
+TEXT = r"\"(?:[^\"\\`]|[\\`].|\"\"){0,1500}\"|'(?:[^'\\\n]|\\.){0,1500}'"
+_WORD = Lazy(rf"(?:{TEXT}|[^\s\"',;|]|[,;|](?=[^\s\"',;|])|(?<=\S)['\"])+|[;|]", re.S)
+ITEM = Lazy(rf"{TEXT}|[^\s\"',;\[\]()]+", re.S)
+_BRACKET = Lazy(rf"{TEXT}|@\(|[\[\]()]", re.S)
+_GIVEN = Lazy(
+    r"([A-Za-z_][\w.-]*)[\"'\ue001]?[ \t]*(\+?[=:])[ \t]*(?:with [\w.]+;[ \t]*|\w+\([ \t]*)?$|(?:^|[\s=(,{:])$"
+)
+_QUOTED = Lazy(TEXT, re.S)
+_ESCAPE = Lazy(r"[\\`]([\"'`$\\])|\"\"")
+
+
+class BracketList:
+    """A bracketed list: the name that it is given to, its words, and where it stands."""
+
+    def __init__(self, name: str, words: list[Mapped], span: tuple[int, int]) -> None:
+        self.name, self.words, self.span, self.taken = name, words, span, False
+        self.at = words[0].first() if words else -1
+
+
+def bracket_lists(text: Mapped, reading: Reading) -> list[BracketList]:
+    """The lists of a text that stand in no other, in their order."""
+    found: list[BracketList] = []
+    done = 0
+    for start, end in sorted(_spans(text.text)):
+        if start < done or end - start > MAX_LIST or len(found) >= MAX_LISTS:
+            continue
+        given = _GIVEN.search(text.text[max(0, start - 80) : start])
+        if given is None or not reading.spend(1 + (end - start) // 200):
+            continue
+        done = end
+        inside = text.part(start, end)
+        words = [plain_word(inside.part(*one.span())) for one in ITEM.finditer(inside.text)]
+        words = [word for word in words if word.text not in ("@", "")]
+        name = (given.group(1) or "").rpartition(".")[2]
+        before = next((one for one in found if one.name == name), None) if name else None
+        if given.group(2) == "+=" and before is not None:
+            before.words += words  # what a condition adds is read
+        else:
+            found.append(BracketList(name, words, (start, end)))
+    return found
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Where `[...]` and `@(...)` begin and end, quotes seen."""
+    spans: list[tuple[int, int]] = []
+    stack: list[tuple[str, int]] = []
+    for found in _BRACKET.finditer(text):
+        mark = found.group()
+        if mark in ("[", "(", "@("):
+            stack.append((mark, found.start()))
+        elif mark in ("]", ")") and stack:
+            opener, start = stack.pop()
+            if opener != "(":
+                spans.append((start, found.end()))
+    return spans
+
+
+def plain_words(line: Mapped) -> list[Mapped]:
+    return [plain_word(line.part(*one.span())) for one in _WORD.finditer(line.text)]
+
+
+def plain_word(word: Mapped) -> Mapped:
+    """A word without its quotes and the escapes in them; a backslash in a path stays."""
+    parts: list[Mapped] = []
+    done = 0
+    for found in _QUOTED.finditer(word.text):
+        inner = word.part(found.start() + 1, found.end() - 1)
+        parts += [word.part(done, found.start()), _unescaped(inner)]
+        done = found.end()
+    return join((*parts, word.part(done, len(word)))) if done else word
+
+
+def _unescaped(text: Mapped) -> Mapped:
+    parts: list[Mapped] = []
+    done = 0
+    for found in _ESCAPE.finditer(text.text):
+        parts += [text.part(done, found.start()), text.part(found.end() - 1, found.end())]
+        done = found.end()
+    return join((*parts, text.part(done, len(text)))) if done else text

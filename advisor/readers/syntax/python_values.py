@@ -1,0 +1,232 @@
+"""What an expression of a Python program comes to, as far as the file holds it: followed to literals,
+never run.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+
+from advisor.readers.found import Env
+from advisor.readers.reading import Reading
+from advisor.readers.syntax.grown_lists import GrownLists
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
+from advisor.readers.syntax.marks import formatted
+from advisor.readers.syntax.python_nodes import dotted, is_dictionary, is_text, path_parts, summands
+
+_SAME = (
+    "int",
+    "float",
+    "str",
+    "json.dumps",
+    "Path",
+    "pathlib.Path",
+)  # what they are given, as an argument is spelt
+_FALLBACKS = ("getenv", "get", "environ.get")
+# characters that names which stand for each other may add up to, and the same for each step
+MAX_WORK = 4_000_000
+STEP = 20
+
+
+class PythonValues:
+    """Names, environment and lists of one program, and what an expression comes to."""
+
+    def __init__(self, tree: ast.Module, reading: Reading) -> None:
+        self.tree, self.reading = tree, reading
+        self.names: dict[str, ast.expr] = {}
+        self.env: Env = {}
+        self.lists = GrownLists(self.followed)
+        self.deciding = 0
+        self.work = 0
+
+    def entries(self, node: ast.expr, depth: int = 0) -> dict[str, tuple[int, ast.expr]] | None:
+        """A dictionary's keys with their places and values, later additions included; None if the
+        file does not tell.
+        """
+        node = self.followed(node)
+        if not self.worth(10 * STEP) or depth > 8 or not is_dictionary(node):
+            return None
+        known: dict[str, tuple[int, ast.expr]] = {}
+        given: list[tuple[ast.expr | None, ast.expr]] = []
+        if isinstance(node, ast.Dict):
+            given = list(zip(node.keys, node.values, strict=True))
+        elif isinstance(node, ast.Call):
+            given = [(None, value) for value in node.args[:1]]
+            for keyword in node.keywords:
+                name = ast.Constant(
+                    keyword.arg, lineno=keyword.lineno, col_offset=keyword.col_offset - 1
+                )
+                given.append((name if keyword.arg else None, keyword.value))
+        for key, value in [
+            *given,
+            *((None, later) for later in self.lists.added.get(id(node), ())),
+        ]:
+            if key is None:
+                known |= self.entries(value, depth + 1) or {}
+            elif isinstance(self.followed(key), ast.Constant):
+                known[str(self.plain(key, depth + 1))] = (self.at(key) + 1, value)
+            if not self.worth(len(known) if key is None else STEP):
+                break
+        return known
+
+    def worth(self, cost: int) -> bool:
+        """Spend some of the work that one program may cause; False when it is spent."""
+        self.work += cost
+        return self.work < MAX_WORK
+
+    def followed(self, node: ast.expr, depth: int = 0) -> ast.expr:
+        """A name to what the file assigns to it; `os.environ.get("X", default)` to its default."""
+        while depth < 10:
+            depth += 1
+            if isinstance(node, ast.Name) and node.id in self.names:
+                node = self.names[node.id]
+            elif (
+                isinstance(node, ast.Call)
+                and len(node.args) == 2
+                and dotted(node.func).endswith(_FALLBACKS)
+            ):
+                node = node.args[1]
+            elif isinstance(node, ast.Call) and dotted(node.func) in _SAME and node.args:
+                node = node.args[0]
+            elif isinstance(node, ast.IfExp) and (verdict := self._decided(node.test)) is not None:
+                node = node.body if verdict else node.orelse
+            else:
+                break
+        return node
+
+    def _decided(self, test: ast.expr) -> bool | None:
+        """The truth of a condition; a condition that rests on itself is not decided."""
+        if self.deciding > 2:
+            return None
+        self.deciding += 1
+        verdict = self.lists.truth(test)
+        self.deciding -= 1
+        return verdict
+
+    def text(self, node: ast.expr, depth: int = 0) -> Mapped:
+        """A value as the text that the command line would carry; what the file does not hold is a
+        hole.
+        """
+        node = self.followed(node)
+        if not self.worth(STEP):
+            return hole("...", self.at(node))
+        value = self._text(node, depth)
+        if depth < 8 and is_text(node):
+            value = join(
+                (
+                    value,
+                    *(self.text(later, depth + 1) for later in self.lists.added.get(id(node), ())),
+                )
+            )
+        return value if self.worth(len(value)) else hole("...", self.at(node))
+
+    def _text(self, node: ast.expr, depth: int) -> Mapped:
+        at = self.at(node)
+        if isinstance(node, ast.Constant):
+            return self._constant(node, at)
+        if isinstance(node, ast.JoinedStr) and depth < 8:
+            return join(
+                [
+                    self.text(
+                        part.value if isinstance(part, ast.FormattedValue) else part, depth + 1
+                    )
+                    for part in node.values
+                ]
+            )
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add) and depth < 8:
+            return join([self.text(item, depth + 1) for item in summands(node)])
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod) and depth < 8:
+            return self._percent(node, depth)
+        if (
+            isinstance(node, ast.Call)
+            and (pattern := self.format_of(node)) is not None
+            and depth < 8
+        ):
+            named = {one.arg: self.text(one.value, depth + 1) for one in node.keywords if one.arg}
+            return formatted(
+                self.text(pattern, depth + 1),
+                [self.text(one, depth + 1) for one in node.args],
+                named,
+            )
+        if (
+            isinstance(node, ast.IfExp)
+            and depth < 8
+            and isinstance(node.orelse, ast.Constant)
+            and node.orelse.value == ""
+        ):
+            return self.text(
+                node.body, depth + 1
+            )  # an option that a condition adds is read, as an `if` is
+        if isinstance(node, ast.List | ast.Tuple) or is_dictionary(node):
+            return made(json.dumps(self.plain(node)), at)
+        if (steps := path_parts(node)) and depth < 8:
+            texts = [self.text(step, depth + 1) for step in steps]
+            return join([part for text in texts for part in (made("/"), text)][1:])
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return join((made("-", at), self.text(node.operand, depth + 1)))
+        return hole(re.sub(r"[^\w.]", "", dotted(node)) or "...", at)
+
+    def format_of(self, node: ast.expr) -> ast.expr | None:
+        """The text that `"...{name}...".format(...)` fills; None for another call."""
+        if (
+            not isinstance(node, ast.Call)
+            or not isinstance(node.func, ast.Attribute)
+            or node.func.attr != "format"
+        ):
+            return None
+        pattern = self.followed(node.func.value)
+        return pattern if is_text(pattern) else None
+
+    def _percent(self, node: ast.BinOp, depth: int) -> Mapped:
+        """`"...%d..." % value`."""
+        pattern = self.text(node.left, depth + 1)
+        right = self.followed(node.right)
+        values = [
+            self.text(item, depth + 1)
+            for item in (right.elts if isinstance(right, ast.Tuple) else [right])
+        ]
+        parts: list[Mapped] = []
+        done = 0
+        for found in re.finditer(r"%[dsi]", pattern.text):
+            parts += [pattern.part(done, found.start()), *values[:1]]
+            values, done = values[1:], found.end()
+        return join((*parts, pattern.part(done, len(pattern))))
+
+    def _constant(self, node: ast.Constant, at: int) -> Mapped:
+        value = node.value
+        if value is Ellipsis:
+            return hole("...", at)
+        if not isinstance(value, str):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            raw = self.reading.source.text[at : at + len(text)]
+            return literal(text, at) if raw == text else made(text, at)
+        found = self.reading.source.text.find(value, at, at + len(value) + 6) if value else -1
+        value = value.replace(HOLE_OPEN, "?").replace(HOLE_CLOSE, "?")
+        return literal(value, found) if found >= 0 else made(value, at)
+
+    def plain(self, node: ast.expr, depth: int = 0) -> object:
+        node = self.followed(node)
+        if depth > 12:
+            return None
+        if is_dictionary(node):
+            known = self.entries(node, min(depth, 8)) or {}
+            return {name: self.plain(value, depth + 1) for name, (_, value) in known.items()}
+        if isinstance(node, ast.List | ast.Tuple) and self.worth(STEP * len(node.elts) + STEP):
+            return [self.plain(item, depth + 1) for item in node.elts[:1000]]
+        if isinstance(node, ast.Constant) and (
+            node.value is None or isinstance(node.value, str | int | float)
+        ):
+            return node.value
+        return self.text(node).shown()
+
+    def at(self, node: ast.AST) -> int:
+        """Character offset of a node (the tree counts columns in UTF-8 bytes)."""
+        line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
+        source = self.reading.source
+        if not 1 <= line <= len(source.starts):
+            return -1
+        text = source.line_text(line)
+        return source.starts[line - 1] + (
+            column if text.isascii() else len(text.encode()[:column].decode(errors="ignore"))
+        )
