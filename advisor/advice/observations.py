@@ -13,10 +13,16 @@ from collections.abc import Sequence
 from math import exp, log, sqrt
 from typing import NamedTuple
 
-from advisor.domain.nouns import Estimate, Finding, Interval
+from advisor.domain.nouns import Effect, Estimate, Finding, Interval
 from advisor.knowledge import store as knowledge
 from advisor.prediction.predict import with_levels
 from advisor.prediction.utility import Z10
+
+LEAST_STRENGTH = 0.02  # below it, an observation would not move the second digit
+_KNOWN: dict[Effect | None, tuple[str, str]] = {
+    "loss": ("documented_loss", "owner_sd_same_regime"),
+    "caution": ("documented_caution", "owner_sd_any"),
+}
 
 
 class Observation(NamedTuple):
@@ -30,17 +36,18 @@ def documented(findings: Sequence[Finding]) -> tuple[Observation, ...]:
     """The observations behind findings: at most one, since several rules often rest on the same
     reports. Documented gains are rows of measurements, and so part of the estimate already.
     """
-    effects = {finding.effect for finding in findings}
-    found = []
-    if "loss" in effects:
-        found.append(_observation("documented_loss", "owner_sd_same_regime"))
-    elif "caution" in effects:
-        found.append(_observation("documented_caution", "owner_sd_any"))
-    return tuple(found)
+    made = [
+        _observation(finding.strength, *_KNOWN[finding.effect])
+        for finding in findings
+        if finding.effect in _KNOWN and finding.strength >= LEAST_STRENGTH
+    ]
+    return (min(made, key=lambda one: one.sd),) if made else ()
 
 
-def _observation(value: str, sd: str) -> Observation:
-    return Observation(log(knowledge.threshold(value).value), knowledge.threshold(sd).value)
+def _observation(strength: float, value: str, sd: str) -> Observation:
+    """A case that lies towards the border of what was documented says less: a wider scatter."""
+    held = knowledge.threshold(sd).value / sqrt(strength)
+    return Observation(log(knowledge.threshold(value).value), held)
 
 
 def update(estimate: Estimate, observations: Sequence[Observation]) -> Estimate:

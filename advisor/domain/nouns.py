@@ -199,6 +199,7 @@ class Finding(Frozen):
     sources: tuple[str, ...] = ()
     conflicts: tuple[str, ...] = ()  # sources that say otherwise, in one sentence each
     effect: Effect | None = None  # what the decision makes of it; see advisor/rules/policy.py
+    strength: float = 1.0  # of the effect: below 1 towards the border of what was documented
     k_max: int | None = (
         None  # with effect "k_max": the largest k that the documented sweeps support here
     )

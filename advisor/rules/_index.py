@@ -229,6 +229,7 @@ INFORMING = frozenset((
     'SD413',
     'SD414',
     'SD415',
+    'SD416',
     'SD417',
     'SD418',
     'SD419',

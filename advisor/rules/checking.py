@@ -136,6 +136,7 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         sources=hit.sources or found.sources,
         conflicts=hit.conflicts,
         effect=hit.effect,
+        strength=hit.strength,
         k_max=hit.k_max,
         k_best=hit.k_best,
     )

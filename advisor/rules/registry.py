@@ -41,6 +41,7 @@ class Hit(NamedTuple):
     conflicts: tuple[str, ...] = ()
     versions: str = ""
     effect: Effect | None = None  # on the decision: see policy.py
+    strength: float = 1.0  # of a loss or caution: below 1 towards the border of what was documented
     k_max: int | None = None
     k_best: int | None = None
     everywhere: bool = False  # every catalogued release refuses it: an error without a pinned one

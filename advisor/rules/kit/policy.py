@@ -21,6 +21,7 @@ each with its source; this module opens none itself (asking.table does) and hold
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import log2
 from typing import Any
 
 from advisor.domain.nouns import Case, MemoryBill
@@ -141,6 +142,13 @@ def for_advice(case: Case) -> bool:
     that runs already.
     """
     return case.facts.request is not None
+
+
+def nearness(value: float, limit: float) -> float:
+    """How far a value is into what was documented from `limit` on: 0 at half of it, 1 from there on,
+    linear in the logarithm. So a regime has no edge at which an answer jumps.
+    """
+    return min(max(log2(2 * value / limit), 0.0), 1.0) if value > 0 else 0.0
 
 
 def streams(case: Case) -> int | None:

@@ -6,6 +6,7 @@ from advisor.rules.kit.case import spec_flag
 from advisor.rules.kit.policy import (
     hardware_name,
     matches,
+    nearness,
     number,
     rows,
     sources,
@@ -37,10 +38,12 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
     hw, ctx = facts.hardware, facts.ctx_tokens
     if hw is None or not hw.unified_memory or ctx is None or running is None:
         return
-    if ctx < number("regime", "long_prefill_ctx_tokens") or running < number(
-        "regime", "long_prefill_concurrency"
-    ):
+    ratio = ctx / (facts.output_tokens or 512)
+    prompts = nearness(ctx, number("regime", "long_prefill_ctx_tokens"))
+    strength = min(prompts, nearness(running, number("regime", "long_prefill_concurrency")))
+    if strength == 0:
         return
+    bound = nearness(ratio, number("regime", "long_prefill_prompt_over_output"))
     (known,) = rows("regime", "long_prefill")
     measured = matches(
         known, case
@@ -53,18 +56,17 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
             effect="support" if measured else None,
         )
         return
-    prefill_bound = ctx / (facts.output_tokens or 512) >= number(
-        "regime", "long_prefill_prompt_over_output"
-    )
+    load = f"{running} concurrent prompts of {ctx:,} tokens on {hardware_name(case)}"
+    near = "such a load is" if strength == 1 else "such a load comes near"
     yield Hit(
-        f"{running} concurrent prompts of {ctx:,} tokens on {hardware_name(case)}: such a load is "
-        f"a documented loss for "
-        f"throughput and TPOT ({whose})",
+        f"{load}: {near} a documented loss for throughput and TPOT ({whose})",
         flag=spec_flag(case),
         fix=Fix(
             text="Switch speculation off for this load, or give long prompts their own server; "
             "on only if TTFT is the goal."
         ),
         conflicts=tuple(known["conflicts"]),
-        effect="loss" if measured and prefill_bound else "caution",
+        severity=None if strength == 1 else "info",
+        effect="loss" if measured else "caution",
+        strength=strength * bound if measured else strength,
     )

@@ -43,7 +43,6 @@ def saturated_server(case: Case) -> Iterator[Hit]:
                 "where the release runs it."
             ),
             conflicts=against if not unified else ("a GB10 gained 24 % at 16 streams (seed000)",),
-            effect="caution",
         )
     elif running is None and (case.plan.max_num_seqs or 0) >= number("regime", "saturated_slots"):
         yield Hit(
