@@ -114,6 +114,9 @@ def written(form: str, advice: Advice) -> Iterator[tuple[str, str]]:
 def main() -> int:
     answered = [held for _, held in advices(0, 2000 // QUESTIONS) if isinstance(held, Advice)]
     counts: dict[str, list[int]] = {}
+    if not Path(os.environ["QUADLET"]).is_file():
+        print("NOT CHECKED: quadlet", file=sys.stderr)
+        del TOOLS["quadlet"], BROKEN["quadlet"]
     blind = [form for form, text in BROKEN.items() if not checked(form, text)]
     if blind:
         print(f"accepted a broken file: {', '.join(blind)}", file=sys.stderr)
