@@ -213,11 +213,11 @@ def predictable(metric: MetricEstimate) -> bool:
 def _gain(advice: Advice, name: str, metric: MetricEstimate) -> str:
     gain = metric.speedup
     if name == "TTFT" and not predictable(metric):
-        return f"not predictable{_measured_ttft(advice)}"
+        return f"not predictable{measured_ttft(advice)}"
     return f"{_times(gain.p50)} ({number(gain.p10)} to {number(gain.p90)})"
 
 
-def _measured_ttft(advice: Advice) -> str:
+def measured_ttft(advice: Advice) -> str:
     """What was measured of the first token where this load is covered."""
     rows = [row for row in advice.facts.evidence if row.covers and row.metric == "ttft"]
     if not rows:

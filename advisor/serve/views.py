@@ -9,12 +9,12 @@ from collections.abc import Iterable, Sequence
 from math import isfinite, log
 from typing import Any
 
-from advisor.domain.nouns import Advice, AdvisorError, Estimate, Finding, MemoryBill, MetricEstimate
+from advisor.domain.nouns import Advice, AdvisorError, Finding, MemoryBill, MetricEstimate
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import number
 from advisor.render.notes import placeholder
-from advisor.render.text import schedule_words, strongest
+from advisor.render.text import measured_ttft, predictable, schedule_words, strongest
 from advisor.render.text_sections import METHOD_NAMES, candidate_words
 from advisor.serve.answers import link_of
 from advisor.serve.question import Question
@@ -51,7 +51,7 @@ def answer_view(advice: Advice, question: Question, form: str = "") -> dict[str,
         "headline": headline(advice),
         "lead": lead(advice),
         "setting": setting(advice),
-        "metrics": metrics(advice.estimate),
+        "metrics": metrics(advice),
         "reasons": [
             {"text": r.text, "sources": sources(r.sources)} for r in strongest(advice.reasons)
         ],
@@ -128,11 +128,16 @@ def setting(advice: Advice) -> list[tuple[str, str]]:
     ]
 
 
-def metrics(estimate: Estimate | None) -> list[dict[str, Any]]:
-    """The three gains with where they lie on a bar from 0.4x to 4x, logarithmic."""
-    if estimate is None:
+def metrics(advice: Advice) -> list[dict[str, Any]]:
+    """The three gains with where they lie on a bar from 0.4x to 4x, logarithmic; a time to first
+    token that cannot be told has words in their place.
+    """
+    if advice.estimate is None:
         return []
-    return [_metric(name, unit, getattr(estimate, field)) for field, name, unit in _METRICS]
+    made = [_metric(name, unit, getattr(advice.estimate, field)) for field, name, unit in _METRICS]
+    if not predictable(advice.estimate.ttft_ms):
+        made[-1] |= {"words": f"not predictable{measured_ttft(advice)}", "tone": "untold"}
+    return made
 
 
 def _metric(name: str, unit: str, metric: MetricEstimate) -> dict[str, Any]:
@@ -143,6 +148,7 @@ def _metric(name: str, unit: str, metric: MetricEstimate) -> dict[str, Any]:
         levels = f"{number(metric.baseline / scale)} → {number(metric.value / scale)} {shown}"
     return {
         "name": name,
+        "words": "",
         "gain": f"{number(gain.p50)}×",
         "share": f"{(gain.p50 - 1) * 100:+.0f} %",
         "span": f"{number(gain.p10)} to {number(gain.p90)}",
