@@ -9,6 +9,7 @@ import re
 from advisor.engines.traits import gguf_engine
 from advisor.perf import arrays as P
 
+SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
 # Forks of MLX whose verify kernels run on the matrix units from two tokens on, by their own
 # descriptions.
 _TILED = re.compile(r"mtplx|mlx-dspark", re.IGNORECASE)

@@ -19,7 +19,10 @@ import numpy.typing as npt
 
 from advisor.perf import arrays as P
 from advisor.perf import verify_kernels
-from advisor.perf.constants import CONSTANT_SOURCES, ByPath, Constants
+from advisor.perf.attention import attention_seconds, serial_attention_seconds
+from advisor.perf.constants import CONSTANT_SOURCES, Constants
+from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
+from advisor.perf.rates import at, params, small_batch_rate, soft_max, tensor_rates, tile_gain
 
 __all__ = [
     "CONSTANT_SOURCES", "Constants", "StepTerms", "decode_seconds", "draft_seconds", "step_seconds", "union",
@@ -31,27 +34,7 @@ Mask = npt.NDArray[np.bool_]
 # Nodes of a standard normal at the middles of eight equally likely classes: expert popularity is
 # lognormal.
 _NODES = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
-SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
-_NO_INT8_TENSOR = ("sm_60", "sm_70")
-# of fp32, matrix kernels for a few tokens: 5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5
-# (mlx-dspark, M4 Pro)
-_TILED_SHARE = 0.6
-_WGMMA = ("sm_90", "sm_100")
-_FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
 _NODE, _HGX = 8, ("sm_80", "sm_90")
-_RDNA = ("gfx11", "gfx12")
-_SM12X = ("sm_120", "sm_121")
-# Cached per token and layer by MLA: 512 compressed and 64 for positions (DeepSeek, GLM, Kimi), 256
-# and 64 (Mistral Small 4), 512 (GLM-5.3)
-_MLA_ELEMENTS = (576, 320, 512)
-# dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on
-# Ampere and Ada. Two V100 sources put the truth between the two laws; the geometric middle of 1 and
-# 2 is taken. CDNA lists its fp32 rate without the dual issue that RDNA counts, so its share of it
-# is twice as large.
-_INT_LANES = {"sm_70": 1.41, "sm_75": 1.41, "gfx9": 2.0}
-# Unpacking cost of the quantisation relative to Q4_K: plain 8 bit needs none, codebook types a
-# table look-up more.
-_UNPACK = {"gguf-legacy": 1.4, "gguf-i": 0.85}
 
 
 class StepTerms(NamedTuple):
@@ -80,16 +63,6 @@ class StepTerms(NamedTuple):
             self.sampler,
         )
         return np.asarray(sum(times), dtype=np.float64)
-
-
-def at(values: ByPath, points: P.Points) -> Floats:
-    """A per-path constant, spread over the points."""
-    return np.array(values)[points.path]
-
-
-def soft_max(a: Floats, b: Floats) -> Floats:
-    """A maximum with a rounded corner: memory and compute overlap, but not perfectly."""
-    return np.hypot(a, b)
 
 
 def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> Floats:
@@ -121,56 +94,6 @@ def reached_experts(p: P.Points, c: Constants, batch: Floats, per_request: Float
     """
     rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
     return union(p.experts, p.topk, effective_tokens(batch, per_request, rho), c.skew)
-
-
-def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
-    """Matrix rates in FLOP/s per device for mixer weights and for FFN or expert weights, by
-    quantisation.
-    """
-    fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
-    int8 = np.where(p.int8 > 0, p.int8, p.bf16)
-    fp4 = np.where(p.fp4 > 0, p.fp4, p.bf16)
-    family = [
-        p.quant_family == P.QUANT_FAMILIES.index(name) for name in ("fp8", "int8", "nvfp4", "mxfp4")
-    ]
-    mixer = np.select(family, [fp8, int8, fp8, p.bf16], default=p.bf16)
-    ffn = np.select(family, [fp8, int8, fp4, fp8], default=p.bf16)
-    return np.fmax(mixer, 1e11), np.fmax(ffn, 1e11)
-
-
-def small_batch_rate(p: P.Points, c: Constants) -> Floats:
-    """Operations per second of the matrix-vector kernels that llama.cpp and MLX use for a few
-    tokens.
-    """
-    lanes = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])[p.arch]
-    unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
-    # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in
-    # which MLX computes; llama.cpp computes in fp16 there.
-    apple = P.mask(p.arch, P.ARCHS, P.APPLE)
-    half = np.where(p.is_path("mlx"), p.bf16, np.fmax(p.bf16, p.fp32))
-    vector = at(c.mmvq_share, p) * np.where(apple, half, p.fp32) * lanes * unpack
-    return np.where(np.nan_to_num(p.tiled) > 0, _TILED_SHARE * p.fp32, vector)
-
-
-def tile_gain(p: P.Points, c: Constants) -> Floats:
-    """Rate of llama.cpp's tiled kernels over its matrix-vector kernels."""
-    return np.where(P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR), c.mmq_gain_dp4a, c.mmq_gain)
-
-
-def attention_share(p: P.Points, c: Constants) -> Floats:
-    """Share of the matrix peak that attention reaches: more with the asynchronous tile instructions
-    of Hopper and B200.
-    """
-    return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
-
-
-def params(p: P.Points) -> tuple[Floats, Floats, Floats]:
-    """Parameters that each token uses: mixer, FFN (dense and shared), routed experts."""
-    return (
-        p.mixer_params,
-        p.dense_ffn_params + p.shared_params,
-        p.topk * p.expert_params * p.moe_layers,
-    )
 
 
 def weight_seconds(
@@ -308,54 +231,6 @@ def decode_seconds(
         + np.fmax(walk - terms.attention, 0)
         + draft_seconds(points, constants, batch, context)
     )
-
-
-def attention_seconds(
-    p: P.Points, c: Constants, batch: Floats, tokens_per_request: Floats, context: Floats
-) -> Floats:
-    """KV bytes are read once per request, whatever the tokens verified; operations grow with them.
-    Sliding layers see their window only.
-    """
-    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
-    read = (
-        batch
-        * (context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems)
-        * p.kv_bytes
-        / bandwidth
-    )
-    ops = 4 * batch * tokens_per_request * attended(p, context)
-    small = p.is_path(*SMALL_BATCH_PATHS)
-    rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
-    return soft_max(read, ops / rate)
-
-
-def attended(p: P.Points, context: Floats) -> Floats:
-    """Keys that one token meets over all layers, times the width of their heads: the whole context,
-    or a sliding window.
-    """
-    sliding = np.fmax(p.attn_layers - p.global_layers, 0) * p.swa_head_dim
-    return np.asarray(
-        p.heads * (context * p.global_layers * p.head_dim + np.fmin(context, p.window) * sliding)
-    )
-
-
-def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floats:
-    """Verify attention of kernels that split the KV cache over the chip for single queries only; 0
-    where all is split.
-
-    One block of threads per request and KV head then walks the whole context, whatever the batch,
-    the heads or the tensor parallelism. That is FlashAttention-2 (vLLM up to Ada and on SM12x with
-    a 16-bit KV cache; an fp8 cache takes FlashInfer there), SGLang's Triton kernels there, and
-    vLLM's Triton kernels on Radeon cards. MLA has kernels of its own.
-    """
-    archs = P.mask(p.arch, P.ARCHS, _FLASH_ATTENTION_2)
-    wide = (p.kv_bytes >= 2) & (p.quant_family != P.QUANT_FAMILIES.index("nvfp4"))
-    serial = p.is_path("vllm-cuda") & archs & wide
-    serial |= p.is_path("sglang-cuda") & P.mask(p.arch, P.ARCHS, _SM12X)
-    serial |= p.is_path("vllm-other") & P.mask(p.arch, P.ARCHS, _RDNA)
-    mla = np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), _MLA_ELEMENTS)
-    serial &= (p.verify_tokens > 1) & ~mla
-    return np.where(serial, context * p.global_layers * at(c.verify_serial_s, p), 0.0)
 
 
 def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> Floats:

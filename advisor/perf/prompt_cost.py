@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.perf import arrays as P
+from advisor.perf.attention import attended
 from advisor.perf.constants import Constants
-from advisor.perf.physics import (
-    SMALL_BATCH_PATHS,
+from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
+from advisor.perf.physics import link_seconds
+from advisor.perf.rates import (
     at,
-    attended,
     attention_share,
-    link_seconds,
     params,
     small_batch_rate,
     soft_max,

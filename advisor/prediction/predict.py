@@ -31,11 +31,10 @@ from advisor.domain.sealed import unsealed
 from advisor.domain.shown import shown
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
-from advisor.perf import memory, physics, prompt_cost, schedule
+from advisor.perf import memory, schedule
 from advisor.perf.encode_plans import from_questions
-from advisor.perf.load import load as loaded
 from advisor.prediction import acceptance as acc
-from advisor.prediction import calibrated
+from advisor.prediction import calibrated, step_terms
 from advisor.prediction import neighbours as nearby
 from advisor.prediction.decision import PLAIN_SD
 from advisor.prediction.intervals import Predicted, chance
@@ -272,8 +271,8 @@ def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) 
             cases[0][0].own_runs, found, baselines, points, full, model, predict_points
         )
     tau = belief.tau[: len(cases)]
-    terms = _terms(full, model, tau)
-    found |= _crowded(found, baselines, full, terms, tau)
+    terms = step_terms.terms(full, model, tau)
+    found |= step_terms.crowded(found, baselines, full, terms, tau)
     lengths = (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
     crowded = terms["requests_verify"] < terms["requests_base"]
     goals = [
@@ -351,78 +350,6 @@ def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
             parts.append((cases[start][0], [plan for _, plan in cases[start:stop]]))
             start = stop
     return from_questions(parts)
-
-
-def _terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
-    """Parts of the step times in ms at the requests that run at once in each arm: asked, slots and
-    KV pool permitting.
-
-    A plain step is priced with the constants of absolute speeds, verifying and drafting relative to
-    it with those of speed-ups.
-    """
-    batch, fewer = (loaded(full, model.constants, tau, spec).clients for spec in (False, True))
-    context = full.input_tokens + full.output_tokens / 2
-    one, c = np.ones(len(batch)), model.constants
-    plain = physics.step_seconds(full, model.speeds, batch, one, False, context)
-    own = physics.step_seconds(full, c, batch, one, False, context).total
-    verify = physics.step_seconds(full, c, fewer, full.verify_tokens, True, context)
-    draft = physics.draft_seconds(full, c, fewer, context)
-    cycle = physics.decode_seconds(
-        full, c, fewer, context, True
-    )  # with what serial attention and lost graphs add
-    cycle = cycle + prompt_cost.eager_seconds(full, c, fewer, cycle)
-    scale = plain.total / own
-    seconds = {
-        "base_step_ms": plain.total,
-        "verify_step_ms": scale * (cycle - draft),
-        "draft_ms": scale * draft,
-        "cycle_ms": scale * cycle,
-        "weights_ms": plain.dense + plain.experts,
-        "launch_ms": plain.launch + plain.host,
-        "prefill_ms": prompt_cost.prefill_seconds(
-            full, model.speeds, full.input_tokens, np.zeros(len(batch)), False
-        ),
-    }
-    terms = {name: 1e3 * value for name, value in seconds.items()}
-    terms["experts_base"], terms["experts_verify"] = plain.distinct_experts, verify.distinct_experts
-    terms["requests_base"], terms["requests_verify"] = batch, fewer
-    return terms
-
-
-def _crowded(
-    found: Mapping[str, Predicted],
-    baselines: Mapping[str, Floats],
-    full: pts.Points,
-    terms: Mapping[str, Floats],
-    tau: Floats,
-) -> dict[str, Predicted]:
-    """The three gains where the KV pool holds fewer requests with speculation than without, as one
-    story.
-
-    No row was measured there, and what the plain arm loses to the prompts of more requests is told
-    to the ratios as a gain. So TPOT is not below a cycle shared by its tokens, the requests that
-    run give no more tokens than that, and the others wait: TTFT is not below what the two leave of
-    the time that all tokens take. Fitted gains of TTFT end at a tenth, a queue does not.
-    """
-    crowded = terms["requests_verify"] < terms["requests_base"]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        tpot = _capped(found["tpot"], crowded, baselines["tpot"] * tau / terms["cycle_ms"])
-        step = baselines["tpot"] / tpot.p50
-        most = 1e3 * terms["requests_verify"] / step
-        speed = _capped(found["output_tok_s"], crowded, most / baselines["output_tok_s"])
-        whole = (
-            1e3 * full.concurrency * full.output_tokens / (baselines["output_tok_s"] * speed.p50)
-        )
-        waiting = whole - np.fmax(full.output_tokens - 1, 0) * step
-        ttft = _capped(found["ttft"], crowded & (waiting > 0), baselines["ttft"] / waiting)
-    return {"tpot": tpot, "output_tok_s": speed, "ttft": ttft}
-
-
-def _capped(found: Predicted, where: npt.NDArray[np.bool_], most: Floats) -> Predicted:
-    """The gain with a median of at most `most` at these points; its interval moves along."""
-    down = np.where(where, np.fmin(most / found.p50, 1.0), 1.0)
-    scaled = {name: getattr(found, name) * down for name in ("p10", "p50", "p90")}
-    return found._replace(**scaled, mean=found.mean + np.log(down))
 
 
 def _interval(found: Predicted, i: int) -> Interval:

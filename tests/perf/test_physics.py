@@ -12,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.perf import arrays as P
-from advisor.perf import constants, encode_rows, imputation, physics, prompt_cost
+from advisor.perf import (
+    attention,
+    constants,
+    encode_rows,
+    imputation,
+    physics,
+    prompt_cost,
+    rates,
+)
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 
@@ -176,7 +184,7 @@ def serial(*changes: dict[str, object]) -> list[float]:
             for c in changes
         )
     )
-    return (1e3 * physics.serial_attention_seconds(p, C, p.input_tokens)).round(1).tolist()
+    return (1e3 * attention.serial_attention_seconds(p, C, p.input_tokens)).round(1).tolist()
 
 
 def test_verify_attention_is_serial_only_where_kernels_do_not_split_the_cache() -> None:
@@ -212,18 +220,18 @@ def test_sliding_layers_attend_to_their_window_only() -> None:
     KV likewise.
     """
     gemma = points({"model": "gemma-4-26b-a4b", "quant": "bf16", "input_tokens": 5000})
-    seen = physics.attended(gemma, np.array([5000.0]))[0]
+    seen = attention.attended(gemma, np.array([5000.0]))[0]
     assert seen == 16 * (5 * 512 * 5000 + 25 * 256 * 1024)
-    assert physics.attended(gemma, np.array([800.0]))[0] == 16 * 800 * (5 * 512 + 25 * 256)
+    assert attention.attended(gemma, np.array([800.0]))[0] == 16 * 800 * (5 * 512 + 25 * 256)
     longer = [
-        physics.attention_seconds(gemma, C, np.ones(1), np.ones(1), np.array([x]))[0]
+        attention.attention_seconds(gemma, C, np.ones(1), np.ones(1), np.array([x]))[0]
         for x in (800, 1024, 2048)
     ]
     per_token = np.diff(longer) / [224, 1024]
     assert per_token[1] < 0.2 * per_token[0]  # beyond the window only the 5 layers read on
     qwen = points({})
     assert (
-        physics.attended(qwen, np.array([3000.0]))[0]
+        attention.attended(qwen, np.array([3000.0]))[0]
         == qwen.heads[0] * 3000 * qwen.global_layers[0] * qwen.head_dim[0]
     )
 
@@ -375,9 +383,9 @@ def test_m1_emulates_bf16_for_mlx_only() -> None:
     p = points(
         row, {**row, "engine": "llama.cpp", "quant": "q4_k_m"}, {**row, "engine_version": "MTPLX"}
     )
-    slow, half, tiled = physics.small_batch_rate(p, C)
-    assert slow == pytest.approx(0.5 * physics.at(C.mmvq_share, p)[0] * p.fp32[0])
-    assert half == pytest.approx(physics.at(C.mmvq_share, p)[1] * p.fp32[1])
+    slow, half, tiled = rates.small_batch_rate(p, C)
+    assert slow == pytest.approx(0.5 * rates.at(C.mmvq_share, p)[0] * p.fp32[0])
+    assert half == pytest.approx(rates.at(C.mmvq_share, p)[1] * p.fp32[1])
     assert tiled > 2 * slow
 
 

@@ -21,7 +21,7 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
 from advisor.lab.measurements.schema import measurements_dir, read_csv, source_files
 from advisor.perf import arrays as points
-from advisor.perf import encode_rows, imputation, memory, physics, prompt_cost
+from advisor.perf import attention, encode_rows, imputation, memory, physics, prompt_cost
 from advisor.rules import check
 from advisor.rules.kit.policy import matches, number
 from advisor.rules.sd4.sd411_low_acceptance import mean_rate
@@ -291,7 +291,7 @@ def test_rules_and_core_price_the_same_kernels() -> None:
         warned = {architecture(arch) for arch in told["arch"]}
         for i, arch in enumerate(points.ARCHS):
             here = point.replace(arch=i, path=code)
-            assert (physics.serial_attention_seconds(here, c, np.array([1e3]))[0] > 0) == (
+            assert (attention.serial_attention_seconds(here, c, np.array([1e3]))[0] > 0) == (
                 arch in warned
             ), (path, arch)
     assert number("regime", "graph_tokens") == prompt_cost.GRAPH_TOKENS

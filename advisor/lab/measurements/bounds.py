@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from advisor.lab.measurements.schema import Problem, Row
 from advisor.perf import arrays as points
-from advisor.perf import encode_rows, imputation, physics
+from advisor.perf import encode_rows, imputation, rates
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,9 +70,9 @@ def least_seconds(p: points.Points) -> tuple[Floats, Floats]:
     """(reading the weights of one token once, computing one token) with all devices at their peaks;
     p filled. (N,)
     """
-    mixer, ffn, routed = physics.params(p)
+    mixer, ffn, routed = rates.params(p)
     mixer_rate, ffn_rate = (
-        np.fmax(rate, np.nan_to_num(p.int8)) for rate in physics.tensor_rates(p)
+        np.fmax(rate, np.nan_to_num(p.int8)) for rate in rates.tensor_rates(p)
     )  # GGUF: int8
     devices = np.fmax(p.gpus, p.tp)
     routed_bytes = (routed + ffn) * p.bytes_ffn

@@ -1,0 +1,68 @@
+"""Attention of a step: bytes of the KV cache and operations, and verify kernels that do not split it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.perf import arrays as P
+from advisor.perf.constants import Constants
+from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
+from advisor.perf.rates import at, attention_share, soft_max
+
+Floats = npt.NDArray[np.float64]
+
+_FLASH_ATTENTION_2 = ("sm_80", "sm_86", "sm_89", "sm_120", "sm_121")
+_RDNA = ("gfx11", "gfx12")
+_SM12X = ("sm_120", "sm_121")
+# Cached per token and layer by MLA: 512 compressed and 64 for positions (DeepSeek, GLM, Kimi), 256
+# and 64 (Mistral Small 4), 512 (GLM-5.3)
+_MLA_ELEMENTS = (576, 320, 512)
+
+
+def attention_seconds(
+    p: P.Points, c: Constants, batch: Floats, tokens_per_request: Floats, context: Floats
+) -> Floats:
+    """KV bytes are read once per request, whatever the tokens verified; operations grow with them.
+    Sliding layers see their window only.
+    """
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    read = (
+        batch
+        * (context * p.kv_elems + np.fmin(context, p.window) * p.swa_kv_elems)
+        * p.kv_bytes
+        / bandwidth
+    )
+    ops = 4 * batch * tokens_per_request * attended(p, context)
+    small = p.is_path(*SMALL_BATCH_PATHS)
+    rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
+    return soft_max(read, ops / rate)
+
+
+def attended(p: P.Points, context: Floats) -> Floats:
+    """Keys that one token meets over all layers, times the width of their heads: the whole context,
+    or a sliding window.
+    """
+    sliding = np.fmax(p.attn_layers - p.global_layers, 0) * p.swa_head_dim
+    return np.asarray(
+        p.heads * (context * p.global_layers * p.head_dim + np.fmin(context, p.window) * sliding)
+    )
+
+
+def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floats:
+    """Verify attention of kernels that split the KV cache over the chip for single queries only; 0
+    where all is split.
+
+    One block of threads per request and KV head then walks the whole context, whatever the batch,
+    the heads or the tensor parallelism. That is FlashAttention-2 (vLLM up to Ada and on SM12x with
+    a 16-bit KV cache; an fp8 cache takes FlashInfer there), SGLang's Triton kernels there, and
+    vLLM's Triton kernels on Radeon cards. MLA has kernels of its own.
+    """
+    archs = P.mask(p.arch, P.ARCHS, _FLASH_ATTENTION_2)
+    wide = (p.kv_bytes >= 2) & (p.quant_family != P.QUANT_FAMILIES.index("nvfp4"))
+    serial = p.is_path("vllm-cuda") & archs & wide
+    serial |= p.is_path("sglang-cuda") & P.mask(p.arch, P.ARCHS, _SM12X)
+    serial |= p.is_path("vllm-other") & P.mask(p.arch, P.ARCHS, _RDNA)
+    mla = np.isin(np.round(p.kv_elems / np.fmax(p.global_layers, 1)), _MLA_ELEMENTS)
+    serial &= (p.verify_tokens > 1) & ~mla
+    return np.where(serial, context * p.global_layers * at(c.verify_serial_s, p), 0.0)

@@ -1,0 +1,87 @@
+"""How fast the kernels of a path compute: matrix rates by quantisation, the small-batch kernels of
+llama.cpp and MLX, attention. All (N,), operations per second and device.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.perf import arrays as P
+from advisor.perf.constants import ByPath, Constants
+
+Floats = npt.NDArray[np.float64]
+
+_NO_INT8_TENSOR = ("sm_60", "sm_70")
+# of fp32, matrix kernels for a few tokens: 5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5
+# (mlx-dspark, M4 Pro)
+_TILED_SHARE = 0.6
+_WGMMA = ("sm_90", "sm_100")
+# dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on
+# Ampere and Ada. Two V100 sources put the truth between the two laws; the geometric middle of 1 and
+# 2 is taken. CDNA lists its fp32 rate without the dual issue that RDNA counts, so its share of it
+# is twice as large.
+_INT_LANES = {"sm_70": 1.41, "sm_75": 1.41, "gfx9": 2.0}
+# Unpacking cost of the quantisation relative to Q4_K: plain 8 bit needs none, codebook types a
+# table look-up more.
+_UNPACK = {"gguf-legacy": 1.4, "gguf-i": 0.85}
+
+
+def at(values: ByPath, points: P.Points) -> Floats:
+    """A per-path constant, spread over the points."""
+    return np.array(values)[points.path]
+
+
+def soft_max(a: Floats, b: Floats) -> Floats:
+    """A maximum with a rounded corner: memory and compute overlap, but not perfectly."""
+    return np.hypot(a, b)
+
+
+def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
+    """Matrix rates in FLOP/s per device for mixer weights and for FFN or expert weights, by
+    quantisation.
+    """
+    fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
+    int8 = np.where(p.int8 > 0, p.int8, p.bf16)
+    fp4 = np.where(p.fp4 > 0, p.fp4, p.bf16)
+    family = [
+        p.quant_family == P.QUANT_FAMILIES.index(name) for name in ("fp8", "int8", "nvfp4", "mxfp4")
+    ]
+    mixer = np.select(family, [fp8, int8, fp8, p.bf16], default=p.bf16)
+    ffn = np.select(family, [fp8, int8, fp4, fp8], default=p.bf16)
+    return np.fmax(mixer, 1e11), np.fmax(ffn, 1e11)
+
+
+def small_batch_rate(p: P.Points, c: Constants) -> Floats:
+    """Operations per second of the matrix-vector kernels that llama.cpp and MLX use for a few
+    tokens.
+    """
+    lanes = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])[p.arch]
+    unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
+    # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in
+    # which MLX computes; llama.cpp computes in fp16 there.
+    apple = P.mask(p.arch, P.ARCHS, P.APPLE)
+    half = np.where(p.is_path("mlx"), p.bf16, np.fmax(p.bf16, p.fp32))
+    vector = at(c.mmvq_share, p) * np.where(apple, half, p.fp32) * lanes * unpack
+    return np.where(np.nan_to_num(p.tiled) > 0, _TILED_SHARE * p.fp32, vector)
+
+
+def tile_gain(p: P.Points, c: Constants) -> Floats:
+    """Rate of llama.cpp's tiled kernels over its matrix-vector kernels."""
+    return np.where(P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR), c.mmq_gain_dp4a, c.mmq_gain)
+
+
+def attention_share(p: P.Points, c: Constants) -> Floats:
+    """Share of the matrix peak that attention reaches: more with the asynchronous tile instructions
+    of Hopper and B200.
+    """
+    return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
+
+
+def params(p: P.Points) -> tuple[Floats, Floats, Floats]:
+    """Parameters that each token uses: mixer, FFN (dense and shared), routed experts."""
+    return (
+        p.mixer_params,
+        p.dense_ffn_params + p.shared_params,
+        p.topk * p.expert_params * p.moe_layers,
+    )
