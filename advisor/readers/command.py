@@ -15,6 +15,7 @@ from advisor.readers.containers import container_command, docker_run
 from advisor.readers.found import Env, EnvItem, Found, Surroundings
 from advisor.readers.programs import (
     BYSTANDERS,
+    CLUSTER,
     ENGINE_TEXT,
     LAUNCHERS,
     OTHER_ENGINES,
@@ -72,6 +73,8 @@ def read_command(
     i = _leading_env(words, own)
     if around is None or around.image is None:
         around = _launchers_image(words[i:], around)
+    if i < len(words) and base_name(words[i]) in CLUSTER and all(w.text != "--" for w in words):
+        return False  # `kubectl logs pod -c llama-server -f`: a name, not a program
     if i < len(words) and base_name(words[i]) in BYSTANDERS:
         _other_engine(words[i:], reading)
         return False

@@ -21,6 +21,8 @@ llama-gguf-split evalscope lm_eval guidellm aiperf genai-perf vllm-bench ollama 
 notify-send cargo npm go strings file stat du df watch man help
 """
 BYSTANDERS = frozenset(_BYSTANDER_NAMES.split())
+# they name pods and containers; what they start stands behind `--`
+CLUSTER = frozenset(("kubectl", "oc", "k9s", "stern", "helm", "k3s", "microk8s"))
 ENGINE_TEXT = Lazy(
     r"vllm(?:@[\w.]+)?\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve|llama[-_]server|(docker|podman|nerdctl)\s+run"
     r"|/server\s+-m|llama\s+(serve|server)\b|api_server\.py"

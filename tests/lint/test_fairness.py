@@ -76,9 +76,11 @@ def test_a_fix_of_slots_is_below_what_fits() -> None:
         "docker run --entrypoint vllm vllm/vllm-openai:v0.25.1 bench serve --model m/A --num-prompts 10",
         "docker run vllm/vllm-openai:v0.25.1 vllm bench serve --model m/A --ignore-eos",
         "vllm bench serve --model m/A",
+        "kubectl logs $POD -c llama-server -f",
+        "kubectl logs deployment/llama-server --tail=50",
     ],
 )
-def test_a_benchmark_is_no_server(command: str) -> None:
+def test_what_starts_no_server_is_not_read(command: str) -> None:
     assert not validate(text=command + "\n").launches
 
 

@@ -25,14 +25,16 @@ def remote_code(case: Case) -> Iterator[Hit]:
         return
     if name.endswith("-gguf") or ".gguf" in (case.launch.model or "").lower():
         return
-    kinds: tuple[Severity, ...] = ("error", "warning")
+    # SGLang has classes of its own for some of them, and documents launches without the option
+    sure = case.plan.engine == "vllm" and not unread(case)
+    kinds: tuple[Severity, ...] = ("error", "warning") if case.plan.engine == "vllm" else ("error",)
     for kind in kinds:
         if not any(re.search(rf"(?<![a-z0-9]){one}", name) for one in ROW[kind]):
             continue
         yield Hit(
             f"{case.launch.model} is loaded by code of its repository, which needs {OPTION}",
             flag=flag(case, "--model", "--model-path"),
-            severity="warning" if unread(case) else kind,
+            severity=kind if sure else "warning",
             fix=add_fix(
                 case,
                 next((one for one in flags(case) if one.raw.startswith("--")), None),
