@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from advisor import engines
-from advisor.domain.nouns import LLM, Checkpoint, Facts, Hardware, Quant
+from advisor.domain.nouns import LLM, Checkpoint, Facts, Hardware, Quant, Request
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 
@@ -32,6 +32,11 @@ def reference(facts: Facts, method: str) -> Reference:
     quantises at load; else a visible placeholder.
     """
     model, quant = facts.model, facts.quant
+    own = own_name(facts.request)
+    if own is not None and quant is not None and _loads_form(facts.engine, own):
+        made = quant.id in traits(facts.engine).quantizes_at_load
+        named = knowledge.quant_from_text(own)
+        return Reference(own, quant.id if made and named is None else None)
     if model is not None and quant is not None:
         found = knowledge.checkpoint(model, quant, facts.engine, method)
         if found is not None:
@@ -42,6 +47,23 @@ def reference(facts: Facts, method: str) -> Reference:
     name = model.name or model.id if model is not None else "MODEL"
     word = (quant.id if quant is not None else "QUANT").upper()
     return Reference(f"{PLACEHOLDER_ORG}{name.replace(' ', '-')}-{word}", known=False)
+
+
+def own_name(request: Request | None) -> str | None:
+    """The repository or folder that was asked for by name where it is none of the published ones: a
+    fine-tune or a copy, which is served by its own name.
+    """
+    name = request.model.strip() if request is not None else ""
+    if "/" not in name or "://" in name or len(name) > 400:
+        return None
+    published = knowledge.index()["repositories"]
+    return None if name.partition(":")[0].lower() in published else name
+
+
+def _loads_form(engine: str | None, name: str) -> bool:
+    """Whether the engine loads what the name speaks of: GGUF files or a folder of tensors."""
+    known = engines.canonical(engine or "")
+    return known is not None and traits(known).gguf == ("gguf" in name.lower())
 
 
 def address(found: Checkpoint) -> str:

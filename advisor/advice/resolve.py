@@ -383,6 +383,12 @@ def bare_facts(request: Request) -> Facts:
             f"'{model.id}' stands for measured models whose names are not known, so no launch can "
             f"be written for it: name a model (advisor models list)"
         )
+    own = checkpoints.own_name(request)
+    if own is not None:
+        what = (
+            f"taken as {model.name or model.id}: shape, head and acceptance are assumed to be its"
+        )
+        defaults.append(("model", own, what))
     engine, more = _engine(request, hw, model)
     defaults += more
     version, more = _version(request, engine, hw)

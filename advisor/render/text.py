@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import floor, isfinite, log10
 
+from advisor.advice.checkpoints import own_name
 from advisor.advice.reasons import EXPECTED
 from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Reason, Source
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
@@ -169,6 +170,8 @@ def _setting(advice: Advice) -> str:
     facts, request = advice.facts, advice.request
     hardware = (facts.hardware.name or facts.hardware.id) if facts.hardware else request.hardware
     model = (facts.model.name or facts.model.id) if facts.model else request.model
+    own = own_name(request)
+    model = f"{own} (assumed to be {model} inside)" if own else model
     quant = facts.quant.id if facts.quant else request.quant or ""
     engine = f"{advice.plan.engine} {advice.plan.engine_version or ''}".strip()
     count = f"{facts.gpus} x " if facts.gpus > 1 else ""

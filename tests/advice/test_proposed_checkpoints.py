@@ -185,3 +185,25 @@ def test_a_name_starts_that_model_and_not_its_relative(name: str, repository: st
 def test_a_class_of_models_cannot_be_launched() -> None:
     with pytest.raises(AdvisorError, match="name a model"):
         recommend(hardware="h100", model="unknown-moe")
+
+
+@pytest.mark.parametrize(
+    ("name", "hardware", "quant"),
+    [
+        ("acme/Qwen3.6-35B-A3B-FP8-finetune", "gb10", "fp8"),
+        ("/models/Qwen3.6-27B-AWQ", "rtx5090", "awq-int4"),
+        ("acme/Qwen3.6-35B-A3B-MTP-GGUF:Q4_K_M", "rtx3090", "q4_k_m"),
+    ],
+)
+def test_an_own_fine_tune_is_served_by_its_own_name(name: str, hardware: str, quant: str) -> None:
+    advice = recommend(hardware=hardware, model=name)
+    for arm in (advice.plan_off, advice.candidate):
+        assert arm is not None and arm.model == name
+    assert advice.facts.quant is not None and advice.facts.quant.id == quant
+    assert "assumed to be Qwen3.6" in " ".join(advice_text(advice).split())
+    assert any(field == "model" and value == name for field, value, _ in advice.facts.defaults)
+
+
+def test_a_published_repository_is_no_fine_tune() -> None:
+    advice = recommend(hardware="gb10", model="Qwen/Qwen3.6-35B-A3B-FP8")
+    assert "assumed to be" not in advice_text(advice)
