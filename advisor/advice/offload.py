@@ -49,6 +49,7 @@ class Offload(NamedTuple):
     of: int
     system_gib: float
     launch: LaunchText
+    plan: Plan
 
     @property
     def flag(self) -> str:
@@ -158,7 +159,6 @@ def _offloaded(shape: LLM, quant: Quant, plan: Plan, experts_of: int, per_layer:
     layers, of = dense + experts_of, dense + (shape.moe_layers or 0)
     option = ("--cpu-moe", None) if layers >= of else ("--n-cpu-moe", str(layers))
     adapter = engines.get("llama-server")
-    launch = adapter.render(
-        adapter.to_launch(plan.model_copy(update={"extra": (*plan.extra, option)}))
-    )
-    return Offload(quant, layers, of, experts_of * per_layer, launch)
+    spread = plan.model_copy(update={"extra": (*plan.extra, option)})
+    launch = adapter.render(adapter.to_launch(spread))
+    return Offload(quant, layers, of, experts_of * per_layer, launch, spread)

@@ -55,7 +55,14 @@ def recommend(
     """
     request = request if request is not None else checked(asked)
     facts = with_own_runs(facts_for_request(request), machine)
-    question = opened(facts)
+    try:
+        question = opened(facts)
+    except AdvisorError:
+        from advisor.advice import spread  # start-up: only where nothing fits
+
+        if (found := spread.answer(request, facts)) is not None:
+            return found
+        raise
     estimates = estimated(question.facts, question.plans, question.bills)
     advice = advise(request, question.facts, judged(question, estimates), what_if)
     if machine is None:

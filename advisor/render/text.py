@@ -114,6 +114,8 @@ def _more(advice: Advice) -> str:
 def _verdict(advice: Advice) -> str:
     """By how much, how sure, and what decided where that is not the estimate: one sentence."""
     gain, estimate = advice.gain, advice.estimate
+    if advice.decided_by == "spread":
+        return "Experts are kept in system memory, where gains and losses were measured: try both."
     if gain is None or estimate is None:
         return "No speculative method can run here, so there is no gain to estimate."
     goal = advice.facts.goal or advice.request.goal

@@ -69,13 +69,20 @@ def test_the_layers_follow_from_the_bill() -> None:
 
 
 def test_a_card_on_which_nothing_fits_is_told_of_it_too() -> None:
-    told = refusal(hardware="rtx3060", model="qwen3.6-35b-a3b")
-    assert "--n-cpu-moe" in told and "GiB of experts in system memory" in told
+    made = recommend(hardware="rtx3060", model="qwen3.6-35b-a3b")
+    assert (made.decision, made.decided_by, made.estimate) == ("measure", "spread", None)
+    assert "GiB of experts in system memory" in reasons(made) and "0.43x" in reasons(made)
+    for arm in (made.launch_off, made.launch_on):
+        assert arm is not None and "--n-cpu-moe" in arm.argv
+    assert made.launch_on is not None and "--spec-draft-n-max" in made.launch_on.argv
+    asked_for = refusal(hardware="rtx3060", model="qwen3.6-35b-a3b", engine="vllm")
+    assert "--n-cpu-moe" in asked_for
 
 
 def test_the_quantisation_of_a_named_repository_is_kept() -> None:
-    told = refusal(hardware="rtx5060ti", model="unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL")
-    assert "UD-Q4_K_XL --batch-size" in told and "ud-q4_k_xl with --n-cpu-moe" in told
+    made = recommend(hardware="rtx5060ti", model="unsloth/Qwen3.6-35B-A3B-MTP-GGUF:UD-Q4_K_XL")
+    assert made.launch.argv[2].endswith(":UD-Q4_K_XL") and "--n-cpu-moe" in made.launch.argv
+    assert "ud-q4_k_xl with --n-cpu-moe" in reasons(made)
 
 
 def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
@@ -99,7 +106,7 @@ def test_dense_layers_count_and_all_layers_have_a_flag_of_their_own() -> None:
     assert (
         gemma is not None and gemma.of == 30 and gemma.layers < 30
     )  # each of its layers has a dense part beside the experts
-    assert offload.Offload(found.quant, 46, 46, 1.0, found.launch).flag == "--cpu-moe"
+    assert offload.Offload(found.quant, 46, 46, 1.0, found.launch, found.plan).flag == "--cpu-moe"
 
 
 @pytest.mark.parametrize(
@@ -121,14 +128,15 @@ def test_nothing_is_offered_where_it_would_not_help(asked: dict[str, Any]) -> No
 
 
 def test_where_only_the_requests_are_too_many_experts_stay() -> None:
-    told = refusal(
+    made = recommend(
         hardware="rtx-pro-4000",
         model="gpt-oss-20b",
         engine="llama-server",
         concurrency=17,
         ctx_tokens=32_768,
     )
-    assert "--concurrency" in told and "cpu-moe" not in told
+    assert "--n-cpu-moe" not in made.launch.argv and "cpu-moe" not in reasons(made)
+    assert made.plan.max_num_seqs is not None and made.plan.max_num_seqs <= 17
 
 
 def test_two_bits_that_were_asked_for_are_left_alone() -> None:
