@@ -140,6 +140,11 @@ def advise(
     )
 
 
+def request_slots(facts: Facts) -> int | None:
+    """The slots that were asked for by number."""
+    return facts.request.max_num_seqs if facts.request is not None else None
+
+
 def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
     """The candidate's speed-up for the goal; None without a candidate."""
     if best is None or best.estimate is None:
@@ -156,6 +161,8 @@ def scheduled(facts: Facts, candidates: Sequence[Candidate], best: Candidate) ->
     if not ranges or best.estimate is None:
         return best
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})
+    if request_slots(facts) is None:
+        plan = limits.held(facts, plan)
     bill = memory.bill(facts, plan)  # state slots are kept for the largest k
     # what the schedule itself costs is part of it: states for the largest k, graphs that it loses
     estimate = estimated(facts, [plan], [bill])[0]

@@ -16,6 +16,7 @@ from advisor.perf import cells, memory
 from advisor.perf import encode_names as names
 from advisor.perf.encode_rows import DRAFT_SIZE
 from advisor.perf.kernel_paths import kernel_path
+from advisor.perf.load import SLOTS_HOLD
 
 if TYPE_CHECKING:
     from advisor.domain.nouns import Facts, Plan
@@ -114,10 +115,6 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     ]
     columns["draft_params"] = [_draft_model_size(plan) for plan in plans]
     return columns
-
-
-# No request waits for room in a slot that it has; `max_num_seqs` is what limits it.
-SLOTS_HOLD = 1e9
 
 
 def _limits(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:

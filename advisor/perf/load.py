@@ -27,6 +27,8 @@ OVERHEAD_BYTES = 3e9  # activations and graphs
 SPECULATING_SEQS = min(
     float(held[1]) for name in engines_with("running") if (held := traits(name).running)
 )
+# a limit that the memory sets and not an option: no request waits for a slot beside it
+SLOTS_HOLD = 1e9
 PAGE_TOKENS, HYBRID_PAGE_TOKENS = (
     16.0,
     1056.0,
@@ -148,6 +150,7 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
         p.is_engine(*engines_with("running"))
         & spec
         & (p.max_num_seqs >= 4096)
+        & (p.max_num_seqs < SLOTS_HOLD)
         & np.isfinite(kv_slots(p, False))
     )
     cap = np.where(capped, SPECULATING_SEQS, p.max_num_seqs)
