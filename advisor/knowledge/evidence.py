@@ -31,6 +31,7 @@ SHARED = (
     "method",
 )  # what the pairs of a line have in common
 _FIELDS = frozenset(Evidence.model_fields) - {"covers"}
+FOREIGN = "="  # before the name of a run that does not begin with its source's
 FACTOR = 2.0  # concurrency and prompt tokens may differ by this much
 ANSWER_FACTOR = 4  # answers of other lengths mix prompts and decoding otherwise
 FAR = 5.5  # pairs beyond this distance say nothing about the question
@@ -52,44 +53,58 @@ class Index(NamedTuple):
         shared = {name: value for name, value in self.groups[group].items() if value is not None}
         try:
             return [
-                shared | self._run(row) | {"metric": metric, "speedup": speedup}
-                for row, metrics in json.loads(self.lines[group])
+                shared | self._run(source, row) | {"metric": metric, "speedup": speedup}
+                for source, runs in json.loads(self.lines[group])
+                for row, metrics in runs
                 for metric, speedup in metrics.items()
             ]
         except (ValueError, TypeError, AttributeError, KeyError):
             return []
 
-    def _run(self, row: list[Any]) -> Pair:
+    def _run(self, source: str, row: list[Any]) -> Pair:
         """What the pairs of one run share; trailing columns without a value are not written."""
         run = {n: v for n, v in zip(self.fields, row, strict=False) if v is not None}
-        source = run.setdefault("source", run["run_id"].rpartition("-")[0])
-        return run | {"date": self.dates[source]} if source in self.dates else run
+        name = run["run_id"]
+        own = {"run_id": name[1:] if name.startswith(FOREIGN) else f"{source}-{name}"}
+        dated = {"date": self.dates[source]} if source in self.dates else {}
+        return {"clean": True, "source": source} | run | own | dated
 
 
 def to_text(entries: list[Pair], note: str) -> str:
     """The text of an index: a first line that says what it is and what each further line's pairs
-    share; then the runs, each with its speed-ups by metric. A source that its run's name tells and
-    the date of a source are not repeated.
+    share; then its sources with their runs, each with its speed-ups by metric. What a source's runs
+    share (its name, its date) is written once, and that a pair is clean not at all.
     """
-    named = {n for entry in entries for n in entry} - {*SHARED, "metric", "speedup", "date"}
-    given = {n: sum(n in entry for entry in entries) for n in named - {"run_id", "source"}}
-    fields = ["run_id", *sorted(given, key=lambda n: (-given[n], n)), "source"]
+    fields = ["run_id", *_by_use(entries)]
     dates = {e["source"]: e["date"] for e in entries if "date" in e}
-    by_group: dict[tuple[Any, ...], dict[str, tuple[list[Any], dict[str, float]]]] = {}
+    groups: dict[tuple[Any, ...], dict[str, dict[str, tuple[list[Any], dict[str, float]]]]] = {}
     for entry in entries:
-        key = tuple(entry.get(name) for name in SHARED)
-        told = entry["run_id"].rpartition("-")[0] == entry["source"]
-        row = [entry.get(n) for n in fields[:-1]] + ([] if told else [entry["source"]])
+        source, name = entry["source"], entry["run_id"]
+        start, _, number = name.rpartition("-")
+        row = [number if start == source else FOREIGN + name]
+        row += [None if (n, entry.get(n)) == ("clean", True) else entry.get(n) for n in fields[1:]]
         while row[-1] is None:
             row.pop()
-        run = by_group.setdefault(key, {}).setdefault(entry["run_id"], (row, {}))
+        sources = groups.setdefault(tuple(entry.get(name) for name in SHARED), {})
+        run = sources.setdefault(source, {}).setdefault(name, (row, {}))
         run[1][entry["metric"]] = entry["speedup"]
-    groups = list(by_group)
-    head = {"generated": note, "fields": fields, "shared": SHARED, "dates": dates, "groups": groups}
-    lines = (head, *(list(runs.values()) for runs in by_group.values()))
+    head = {"generated": note, "fields": fields, "shared": SHARED, "dates": dates}
+    lines = (
+        head | {"groups": list(groups)},
+        *([(name, list(runs.values())) for name, runs in s.items()] for s in groups.values()),
+    )
     return "".join(
         json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines
     )
+
+
+def _by_use(entries: list[Pair]) -> list[str]:
+    """The columns of a run, those that most runs fill first."""
+    named = {n for entry in entries for n in entry} - {
+        *SHARED, "metric", "speedup", "date", "run_id", "source",
+    }  # fmt: skip
+    given = {n: sum(n in e and (n, e[n]) != ("clean", True) for e in entries) for n in named}
+    return sorted(given, key=lambda n: (-given[n], n))
 
 
 @cache
