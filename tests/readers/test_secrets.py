@@ -15,7 +15,13 @@ from hypothesis import strategies as st
 
 from advisor import engines
 from advisor.readers import read_text
-from advisor.readers.secrets import HIDDEN, Redactor, is_secret_flag, is_secret_name
+from advisor.readers.secrets import (
+    HIDDEN,
+    Redactor,
+    is_secret_flag,
+    is_secret_name,
+    learn_from_text,
+)
 
 
 def words(text: str) -> list[str]:
@@ -193,3 +199,66 @@ def test_a_private_key_and_a_password_in_an_address() -> None:
         Redactor().clean("see https://docs.vllm.ai/en/latest/ and a:b@c")
         == "see https://docs.vllm.ai/en/latest/ and a:b@c"
     )
+
+
+# ---------------------------------------------------------------- the redactor alone
+
+
+def redacted(text: str, *secrets: str) -> str:
+    redactor = Redactor()
+    for one in secrets:
+        redactor.learn(one)
+    return redactor.clean(text)
+
+
+def test_a_short_secret_goes_only_where_it_stands_alone() -> None:
+    assert redacted("pass word-pass pass-x xpass (pass)", "pass") == (
+        f"{HIDDEN} word-pass pass-x xpass ({HIDDEN})"
+    )
+    assert redacted("a123456789b", "123456789") == "a123456789b"  # nine characters
+    assert redacted("aabcdefghijb", "abcdefghij") == f"a{HIDDEN}b"  # ten
+
+
+def test_the_longer_of_two_secrets_goes_first() -> None:
+    assert redacted("abcdefghijklm", "abcdefghij", "abcdefghijklm") == HIDDEN
+
+
+@pytest.mark.parametrize(
+    "value", ["Bearer Zk4trT9wq", "basic Zk4trT9wq", " 'Zk4trT9wq' ", "TOKEN Zk4trT9wq"]
+)
+def test_a_scheme_and_quotes_are_no_part_of_it(value: str) -> None:
+    assert redacted("x Zk4trT9wq y", value) == f"x {HIDDEN} y"
+
+
+def test_other_first_words_are_a_part_of_it() -> None:
+    assert redacted("x Zk4trT9wq y", "other Zk4trT9wq") == "x Zk4trT9wq y"
+    assert redacted("abc abcd", "abc", "abcd") == f"abc {HIDDEN}"  # three characters are none
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "API_KEY=Zk4trT9wq", "a\nb: 1\nAPI_KEY=Zk4trT9wq\n", "args:\n- --api-key\n- Zk4trT9wq\n- x\n",
+        "- name: TOKEN\n  value: Zk4trT9wq", "x: 1\napi_key: 'Zk4trT9wq'\ny: 2\nkey: z\n",
+        '{"token": "Zk4trT9wq"}', "first token\nsecond\nTOKEN=Zk4trT9wq", "MY_TOKEN=abcd1234\nOTHER_TOKEN=Zk4trT9wq\n",
+    ],
+)  # fmt: skip
+def test_a_text_tells_its_secrets_wherever_they_stand(text: str) -> None:
+    redactor = Redactor()
+    learn_from_text(redactor, text)
+    assert "Zk4trT9wq" in redactor.values
+
+
+def test_a_text_without_one_tells_none() -> None:
+    redactor = Redactor()
+    learn_from_text(redactor, "model: a\nmax_tokens: 4096\n- --max-num-batched-tokens\n- '8192'\n")
+    assert redactor.values == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "secret"),
+    [("PIN", False), ("CARD_PIN", True), ("K_PIN", False), ("url", False), ("WEBHOOK_URI", True), ("DSN", True),
+     ("PROXY_URL", False), ("API_KEY_2", True), ("KEYS", False), ("ALLOW_AUTH", False), ("PRIMARY_KEY", False)],
+)  # fmt: skip
+def test_names_at_the_border(name: str, secret: bool) -> None:
+    assert is_secret_name(name) is secret
