@@ -121,7 +121,7 @@ def _verdict(advice: Advice) -> str:
     goal = advice.facts.goal or advice.request.goal
     text = (
         f"Expected {_percent(gain.p50)} for the goal {goal} (80 % interval {_percent(gain.p10)} "
-        f"to {_percent(gain.p90)}), chance of a gain {_chance(estimate)}"
+        f"to {_percent(gain.p90)}), chance of a gain {_chance(estimate)}{beyond(gain, estimate)}"
     )
     small = advice.decision == "off" and advice.decided_by == "estimate" and gain.p50 > 1
     return f"{text}{_BECAUSE.get('small' if small else advice.decided_by, '')}."
@@ -139,6 +139,17 @@ _BECAUSE = {
 
 def _percent(ratio: float) -> str:
     return f"{(ratio - 1) * 100:+.0f} %"
+
+
+def beyond(gain: Interval, estimate: Estimate) -> str:
+    """Why the chance lies beyond what the interval alone would give: measured pairs move the odds
+    of a gain, and leave the size of it open.
+    """
+    if estimate.p_gain > 0.9 and gain.p10 < 1:
+        return " (as runs measured nearby gained)"
+    if estimate.p_gain < 0.1 and gain.p90 > 1:
+        return " (as runs measured nearby lost)"
+    return ""
 
 
 def _chance(estimate: Estimate) -> str:

@@ -14,7 +14,7 @@ from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import number
 from advisor.render.notes import placeholder
-from advisor.render.text import measured_ttft, predictable, schedule_words, strongest
+from advisor.render.text import beyond, measured_ttft, predictable, schedule_words, strongest
 from advisor.render.text_sections import METHOD_NAMES, candidate_words
 from advisor.serve.answers import link_of
 from advisor.serve.question import Question
@@ -99,7 +99,10 @@ def lead(advice: Advice) -> str:
     who = "" if advice.decision == "on" else f"With k = {advice.candidate.k} "
     what = f"{number(gain.p50)} times the output tokens per second"
     chance = f"; {chance_words(estimate.p_gain)}" if isfinite(estimate.p_gain) else ""
-    return f"{who}{what}, most likely between {number(gain.p10)} and {number(gain.p90)}{chance}."
+    why = beyond(gain, estimate)
+    return (
+        f"{who}{what}, most likely between {number(gain.p10)} and {number(gain.p90)}{chance}{why}."
+    )
 
 
 def chance_words(p: float) -> str:
