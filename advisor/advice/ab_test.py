@@ -1,7 +1,9 @@
-"""The verdict on an A/B of speculation: what it gained in each metric, whether the arms compare, why, and what to try next.
+"""The verdict on an A/B of speculation: what it gained in each metric, whether the arms compare,
+why, and what to try next.
 
-Gains and their noise are measured; what is normal for the model, its text and the machine comes from the prediction, with the
-part that the runs state (acceptance) taken from the runs. Nothing is judged where the arms are no A/B.
+Gains and their noise are measured; what is normal for the model, its text and the machine comes
+from the prediction, with the part that the runs state (acceptance) taken from the runs. Nothing is
+judged where the arms are no A/B.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ def judge_ab(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: S
     notes = []
     if not any(run.speculates for run in on):
         notes.append(
-            "neither file states drafts: the second is taken as the run with speculation on your word"
+            "neither file states drafts: the second is taken as the run with speculation on "
+            "your word"
         )
     if setting.missing:
         notes.append("not compared with a prediction: give " + " and ".join(setting.missing))
@@ -105,7 +108,10 @@ def _said(setting: Setting) -> str:
     if request is None:
         return "unknown"
     k = f" k={setting.k}" if setting.k else ""
-    return f"{request.model} on {request.hardware}, {request.engine or 'default engine'}, {setting.method}{k}"
+    return (
+        f"{request.model} on {request.hardware}, {request.engine or 'default engine'}, "
+        f"{setting.method}{k}"
+    )
 
 
 def _load(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Setting) -> LoadVerdict:
@@ -150,7 +156,9 @@ def tokens_per_step(on: Sequence[BenchmarkRun], k: int | None) -> float | None:
 
 
 def question(request: Request, setting: Setting) -> tuple[Facts, Plan]:
-    """Facts and the speculating plan with the k and method of the runs. Raises AdvisorError where none can run."""
+    """Facts and the speculating plan with the k and method of the runs. Raises AdvisorError where
+    none can run.
+    """
     facts = facts_for_request(request)
     made = judge.opened(facts)
     near = [plan for plan in made.plans if plan.method == setting.method]
@@ -199,7 +207,8 @@ def _why(
         )
         if step.tokens_per_step < low:
             words += (
-                ": low. Check the prompts (random or repetitive text), the sampling temperature, the chat template "
+                ": low. Check the prompts (random or repetitive text), the sampling temperature, "
+                "the chat template "
                 "and that the drafter belongs to this model"
             )
         elif step.tokens_per_step > high:
@@ -207,10 +216,14 @@ def _why(
         out.append(words)
     if step and step.cycle_ratio and step.expected_cycle_ratio:
         ratio = step.cycle_ratio / step.expected_cycle_ratio
-        words = f"a step with drafts takes {step.cycle_ratio:.2f} times one without; expected {step.expected_cycle_ratio:.2f}"
+        words = (
+            f"a step with drafts takes {step.cycle_ratio:.2f} times one without; expected "
+            f"{step.expected_cycle_ratio:.2f}"
+        )
         if ratio > 1.25:
             words += (
-                ": slow. Check that CUDA graphs cover the drafted batch (no --enforce-eager, capture sizes), "
+                ": slow. Check that CUDA graphs cover the drafted batch (no --enforce-eager, "
+                "capture sizes), "
                 "and that speculation did not take KV memory or request slots away"
             )
         elif ratio < 0.8:
@@ -225,19 +238,22 @@ def _why(
         )
         if drafted and k and drafted < 0.9 * k:
             out.append(
-                f"drafts are cut short: {drafted:.1f} of {k} tokens drafted a step (p-min, request ends or limits)"
+                f"drafts are cut short: {drafted:.1f} of {k} tokens drafted a step (p-min, "
+                "request ends or limits)"
             )
             break
     by_metric = {g.metric: g for g in gains}
     first, whole = by_metric.get("ttft"), by_metric.get("output_tok_s")
     if first and whole and first.verdict == "faster" and whole.verdict == "slower":
         out.append(
-            "TTFT improved while throughput fell: fewer requests were in decode at once; judge by throughput"
+            "TTFT improved while throughput fell: fewer requests were in decode at once; judge by "
+            "throughput"
         )
     tpot = by_metric.get("tpot")
     if tpot and whole and tpot.verdict == "faster" and whole.verdict != "faster":
         out.append(
-            "tokens came faster but throughput did not: the prompts' time or waiting requests dominate"
+            "tokens came faster but throughput did not: the prompts' time or waiting requests "
+            "dominate"
         )
     return out
 
@@ -250,7 +266,9 @@ def _next(
     facts: Facts | None,
     plan: Plan | None,
 ) -> str | None:
-    """The other draft length with the largest expected gain over the measured one, given the measured acceptance."""
+    """The other draft length with the largest expected gain over the measured one, given the
+    measured acceptance.
+    """
     if facts is None or plan is None or setting.request is None or step is None:
         return None
     request = setting.request.model_copy(update=acceptance_fields(on, plan.k))
@@ -265,10 +283,16 @@ def _next(
     best = max(range(len(found)), key=lambda i: _goal_log(found[i]))
     more = _goal_log(found[best]) - here
     if measured is not None and measured + max(more, 0.0) < 0:
-        return f"turn speculation off at this load: no draft length is expected to make up {math.exp(-measured) - 1:.0%}"
+        return (
+            "turn speculation off at this load: no draft length is expected to make up "
+            f"{math.exp(-measured) - 1:.0%}"
+        )
     if best == 0 or more < WORTH:
         return None
-    return f"k={others[best - 1].k} instead of {plan.k}: expected {math.exp(more) - 1:+.0%} over this run"
+    return (
+        f"k={others[best - 1].k} instead of {plan.k}: expected {math.exp(more) - 1:+.0%} over "
+        "this run"
+    )
 
 
 def _goal_log(estimate: Estimate) -> float:

@@ -1,4 +1,6 @@
-"""From benchmark files to own runs of a machine, what they change of an answer, and what to measure next."""
+"""From benchmark files to own runs of a machine, what they change of an answer, and what to
+measure next.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def runs_of(
     setting: Setting,
     counters: Sequence[BenchmarkRun] = (),
 ) -> list[MachineRun]:
-    """The own runs of files, one a load. Raises AdvisorError where the arms are no A/B or the setting is unknown."""
+    """The own runs of files, one a load. Raises AdvisorError where the arms are no A/B or the
+    setting is unknown.
+    """
     if setting.request is None:
         raise AdvisorError("to calibrate, give " + " and ".join(setting.missing))
     if not on:
@@ -104,7 +108,9 @@ def changed(advice: Advice) -> list[Changed]:
 
 
 def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
-    """The own runs of a machine for a question. Raises AdvisorError where it is about other hardware."""
+    """The own runs of a machine for a question. Raises AdvisorError where it is about other
+    hardware.
+    """
     asked = facts.hardware.id if facts.hardware else machine.hardware
     if asked != machine.hardware:
         raise AdvisorError(
@@ -112,15 +118,21 @@ def own_runs_for(machine: Machine, facts: Facts) -> tuple[OwnRun, ...]:
         )
     if not machine.runs:
         raise AdvisorError(
-            f"machine '{machine.name}' has no runs: 'advisor calibrate OFF ON --name {machine.name}'"
+            f"machine '{machine.name}' has no runs: 'advisor calibrate OFF ON --name "
+            f"{machine.name}'"
         )
     return machine.own_runs()
 
 
 def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
-    """One sentence on the machine and on what its runs changed: median and 80 % interval, before and after."""
+    """One sentence on the machine and on what its runs changed: median and 80 % interval, before
+    and after.
+    """
     count = len(machine.runs)
-    head = f"Calibrated with machine '{machine.name}' ({count} own run{'s' if count > 1 else ''}, newest {machine.newest})"
+    head = (
+        f"Calibrated with machine '{machine.name}' ({count} own run{'s' if count > 1 else ''}, "
+        f"newest {machine.newest})"
+    )
     made = [
         f"{name} gain {_said(after)}, {_said(before)} without them"
         for name, before, after in changed(advice)[:2]
@@ -133,7 +145,9 @@ def _said(interval: Interval) -> str:
 
 
 class Next(NamedTuple):
-    """The A/B that would narrow the gain most: its load and k, and the 80 % width of the gain now and then."""
+    """The A/B that would narrow the gain most: its load and k, and the 80 % width of the gain now
+    and then.
+    """
 
     concurrency: int
     k: int
@@ -170,7 +184,9 @@ def _width(facts: Facts, plan: Plan) -> float:
 
 
 def _imagined(facts: Facts, plan: Plan, concurrency: int, k: int) -> OwnRun:
-    """A run that finds what is expected: it narrows and does not shift, which is all that its value rests on."""
+    """A run that finds what is expected: it narrows and does not shift, which is all that its
+    value rests on.
+    """
     there = facts.model_copy(update={"concurrency": concurrency})
     found = predict.estimate(there, [plan.model_copy(update={"k": k})])[0]
     gains = (

@@ -36,7 +36,8 @@ def _engine(facts: Facts) -> Reason | None:
     engine, why = knowledge_resolve.engine_default(hardware)
     if not gguf_engine(engine):
         return None
-    return Reason(text=f"{facts.engine} was asked " f"for, though " f"{engine} is " f"the engine " f"for this " f"hardware: {why}",
+    return Reason(text=f"{facts.engine} was asked for, though {engine} is the engine for this "
+                       f"hardware: {why}",
                   sources=("knowledge/defaults.yaml",), weight=2.6)  # fmt: skip
 
 
@@ -48,7 +49,10 @@ def _link(facts: Facts, base: Plan) -> Reason | None:
     if not traits(facts.engine).replicas:
         one = facts.model_copy(update={"gpus": 1})
         alone = memory.bill(one, base.model_copy(update={"tp": 1})).fits
-        more = "; the model fits one of them, and layers on several run one after the other: --gpus 1 needs no network"
+        more = (
+            "; the model fits one of them, and layers on several run one after the other: "
+            "--gpus 1 needs no network"
+        )
         text, weight = (how + more, 1.5) if alone else (how, 0.5)
         return Reason(text=text, sources=("knowledge/engines",), weight=weight)
     if base.tp > 1:
@@ -71,7 +75,10 @@ def _link(facts: Facts, base: Plan) -> Reason | None:
         if across <= 0 or across > here
         else f", which is faster by the estimate ({here:.3g} against {across:.3g} {unit})"
     )
-    text = f"Linked machines: a server on each of the {facts.gpus} instead of one across them{why}; start the launch on each"
+    text = (
+        f"Linked machines: a server on each of the {facts.gpus} instead of one across "
+        f"them{why}; start the launch on each"
+    )
     more = (
         " and share out the requests"
         if (facts.concurrency or 1) > 1
@@ -115,7 +122,9 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
 
 
 def _coupled(facts: Facts, base: Plan) -> Reason | None:
-    """vLLM's data parallelism of a mixture of experts, which is not what the estimate takes it for."""
+    """vLLM's data parallelism of a mixture of experts, which is not what the estimate takes it
+    for.
+    """
     if (
         not traits(base.engine).replicas_wait
         or base.dp < 2

@@ -1,4 +1,5 @@
-"""A user's own machine: the few numbers of its A/B runs, kept in a private file, and what they change.
+"""A user's own machine: the few numbers of its A/B runs, kept in a private file, and what they
+change.
 
 The file holds settings, log gains with their noise, baselines, versions, dates and hashes of the
 inputs. No prompts, no host names, no paths.
@@ -129,7 +130,9 @@ def load(name: str) -> Machine:
 
 
 def save(machine: Machine) -> Path:
-    """Write a machine, readable by its owner alone; the old file stays until the new one is whole."""
+    """Write a machine, readable by its owner alone; the old file stays until the new one is
+    whole.
+    """
     import yaml  # start-up: only where a machine is named
 
     path = path_of(machine.name)

@@ -62,7 +62,10 @@ def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
     if spread is None:
         return f"{text}; {what}"
     launch = " ".join(spread.launch.argv)
-    return f"{text}; {what}; or, at a speed that is not estimated here, llama-server at {offload.words(spread)}: {launch}"
+    return (
+        f"{text}; {what}; or, at a speed that is not estimated here, llama-server at "
+        f"{offload.words(spread)}: {launch}"
+    )
 
 
 def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:

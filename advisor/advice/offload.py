@@ -112,7 +112,10 @@ def layer_gib(shape: LLM, quant: Quant) -> float:
 
 def words(found: Offload) -> str:
     """What it takes, in half a sentence."""
-    return f"{found.quant.id} with {found.flag} ({found.system_gib:.1f} GiB of experts in system memory)"
+    return (
+        f"{found.quant.id} with {found.flag} ({found.system_gib:.1f} GiB of experts in "
+        "system memory)"
+    )
 
 
 def difference(found: Offload) -> str:

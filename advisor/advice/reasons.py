@@ -37,8 +37,14 @@ METRIC_NAMES = {
 }
 PHYSICS = "physics core"
 EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
-_ASSISTANT_GGUF = ", though builds since June 2026 take a GGUF of it with --model-draft and --spec-type draft-mtp (llama.cpp#23398)"
-_MISSED = "Neither with nor without speculation are the latency objectives met here, so they do not decide"
+_ASSISTANT_GGUF = (
+    ", though builds since June 2026 take a GGUF of it with --model-draft and "
+    "--spec-type draft-mtp (llama.cpp#23398)"
+)
+_MISSED = (
+    "Neither with nor without speculation are the latency objectives met here, so they do "
+    "not decide"
+)
 
 
 def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
@@ -90,16 +96,28 @@ def _no_method(facts: Facts, base: Plan) -> str:
         and facts.model is not None
         and facts.model.assistant
     ):
-        return f"{name} drafts with a separate assistant model; no launch with it is written for llama-server here{_ASSISTANT_GGUF}"
+        return (
+            f"{name} drafts with a separate assistant model; no launch with it is written for "
+            f"llama-server here{_ASSISTANT_GGUF}"
+        )
     if asked in (None, "mtp") and (since := propose.assistant_since(facts.model, facts.engine)):
-        return f"{name} drafts with a separate assistant model, which {facts.engine} takes from {since} on"
+        return (
+            f"{name} drafts with a separate assistant model, which {facts.engine} takes from "
+            f"{since} on"
+        )
     if asked is None and (refusal := knowledge_drafters.refusal(facts)):
         return f"{name} has no MTP head, and {refusal}"
     if facts.model is not None and facts.model.assistant_params_b:
-        return f"{name} drafts with a separate assistant model, for which no launch on {facts.engine} is known here"
+        return (
+            f"{name} drafts with a separate assistant model, for which no launch on "
+            f"{facts.engine} is known here"
+        )
     if asked is not None:
         return f"{_title(asked)} was asked for: none is known for {name}"
-    return f"{name} has no MTP head and no drafter is known for it here, so there is nothing to speculate with"
+    return (
+        f"{name} has no MTP head and no drafter is known for it here, so there is nothing to "
+        "speculate with"
+    )
 
 
 def _no_room(facts: Facts, plan: Plan) -> str:
@@ -151,7 +169,8 @@ def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
         return _from_room(facts, plan, bill)
     if bill.weights_gib and bill.available_gib is None:
         name = facts.hardware.name or facts.hardware.id if facts.hardware else "this hardware"
-        return [Reason(text=f"Whether it fits was not " f"checked: the " f"memory of " f"{name} is not " f"known here",
+        return [Reason(text=f"Whether it fits was not checked: the memory of {name} is not "
+                            "known here",
                        sources=("knowledge/hardware",), weight=0.9)]  # fmt: skip
     name = facts.model.name or facts.model.id if facts.model else "this model"
     what = "the KV cache" if bill.weights_gib else "the size"
@@ -378,7 +397,8 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "speculation could shorten",
         "unsure": f"{expected}: too uncertain to choose without a benchmark",
         "estimate": expected,
-        "unknown_hardware": "Nothing is known of this accelerator: the ratio is that of others, and "
+        "unknown_hardware": "Nothing is known of this accelerator: the ratio is that of "
+        "others, and "
         "no speed can be told",
     }
     # what no other reason says comes first

@@ -33,7 +33,10 @@ from advisor.perf import memory
 
 Row = dict[str, Any]
 Default = tuple[str, str, str]  # field, value chosen, why
-IK_LLAMA = "no launches are written for ik_llama.cpp: this is for llama.cpp's own server, and the fork's options for drafts differ"
+IK_LLAMA = (
+    "no launches are written for ik_llama.cpp: this is for llama.cpp's own server, and the "
+    "fork's options for drafts differ"
+)
 # below, quality falls faster than memory is won: nothing that is chosen for the sake of more
 # slots
 FOUR_BITS = 4.0
@@ -368,7 +371,9 @@ def _link(request: Request, hw: Hardware) -> tuple[str | None, list[Default]]:
 
 
 def facts_for_request(request: Request) -> Facts:
-    """Everything known for a request. Raises UnknownFact (with the nearest names) or AdvisorError."""
+    """Everything known for a request. Raises UnknownFact (with the nearest names) or
+    AdvisorError.
+    """
     return with_evidence(bare_facts(request))
 
 
@@ -420,7 +425,9 @@ def with_evidence(facts: Facts) -> Facts:
 
 
 def _measured_methods(facts: Facts) -> tuple[str, ...]:
-    """The methods that can be proposed here, whose measured pairs count; MTP where there are none."""
+    """The methods that can be proposed here, whose measured pairs count; MTP where there are
+    none.
+    """
     asked = facts.request.method if facts.request is not None else None
     own = any(known is not None and known.mtp_layers for known in (facts.model, facts.shape))
     found = () if own or asked else knowledge_drafters.methods(facts)

@@ -1,7 +1,7 @@
 """What a user's benchmark files were measured on: the question that they answer.
 
-Options come first, then the launch that ran, then the files themselves. Without hardware and a known model there is no
-prediction to compare with, and the missing one is named.
+Options come first, then the launch that ran, then the files themselves. Without hardware and a
+known model there is no prediction to compare with, and the missing one is named.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ class Setting(NamedTuple):
 
 
 def plan_of_launch(path: Path, version: str | None = None) -> Plan:
-    """The plan of the speculating launch of a file, else of its first. Raises AdvisorError where none is there."""
+    """The plan of the speculating launch of a file, else of its first. Raises AdvisorError where
+    none is there.
+    """
     return plan_in(readers.read_path(str(path), version=version), path.name)
 
 
@@ -51,7 +53,9 @@ def setting(
     asked: Mapping[str, Any],
     launch: Plan | None = None,
 ) -> Setting:
-    """The question that runs answer. `asked` are options by field of Request, plus `method` and `k`."""
+    """The question that runs answer. `asked` are options by field of Request, plus `method` and
+    `k`.
+    """
     runs = [*on, *off]
     given = {key: value for key, value in asked.items() if value is not None}
     stated = {

@@ -1,4 +1,6 @@
-"""What a running server does, from two readings of its counters, and what that means for its drafts."""
+"""What a running server does, from two readings of its counters, and what that means for its
+drafts.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def observe(
 
 
 def advise(seen: Seen, asked: Mapping[str, Any]) -> Word:
-    """What to change, by prediction for the traffic seen where hardware and model are known, else by what was accepted."""
+    """What to change, by prediction for the traffic seen where hardware and model are known, else
+    by what was accepted.
+    """
     why = []
     run = seen.run
     if seen.waiting:
@@ -99,7 +103,8 @@ def advise(seen: Seen, asked: Mapping[str, Any]) -> Word:
         rate = run.acceptance.rate if run.acceptance else None
         if rate is not None and rate < LOW_RATE:
             why.append(
-                f"{rate:.0%} of drafted tokens are accepted: fewer draft tokens, or off, are likely faster"
+                f"{rate:.0%} of drafted tokens are accepted: fewer draft tokens, or off, are "
+                "likely faster"
             )
         return Word("unknown", (*why, "for a decision give " + " and ".join(found.missing)))
     k = found.k or server.k

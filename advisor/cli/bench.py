@@ -53,7 +53,8 @@ def bench() -> None:
 def make_plan(out: Path, seeds: int, **asked: Any) -> None:
     """Plan the A/B of a setting: off first, warm-up, repeats, counters, versions.
 
-    plan.yaml is what `advisor bench run` reads; run.sh does the same with the engine's own benchmark.
+    plan.yaml is what `advisor bench run` reads; run.sh does the same with the engine's own
+    benchmark.
     """
     advice = recommend(request_from(asked))
     made = bench_plan(advice, tuple(range(1, seeds + 1)))
@@ -104,8 +105,9 @@ def run_plan(
 ) -> None:
     """Run the A/B of a plan, or measure a server that is already up. Goes on where it was stopped.
 
-    FOLDER holds plan.yaml (`advisor bench plan`) and takes the results. With --url the server of one arm is measured into it;
-    the load comes from the plan where there is one, else from the options.
+    FOLDER holds plan.yaml (`advisor bench plan`) and takes the results. With --url the server of
+    one arm is measured into it; the load comes from the plan where there is one, else from the
+    options.
     """
     folder = folder or Path("ab")
     if url is None:
@@ -149,7 +151,9 @@ def run_plan(
 def _plan_of(
     server: client.Server, arm: str, prompts: Path | None, folder: Path, load: dict[str, Any]
 ) -> plans.BenchPlan:
-    """A plan from options, for a server that is up; kept beside the results only as their headers."""
+    """A plan from options, for a server that is up; kept beside the results only as their
+    headers.
+    """
     if prompts is not None:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / prompts.name).write_bytes(read_bytes_safely(prompts, MAX_PROMPTS_BYTES))

@@ -1,4 +1,6 @@
-"""`advisor calibrate` and `advisor share`: a machine file from one's own runs, and what a maintainer takes of it."""
+"""`advisor calibrate` and `advisor share`: a machine file from one's own runs, and what a
+maintainer takes of it.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +41,12 @@ def calibrate(
     name: str,
     **asked: Any,
 ) -> None:
-    """Add your runs to a private machine file, which `advisor recommend --machine NAME` answers with.
+    """Add your runs to a private machine file, which `advisor recommend --machine NAME` answers
+    with.
 
-    OFF is the run without speculation, ON the one with it; a server's /metrics after the run adds what was accepted. The file
-    holds a few numbers, versions, dates and hashes of the inputs: no prompts, no host names.
+    OFF is the run without speculation, ON the one with it; a server's /metrics after the run adds
+    what was accepted. The file holds a few numbers, versions, dates and hashes of the inputs: no
+    prompts, no host names.
     """
     machines.path_of(name)  # before files are read
     off, on, counters = _arms(files, more_off, more_on)
@@ -51,15 +55,18 @@ def calibrate(
     )
     request, path = added.request, machines.path_of(name)
     write(
-        f"{added.runs} run{'s' if added.runs != 1 else ''} added to machine '{name}', {len(added.machine.runs)} in all: {_shown(path)}\n"
+        f"{added.runs} run{'s' if added.runs != 1 else ''} added to machine '{name}', "
+        f"{len(added.machine.runs)} in all: {_shown(path)}\n"
     )
     if (advice := added.next) is not None:
         write(
-            f"next: an A/B at concurrency {advice.concurrency} with k={advice.k} would narrow the expected gain most, "
+            f"next: an A/B at concurrency {advice.concurrency} with k={advice.k} would narrow the "
+            "expected gain most, "
             f"from a factor of {exp(advice.now / 2):.2f} either way to {exp(advice.then / 2):.2f}\n"
         )
     write(
-        f"answer again: advisor recommend --machine {name} --model {request.model} --concurrency {request.concurrency}\n"
+        f"answer again: advisor recommend --machine {name} --model {request.model} --concurrency "
+        f"{request.concurrency}\n"
     )
 
 
@@ -94,7 +101,8 @@ def _arms(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True
 )
 def share(name: str, out: Path) -> None:
-    """Write the runs of a machine as the CSV and YAML that a maintainer takes into the measurements.
+    """Write the runs of a machine as the CSV and YAML that a maintainer takes into the
+    measurements.
 
     Look through both files before you send them; they hold what the machine file holds.
     """

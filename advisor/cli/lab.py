@@ -24,7 +24,8 @@ from advisor.lab.training import train as training
 @click.option(
     "--quick",
     is_flag=True,
-    help="With --check: compare the measured values and a fixed probe of predictions only (seconds).",
+    help="With --check: compare the measured values and a fixed probe of predictions only "
+    "(seconds).",
 )
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Where to write; default: the shipped artefact."

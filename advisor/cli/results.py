@@ -1,4 +1,6 @@
-"""`advisor results` and `advisor ab`: what a user's benchmark files say, and what an A/B of them is worth."""
+"""`advisor results` and `advisor ab`: what a user's benchmark files say, and what an A/B of them
+is worth.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,12 @@ FORMAT = click.Choice(["text", "json"])
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
 @click.option("--format", "form", type=FORMAT, default="text", show_default=True)
 def results(files: tuple[Path, ...], form: str) -> None:
-    """What benchmark files hold: engine, k, load, TTFT, TPOT, ITL, output tok/s, acceptance by position.
+    """What benchmark files hold: engine, k, load, TTFT, TPOT, ITL, output tok/s, acceptance by
+    position.
 
-    The format is found by content: vllm bench, sglang.benchmark.serving, llama-bench, GuideLLM, AIPerf, llama-benchy, a
-    server's /metrics, log lines of the engines and more. Exit status 2 where a file cannot be read.
+    The format is found by content: vllm bench, sglang.benchmark.serving, llama-bench, GuideLLM,
+    AIPerf, llama-benchy, a server's /metrics, log lines of the engines and more. Exit status 2
+    where a file cannot be read.
     """
     runs = read_all(files)
     if form == "json":
@@ -58,8 +62,9 @@ def ab(
 ) -> None:
     """The verdict on an A/B: OFF is the run without speculation, ON the one with it.
 
-    Gains with their noise, whether the arms compare, accepted tokens and step time against what is normal, and what to try
-    next. Exit status 1 where the arms are no A/B, 2 where a file cannot be read.
+    Gains with their noise, whether the arms compare, accepted tokens and step time against what is
+    normal, and what to try next. Exit status 1 where the arms are no A/B, 2 where a file cannot be
+    read.
     """
     left, right = read_all((off, *more_off)), read_all((on, *more_on))
     plan = settings.plan_of_launch(launch) if launch else None

@@ -153,7 +153,9 @@ def _colour(asked: bool | None, aside: bool) -> bool:
 
 
 def exit_status(report: Report, options: dict[str, Any]) -> int:
-    """2 for what could not be read or not to its end, 1 for findings at or above --fail-on, else 0."""
+    """2 for what could not be read or not to its end, 1 for findings at or above --fail-on, else
+    0.
+    """
     if report.unreadable:
         return 2
     if not options["skip_unrelated"] and (problem := nothing_judged(report)):

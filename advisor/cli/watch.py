@@ -28,8 +28,9 @@ from advisor.results import server as client
 def watch(url: str, seconds: float, **asked: Any) -> None:
     """Read a running server and say: drafts on, off or another k, and what it saw.
 
-    Reads /metrics twice, /v1/models and /props; sends nothing else. Load, lengths, accepted tokens and KV use are those between
-    the two readings. With --hw the current traffic is compared with a prediction.
+    Reads /metrics twice, /v1/models and /props; sends nothing else. Load, lengths, accepted tokens
+    and KV use are those between the two readings. With --hw the current traffic is compared with a
+    prediction.
     """
     server = client.describe(client.checked_url(url))
     before, start = client.counters(server.url), time.monotonic()

@@ -84,7 +84,10 @@ def _reason(error: Exception) -> str:
 def too_large(name: str, size: int, limit: int) -> str:
     """The sentence about a file that is too large."""
     unit, word = (1e6, "MB") if limit >= 1_000_000 else (1e3, "kB")
-    return f"{name}: has {size / unit:.0f} {word}; files of up to {limit / unit:.0f} {word} are read here"
+    return (
+        f"{name}: has {size / unit:.0f} {word}; files of up to {limit / unit:.0f} {word} are "
+        "read here"
+    )
 
 
 def read_bytes_safely(path: str | os.PathLike[str], limit: int) -> bytes:
@@ -159,7 +162,8 @@ def check_plain(data: Any, name: str, where: str = "") -> None:
         text = data.replace("\n", " ").replace("\t", " ")
         if shown(text, len(text)) != text:
             raise AdvisorError(
-                f"{name}: {shown(where, 100) or 'the text'}: holds a character that cannot be shown "
+                f"{name}: {shown(where, 100) or 'the text'}: holds a character that cannot "
+                "be shown "
                 f"({shown(data, 60)})"
             )
     elif isinstance(data, dict):

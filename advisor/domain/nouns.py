@@ -1,4 +1,5 @@
-"""The nouns of the advisor: frozen values, no behaviour beyond tiny properties; those of a question,
+"""The nouns of the advisor: frozen values, no behaviour beyond tiny properties; those of a
+question,
 a launch and the facts stand beside this file and are named here as well.
 
 Every stage takes some of these and returns new ones. Units live in names; `None` always means

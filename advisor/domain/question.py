@@ -99,7 +99,13 @@ def clash(
     if rates is not None and length is not None:
         return f"{prefix} and {prefix}{join}length say the same thing twice: give one of them"
     if length is not None and k is not None and length > k + 1:
-        return f"an acceptance length of {length:g} is impossible at k = {k}: at most {k + 1} tokens a step"
+        return (
+            f"an acceptance length of {length:g} is impossible at k = {k}: at most {k + 1} "
+            "tokens a step"
+        )
     if k is not None and length is None:
-        return f"{prefix}{join}k says at which k {prefix}{join}length was measured: give that too, or leave it out"
+        return (
+            f"{prefix}{join}k says at which k {prefix}{join}length was measured: give that "
+            "too, or leave it out"
+        )
     return None

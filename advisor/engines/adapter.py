@@ -54,7 +54,9 @@ class Adapter(Writer):
         return resolve_release(self.name, self.versions, text)
 
     def known_version(self, version: str | None) -> str | None:
-        """The version itself if catalogued. Raises AdvisorError naming the nearest for another one."""
+        """The version itself if catalogued. Raises AdvisorError naming the nearest for another
+        one.
+        """
         if version is None or version in self.catalogue.versions:
             return version
         found = self.resolve_version(version)

@@ -92,5 +92,8 @@ def _semantic(
             f"llama.cpp {text} is newer than the catalogue, which ends at {rows[-1]['id']}",
         ), None
     before = rows[-2]["id"]
-    note = f"llama.cpp {text} is not catalogued itself; it is read as {before}, and what {rows[-1]['id']} has counts as known"
+    note = (
+        f"llama.cpp {text} is not catalogued itself; it is read as {before}, and what "
+        f"{rows[-1]['id']} has counts as known"
+    )
     return VersionMatch(str(before), False, note), str(rows[-1]["id"])

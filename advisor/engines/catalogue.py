@@ -82,7 +82,9 @@ class Catalogue(Records):
         return Match(option, name, negated, dotted.replace("-", "_"), abbreviated)
 
     def option(self, name: str, version: str | None = None) -> Option | None:
-        """The option of this canonical name at a release (None: at the newest release that has it)."""
+        """The option of this canonical name at a release (None: at the newest release that has
+        it).
+        """
         key = (name, version or ANY)
         if key not in self._options:
             self._options[key] = self._resolve(name, version)

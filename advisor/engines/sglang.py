@@ -128,7 +128,9 @@ class SglangAdapter(Adapter):
             del env[SPEC_V2]
 
     def _read_k(self, extra: Extras, method: str, own_mtp: bool) -> int:
-        """Draft tokens beyond the bonus token; steps and topk that say more than k stay in `extra`."""
+        """Draft tokens beyond the bonus token; steps and topk that say more than k stay in
+        `extra`.
+        """
         steps, topk, tokens = (_whole(_last(extra, name)) for name in (STEPS, TOPK, TOKENS))
         if tokens is not None:
             k = max(tokens - 1, 0)

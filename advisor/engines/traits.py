@@ -71,7 +71,8 @@ _TRAITS: dict[Engine, EngineTraits] = {
             ("--node-rank", "0"),
             ("--master-addr", "FIRST_MACHINE_IP"),
         ),
-        linked_note="start it on the first; on each other one the same with its own --node-rank, and --headless",
+        linked_note="start it on the first; on each other one the same with its own --node-rank, "
+        "and --headless",
     ),
     "sglang": EngineTraits(
         name="sglang",

@@ -1,4 +1,6 @@
-"""What each class gains in a layout against one server without speculation, and whether that counts."""
+"""What each class gains in a layout against one server without speculation, and whether that
+counts.
+"""
 
 from __future__ import annotations
 

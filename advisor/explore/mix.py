@@ -126,7 +126,8 @@ def checked(mix: Mix) -> Mix:
         told = [n for n in ("share", "concurrency", "rate") if getattr(work, n) is not None]
         if len(told) != 1:
             raise AdvisorError(
-                f"class {work.name} needs one of share, concurrency and rate, not {len(told)} of them"
+                f"class {work.name} needs one of share, concurrency and rate, not "
+                f"{len(told)} of them"
             )
     shares = [work.share for work in mix.classes if work.share is not None]
     if shares and mix.concurrency is None:
@@ -143,7 +144,8 @@ def _class(data: Any, where: str) -> WorkClass:
     name = _text(table, "name", where, needed=True)
     if not _NAME.match(name):
         raise AdvisorError(
-            f"{where}: a name has lower-case letters, digits and dashes, at most 32 ('{name[:32]!s}')"
+            f"{where}: a name has lower-case letters, digits and dashes, at most 32 "
+            f"('{name[:32]!s}')"
         )
     goals = _table(table.get("objective", {}), ("tpot", "ttft"), f"objective of {name}")
     return WorkClass(

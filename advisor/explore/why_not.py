@@ -121,7 +121,9 @@ def _own(point: Point, load: Load) -> tuple[str, ...]:
 
 
 def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str]:
-    """What speaks against one k beside the best: rules, the interval, tokens, memory, other loads."""
+    """What speaks against one k beside the best: rules, the interval, tokens, memory, other
+    loads.
+    """
     out = []
     if point.forbidden_by:
         out.append(f"rules forbid it here: {_rules(point.forbidden_by)}")

@@ -31,7 +31,8 @@ def objectives(text: str) -> dict[str, float]:
         limit = milliseconds(value)
         if field not in ("max_tpot_ms", "max_ttft_ms") or field in found or limit is None:
             raise AdvisorError(
-                f"'{shown(str(part), 40)}': write objectives as tpot=50ms,ttft=2s (one or both, once each)"
+                f"'{shown(str(part), 40)}': write objectives as tpot=50ms,ttft=2s (one or both, "
+                "once each)"
             )
         low, high = LIMITS[field]
         if not low <= limit <= high:

@@ -1,7 +1,8 @@
-"""Fact files (YAML): read, checked one by one against their nouns, and what names their entries claim.
+"""Fact files (YAML): read, checked one by one against their nouns, and what names their entries
+claim.
 
-This is the only place that parses YAML facts; `build` compiles them, `check` judges one file for its
-author.
+This is the only place that parses YAML facts; `build` compiles them, `check` judges one file for
+its author.
 """
 
 from __future__ import annotations
@@ -179,7 +180,9 @@ def tidy(entry: Frozen) -> dict[str, Any]:
 
 
 def read_table(table: str, folder: Path) -> dict[str, dict[str, Any]]:
-    """All entries of a folder by id, in file order. Raises FactFileError with every problem found."""
+    """All entries of a folder by id, in file order. Raises FactFileError with every problem
+    found.
+    """
     out: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []
     for path in sorted(folder.glob("*.yaml")):

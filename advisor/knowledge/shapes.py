@@ -58,7 +58,9 @@ def approximate(model: LLM) -> LLM:
             full_attention_layers=attention, linear_layers=linear, state_mb_per_seq=2.4 * linear
         )
     known = {name: value for name in fields if (value := getattr(model, name)) is not None}
-    note = f"{model.note} Shape approximated from {total:g}B total and {active:g}B active parameters.".strip()
+    note = (
+        f"{model.note} Shape approximated from {total:g}B total and {active:g}B active parameters."
+    ).strip()
     return model.model_copy(update={**fields, **known, "note": note})
 
 

@@ -115,7 +115,10 @@ def _own_drafter(one: Judged) -> str:
         return ""
     told = expected.output_tok_s.speedup
     span = f"x{told.p50:.2f} ({told.p10:.2f} to {told.p90:.2f})"
-    return f"no other is known for this model, and {one.plan.method} is expected to give {span} output tok/s against none"
+    return (
+        f"no other is known for this model, and {one.plan.method} is expected to give {span} "
+        "output tok/s against none"
+    )
 
 
 def _request(one: Judged) -> Request:

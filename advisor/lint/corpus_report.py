@@ -1,8 +1,10 @@
-"""How well `validate` does on a folder of real configurations: `python -m advisor.lint.corpus_report tests/corpus`.
+"""How well `validate` does on a folder of real configurations: `python -m
+advisor.lint.corpus_report tests/corpus`.
 
-The folder holds the files, `index.csv` (case, file, engine, model, method, k, problem, class, visible) and `classes.csv`
-(class, codes: the rules that find it). Printed by problem class: found of visible, errors on known-good files, warnings
-on them, and what was read otherwise than the index says.
+The folder holds the files, `index.csv` (case, file, engine, model, method, k, problem, class,
+visible) and `classes.csv` (class, codes: the rules that find it). Printed by problem class: found
+of visible, errors on known-good files, warnings on them, and what was read otherwise than the index
+says.
 """
 
 from __future__ import annotations
@@ -88,7 +90,9 @@ def _count(
 
 
 def differences(report: Report, row: dict[str, str]) -> list[str]:
-    """How the reading differs from the index: the one launch of the file that agrees best is compared."""
+    """How the reading differs from the index: the one launch of the file that agrees best is
+    compared.
+    """
     if not report.launches:
         return ["no launch was found"]
     return min((_differences(one, row) for one in report.launches), key=len)
@@ -109,7 +113,9 @@ def _differences(one: Judged, row: dict[str, str]) -> list[str]:
 
 
 def same_model(one: Judged, wanted: str) -> bool:
-    """Whether the launch is of the model that the index names: by identity where known, else by its name's words."""
+    """Whether the launch is of the model that the index names: by identity where known, else by
+    its name's words.
+    """
     known = knowledge.llm_from_text(wanted)
     if known is not None and one.facts.model is not None:
         return known.id == one.facts.model.id
@@ -137,9 +143,11 @@ def report_text(result: Score) -> str:
     total, found = sum(result.visible.values()), sum(result.found.values())
     lines += [
         f"{'all visible problems':<44} {found:>5}  {total:>7}  ({result.recall:.0%})",
-        f"files read as the index says: {result.files - len({text.split(':')[0] for text in result.misread})} of {result.files}",
+        "files read as the index says: "
+        f"{result.files - len({text.split(':')[0] for text in result.misread})} of {result.files}",
         f"errors on known-good files: {len(result.false_errors)}",
-        f"warnings on known-good files: median {median(result.good_warnings or [0]):g}, most {max(result.good_warnings or [0])}",
+        f"warnings on known-good files: median {median(result.good_warnings or [0]):g}, most "
+        f"{max(result.good_warnings or [0])}",
         f"warnings on all files: median {median(result.all_warnings or [0]):g}",
     ]
     for title, items in (

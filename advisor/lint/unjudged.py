@@ -14,4 +14,7 @@ def nothing_judged(report: Report) -> str | None:
         return None
     names = ", ".join(one.file for one in report.files[:3]) or "the folder"
     notes = "".join(f"; {note}" for one in report.files[:3] for note in one.notes[:3])
-    return f"{names}: starts no vLLM, SGLang or llama-server that we can see; nothing was judged{notes}"
+    return (
+        f"{names}: starts no vLLM, SGLang or llama-server that we can see; nothing was "
+        f"judged{notes}"
+    )

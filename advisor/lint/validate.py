@@ -64,7 +64,9 @@ class Given(NamedTuple):
 
 
 class Judged(NamedTuple):
-    """One launch with what it means and, where hardware and load are known, what is expected of it."""
+    """One launch with what it means and, where hardware and load are known, what is expected of
+    it.
+    """
 
     launch: Launch
     plan: Plan

@@ -1,4 +1,5 @@
-"""What only the whole file tells of a finding: that it is said of twenty services in the same words,
+"""What only the whole file tells of a finding: that it is said of twenty services in the same
+words,
 or that what it misses stands elsewhere in the file.
 """
 

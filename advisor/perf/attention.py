@@ -1,4 +1,6 @@
-"""Attention of a step: bytes of the KV cache and operations, and verify kernels that do not split it."""
+"""Attention of a step: bytes of the KV cache and operations, and verify kernels that do not split
+it.
+"""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ _MODEL_COLUMNS: dict[str, Callable[[object], float]] = {
 }  # fmt: skip
 _WANTED: dict[Callable[[object], float], str] = {
     positive: "a number above 0", not_negative: "a number of at least 0", at_least_one: "a number of at least 1",
-    fraction: "a number from 0 to 1", boolean: "on or off", draft_tokens: f"a whole number from 0 to " f"{MOST_DRAFTED}",
+    fraction: "a number from 0 to 1", boolean: "on or off", draft_tokens: f"a whole number from 0 to {MOST_DRAFTED}",
 }  # fmt: skip
 COLUMNS = (*WORDS, *(column for column, _ in NUMBER_COLUMNS.values()), *_MODEL_COLUMNS)
 
@@ -157,7 +157,9 @@ def _graphs(text: str) -> Vector:
 
 
 def _spec_extra(text: str, method: str) -> Vector:
-    """What the free text of a method says: tree width, early stop, size of a separate draft model."""
+    """What the free text of a method says: tree width, early stop, size of a separate draft
+    model.
+    """
     made: Vector = {}
     tree = _TREE.search(text)
     if tree and int(tree.group(1)) > 1:
@@ -194,7 +196,8 @@ def _column(
     ):
         if errors[i] is None:
             errors[i] = (
-                f"{name} '{shown(cells.of(i).strip(), 40)}' is not {_WANTED[read]}; correct it, or leave it empty if it "
+                f"{name} '{shown(cells.of(i).strip(), 40)}' is not {_WANTED[read]}; correct it, "
+                "or leave it empty if it "
                 f"is not known"
             )
     return values

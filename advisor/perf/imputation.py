@@ -54,7 +54,9 @@ def impute(points: P.Points) -> P.Points:
 
 
 def fill_hardware(p: P.Points) -> dict[str, Floats]:
-    """Rates from bandwidth and architecture; a rate of 0 means that the hardware lacks the format."""
+    """Rates from bandwidth and architecture; a rate of 0 means that the hardware lacks the
+    format.
+    """
     bw = _known(p.bw, _table(table("classes"), P.CLASSES, p.hw_class))
     bw = np.where(np.isnan(p.bw) & P.mask(p.arch, P.ARCHS, P.APPLE), table("classes")["apple"], bw)
     fp32 = _known(

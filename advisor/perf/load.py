@@ -70,9 +70,9 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     """Requests whose KV cache and recurrent state fit; infinite where the memory is not known.
 
     A question brings the count of `memory.requests_held`; rows of measurements, of which less is
-    known, get this estimate of it. A known pool is the base arm's; with an MTP head and a state slot per drafted token it shrinks.
-    Where the weights seem not to fit, the estimate of one of both is wrong (the row was run): no
-    limit then. `memory.bill` judges fit.
+    known, get this estimate of it. A known pool is the base arm's; with an MTP head and a state
+    slot per drafted token it shrinks. Where the weights seem not to fit, the estimate of one of
+    both is wrong (the row was run): no limit then. `memory.bill` judges fit.
     """
     per_token = p.kv_elems * p.kv_bytes
     draft = (
@@ -143,7 +143,9 @@ def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
 
 
 def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
-    """The load of one arm. `tau` tokens per step counts only where `spec`; points filled, k known."""
+    """The load of one arm. `tau` tokens per step counts only where `spec`; points filled, k
+    known.
+    """
     # its own cap with speculation; where the memory is not known nothing would bound the plain arm,
     # so both go without
     capped = (

@@ -289,7 +289,9 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
 
 
 def _fixed(facts: Facts, plan: Plan) -> MemoryBill | None:
-    """What is taken whatever the load: weights, drafter, overhead; None where a size is not known."""
+    """What is taken whatever the load: weights, drafter, overhead; None where a size is not
+    known.
+    """
     shape, quant = facts.shape or facts.model, facts.quant
     weights = target_gib(facts, plan, shape, quant) if shape and quant else None
     if shape is None or quant is None or weights is None:

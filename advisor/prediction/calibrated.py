@@ -1,4 +1,5 @@
-"""Predictions for one machine once its own runs are known: shifted, narrower near them, and with the
+"""Predictions for one machine once its own runs are known: shifted, narrower near them, and with
+the
 baselines that were measured.
 """
 
@@ -32,7 +33,9 @@ def with_own_runs(
     model: Model,
     predict: Callable[..., Predicted],
 ) -> tuple[dict[str, Predicted], dict[str, Floats]]:
-    """The predictions of one machine once its own runs are known: shifted, and narrower near them."""
+    """The predictions of one machine once its own runs are known: shifted, and narrower near
+    them.
+    """
     rows = [(run, gain) for run in runs for gain in run.gains if gain[0] in found]
     out = dict(found)
     if rows:
@@ -66,7 +69,9 @@ def _shifted(found: Predicted, made: own_runs.Update, model: Model) -> Predicted
 
 
 def _scale(runs: Sequence[OwnRun], name: str, full: pts.Points, model: Model) -> Floats:
-    """Measured over computed baseline of the own runs without speculation, the nearest load most. (N,)"""
+    """Measured over computed baseline of the own runs without speculation, the nearest load most.
+    (N,)
+    """
     rows = [(run, dict(run.baseline)[name]) for run in runs if dict(run.baseline).get(name)]
     if not rows:
         return np.ones(len(full))

@@ -32,7 +32,8 @@ class Predicted(NamedTuple):
 
 def chance(p_gain: Floats, evidence: Floats, measured: npt.NDArray[np.bool_]) -> Floats:
     """The chance of a gain with the evidence of measured pairs (log odds); where the configuration
-    itself was not `measured`, within what was ever confirmed (`chance_least` to `chance_most`). (N,)
+    itself was not `measured`, within what was ever confirmed (`chance_least` to `chance_most`).
+    (N,)
     """
     p = np.clip(p_gain, SURE, 1 - SURE)
     p = 1 / (1 + np.exp(-np.log(p / (1 - p)) - evidence))

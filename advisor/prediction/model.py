@@ -183,7 +183,9 @@ class Model:
         return shifted(Constants(), self.absolute)
 
     def raw(self, points: pts.Points, hide: bool = False) -> Raw:
-        """Mean and sd of the log speed-up of each point's metric, nearby measurements not yet used."""
+        """Mean and sd of the log speed-up of each point's metric, nearby measurements not yet
+        used.
+        """
         ready, full = prepare(points)
         belief = acc.believe(self.acceptance, ready, hide)
         by_metric = log_physics(full, self.constants, belief.tau)

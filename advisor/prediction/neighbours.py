@@ -1,4 +1,5 @@
-"""Measured pairs of the same cell: whether a question was measured, and a little of what was missed.
+"""Measured pairs of the same cell: whether a question was measured, and a little of what was
+missed.
 
 A cell is hardware, GPU count, model, quantisation family, kernel path and method; the first token
 is a cell of its own. What a model misses at another owner's pair says little about the next owner:
@@ -39,7 +40,8 @@ CLEAR = 0.05  # log speed-up from which a measured pair is clearly on one side o
 
 
 class Pull(NamedTuple):
-    """Result of the update, (N,). `evidence`: of a gain, in log odds. `covered`: a pair of the cell at
+    """Result of the update, (N,). `evidence`: of a gain, in log odds. `covered`: a pair of the
+    cell at
     this k, within a factor 2; `near`: any pair of the cell.
     """
 
@@ -94,7 +96,8 @@ class Nearby:
     def build(
         cls, keys: Ints, where: Floats, rigs: npt.NDArray[np.str_], gain: Floats, miss: Floats
     ) -> Nearby:
-        """`gain` (E,): measured log speed-up; `miss` (E,): the same less the predicted one at a stated
+        """`gain` (E,): measured log speed-up; `miss` (E,): the same less the predicted one at a
+        stated
         acceptance, else NaN.
         """
         keep = keys >= 0

@@ -86,7 +86,8 @@ def load(path: Path | None = None) -> Model:
         state = unsealed(where.read_bytes(), where.name, "reinstall, or run `advisor train`.")
         if state.get("schema") != SCHEMA:
             raise AdvisorError(
-                f"{where.name} has layout {shown(str(state.get('schema')), 20)}, this release reads "
+                f"{where.name} has layout {shown(str(state.get('schema')), 20)}, this "
+                "release reads "
                 f"layout {SCHEMA}: reinstall, or run `advisor train`."
             )
         return Model.from_dict(state["model"])

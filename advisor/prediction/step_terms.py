@@ -1,4 +1,6 @@
-"""The step times behind an estimate, and the gains where speculation leaves room for fewer requests."""
+"""The step times behind an estimate, and the gains where speculation leaves room for fewer
+requests.
+"""
 
 from __future__ import annotations
 

@@ -241,7 +241,9 @@ _SIGNS = {
 
 
 def engine_by_options(words: list[Mapped]) -> str | None:
-    """The engine whose own options these are: at least two of one engine's and of no other's more."""
+    """The engine whose own options these are: at least two of one engine's and of no other's
+    more.
+    """
     names = {
         "--" + t[2:].replace("_", "-") if (t := w.text.split("=")[0]).startswith("--") else t
         for w in words

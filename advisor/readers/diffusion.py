@@ -18,7 +18,9 @@ NAME = "sglang-diffusion"
 
 
 def said_of(launch: Launch) -> str | None:
-    """What to say of a launch that starts the diffusion server; None for the language model server."""
+    """What to say of a launch that starts the diffusion server; None for the language model
+    server.
+    """
     return answer(NAME) if launch.engine == "sglang" and is_diffusion(launch) else None
 
 

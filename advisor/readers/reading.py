@@ -55,7 +55,9 @@ MAX_WORDS = 5_000
 
 
 def cut_short(notes: Iterable[str]) -> bool:
-    """Whether notes say that a bound ended the reading, so that a part of the file was not judged."""
+    """Whether notes say that a bound ended the reading, so that a part of the file was not
+    judged.
+    """
     return any(_CUT_SHORT.search(note) for note in notes)
 
 
@@ -128,7 +130,9 @@ class Reading:
         return bool(reader("command")(words, self, env, **about))
 
     def shell(self, text: Mapped, scope: Scope | None = None, **about: Any) -> bool:
-        """Read a shell text; `about` as `syntax.shell.Shell` takes it. Whether it starts an engine."""
+        """Read a shell text; `about` as `syntax.shell.Shell` takes it. Whether it starts an
+        engine.
+        """
         return bool(reader("shell")(text, self, scope, **about).run())
 
     def inside(self, text: Mapped, depth: int, name: str = "") -> None:

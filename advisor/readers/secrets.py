@@ -58,7 +58,8 @@ _ABOUT = _set(
 )
 _ADDRESS = _set("webhook dsn")  # here the address itself is the secret
 _PARTS = Lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-# Forms of tokens: what stands in every text that holds one, and the pattern, tried only then. No pattern
+# Forms of tokens: what stands in every text that holds one, and the pattern, tried only then. No
+# pattern
 # begins in the middle of a word and runs to its end, which would take quadratic time.
 _FORMS: tuple[tuple[tuple[str, ...], Lazy], ...] = (
     (("hf_",), Lazy(r"hf_[A-Za-z0-9]{8,}")),
@@ -75,13 +76,15 @@ _FORMS: tuple[tuple[tuple[str, ...], Lazy], ...] = (
     (("_live_", "_test_", "sq0csp"), Lazy(r"[srp]k_(?:live|test)_[0-9a-zA-Z]{16,}|sq0csp-[\w\\-]{20,}")),
     (("SG.", "AKC"), Lazy(r"SG\.[\w-]{16,}\.[\w-]{16,}|AKC[a-zA-Z0-9]{10,}")),
     (("eyJ",), Lazy(r"(?<![\w-])eyJ[\w=-]*\.[\w=-]+(?:\.[\w.+/=-]*)?")),
-    (("earer ", "EARER ", "asic "), Lazy(r"(?:(?<=[Bb]earer )|(?<=BEARER ))[\w.~+/=-]{6,}|(?<=[Bb]asic )[\w+/-]{8,}={0,2}")),
+    (("earer ", "EARER ", "asic "), Lazy(r"(?:(?<=[Bb]earer )|(?<=BEARER "
+                                         r"))[\w.~+/=-]{6,}|(?<=[Bb]asic )[\w+/-]{8,}={0,2}")),
     # a user's password in an address; the addresses that are secrets themselves
     (("://",), Lazy(r"(?<=://)[^/\s:@?#\"'$]{0,200}:[^/\s@\"'$]{1,200}(?=@)|(?<=://)[^/\s:@?#\"'$]{12,200}(?=@)")),
     (("hook",), Lazy(r"https?://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks|[\w.-]{0,80}webhook\.office\.com)/[\w./-]+")),
     (("Key=", "_authToken="), Lazy(r"(?:(?<=AccountKey=)|(?<=SharedAccessKey=)|(?<=_authToken=))[\w+/=-]{8,}")),
     (("sig=", "token=", "key="), Lazy(r"(?:(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]key=))[\w%.+/=-]{6,}")),
-    (("PRIVATE KEY",), Lazy(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z ]{0,20}-----(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?")),
+    (("PRIVATE KEY",), Lazy(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z "
+                            r"]{0,20}-----(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?")),
 )  # fmt: skip
 _RUN = Lazy(r"[\w-]{27}")  # the next ones have no mark, but are long
 _UNMARKED = Lazy(

@@ -43,14 +43,18 @@ class Source:
         return [0, *(found.end() for found in re.finditer("\n", self.text))]
 
     def place(self, offset: int) -> tuple[int, int]:
-        """Line and column, both from 1, of an offset; (0, 0) for an offset that is not in the file."""
+        """Line and column, both from 1, of an offset; (0, 0) for an offset that is not in the
+        file.
+        """
         if offset < 0:
             return 0, 0
         line = bisect_right(self.starts, offset)
         return line, offset - self.starts[line - 1] + 1
 
     def line_text(self, line: int) -> str:
-        """The text of a line counted from 1, without its newline; "" for a line that is not there."""
+        """The text of a line counted from 1, without its newline; "" for a line that is not
+        there.
+        """
         if not 1 <= line <= len(self.starts):
             return ""
         end = self.starts[line] if line < len(self.starts) else len(self.text)

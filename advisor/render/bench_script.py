@@ -1,4 +1,6 @@
-"""The A/B of an advice: a plan to run, and a script that does the same with the engine's own benchmark."""
+"""The A/B of an advice: a plan to run, and a script that does the same with the engine's own
+benchmark.
+"""
 
 from __future__ import annotations
 
@@ -39,38 +41,48 @@ def _arm(name: str, launch: LaunchText, method: str = "none", k: int = 0) -> Arm
 
 
 def bench_script(advice: Advice, plan: BenchPlan) -> str:
-    """A bash script: each arm started, warmed up, measured for each seed, its counters and versions kept.
+    """A bash script: each arm started, warmed up, measured for each seed, its counters and
+    versions kept.
 
-    Files are named arm-seedN.json and metrics-arm-seedN-before/after.prom; read them with `advisor ab`.
+    Files are named arm-seedN.json and metrics-arm-seedN-before/after.prom; read them with `advisor
+    ab`.
     """
     lines = [
         "#!/usr/bin/env bash",
-        "# Made by `advisor bench plan`. The arm without speculation first; the engine's own benchmark; about",
-        f"# {plan.requests} requests of {plan.input_tokens} prompt and {plan.output_tokens} output tokens, "
+        "# Made by `advisor bench plan`. The arm without speculation first; the engine's own "
+        "benchmark; about",
+        f"# {plan.requests} requests of {plan.input_tokens} prompt and {plan.output_tokens} "
+        "output tokens, "
         f"{plan.concurrency} at a time, for each seed.",
         "set -euo pipefail",
         'cd "$(dirname "$0")"',
         f"url={shlex.quote(plan.url)}",
         "server=",
-        'stop() { if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; fi; server=; }',
+        'stop() { if [ -n "$server" ]; then kill "$server" 2>/dev/null || true; wait "$server" '
+        "2>/dev/null || true; fi; server=; }",
         "trap stop EXIT",
         "ready() {",
         "  for _ in $(seq 1800); do",
         f'    curl -fsS "$url{plan.health}" > /dev/null 2>&1 && return 0',
-        '    kill -0 "$server" 2>/dev/null || { echo "the server stopped: see server-$1.log" >&2; return 1; }',
+        '    kill -0 "$server" 2>/dev/null || { echo "the server stopped: see server-$1.log" >&2; '
+        "return 1; }",
         "    sleep 1",
         "  done",
         '  echo "the server was not ready within 30 minutes" >&2; return 1',
         "}",
         'record() { curl -fsS "$url/metrics" > "$1" 2>/dev/null || rm -f "$1"; }',
-        "{ date -u; nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null || true; } > versions.txt",
+        "{ date -u; nvidia-smi --query-gpu=name,driver_version --format=csv,noheader 2>/dev/null "
+        "|| true; } > versions.txt",
     ]
     for arm in plan.arms:
         lines += _arm_lines(advice, plan, arm)
     first, *more = plan.seeds
     command = f"advisor ab off-seed{first}.json on-seed{first}.json"
     command += "".join(f" --off off-seed{seed}.json --on on-seed{seed}.json" for seed in more)
-    question = f" --hw {shlex.quote(plan.hardware)} --model {shlex.quote(plan.model)} --k {plan.arms[-1].k}"
+    question = (
+        f" --hw {shlex.quote(plan.hardware)} --model {shlex.quote(plan.model)} --k "
+        f"{plan.arms[-1].k}"
+    )
     lines += ["", f"echo {shlex.quote('next: ' + command + question)}"]
     return "\n".join(lines) + "\n"
 

@@ -1,4 +1,5 @@
-"""Advice -> the files of one folder: the launch, both runs of an A/B comparison with the script that
+"""Advice -> the files of one folder: the launch, both runs of an A/B comparison with the script
+that
 measures them, how to roll back, and why.
 
 What it does not know: the disk; the caller writes the files.

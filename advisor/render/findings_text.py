@@ -103,7 +103,10 @@ def described(one: Judged) -> str:
     spec = "no speculation" if plan.method == "none" else f"{plan.method}{k_words(plan)}"
     if plan.method == "none" and plan.k:
         spec += f" ({plan.k} draft tokens are asked for, but no method)"
-    return f"{one.launch.engine} {version}{fork}, {one.launch.model or 'model not in the file'}, {spec}"
+    return (
+        f"{one.launch.engine} {version}{fork}, "
+        f"{one.launch.model or 'model not in the file'}, {spec}"
+    )
 
 
 _TOLD_BY = {
@@ -151,6 +154,9 @@ def summary(report: Report) -> str:
     suppressed = sum(one.suppressed for one in report.files)
     tail = f" ({suppressed} ignored in the file)" if suppressed else ""
     launches, files = len(report.launches), len(report.files)
-    where = f"{launches} launch{'es' if launches != 1 else ''} of {files} file{'s' if files != 1 else ''}"
+    where = (
+        f"{launches} launch{'es' if launches != 1 else ''} of {files} "
+        f"file{'s' if files != 1 else ''}"
+    )
     end = "; the rest was not judged" if report.cut_short else ""
     return f"{said or 'no findings'}{tail} in {where}{end}"

@@ -121,7 +121,9 @@ def advice_json(advice: Advice) -> dict[str, Any]:
 
 
 def advice_json_text(advice: Advice) -> str:
-    """The object as indented ASCII JSON that ends in a line feed: it survives any output encoding."""
+    """The object as indented ASCII JSON that ends in a line feed: it survives any output
+    encoding.
+    """
     return json.dumps(advice_json(advice), indent=2, allow_nan=False) + "\n"
 
 

@@ -167,7 +167,9 @@ def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]
 
 
 def pack_command(command: str, width: int, indent: str = "  ") -> list[str]:
-    """A simple command packed like a launch; one with shell operators, or more than one, as it is."""
+    """A simple command packed like a launch; one with shell operators, or more than one, as it
+    is.
+    """
     joined = command.replace("\\\n", " ").strip()
     if set(joined) & set("|&;<>$`#()\n"):
         return [indent + line for line in command.splitlines()]

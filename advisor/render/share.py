@@ -1,4 +1,6 @@
-"""A machine's runs in the form that a maintainer takes into knowledge/measurements: arms as CSV, the sidecar as YAML."""
+"""A machine's runs in the form that a maintainer takes into knowledge/measurements: arms as CSV,
+the sidecar as YAML.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,8 @@ def shared_sidecar(machine: Machine, source: str, table: str) -> str:
     text = {
         "id": source, "kind": "own", "title": f"own runs of a {machine.hardware}", "address": "sent by its owner",
         "date": machine.newest, "holds": f"{len(machine.runs)} settings, {rows} arms", "how": "advisor calibrate, advisor share",
-        "reliability": "medium", "caveats": "figures with speculation follow from the baseline and the measured gain",
+        "reliability": "medium", "caveats": "figures with speculation follow from the baseline "
+                                            "and the measured gain",
         "inputs_sha256": sorted({sha for run in machine.runs for sha in run.inputs_sha256}),
         "files": {"runs": {"rows": rows, "sha256": hashlib.sha256(table.encode()).hexdigest()}},
     }  # fmt: skip

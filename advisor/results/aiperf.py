@@ -1,7 +1,9 @@
-"""AIPerf (`profile_export_aiperf.json`, .csv) and its predecessor GenAI-Perf (`profile_export_genai_perf.json`, .csv).
+"""AIPerf (`profile_export_aiperf.json`, .csv) and its predecessor GenAI-Perf
+(`profile_export_genai_perf.json`, .csv).
 
-Each metric is an object with its unit. `inter_token_latency` is per token after the first (our TPOT); `inter_chunk_latency` is
-the time between stream chunks. Lengths of acceptance are there where the server reports them.
+Each metric is an object with its unit. `inter_token_latency` is per token after the first (our
+TPOT); `inter_chunk_latency` is the time between stream chunks. Lengths of acceptance are there
+where the server reports them.
 """
 
 from __future__ import annotations
@@ -97,7 +99,9 @@ def read(doc: Document) -> list[BenchmarkRun]:
 
 
 def _table(text: str) -> dict[str, Any]:
-    """The CSV's rows as the JSON's objects: several tables under each other, with a unit in each name."""
+    """The CSV's rows as the JSON's objects: several tables under each other, with a unit in each
+    name.
+    """
     rows: dict[str, Any] = {}
     columns: list[str] = []
     for cells in csv.reader(text.splitlines()):
@@ -166,7 +170,9 @@ def _find(config: Any, names: tuple[str, ...], depth: int = 6) -> Any:
 
 
 def _model(config: dict[str, Any]) -> str | None:
-    """The first model's name: a list of names (0.2), a list of items with names (0.13), or one name."""
+    """The first model's name: a list of names (0.2), a list of items with names (0.13), or one
+    name.
+    """
     items = _find(config.get("models"), ("items",), 2)
     first = items[0] if isinstance(items, list) and items else None
     if isinstance(first, dict):

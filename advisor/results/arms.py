@@ -1,7 +1,9 @@
-"""Two arms of an A/B: are they comparable, what did the second gain, and how far do such runs scatter.
+"""Two arms of an A/B: are they comparable, what did the second gain, and how far do such runs
+scatter.
 
-A gain is the log of a ratio above 1 for faster. Its noise comes from repeats of an arm, else from the per-request values of
-each run, and in either case from what single runs of one setting scatter by, which no single pair of runs can show.
+A gain is the log of a ratio above 1 for faster. Its noise comes from repeats of an arm, else from
+the per-request values of each run, and in either case from what single runs of one setting scatter
+by, which no single pair of runs can show.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from advisor.results.run import BenchmarkRun, Latency
 
 Metric = Literal["output_tok_s", "tpot", "ttft"]
 METRICS: tuple[Metric, ...] = ("output_tok_s", "tpot", "ttft")
-PRIOR_RUNS = 4.0  # what runs scatter by (threshold replicate_noise) weighs as much as these beside own repeats
+# what runs scatter by (threshold replicate_noise) weighs as much as these beside own repeats
+PRIOR_RUNS = 4.0
 WIDTH = 1.96  # of the 95 % interval outside which arms differ
 WIDTH_80 = 1.2815515594
 TOLERANCE = 0.05  # relative difference in load or lengths above which arms are not comparable
@@ -24,7 +27,9 @@ FEW_REQUESTS = 8
 
 
 class Gain(NamedTuple):
-    """One metric of an A/B. `log` and `sd` of the ratio (above 1 is faster); `noise` says where sd is from."""
+    """One metric of an A/B. `log` and `sd` of the ratio (above 1 is faster); `noise` says where
+    sd is from.
+    """
 
     metric: Metric
     off: float
@@ -88,7 +93,9 @@ def by_load(runs: Iterable[BenchmarkRun]) -> dict[Load, list[BenchmarkRun]]:
 def pairs(
     off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]
 ) -> list[tuple[list[BenchmarkRun], list[BenchmarkRun]]]:
-    """The arms at each load that both have; where each has one load only, those two whatever they are."""
+    """The arms at each load that both have; where each has one load only, those two whatever they
+    are.
+    """
     left, right = by_load(off), by_load(on)
     if not left or not right:
         empty = "first" if not left else "second"
@@ -151,7 +158,8 @@ def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
 
 
 def unlike(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
-    """Why two arms with their repeats are no A/B: runs of one seed are compared with each other, since another seed is other
+    """Why two arms with their repeats are no A/B: runs of one seed are compared with each other,
+    since another seed is other
     prompts; empty where they are one.
     """
     both = [(a, b) for a in off for b in on]
@@ -203,7 +211,9 @@ def _between(left: Sequence[float], right: Sequence[float]) -> float:
 
 
 def _within(run: BenchmarkRun, metric: Metric) -> float | None:
-    """Squared relative standard error of a run's mean from its requests, which share steps in groups of `concurrency`."""
+    """Squared relative standard error of a run's mean from its requests, which share steps in
+    groups of `concurrency`.
+    """
     latency: Latency | None = run.tpot_ms if metric != "ttft" else run.ttft_ms
     if latency is None or latency.mean is None or not latency.mean or latency.sd is None:
         return None
@@ -218,7 +228,9 @@ def gains(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[Gain]
 
 
 def weak_points(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
-    """What keeps a comparable A/B from saying more: few requests, TTFT against throughput, random prompts."""
+    """What keeps a comparable A/B from saying more: few requests, TTFT against throughput, random
+    prompts.
+    """
     checks: tuple[Callable[[BenchmarkRun], str | None], ...] = (
         lambda run: (
             f"only {run.requests} requests" if (run.requests or 99) < FEW_REQUESTS else None

@@ -55,7 +55,9 @@ def load(path: Path) -> Document:
 
 
 def parse(name: str, data: bytes) -> Document:
-    """Bytes -> Document. Raises Unreadable where they are no text, or JSON that is cut off or broken."""
+    """Bytes -> Document. Raises Unreadable where they are no text, or JSON that is cut off or
+    broken.
+    """
     if not data.strip():
         raise Unreadable(f"{name}: the file is empty")
     try:

@@ -1,8 +1,9 @@
 """Log lines of the three engines: what they print of drafts and speed.
 
-vLLM prints windows of about 10 s, SGLang one line for every few decode steps: they are averaged over the lines in which at
-least one request ran, weighted by drafts where those are printed. llama-server prints one line a request; its `statistics`
-lines are cumulative and only the last counts. What they do not know: lengths, and how many requests were in flight in all.
+vLLM prints windows of about 10 s, SGLang one line for every few decode steps: they are averaged
+over the lines in which at least one request ran, weighted by drafts where those are printed.
+llama-server prints one line a request; its `statistics` lines are cumulative and only the last
+counts. What they do not know: lengths, and how many requests were in flight in all.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from advisor.results.run import Acceptance, BenchmarkRun, Foreign, Latency
 FORMAT = "engine-log"
 VLLM, SGLANG, LLAMA = "vllm-log", "sglang-log", "llama-server-log"
 _VLLM_SPEC = re.compile(
-    r"SpecDecoding metrics: Mean acceptance length: ([0-9.]+),.*?Accepted: (\d+) tokens, Drafted: (\d+) tokens, "
+    r"SpecDecoding metrics: Mean acceptance length: ([0-9.]+),.*?Accepted: (\d+) tokens, Drafted: "
+    r"(\d+) tokens, "
     r"Per-position acceptance rate: ([0-9., ]+?), Avg Draft acceptance rate: ([0-9.]+)%"
 )
 _VLLM_SPEED = re.compile(
@@ -32,15 +34,18 @@ _SGLANG = re.compile(
 _SGLANG_LINE = re.compile(r"Decode batch[^\n]*gen throughput \(token/s\):[^\n]*")
 _ACCEPT_LEN = re.compile(r"accept(?:ed)? len(?:gth)?: ([0-9.]+)")
 _LLAMA_SPEED = re.compile(
-    r"(?<!prompt )eval time =\s+([0-9.]+) ms /\s+(\d+) (?:tokens|runs)\s+\(\s*([0-9.]+) ms per token"
+    r"(?<!prompt )eval time =\s+([0-9.]+) ms /\s+(\d+) (?:tokens|runs)\s+\(\s*([0-9.]+) ms "
+    r"per token"
 )
 _LLAMA_PROMPT = re.compile(r"prompt eval time =\s+([0-9.]+) ms /\s+(\d+) tokens")
 _LLAMA_DRAFT = re.compile(
     r"draft acceptance(?: rate)? = ([0-9.]+) \(\s*(\d+) accepted /\s*(\d+) generated\)"
-    r"(?:, mean (?:acceptance length|len) =\s*([0-9.]+))?(?:, acceptance rate per position = \(([0-9., ]+)\))?"
+    r"(?:, mean (?:acceptance length|len) =\s*([0-9.]+))?(?:, acceptance rate per position = "
+    r"\(([0-9., ]+)\))?"
 )
 _LLAMA_STATS = re.compile(
-    r"statistics\s+draft-(\w+)[:\s].*?#gen drafts =\s*(\d+), #acc drafts =\s*\d+, #gen tokens =\s*(\d+), "
+    r"statistics\s+draft-(\w+)[:\s].*?#gen drafts =\s*(\d+), #acc drafts =\s*\d+, #gen tokens "
+    r"=\s*(\d+), "
     r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9.]+), #acc rate/pos = \(([0-9., ]+)\))?"
 )
 _LLAMA_BUILD = re.compile(r"\bbuild(?:_info)?:?\s+b?(\d{4,6})\b")

@@ -1,7 +1,9 @@
-"""Prometheus text of a server's /metrics (vLLM, SGLang, llama-server): one scrape, or the difference of two.
+"""Prometheus text of a server's /metrics (vLLM, SGLang, llama-server): one scrape, or the
+difference of two.
 
-Counters run from the start of the server. One scrape is therefore no rate of a run: it gives the totals since the start, marked
-as such, and two scrapes of one server give what happened between them.
+Counters run from the start of the server. One scrape is therefore no rate of a run: it gives the
+totals since the start, marked as such, and two scrapes of one server give what happened between
+them.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ _HISTOGRAMS = {
 
 
 class Scrape(NamedTuple):
-    """One exposition, summed over the engines of one server. Seconds and tokens, cumulative; gauges as they stood."""
+    """One exposition, summed over the engines of one server. Seconds and tokens, cumulative;
+    gauges as they stood.
+    """
 
     engine: Literal["vllm", "sglang", "llama-server"]
     model: str | None
@@ -132,13 +136,16 @@ def _sums(values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
 
 
 def between(first: Scrape, last: Scrape) -> Scrape:
-    """What happened between two scrapes of one server. Raises Unreadable where they cannot be of one."""
+    """What happened between two scrapes of one server. Raises Unreadable where they cannot be of
+    one.
+    """
     if (first.engine, first.model) != (last.engine, last.model):
         raise Unreadable("the two metrics files are of different servers: engine or model differ")
     counters = {k: v - first.counters.get(k, 0.0) for k, v in last.counters.items()}
     if any(value < 0 for value in counters.values()):
         raise Unreadable(
-            "counters fall from the first metrics file to the second: swapped, or the server restarted"
+            "counters fall from the first metrics file to the second: swapped, or the server "
+            "restarted"
         )
     sums = {}
     for name, (total, count) in last.sums.items():
@@ -162,7 +169,9 @@ def run_of(
     seconds: float | None = None,
     notes: tuple[str, ...] = (),
 ) -> BenchmarkRun:
-    """A scrape, or the difference of two, as a run; `seconds` between two scrapes make a throughput."""
+    """A scrape, or the difference of two, as a run; `seconds` between two scrapes make a
+    throughput.
+    """
     counters, length = made.counters, made.gauges.get("accept_length")
     acceptance = Acceptance.counted(
         counters.get("drafts"),

@@ -1,4 +1,6 @@
-"""Which reader takes a file: the one whose marks its content has. Two that both would take it are a defect, and a test says so."""
+"""Which reader takes a file: the one whose marks its content has. Two that both would take it are
+a defect, and a test says so.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +43,10 @@ READERS: tuple[ModuleType, ...] = (
     exposition,
 )
 KNOWN = (
-    "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, llama-batched-bench, "
-    "llama-server answers, engine logs, GuideLLM, AIPerf, GenAI-Perf, llama-benchy, or a server's /metrics"
+    "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
+    "llama-batched-bench, "
+    "llama-server answers, engine logs, GuideLLM, AIPerf, GenAI-Perf, llama-benchy, or a server's "
+    "/metrics"
 )
 
 
@@ -52,7 +56,9 @@ def readers_of(doc: Document) -> list[ModuleType]:
 
 
 def read_document(doc: Document) -> list[BenchmarkRun]:
-    """The runs of a document. Raises Unreadable where no reader takes it, or a value makes no sense."""
+    """The runs of a document. Raises Unreadable where no reader takes it, or a value makes no
+    sense.
+    """
     taken = readers_of(doc)
     if not taken:
         raise Unreadable(f"{doc.name}: no result of {KNOWN}")

@@ -1,8 +1,8 @@
 """GuideLLM `benchmarks.json` (0.3 to 0.8): distributions by status, one benchmark a load.
 
-Its `time_per_output_token_ms` is the whole latency over all tokens, the first one's wait included; the time per token after the
-first, which others call TPOT, is its `inter_token_latency_ms`. Tokens per stream iteration are no acceptance length: servers
-may join steps.
+Its `time_per_output_token_ms` is the whole latency over all tokens, the first one's wait included;
+the time per token after the first, which others call TPOT, is its `inter_token_latency_ms`. Tokens
+per stream iteration are no acceptance length: servers may join steps.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Answers of llama-server as saved: their `timings`, one request each.
 
-`predicted_per_second` is of one stream after its first token. `draft_n` counts drafted tokens, not drafts: without the number of
-steps the acceptance length cannot be told.
+`predicted_per_second` is of one stream after its first token. `draft_n` counts drafted tokens, not
+drafts: without the number of steps the acceptance length cannot be told.
 """
 
 from __future__ import annotations

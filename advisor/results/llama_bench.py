@@ -1,7 +1,9 @@
-"""`llama-bench` (-o json, jsonl, csv, md) and `llama-batched-bench` (table, jsonl). Neither can speculate: a baseline only.
+"""`llama-bench` (-o json, jsonl, csv, md) and `llama-batched-bench` (table, jsonl). Neither can
+speculate: a baseline only.
 
-Prompt (pp) and generation (tg) are separate tests of llama-bench; its stated deviation is between repeats. A run of one stream
-for llama-bench, of B streams for llama-batched-bench, whose prompt and generation phases do not overlap.
+Prompt (pp) and generation (tg) are separate tests of llama-bench; its stated deviation is between
+repeats. A run of one stream for llama-bench, of B streams for llama-batched-bench, whose prompt and
+generation phases do not overlap.
 """
 
 from __future__ import annotations
@@ -101,7 +103,8 @@ def _run(doc: Document, test: Test) -> BenchmarkRun:
         output_tok_s=speed, request_tok_s=speed, output_tok_s_sd=test.stddev_ts if speed else None,
         prompt_tok_s=test.avg_ts if only_prompt else None, repeats=len(test.samples_ts) or None,
         tpot_ms=_per_token(test) if speed else None,
-        notes=() if only_prompt or only_generated else ("t/s counts prompt and generated tokens together",),
+        notes=() if only_prompt or only_generated else ("t/s counts prompt and generated tokens "
+                                                        "together",),
     )  # fmt: skip
 
 

@@ -1,7 +1,9 @@
-"""llama-benchy (0.2 to 0.4) JSON, CSV and markdown: prompt and generation speed by concurrency and depth.
+"""llama-benchy (0.2 to 0.4) JSON, CSV and markdown: prompt and generation speed by concurrency
+and depth.
 
-Generation speeds count from the first to the last token, so they leave the prompt's time out: above the output tok/s of a
-serving benchmark of the same run. The tool says nothing of the engine or of drafts.
+Generation speeds count from the first to the last token, so they leave the prompt's time out: above
+the output tok/s of a serving benchmark of the same run. The tool says nothing of the engine or of
+drafts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The files that `advisor bench run` writes: JSON lines, a header and one record a request, appended as they finish.
+"""The files that `advisor bench run` writes: JSON lines, a header and one record a request,
+appended as they finish.
 
 An interrupted file is still whole up to its last line, so a run goes on where it stopped.
 """

@@ -1,4 +1,5 @@
-"""What every benchmark format is read into: one `BenchmarkRun` for each load that was measured, in fixed units.
+"""What every benchmark format is read into: one `BenchmarkRun` for each load that was measured,
+in fixed units.
 
 What a file does not state is None, never 0 and never a default.
 """
@@ -39,7 +40,9 @@ class Frozen(BaseModel):
 
 
 class Foreign(BaseModel):
-    """A file of another program: fields that are not read are ignored, no type is guessed from another."""
+    """A file of another program: fields that are not read are ignored, no type is guessed from
+    another.
+    """
 
     model_config = ConfigDict(
         extra="ignore", frozen=True, protected_namespaces=(), coerce_numbers_to_str=True
@@ -87,8 +90,8 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 class Acceptance(Frozen):
     """How many drafted tokens the target model accepted.
 
-    `length` counts tokens per step with the bonus token; `rate` is accepted over drafted tokens; `by_position` is the share of
-    drafts whose first i + 1 tokens were all accepted.
+    `length` counts tokens per step with the bonus token; `rate` is accepted over drafted tokens;
+    `by_position` is the share of drafts whose first i + 1 tokens were all accepted.
     """
 
     length: Annotated[Annotated[float, Field(ge=1, le=129)] | None, BeforeValidator(finite)] = None
@@ -106,7 +109,9 @@ class Acceptance(Frozen):
         accepted: float | None,
         positions: Sequence[float] = (),
     ) -> Acceptance | None:
-        """From counts of one run; `positions` are the accepted tokens by draft position. None where nothing was drafted."""
+        """From counts of one run; `positions` are the accepted tokens by draft position. None
+        where nothing was drafted.
+        """
         if not accepted and not drafts and not draft_tokens:
             return None
         return cls(
@@ -119,7 +124,9 @@ class Acceptance(Frozen):
         )
 
     def tokens_per_step(self, k: int | None = None) -> float | None:
-        """The acceptance length, from the rate by position or the rate per drafted token where it is not stated."""
+        """The acceptance length, from the rate by position or the rate per drafted token where it
+        is not stated.
+        """
         if self.length is not None:
             return self.length
         if self.by_position:

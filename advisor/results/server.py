@@ -1,6 +1,8 @@
-"""HTTP to an OpenAI-compatible server, with a limit on every wait: what it is, its counters, and one streamed request.
+"""HTTP to an OpenAI-compatible server, with a limit on every wait: what it is, its counters, and
+one streamed request.
 
-Uses the standard library: one thread a request in flight is enough at the rates that a server streams at.
+Uses the standard library: one thread a request in flight is enough at the rates that a server
+streams at.
 """
 
 from __future__ import annotations
@@ -100,7 +102,9 @@ def _optional(url: str, path: str) -> dict[str, Any]:
 
 
 def describe(url: str) -> Server:
-    """What runs at an address, from /v1/models, /version, /server_info and /props. Raises ServerGone or BadAnswer."""
+    """What runs at an address, from /v1/models, /version, /server_info and /props. Raises
+    ServerGone or BadAnswer.
+    """
     rows = get_json(url, "/v1/models").get("data")
     first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
     model = first.get("id") if isinstance(first.get("id"), str) else None

@@ -1,7 +1,8 @@
-"""The block "Serving Benchmark Result" that `vllm bench serve` and `sglang.benchmark.serving` print, as pasted or redirected.
+"""The block "Serving Benchmark Result" that `vllm bench serve` and `sglang.benchmark.serving`
+print, as pasted or redirected.
 
-Rounded to two places. SGLang's block has a line "Backend:", vLLM's has none. What was asked for is read from the printed
-Namespace or the command line above the block, where they were pasted with it.
+Rounded to two places. SGLang's block has a line "Backend:", vLLM's has none. What was asked for is
+read from the printed Namespace or the command line above the block, where they were pasted with it.
 """
 
 from __future__ import annotations

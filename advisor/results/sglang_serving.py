@@ -1,7 +1,9 @@
-"""`python -m sglang.benchmark.serving --output-file` (before: sglang.bench_serving): JSON lines, one run a line.
+"""`python -m sglang.benchmark.serving --output-file` (before: sglang.bench_serving): JSON lines,
+one run a line.
 
-The inter-token latency of this client is divided by the tokens of each chunk, so it is per token, unlike vLLM's. `accept_length`
-counts the bonus token and is null where the server is not SGLang. `request_rate` is `Infinity`. The model's name is not in it.
+The inter-token latency of this client is divided by the tokens of each chunk, so it is per token,
+unlike vLLM's. `accept_length` counts the bonus token and is null where the server is not SGLang.
+`request_rate` is `Infinity`. The model's name is not in it.
 """
 
 from __future__ import annotations

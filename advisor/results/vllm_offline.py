@@ -1,6 +1,8 @@
-"""`vllm bench throughput` and `vllm bench latency`: the saved JSON and the printed lines. No server, so no TTFT.
+"""`vllm bench throughput` and `vllm bench latency`: the saved JSON and the printed lines. No
+server, so no TTFT.
 
-`tokens_per_second` of the saved throughput counts prompt and output tokens together: only the printed line tells them apart.
+`tokens_per_second` of the saved throughput counts prompt and output tokens together: only the
+printed line tells them apart.
 """
 
 from __future__ import annotations

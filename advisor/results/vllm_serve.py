@@ -1,8 +1,9 @@
 """`vllm bench serve --save-result` (and --append-result): one JSON object a run.
 
-Latencies are in ms, acceptance in percent. Neither the engine's version nor the hardware is in it, and k only as the number of
-draft positions or where it was given by `--metadata`. A file without acceptance is a run without speculation or a server whose
-/metrics could not be reached: the two look alike.
+Latencies are in ms, acceptance in percent. Neither the engine's version nor the hardware is in it,
+and k only as the number of draft positions or where it was given by `--metadata`. A file without
+acceptance is a run without speculation or a server whose /metrics could not be reached: the two
+look alike.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Check the rules' data and write what is derived from the rules' declarations: `python -m advisor.rules.build`.
+"""Check the rules' data and write what is derived from the rules' declarations: `python -m
+advisor.rules.build`.
 
 One page a rule under docs/rules, the list of all rules, and `_index.py`.
 """

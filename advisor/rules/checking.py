@@ -53,7 +53,9 @@ def _checked(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], tupl
 
 
 def chosen(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[Row]:
-    """The rows that --select and --ignore leave. Raises UnknownFact for a code that does not exist."""
+    """The rows that --select and --ignore leave. Raises UnknownFact for a code that does not
+    exist.
+    """
     for name in (*(select or ()), *(ignore or ())):
         if not any(_named(row, name) for row in index()):
             get_rule(name)
@@ -143,7 +145,8 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
 
 
 def catalogue_speaks(case: Case) -> bool:
-    """Whether the server is one of the catalogued releases, whichever: not a build of somebody else,
+    """Whether the server is one of the catalogued releases, whichever: not a build of somebody
+    else,
     a nightly, or a release that the file names and the catalogue lacks.
     """
     launch = case.launch

@@ -81,7 +81,9 @@ class Example(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A declared rule: what it asks for, where its claim comes from, and the function that judges."""
+    """A declared rule: what it asks for, where its claim comes from, and the function that
+    judges.
+    """
 
     code: str
     slug: str

@@ -80,7 +80,8 @@ def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
 @click.option("--hw", "hardware", multiple=True, help="Hardware; default: the commonest.")
 @click.option("--model", "models", multiple=True, help="Models; default: two of the commonest.")
 def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> None:
-    """A static copy of the page: answers for the usual hardware and loads, to put on any web server.
+    """A static copy of the page: answers for the usual hardware and loads, to put on any web
+    server.
 
     It needs no server of its own and loads nothing from elsewhere; index.html opens from a folder,
     too.

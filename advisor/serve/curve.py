@@ -1,7 +1,8 @@
 """Sweep -> coordinates of a chart, its table, and in words what it shows.
 
 The horizontal axis is logarithmic in requests at once, the vertical one in the gain, so that twice
-as fast is as far from no gain as half as fast. What it does not know: SVG, which the template draws.
+as fast is as far from no gain as half as fast. What it does not know: SVG, which the template
+draws.
 """
 
 from __future__ import annotations
@@ -206,7 +207,8 @@ def _pair(row: Evidence, at: Any) -> dict[str, Any]:
     return {
         "x": x,
         "y": y,
-        "text": f"measured {row.speedup:.2f}× at {row.concurrency:g} requests{k}, source {row.source}",
+        "text": f"measured {row.speedup:.2f}× at {row.concurrency:g} requests{k}, source "
+        f"{row.source}",
     }
 
 

@@ -48,7 +48,9 @@ def problem(request: Request, text: str) -> Response:
 
 
 def given(request: Request) -> tuple[dict[str, str], str]:
-    """(the question's parameters, the form of the launch). Raises AdvisorError for one told twice."""
+    """(the question's parameters, the form of the launch). Raises AdvisorError for one told
+    twice.
+    """
     seen: dict[str, str] = {}
     for name, value in request.query_params.multi_items():
         if name in seen:

@@ -84,7 +84,8 @@ def _added(added: Added) -> dict[str, Any]:
     words = {"machine": name, "model": request.model, "concurrency": str(request.concurrency)}
     return {
         "text": f"{added.runs} {many} added to machine {name}, {len(added.machine.runs)} in all.",
-        "next": f"Next, an A/B at {advice.concurrency} requests at once with k = {advice.k} would narrow "
+        "next": f"Next, an A/B at {advice.concurrency} requests at once with k = {advice.k} "
+        "would narrow "
         f"the expected gain most, from a factor of {exp(advice.now / 2):.2f} either way to "
         f"{exp(advice.then / 2):.2f}."
         if advice is not None

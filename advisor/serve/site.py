@@ -20,7 +20,8 @@ from advisor.serve.html import render
 from advisor.serve.question import Question, question_from
 from advisor.serve.views import FORM_NAMES, answer_view, launch_forms, launch_text
 
-# one of each kind that people serve with: unified memory, consumer cards, workstations, data centers
+# one of each kind that people serve with: unified memory, consumer cards, workstations, data
+# centers
 HARDWARE = (
     "gb10",
     "strix-halo",

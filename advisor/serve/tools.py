@@ -38,7 +38,8 @@ INSTRUCTIONS = (
     "Configuration advice for serving LLMs with speculative decoding on vLLM, SGLang and "
     "llama-server. Ask `recommend` whether to turn it on for a setup, `sweep` how that depends on "
     "the load, `validate` what is wrong with a launch command or compose file, `explain` what a "
-    "rule code (SD201) means, and `ab` for the verdict on two benchmark runs. A speed-up above 1 is "
+    "rule code (SD201) means, and `ab` for the verdict on two benchmark runs. A speed-up "
+    "above 1 is "
     "faster, for latencies too; intervals are p10 to p90."
 )
 _LONG = ("candidate", "drafter", "runners_up", "evidence", "launch_off", "launch_on")

@@ -124,7 +124,8 @@ def setting(advice: Advice) -> list[tuple[str, str]]:
         ("Engine", f"{advice.plan.engine} {advice.plan.engine_version or ''}".strip()),
         (
             "Load",
-            f"{request.concurrency:,} {many} of {request.ctx_tokens:,} + {request.output_tokens:,} tokens, "
+            f"{request.concurrency:,} {many} of {request.ctx_tokens:,} + "
+            f"{request.output_tokens:,} tokens, "
             f"{facts.workload or request.workload}",
         ),
         ("Goal", facts.goal or request.goal),

@@ -83,7 +83,8 @@ def test_documented_decision(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", OTHER, ids=lambda c: c["id"])
 def test_documented_decision_of_other_methods(case: dict[str, Any]) -> None:
-    """Plans of other methods are judged as they stand: off means a documented loss or a smaller k, on means
+    """Plans of other methods are judged as they stand: off means a documented loss or a smaller
+    k, on means
     neither.
     """
     facts, plan = arm_plan(case, ask(case))

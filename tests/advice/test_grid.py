@@ -37,7 +37,9 @@ def accepted_by_the_catalogue(advice: Advice) -> None:
 
 
 def agreed_by_validate(advice: Advice) -> None:
-    """No error on what is to be run, and no warning that the recommendation does not carry itself."""
+    """No error on what is to be run, and no warning that the recommendation does not carry
+    itself.
+    """
     request = advice.request
     alone = (
         linked.spans(advice.facts) and advice.plan.dp > 1

@@ -146,7 +146,9 @@ def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any
 
 
 def test_a_load_with_another_answer_is_named() -> None:
-    """SD402 is about four long prompts on a GB10: shorter prompts speculate, whatever the release."""
+    """SD402 is about four long prompts on a GB10: shorter prompts speculate, whatever the
+    release.
+    """
     advice = recommend(hardware="gb10", quant="nvfp4", concurrency=4, ctx_tokens=32768)
     assert advice.decision == "off" and "SD402" in {
         f.code for f in advice.findings if f.effect == "loss"

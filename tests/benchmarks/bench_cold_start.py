@@ -22,7 +22,10 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = "import click, pydantic, numpy"
-ASK = "import sys; from advisor.cli.app import main; main(['recommend','--hw','gb10','--concurrency','16','--ctx','2048'])"
+ASK = (
+    "import sys; from advisor.cli.app import main; "
+    "main(['recommend','--hw','gb10','--concurrency','16','--ctx','2048'])"
+)
 
 
 # the median of 15 answers after three: processor time in ms, printed by the child itself

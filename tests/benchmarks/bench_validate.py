@@ -17,7 +17,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "corpus"
 BARE = "import click, pydantic; from pydantic import BaseModel"
 IMPORTS = "import click, pydantic"
-COLD = f"import sys; from advisor.cli.app import main; sys.argv = ['advisor']; main(['validate', {str(CORPUS / 'case-105.yaml')!r}])"
+COLD = (
+    "import sys; from advisor.cli.app import main; sys.argv = ['advisor']; main(['validate', "
+    f"{str(CORPUS / 'case-105.yaml')!r}])"
+)
 
 
 def cpu_seconds(code: str, rounds: int = 9) -> float:

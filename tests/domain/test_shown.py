@@ -108,9 +108,12 @@ def _texts_are_fine(data: Any) -> bool:
 
 
 FILES = (
-    ("a.yaml", "model: {}\nspeculative-config: {{method: mtp, num_speculative_tokens: 99}}\ngpu-memory-utilization: 7\n"),
-    ("a.yaml", "services:\n  a:\n    image: {}\n    command: [--model, {}, --max-num-sqes, {}]\n    environment: {{A: {}}}\n"),
-    ("a.yaml", "services:\n  {}:\n    image: vllm/vllm-openai:v0.25.1\n    env_file: {}\n    command: [--modell, {}]\n"),
+    ("a.yaml", "model: {}\nspeculative-config: {{method: mtp, num_speculative_tokens: "
+               "99}}\ngpu-memory-utilization: 7\n"),
+    ("a.yaml", "services:\n  a:\n    image: {}\n    command: [--model, {}, --max-num-sqes, {}]\n  "
+               "  environment: {{A: {}}}\n"),
+    ("a.yaml", "services:\n  {}:\n    image: vllm/vllm-openai:v0.25.1\n    env_file: {}\n    "
+               "command: [--modell, {}]\n"),
     ("a.json", '["vllm", "serve", {}, "--max-num-sqes", {}, {}]'),
 )  # fmt: skip
 

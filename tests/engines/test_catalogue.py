@@ -255,7 +255,10 @@ def test_benchmark_of_llama_server_counts_with_the_models_tokenizer() -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import sys; from advisor import engines; engines.get('vllm').catalogue; print(*sys.modules)"
+    code = (
+        "import sys; from advisor import engines; engines.get('vllm').catalogue; "
+        "print(*sys.modules)"
+    )
     loaded = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

@@ -1,4 +1,6 @@
-"""Releases into the catalogue: what is compiled can be taken apart again, and one release added or replaced."""
+"""Releases into the catalogue: what is compiled can be taken apart again, and one release added
+or replaced.
+"""
 
 from __future__ import annotations
 

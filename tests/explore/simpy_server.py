@@ -1,4 +1,5 @@
-"""A server and its clients event by event, by simpy: what the closed formulas for mixes are held to.
+"""A server and its clients event by event, by simpy: what the closed formulas for mixes are held
+to.
 
 One process is the engine: it admits requests to its slots, and each of its steps holds all running
 decodes and as many prompt tokens as the budget allows. Every client is a process of its own. Step

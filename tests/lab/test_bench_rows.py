@@ -1,4 +1,6 @@
-"""Step-cost points become measured runs, and the fits that the H200 card rests on do what they say."""
+"""Step-cost points become measured runs, and the fits that the H200 card rests on do what they
+say.
+"""
 
 from __future__ import annotations
 
@@ -147,7 +149,9 @@ def test_shipped_rows_follow_from_the_raw_points() -> None:
 
 
 def clean() -> list[dict[str, Any]]:
-    """Rows of the run on one GPU alone, caching off, whose configuration has a run without drafts."""
+    """Rows of the run on one GPU alone, caching off, whose configuration has a run without
+    drafts.
+    """
     kept = [
         row
         for row in rows.read_rows(RAW)

@@ -1,4 +1,6 @@
-"""The leave-half-out exam on rows whose misses are drawn from the kernel itself: then own runs must help, and cover."""
+"""The leave-half-out exam on rows whose misses are drawn from the kernel itself: then own runs
+must help, and cover.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The measured runs: nothing lost, bad rows rejected with file, line and reason, the index in step."""
+"""The measured runs: nothing lost, bad rows rejected with file, line and reason, the index in
+step.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A table of mistakes put into right configurations: how many are caught, as what, and mended.
 
-The shares are asserted, not the rows, so that the table can grow by what is not caught yet; the rows that fall short
-are printed.
+The shares are asserted, not the rows, so that the table can grow by what is not caught yet; the
+rows that fall short are printed.
 """
 
 from __future__ import annotations

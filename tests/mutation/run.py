@@ -1,8 +1,9 @@
-"""Mutation score of the code that must not be wrong in silence: a sample of mutmut's mutants against the
+"""Mutation score of the code that must not be wrong in silence: a sample of mutmut's mutants
+against the
 tests of their rooms.
 
-Works in a copy of the repository, so that nothing of it changes. A mutant that no test notices is named
-in the result. Module-level values are no mutants: mutmut changes functions only.
+Works in a copy of the repository, so that nothing of it changes. A mutant that no test notices is
+named in the result. Module-level values are no mutants: mutmut changes functions only.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def config(modules: list[str], tests: list[str]) -> str:
             'source_paths = ["advisor"]',
             f"only_mutate = {json.dumps(modules)}",
             f"also_copy = {json.dumps(COPIED)}",
-            'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", "not slow"]',
+            'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", '
+            '"not slow"]',
             f"pytest_add_cli_args_test_selection = {json.dumps(tests)}",
             "use_setproctitle = false",
             "",
@@ -132,10 +134,13 @@ def page(scores: list[Score], sample: int, seed: int, seconds: float) -> str:
     lines = [
         "# Mutation score",
         "",
-        "Written by `.ci/mutation`; do not edit. mutmut changes one place of a function at a time, and the",
-        "tests of its room run until one fails. A mutant that no test reaches counts as not noticed.",
+        "Written by `.ci/mutation`; do not edit. mutmut changes one place of a function at a "
+        "time, and the",
+        "tests of its room run until one fails. A mutant that no test reaches counts as not "
+        "noticed.",
         "",
-        f"Sample of {sample or 'all'} (seed {seed}), {seconds / 60:.0f} minutes: **{noticed} of {tried} noticed,"
+        f"Sample of {sample or 'all'} (seed {seed}), {seconds / 60:.0f} minutes: **{noticed} of "
+        f"{tried} noticed,"
         f" {noticed / max(1, tried):.1%}**; floor {FLOOR:.0%}.",
         "",
         "| module | mutants | tried | noticed | |",
@@ -173,7 +178,8 @@ def main() -> int:
         scores += measure(target, tests, min(1.0, share), options.seed, each)
         done = [one for one in scores if one.tried]
         print(
-            f"{target}: {sum(s.noticed for s in done)} of {sum(s.tried for s in done)} noticed so far",
+            f"{target}: {sum(s.noticed for s in done)} of {sum(s.tried for s in done)} "
+            "noticed so far",
             flush=True,
         )
         text = page(scores, options.sample, options.seed, time.monotonic() - begun)

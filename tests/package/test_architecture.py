@@ -1,4 +1,5 @@
-"""The house keeps its shape: heavy libraries stay off the hot paths, rooms stay small, no new circle of imports.
+"""The house keeps its shape: heavy libraries stay off the hot paths, rooms stay small, no new
+circle of imports.
 
 The floors themselves are a contract of import-linter in pyproject.toml (`lint-imports`).
 """
@@ -25,7 +26,9 @@ MOST_INSIDE = 60  # imports of our own inside functions; to shrink to 40
 
 
 def imported_at_top(tree: ast.Module) -> list[str]:
-    """Modules imported when the file is imported; imports under TYPE_CHECKING or inside functions do not count."""
+    """Modules imported when the file is imported; imports under TYPE_CHECKING or inside functions
+    do not count.
+    """
     names: list[str] = []
     for node in tree.body:
         if isinstance(node, ast.Import):

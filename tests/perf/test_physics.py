@@ -390,7 +390,9 @@ def test_m1_emulates_bf16_for_mlx_only() -> None:
 
 
 def test_an_n_gram_table_is_read_in_no_step() -> None:
-    """Flash-Next: 51 of 176 B parameters are a table; only its experts, mixers and head are priced."""
+    """Flash-Next: 51 of 176 B parameters are a table; only its experts, mixers and head are
+    priced.
+    """
     p = points({"model": "qwen3.8-flash-next", "quant": "nvfp4", "hardware": "gb10"})
     everything = (
         p.experts * p.expert_params * p.moe_layers
@@ -426,7 +428,9 @@ def test_a_long_step_hides_its_launches() -> None:
     "hardware,engine", [("gtx1080ti", "llama.cpp"), ("rtx5060ti", "llama.cpp")]
 )
 def test_a_pass_of_a_separate_draft(hardware: str, engine: str) -> None:
-    """3.8 to 4.4 ms a pass of a 0.5B draft, from stated acceptances (invhq1080, invhq5060, thc38)."""
+    """3.8 to 4.4 ms a pass of a 0.5B draft, from stated acceptances (invhq1080, invhq5060,
+    thc38).
+    """
     row = {
         "model": "qwen2.5-7b", "quant": "q4_k_s", "hardware": hardware, "engine": engine, "engine_version": "",
         "spec_method": "draft_model", "k": "5", "spec_extra": "Qwen2.5-0.5B",

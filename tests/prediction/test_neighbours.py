@@ -1,4 +1,6 @@
-"""The lean towards measured pairs: how much one owner, several owners and distance move a prediction."""
+"""The lean towards measured pairs: how much one owner, several owners and distance move a
+prediction.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Prediction: rows in, rows out; one road for all doors; the seeds' own numbers; no heavy imports."""
+"""Prediction: rows in, rows out; one road for all doors; the seeds' own numbers; no heavy
+imports.
+"""
 
 from __future__ import annotations
 

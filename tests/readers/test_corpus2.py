@@ -1,4 +1,6 @@
-"""A second set of public configurations, chosen for what the first does not hold: every one is read as its index says."""
+"""A second set of public configurations, chosen for what the first does not hold: every one is
+read as its index says.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,10 @@ MTP = """--speculative-config '{"method":"mtp","num_speculative_tokens":2}'"""
 
 
 def test_a_server_whose_start_is_a_condition_is_found(tmp_path: Path) -> None:
-    text = f'up() {{\n  vllm serve "$1" {MTP} &\n  return 0\n}}\nfor m in a b; do\n  if up $m; then echo ok; fi\ndone\n'
+    text = (
+        f'up() {{\n  vllm serve "$1" {MTP} &\n  return 0\n}}\nfor m in a b; do\n  if up $m; '
+        "then echo ok; fi\ndone\n"
+    )
     assert read(tmp_path, "a.sh", text) == [("vllm", "mtp", 2)] * 2
     assert read(tmp_path, "b.sh", f"if ! vllm serve m {MTP}; then exit 1; fi\n") == [
         ("vllm", "mtp", 2)
@@ -80,7 +85,10 @@ def test_a_plain_line_in_a_cmd_file_is_no_windows_script(tmp_path: Path) -> None
 
 
 def test_a_number_that_is_not_known_leaves_the_rest_of_the_json(tmp_path: Path) -> None:
-    text = 'vllm serve m --speculative-config "{\\"method\\":\\"eagle3\\",\\"num_speculative_tokens\\":$N,\\"model\\":\\"d\\"}"\n'
+    text = (
+        "vllm serve m --speculative-config "
+        '"{\\"method\\":\\"eagle3\\",\\"num_speculative_tokens\\":$N,\\"model\\":\\"d\\"}"\n'
+    )
     assert read(tmp_path, "a.sh", text) == [("vllm", "eagle3", 0)]
 
 
@@ -88,14 +96,18 @@ def test_a_python_list_grows_under_conditions_that_the_file_decides(tmp_path: Pa
     text = (
         'ON = True\nOFF = False\ncmd = ["vllm", "serve", "m"]\n'
         'if OFF:\n    cmd += ["--max-num-seqs", "1"]\n'
-        'if ON and not OFF:\n    cmd.extend([\'--speculative-config\', \'{"method":"mtp","num_speculative_tokens":%d}\' % 3])\n'
+        "if ON and not OFF:\n    cmd.extend(['--speculative-config', "
+        '\'{"method":"mtp","num_speculative_tokens":%d}\' % 3])\n'
         'cmd.append("--enforce-eager")\nrun(cmd)\n'
     )
     assert read(tmp_path, "a.py", text) == [("vllm", "mtp", 3)]
 
 
 def test_the_chain_of_ik_llama_is_read_by_its_drafting_stage(tmp_path: Path) -> None:
-    text = "llama-server -m q.gguf --spec-stage ngram-mod:n_max=8 --spec-stage mtp:n_max=3,draft-p-min=0.0\n"
+    text = (
+        "llama-server -m q.gguf --spec-stage ngram-mod:n_max=8 --spec-stage "
+        "mtp:n_max=3,draft-p-min=0.0\n"
+    )
     assert read(tmp_path, "a.sh", text) == [("ik_llama.cpp", "mtp", 3)]
 
 
@@ -120,7 +132,10 @@ def test_json_with_blanks_after_an_equals_sign(tmp_path: Path, name: str) -> Non
 
 
 def test_a_conditional_value_that_rests_on_itself_is_not_decided(tmp_path: Path) -> None:
-    call = 'from vllm import LLM\n{}\nLLM(model="m", speculative_config={{"method": "mtp", "num_speculative_tokens": n}})\n'
+    call = (
+        'from vllm import LLM\n{}\nLLM(model="m", speculative_config={{"method": "mtp", '
+        '"num_speculative_tokens": n}})\n'
+    )
     assert read(tmp_path, "a.py", call.format("on = True\nn = 3 if on else 1")) == [
         ("vllm", "mtp", 3)
     ]

@@ -74,11 +74,13 @@ def test_a_size_that_is_not_set_is_unknown_and_not_one(size: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "docker run --entrypoint vllm vllm/vllm-openai:v0.25.1 bench serve --ignore-eos --model m\n",
+        "docker run --entrypoint vllm vllm/vllm-openai:v0.25.1 bench serve --ignore-eos "
+        "--model m\n",
         "docker run vllm/vllm-openai:v0.25.1 bench serve --model m --ignore-eos\n",
         "docker run --gpus all vllm/vllm-openai:v0.25.1 vllm bench serve --model m --ignore-eos\n",
         "docker run --entrypoint bash x/vllm:1 -c 'vllm bench serve --model m'\n",
-        "docker run --entrypoint python3 lmsysorg/sglang:v0.5.1 -m sglang.bench_serving --model m\n",
+        "docker run --entrypoint python3 lmsysorg/sglang:v0.5.1 -m sglang.bench_serving "
+        "--model m\n",
     ],
 )
 def test_a_benchmark_in_a_container_is_no_server(text: str) -> None:

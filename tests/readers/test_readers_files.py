@@ -274,7 +274,8 @@ def test_the_image_of_a_clusters_launcher(launcher: str, version: str | None) ->
     )
 
 
-# ---------------------------------------------------------------- documents, Windows, Python, places
+# ---------------------------------------------------------------- documents, Windows, Python,
+# places
 
 
 @pytest.mark.parametrize(

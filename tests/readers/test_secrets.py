@@ -107,7 +107,8 @@ ARGS = "[--model, m, --max-num-sqes, '4']"
 SERVICE = f"services:\n  a:\n    {IMAGE}\n"
 YAML = [
     f"{SERVICE}    command: {ARGS}\n    environment:\n      DB_PASSPHRASE: {VALUE}\n",
-    f"{SERVICE}    command:\n      - --max-num-sqes\n      - '4'\n      - --api-key\n      - {VALUE}\n",
+    f"{SERVICE}    command:\n      - --max-num-sqes\n      - '4'\n      - --api-key\n      - "
+    f"{VALUE}\n",
     f"{SERVICE}    command: {ARGS}\n    environment: ['JWT={VALUE}']\n",
     f"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n    - {IMAGE}\n      args: {ARGS}\n"
     f"      env:\n        - name: CREDS\n          value: {VALUE}\n",
@@ -139,7 +140,8 @@ def test_what_only_stands_for_a_secret_is_shown(value: str) -> None:
     assert redactor.clean(f"a {value} b") == f"a {value} b"
 
 
-# ---------------------------------------------------------------- forms, as detect-secrets knows them
+# ---------------------------------------------------------------- forms, as detect-secrets knows
+# them
 
 
 def _patterns() -> list[tuple[str, re.Pattern[str]]]:
@@ -238,7 +240,8 @@ def test_other_first_words_are_a_part_of_it() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "API_KEY=Zk4trT9wq", "a\nb: 1\nAPI_KEY=Zk4trT9wq\n", "args:\n- --api-key\n- Zk4trT9wq\n- x\n",
+        "API_KEY=Zk4trT9wq", "a\nb: 1\nAPI_KEY=Zk4trT9wq\n", "args:\n- --api-key\n- "
+                                                             "Zk4trT9wq\n- x\n",
         "- name: TOKEN\n  value: Zk4trT9wq", "x: 1\napi_key: 'Zk4trT9wq'\ny: 2\nkey: z\n",
         '{"token": "Zk4trT9wq"}', "first token\nsecond\nTOKEN=Zk4trT9wq", "MY_TOKEN=abcd1234\nOTHER_TOKEN=Zk4trT9wq\n",
     ],

@@ -25,18 +25,27 @@ def flags(text: str, name: str = "a.sh") -> dict[str, str | None]:
 
 @pytest.mark.parametrize("cards", ["0,1,2,3", "0,1"])
 def test_a_check_of_the_number_of_cards_is_arithmetic(cards: str) -> None:
-    text = f'G={cards}\nTP=4\nIFS=, read -ra LIST <<< "$G"\nif (( ${{#LIST[@]}} != TP )); then exit 1; fi\nvllm serve m {MTP}\n'
+    text = (
+        f'G={cards}\nTP=4\nIFS=, read -ra LIST <<< "$G"\nif (( ${{#LIST[@]}} != TP )); then '
+        f"exit 1; fi\nvllm serve m {MTP}\n"
+    )
     assert read(text) == ([("vllm", "m")] if cards.count(",") == 3 else [])
 
 
 def test_a_server_that_stands_in_one_of_two_places_is_that_server() -> None:
-    choice = "B=/usr/bin/my-llama-server\nif [ -x /opt/new/llama-server ]; then B=/opt/new/llama-server; fi\n"
+    choice = (
+        "B=/usr/bin/my-llama-server\nif [ -x /opt/new/llama-server ]; then "
+        "B=/opt/new/llama-server; fi\n"
+    )
     text = choice + 'exec "$B" -m a.gguf -np 1\n'
     assert read(text) == [("llama-server", "a.gguf")]
 
 
 def test_a_server_that_starts_only_when_asked_for_is_found() -> None:
-    text = 'if [[ "${1:-}" == "--serve" ]]; then\n  exec llama-server -m a.gguf --spec-type draft-mtp\nfi\necho no\n'
+    text = (
+        'if [[ "${1:-}" == "--serve" ]]; then\n  exec llama-server -m a.gguf --spec-type '
+        "draft-mtp\nfi\necho no\n"
+    )
     assert read(text) == [("llama-server", "a.gguf")]
     assert read('if [ "${1:-}" = x ]; then vllm serve a; fi\nvllm serve b\n') == [
         ("vllm", "b")
@@ -44,7 +53,10 @@ def test_a_server_that_starts_only_when_asked_for_is_found() -> None:
 
 
 def test_arguments_that_a_branch_puts_before_the_others() -> None:
-    text = f'set -- --max-num-seqs 4 "$@"\nif [ -f /etc/spec ]; then\n  set -- {MTP} "$@"\nfi\nexec vllm serve m "$@"\n'
+    text = (
+        f'set -- --max-num-seqs 4 "$@"\nif [ -f /etc/spec ]; then\n  set -- {MTP} '
+        '"$@"\nfi\nexec vllm serve m "$@"\n'
+    )
     assert {"--max-num-seqs", "--speculative-config"} <= flags(text).keys()
 
 
@@ -129,7 +141,10 @@ def test_a_method_that_is_not_given_is_told_from_the_drafter_as_the_engine_does(
 
 def test_a_table_of_servers_is_read_field_by_field() -> None:
     table = 'LIST=(\n  "big|a.gguf|--spec-type draft-mtp"\n  "small|b.gguf|"\n)\n'
-    loop = 'for one in "${LIST[@]}"; do\n  IFS="|" read -r name file more <<< "$one"\n  llama-server -m "/m/$file" $more &\ndone\n'
+    loop = (
+        'for one in "${LIST[@]}"; do\n  IFS="|" read -r name file more <<< "$one"\n  '
+        'llama-server -m "/m/$file" $more &\ndone\n'
+    )
     launches = read_text(table + loop, "a.sh").launches
     assert [(one.model, one.flag("--spec-type") is not None) for one in launches] == [
         ("/m/a.gguf", True),
@@ -170,7 +185,10 @@ def test_the_release_of_another_product_is_not_the_engines(image: str, version: 
 
 
 def test_variables_that_a_list_of_texts_sets() -> None:
-    text = "type: service\nenv:\n  - TOKEN\n  - MODEL=org/model\ncommands:\n  - vllm serve $MODEL --max-num-seqs 4\n"
+    text = (
+        "type: service\nenv:\n  - TOKEN\n  - MODEL=org/model\ncommands:\n  - vllm serve $MODEL "
+        "--max-num-seqs 4\n"
+    )
     assert read(text, "a.dstack.yml") == [("vllm", "org/model")]
 
 

@@ -2,10 +2,11 @@
 
     python tests/real/real_parsers.py --lines FILE [--engine vllm] [--version 0.33.0] [--jobs 2]
 
-FILE (or - for stdin) holds one JSON object a line: {"engine", "version", "argv"}. Every refused line is printed with the
-parser's message; the exit status is 1 if there was any. Nothing is installed but the parsers' imports: wheels are
-downloaded with --no-deps, their .py files unpacked, the wheels deleted. All of it is kept under $ADVISOR_CACHE, else
-~/.cache/advisor, so that only the first run is slow.
+FILE (or - for stdin) holds one JSON object a line: {"engine", "version", "argv"}. Every refused
+line is printed with the parser's message; the exit status is 1 if there was any. Nothing is
+installed but the parsers' imports: wheels are downloaded with --no-deps, their .py files unpacked,
+the wheels deleted. All of it is kept under $ADVISOR_CACHE, else ~/.cache/advisor, so that only the
+first run is slow.
 """
 
 from __future__ import annotations

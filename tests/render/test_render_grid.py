@@ -64,7 +64,10 @@ def answers() -> tuple[Advice, ...]:
 
 
 def label(advice: Advice) -> str:
-    return f"{advice.request.hardware} {advice.plan.engine} {advice.request.model} {advice.request.concurrency}"
+    return (
+        f"{advice.request.hardware} {advice.plan.engine} {advice.request.model} "
+        f"{advice.request.concurrency}"
+    )
 
 
 def test_enough_of_them_have_an_answer() -> None:

@@ -16,8 +16,14 @@ from advisor.render.schema import named_schema, recommend_schema
 
 SCHEMA = recommend_schema()
 CHECKER = jsonschema.Draft202012Validator(SCHEMA)
-ASKED = "request decision plan estimate candidate findings runners_up evidence would_change launch launch_off"
-ASKED_PLAN = "engine engine_version method k k_schedule prefix_caching kv_cache_dtype max_num_seqs max_num_batched_tokens"
+ASKED = (
+    "request decision plan estimate candidate findings runners_up evidence would_change "
+    "launch launch_off"
+)
+ASKED_PLAN = (
+    "engine engine_version method k k_schedule prefix_caching kv_cache_dtype "
+    "max_num_seqs max_num_batched_tokens"
+)
 
 
 @pytest.mark.parametrize("name", cases.ALL)

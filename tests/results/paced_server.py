@@ -1,10 +1,12 @@
-"""An OpenAI-compatible server that streams at a set pace, for benchmark clients and for the tests of `bench` and `watch`.
+"""An OpenAI-compatible server that streams at a set pace, for benchmark clients and for the tests
+of `bench` and `watch`.
 
     python -m tests.results.paced_server --port 8123 --step-ms 31 --k 2 --rates 0.8,0.6
 
-Every step takes `step_ms` and emits the bonus token and as many drafts as the unconditional `rates` say, spread evenly, so that
-a run's means are known beforehand: tokens per step 1 + sum(rates), TPOT step_ms / tokens per step. `fault` misbehaves: `die`
-ends the process's server, `stall` stops in the middle of a stream, `rubbish` answers with bytes that are no JSON.
+Every step takes `step_ms` and emits the bonus token and as many drafts as the unconditional `rates`
+say, spread evenly, so that a run's means are known beforehand: tokens per step 1 + sum(rates), TPOT
+step_ms / tokens per step. `fault` misbehaves: `die` ends the process's server, `stall` stops in the
+middle of a stream, `rubbish` answers with bytes that are no JSON.
 """
 
 from __future__ import annotations

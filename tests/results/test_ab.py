@@ -86,7 +86,9 @@ def test_a_set_gain_is_reported() -> None:
 
 @pytest.mark.parametrize("repeats", [1, 2, 3, 5])
 def test_shuffled_arms_show_no_difference_nine_times_in_ten(repeats: int) -> None:
-    """Arms drawn from one distribution, with the scatter that repeated runs were measured to have."""
+    """Arms drawn from one distribution, with the scatter that repeated runs were measured to
+    have.
+    """
     dice = random.Random(repeats)
     scatter, calm = arms.replicate_sd(), 0
     for _ in range(400):
@@ -143,7 +145,8 @@ def test_the_command_prints_json_and_its_exit_status_says_comparable() -> None:
 def test_the_launch_that_ran_gives_engine_model_and_k(tmp_path: Path) -> None:
     launch = tmp_path / "run.sh"
     launch.write_text(
-        'vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config \'{"method":"mtp","num_speculative_tokens":2}\'\n'
+        "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config "
+        '\'{"method":"mtp","num_speculative_tokens":2}\'\n'
     )
     made = CliRunner().invoke(
         cli, ["ab", str(OFF), str(ON), "--launch", str(launch), "--hw", "h100"]

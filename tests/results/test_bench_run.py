@@ -1,4 +1,6 @@
-"""`bench plan`, `bench run` and what goes wrong, against a server on this machine whose pace is known."""
+"""`bench plan`, `bench run` and what goes wrong, against a server on this machine whose pace is
+known.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Own runs of a machine: the private file, what they change of an answer, what is shared, and a look at a running server."""
+"""Own runs of a machine: the private file, what they change of an answer, what is shared, and a
+look at a running server.
+"""
 
 from __future__ import annotations
 
@@ -179,7 +181,9 @@ def test_share_writes_rows_that_the_data_check_takes(tmp_path: Path) -> None:
 
 
 def test_the_update_is_that_of_a_gaussian_process() -> None:
-    """One observation of the same setting: shift and scale in closed form; noise weakens it, distance too."""
+    """One observation of the same setting: shift and scale in closed form; noise weakens it,
+    distance too.
+    """
     where = np.array([[2.0, 11.0, 1.0, 0, 1, 5, 1, 1, 0, 0]])
     made = own_runs.kernel()
     exact = own_runs.update(where, where, np.array([1.0]), np.array([0.1]))

@@ -1,4 +1,6 @@
-"""Every reader against real files of its client (and the paced server's known pace), and against everything else."""
+"""Every reader against real files of its client (and the paced server's known pace), and against
+everything else.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def one(name: str, part: str = "") -> BenchmarkRun:
     return runs[0]
 
 
-# name, part -> figures copied from the file by hand (or by its own arithmetic, where that is given as an expression)
+# name, part -> figures copied from the file by hand (or by its own arithmetic, where that is given
+# as an expression)
 FIGURES = {
     ("vllm-serve-on.json", ""): {
         "engine": "vllm", "k": 2, "concurrency": 4, "requests": 16, "input_tokens": 128, "output_tokens": 100,
@@ -82,7 +85,8 @@ def test_figures_are_the_files_own_within_a_tenth_of_a_percent(name: str, part: 
         else:
             found = run.value(field) if field in ("ttft", "tpot", "itl") else getattr(run, field)
         if isinstance(expected, float):
-            # a length printed with two places carries 0.02 % of rounding at most, three lines of them a little more
+            # a length printed with two places carries 0.02 % of rounding at most, three lines of
+            # them a little more
             assert found == pytest.approx(expected, rel=1e-3), field
         else:
             assert found == expected, field
@@ -179,7 +183,9 @@ def test_impossible_values_are_named() -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.sampled_from(NAMES), st.data())
 def test_no_reader_breaks_on_damaged_values(name: str, data: st.DataObject) -> None:
-    """Numbers, strings and containers swapped inside real files: an answer or one sentence, never another error."""
+    """Numbers, strings and containers swapped inside real files: an answer or one sentence, never
+    another error.
+    """
     raw = (FILES / name).read_bytes()[:40_000]
     at = data.draw(st.integers(0, len(raw) - 1))
     piece = data.draw(

@@ -1,8 +1,8 @@
 """A real Chromium before a real `advisor serve`: fixtures of the journeys. Not a test itself.
 
-Chromium is Debian's, driven by playwright; axe-core comes from its npm package (`.ci/browser` installs
-both). Where one is missing the journeys are skipped, unless ADVISOR_EXPECT_BROWSER is set, as in
-CI: then they fail.
+Chromium is Debian's, driven by playwright; axe-core comes from its npm package (`.ci/browser`
+installs both). Where one is missing the journeys are skipped, unless ADVISOR_EXPECT_BROWSER is set,
+as in CI: then they fail.
 """
 
 from __future__ import annotations

@@ -397,7 +397,8 @@ def test_20_it_is_quick(world: tuple[Browser, str], capsys: pytest.CaptureFixtur
         with capsys.disabled():
             middle = statistics.median(times)
             print(
-                f"\npace {pace():.1f}; first paint {painted:.0f} ms; a change {middle:.0f} ms (least {min(times):.0f})"
+                f"\npace {pace():.1f}; first paint {painted:.0f} ms; a change {middle:.0f} ms "
+                f"(least {min(times):.0f})"
             )
         slower = pace()
         assert painted < 1000 * slower

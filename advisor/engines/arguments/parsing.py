@@ -164,6 +164,7 @@ def refuse_unknown(catalogue: Catalogue, flags: Sequence[Flag], version: str | N
         listed = () if plugged else option.values or ()
         if listed and flag.value is not None and flag.value not in listed:
             raise AdvisorError(
-                f"{catalogue.engine} {version or catalogue.newest} has no '{flag.value}' for {flag.name}: "
+                f"{catalogue.engine} {version or catalogue.newest} has no '{flag.value}' for "
+                f"{flag.name}: "
                 f"it has {', '.join(listed)}"
             )

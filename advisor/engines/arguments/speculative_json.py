@@ -160,7 +160,9 @@ def _open(catalogue: Catalogue, key: str, version: str) -> bool:
 def migrate(
     catalogue: Catalogue, config: Mapping[str, Any], target: str, notes: list[str]
 ) -> dict[str, Any]:
-    """The same speculation in the words of another release; notes name what changed or was dropped."""
+    """The same speculation in the words of another release; notes name what changed or was
+    dropped.
+    """
     moved = dict(config)
     word = str(moved.get("method") or "")
     if word != "mtp" and (word.endswith("_mtp") or word.lower() == "nextn"):

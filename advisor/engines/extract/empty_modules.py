@@ -1,4 +1,5 @@
-"""Empty modules in place of those that a parser's import chain names but never uses while it parses.
+"""Empty modules in place of those that a parser's import chain names but never uses while it
+parses.
 
 Imported by `probe` alone, inside the environment of the engines' parsers.
 """

@@ -1,7 +1,8 @@
 """Options of llama-server, from a built binary's own `--help` or from the sources that define them.
 
-A binary says more (defaults are resolved); sources can be read of any release without building it. What it does not know:
-values that the sources compute, other than the types of --spec-type: `corrections` in llama-server_notes.yaml states them.
+A binary says more (defaults are resolved); sources can be read of any release without building it.
+What it does not know: values that the sources compute, other than the types of --spec-type:
+`corrections` in llama-server_notes.yaml states them.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def of_binary(binary: Path) -> list[Row]:
 
 
 def of_help(text: str) -> list[Row]:
-    """The options of a `--help` text: one entry per line that begins with a dash, its text below or beside it."""
+    """The options of a `--help` text: one entry per line that begins with a dash, its text below
+    or beside it.
+    """
     entries: list[tuple[str, str]] = []
     for line in text.splitlines():
         if re.match(r"-----", line):

@@ -18,7 +18,8 @@ from typing import Any
 
 from release_parsers import module  # type: ignore[import-not-found]  # beside this file
 
-# tables of names that vLLM checks only at the start: option -> (modules that have held it, its name)
+# tables of names that vLLM checks only at the start: option -> (modules that have held it, its
+# name)
 VLLM_NAMES = {
     "--tool-call-parser": (
         ("vllm.tool_parsers", "vllm.entrypoints.openai.tool_parsers"),
@@ -74,7 +75,9 @@ def plain(value: object) -> Any:
 
 
 def options(parser: argparse.ArgumentParser, names: dict[str, list[str]]) -> list[dict[str, Any]]:
-    """One row per option; `names`: values of options that the server checks at its start, not while it parses."""
+    """One row per option; `names`: values of options that the server checks at its start, not
+    while it parses.
+    """
     accepted: dict[int, set[str]] = {}
     for spelling, action in parser._option_string_actions.items():
         accepted.setdefault(id(action), set()).add(spelling)

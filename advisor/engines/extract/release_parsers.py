@@ -69,7 +69,9 @@ def module(name: str) -> types.ModuleType | None:
 
 
 def vllm_check() -> Check:
-    """A check of --speculative-config by the fields of the release's SpeculativeConfig; there is no target model."""
+    """A check of --speculative-config by the fields of the release's SpeculativeConfig; there is
+    no target model.
+    """
     refused = importlib.import_module("pydantic").ValidationError
     speculative = importlib.import_module("vllm.config").SpeculativeConfig
 

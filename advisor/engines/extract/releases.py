@@ -1,7 +1,8 @@
-"""Released engines on this machine: downloaded once, unpacked, never installed; and the environment of their parsers.
+"""Released engines on this machine: downloaded once, unpacked, never installed; and the
+environment of their parsers.
 
-Everything is kept under $ADVISOR_CACHE, else ~/.cache/advisor. What it does not know: whether a release exists before it
-asks the package index for it.
+Everything is kept under $ADVISOR_CACHE, else ~/.cache/advisor. What it does not know: whether a
+release exists before it asks the package index for it.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ def cache() -> Path:
 
 
 def environment(folder: Path) -> Path:
-    """The interpreter of one virtual environment that serves every release; made once from requirements.txt (1.3 GB)."""
+    """The interpreter of one virtual environment that serves every release; made once from
+    requirements.txt (1.3 GB).
+    """
     python = folder / "venv" / "bin" / "python"
     done = folder / "venv" / ".complete"
     wanted = (HERE / "requirements.txt").read_text(encoding="utf-8")
@@ -110,7 +113,9 @@ def _untar(sdist: Path, target: Path) -> None:
 
 
 def probe(python: Path, task: str, engine: str, folder: Path, text: str = "") -> list[Any]:
-    """What `probe.py` prints, one JSON value a line. Raises RuntimeError if the release's parser could not be built."""
+    """What `probe.py` prints, one JSON value a line. Raises RuntimeError if the release's parser
+    could not be built.
+    """
     command = [str(python), str(HERE / "probe.py"), task, engine, str(folder)]
     done = subprocess.run(
         command, input=text, capture_output=True, text=True, timeout=600, check=False, cwd=folder

@@ -1,9 +1,9 @@
 """The step law of each engine on the H200: cycle time from requests, draft length and acceptance.
 
 `python -m advisor.lab.bench.law` fits it to the raw points and prints it with the error on points
-kept out of the fit. vLLM and SGLang: T = a + b E + c n + (d + e k if k > 0) in ms, with n = requests
-x (k + 1) tokens and E the share of experts that n tokens reach. llama-server: T = a + b n up to 8
-tokens, a + c + d n beyond, + e ms per million vocabulary entries sampled, + f k.
+kept out of the fit. vLLM and SGLang: T = a + b E + c n + (d + e k if k > 0) in ms, with n =
+requests x (k + 1) tokens and E the share of experts that n tokens reach. llama-server: T = a + b n
+up to 8 tokens, a + c + d n beyond, + e ms per million vocabulary entries sampled, + f k.
 """
 
 from __future__ import annotations
@@ -59,7 +59,9 @@ def step_ms(point: Point) -> float:
 
 
 def fit(name: str, points: Sequence[Point], terms: Callable[[Point], list[float]]) -> Law:
-    """Least squares of relative errors, no coefficient below 0; half of the points kept out in turn."""
+    """Least squares of relative errors, no coefficient below 0; half of the points kept out in
+    turn.
+    """
     x = np.array([terms(p) for p in points], dtype=float)
     y = np.array([step_ms(p) for p in points])
 
@@ -79,7 +81,9 @@ def fit(name: str, points: Sequence[Point], terms: Callable[[Point], list[float]
 
 
 def laws() -> list[Law]:
-    """The laws of three engines at 2,048 tokens of context, from the raw points in the repository."""
+    """The laws of three engines at 2,048 tokens of context, from the raw points in the
+    repository.
+    """
     raw = measurements_dir() / "raw"
     llama = raw / "bench-h200-llama-b11312"
     slots = [
@@ -124,7 +128,8 @@ def main() -> None:
     for law in laws():
         numbers = "  ".join(f"{c:7.3f}" for c in law.coefficients)
         print(
-            f"{law.name:28} {law.points:4}  {numbers}   kept out: plain {100 * law.plain_error:.1f} %, "
+            f"{law.name:28} {law.points:4}  {numbers}   kept out: plain "
+            f"{100 * law.plain_error:.1f} %, "
             f"cycle {100 * law.cycle_error:.1f} %"
         )
 

@@ -1,6 +1,7 @@
 """Power, energy and clocks of one GPU while something runs, read through NVML by a thread.
 
-Nothing is set: the card is measured as it is found. Without NVML (no NVIDIA driver) every figure is None.
+Nothing is set: the card is measured as it is found. Without NVML (no NVIDIA driver) every figure is
+None.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ class Meter:
             self._thread.join(1.0)
 
     def between(self, begin: float, end: float) -> dict[str, Any]:
-        """Mean power in W (from the energy counter where there is one), median clocks in MHz and the
+        """Mean power in W (from the energy counter where there is one), median clocks in MHz and
+        the
         highest temperature of a span of `time.perf_counter`.
         """
         inside = [s for s in self.samples if begin <= s.at <= end]

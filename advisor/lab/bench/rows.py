@@ -289,7 +289,9 @@ def _decode_run(row: Measured, about: Mapping[str, Any], weak: Weak | None) -> d
 
 
 def _add_speedups(rows: list[dict[str, str]]) -> None:
-    """The published speed-up of each arm: output tok/s, or the decode speed where only that counts."""
+    """The published speed-up of each arm: output tok/s, or the decode speed where only that
+    counts.
+    """
     offs = {row["group_id"]: row for row in rows if row["spec_method"] == "none"}
     for row in rows:
         off = offs.get(row["group_id"])

@@ -115,7 +115,9 @@ def decode_row(served: Sequence[Served]) -> tuple[dict[str, Any], float, float]:
 
 
 def _server_account(served: Sequence[Served]) -> dict[str, Any]:
-    """llama-server's own count of drafts and its mean cycle, against which the events are checked."""
+    """llama-server's own count of drafts and its mean cycle, against which the events are
+    checked.
+    """
     spans = [one.timings for one in served if "predicted_n" in one.timings]
     if not spans:
         return {}
@@ -134,7 +136,9 @@ def _server_account(served: Sequence[Served]) -> dict[str, Any]:
 
 
 def closed_row(served: Sequence[Served], wall: float) -> dict[str, Any]:
-    """Figures of a closed loop of clients that took `wall` seconds, as the vLLM worker writes them."""
+    """Figures of a closed loop of clients that took `wall` seconds, as the vLLM worker writes
+    them.
+    """
     ttft = sorted(one.at[0] - one.sent for one in served)
     tpot = sorted((one.at[-1] - one.at[0]) / max(1, len(one.at) - 1) for one in served)
     gaps: list[tuple[float, float]] = []

@@ -102,7 +102,8 @@ def llama_job(
     vocabulary: int = VOCAB,
     part: str = "",
 ) -> ServedJob:
-    """A llama-server with as many slots as its points need, with the model's own MTP head for k > 0.
+    """A llama-server with as many slots as its points need, with the model's own MTP head for k >
+    0.
 
     Acceptance is forced by `--spec-synth-rates`. Prompt caches beyond the slots' own are off: a
     point must not pay for copies of other points' states.
@@ -204,7 +205,9 @@ def sglang_job(
 
 
 def sglang_sweep(model: str, quant: str, version: str = "") -> tuple[ServedJob, ...]:
-    """Server starts in order of value: plain and k = 2 in all cells, other k and no overlap in few."""
+    """Server starts in order of value: plain and k = 2 in all cells, other k and no overlap in
+    few.
+    """
     few = tuple((c, 2048) for c in (1, 4, 16, 64))
     every = (*few, (2, 2048), (8, 2048), (32, 2048), (4, 8192), (16, 8192))
     about: dict[str, Any] = {"model": model, "quant": quant, "version": version}

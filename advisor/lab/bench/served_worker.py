@@ -147,7 +147,9 @@ class Driver:
 
 
 def llama_version(server: str) -> str:
-    """The build of a llama-server, as `b11312`; empty where the program does not say or is absent."""
+    """The build of a llama-server, as `b11312`; empty where the program does not say or is
+    absent.
+    """
     try:
         said = subprocess.run(
             [server, "--version"], capture_output=True, text=True, timeout=30, check=False

@@ -26,7 +26,9 @@ HANG_S = 3600.0  # an engine that has not started by then never will
 
 @dataclass(frozen=True)
 class Progress:
-    """What has been measured of what was asked, in points; `note` is the last thing that happened."""
+    """What has been measured of what was asked, in points; `note` is the last thing that
+    happened.
+    """
 
     done: int
     total: int

@@ -1,9 +1,10 @@
 """Leave-half-out: how much one or three A/B runs of an owner say of that owner's other rows.
 
-Every source with at least six speculating arms is split into halves at random, several times. The model has not seen the source.
-From the first half one or three arms are taken as own runs, chosen at random or as `advisor calibrate` would choose them (the
-largest reduction of the spread, without a look at any result); errors are on the second half. Beside it: no own run, the own
-run's ratio for everything, and the nearest own run's.
+Every source with at least six speculating arms is split into halves at random, several times. The
+model has not seen the source. From the first half one or three arms are taken as own runs, chosen
+at random or as `advisor calibrate` would choose them (the largest reduction of the spread, without
+a look at any result); errors are on the second half. Beside it: no own run, the own run's ratio for
+everything, and the nearest own run's.
 """
 
 from __future__ import annotations
@@ -152,7 +153,9 @@ def _error(miss: Floats) -> float:
 def _simple(
     rows: Rows, own: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
-    """The own runs' mean ratio of the metric, and that of the nearest own run; the model where they have none."""
+    """The own runs' mean ratio of the metric, and that of the nearest own run; the model where
+    they have none.
+    """
     trusted, nearest = rows.mean[test].copy(), rows.mean[test].copy()
     for at, row in enumerate(test.tolist()):
         same = own[rows.metric[own] == rows.metric[row]]
@@ -175,14 +178,17 @@ def run() -> str:
 def summary(scores: list[Scores]) -> str:
     """One line a case."""
     lines = [
-        f"{scores[0].owners} sources with {FEWEST_ARMS} or more arms; median error of the other half's rows:",
-        "own runs         without  calibrated    cut  always trusted  nearest  coverage  wrong decisions",
+        f"{scores[0].owners} sources with {FEWEST_ARMS} or more arms; median error of the other "
+        "half's rows:",
+        "own runs         without  calibrated    cut  always trusted  nearest  coverage  wrong "
+        "decisions",
     ]
     for one in scores:
         name = f"{one.runs}, {'chosen' if one.chosen else 'at random'}"
         cut = 1 - one.calibrated / one.without
         lines.append(
-            f"{name:15} {one.without:8.1%} {one.calibrated:11.1%} {cut:6.0%} {one.trusted:15.1%} {one.nearest:8.1%}"
+            f"{name:15} {one.without:8.1%} {one.calibrated:11.1%} {cut:6.0%} {one.trusted:15.1%} "
+            f"{one.nearest:8.1%}"
             f" {one.coverage:9.0%}  {one.wrong_without:.1%} -> {one.wrong_calibrated:.1%}"
         )
     return "\n".join(lines)

@@ -1,4 +1,6 @@
-"""The model card on decisions: the rule that ships beside other rules, and what other bounds give."""
+"""The model card on decisions: the rule that ships beside other rules, and what other bounds
+give.
+"""
 
 from __future__ import annotations
 

@@ -30,7 +30,9 @@ def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
-    """(quantity, target, reached with bootstrap interval, met) for every line of the target table."""
+    """(quantity, target, reached with bootstrap interval, met) for every line of the target
+    table.
+    """
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
     known = rows & e.acceptance_known
@@ -100,7 +102,8 @@ def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
                 value <= limit if most else value >= limit,
             )
         forced = percent(made["balanced_accuracy" + tail])
-        out.append((f"balanced accuracy if it always had to answer, acceptance {name}", "-", forced, "-"))  # fmt: skip
+        out.append(("balanced accuracy if it always had to answer, "
+                    f"acceptance {name}", "-", forced, "-"))  # fmt: skip
     regret = scores.k_regret(e, o, rows)
     reached = f"{percent(regret.mean)} / {percent(regret.p90)} over {regret.sweeps} sweeps"
     add(

@@ -1,10 +1,10 @@
 """`advisor evaluate`: the model and its rivals on sources they have not seen, and the model card
 from it.
 
-Protocol. Primary split: sources are left out in 20 groups (a community table of many machines rig by
-rig), so that no source predicts itself. Beside it: the table as one source, hardware, engines, and
-the weak rows (use=eval) that never train. Averages are over sources, not over rows; intervals are
-bootstrapped over them. Stated acceptances are used ("known") or ignored everywhere ("unknown").
+Protocol. Primary split: sources are left out in 20 groups (a community table of many machines rig
+by rig), so that no source predicts itself. Beside it: the table as one source, hardware, engines,
+and the weak rows (use=eval) that never train. Averages are over sources, not over rows; intervals
+are bootstrapped over them. Stated acceptances are used ("known") or ignored everywhere ("unknown").
 """
 
 from __future__ import annotations
@@ -130,7 +130,9 @@ def baselines(examples: Examples, shipped: LeftOut) -> dict[str, Floats]:
 
 
 def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[str, Any]]:
-    """Error of tokens per step by source, each predicted by an acceptance model that has not seen it."""
+    """Error of tokens per step by source, each predicted by an acceptance model that has not seen
+    it.
+    """
     import dataclasses
 
     out = []

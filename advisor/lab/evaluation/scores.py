@@ -31,7 +31,9 @@ def scored_rows(examples: Examples) -> Flags:
 
 
 def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
-    """The quantities of the target table, as shares; source-averaged where a figure is an average."""
+    """The quantities of the target table, as shares; source-averaged where a figure is an
+    average.
+    """
     rows = scored_rows(examples)
     known = rows & examples.acceptance_known
     y = examples.log_speedup
@@ -65,7 +67,8 @@ def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
 
 
 def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> em.Regret:
-    """Regret of the k that users get: the one of least expected regret (prediction/utility.py), not of the
+    """Regret of the k that users get: the one of least expected regret (prediction/utility.py),
+    not of the
     highest median.
     """
     predicted = np.stack([found.low, found.mean, found.high], axis=1)[rows]

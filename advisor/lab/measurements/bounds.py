@@ -39,7 +39,9 @@ def problems(rows: Iterable[Row]) -> list[Problem]:
 
 
 def factors(rows: Sequence[Row]) -> Floats:
-    """Measured speed over the highest that the hardware allows; 0 where a row states no rate. (N,)"""
+    """Measured speed over the highest that the hardware allows; 0 where a row states no rate.
+    (N,)
+    """
     if not rows:
         return np.zeros(0)
     table, _ = encode_rows.from_rows([row.raw for row in rows])

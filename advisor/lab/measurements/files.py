@@ -202,7 +202,8 @@ def _write_source(
     (folder / "sources" / f"{source}.yaml").write_text(text, encoding="utf-8")
 
 
-# ---------------------------------------------------------------- the compiled index of measured pairs
+# ---------------------------------------------------------------- the compiled index of measured
+# pairs
 
 
 def index_entries(rows: Iterable[Row], dates: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -237,7 +237,10 @@ def _unit_problems(run: Run) -> Iterator[str]:
     if run.k and run.acceptance_length and run.acceptance_rate is not None:
         expected = 1 + run.k * run.acceptance_rate
         if abs(run.acceptance_length / expected - 1) > 0.1:
-            yield f"acceptance_length {run.acceptance_length} is not 1 + k * acceptance_rate = {expected:.2f}"
+            yield (
+                f"acceptance_length {run.acceptance_length} is not 1 + k * acceptance_rate = "
+                f"{expected:.2f}"
+            )
     if run.speedup is not None and run.speedup_metric is None:
         yield "speedup without speedup_metric"
     if run.tpot_ms and run.request_tok_s and not 0.2 < run.tpot_ms * run.request_tok_s / 1000 < 5:

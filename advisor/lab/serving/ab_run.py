@@ -1,7 +1,8 @@
-"""Runs the A/B of a plan: starts the server of each arm, waits until it is healthy, warms it up, measures, stops it.
+"""Runs the A/B of a plan: starts the server of each arm, waits until it is healthy, warms it up,
+measures, stops it.
 
-Each arm and seed has a file; a run that is stopped goes on with what is missing. A server left over by a killed run is stopped
-first, if it is still the one that the plan started.
+Each arm and seed has a file; a run that is stopped goes on with what is missing. A server left over
+by a killed run is stopped first, if it is still the one that the plan started.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def measure(
     stall_s: float = 60.0,
     tell: Tell = lambda *_: None,
 ) -> list[Path]:
-    """Warm up and measure every seed of one arm on a running server; its files. Raises AdvisorError."""
+    """Warm up and measure every seed of one arm on a running server; its files. Raises
+    AdvisorError.
+    """
     found = client.describe(url)
     body: dict[str, Any] = {
         "model": found.model, "max_tokens": plan.output_tokens, "ignore_eos": True,
@@ -157,7 +160,8 @@ def _wait(plan: BenchPlan, server: EngineProcess, arm: Arm, folder: Path) -> Non
     while time.monotonic() < end:
         if server.poll() is not None:
             raise AdvisorError(
-                f"the server of arm '{arm.name}' stopped with status {server.returncode} before it was ready: "
+                f"the server of arm '{arm.name}' stopped with status {server.returncode} before "
+                "it was ready: "
                 f"see {folder / f'server-{arm.name}.log'}"
             )
         try:

@@ -1,7 +1,9 @@
-"""A closed loop of streamed requests against one server, written down request by request, so that it can go on after a stop.
+"""A closed loop of streamed requests against one server, written down request by request, so that
+it can go on after a stop.
 
-The file is JSON lines (`results.own_runs`): a header, a record for each request that finished or failed, and the difference of
-the server's counters for each sitting. Requests that the file has are not sent again.
+The file is JSON lines (`results.own_runs`): a header, a record for each request that finished or
+failed, and the difference of the server's counters for each sitting. Requests that the file has are
+not sent again.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ class Progress(NamedTuple):
 
 
 def resume(path: Path, header: Header) -> tuple[set[int], int]:
-    """The requests that a file already has, and the number of the next sitting; writes the header of a new file.
+    """The requests that a file already has, and the number of the next sitting; writes the header
+    of a new file.
 
     Raises AdvisorError where the file is of another run. A last line cut off by a kill is dropped.
     """
@@ -70,7 +73,8 @@ def run(
 ) -> Progress:
     """Send what is missing, `header.concurrency` at a time, and append each answer.
 
-    Raises AdvisorError in one sentence where the server is gone or keeps failing; what was measured stays in the file.
+    Raises AdvisorError in one sentence where the server is gone or keeps failing; what was measured
+    stays in the file.
     """
     done, sitting = resume(path, header)
     todo = [i for i in range(header.requests) if i not in done]

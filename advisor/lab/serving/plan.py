@@ -1,7 +1,7 @@
 """The A/B of a server as a file: what runs, at which load, with which seeds.
 
-`plan.yaml` is what `advisor bench run DIR` reads; `run.sh` beside it does the same with the engine's own benchmark. The arm
-without speculation comes first.
+`plan.yaml` is what `advisor bench run DIR` reads; `run.sh` beside it does the same with the
+engine's own benchmark. The arm without speculation comes first.
 """
 
 from __future__ import annotations

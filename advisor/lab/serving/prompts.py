@@ -1,7 +1,8 @@
-"""Prompts for a benchmark: the user's own, or tasks of a workload with passages in front that no two requests share.
+"""Prompts for a benchmark: the user's own, or tasks of a workload with passages in front that no
+two requests share.
 
-The built-in tasks are short and general. What is accepted of them is near what is accepted of real text of that kind, and is not
-the same: a file of the user's own prompts is better.
+The built-in tasks are short and general. What is accepted of them is near what is accepted of real
+text of that kind, and is not the same: a file of the user's own prompts is better.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from pathlib import Path
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_bytes_safely
 
-WORDS_PER_TOKEN = 0.75  # of English text: sets how much is put in front, the server's own count is what is reported
+# of English text: sets how much is put in front, the server's own count is what is reported
+WORDS_PER_TOKEN = 0.75
 MAX_PROMPTS_BYTES = 64 * 2**20
 
 TASKS: dict[str, tuple[str, ...]] = {
@@ -29,7 +31,8 @@ TASKS: dict[str, tuple[str, ...]] = {
         "Write a Python function that merges overlapping intervals, with tests.",
         "Write a bounded queue for several threads in C++ and explain its locks.",
         "Turn a recursive directory walk into an iterative one in Go.",
-        "Write a SQL query for the three best customers of each month, and say how to index for it.",
+        "Write a SQL query for the three best customers of each month, and say how to "
+        "index for it.",
     ),
     "math": (
         "Prove that the square root of 7 is irrational, step by step.",
@@ -37,8 +40,10 @@ TASKS: dict[str, tuple[str, ...]] = {
         "Compute the probability that 23 people have distinct birthdays, step by step.",
     ),
     "agent": (
-        "Plan the tool calls needed to find why a nightly build fails, then write the first three as JSON.",
-        "Given a ticket about slow page loads, list the commands you would run and what you expect of each.",
+        "Plan the tool calls needed to find why a nightly build fails, then write the first three "
+        "as JSON.",
+        "Given a ticket about slow page loads, list the commands you would run and what you "
+        "expect of each.",
     ),
     "rag": (
         "Using only the passages above, say what was decided and by whom, with quotations.",
@@ -81,7 +86,10 @@ def passage(words: int, dice: random.Random) -> str:
     count = 0
     while count < words:
         event = dice.choice(_EVENTS).format(n=dice.randrange(3, 400))
-        line = f"In week {dice.randrange(1, 53)} the {dice.choice(_SUBJECTS)} of district {dice.randrange(1, 900)} {event}."
+        line = (
+            f"In week {dice.randrange(1, 53)} the {dice.choice(_SUBJECTS)} of district "
+            f"{dice.randrange(1, 900)} {event}."
+        )
         lines.append(line)
         count += len(line.split())
     return " ".join(lines)
@@ -101,7 +109,8 @@ def make(count: int, input_tokens: int, workload: str, seed: int) -> list[str]:
 
 
 def load(path: Path, count: int) -> list[str]:
-    """Prompts of the user's file: a JSON line with "prompt" (or "text"), or a plain line each; used in turn.
+    """Prompts of the user's file: a JSON line with "prompt" (or "text"), or a plain line each;
+    used in turn.
 
     Raises AdvisorError where it holds none.
     """

@@ -55,7 +55,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Slopes:
-    """Jacobian of physics over its constants at all examples, shared by all folds (a chord method)."""
+    """Jacobian of physics over its constants at all examples, shared by all folds (a chord
+    method).
+    """
 
     names: tuple[str, ...]
     values: Floats
@@ -170,7 +172,9 @@ def implied(
 
 
 def measured_misses(model: Model, examples: Examples) -> nearby.Nearby:
-    """What the model still misses at the measured pairs, by cell; NaN where no acceptance is stated."""
+    """What the model still misses at the measured pairs, by cell; NaN where no acceptance is
+    stated.
+    """
     raw = model.raw(examples.points)
     ready, full = prepare(examples.points)
     keys, where = nearby.cell_keys(ready, full), nearby.coordinates(ready, full)

@@ -1,4 +1,5 @@
-"""Spread, intervals and chances of a gain from the errors on left-out sources, with scikit-learn; what
+"""Spread, intervals and chances of a gain from the errors on left-out sources, with scikit-learn;
+what
 is learned leaves as plain numbers.
 """
 
@@ -47,7 +48,9 @@ def fit_spread(reasons: Floats, errors: Floats, weight: Floats) -> Spread:
 
 
 def half_widths(errors: Floats, weight: Floats) -> tuple[float, float]:
-    """Half-widths of the 80 % interval below and above the median, in sd, from standardised errors."""
+    """Half-widths of the 80 % interval below and above the median, in sd, from standardised
+    errors.
+    """
     if len(errors) <= FEWEST:
         return 1.3, 1.3
     low, high = -quantile(errors, weight, 0.1), quantile(errors, weight, 0.9)

@@ -73,7 +73,10 @@ def run(out: Path | None = None) -> str:
         artefact = train(_progress())
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text(text(artefact), encoding="utf-8")
-    return f"{where.name}: {artefact['rows']} examples, {artefact['sources_left_out']} sources left out, {where.stat().st_size // 1024} kB"
+    return (
+        f"{where.name}: {artefact['rows']} examples, {artefact['sources_left_out']} sources "
+        f"left out, {where.stat().st_size // 1024} kB"
+    )
 
 
 def _progress() -> Any:

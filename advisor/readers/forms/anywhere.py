@@ -41,15 +41,18 @@ from advisor.readers.syntax.marks import replaced
 
 _PROSE = rf"(?:''(?:[^']|'(?!')){{0,1500}}''|{TEXT})"
 _MARK = Lazy(
-    r"\$\{\{?-?[ \t]{0,9}([^{}\n]{1,200})\}?\}|\$\(([^()\n]{1,200})\)|\{\{-?[ \t]{0,9}([^{}\n]{1,200})\}\}|(?<!\w)%([A-Za-z_]\w*)%"
+    r"\$\{\{?-?[ \t]{0,9}([^{}\n]{1,200})\}?\}|\$\(([^()\n]{1,200})\)|\{\{-?[ "
+    r"\t]{0,9}([^{}\n]{1,200})\}\}|(?<!\w)%([A-Za-z_]\w*)%"
     r"|\$(?:env:|script:|global:)?([A-Za-z_]\w*)|(?<=\S[ ])@([A-Za-z_]\w*)(?=\s|$)"
 )
 # what is no code: comments, and prose that is given to a key or a command
 _REMARK = Lazy(
-    r"<#(?:[^#]|#(?!>)){0,9000}#>|/\*(?:[^*]|\*(?!/)){0,9000}\*/|^[ \t]{0,99}(?:#(?!!)|//|::|;|[Rr][Ee][Mm][ \t])[^\n]*|[ \t]#[ \t][^\n]*"
+    r"<#(?:[^#]|#(?!>)){0,9000}#>|/\*(?:[^*]|\*(?!/)){0,9000}\*/|^[ "
+    r"\t]{0,99}(?:#(?!!)|//|::|;|[Rr][Ee][Mm][ \t])[^\n]*|[ \t]#[ \t][^\n]*"
     r"|\b(?:description|help|doc|documentation|summary|title|example|defaultText|message|note|longDescription)[ \t]{0,9}[=:]"
     rf"[ \t]{{0,9}}{_PROSE}"
-    rf"|\b(?:mkEnableOption|Write-(?:Host|Output|Error)|throw|echo|printf|mdDoc)[ \t]{{0,9}}{_PROSE}",
+    rf"|\b(?:mkEnableOption|Write-(?:Host|Output|Error)|throw|echo|printf|mdDoc)[ "
+    rf"\t]{{0,9}}{_PROSE}",
     re.S | re.M,
 )
 _CONTINUED = Lazy(r"[\\`^][ \t]{0,99}\r?\n[ \t]{0,99}")
@@ -79,10 +82,12 @@ _IMAGE = Lazy(
     r"\b(?:image|imageName|docker_image|container_image)[ \t]*[=:][ \t]*\"([^\"\n]{3,300})\""
 )
 _PROGRAM = Lazy(
-    r"\b(?:command|cmd|program|exec|FileName|FilePath|ExecStart)[ \t]*[=:][ \t]*\"([^\"\n]{3,300})\""
+    r"\b(?:command|cmd|program|exec|FileName|FilePath|ExecStart)[ \t]*[=:][ "
+    r"\t]*\"([^\"\n]{3,300})\""
 )
 _ENV = Lazy(
-    r"^[ \t]{0,99}(?:\$env:|export[ \t])[ \t]{0,9}([A-Za-z_]\w*)[ \t]{0,9}[:?]?=[ \t]{0,9}([^\n]{0,2000})",
+    r"^[ \t]{0,99}(?:\$env:|export[ \t])[ \t]{0,9}([A-Za-z_]\w*)[ \t]{0,9}[:?]?=[ "
+    r"\t]{0,9}([^\n]{0,2000})",
     re.M | re.I,
 )
 _MAY = Lazy(r"vllm|sglang|llama|docker|podman|nerdctl|server|bash|[\"' ]sh\b", re.I)

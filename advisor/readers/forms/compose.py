@@ -70,7 +70,9 @@ def _read_service(key: Node, service: Node, services: Node, reading: Reading) ->
 
 
 def _words(node: Node | None, reading: Reading, scope: Scope) -> list[Mapped] | None:
-    """A command given as a list (one word an item) or as text (split by the shell's quoting rules)."""
+    """A command given as a list (one word an item) or as text (split by the shell's quoting
+    rules).
+    """
     if node is None or node.is_null:
         return None
     if node.kind == "seq":

@@ -66,7 +66,8 @@ def _tried(shell: Shell, node: Node) -> None:
 
 
 def _branches(shell: Shell, branches: list[Branch], at: int) -> bool:
-    """Read the branches that can be taken, and merge what they leave behind; whether the script ends
+    """Read the branches that can be taken, and merge what they leave behind; whether the script
+    ends
     there. A guard whose condition only the environment makes true never ends it.
     """
     possible: list[list[Node]] = []

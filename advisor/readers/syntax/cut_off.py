@@ -89,7 +89,10 @@ def options_after_blanks(command: Mapped, reading: Reading) -> str:
 
 def _said(names: list[str], first: int, cause: str, reading: Reading) -> str:
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{CUT_OFF} {', '.join(names[:MAX_NAMED])}{more} from line {reading.source.place(first)[0]} on: {cause}"
+    return (
+        f"{CUT_OFF} {', '.join(names[:MAX_NAMED])}{more} from line "
+        f"{reading.source.place(first)[0]} on: {cause}"
+    )
 
 
 _IMAGE = Lazy(r"[\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 MAX_VALUE, MAX_WORD, MAX_NAMES = 2_000, 20_000, 2_000
 # NAME = value, NAME := value, $name = "value", name: value, [string]$name = 'value'
 _SET = Lazy(
-    r"^[ \t]{0,99}(?:-[ \t]{1,9})?(?:export[ \t]|let[ \t]|\[\w+\])?[ \t]{0,9}\$?(?:env:|script:|global:)?([A-Za-z_]\w*)[ \t]{0,9}"
+    r"^[ \t]{0,99}(?:-[ \t]{1,9})?(?:export[ \t]|let[ \t]|\[\w+\])?[ "
+    r"\t]{0,9}\$?(?:env:|script:|global:)?([A-Za-z_]\w*)[ \t]{0,9}"
     r"(\+=|[:?]?=(?!=)|:(?=[ \t]))[ \t]{0,9}([^\n]*)",
     re.M,
 )
@@ -29,7 +30,8 @@ _LITERAL = Lazy(
 
 
 def set_once(text: str, marked: Callable[[Mapped], Mapped]) -> dict[str, Mapped]:
-    """The names that a text sets to one value, and to no other anywhere; `marked` makes holes of the
+    """The names that a text sets to one value, and to no other anywhere; `marked` makes holes of
+    the
     names that a value names itself.
     """
     text = text[:300_000]

@@ -1,4 +1,5 @@
-"""Words and bracketed lists of a text whose language is not known: quotes fall away, a backslash in a
+"""Words and bracketed lists of a text whose language is not known: quotes fall away, a backslash
+in a
 path stays.
 """
 
@@ -16,7 +17,8 @@ _WORD = Lazy(rf"(?:{TEXT}|[^\s\"',;|]|[,;|](?=[^\s\"',;|])|(?<=\S)['\"])+|[;|]",
 ITEM = Lazy(rf"{TEXT}|[^\s\"',;\[\]()]+", re.S)
 _BRACKET = Lazy(rf"{TEXT}|@\(|[\[\]()]", re.S)
 _GIVEN = Lazy(
-    r"([A-Za-z_][\w.-]*)[\"'\ue001]?[ \t]*(\+?[=:])[ \t]*(?:with [\w.]+;[ \t]*|\w+\([ \t]*)?$|(?:^|[\s=(,{:])$"
+    r"([A-Za-z_][\w.-]*)[\"'\ue001]?[ \t]*(\+?[=:])[ \t]*(?:with [\w.]+;[ \t]*|\w+\([ "
+    r"\t]*)?$|(?:^|[\s=(,{:])$"
 )
 _QUOTED = Lazy(TEXT, re.S)
 _ESCAPE = Lazy(r"[\\`]([\"'`$\\])|\"\"")

@@ -1,4 +1,5 @@
-"""What an expression of a Python program comes to, as far as the file holds it: followed to literals,
+"""What an expression of a Python program comes to, as far as the file holds it: followed to
+literals,
 never run.
 """
 

@@ -199,7 +199,9 @@ def _holed(value: Value) -> bool:
 
 
 def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:
-    """Compose's own substitution: `$$`, `$NAME`, `${NAME}` with defaults. Quotes mean nothing here."""
+    """Compose's own substitution: `$$`, `$NAME`, `${NAME}` with defaults. Quotes mean nothing
+    here.
+    """
     text = source.text
     if "$" not in text:
         return source

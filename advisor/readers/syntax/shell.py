@@ -281,7 +281,9 @@ class Shell:
         return self.words([child for child in node.named_children if child.type != "comment"])
 
     def _assign_element(self, target: Node, value: Node | None) -> bool:
-        """`NAME[key]=value`: kept as an entry `[key]=value`, appended for a number beyond the end."""
+        """`NAME[key]=value`: kept as an entry `[key]=value`, appended for a number beyond the
+        end.
+        """
         name, _, key = self.text(target).text.partition("[")
         key, new, old = key.rstrip("]").strip("\"'"), self.value(value), self.scope.values.get(name)
         items = list(old) if isinstance(old, list) else []

@@ -79,7 +79,8 @@ def litellm_yaml(routes: Sequence[Route]) -> str:
         for name in route.classes
     ]
     head = [
-        f"pip install 'litellm[proxy]', then: litellm --config litellm.yaml --host {LOCAL} --port {PORT}",
+        f"pip install 'litellm[proxy]', then: litellm --config litellm.yaml --host {LOCAL} "
+        f"--port {PORT}",
         "ask for the class as the model; the servers ask for no key unless theirs is set",
     ]
     return document({"model_list": rows}, head)

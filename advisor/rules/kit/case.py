@@ -339,7 +339,8 @@ def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> F
     return Fix(text=what, safe=safe, edits=(edit,))
 
 
-# ---------------------------------------------------------------- relations that several rules ask for
+# ---------------------------------------------------------------- relations that several rules ask
+# for
 
 
 def prefix_caching_on(case: Case) -> bool | None:

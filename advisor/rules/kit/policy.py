@@ -145,7 +145,8 @@ def for_advice(case: Case) -> bool:
 
 
 def nearness(value: float, limit: float) -> float:
-    """How far a value is into what was documented from `limit` on: 0 at half of it, 1 from there on,
+    """How far a value is into what was documented from `limit` on: 0 at half of it, 1 from there
+    on,
     linear in the logarithm. So a regime has no edge at which an answer jumps.
     """
     return min(max(log2(2 * value / limit), 0.0), 1.0) if value > 0 else 0.0

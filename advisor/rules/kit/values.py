@@ -1,4 +1,5 @@
-"""Which values an option takes: the list of its parser, of the names that a release registers, or of
+"""Which values an option takes: the list of its parser, of the names that a release registers, or
+of
 the configuration class behind it; and which word a wrong one most likely meant.
 """
 
