@@ -16,7 +16,7 @@ from advisor.perf import encode_rows, schedule
 from advisor.perf.row_text import row_text
 from advisor.prediction import acceptance as acc
 from advisor.prediction import own_runs
-from advisor.prediction.intervals import Predicted, chance
+from advisor.prediction.intervals import Predicted, chance, within
 from advisor.prediction.model import Model, prepare
 
 Floats = npt.NDArray[np.float64]
@@ -63,7 +63,8 @@ def _shifted(found: Predicted, made: own_runs.Update, model: Model) -> Predicted
     off = found.sd == 0
     basis = np.where(~off & (made.scale < OWN_SHARE), 0, found.basis).astype(np.int8)
     likely = model.p_gain(mean, np.where(off, 1.0, sd))
-    p_gain = np.where(off, found.p_gain, chance(likely, found.evidence * made.scale, basis == 0))
+    likely = within(chance(likely, found.evidence * made.scale, basis == 0), low, high)
+    p_gain = np.where(off, found.p_gain, likely)
     p10, p50, p90 = (np.where(off, 1.0, np.exp(value)) for value in (low, mean, high))
     return found._replace(p10=p10, p50=p50, p90=p90, p_gain=p_gain, basis=basis, mean=mean, sd=sd)
 

@@ -30,6 +30,14 @@ class Predicted(NamedTuple):
     evidence: Floats  # of a gain, from pairs measured nearby, in log odds
 
 
+def within(p_gain: Floats, low: Floats, high: Floats) -> Floats:
+    """The chance of a gain as the 80 % interval leaves it: an interval (ends in log) that holds 1
+    leaves a tenth for either side, one that does not leaves less. (N,)
+    """
+    p = np.where(low > 0, np.fmax(p_gain, 0.9), np.fmin(p_gain, 0.9))
+    return np.asarray(np.where(high < 0, np.fmin(p, 0.1), np.fmax(p, 0.1)), dtype=np.float64)
+
+
 def chance(p_gain: Floats, evidence: Floats, measured: npt.NDArray[np.bool_]) -> Floats:
     """The chance of a gain with the evidence of measured pairs (log odds); where the configuration
     itself was not `measured`, within what was ever confirmed (`chance_least` to `chance_most`).

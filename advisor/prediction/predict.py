@@ -37,7 +37,7 @@ from advisor.prediction import acceptance as acc
 from advisor.prediction import calibrated, step_terms
 from advisor.prediction import neighbours as nearby
 from advisor.prediction.decision import PLAIN_SD
-from advisor.prediction.intervals import Predicted, chance
+from advisor.prediction.intervals import Predicted, chance, within
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
 from advisor.prediction.spread import stand_ins
 from advisor.prediction.threads import one_thread
@@ -139,7 +139,8 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
     no_gain = ends & (points.metric == pts.METRICS.index("output_tok_s"))
     mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
-    p_gain = np.where(off, 0.5, chance(model.p_gain(mean, sd), evidence, covered))
+    likely = within(chance(model.p_gain(mean, sd), evidence, covered), low, high)
+    p_gain = np.where(off, 0.5, likely)
     basis = _basis(model, raw, points, covered, near)
     return Predicted(
         np.exp(low),
@@ -382,7 +383,8 @@ def _goal_gain(goal: Goal, found: Mapping[str, Predicted], model: Model) -> Floa
     sd = mixed("sd")
     measured = np.fmin(found["output_tok_s"].basis, found["tpot"].basis) == 0
     p_gain = model.p_gain(mixed("mean"), np.fmax(sd, 1e-6))
-    return np.where(sd > 0, chance(p_gain, mixed("evidence"), measured), 0.5)
+    likely = within(chance(p_gain, mixed("evidence"), measured), mixed("p10"), mixed("p90"))
+    return np.where(sd > 0, likely, 0.5)
 
 
 def _notes(facts: Facts, known: bool) -> tuple[str, ...]:

@@ -110,6 +110,14 @@ def _entry(cell: Cell) -> dict[str, Any]:
     }
 
 
+def _curve(question: Question) -> dict[str, Any] | None:
+    """The curve over load; None where no load can be estimated, as with experts in system memory."""
+    try:
+        return curve_view(answers.curve(question), question.concurrency)
+    except AdvisorError:
+        return None
+
+
 def _answer(cell: Cell, cells: Sequence[Cell]) -> str:
     question, advice = cell.question, cell.advice
     assert advice is not None  # pages are written of answers only
@@ -121,7 +129,7 @@ def _answer(cell: Cell, cells: Sequence[Cell]) -> str:
         title=f"{view['headline']}: {view['setting'][0][1]}, {view['setting'][1][1]}",
         view=view,
         others=others,
-        curve=curve_view(answers.curve(question), question.concurrency),
+        curve=_curve(question),
         every_form=[
             (
                 key,

@@ -28,7 +28,7 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"workload": "random", "goal": "throughput"},
 )
 ORDER = {"off": 0, "measure": 1, "on": 2}
-SAME = 0.005  # of P(gain): the noise of the schedule's own steps
+SAME = 0.01  # of P(gain): the noise of the schedule's own steps
 # Share of lines that come back: two settings of which runs are measured on both sides of a load
 # without any (a GB10 with random text) bend the posterior there.
 BACK = {"fast": 0.1, "large": 0.2}

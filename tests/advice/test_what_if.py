@@ -39,7 +39,7 @@ QUESTIONS: tuple[dict[str, Any], ...] = (
         "concurrency": 32,
         "goal": "throughput",
     },
-    {"hardware": "l40s", "model": "gemma-4-31b", "concurrency": 16, "ctx_tokens": 32768},
+    {"hardware": "l40s", "model": "qwen3.6-27b", "concurrency": 16, "ctx_tokens": 8192},
 )
 LINES = (  # of the line: how it is asked
     (re.compile(r"about (\d+) concurrent requests or (?:more|fewer): (.+)"), "concurrency"),

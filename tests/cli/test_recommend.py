@@ -146,7 +146,7 @@ def test_without_hardware_it_says_how_to_name_it() -> None:
 
 
 def test_a_model_that_does_not_fit_says_by_how_much() -> None:
-    ran = run("recommend", "--hw", "3090", "--model", "qwen3.5-397b-a17b")
+    ran = run("recommend", "--hw", "3090", "--model", "qwen3.5-397b-a17b", "--engine", "vllm")
     assert ran.code == 2
     assert "GiB" in ran.err
 

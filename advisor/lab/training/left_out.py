@@ -20,7 +20,7 @@ from advisor.lab.training.dataset import Examples
 from advisor.lab.training.fitting import Setting, Slopes, fit
 from advisor.lab.training.folds import each
 from advisor.prediction import neighbours as nearby
-from advisor.prediction.intervals import chance
+from advisor.prediction.intervals import chance, within
 from advisor.prediction.model import TTFT, Calibration, Model, prepare
 from advisor.prediction.spread import Spread
 
@@ -171,6 +171,7 @@ def _finish(
             sd = spread.sd(raw[f"reasons{tail}"][here])
             low, high = model.interval(mean, sd, told[here])
             likely = chance(model.p_gain(mean, sd), raw["evidence"][here], raw["covered"][here])
+            likely = within(likely, low, high)
             for name, value in zip(names, (sd, low, high, likely), strict=True):
                 made[name + tail][here] = value
     columns: dict[str, npt.NDArray[Any]] = {**raw, **made}
