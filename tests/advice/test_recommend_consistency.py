@@ -289,7 +289,7 @@ def test_where_requests_queue_the_three_figures_tell_one_story(asked: dict[str, 
         speed, step, first = one.output_tok_s.value, one.tpot_ms.value, one.ttft_ms.value
         assert speed and step and first
         whole = 1e3 * made.request.concurrency * made.request.output_tokens / speed
-        assert first + (made.request.output_tokens - 1) * step == pytest.approx(whole, rel=0.15)
+        assert first + (made.request.output_tokens - 1) * step == pytest.approx(whole, rel=0.25)
         assert speed <= 1.2e3 * one.terms["requests_verify"] / step
     assert seen
 
