@@ -61,6 +61,8 @@ def test_no_engine_outlives_what_started_it(sign: signal.Signals | None, tmp_pat
     parent = subprocess.Popen(
         [sys.executable, "-c", PARENT.format(engine=ENGINE, then=then), str(note)],
         stderr=subprocess.DEVNULL,
+        # a job in the background of a shell ignores Ctrl-C, and what it starts does as well
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     engines = pids(note)
     assert sign is None or all(map(alive, engines))
