@@ -8,6 +8,7 @@ reasons.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
@@ -21,6 +22,7 @@ from advisor.advice.judge import (
     opened,
 )
 from advisor.advice.resolve import facts_for_request
+from advisor.domain.later import Later
 from advisor.domain.nouns import (
     Advice,
     AdvisorError,
@@ -49,7 +51,7 @@ def recommend(
 
     Takes a Request, or its fields as keywords (`hardware="gb10", concurrency=16, ctx_tokens=2048`).
     `machine` adds the user's own runs of it, which then count most near them; without `what_if`
-    the answer comes in half the time and does not say what would change it.
+    the answer does not say what would change it, which is found when it is first read.
     Raises AdvisorError (UnknownFact for names) with one sentence when the question cannot be
     answered as asked.
     """
@@ -115,7 +117,7 @@ def advise(
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
     told = reasons.explain(facts, verdict)
     chosen = (*facts.defaults, *limits.told(memory.replica(facts, running.plan), running.plan))
-    changed = changes.would_change(facts, verdict) if what_if else ()
+    changed = Later(partial(changes.would_change, facts, verdict)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
     return Advice(
         request=request,

@@ -9,6 +9,8 @@ TTFT as well.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from advisor.domain.facts import LLM as LLM
 from advisor.domain.facts import AdvisorError as AdvisorError
 from advisor.domain.facts import Checkpoint as Checkpoint
@@ -263,7 +265,7 @@ class Advice(Frozen):
     plan_findings: tuple[Finding, ...] = ()  # of the plan to run
     reasons: tuple[Reason, ...] = ()
     runners_up: tuple[Candidate, ...] = ()
-    would_change: tuple[str, ...] = ()
+    would_change: Sequence[str] = ()  # found when it is first read: it takes longer than the rest
     launch: LaunchText
     launch_off: LaunchText
     launch_on: LaunchText | None = None  # for `measure`: the arm to try

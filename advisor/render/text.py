@@ -64,19 +64,19 @@ def quiet_line(advice: Advice, *, unicode: bool = True) -> str:
 
 def first_screen(advice: Advice, paper: Paper) -> list[str]:
     """Decision, by how much, how sure, why in two whole sentences, and the launch: 24 lines where
-    these allow it. What would change the answer gives way first, then blank lines, then the second
-    reason for a shorter one; a sentence is never cut.
+    these allow it. Blank lines give way first, then the second reason to a shorter one; a sentence is
+    never cut.
     """
     # the second line of the screen says the estimate already
     reasons = [r for r in strongest(advice.reasons) if not r.text.startswith(EXPECTED)]
-    tries = [(reasons[:2], True, True), (reasons[:2], True, False), (reasons[:2], False, False)]
-    tries += [([reasons[0], other], False, False) for other in reasons[2:]]
-    tries += [(reasons[:1], False, False)] if len(reasons) > 2 else []
-    for told, blanks, change in tries:
-        lines = _screen(advice, paper, told, blanks, change)
+    tries = [(reasons[:2], True), (reasons[:2], False)]
+    tries += [([reasons[0], other], False) for other in reasons[2:]]
+    tries += [(reasons[:1], False)] if len(reasons) > 2 else []
+    for told, blanks in tries:
+        lines = _screen(advice, paper, told, blanks)
         if paper.width < _TABLE_WIDTH or screen_height(lines, paper.width) < SCREEN_LINES:
             return lines
-    return _screen(advice, paper, reasons[:2], False, False)
+    return _screen(advice, paper, reasons[:2], False)
 
 
 def screen_height(lines: Sequence[str], width: int) -> int:
@@ -84,9 +84,7 @@ def screen_height(lines: Sequence[str], width: int) -> int:
     return sum(max(1, -(-len(line) // width)) for line in lines)
 
 
-def _screen(
-    advice: Advice, paper: Paper, reasons: Sequence[Reason], blanks: bool, change: bool
-) -> list[str]:
+def _screen(advice: Advice, paper: Paper, reasons: Sequence[Reason], blanks: bool) -> list[str]:
     gap = [""] if blanks else []
     lines: list[str] = [
         heading(line, _HEAD[advice.decision][1]) for line in paper.wrap(_headline(advice))
@@ -98,8 +96,6 @@ def _screen(
     lines += [*gap, heading("Why")]
     for told in reasons:
         lines += paper.item(told.text, told.sources[:1])
-    if change and advice.would_change:
-        lines += paper.wrap(advice.would_change[0], "Changes if: ")
     lines += [*gap, heading(_run_heading(advice))]
     lines += pack_launch(advice.launch, paper.width)
     return lines
@@ -108,7 +104,7 @@ def _screen(
 def _more(advice: Advice) -> str:
     """What stands behind `--explain`, in one line."""
     ab = "the A/B commands, " if advice.decision == "measure" else ""
-    return f"--explain: {ab}all reasons, rules, memory, evidence and sources"
+    return f"--explain: {ab}all reasons, what changes it, rules and evidence"
 
 
 def _verdict(advice: Advice) -> str:

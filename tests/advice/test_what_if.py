@@ -113,6 +113,8 @@ def test_only_the_question_asked_is_judged_in_full(
     monkeypatch.setattr(rules, "check", counted)
     monkeypatch.setattr(rules, "deciding", lambda case: brief.append(case) or deciding(case))  # type: ignore[func-returns-value]
     advice = recommend(**asked)
+    assert not brief, "nobody has asked what would change it"
+    assert len(advice.would_change) >= 0
     assert {case.facts.request for case in full} == {advice.request}
     of_plans = [
         case.plan for case in full if case.estimate is not None and not case.plan.k_schedule
