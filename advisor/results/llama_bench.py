@@ -22,7 +22,7 @@ BATCHED = "llama-batched-bench"
 _NEEDED = {"n_prompt", "n_gen", "avg_ts", "stddev_ts"}
 _TABLE = re.compile(r"^\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
 _TEST = re.compile(r"^(?:pp(\d+))?\+?(?:tg(\d+))?(?: @ d(\d+))?$")
-_SPEED = re.compile(r"^([0-9.]+)(?: ± ([0-9.]+))?$")
+_SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
 _BATCHED_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
 _BUILD = re.compile(r"^build: ([0-9a-f]+) \((\d+)\)", re.M)
 

@@ -18,7 +18,7 @@ from advisor.results.run import BenchmarkRun, Count, Foreign, Latency, Number
 FORMAT = "llama-benchy"
 _TABLE = re.compile(r"^\|\s*model\s*\|\s*test\s*\|.*peak t/s.*\|\s*$", re.M)
 _TEST = re.compile(r"^(ctx_)?(pp|tg)(\d*)(?: @ d(\d+))?(?: \(c(\d+)\))?$")
-_CELL = re.compile(r"^([0-9.]+)(?: ± ([0-9.]+))?$")
+_CELL = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
 _CSV_HEAD = ("model", "test_name", "t_s_mean")
 _NOTE = "output tok/s from the first to the last token, without the prompt's time"
 

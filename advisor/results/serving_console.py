@@ -18,7 +18,7 @@ _TITLE = re.compile(r"^.{0,40}={3,} Serving Benchmark Result =+[ \t]*$", re.M)
 _LINE = re.compile(
     r"^[^\n]{0,40}?([A-Z][A-Za-z0-9 ()/%.-]{2,50}?):[ \t]+([0-9][0-9.,]*|\S+)[ \t]*$", re.M
 )
-_POSITION = re.compile(r"Position (\d+):\s+([0-9.]+)")
+_POSITION = re.compile(r"Position (\d+):\s+([0-9]+(?:\.[0-9]*)?)")
 _ASKED = re.compile(
     r"(?:--|\b)(model|seed|dataset[-_]name|max[-_]concurrency|temperature)(?:=|\s+)'?([^\s',)]+)"
 )
@@ -61,7 +61,7 @@ def _block(doc: Document, text: str) -> Block:
         if name == "backend":
             backend = value
         else:
-            numbers.setdefault(name, value if re.fullmatch(r"[0-9][0-9.]*", value) else None)
+            numbers.setdefault(name, value if re.fullmatch(r"[0-9]+(?:\.[0-9]*)?", value) else None)
     if (
         numbers.get("mean tpot (ms)") is None
         or numbers.get("output token throughput (tok/s)") is None
