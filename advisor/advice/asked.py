@@ -16,7 +16,7 @@ from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Request, UnknownF
 from advisor.knowledge import store as knowledge
 
 if TYPE_CHECKING:
-    from advisor.advice.machine import Machine
+    from advisor.advice.own_runs.machine import Machine
 
 
 def advice_for(asked: Mapping[str, Any], what_if: bool = True) -> Advice:
@@ -34,7 +34,7 @@ def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
     """
     machine = None
     if asked.get("machine"):
-        from advisor.advice.machine import load  # start-up: pydantic and YAML
+        from advisor.advice.own_runs.machine import load  # start-up: pydantic and YAML
 
         machine = load(asked["machine"])
     asked = {key: value for key, value in asked.items() if key != "machine"}

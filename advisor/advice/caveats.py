@@ -7,9 +7,9 @@ What it does not know: the decision; these hold whichever way it goes.
 
 from __future__ import annotations
 
-from advisor.advice import offload, placement, propose
 from advisor.advice import resolve as knowledge_resolve
-from advisor.advice import topology as linked
+from advisor.advice.plans import offload, placement, propose
+from advisor.advice.plans import topology as linked
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.engines.traits import gguf_engine, traits
 from advisor.perf import memory

@@ -7,9 +7,10 @@ from functools import partial
 from typing import NamedTuple
 
 from advisor import engines, rules
-from advisor.advice import observations, placement, propose
-from advisor.advice import topology as linked
-from advisor.advice.memory_relief import shortfall
+from advisor.advice import observations
+from advisor.advice.plans import placement, propose
+from advisor.advice.plans import topology as linked
+from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,

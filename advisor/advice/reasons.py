@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from math import log
 
 from advisor.advice import caveats as circumstances
-from advisor.advice import propose
 from advisor.advice.decide import GOAL_METRICS, Verdict, goal_interval, meets, p_objective, vetoes
-from advisor.advice.memory_relief import shortfall
+from advisor.advice.plans import propose
+from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.nouns import (
     Candidate,
     Evidence,

@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.advice import decide, k_schedule, limits, reasons
-from advisor.advice import topology as linked
+from advisor.advice import decide, reasons
 from advisor.advice import what_if as changes
 from advisor.advice.judge import (
     estimated,
@@ -21,6 +20,8 @@ from advisor.advice.judge import (
     judged,
     opened,
 )
+from advisor.advice.plans import k_schedule, limits
+from advisor.advice.plans import topology as linked
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.later import Later
 from advisor.domain.nouns import (
@@ -37,7 +38,7 @@ from advisor.domain.nouns import (
 from advisor.perf import memory
 
 if TYPE_CHECKING:
-    from advisor.advice.machine import Machine
+    from advisor.advice.own_runs.machine import Machine
 
 
 def recommend(
@@ -60,7 +61,7 @@ def recommend(
     try:
         question = opened(facts)
     except AdvisorError:
-        from advisor.advice import spread  # start-up: only where nothing fits
+        from advisor.advice.plans import spread  # start-up: only where nothing fits
 
         if (found := spread.answer(request, facts)) is not None:
             return found
@@ -69,7 +70,7 @@ def recommend(
     advice = advise(request, question.facts, judged(question, estimates), what_if)
     if machine is None:
         return advice
-    from advisor.advice.calibration import calibrated_reason  # start-up: pydantic and YAML
+    from advisor.advice.own_runs.calibration import calibrated_reason  # start-up: pydantic and YAML
 
     return advice.model_copy(
         update={"reasons": (calibrated_reason(machine, advice), *advice.reasons)}
@@ -80,7 +81,7 @@ def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
     """The facts with the user's own runs of a machine, where one is named."""
     if machine is None:
         return facts
-    from advisor.advice.calibration import own_runs_for  # start-up: pydantic and YAML
+    from advisor.advice.own_runs.calibration import own_runs_for  # start-up: pydantic and YAML
 
     return facts.model_copy(update={"own_runs": own_runs_for(machine, facts)})
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any, cast
 
 from advisor import engines, rules
-from advisor.advice import checkpoints, limits, propose
-from advisor.advice import topology as linked
+from advisor.advice.plans import checkpoints, limits, propose
+from advisor.advice.plans import topology as linked
 from advisor.domain.nouns import (
     LLM,
     AdvisorError,

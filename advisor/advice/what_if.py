@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from advisor import engines
-from advisor.advice import decide, propose
+from advisor.advice import decide
 from advisor.advice import judge as judging
-from advisor.advice import memory_relief as memory_fit
 from advisor.advice import resolve as knowledge_resolve
 from advisor.advice.decide import Verdict, goal_interval, vetoes
 from advisor.advice.judge import Question
+from advisor.advice.plans import memory_relief as memory_fit
+from advisor.advice.plans import propose
 from advisor.advice.reasons import percent
 from advisor.domain.nouns import (
     AdvisorError,

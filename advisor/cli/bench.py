@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from advisor.advice import setting as settings
-from advisor.advice.ab_test import judge_ab
 from advisor.advice.asked import request_from
+from advisor.advice.own_runs import setting as settings
+from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.recommend import recommend
 from advisor.cli.bench_step_cost import step_cost
 from advisor.cli.options import question_options
@@ -25,10 +25,10 @@ from advisor.lab.serving import ab_run
 from advisor.lab.serving import plan as plans
 from advisor.lab.serving.load import Progress as ProgressOfLoad
 from advisor.lab.serving.prompts import MAX_PROMPTS_BYTES
+from advisor.readers.results import server as client
+from advisor.readers.results.formats import read_all
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.results_text import ab_text
-from advisor.results import server as client
-from advisor.results.formats import read_all
 
 T = TypeVar("T")
 

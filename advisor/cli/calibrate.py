@@ -10,16 +10,16 @@ from typing import Any
 
 import click
 
-from advisor.advice import machine as machines
-from advisor.advice import setting as settings
-from advisor.advice.adding import add_runs
+from advisor.advice.own_runs import machine as machines
+from advisor.advice.own_runs import setting as settings
+from advisor.advice.own_runs.adding import add_runs
 from advisor.cli.options import setting_options
 from advisor.cli.recommend import write
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
+from advisor.readers.results.formats import read_all
+from advisor.readers.results.run import BenchmarkRun
 from advisor.render.share import shared_csv, shared_sidecar
-from advisor.results.formats import read_all
-from advisor.results.run import BenchmarkRun
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 

@@ -9,16 +9,16 @@ from typing import Any
 import click
 
 from advisor.advice.asked import question, request_from
+from advisor.advice.explore.compare import compare as compared
+from advisor.advice.explore.compare import kind_of
+from advisor.advice.explore.values import Rate
+from advisor.advice.explore.why_not import why_not as answered
+from advisor.advice.explore.within import objectives
+from advisor.advice.explore.within import price as per_hour_of
 from advisor.cli.options import question_options
 from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
-from advisor.explore.compare import compare as compared
-from advisor.explore.compare import kind_of
-from advisor.explore.values import Rate
-from advisor.explore.why_not import why_not as answered
-from advisor.explore.within import objectives
-from advisor.explore.within import price as per_hour_of
 from advisor.lint.side_by_side import side_by_side
 from advisor.render.compare_text import (
     comparison_json_text,

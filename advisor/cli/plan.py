@@ -7,17 +7,17 @@ from typing import get_args
 
 import click
 
+from advisor.advice.explore.layouts import Kind, MixPlan
+from advisor.advice.explore.mix import MOST_BYTES, read_mix
+from advisor.advice.explore.mix_plan import plan_mix
 from advisor.cli.output import say
 from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
 from advisor.cli.settings import HELP
 from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
-from advisor.explore.layouts import Kind, MixPlan
-from advisor.explore.mix import MOST_BYTES, read_mix
-from advisor.explore.mix_plan import plan_mix
-from advisor.render.plan_folder import FORMS, folder
-from advisor.render.plan_json import mix_plan_json_text
-from advisor.render.plan_text import plan_text
+from advisor.render.plan.folder import FORMS, folder
+from advisor.render.plan.json_out import mix_plan_json_text
+from advisor.render.plan.text import plan_text
 
 
 @click.command(context_settings=HELP)

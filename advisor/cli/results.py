@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from advisor.advice import setting as settings
-from advisor.advice.ab_test import judge_ab
+from advisor.advice.own_runs import setting as settings
+from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.cli.options import setting_options
 from advisor.cli.recommend import page_width, write
 from advisor.cli.settings import HELP
+from advisor.readers.results.formats import read_all
 from advisor.render.results_text import ab_text, runs_text
-from advisor.results.formats import read_all
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FORMAT = click.Choice(["text", "json"])
@@ -36,7 +36,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
     runs = read_all(files)
     if form == "json":
         rows = [json.loads(run.model_dump_json(exclude_none=True)) for run in runs]
-        write(json.dumps({"schema": "advisor/results/1", "runs": rows}, indent=2) + "\n")
+        write(json.dumps({"schema": "advisor/readers/results/1", "runs": rows}, indent=2) + "\n")
         return
     write(runs_text(runs, page_width()))
 

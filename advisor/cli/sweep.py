@@ -8,18 +8,18 @@ from typing import Any
 import click
 
 from advisor.advice.asked import question
+from advisor.advice.explore.axes import parsed
+from advisor.advice.explore.sweep import sweep as swept
+from advisor.advice.explore.values import Sweep, Value
+from advisor.advice.explore.within import objectives, users_within
 from advisor.cli.compare import objective_options, rate_of
 from advisor.cli.options import question_options
 from advisor.cli.output import say
 from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
-from advisor.explore.axes import parsed
-from advisor.explore.sweep import sweep as swept
-from advisor.explore.values import Sweep, Value
-from advisor.explore.within import objectives, users_within
-from advisor.render.sweep_json import sweep_csv, sweep_json_text
-from advisor.render.sweep_text import sweep_text
+from advisor.render.sweep.json_out import sweep_csv, sweep_json_text
+from advisor.render.sweep.text import sweep_text
 
 
 @click.command(context_settings=HELP)
@@ -80,7 +80,7 @@ def sweep(
 
 def _save(place: Path, found: Sweep) -> None:
     """Write the picture and name it on standard error, so that the answer can be piped."""
-    from advisor.render.sweep_plot import written  # start-up: matplotlib
+    from advisor.render.sweep.plot import written  # start-up: matplotlib
 
     picture = written(found, place)
     try:

@@ -130,18 +130,18 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
     """
     form = options["form"]
     if form == "text":
-        from advisor.render.findings_text import report_text
+        from advisor.render.findings.text import report_text
 
         colour = _colour(options["color"], aside)
         click.echo(report_text(report, colour), color=colour, err=aside)
     elif form == "github":
-        from advisor.render.findings_github import report_github
+        from advisor.render.findings.github import report_github
 
         if text := report_github(report):
             click.echo(text, err=aside)
     else:
-        from advisor.render.findings_json import report_json
-        from advisor.render.findings_sarif import report_sarif
+        from advisor.render.findings.json_out import report_json
+        from advisor.render.findings.sarif import report_sarif
 
         data = report_json(report) if form == "json" else report_sarif(report)
         say(json_text(data), err=aside)

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from advisor.advice.watching import advise, observe
+from advisor.advice.own_runs.watching import advise, observe
 from advisor.cli.options import setting_options
 from advisor.cli.recommend import page_width, write
 from advisor.cli.settings import HELP
+from advisor.readers.results import server as client
 from advisor.render.watch_text import watch_text
-from advisor.results import server as client
 
 
 @click.command(context_settings=HELP)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from advisor.explore.values import Within
+from advisor.advice.explore.values import Within
 from advisor.render.layout import MIN_WIDTH, Paper, number
 
 Rows = list[tuple[str, ...]]

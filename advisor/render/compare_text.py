@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from advisor.advice.explore.compare import Arm, Comparison
+from advisor.advice.explore.values import Rate, Within
+from advisor.advice.explore.why_not import WhyNot
 from advisor.domain.nouns import Estimate, Interval
-from advisor.explore.compare import Arm, Comparison
-from advisor.explore.values import Rate, Within
-from advisor.explore.why_not import WhyNot
 from advisor.lint.side_by_side import SideBySide
 from advisor.render.columns import Rows, columns
 from advisor.render.json_out import advice_json, finite, memory_json

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import shlex
 
-from advisor.advice import topology
+from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice
 from advisor.render.deploy.serving import written
 

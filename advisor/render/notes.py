@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from advisor.advice.checkpoints import PLACEHOLDER_ORG
+from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG
 from advisor.domain.nouns import Advice
 
 # option -> (code of the rule behind it or "", why it is written out)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from textwrap import fill
 
-from advisor.advice.ab_test import AbReport, LoadVerdict, MetricGain
-from advisor.results.document import printable
-from advisor.results.run import BenchmarkRun, Latency
+from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict, MetricGain
+from advisor.readers.results.document import printable
+from advisor.readers.results.run import BenchmarkRun, Latency
 
 _NAMES = {"output_tok_s": "output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
 

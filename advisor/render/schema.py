@@ -47,9 +47,9 @@ from advisor.render.schema_parts import ref as _ref
 # what `advisor schema NAME` prints -> the function that makes it
 SCHEMAS = {
     "recommend": "advisor.render.schema:recommend_schema",
-    "validate": "advisor.render.findings_json:validate_schema",
-    "sweep": "advisor.render.sweep_schema:sweep_schema",
-    "plan": "advisor.render.plan_json:plan_schema",
+    "validate": "advisor.render.findings.json_out:validate_schema",
+    "sweep": "advisor.render.sweep.schema:sweep_schema",
+    "plan": "advisor.render.plan.json_out:plan_schema",
     "hardware": "advisor.render.schema:hardware_schema",
     "model": "advisor.render.schema:model_schema",
 }

@@ -9,7 +9,7 @@ import hashlib
 import io
 import math
 
-from advisor.advice.machine import Machine, MachineRun
+from advisor.advice.own_runs.machine import Machine, MachineRun
 
 COLUMNS = (
     "run_id", "source_id", "group_id", "model", "quant", "hardware", "gpu_count", "tp", "engine", "engine_version",

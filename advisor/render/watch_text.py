@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from textwrap import fill
 
-from advisor.advice.watching import Seen, Word
+from advisor.advice.own_runs.watching import Seen, Word
+from advisor.readers.results.document import printable
 from advisor.render.results_text import number
-from advisor.results.document import printable
 
 
 def watch_text(seen: Seen, word: Word, width: int) -> str:

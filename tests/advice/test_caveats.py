@@ -12,9 +12,9 @@ import pytest
 
 from advisor import engines
 from advisor.advice import caveats as circumstances
-from advisor.advice import memory_relief as memory_fit
-from advisor.advice import offload, placement, propose
 from advisor.advice import recommend as pipeline
+from advisor.advice.plans import memory_relief as memory_fit
+from advisor.advice.plans import offload, placement, propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.domain.paths import knowledge_dir

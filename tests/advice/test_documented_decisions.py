@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from advisor.advice import judge as judging
-from advisor.advice import propose
 from advisor.advice import recommend as pipeline
 from advisor.advice.decide import vetoes
+from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, Estimate, Goal, Plan, Request
 from advisor.prediction import predict as predictor

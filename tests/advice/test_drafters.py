@@ -13,8 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from advisor import engines
-from advisor.advice import propose
 from advisor.advice import recommend as pipeline
+from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Drafter, Facts, Plan
 from advisor.domain.paths import knowledge_dir

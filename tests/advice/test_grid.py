@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from advisor import engines
-from advisor.advice import topology as linked
+from advisor.advice.plans import topology as linked
 from advisor.domain.nouns import Advice
 from advisor.lint.validate import validate
 from advisor.perf import memory

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from advisor.advice import recommend as pipeline
-from advisor.advice.checkpoints import PLACEHOLDER_ORG
 from advisor.advice.judge import opened
+from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG
 from advisor.advice.resolve import bare_facts, facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.knowledge import store as knowledge

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from advisor import engines
-from advisor.advice import decide, propose
+from advisor.advice import decide
 from advisor.advice import judge as judging
 from advisor.advice import recommend as pipeline
+from advisor.advice.plans import propose
 from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request

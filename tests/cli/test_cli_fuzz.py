@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from advisor.cli.app import COMMANDS
 from advisor.render.forms import FORMS
 
-SERVERS = ("serve", "mcp")  # they run until they are stopped; tests/serve starts them
+SERVERS = ("serve", "mcp")  # they run until they are stopped; tests/cli/serve starts them
 
 TEXT = st.text(max_size=20)
 ODD = st.sampled_from(

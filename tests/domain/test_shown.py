@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.shown import LIMIT, cut, json_text, shown, shown_cell, shown_data, shown_lines
 from advisor.lint.validate import validate
-from advisor.render.findings_github import report_github
-from advisor.render.findings_json import report_json
-from advisor.render.findings_sarif import report_sarif
-from advisor.render.findings_text import report_text
+from advisor.render.findings.github import report_github
+from advisor.render.findings.json_out import report_json
+from advisor.render.findings.sarif import report_sarif
+from advisor.render.findings.text import report_text
 
 # what is looked for is told by Unicode's own categories, not by the code under test
 KEPT = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"

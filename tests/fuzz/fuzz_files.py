@@ -32,14 +32,14 @@ for folder in (ROOT, ROOT / "tests" / "fuzz"):
 
 import fuzz_readers  # noqa: E402
 
-from advisor.advice import machine as machines  # noqa: E402
+from advisor.advice.own_runs import machine as machines  # noqa: E402
 from advisor.domain.nouns import AdvisorError  # noqa: E402
 from advisor.domain.shown import json_text, shown, shown_cell, shown_lines  # noqa: E402
 from advisor.knowledge.check import check_file  # noqa: E402
 from advisor.prediction.predict_rows import predict_rows  # noqa: E402
+from advisor.readers.results.document import parse  # noqa: E402
+from advisor.readers.results.formats import read_document  # noqa: E402
 from advisor.readers.secrets import Redactor, learn_from_text  # noqa: E402
-from advisor.results.document import parse  # noqa: E402
-from advisor.results.formats import read_document  # noqa: E402
 
 SLOW_S = 3.0
 SECRET = "hf_FuzzSecretFuzzSecretFuzz"
@@ -157,7 +157,7 @@ class Results:
     """`advisor results`: benchmark files of every format."""
 
     def __init__(self, folder: Path) -> None:
-        files = sorted(p for p in (ROOT / "tests" / "results" / "files").rglob("*") if p.is_file())
+        files = sorted(p for p in (ROOT / "tests" / "readers" / "results" / "files").rglob("*") if p.is_file())
         self.seeds = [p.read_bytes() for p in files if p.stat().st_size < 200_000]
         self.names = [p.name for p in files]
         self.name = ""

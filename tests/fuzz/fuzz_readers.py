@@ -156,10 +156,10 @@ def _judge(read: FileRead) -> None:
 
     from advisor.lint import fixes
     from advisor.lint.validate import Given, judged
-    from advisor.render.findings_github import report_github
-    from advisor.render.findings_json import report_json
-    from advisor.render.findings_sarif import report_sarif
-    from advisor.render.findings_text import report_text
+    from advisor.render.findings.github import report_github
+    from advisor.render.findings.json_out import report_json
+    from advisor.render.findings.sarif import report_sarif
+    from advisor.render.findings.text import report_text
 
     try:
         report = judged(read, Given())

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from advisor.cli.app import cli
 from advisor.lint.validate import validate
 from advisor.lint.whole_file import said_once
-from advisor.render.findings_text import report_text
+from advisor.render.findings.text import report_text
 
 
 def run(*arguments: str, text: str) -> Result:

@@ -15,8 +15,8 @@ from advisor.domain.nouns import AdvisorError
 from advisor.lint.compare import Change
 from advisor.lint.validate import Given, judged, unsuppressed, validate
 from advisor.readers import read_text
-from advisor.render.findings_json import report_json, validate_schema
-from advisor.render.findings_sarif import report_sarif
+from advisor.render.findings.json_out import report_json, validate_schema
+from advisor.render.findings.sarif import report_sarif
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 REMOVED = "llama-server -m /models/Qwen3.5-27B-Q4_K_M.gguf --draft-max 8\n"

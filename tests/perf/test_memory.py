@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from advisor.advice.memory_relief import reliefs, shortfall
+from advisor.advice.plans.memory_relief import reliefs, shortfall
 from advisor.domain.nouns import Facts, MemoryBill, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import kv_sizes, memory, pools

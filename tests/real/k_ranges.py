@@ -20,11 +20,11 @@ import types
 from pathlib import Path
 from typing import Any
 
+from advisor.advice.explore.axes import series
+from advisor.advice.explore.sweep import sweep
 from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.engines.extract.releases import cache, unpacked
 from advisor.engines.k_ranges import Written, written
-from advisor.explore.axes import series
-from advisor.explore.sweep import sweep
 
 Ranges = tuple[tuple[int, int, int], ...]
 QUESTIONS = [

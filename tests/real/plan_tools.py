@@ -11,10 +11,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from advisor.advice.explore.mix import Mix, WorkClass
+from advisor.advice.explore.mix_plan import plan_mix
 from advisor.domain.nouns import AdvisorError
-from advisor.explore.mix import Mix, WorkClass
-from advisor.explore.mix_plan import plan_mix
-from advisor.render.plan_folder import FORMS, folder
+from advisor.render.plan.folder import FORMS, folder
 from tests.real import deploy_tools
 
 LONG = WorkClass(name="documents", concurrency=4, ctx_tokens=8192, workload="rag")

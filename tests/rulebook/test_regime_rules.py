@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-from advisor.advice import propose
+from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Facts, Finding, Plan, Request
 from advisor.domain.paths import knowledge_dir

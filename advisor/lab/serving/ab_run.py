@@ -20,9 +20,9 @@ from advisor.domain.facts import AdvisorError
 from advisor.lab.processes import EngineProcess, signal_group
 from advisor.lab.serving import load, prompts
 from advisor.lab.serving.plan import HEALTH_S, Arm, BenchPlan
-from advisor.results import document, own_runs
-from advisor.results import server as client
-from advisor.results.own_runs import Header
+from advisor.readers.results import document, own_runs
+from advisor.readers.results import server as client
+from advisor.readers.results.own_runs import Header
 
 STOP_S = 30.0
 Tell = Callable[[str, load.Progress], None]

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from advisor.domain.facts import AdvisorError
-from advisor.results import document, exposition, own_runs
-from advisor.results import server as client
-from advisor.results.own_runs import Counters, Header, Record
+from advisor.readers.results import document, exposition, own_runs
+from advisor.readers.results import server as client
+from advisor.readers.results.own_runs import Counters, Header, Record
 
 MAX_FAILURES = 3  # in a row, after which the server is taken for broken
 

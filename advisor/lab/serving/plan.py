@@ -14,8 +14,8 @@ from pydantic import Field, ValidationError
 
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_yaml_safely
-from advisor.results.document import printable
-from advisor.results.run import Frozen
+from advisor.readers.results.document import printable
+from advisor.readers.results.run import Frozen
 
 PLAN = "plan.yaml"
 MAX_BYTES = 2**20

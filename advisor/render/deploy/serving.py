@@ -12,7 +12,7 @@ from itertools import chain
 from math import ceil
 
 from advisor import engines
-from advisor.advice import topology
+from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
 from advisor.engines.traits import EngineTraits, traits
 from advisor.render.deploy.yaml_text import Noted

@@ -1,0 +1,167 @@
+"""What is varied: `concurrency=1..128` or Python values -> checked axes.
+
+A range of a load is a geometric series of at most `POINTS` whole numbers with both ends; of k it is
+every number. What it does not know: which names the knowledge has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import exp, isfinite, log
+from typing import NamedTuple
+
+from advisor.advice.explore.values import Value
+from advisor.domain.nouns import LIMITS, AdvisorError
+from advisor.domain.shown import shown
+
+POINTS = 20
+MOST_LOADS = 2000  # of a sweep, all axes together
+MOST_K = 16
+WHOLE = ("concurrency", "ctx_tokens", "output_tokens", "gpus")
+REAL = ("prefix_share", "temperature")
+NAMES = ("hardware", "model", "quant", "engine", "engine_version", "workload", "goal")
+ALIASES = {"ctx": "ctx_tokens", "hw": "hardware", "output": "output_tokens", "users": "concurrency"}
+K_LIMITS = (0, 31)
+
+
+class Axes(NamedTuple):
+    """The varied fields of the request with their values, and the k of the curves (None: those
+    that `recommend` proposes).
+    """
+
+    fields: tuple[tuple[str, tuple[Value, ...]], ...]
+    ks: tuple[int, ...] | None
+
+    @property
+    def numeric(self) -> str | None:
+        """The field along which curves run: the first numeric one with several values."""
+        found = (n for n, values in self.fields if n in (*WHOLE, *REAL) and len(values) > 1)
+        return next(found, None)
+
+
+def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
+    """Check what is varied. Raises AdvisorError with one sentence for a field that cannot be
+    varied, a value out of its limits, or too many loads.
+    """
+    fields: dict[str, tuple[Value, ...]] = {}
+    ks: tuple[int, ...] | None = None
+    for given, values in vary.items():
+        name = ALIASES.get(given, given)
+        if name == "k":
+            ks = _ks(values)
+            continue
+        _can_vary(given, name)
+        checked = tuple(dict.fromkeys(_checked(name, value) for value in _several(given, values)))
+        fields[name] = checked if name in NAMES else tuple(sorted(checked, key=float))
+    total = 1
+    for values in fields.values():
+        total *= len(values)
+    if total > MOST_LOADS:
+        raise AdvisorError(f"{total:,} loads are more than the {MOST_LOADS:,} of one sweep")
+    return Axes(tuple(fields.items()), ks)
+
+
+def _can_vary(given: str, name: str) -> None:
+    if name not in (*WHOLE, *REAL, *NAMES):
+        known = ", ".join(("k", "concurrency", "ctx", *WHOLE[2:], *REAL, *NAMES))
+        raise AdvisorError(f"'{shown(given, 40)}' cannot be varied; what can: {known}")
+
+
+def parsed(text: str) -> tuple[str, tuple[Value, ...]]:
+    """`name=1..128`, `name=1..128/9` (so many points) or `name=1,4,16` -> the name and its values.
+
+    Raises AdvisorError where it is none of these.
+    """
+    name, sign, told = text.partition("=")
+    name = name.strip()
+    field = ALIASES.get(name, name)
+    if not sign or not name or not told.strip():
+        raise AdvisorError(f"'{shown(text, 40)}': write what varies as NAME=1..128 or NAME=1,4,16")
+    if field in NAMES:
+        return name, tuple(part.strip() for part in told.split(",") if part.strip())
+    if field != "k":
+        _can_vary(name, field)
+    values: list[Value] = []
+    for part in told.split(","):
+        low, dots, high = part.partition("..")
+        if dots:
+            values += _range(name, field, low, high)
+        else:
+            values.append(_number(name, part))
+    return name, tuple(values)
+
+
+def _range(name: str, field: str, low: str, high: str) -> list[Value]:
+    high, slash, count = high.partition("/")
+    first, last = _number(name, low), _number(name, high)
+    for value in (first, last):  # before a series is made of it
+        _checked(field, value) if field != "k" else _ks([value])
+    if last < first:
+        raise AdvisorError(f"{name}={low}..{high} runs backwards: write the smaller number first")
+    if field == "k":
+        return [*range(int(first), int(last) + 1)]
+    points = _number(name, count) if slash else POINTS
+    if not (isinstance(points, int) and 2 <= points <= MOST_LOADS):
+        raise AdvisorError(f"{name}: a range has 2 to {MOST_LOADS} points, not {shown(count, 40)}")
+    return series(first, last, points, whole=field in WHOLE)
+
+
+def series(first: float, last: float, points: int = POINTS, whole: bool = True) -> list[Value]:
+    """At most `points` values from `first` to `last`, both included: as nearly geometric as whole
+    numbers allow; evenly spaced where they need not be whole.
+    """
+    if not whole:
+        step = (last - first) / (points - 1)
+        return [first + step * i for i in range(points)] if last > first else [first]
+    low, high = int(first), int(last)
+    if high - low < points:
+        return [*range(low, high + 1)]
+    found = [low]
+    for left in range(points - 1, 0, -1):  # from each value on, the rest is geometric again
+        ratio = exp(log(high / found[-1]) / left)
+        found.append(max(found[-1] + 1, round(found[-1] * ratio)))
+    found[-1] = high
+    return [*found]
+
+
+def _ks(values: Sequence[Value]) -> tuple[int, ...]:
+    low, high = K_LIMITS
+    for value in _several("k", values):
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise AdvisorError(
+                f"k={shown(str(value), 40)} is not a whole number from {low} to {high}"
+            )
+    found = tuple(sorted({int(value) for value in values}))
+    if len(found) > MOST_K:
+        raise AdvisorError(f"{len(found)} values of k are more than the {MOST_K} of one sweep")
+    return found
+
+
+def _several(name: str, values: Sequence[Value]) -> Sequence[Value]:
+    if isinstance(values, str) or not values:
+        raise AdvisorError(f"'{shown(name, 40)}' needs a list of values to vary")
+    if len(values) > MOST_LOADS:
+        raise AdvisorError(f"{len(values):,} values of '{name}' are more than {MOST_LOADS:,}")
+    return values
+
+
+def _checked(name: str, value: Value) -> Value:
+    if name in NAMES:
+        if not isinstance(value, str) or not value.strip():
+            raise AdvisorError(f"'{name}' is varied over names, not {shown(str(value), 40)}")
+        return value.strip()
+    low, high = LIMITS[name]
+    whole = name in WHOLE
+    fine = not isinstance(value, (bool, str)) and isfinite(value) and low <= value <= high
+    if not fine or (whole and not isinstance(value, int)):
+        kind = "a whole number" if whole else "a number"
+        raise AdvisorError(f"{name}={shown(str(value), 40)} is not {kind} from {low:,} to {high:,}")
+    return value
+
+
+def _number(name: str, text: str) -> int | float:
+    plain = text.strip()
+    try:
+        return int(plain) if plain.isascii() and plain.isdigit() else float(plain)
+    except ValueError:
+        raise AdvisorError(f"{shown(name, 40)}: '{shown(plain, 40)}' is not a number") from None

@@ -1,0 +1,284 @@
+"""Two or three choices side by side, and what makes the difference: hardware, models, engines,
+releases, quantisations.
+
+Each arm is the answer to its own question, all else equal. The difference is told by the parts of
+the answers: the parts of a step, acceptance, room for KV, and, between releases of one engine, what
+its catalogue and its known defects say. What it does not know: whose answers are better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from advisor import engines
+from advisor.advice import judge
+from advisor.advice.explore.values import Within
+from advisor.advice.explore.within import users_within
+from advisor.advice.recommend import advise
+from advisor.advice.resolve import facts_for_request
+from advisor.domain.frozen import Frozen
+from advisor.domain.nouns import (
+    Advice,
+    AdvisorError,
+    Candidate,
+    Estimate,
+    MemoryBill,
+    Request,
+    UnknownFact,
+)
+from advisor.domain.shown import shown
+from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+from advisor.rules.kit.case import between, parse_release, table
+
+Kind = Literal["engine", "hardware", "model", "quant"]
+MOST = 3
+KINDS: tuple[Kind, ...] = ("engine", "hardware", "model", "quant")
+
+
+class Arm(Frozen):
+    """One side. `plain` is the estimate whose baselines are the speeds without speculation; None
+    where nothing is known of them.
+    """
+
+    label: str
+    kind: Kind
+    advice: Advice
+    estimate: Estimate | None
+    memory: MemoryBill  # of what it runs
+    codes: tuple[str, ...]  # of the findings on what it runs and on the best speculative plan
+    within: tuple[Within, ...] = ()
+
+
+class Comparison(Frozen):
+    """Arms and, in sentences, what makes the difference, the strongest first."""
+
+    arms: tuple[Arm, ...]
+    differences: tuple[str, ...]
+
+
+def compare(
+    request: Request, names: Sequence[str], limits: dict[str, float] | None = None
+) -> Comparison:
+    """Compare choices by their names, e.g. `gb10 h100` or `vllm@0.25.1 vllm@0.32.0`.
+
+    `limits` asks for the largest load within latency objectives as well. Raises AdvisorError
+    (UnknownFact for names) in one sentence.
+    """
+    if not 2 <= len(names) <= MOST:
+        raise AdvisorError(f"compare takes two or three names, not {len(names)}")
+    if len({name.strip().lower() for name in names}) < len(names):
+        raise AdvisorError("two of the names are the same: there is nothing to compare")
+    asked = [_asked(request, name) for name in names]
+    kinds = {kind for kind, _ in asked}
+    if len(kinds) > 1:
+        raise AdvisorError(
+            f"these are {' and '.join(sorted(kinds))}: compare names of one kind, and give the "
+            f"other as an option"
+        )
+    arms = tuple(
+        _arm(name, kind, one, limits) for name, (kind, one) in zip(names, asked, strict=True)
+    )
+    return Comparison(arms=arms, differences=tuple(differences(arms)))
+
+
+_FINDERS: tuple[tuple[Kind, Callable[[str], object]], ...] = (
+    ("hardware", knowledge.hardware),
+    ("model", knowledge.llm),
+    ("quant", knowledge.quant),
+)
+
+
+def kind_of(name: str) -> Kind:
+    """What kind of name it is. Raises UnknownFact for none of ours."""
+    plain, at, _ = name.strip().partition("@")
+    if engines.canonical(plain) is not None:
+        return "engine"
+    if at:
+        raise UnknownFact("engine", plain, ("vllm", "sglang", "llama-server"))
+    for kind, find in _FINDERS:
+        try:
+            find(plain)
+        except UnknownFact:
+            continue
+        return kind
+    raise AdvisorError(
+        f"'{shown(name, 40)}' is no hardware, model, engine or quantisation that is known "
+        f"('advisor hardware list', 'advisor models list')"
+    )
+
+
+def _asked(request: Request, name: str) -> tuple[Kind, Request]:
+    """What kind of name it is, and the question with it. Raises UnknownFact."""
+    kind = kind_of(name)
+    plain, _, version = name.strip().partition("@")
+    change: dict[str, Any] = {kind: plain}
+    if kind == "engine":
+        change["engine_version"] = version or None
+    if kind == "model":
+        change["quant"] = request.quant
+    return kind, request.model_copy(update=change)
+
+
+def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | None) -> Arm:
+    try:
+        facts = facts_for_request(request)
+        question = judge.opened(facts)
+        made = judge.estimated(facts, question.plans, question.bills)
+        candidates: tuple[Candidate, ...] = judge.judged(question, made)
+        advice = advise(request, facts, candidates)
+    except UnknownFact:
+        raise
+    except AdvisorError as error:
+        raise AdvisorError(f"{name}: {error}") from None
+    estimate = advice.estimate
+    if estimate is None:
+        estimate = judge.estimated(facts, [question.base.plan])[0]
+    return Arm(
+        label=name,
+        kind=kind,
+        advice=advice,
+        estimate=estimate,
+        memory=memory.bill(memory.replica(facts, advice.plan), advice.plan),
+        codes=tuple(sorted({finding.code for finding in advice.findings})),
+        within=users_within(request, limits) if limits else (),
+    )
+
+
+# ---------------------------------------------------------------- differences
+
+
+def differences(arms: Sequence[Arm]) -> list[str]:
+    """What differs between the first arm and each other one, in sentences."""
+    out = []
+    first = arms[0]
+    for other in arms[1:]:
+        out += _speed(first, other)
+        out += _gain(first, other)
+        out += _memory(first, other)
+        out += _release(first, other)
+        out += _findings(first, other)
+    return out
+
+
+_PARTS = {"weights_ms": "reading weights", "launch_ms": "launching kernels"}
+
+
+def _speed(a: Arm, b: Arm) -> list[str]:
+    """The plain step and its largest differing part, and the prompt's cost."""
+    left, right = _terms(a), _terms(b)
+    if not left or not right:
+        return []
+    ratio = left["base_step_ms"] / right["base_step_ms"]
+    if 0.97 < ratio < 1.03:
+        out = [f"{b.label} takes as long as {a.label} for a step without speculation"]
+    else:
+        word = "shorter" if ratio > 1 else "longer"
+        size = max(ratio, 1 / ratio)
+        out = [
+            f"a step without speculation is {size:.1f} times {word} with {b.label}: "
+            f"{right['base_step_ms']:.1f} against {left['base_step_ms']:.1f} ms"
+        ]
+        part = max(_PARTS, key=lambda name: abs(left[name] - right[name]))
+        out[0] += f", {_PARTS[part]} takes {right[part]:.1f} against {left[part]:.1f} ms of it"
+    prompt = left["prefill_ms"] / max(right["prefill_ms"], 1e-9)
+    if not 0.9 < prompt < 1.1:
+        word = "faster" if prompt > 1 else "slower"
+        out.append(
+            f"{b.label} computes the prompt {max(prompt, 1 / prompt):.1f} times {word}: "
+            f"{right['prefill_ms']:,.0f} against {left['prefill_ms']:,.0f} ms"
+        )
+    return out
+
+
+def _gain(a: Arm, b: Arm) -> list[str]:
+    """Tokens a step and what verifying costs."""
+    if a.advice.candidate is None or b.advice.candidate is None:
+        without = [one.label for one in (a, b) if one.advice.candidate is None]
+        return [f"{' and '.join(without)} cannot speculate here"]
+    assert a.estimate is not None and b.estimate is not None
+    left, right = a.estimate.accepted_length.p50, b.estimate.accepted_length.p50
+    cost = [one.estimate.terms["cycle_ms"] / one.estimate.terms["base_step_ms"] for one in (a, b)]  # type: ignore[union-attr]
+    return [
+        f"with speculation a cycle gives {right:.2f} tokens for {cost[1]:.2f} plain steps with "
+        f"{b.label} (k={b.advice.candidate.k}), {left:.2f} for {cost[0]:.2f} with {a.label} "
+        f"(k={a.advice.candidate.k})"
+    ]
+
+
+def _memory(a: Arm, b: Arm) -> list[str]:
+    left, right = a.memory.kv_tokens, b.memory.kv_tokens
+    if not left or not right or 0.9 < left / right < 1.1:
+        return []
+    return [
+        f"{b.label} has room for {right:,} KV tokens, {a.label} for {left:,} (weights "
+        f"{b.memory.weights_gib:.1f} against {a.memory.weights_gib:.1f} GiB per GPU)"
+    ]
+
+
+def _release(a: Arm, b: Arm) -> list[str]:
+    """Between releases of one engine: defects that ended or began, and options."""
+    left, right = a.advice.plan, b.advice.plan
+    if (
+        left.engine != right.engine
+        or left.engine_version == right.engine_version
+        or left.engine_version is None
+        or right.engine_version is None
+    ):
+        return []
+    out = []
+    before, after = parse_release(left.engine_version), parse_release(right.engine_version)
+    for name, row in table("defects").items():
+        if not name.startswith(left.engine.split("-")[0] + "-"):
+            continue
+        had, has = (between(at, row.get("since"), row.get("until")) for at in (before, after))
+        if bool(had) == bool(has):
+            continue
+        word = "ends" if had else "begins"
+        note = str(row.get("note", "")).rstrip(".")
+        out.append(f"{word} with {b.label}: {note} [{row['sources'][0]}]")
+    return out + _options(left.engine, left.engine_version, right.engine_version, b.label)
+
+
+_NOTED = ("spec", "draft", "prefix", "cache", "mamba", "attention", "graph", "batch", "memory")
+
+
+def _options(engine: str, before: str, after: str, label: str) -> list[str]:
+    """Options that came or went, and defaults that changed."""
+    catalogue = engines.get(engine).catalogue
+    old, new = set(catalogue.names(before)), set(catalogue.names(after))
+    came, went = sorted(new - old), sorted(old - new)
+    changed = [
+        f"{name} ({_default(catalogue.default(name, before))} to "
+        f"{_default(catalogue.default(name, after))})"
+        for name in sorted(old & new)
+        if catalogue.default(name, before) != catalogue.default(name, after)
+    ]
+    out = []
+    for word, names in (("new", came), ("gone", went), ("another default", changed)):
+        if not names:
+            continue
+        first = [name for name in names if any(part in name for part in _NOTED)] or names
+        more = len(names) - len(first[:5])
+        tail = f" and {more} more" if more else ""
+        out.append(f"options of {label}: {word}: {', '.join(first[:5])}{tail}")
+    return out
+
+
+def _default(value: object) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 30 else text[:27] + "..."
+
+
+def _findings(a: Arm, b: Arm) -> list[str]:
+    left, right = set(a.codes), set(b.codes)
+    out = []
+    for codes, one in ((left - right, a), (right - left, b)):
+        if codes:
+            out.append(f"findings of {one.label} alone: {', '.join(sorted(codes))}")
+    return out
+
+
+def _terms(one: Arm) -> dict[str, float]:
+    return one.estimate.terms if one.estimate is not None else {}

@@ -1,0 +1,88 @@
+"""The nouns of a plan for several workloads: instances, layouts and what each class sees in them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from advisor.advice.explore.mix import Mix
+from advisor.advice.explore.values import KRanges
+from advisor.domain.frozen import Frozen
+from advisor.domain.nouns import (
+    Candidate,
+    Decision,
+    Facts,
+    Interval,
+    MemoryBill,
+    Plan,
+    Request,
+)
+
+Kind = Literal["off", "on", "scheduled", "shared", "gpus", "model"]
+
+
+class ClassResult(Frozen):
+    """What one class sees in a layout.
+
+    `gain` is of the class's goal against one instance without speculation; speeds are absolute:
+    output tok/s of all requests of the class together, TPOT and TTFT of one.
+    """
+
+    name: str
+    concurrency: float  # requests at once
+    gain: Interval
+    output_tok_s: float
+    tpot_ms: float
+    ttft_ms: float
+    p_objective: float | None = None  # of keeping to the objective; None where there is none
+
+
+class Instance(Frozen):
+    """One server. `plan` is what it runs; `candidates` are what it was chosen from, the plan
+    without speculation first.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+    gpus: int
+    request: Request  # of the longest class at the load of all of them
+    facts: Facts
+    plan: Plan
+    decision: Decision
+    best: Plan | None  # the best speculative plan, run where the decision is on
+    candidates: tuple[Candidate, ...]
+    memory: MemoryBill  # GiB per GPU
+    concurrency: float
+    slowdown: float = 1.0  # what other instances on the same GPU cost, 1 is nothing
+    saturated: bool = False  # more arrives than it serves: the queue grows without end
+
+
+class Layout(Frozen):
+    """One way to serve the mix. A layout that cannot be has a `refusal` and no instances."""
+
+    kind: Kind
+    title: str
+    model: str
+    instances: tuple[Instance, ...] = ()
+    results: tuple[ClassResult, ...] = ()  # in the order of the mix's classes
+    gain: Interval | None = None  # weighted mean over the classes
+    p_gain: float | None = None
+    objectives: int = 0  # how many classes have one
+    objectives_met: int = 0  # more likely than not
+    device_gib: float | None = None  # of one GPU that is used most
+    usable_gib: float | None = None
+    refusal: str | None = None
+    k_ranges: KRanges | None = None
+
+
+class MixPlan(Frozen):
+    """Layouts of a mix, `chosen` first among equals; `why` are sentences."""
+
+    mix: Mix
+    layouts: tuple[Layout, ...]
+    chosen: int
+    why: tuple[str, ...]
+
+    @property
+    def best(self) -> Layout:
+        """The layout to run."""
+        return self.layouts[self.chosen]

@@ -1,0 +1,294 @@
+"""The story of a sweep: many loads and k of one configuration, estimated in one call.
+
+Each load is the question that `recommend` would be asked there and takes the same road (resolve,
+propose, estimate, judge, decide), so that the two cannot disagree; only the estimates of all loads
+are computed at once. What it does not know: anything between the loads tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby, product
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor.advice import decide, judge, resolve
+from advisor.advice.explore.axes import Axes, axes
+from advisor.advice.explore.break_even import break_evens
+from advisor.advice.explore.k_ranges import Answered, k_ranges
+from advisor.advice.explore.values import Load, Point, Setting, Sweep, Value
+from advisor.advice.plans import propose as proposals
+from advisor.advice.recommend import checked, with_own_runs
+from advisor.domain.nouns import (
+    AdvisorError,
+    Candidate,
+    Estimate,
+    Evidence,
+    Facts,
+    Finding,
+    Goal,
+    Interval,
+    MetricEstimate,
+    Plan,
+    Request,
+)
+from advisor.knowledge.evidence import covering_pairs
+from advisor.perf import memory
+
+if TYPE_CHECKING:
+    from advisor.advice.own_runs.machine import Machine
+
+NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
+_PINNED = ("engine", "engine_version", "quant")  # shared by all loads unless varied
+# what is chosen anew where a field varies, since one value need not suit all
+_FREES = {
+    "hardware": _PINNED,
+    "model": _PINNED,
+    "engine": ("engine_version", "quant"),
+    "engine_version": (),
+    "quant": (),
+}
+
+
+class _Asked(NamedTuple):
+    """One load before it is estimated."""
+
+    setting: Setting
+    request: Request
+    question: judge.Question | None
+    refusal: str | None
+    lacking: tuple[tuple[int, str], ...]
+
+
+def sweep(
+    request: Request,
+    vary: Mapping[str, Sequence[Value]],
+    *,
+    machine: Machine | None = None,
+) -> Sweep:
+    """Curves of gain against load, one for each k.
+
+    Parameters
+    ----------
+    request : Request
+        The question; what is not varied stays as it says. Engine, release and quantisation are
+        those that `recommend` chooses for it, unless they are varied.
+    vary : mapping of field to values
+        Fields of the request (`concurrency`, `ctx_tokens`, `output_tokens`, `prefix_share`, names
+        of hardware, model, quant, engine ...) and `k`. Without `k` the curves are those of the k
+        that `recommend` weighs; with it, decisions are among the given k.
+    machine : Machine, optional
+        Adds the user's own runs of it, as for `recommend`.
+
+    Returns
+    -------
+    Sweep
+        One load for each combination of the varied fields, the last field varying fastest.
+
+    Raises
+    ------
+    AdvisorError
+        (UnknownFact for names) with one sentence where a field cannot be varied, or where no load
+        at all can be served.
+    """
+    found = axes(vary)
+    base, facts = pinned(request, tuple(name for name, _ in found.fields))
+    asked = [_asked(base, setting, found, machine) for setting in _settings(found)]
+    if all(one.question is None for one in asked):
+        raise AdvisorError(asked[0].refusal or "no load can be served")
+    estimates = iter(_estimated(asked))
+    loads = tuple(
+        _refused(one)
+        if one.question is None
+        else _load(one, one.question, next(estimates), found.ks)
+        for one in asked
+    )
+    ks = found.ks or tuple(sorted({p.k for load in loads for p in load.points} | {0}))
+    return Sweep(
+        request=base,
+        facts=facts,
+        axes=found.fields,
+        ks=ks,
+        loads=loads,
+        break_even=break_evens(loads, found.numeric),
+        k_ranges=k_ranges(
+            [
+                Answered(load, one.question.facts)
+                for load, one in zip(loads, asked, strict=True)
+                if one.question is not None
+            ]
+        ),
+        pairs=_pairs(asked, base.goal),
+    )
+
+
+def pinned(request: Request, varied: Sequence[str] = ()) -> tuple[Request, Facts]:
+    """The request with the engine, release and quantisation that its answer has, but for those
+    that are varied or that depend on what is; and its facts.
+    """
+    facts = resolve.bare_facts(request)
+    free = {name for field in varied for name in (field, *_FREES.get(field, ()))}
+    chosen = {
+        "engine": facts.engine,
+        "engine_version": facts.engine_version,
+        "quant": facts.quant.id if facts.quant is not None else None,
+    }
+    kept = {name: value for name, value in chosen.items() if name not in free and value is not None}
+    return request.model_copy(update=kept), facts
+
+
+def _settings(found: Axes) -> list[Setting]:
+    names = [name for name, _ in found.fields]
+    return [
+        tuple(zip(names, values, strict=True))
+        for values in product(*(values for _, values in found.fields))
+    ]
+
+
+def _asked(base: Request, setting: Setting, found: Axes, machine: Machine | None) -> _Asked:
+    told = dict(setting)
+    if "@" in str(told.get("engine", "")):
+        told["engine"], _, told["engine_version"] = str(told["engine"]).partition("@")
+    request = base.model_copy(update=told)
+    names = {name for name, _ in setting} & {"workload", "goal"}
+    if names:  # words of a closed vocabulary, unlike names that the knowledge looks up
+        request = checked(request.model_dump())
+    try:
+        facts = with_own_runs(resolve.bare_facts(request), machine)
+        question = judge.opened(facts, judge.weigh)
+    except AdvisorError as error:
+        if any(name in _FREES for name, _ in setting):
+            raise  # an unknown name, or one that does not run here: no load would help
+        return _Asked(setting, request, None, str(error), ())
+    if found.ks is None:
+        return _Asked(setting, request, question, None, ())
+    question, lacking = _with_ks(question, found.ks)
+    return _Asked(setting, request, question, None, lacking)
+
+
+def _with_ks(
+    question: judge.Question, ks: Sequence[int]
+) -> tuple[judge.Question, tuple[tuple[int, str], ...]]:
+    """The question with plans of exactly these k for its methods, and why others cannot run."""
+    facts, base = question.facts, question.base.plan
+    plans: list[Plan] = []
+    lacking: list[tuple[int, str]] = []
+    wanted = [k for k in ks if k > 0]
+    for method in proposals.methods(facts):
+        refusal = proposals.no_path(facts, base, method)
+        for k in wanted:
+            plan = proposals.with_method(facts, base, method, k)
+            if refusal is not None:
+                lacking.append((k, refusal))
+            elif memory.bill(facts, plan).fits is False:
+                lacking.append((k, f"k={k} does not fit into the memory beside the weights"))
+            else:
+                plans.append(plan)
+    bills = tuple(memory.bill(memory.replica(facts, plan), plan) for plan in plans)
+    return question._replace(plans=tuple(plans), bills=bills), tuple(lacking)
+
+
+def _estimated(asked: Sequence[_Asked]) -> list[list[Estimate]]:
+    """The estimates of each load, computed in one call; own runs belong to one configuration, so
+    where those differ there is a call for each.
+    """
+    questions = [one.question for one in asked if one.question is not None]
+    out: list[list[Estimate]] = []
+    for _, group in groupby(questions, key=lambda question: question.facts.own_runs):
+        made = judge.estimated_each([(q.facts, q.plans, q.bills) for q in group])
+        out += [written() for written in made]
+    return out
+
+
+def _refused(one: _Asked) -> Load:
+    return Load(setting=one.setting, request=one.request, refusal=one.refusal)
+
+
+def _load(
+    one: _Asked,
+    question: judge.Question,
+    estimates: Sequence[Estimate],
+    ks: tuple[int, ...] | None,
+) -> Load:
+    facts = question.facts
+    candidates = judge.judged(question, estimates, judge.weigh)
+    verdict = decide.decide(facts, candidates)
+    best = verdict.candidates[verdict.best].plan if verdict.best is not None else None
+    points = [_point(facts, candidates[0], candidate) for candidate in verdict.candidates[1:]]
+    if ks is None or 0 in ks:
+        points.insert(0, _plain(facts, candidates[0].plan, estimates))
+    return Load(
+        setting=one.setting,
+        request=one.request,
+        decision=verdict.decision,
+        rule=verdict.rule,
+        best_method=best.method if best is not None else None,
+        best_k=best.k if best is not None else None,
+        run_k=best.k if best is not None and verdict.decision == "on" else 0,
+        points=tuple(points),
+        lacking=one.lacking,
+    )
+
+
+def _point(facts: Facts, base: Candidate, candidate: Candidate) -> Point:
+    estimate = candidate.estimate
+    assert estimate is not None  # every plan but the first speculates and was estimated
+    goal: Goal = facts.goal or "balanced"
+    return Point(
+        plan=candidate.plan,
+        method=candidate.plan.method,
+        k=candidate.plan.k,
+        gain=decide.goal_interval(estimate, goal),
+        p_gain=estimate.p_gain,
+        utility=candidate.utility,
+        decision=decide.decide(facts, (base, candidate)).decision,
+        output_tok_s=estimate.output_tok_s,
+        tpot_ms=estimate.tpot_ms,
+        ttft_ms=estimate.ttft_ms,
+        accepted_length=estimate.accepted_length,
+        memory=estimate.memory,
+        basis=estimate.basis,
+        forbidden_by=_codes(decide.vetoes(candidate.findings)),
+        documented=_codes([f for f in candidate.findings if f.effect in ("loss", "caution")]),
+    )
+
+
+def _codes(findings: Sequence[Finding]) -> tuple[str, ...]:
+    return tuple(sorted({finding.code for finding in findings}))
+
+
+def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
+    """The point without speculation: its absolute speeds are the baselines of the others."""
+    first = estimates[0] if estimates else judge.estimated(facts, [plan])[0]
+
+    def metric(one: MetricEstimate) -> MetricEstimate:
+        return MetricEstimate(speedup=NO_GAIN, baseline=one.baseline, value=one.baseline)
+
+    return Point(
+        plan=plan,
+        method="none",
+        k=0,
+        gain=NO_GAIN,
+        p_gain=None,
+        utility=0.0,
+        decision="off",
+        output_tok_s=metric(first.output_tok_s),
+        tpot_ms=metric(first.tpot_ms),
+        ttft_ms=metric(first.ttft_ms),
+        memory=memory.bill(memory.replica(facts, plan), plan),
+        basis=first.basis,
+    )
+
+
+def _pairs(asked: Sequence[_Asked], goal: Goal) -> tuple[Evidence, ...]:
+    """The measured pairs that cover a load, of the metrics of the goal, each once."""
+    wanted = decide.GOAL_METRICS[goal]
+    rows = {
+        (row.run_id, row.metric): row
+        for one in asked
+        if one.question is not None
+        for method in dict.fromkeys(plan.method for plan in one.question.plans)
+        for row in covering_pairs(one.question.facts, method)
+        if row.metric in wanted
+    }
+    order = sorted(rows.values(), key=lambda row: (row.concurrency or 0, row.k or 0, row.run_id))
+    return tuple(order)

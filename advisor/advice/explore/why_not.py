@@ -1,0 +1,179 @@
+"""Why not this k, method, engine, quantisation or model: what the answer has instead, in sentences.
+
+What it does not know: wishes beyond the goal and the objectives of the question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from advisor.advice.explore.axes import series
+from advisor.advice.explore.compare import Comparison, compare
+from advisor.advice.explore.sweep import pinned, sweep
+from advisor.advice.explore.values import Load, Point
+from advisor.domain.frozen import Frozen
+from advisor.domain.nouns import AdvisorError, Request
+from advisor.domain.shown import shown
+from advisor.rules.registry import index
+
+NAMES = ("model", "quant", "engine", "hw", "hardware")
+MOST = 512
+
+
+class WhyNot(Frozen):
+    """`head` answers in one sentence, `reasons` say what makes the difference; `comparison` is
+    there where two answers were compared.
+    """
+
+    asked: str
+    head: str
+    reasons: tuple[str, ...]
+    comparison: Comparison | None = None
+
+
+def why_not(request: Request, asked: str) -> WhyNot:
+    """Answer `k=4`, `engine=sglang`, `quant=bf16`, `model=qwen3.6-27b` or `hw=h100`.
+
+    Raises AdvisorError in one sentence for what cannot be asked.
+    """
+    name, sign, value = (part.strip() for part in asked.partition("="))
+    if sign and value and name == "k" and value.isascii() and value.isdigit():
+        return _k(request, int(value), asked)
+    if sign and value and name in NAMES:
+        return _name(request, name, value, asked)
+    raise AdvisorError(
+        f"'{shown(asked, 40)}': ask why-not k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME"
+    )
+
+
+def _name(request: Request, name: str, value: str, asked: str) -> WhyNot:
+    field = "hardware" if name == "hw" else name
+    base, facts = pinned(request)
+    now = {
+        "hardware": facts.hardware.id if facts.hardware else request.hardware,
+        "model": facts.model.id if facts.model else request.model,
+        "engine": f"{base.engine}@{base.engine_version}" if base.engine_version else base.engine,
+        "quant": base.quant,
+    }[field]
+    if value in (now, base.engine if field == "engine" else now):
+        return WhyNot(asked=asked, head=f"{asked} is what the answer has", reasons=())
+    found = compare(request if field != "quant" else base, (str(now), value))
+    a, b = (arm.estimate for arm in found.arms)
+    if a is None or b is None or not a.output_tok_s.value or not b.output_tok_s.value:
+        head = f"no speeds are known to compare {value} with {now}"
+    else:
+        speeds = [_running(arm.estimate, arm.advice.decision) for arm in found.arms]
+        ratio = speeds[1] / speeds[0]
+        word = "fewer" if ratio < 1 else "more"
+        head = (
+            f"{value} is expected to give {abs(100 * (ratio - 1)):.0f} % {word} output tokens a "
+            f"second than {now} ({speeds[1]:,.0f} against {speeds[0]:,.0f})"
+        )
+    return WhyNot(asked=asked, head=head, reasons=found.differences, comparison=found)
+
+
+def _running(estimate: object, decision: str) -> float:
+    metric = estimate.output_tok_s  # type: ignore[attr-defined]
+    return float(metric.value if decision == "on" else metric.baseline)
+
+
+def _k(request: Request, k: int, asked: str) -> WhyNot:
+    base, _ = pinned(request)
+    load = sweep(base, {}).loads[0]  # what recommend weighs
+    best = load.best_k
+    if best is None:
+        why = load.refusal or "nothing can speculate here: see `advisor recommend`"
+        return WhyNot(asked=asked, head=why, reasons=())
+    both = sweep(base, {"k": sorted({0, best, k})}).loads[0]
+    if k == 0:
+        return _off(load, both, asked)
+    lacking = [why for other, why in both.lacking if other == k]
+    point, chosen = both.point(k), both.point(best, load.best_method)
+    if point is None or chosen is None:
+        return WhyNot(asked=asked, head=(lacking or ["it cannot run here"])[0], reasons=())
+    if k == best:
+        return WhyNot(asked=asked, head=f"k={k} is the k of the answer", reasons=_own(chosen, load))
+    head = (
+        f"k={k} is expected to gain {_percent(point.gain.p50)}, k={best} "
+        f"{_percent(chosen.gain.p50)}; k={best} has the least to regret"
+    )
+    return WhyNot(asked=asked, head=head, reasons=tuple(_against(base, point, chosen, load)))
+
+
+def _off(load: Load, both: Load, asked: str) -> WhyNot:
+    best = load.best_k or 0
+    point = both.point(best, load.best_method)
+    if load.decision != "on" or point is None:
+        word = "measure first" if load.decision == "measure" else load.decision
+        return WhyNot(asked=asked, head=f"the answer is {word}: no speculation runs", reasons=())
+    return WhyNot(
+        asked=asked,
+        head=f"k={best} is expected to gain {_percent(point.gain.p50)} "
+        f"({_percent(point.gain.p10)} to {_percent(point.gain.p90)}), P(gain) {point.p_gain:.2f}",
+        reasons=_own(point, load),
+    )
+
+
+def _own(point: Point, load: Load) -> tuple[str, ...]:
+    length = point.accepted_length
+    told = f"a cycle gives {length.p50:.2f} tokens" if length is not None else ""
+    return tuple(x for x in (told, f"the deciding step: {load.rule}") if x)
+
+
+def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str]:
+    """What speaks against one k beside the best: rules, the interval, tokens, memory, other
+    loads.
+    """
+    out = []
+    if point.forbidden_by:
+        out.append(f"rules forbid it here: {_rules(point.forbidden_by)}")
+    if chosen.gain.p50 < point.gain.p50:
+        out.append(
+            f"its median is higher, but so is what it can lose: {_percent(point.gain.p10)} at the "
+            f"10th percentile against {_percent(chosen.gain.p10)}, and a loss weighs double "
+            f"(utility {point.utility:+.3f} against {chosen.utility:+.3f})"
+        )
+    if point.p_gain is not None and chosen.p_gain is not None:
+        out.append(f"P(gain) {point.p_gain:.2f} against {chosen.p_gain:.2f}")
+    if point.accepted_length is not None and chosen.accepted_length is not None:
+        more = point.k - chosen.k
+        tokens = point.accepted_length.p50 - chosen.accepted_length.p50
+        word = "more" if more > 0 else "fewer"
+        out.append(
+            f"{abs(more)} draft tokens {word} change the tokens of a cycle by {tokens:+.2f}, to "
+            f"{point.accepted_length.p50:.2f}"
+        )
+    mine, theirs = (p.memory.kv_tokens if p.memory else None for p in (point, chosen))
+    if mine and theirs and abs(mine - theirs) > 0.02 * theirs:
+        out.append(f"room for {mine:,} KV tokens instead of {theirs:,}")
+    sizes = _loads_of(base, point.k)
+    out.append(
+        f"it is the best k at {sizes} requests at once"
+        if sizes
+        else f"it is the best k at no load from 1 to {MOST} requests at once"
+    )
+    return out
+
+
+def _rules(codes: Sequence[str]) -> str:
+    slugs = {row.code: row.slug for row in index()}
+    return ", ".join(f"{code} ({slugs.get(code, '')})" for code in codes)
+
+
+def _loads_of(base: Request, k: int) -> str:
+    """The loads at which this k is the best one, as ranges of those tried."""
+    loads = sweep(base, {"concurrency": series(1, MOST, 24)}).loads
+    found: list[list[int]] = []
+    before = False
+    for load in loads:
+        size, here = load.request.concurrency, load.best_k == k
+        if here and before:
+            found[-1][1] = size
+        elif here:
+            found.append([size, size])
+        before = here
+    return ", ".join(f"{a}" if a == b else f"{a} to {b}" for a, b in found[:4])
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.0f} %"

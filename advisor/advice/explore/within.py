@@ -1,0 +1,121 @@
+"""The largest load that keeps latency objectives, for each arm, with its probability; and what
+tokens cost.
+
+What it does not know: bursts, and the spread of latencies between requests: objectives are of the
+mean, as everywhere here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from advisor.advice import decide
+from advisor.advice.explore.axes import series
+from advisor.advice.explore.mix import milliseconds
+from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.values import Load, Point, Within
+from advisor.domain.nouns import LIMITS, AdvisorError, Method, Request
+from advisor.domain.shown import shown
+
+MOST = 2048  # requests at once that are tried
+LIKELY, SURE = 0.5, 0.9
+
+
+def objectives(text: str) -> dict[str, float]:
+    """`tpot=50ms,ttft=2s` -> fields of a Request in milliseconds. Raises AdvisorError."""
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, value = part.partition("=")
+        field = f"max_{name.strip().lower()}_ms"
+        limit = milliseconds(value)
+        if field not in ("max_tpot_ms", "max_ttft_ms") or field in found or limit is None:
+            raise AdvisorError(
+                f"'{shown(str(part), 40)}': write objectives as tpot=50ms,ttft=2s (one or both, "
+                "once each)"
+            )
+        low, high = LIMITS[field]
+        if not low <= limit <= high:
+            raise AdvisorError(f"'{shown(str(part), 40)}' is no time from {low:g} to {high:g} ms")
+        found[field] = limit
+    return found
+
+
+def users_within(
+    request: Request, limits: dict[str, float], ks: Sequence[int] | None = None
+) -> tuple[Within, ...]:
+    """The largest loads for each k (without speculation first), at most MOST requests at once.
+
+    Raises AdvisorError where the request cannot be served at all.
+    """
+    asked = request.model_copy(update=limits)
+    vary: dict[str, Any] = {"concurrency": series(1, MOST, 34)}
+    if ks is not None:
+        vary["k"] = sorted({0, *ks})
+    rough = sweep(asked, vary)
+    arms = list(dict.fromkeys((p.method, p.k) for load in rough.loads for p in load.points))
+    edges: set[int] = set()
+    for method, k in arms:
+        for least in (LIKELY, SURE):
+            edges |= _between(rough.loads, method, k, least)
+    fine = sweep(asked, vary | {"concurrency": sorted(edges)}).loads if edges else ()
+    loads = sorted((*rough.loads, *fine), key=_size)
+    return tuple(_within(loads, method, k) for method, k in sorted(arms, key=lambda arm: arm[1]))
+
+
+def _size(load: Load) -> int:
+    return cast(int, dict(load.setting)["concurrency"])
+
+
+def _chance(load: Load, method: Method, k: int) -> float | None:
+    """P of keeping to the objectives; None where this k does not run there."""
+    point: Point | None = load.point(k, method)
+    if point is None:
+        return None
+    return decide.p_objective(load.request, cast(Any, point), "value")
+
+
+def _kept(loads: Sequence[Load], method: Method, k: int, least: float) -> int:
+    """How many of the loads, from the smallest on, are kept with at least this probability."""
+    count = 0
+    for load in loads:
+        chance = _chance(load, method, k)
+        if chance is None or chance < least:
+            break
+        count += 1
+    return count
+
+
+def _between(loads: Sequence[Load], method: Method, k: int, least: float) -> set[int]:
+    """Loads to try between the last one kept and the first one that is not."""
+    count = _kept(loads, method, k, least)
+    if count in (0, len(loads)):
+        return set()
+    low, high = _size(loads[count - 1]), _size(loads[count])
+    return {cast(int, v) for v in series(low, high, 12)} - {low, high}
+
+
+def _within(loads: Sequence[Load], method: Method, k: int) -> Within:
+    likely, sure = (_kept(loads, method, k, least) for least in (LIKELY, SURE))
+    return Within(
+        method=method,
+        k=k,
+        likely=_size(loads[likely - 1]) if likely else None,
+        p=_chance(loads[likely - 1], method, k) if likely else None,
+        sure=_size(loads[sure - 1]) if sure else None,
+    )
+
+
+# ---------------------------------------------------------------- cost and energy
+
+
+def price(text: str) -> float:
+    """`2.10/h` -> 2.10. Raises AdvisorError."""
+    value, slash, unit = text.strip().partition("/")
+    try:
+        found = float(value)
+    except ValueError:
+        found = -1.0
+    if not slash or unit.strip() not in ("h", "hour") or not 0 < found < 1e6:
+        raise AdvisorError(f"'{shown(text, 40)}': write a price as 2.10/h, for the whole machine")
+    return found

@@ -1,0 +1,318 @@
+"""The verdict on an A/B of speculation: what it gained in each metric, whether the arms compare,
+why, and what to try next.
+
+Gains and their noise are measured; what is normal for the model, its text and the machine comes
+from the prediction, with the part that the runs state (acceptance) taken from the runs. Nothing is
+judged where the arms are no A/B.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from advisor.advice import judge
+from advisor.advice.own_runs.setting import Setting
+from advisor.advice.plans import propose
+from advisor.advice.resolve import facts_for_request
+from advisor.domain.nouns import AdvisorError, Estimate, Facts, Plan, Request
+from advisor.prediction import predict
+from advisor.readers.results import arms
+from advisor.readers.results.run import BenchmarkRun, Frozen
+
+WORTH = 0.03  # predicted gain (log) from which another k is worth a run
+NORMAL = 1.2815515594
+
+
+class MetricGain(Frozen):
+    """One metric: values of both arms, the ratio (above 1 is faster) and its 95 % interval."""
+
+    metric: str
+    off: float
+    on: float
+    gain: float
+    low: float
+    high: float
+    noise: str
+    verdict: str
+
+
+class Step(Frozen):
+    """What a step emits and costs, measured and expected."""
+
+    tokens_per_step: float | None = None
+    expected_tokens: tuple[float, float, float] | None = None  # 10th, 50th, 90th percentile
+    cycle_ratio: float | None = None  # time of a step with drafts over one without
+    expected_cycle_ratio: float | None = None
+    expected_gain: tuple[float, float, float] | None = None  # of TPOT: 10th, 50th, 90th percentile
+
+
+class LoadVerdict(Frozen):
+    """One load of an A/B."""
+
+    load: str
+    differences: tuple[str, ...] = ()
+    gains: tuple[MetricGain, ...] = ()
+    step: Step | None = None
+    why: tuple[str, ...] = ()
+    weak: tuple[str, ...] = ()
+    next: str | None = None
+
+    @property
+    def comparable(self) -> bool:
+        return not self.differences
+
+
+class AbReport(Frozen):
+    """The whole answer."""
+
+    verdict: str
+    loads: tuple[LoadVerdict, ...]
+    setting: str
+    notes: tuple[str, ...] = ()
+
+
+def judge_ab(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Setting) -> AbReport:
+    """The report. Raises Unreadable where the arms are swapped or share no load."""
+    arms.check_order(off, on)
+    loads = tuple(_load(a, b, setting) for a, b in arms.pairs(off, on))
+    notes = []
+    if not any(run.speculates for run in on):
+        notes.append(
+            "neither file states drafts: the second is taken as the run with speculation on "
+            "your word"
+        )
+    if setting.missing:
+        notes.append("not compared with a prediction: give " + " and ".join(setting.missing))
+    return AbReport(
+        verdict=_verdict(loads), loads=loads, setting=_said(setting), notes=tuple(notes)
+    )
+
+
+def _verdict(loads: Sequence[LoadVerdict]) -> str:
+    if not any(load.comparable for load in loads):
+        return "not comparable"
+    found = {gain.metric: gain.verdict for load in loads if load.comparable for gain in load.gains}
+    words = {gain.verdict for load in loads if load.comparable for gain in load.gains[:1]}
+    return (
+        words.pop()
+        if len(words) == 1
+        else "mixed"
+        if len(words) > 1
+        else next(iter(found.values()), "no figure")
+    )
+
+
+def _said(setting: Setting) -> str:
+    request = setting.request
+    if request is None:
+        return "unknown"
+    k = f" k={setting.k}" if setting.k else ""
+    return (
+        f"{request.model} on {request.hardware}, {request.engine or 'default engine'}, "
+        f"{setting.method}{k}"
+    )
+
+
+def _load(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: Setting) -> LoadVerdict:
+    load = _load_text(on[0] if on[0].concurrency else off[0])
+    if unlike := arms.unlike(off, on):
+        return LoadVerdict(load=load, differences=tuple(unlike))
+    gains = arms.gains(off, on)
+    step, facts, plan = _step(off, on, gains, setting)
+    return LoadVerdict(
+        load=load,
+        gains=tuple(_gain(made) for made in gains),
+        step=step,
+        why=tuple(_why(on, gains, step, plan)),
+        weak=tuple(arms.weak_points(off, on)),
+        next=_next(on, gains, step, setting, facts, plan),
+    )
+
+
+def _load_text(run: BenchmarkRun) -> str:
+    parts = [
+        f"{run.concurrency:g} concurrent" if run.concurrency else "",
+        f"{run.input_tokens:.0f} prompt" if run.input_tokens else "",
+        f"{run.output_tokens:.0f} output tokens" if run.output_tokens else "",
+    ]
+    return ", ".join(part for part in parts if part) or run.part or "load not stated"
+
+
+def _gain(made: arms.Gain) -> MetricGain:
+    low, high = made.interval()
+    return MetricGain(
+        metric=made.metric, off=made.off, on=made.on, gain=made.ratio, low=low, high=high,
+        noise=made.noise, verdict=made.verdict,
+    )  # fmt: skip
+
+
+def tokens_per_step(on: Sequence[BenchmarkRun], k: int | None) -> float | None:
+    """Mean tokens per step over repeats, bonus token included."""
+    found = [
+        v for run in on if run.acceptance and (v := run.acceptance.tokens_per_step(run.k or k))
+    ]
+    return sum(found) / len(found) if found else None
+
+
+def question(request: Request, setting: Setting) -> tuple[Facts, Plan]:
+    """Facts and the speculating plan with the k and method of the runs. Raises AdvisorError where
+    none can run.
+    """
+    facts = facts_for_request(request)
+    made = judge.opened(facts)
+    near = [plan for plan in made.plans if plan.method == setting.method]
+    plan = next((plan for plan in near if plan.k == setting.k), None)
+    if plan is None:
+        k = setting.k or (near[0].k if near else 2)
+        plan = propose.with_method(facts, made.base.plan, setting.method, k)
+    return facts, plan
+
+
+def _step(
+    off: Sequence[BenchmarkRun],
+    on: Sequence[BenchmarkRun],
+    gains: Sequence[arms.Gain],
+    setting: Setting,
+) -> tuple[Step | None, Facts | None, Plan | None]:
+    tokens = tokens_per_step(on, setting.k)
+    tpot = next((g for g in gains if g.metric == "tpot"), None)
+    cycle = tokens / tpot.ratio if tokens and tpot else None
+    if setting.request is None:
+        return ((Step(tokens_per_step=tokens, cycle_ratio=cycle) if tokens else None), None, None)
+    try:
+        facts, plan = question(setting.request, setting)
+        estimate = predict.estimate(facts, [plan])[0]
+    except AdvisorError:
+        return ((Step(tokens_per_step=tokens, cycle_ratio=cycle) if tokens else None), None, None)
+    length, speedup = estimate.accepted_length, estimate.tpot_ms.speedup
+    made = Step(
+        tokens_per_step=tokens,
+        expected_tokens=(length.p10, length.p50, length.p90),
+        cycle_ratio=cycle,
+        expected_cycle_ratio=length.p50 / speedup.p50,
+        expected_gain=(speedup.p10, speedup.p50, speedup.p90),
+    )
+    return made, facts, plan
+
+
+def _why(
+    on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], step: Step | None, plan: Plan | None
+) -> list[str]:
+    out = []
+    if step and step.tokens_per_step and step.expected_tokens:
+        low, _, high = step.expected_tokens
+        words = (
+            f"{step.tokens_per_step:.2f} tokens per step; normal here is {low:.2f} to {high:.2f}"
+        )
+        if step.tokens_per_step < low:
+            words += (
+                ": low. Check the prompts (random or repetitive text), the sampling temperature, "
+                "the chat template "
+                "and that the drafter belongs to this model"
+            )
+        elif step.tokens_per_step > high:
+            words += ": high. Check that answers are not repetitive or truncated"
+        out.append(words)
+    if step and step.cycle_ratio and step.expected_cycle_ratio:
+        ratio = step.cycle_ratio / step.expected_cycle_ratio
+        words = (
+            f"a step with drafts takes {step.cycle_ratio:.2f} times one without; expected "
+            f"{step.expected_cycle_ratio:.2f}"
+        )
+        if ratio > 1.25:
+            words += (
+                ": slow. Check that CUDA graphs cover the drafted batch (no --enforce-eager, "
+                "capture sizes), "
+                "and that speculation did not take KV memory or request slots away"
+            )
+        elif ratio < 0.8:
+            words += (
+                ": faster than expected. Check that both arms ran the same build and power limit"
+            )
+        out.append(words)
+    for run in on:
+        drafted, k = (
+            run.acceptance.mean_draft() if run.acceptance else None,
+            run.k or (plan.k if plan else None),
+        )
+        if drafted and k and drafted < 0.9 * k:
+            out.append(
+                f"drafts are cut short: {drafted:.1f} of {k} tokens drafted a step (p-min, "
+                "request ends or limits)"
+            )
+            break
+    by_metric = {g.metric: g for g in gains}
+    first, whole = by_metric.get("ttft"), by_metric.get("output_tok_s")
+    if first and whole and first.verdict == "faster" and whole.verdict == "slower":
+        out.append(
+            "TTFT improved while throughput fell: fewer requests were in decode at once; judge by "
+            "throughput"
+        )
+    tpot = by_metric.get("tpot")
+    if tpot and whole and tpot.verdict == "faster" and whole.verdict != "faster":
+        out.append(
+            "tokens came faster but throughput did not: the prompts' time or waiting requests "
+            "dominate"
+        )
+    return out
+
+
+def _next(
+    on: Sequence[BenchmarkRun],
+    gains: Sequence[arms.Gain],
+    step: Step | None,
+    setting: Setting,
+    facts: Facts | None,
+    plan: Plan | None,
+) -> str | None:
+    """The other draft length with the largest expected gain over the measured one, given the
+    measured acceptance.
+    """
+    if facts is None or plan is None or setting.request is None or step is None:
+        return None
+    request = setting.request.model_copy(update=acceptance_fields(on, plan.k))
+    try:
+        known, _ = question(request, setting)
+        others = [p for p in judge.opened(known).plans if p.method == plan.method and p.k != plan.k]
+        found = predict.estimate(known, [plan, *others])
+    except AdvisorError:
+        return None
+    here = _goal_log(found[0])
+    measured = next((g.log for g in gains if g.metric == "output_tok_s"), None)
+    best = max(range(len(found)), key=lambda i: _goal_log(found[i]))
+    more = _goal_log(found[best]) - here
+    if measured is not None and measured + max(more, 0.0) < 0:
+        return (
+            "turn speculation off at this load: no draft length is expected to make up "
+            f"{math.exp(-measured) - 1:.0%}"
+        )
+    if best == 0 or more < WORTH:
+        return None
+    return (
+        f"k={others[best - 1].k} instead of {plan.k}: expected {math.exp(more) - 1:+.0%} over "
+        "this run"
+    )
+
+
+def _goal_log(estimate: Estimate) -> float:
+    return 0.5 * (
+        math.log(estimate.output_tok_s.speedup.p50) + math.log(estimate.tpot_ms.speedup.p50)
+    )
+
+
+def acceptance_fields(on: Sequence[BenchmarkRun], k: int | None) -> Mapping[str, Any]:
+    """The fields of Request that say what was accepted; nothing where the runs do not."""
+    for run in on:
+        if run.acceptance and run.acceptance.by_position:
+            rates = run.acceptance.by_position[:16]
+            before = (1.0, *rates[:-1])
+            each = tuple(
+                min(a / b, 1.0) if b > 0 else 0.0 for a, b in zip(rates, before, strict=True)
+            )
+            return {"acceptance": each, "acceptance_length": None, "acceptance_k": None}
+    length = tokens_per_step(on, k)
+    if length is None or (k and length > k + 1):
+        return {}
+    return {"acceptance": None, "acceptance_length": length, "acceptance_k": k}

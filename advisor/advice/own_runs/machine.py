@@ -1,0 +1,165 @@
+"""A user's own machine: the few numbers of its A/B runs, kept in a private file, and what they
+change.
+
+The file holds settings, log gains with their noise, baselines, versions, dates and hashes of the
+inputs. No prompts, no host names, no paths.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from advisor.domain.facts import OwnRun
+from advisor.domain.files import read_yaml_safely
+from advisor.domain.nouns import AdvisorError
+from advisor.readers.results.document import printable
+
+NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,39}$")
+MAX_BYTES = 2**20
+MAX_RUNS = 200
+Finite = Annotated[float, Field(allow_inf_nan=False, ge=-20, le=20)]
+Positive = Annotated[float, Field(allow_inf_nan=False, gt=0, le=1e9)]
+Sha = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Word = Annotated[str, Field(max_length=120)]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class MetricGain(_Part):
+    """Log of the ratio on over off (above 0 is faster) and its standard deviation."""
+
+    log: Finite
+    sd: Annotated[float, Field(gt=0, le=5)]
+
+
+class MachineRun(_Part):
+    """One A/B at one load, or a run without speculation alone."""
+
+    date: Word
+    model: Word
+    engine: Word
+    engine_version: Word | None = None
+    quant: Word | None = None
+    method: Word = "none"
+    k: Annotated[int, Field(ge=0, le=128)] = 0
+    tp: Annotated[int, Field(ge=1, le=1024)] | None = None
+    concurrency: Positive = 1.0
+    input_tokens: Positive | None = None
+    output_tokens: Positive | None = None
+    workload: Word | None = None
+    gains: dict[Literal["output_tok_s", "tpot", "ttft"], MetricGain] = Field(default_factory=dict)
+    baseline: dict[Literal["output_tok_s", "tpot", "ttft"], Positive] = Field(default_factory=dict)
+    accepted_length: Annotated[float, Field(ge=1, le=129)] | None = None
+    accepted_by_position: Annotated[
+        tuple[Annotated[float, Field(ge=0, le=1)], ...], Field(max_length=64)
+    ] = ()
+    inputs_sha256: Annotated[tuple[Sha, ...], Field(max_length=60)] = ()
+
+
+class Machine(_Part):
+    """The whole file."""
+
+    version: Literal[1] = 1
+    name: Word
+    hardware: Word
+    gpus: Annotated[int, Field(ge=1, le=1024)] = 1
+    runs: Annotated[tuple[MachineRun, ...], Field(max_length=MAX_RUNS)] = ()
+
+    @property
+    def newest(self) -> str:
+        return max((run.date for run in self.runs), default="")
+
+    def own_runs(self) -> tuple[OwnRun, ...]:
+        """As the prediction takes them."""
+        return tuple(
+            OwnRun(
+                hardware=self.hardware, gpus=self.gpus, model=run.model, quant=run.quant, engine=run.engine,
+                engine_version=run.engine_version, method=run.method if run.method != "none" else "mtp",
+                k=run.k or 1, tp=run.tp, concurrency=run.concurrency, input_tokens=run.input_tokens,
+                output_tokens=run.output_tokens, workload=run.workload, date=run.date,
+                gains=tuple((name, gain.log, gain.sd) for name, gain in run.gains.items()),
+                baseline=tuple(run.baseline.items()),
+            )
+            for run in self.runs
+        )  # fmt: skip
+
+
+def folder() -> Path:
+    """Where machine files lie: $XDG_CONFIG_HOME or ~/.config, advisor/machines."""
+    root = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(root) if root else Path.home() / ".config") / "advisor" / "machines"
+
+
+def path_of(name: str) -> Path:
+    """The file of a machine. Raises AdvisorError for a name that could be a path."""
+    if not NAME.match(name):
+        raise AdvisorError(
+            f"'{printable(name)}' is no name for a machine: lower-case letters, digits, . _ -"
+        )
+    return folder() / f"{name}.yaml"
+
+
+def names() -> list[str]:
+    """The machines that have a file."""
+    return sorted(path.stem for path in folder().glob("*.yaml"))
+
+
+def load(name: str) -> Machine:
+    """Read a machine. Raises AdvisorError, naming those that there are."""
+    path = path_of(name)
+    if not path.exists():
+        there = (
+            ", ".join(names()) or "none yet: make one with 'advisor calibrate OFF ON --name NAME'"
+        )
+        raise AdvisorError(f"no machine is called '{printable(name)}'; there are: {there}")
+    data = read_yaml_safely(path, MAX_BYTES)
+    try:
+        return Machine.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"])) or "the file"
+        raise AdvisorError(f"{path}: {printable(where)}: {first['msg'].lower()}") from error
+
+
+def save(machine: Machine) -> Path:
+    """Write a machine, readable by its owner alone; the old file stays until the new one is
+    whole.
+    """
+    import yaml  # start-up: only where a machine is named
+
+    path = path_of(machine.name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    text = "# Private: made by `advisor calibrate`; delete it to forget these runs.\n"
+    text += yaml.safe_dump(
+        machine.model_dump(mode="json", exclude_defaults=True), sort_keys=False, width=100
+    )
+    part = path.with_name(f".{path.name}.part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(
+        os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as out:
+        out.write(text)
+    part.replace(path)
+    return path
+
+
+def with_run(machine: Machine, run: MachineRun) -> Machine:
+    """The machine with one more run; one of the same inputs is replaced."""
+    others = [old for old in machine.runs if not set(old.inputs_sha256) & set(run.inputs_sha256)]
+    if len(others) >= MAX_RUNS:
+        raise AdvisorError(
+            f"machine '{machine.name}' has {MAX_RUNS} runs already: start another one"
+        )
+    return machine.model_copy(update={"runs": (*others, run)})
+
+
+def today() -> str:
+    return datetime.now(UTC).date().isoformat()

@@ -1,0 +1,117 @@
+"""What a user's benchmark files were measured on: the question that they answer.
+
+Options come first, then the launch that ran, then the files themselves. Without hardware and a
+known model there is no prediction to compare with, and the missing one is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from advisor import engines, readers
+from advisor.domain.nouns import AdvisorError, Method, Plan, Request, UnknownFact
+from advisor.knowledge import store as knowledge
+from advisor.readers.results.run import BenchmarkRun
+
+METHODS_BY_WORD = {
+    "nextn": "mtp",
+    "draft-mtp": "mtp",
+    "qwen3_next_mtp": "mtp",
+    "deepseek_mtp": "mtp",
+}
+
+
+class Setting(NamedTuple):
+    """The question behind the files, or why there is none."""
+
+    request: Request | None
+    method: Method
+    k: int | None
+    missing: tuple[str, ...] = ()
+
+
+def plan_of_launch(path: Path, version: str | None = None) -> Plan:
+    """The plan of the speculating launch of a file, else of its first. Raises AdvisorError where
+    none is there.
+    """
+    return plan_in(readers.read_path(str(path), version=version), path.name)
+
+
+def plan_in(read: readers.FileRead, name: str) -> Plan:
+    """The same of a text that was read."""
+    plans = [engines.get(launch.engine).to_plan(launch) for launch in read.launches]
+    if not plans:
+        raise AdvisorError(f"{name}: no launch of a server found in it")
+    return next((plan for plan in plans if plan.method != "none"), plans[0])
+
+
+def setting(
+    off: Sequence[BenchmarkRun],
+    on: Sequence[BenchmarkRun],
+    asked: Mapping[str, Any],
+    launch: Plan | None = None,
+) -> Setting:
+    """The question that runs answer. `asked` are options by field of Request, plus `method` and
+    `k`.
+    """
+    runs = [*on, *off]
+    given = {key: value for key, value in asked.items() if value is not None}
+    stated = {
+        "model": launch.model if launch and launch.model else _first(runs, "model"),
+        "engine": launch.engine if launch else _first(runs, "engine"),
+        "engine_version": launch.engine_version if launch else _first(runs, "engine_version"),
+        "hardware": _first(runs, "hardware"),
+        "concurrency": round(_first(runs, "concurrency") or 0) or None,
+        "ctx_tokens": round(_first(runs, "input_tokens") or 0) or None,
+        "output_tokens": round(_first(runs, "output_tokens") or 0) or None,
+    }
+    if launch and launch.tp > 1:
+        stated |= {"tp": launch.tp, "gpus": launch.tp * max(launch.pp, 1)}
+    k = given.pop("k", None) or (launch.k if launch else None) or _first(on, "k")
+    method = given.pop("method", None) or (
+        launch.method if launch and launch.method != "none" else None
+    )
+    method = (
+        method or METHODS_BY_WORD.get(_first(on, "method") or "", _first(on, "method")) or "mtp"
+    )
+    fields = {key: value for key, value in (stated | given).items() if value is not None}
+    missing = _resolve(fields, stated_version="engine_version" not in given)
+    if missing:
+        return Setting(None, method, k, tuple(missing))
+    return Setting(
+        Request(
+            method=method if method in ("mtp", "eagle", "eagle3", "dflash") else None, **fields
+        ),
+        method,
+        k,
+    )
+
+
+def _first(runs: Sequence[BenchmarkRun], name: str) -> Any:
+    return next((value for run in runs if (value := getattr(run, name)) is not None), None)
+
+
+def _resolve(fields: dict[str, Any], stated_version: bool) -> list[str]:
+    """Names as knowledge spells them, in place; what is missing or unknown."""
+    missing = []
+    if not fields.get("hardware"):
+        missing.append("the hardware (--hw NAME)")
+    else:
+        try:
+            fields["hardware"] = knowledge.hardware(fields["hardware"]).id
+        except UnknownFact:
+            missing.append(f"known hardware (--hw NAME; '{fields['hardware']}' is not)")
+    found = knowledge.llm_from_text(str(fields.get("model") or ""))
+    if found is None:
+        missing.append("the model (--model NAME)")
+    else:
+        fields["model"] = found.id
+    if stated_version and fields.get("engine_version"):
+        adapter = engines.get(fields["engine"]) if fields.get("engine") else None
+        if adapter is None or fields["engine_version"] not in adapter.versions:
+            fields.pop(
+                "engine_version"
+            )  # a release that a file states and no catalogue has: the newest known
+    return missing

@@ -1,0 +1,149 @@
+"""What a running server does, from two readings of its counters, and what that means for its
+drafts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from advisor.advice import judge
+from advisor.advice.own_runs.ab_test import acceptance_fields
+from advisor.advice.own_runs.setting import setting
+from advisor.advice.resolve import facts_for_request
+from advisor.domain.nouns import AdvisorError, Plan
+from advisor.prediction import predict
+from advisor.readers.results import exposition
+from advisor.readers.results.run import BenchmarkRun
+from advisor.readers.results.server import BadAnswer, Server
+
+FULL = 0.95  # KV use above which requests wait for memory
+WORTH = 0.03  # log gain worth a change
+LOW_RATE = 0.35  # of drafted tokens, below which drafts rarely pay without anything else known
+
+
+class Seen(NamedTuple):
+    """Traffic between two readings."""
+
+    server: Server
+    run: BenchmarkRun
+    seconds: float
+    running: float | None
+    waiting: float | None
+    kv_usage: float | None
+    requests: float | None
+
+
+class Word(NamedTuple):
+    """What to do: on, off, another k, keep, or unknown; why."""
+
+    decision: str
+    why: tuple[str, ...]
+
+
+def observe(
+    server: Server,
+    before: exposition.Scrape | None,
+    after: exposition.Scrape | None,
+    seconds: float,
+) -> Seen:
+    """Raises BadAnswer where the server has no counters."""
+    if before is None or after is None:
+        hint = {"sglang": "--enable-metrics", "llama-server": "--metrics"}.get(
+            server.engine or "", "its metrics"
+        )
+        raise BadAnswer(f"{server.url}/metrics has no counters: start the server with {hint}")
+    made = exposition.between(before, after)
+    run = exposition.run_of(made, server.url, seconds=seconds)
+    gauges = after.gauges
+    return Seen(
+        server,
+        run,
+        seconds,
+        gauges.get("running"),
+        gauges.get("waiting"),
+        gauges.get("kv_usage"),
+        made.counters.get("requests"),
+    )
+
+
+def advise(seen: Seen, asked: Mapping[str, Any]) -> Word:
+    """What to change, by prediction for the traffic seen where hardware and model are known, else
+    by what was accepted.
+    """
+    why = []
+    run = seen.run
+    if seen.waiting:
+        why.append(f"{seen.waiting:.0f} requests wait: slots or KV memory are short")
+    if seen.kv_usage is not None and seen.kv_usage > FULL:
+        why.append(
+            f"{seen.kv_usage:.0%} of the KV cache is in use: drafts cost memory that requests need"
+        )
+    if not run.output_tok_s:
+        return Word(
+            "unknown", ("no tokens were generated in this time: look again under load", *why)
+        )
+    streams = max(round(seen.running or 0), 1)
+    given = {"concurrency": streams} | {
+        key: value for key, value in asked.items() if value is not None
+    }
+    load = {"ctx_tokens": run.input_tokens, "output_tokens": run.output_tokens}
+    given = {key: max(round(value), 1) for key, value in load.items() if value} | given
+    server = seen.server
+    described = run.model_copy(
+        update={
+            "model": run.model or server.model,
+            "engine": server.engine,
+            "engine_version": server.version,
+        }
+    )
+    found = setting([], [described], given)
+    if found.request is None:
+        rate = run.acceptance.rate if run.acceptance else None
+        if rate is not None and rate < LOW_RATE:
+            why.append(
+                f"{rate:.0%} of drafted tokens are accepted: fewer draft tokens, or off, are "
+                "likely faster"
+            )
+        return Word("unknown", (*why, "for a decision give " + " and ".join(found.missing)))
+    k = found.k or server.k
+    request = found.request.model_copy(update=acceptance_fields([run], k))
+    try:
+        question = judge.opened(facts_for_request(request))
+        plans = [plan for plan in question.plans if plan.method == found.method]
+        estimates = predict.estimate(question.facts, plans) if plans else []
+    except AdvisorError as error:
+        return Word("unknown", (*why, str(error)))
+    if not estimates:
+        return Word("unknown", (*why, "no way to draft is known for this setting"))
+    return _choose(
+        plans,
+        [math.log(e.output_tok_s.speedup.p50) for e in estimates],
+        k if run.acceptance else 0,
+        why,
+    )
+
+
+def _choose(plans: list[Plan], gains: list[float], k: int | None, why: list[str]) -> Word:
+    best = max(range(len(plans)), key=lambda i: gains[i])
+    here = (
+        next((gain for plan, gain in zip(plans, gains, strict=True) if plan.k == k), None)
+        if k
+        else 0.0
+    )
+    if k:
+        why.append(
+            f"k={k} is expected to give {math.exp(here):.2f}x output tok/s at this load"
+            if here is not None
+            else f"k={k} runs"
+        )
+    if max(gains[best], 0.0) - (here or 0.0) < WORTH:
+        return Word(
+            "keep" if here is not None else "unknown",
+            (*why, "nothing else is expected to be 3 % faster"),
+        )
+    if gains[best] < 0 or (k and gains[best] < WORTH):
+        return Word("off", (*why, "without drafts it is expected to be faster"))
+    expected = f"k={plans[best].k} is expected to give {math.exp(gains[best]):.2f}x"
+    return Word(f"{'other k' if k else 'on'}: k={plans[best].k}", (*why, expected))

@@ -1,0 +1,1 @@
+"""Which launches could serve the question: checkpoint, layout, limits and draft tokens."""

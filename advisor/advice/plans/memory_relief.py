@@ -1,0 +1,225 @@
+"""What to do when memory is short: which lever to lower first, and what would fit instead.
+
+Levers come cheapest first in speed and quality. Alternatives are tried with the real bill, not
+guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from advisor.advice.plans import offload, propose
+from advisor.advice.plans import topology as linked
+from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
+from advisor.engines.traits import traits
+from advisor.knowledge import store as knowledge
+from advisor.perf import kv_sizes, memory
+
+GPU_COUNTS = (2, 4, 8)
+BUILT_IN = ("laptop", "igpu")  # classes of which a machine has one, and nobody joins several
+SMALLER = (
+    "fp8",
+    "awq-int4",
+    "nvfp4",
+    "q8_0",
+    "q6_k",
+    "q5_k_m",
+    "q4_k_m",
+    "iq4_xs",
+    "q3_k_m",
+    "iq3_xxs",
+    "iq2_m",
+)
+SAME_STEP = 0.75  # bits a weight between formats of one step: AWQ 4.25, Q4_K_M 4.89
+CONTEXT_STEPS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024)
+
+
+def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
+    """One sentence: by how much the plan does not fit, and what would."""
+    model = facts.model.id if facts.model else "the model"
+    quant = facts.quant.id if facts.quant else "this quantisation"
+    card = facts.hardware.name or facts.hardware.id if facts.hardware else "this hardware"
+    gpus = memory.replica_gpus(facts, plan)
+    where = f"{gpus} x {card}" if gpus > 1 else card
+    needs = made.weights_gib + made.spec_gib + made.overhead_gib
+    have = (
+        f"{made.available_gib:.1f} GiB usable"
+        if made.available_gib is not None
+        else "unknown memory"
+    )
+    text = (
+        f"{model} at {quant} does not fit on {where} with {plan.engine}: "
+        f"{made.short_gib or 0:.1f} GiB short "
+        f"(weights and engine {needs:.1f} GiB per GPU, {have})"
+    )
+    instead = list(alternatives(facts, plan))
+    what = f"what fits: {', or '.join(instead[:3])}" if instead else _smaller(facts)
+
+    one_fits = any(
+        way.startswith(("--ctx", "--concurrency")) for way in instead
+    )  # what is short is the room for requests
+    spread = offload.offload(facts) if plan.method == "none" and not one_fits else None
+    if spread is None:
+        return f"{text}; {what}"
+    launch = " ".join(spread.launch.argv)
+    return (
+        f"{text}; {what}; or, at a speed that is not estimated here, llama-server at "
+        f"{offload.words(spread)}: {launch}"
+    )
+
+
+def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
+    """Options of the command line that make the plan without speculation fit, each on its own, best
+    quality first.
+    """
+    plain = plan.model_copy(update={"method": "none", "k": 0})
+    asked = facts.ctx_tokens or 2048
+    for ctx in CONTEXT_STEPS:
+        if ctx < asked:
+            length = min(plan.max_model_len or ctx, ctx + (facts.output_tokens or 512))
+            shorter = facts.model_copy(update={"ctx_tokens": ctx})
+            if memory.bill(shorter, plain.model_copy(update={"max_model_len": length})).fits:
+                yield f"--ctx {ctx}"
+                break
+    slots = plan.max_num_seqs or facts.concurrency or 1
+    while (
+        not traits(plan.engine).states_in_pool and slots > 1
+    ):  # the others take every slot's context or recurrent state at the start
+        slots //= 2
+        fewer = facts.model_copy(update={"concurrency": slots})
+        if memory.bill(fewer, plain.model_copy(update={"max_num_seqs": slots})).fits:
+            yield f"--concurrency {slots * plan.dp}"
+            break
+    found = largest_quant(facts, plain)
+    if found is not None:
+        yield f"--quant {found.id}"
+    elif plan.engine in memory.SERVERS:
+        found = largest_quant(facts, plain.model_copy(update={"engine": "llama-server"}), like=True)
+        if found is not None:
+            yield f"--engine llama-server --quant {found.id}"
+    yield from other_counts(facts, plain)
+
+
+def _smaller(facts: Facts) -> str:
+    return "choose a smaller model" + (" or more GPUs" if more_counts(facts.hardware, 0) else "")
+
+
+def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
+    """The usual numbers of GPUs above this one; none where the GPU is part of a laptop or of a
+    processor, or of a machine without a port for linking several.
+    """
+    built_in = hardware is not None and (
+        hardware.hardware_class in BUILT_IN
+        or (hardware.hardware_class == "unified" and not linked.has_port(hardware))
+    )
+    return () if built_in else tuple(count for count in GPU_COUNTS if count > gpus)
+
+
+def other_counts(facts: Facts, plain: Plan) -> Iterator[str]:
+    """Numbers of GPUs on which the plan fits: the most of those that there are, where only they
+    divide the heads, else more.
+    """
+    fewer = [
+        n for n in range(facts.gpus - 1, 1, -1) if plain.engine in memory.SERVERS and not facts.tp
+    ]
+    for count in (*fewer, *more_counts(facts.hardware, facts.gpus)):
+        if _fits_over(facts, plain, count):
+            yield f"--gpus {count}" + (f" (of the {facts.gpus})" if count < facts.gpus else "")
+            return
+
+
+def _fits_over(facts: Facts, plain: Plan, count: int) -> bool:
+    """Whether the plan fits when all of so many GPUs share the model, and its heads allow that."""
+    if plain.engine in memory.SERVERS and not propose.divides_heads(facts, count):
+        return False
+    shared = facts.model_copy(update={"gpus": count, "tp": count})
+    return memory.bill(shared, plain.model_copy(update={"tp": count, "dp": 1})).fits is True
+
+
+def largest_quant(facts: Facts, plan: Plan, like: bool = False) -> Quant | None:
+    """The largest smaller quantisation with which the plan fits; `like`: or one of the same step,
+    which on another engine is one more way (four bits as GGUF carry some more for their scales).
+    """
+    for quant in smaller_quants(facts, plan, SAME_STEP if like else 0.0):
+        if memory.bill(facts.model_copy(update={"quant": quant}), plan).fits:
+            return quant
+    return None
+
+
+def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quant]:
+    """Quantisations with fewer bits, or up to `more` than now, that the engine runs on this
+    hardware, largest first.
+    """
+    bits = facts.quant.bits if facts.quant else None
+    arch = facts.hardware.arch if facts.hardware else ""
+    names = offload.RELEASED.get(facts.model.family if facts.model else "", SMALLER)
+    known = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
+    for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
+        if (
+            quant.family in ("nvfp4", "mxfp4")
+            and names is SMALLER
+            and not (facts.hardware and facts.hardware.fp4_tflops)
+        ):
+            continue  # runs elsewhere only through slower stand-in kernels
+        runs = (not quant.engines or plan.engine in quant.engines) and (
+            not quant.archs or arch in quant.archs
+        )
+        if runs and quant.bits is not None and (bits is None or quant.bits < bits + more):
+            yield quant
+
+
+def reliefs(facts: Facts, plan: Plan) -> tuple[memory.Relief, ...]:
+    """What to lower first when memory is short: cheapest in speed and quality first, each with the
+    GiB it frees per GPU.
+    """
+    made = memory.bill(facts, plan)
+    shape = facts.shape or facts.model
+    found: list[memory.Relief] = []
+    kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype) if shape else None
+    if kv_token and shape:
+        kv_token *= kv_sizes.copies(shape, plan)
+    asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
+    gpus = memory.replica_gpus(facts, plan)
+    slots = plan.max_num_seqs or facts.concurrency or 1
+    if kv_token and plan.max_model_len and plan.max_model_len > asked:
+        held = slots if plan.engine not in memory.SERVERS else 1
+        freed = (plan.max_model_len - asked) * kv_token * held / memory.GIB / gpus
+        found.append(
+            memory.Relief("max_model_len", str(asked), freed, "longer requests are refused")
+        )
+    if shape and shape.state_mb_per_seq and slots > (facts.concurrency or slots):
+        spare = slots - (facts.concurrency or slots)
+        freed = spare * shape.state_mb_per_seq * 1e6 * (1 + plan.k) / memory.GIB / gpus
+        found.append(
+            memory.Relief("max_num_seqs", str(facts.concurrency), freed, "more requests queue")
+        )
+    if kv_token and plan.kv_cache_dtype in (None, "auto", "bf16", "f16") and made.kv_gib:
+        to = "fp8" if plan.engine in memory.SERVERS else "q8_0"
+        found.append(
+            memory.Relief(
+                "kv_cache_dtype", to, made.kv_gib / 2, "a little accuracy at long context"
+            )
+        )
+    if (
+        plan.engine in memory.SERVERS
+        and (plan.max_num_batched_tokens or 8192) > 2048
+        and shape
+        and shape.hidden
+    ):
+        freed = (
+            ((plan.max_num_batched_tokens or 8192) - 2048)
+            * shape.hidden
+            * memory.ACTIVATION_BYTES
+            / memory.GIB
+        )
+        found.append(
+            memory.Relief("max_num_batched_tokens", "2048", freed, "longer prompts take more steps")
+        )
+    if plan.method != "none":
+        freed = (
+            made.spec_gib
+            + made.state_gib * plan.k / (1 + plan.k)
+            + memory.GRAPHS_PER_DRAFT_GIB * plan.k
+        )
+        found.append(memory.Relief("method", "none", freed, "no speculation"))
+    return tuple(item for item in found if item.frees_gib > 0.005)

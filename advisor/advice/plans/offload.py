@@ -1,0 +1,167 @@
+"""A mixture of experts that is larger than its card: llama-server can keep the experts of some
+layers in system memory.
+
+What it does: says how many layers' experts must go there for a quantisation of four bits, by the
+same bill as everything else, and writes the launch. What it does not know: how fast that is (it
+depends on the processor's memory, which no question tells), and how much system memory the machine
+has.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import NamedTuple
+
+from advisor import engines
+from advisor.advice.plans import propose
+from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, Plan, Quant
+from advisor.engines.traits import gguf_engine
+from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+
+# Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is
+# called.
+RELEASED = {"gpt-oss": ("mxfp4",)}
+QUANTS = ("q4_k_m", "ud-q4_k_xl", "iq4_xs")  # four-bit steps of GGUF, the preferred first
+FOUR_BITS = 4.0
+# One layer more than the bill asks for: a long prompt's steps copy a layer's experts to the card.
+SPARE_LAYERS = 1
+# Pairs of runs with experts in system memory: MTP lost in the first four, did little in two, and
+# gained in the last four, on cards of 6 to 16 GB.
+LOSSES = ("f70148891450", "gaztrab5080", "ik1513", "ik2369")
+EVEN = ("a2000cpumoe", "s4070mtp")
+GAINS = ("lc22673b", "moe3060cpu", "corral9070xt", "gemma26maxq")
+MEASURED = (
+    "Experts in system memory, as measured: MTP gave 0.43x to 0.86x in four reports, 0.88x to "
+    "1.06x in two and 1.04x to 1.32x "
+    "in four: begin without, then measure 2 drafts"
+)
+SOURCES = ("llamacpp15077",)
+
+
+class Offload(NamedTuple):
+    """Experts in system memory: how many layers' of how many, their size there, and the launch
+    without speculation.
+    """
+
+    quant: Quant
+    layers: int  # the value of --n-cpu-moe, which counts layers without experts too
+    of: int
+    system_gib: float
+    launch: LaunchText
+    plan: Plan
+
+    @property
+    def flag(self) -> str:
+        return "--cpu-moe" if self.layers >= self.of else f"--n-cpu-moe {self.layers}"
+
+
+def offload(facts: Facts) -> Offload | None:
+    """The least that has to leave the card at four bits; None where nothing has to, where it would
+    not help, or where the layers of several cards share the model (the option counts from the
+    first layer, so it would empty the first card alone).
+    """
+    shape, hardware = facts.shape or facts.model, facts.hardware
+    if shape is None or hardware is None or facts.gpus != 1 or not _has_own_memory(facts):
+        return None
+    for quant in _quants(facts):
+        per_layer = layer_gib(shape, quant)
+        if not per_layer:
+            return None
+        asked = facts.model_copy(
+            update={"quant": quant, "engine": "llama-server", "engine_version": _version(facts)}
+        )
+        plan = _plan(asked)
+        made = memory.bill(asked, plan) if plan is not None else None
+        if plan is None or made is None or made.fits is not False:
+            return None
+        layers = ceil((made.short_gib or 0.0) / per_layer)
+        if layers <= (shape.moe_layers or 0):
+            return _offloaded(
+                shape, quant, plan, min(layers + SPARE_LAYERS, shape.moe_layers or 0), per_layer
+            )
+    return None
+
+
+def _quants(facts: Facts) -> list[Quant]:
+    """What to try: the one that the question is about, where it has four bits or more as GGUF, then
+    the usual ones, those that somebody publishes first.
+    """
+    names = RELEASED.get(facts.model.family if facts.model else "", QUANTS)
+    usual = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
+    own = facts.quant
+    first = (
+        [own]
+        if own is not None and own.family.startswith("gguf") and (own.bits or 0.0) >= FOUR_BITS
+        else []
+    )
+    return [
+        *first,
+        *sorted(
+            (q for q in usual if q not in first), key=lambda quant: not _published(facts, quant)
+        ),
+    ]
+
+
+def layer_gib(shape: LLM, quant: Quant) -> float:
+    """The routed experts of one layer; 0 where the model has none or their size is not known."""
+    return (
+        (shape.experts or 0) * (shape.expert_params_m or 0.0) * 1e6 * quant.bytes_ffn / memory.GIB
+    )
+
+
+def words(found: Offload) -> str:
+    """What it takes, in half a sentence."""
+    return (
+        f"{found.quant.id} with {found.flag} ({found.system_gib:.1f} GiB of experts in "
+        "system memory)"
+    )
+
+
+def difference(found: Offload) -> str:
+    """Model and flag: what the launch has that one of the same limits on the card alone has not."""
+    argv = found.launch.argv
+    model = argv[1 : argv.index("--batch-size")] if "--batch-size" in argv else argv[1:3]
+    return f"{' '.join(model)} {found.flag}"
+
+
+def _has_own_memory(facts: Facts) -> bool:
+    """Whether the accelerator's memory is not the system's own: there is nothing to win where it
+    is.
+    """
+    hardware = facts.hardware
+    return (
+        hardware is not None
+        and not hardware.unified_memory
+        and hardware.hardware_class not in ("unified", "igpu")
+    )
+
+
+def _published(facts: Facts, quant: Quant) -> bool:
+    return (
+        facts.model is not None
+        and knowledge.checkpoint(facts.model, quant, "llama-server", "none") is not None
+    )
+
+
+def _version(facts: Facts) -> str | None:
+    return facts.engine_version if gguf_engine(facts.engine) else engines.get("llama-server").newest
+
+
+def _plan(facts: Facts) -> Plan | None:
+    try:
+        return propose.base_plan(facts, (1, 1))
+    except AdvisorError:
+        return None
+
+
+def _offloaded(shape: LLM, quant: Quant, plan: Plan, experts_of: int, per_layer: float) -> Offload:
+    dense = max(
+        (shape.layers or 0) - (shape.moe_layers or 0), 0
+    )  # the first ones; where they come in between, more than enough
+    layers, of = dense + experts_of, dense + (shape.moe_layers or 0)
+    option = ("--cpu-moe", None) if layers >= of else ("--n-cpu-moe", str(layers))
+    adapter = engines.get("llama-server")
+    spread = plan.model_copy(update={"extra": (*plan.extra, option)})
+    launch = adapter.render(adapter.to_launch(spread))
+    return Offload(quant, layers, of, experts_of * per_layer, launch, spread)

@@ -1,0 +1,370 @@
+"""Facts -> candidate plans, always including "no speculation".
+
+What it does: one plan per method and k that the engine version can run for this model on this
+hardware, all with the same batch limits, memory share and context, so that the arms differ in
+speculation alone. What it does not know: whether a plan pays (predict), whether it is safe (rules),
+which one to take (decide).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import floor
+from typing import cast
+
+from advisor import engines
+from advisor.advice.plans import checkpoints
+from advisor.advice.plans import limits as serving
+from advisor.advice.plans import topology as linked
+from advisor.domain.nouns import LLM, AdvisorError, Drafter, Engine, Facts, Method, Plan
+from advisor.engines.traits import EngineTraits, traits
+from advisor.engines.versions import parts
+from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import store as knowledge
+from advisor.perf import memory
+from advisor.rules.kit.case import between, defect, parse_release
+
+# k offered per separate drafter: publishers report EAGLE-3 for 1 to 7 tokens, and blocks of 4, 8
+# and 16 of a block drafter.
+DRAFTER_K = {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash": (3, 7, 9, 15)}
+# SGLang runs Gemma 4's assistant under NEXTN, which it turns into FROZEN_KV_MTP by itself
+# (sgl-project/sglang#24436, merged after 0.5.11 was tagged); the 12B's has another architecture,
+# which that change does not name.
+SGLANG_ASSISTANTS = "0.5.12"
+ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
+REMOTE_CODE = (
+    "kimi",
+)  # families whose tokenizer and configuration are code of the repository (vLLM recipe of Kimi-K2.5)
+CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
+TOOL_WORKLOADS = {"chat", "agent", "mixed"}
+
+
+def _habits(facts: Facts) -> EngineTraits:
+    """The traits of the engine that is asked about. Raises AdvisorError for one without any."""
+    known = engines.canonical(facts.engine or "")
+    if known is None:
+        raise AdvisorError(
+            f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
+            f"llama-server"
+        )
+    return traits(known)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The serving limits shared by all arms."""
+
+    max_model_len: int
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    memory_fraction: float
+
+
+def limits(facts: Facts, split: tuple[int, int]) -> Limits:
+    """Batch, context and memory limits for this load. Raises AdvisorError when the prompt exceeds
+    the model's context.
+    """
+    habits = _habits(facts)
+    small = _memory_gb(facts) <= 32
+    batched = 4096 if small and habits.replicas else 8192
+    unified = facts.hardware is not None and facts.hardware.unified_memory
+    # a unified memory is shared with the system; small cards need all they can give (SD313 warns
+    # above 0.96)
+    fraction = 0.75 if unified else 0.95 if small else 0.9
+    given = facts.request.memory_fraction if facts.request is not None else None
+    return Limits(
+        serving.context(facts), serving.slots(facts, split[1]), batched, given or fraction
+    )
+
+
+def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
+    """(tp, dp) choices, the preferred first: the asked tp alone, else the largest tp that KV heads
+    serve without copies, or what leaves no replica without a request, then every other one that
+    divides the GPUs and that the heads allow (vLLM and SGLang refuse ranks that share heads
+    unevenly). Raises AdvisorError when the asked tp does not divide them.
+    """
+    gpus = max(1, facts.gpus)
+    if facts.tp:
+        if gpus % facts.tp:
+            raise AdvisorError(
+                f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the GPUs"
+            )
+        return ((facts.tp, gpus // facts.tp),)
+    if gpus == 1 or not _habits(facts).replicas:
+        return ((gpus, 1),)  # llama-server splits layers over all devices
+    heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
+    sizes = [tp for tp in range(1, gpus + 1) if gpus % tp == 0 and divides_heads(facts, tp)]
+    busy = [tp for tp in sizes if gpus // tp <= (facts.concurrency or 1)]
+    best = max(*(tp for tp in sizes if tp <= heads), min(busy, default=1))
+    order = [best, *(tp for tp in sizes if tp > best), *reversed([tp for tp in sizes if tp < best])]
+    return tuple((tp, gpus // tp) for tp in order)
+
+
+def divides_heads(facts: Facts, tp: int) -> bool:
+    """Whether so many ranks share the model's heads evenly. Where these are not known: powers of
+    two, as usual.
+    """
+    all_heads = facts.shape.heads if facts.shape is not None else None
+    heads = facts.shape.kv_heads if facts.shape is not None else None
+    if not all_heads:
+        return tp & (tp - 1) == 0
+    return all_heads % tp == 0 and (not heads or heads % tp == 0 or tp % heads == 0)
+
+
+def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
+    """One plan per method and k that this engine version has a path for; empty when there is none
+    (see `no_path`).
+    """
+    found = []
+    for method in methods(facts):
+        if no_path(facts, base, method) is None:
+            found += [with_method(facts, base, method, k) for k in k_values(facts, method)]
+    return tuple(found)
+
+
+def methods(facts: Facts) -> tuple[Method, ...]:
+    """Speculative methods for this model: the one that was asked for, where it can be had; else MTP
+    where the model has a head or an assistant that the engine takes in its place; else those of
+    its published drafters that the engine loads.
+    """
+    asked = facts.request.method if facts.request is not None else None
+    own: tuple[Method, ...] = ("mtp",) if has_mtp(facts) or assistant(facts) else ()
+    found = own if own and asked in (None, "mtp") else knowledge_drafters.methods(facts)
+    return tuple(method for method in found if asked in (None, method))
+
+
+def has_mtp(facts: Facts) -> bool:
+    """Whether the model has a multi-token-prediction head of its own."""
+    shape = facts.shape
+    return facts.model is not None and bool(
+        facts.model.mtp_layers or (shape is not None and shape.mtp_layers)
+    )
+
+
+def drafter(facts: Facts, method: Method) -> Drafter | None:
+    """The published drafter that a plan of this method uses; None for MTP, and where none is known
+    that the engine loads.
+    """
+    return (
+        knowledge_drafters.pick(facts, method, reference(facts, method).model)
+        if method in DRAFTER_K
+        else None
+    )
+
+
+def assistant(facts: Facts) -> str | None:
+    """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4
+    in the releases of
+    `assistant_since` and later.
+    """
+    since = assistant_since(facts.model, facts.engine)
+    return (
+        None
+        if facts.model is None or since is None or _older(facts.engine_version, since)
+        else facts.model.assistant
+    )
+
+
+def assistant_since(model: LLM | None, engine: str | None) -> str | None:
+    """The first release of the engine that takes the model's assistant in place of an MTP head;
+    None where none is known.
+    """
+    if (
+        model is None
+        or model.assistant is None
+        or model.assistant in ASSISTANTS_NOT_IN.get(engine or "", ())
+    ):
+        return None
+    return {"vllm": model.assistant_since, "sglang": SGLANG_ASSISTANTS}.get(engine or "")
+
+
+def _older(release: str | None, than: str) -> bool:
+    """Whether a plain release number is below another; one that is none is taken as new."""
+    try:
+        return release is not None and parts(release) < parts(than)
+    except ValueError:
+        return False
+
+
+def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
+    """Why this engine version cannot run the method at all, in one sentence; None when it can."""
+    try:
+        engines.get(base.engine).to_launch(with_method(facts, base, method, 1))
+    except AdvisorError as refusal:
+        return str(refusal)
+    return None
+
+
+def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
+    """Draft tokens to try: the engine's for MTP, the method's for a drafter, up to what that
+    drafter was made for.
+    """
+    found = drafter(facts, method)
+    if found is None:
+        return _habits(facts).k_range
+    top = min(found.k_max or 64, (found.block or 65) - 1)
+    return tuple(k for k in DRAFTER_K[method] if k <= top) or (top,)
+
+
+def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
+    """The plan without speculation; all others are made from it."""
+    habits = _habits(facts)
+    if not habits.writable:
+        raise AdvisorError(
+            f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
+            f"llama-server"
+        )
+    lim, model, named = limits(facts, split), facts.model, reference(facts, "none")
+    chat = facts.workload in CHAT_WORKLOADS
+    plan = Plan(
+        engine=cast(Engine, facts.engine),
+        engine_version=facts.engine_version,
+        model=named.model,
+        quantization=named.quantization,
+        method="none",
+        prefix_caching=prefix_caching(facts, "none"),
+        max_num_seqs=lim.max_num_seqs,
+        max_num_batched_tokens=lim.max_num_batched_tokens,
+        max_model_len=lim.max_model_len,
+        memory_fraction=lim.memory_fraction if habits.memory_share else None,
+        tp=split[0],
+        dp=split[1],
+        reasoning_parser=parser_name(facts, "--reasoning-parser", model.reasoning_parser)
+        if model and chat
+        else None,
+        tool_call_parser=(
+            parser_name(facts, "--tool-call-parser", model.tool_call_parser)
+            if model and facts.workload in TOOL_WORKLOADS
+            else None
+        ),
+        port=habits.port,
+        extra=(*linked.flags(facts, split[0]), *remote_code(facts)),
+        env=needed_env(facts),
+    )
+    if habits.outside_share and (facts.request is None or facts.request.memory_fraction is None):
+        plan = plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
+    plan = serving.held(facts, serving.kv_cache(facts, plan))
+    widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
+    return serving.roomy(facts, plan, (plan, *widest))
+
+
+def static_share(facts: Facts, plan: Plan) -> float | None:
+    """The plan's memory share, lowered where what SGLang keeps outside of it would not fit beside
+    it: its share holds weights and KV alone (see `memory.outside_gib`), while vLLM's holds all.
+    The same for all arms: room for the drafter that needs most.
+    """
+    usable, shape = memory.usable_gib(facts), facts.shape or facts.model
+    if usable is None or shape is None or facts.quant is None or plan.memory_fraction is None:
+        return plan.memory_fraction
+    arms = [
+        plan,
+        *(
+            with_method(facts, plan, method, max(k_values(facts, method)))
+            for method in methods(facts)
+        ),
+    ]
+    outside = max(memory.outside_gib(facts, arm, shape, facts.quant) for arm in arms)
+    return max(min(plan.memory_fraction, floor(100 * (1 - outside / usable)) / 100), 0.5)
+
+
+def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
+    """Environment without which this release does not load the model on this machine (SD247: FP8 on
+    a GB10 in vLLM 0.24).
+    """
+    if (
+        facts.engine != "vllm"
+        or facts.hardware is None
+        or facts.hardware.id != "gb10"
+        or facts.engine_version is None
+    ):
+        return ()
+    if facts.quant is None or facts.quant.id != "fp8":
+        return ()
+    known = defect("vllm-gb10-deepgemm")
+    return (
+        (("VLLM_USE_DEEP_GEMM", "0"),)
+        if between(parse_release(facts.engine_version), known.since, known.until)
+        else ()
+    )
+
+
+def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
+    """The engine's own spelling of a parser: models name vLLM's (`openai_gptoss`), SGLang has
+    others (`gpt-oss`).
+    """
+    if wanted is None or _habits(facts).gguf:
+        return wanted
+    found = engines.get(facts.engine or "").catalogue.find(option, facts.engine_version)
+    known = (found.choices or found.values or ()) if found is not None else ()
+    if found is None or not known or wanted in known:
+        return wanted if found is not None else None
+
+    def plain(word: str) -> str:
+        return "".join(c for c in word.lower() if c.isalnum())
+
+    alike = [
+        c
+        for c in known
+        if len(plain(c)) > 3 and (plain(c) in plain(wanted) or plain(wanted) in plain(c))
+    ]
+    return alike[0] if alike else None
+
+
+def remote_code(facts: Facts) -> tuple[tuple[str, str | None], ...]:
+    """The consent that vLLM and SGLang ask for before they load a model with code of its own."""
+    asks = (
+        facts.model is not None
+        and facts.model.family in REMOTE_CODE
+        and _habits(facts).runs_repository_code
+    )
+    return (("--trust-remote-code", None),) if asks else ()
+
+
+def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
+    """The same serving limits with speculation: the arms must differ in nothing else that is not
+    forced.
+    """
+    found = drafter(facts, method)
+    own = assistant(facts) if method == "mtp" else base.draft_model
+    env = found.env.get(base.engine, {}) if found is not None else {}
+    named = reference(facts, method)
+    plan = base.model_copy(
+        update={
+            "method": method,
+            "k": k,
+            "model": named.model,
+            "quantization": named.quantization,
+            "prefix_caching": prefix_caching(facts, method),
+            "draft_model": found.repository if found is not None else own,
+            "env": (*base.env, *env.items()),
+        }
+    )
+    given = facts.request.max_num_seqs if facts.request is not None else None
+    return plan if given is not None else serving.held(facts, plan)
+
+
+def prefix_caching(facts: Facts, method: Method) -> bool | None:
+    """Prefix caching pays only when prompts share a prefix; with MTP on a hybrid it also costs hit
+    rate and carries a correctness defect (vllm#38182, #43559), so it then needs a large share to
+    be worth it. So it does with a drafter that its publisher serves without it.
+    """
+    if _habits(facts).pool == "slots":
+        return None  # its prompt cache is per slot and on by default
+    share = facts.prefix_share or 0.0
+    hybrid = facts.model is not None and facts.model.is_hybrid
+    found = drafter(facts, method) if method in DRAFTER_K else None
+    if not hybrid and (found is None or found.prefix_caching is not False):
+        return True
+    needed = knowledge.threshold("prefix_share_worth_caching_with_mtp").value
+    return share >= needed if method != "none" else share > 0.0
+
+
+def reference(facts: Facts, method: Method) -> checkpoints.Reference:
+    """What the launch names; an assistant is a repository of its own beside the plain model."""
+    inside = "none" if method == "mtp" and assistant(facts) is not None else method
+    return checkpoints.reference(facts, inside)
+
+
+def _memory_gb(facts: Facts) -> float:
+    memory = facts.hardware.memory_gb if facts.hardware is not None else None
+    return memory.value if memory is not None else 80.0

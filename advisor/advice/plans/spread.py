@@ -1,0 +1,79 @@
+"""The answer for a mixture of experts that is larger than its card: experts in system memory.
+
+What it does: where nothing fits the card, and llama-server can keep the experts of some layers in
+system memory, it gives that launch, with the model's own head as the arm to measure, and what was
+measured so elsewhere. What it does not know: the speed, which goes by the processor's memory.
+"""
+
+from __future__ import annotations
+
+from advisor import engines
+from advisor.advice import resolve
+from advisor.advice.judge import judge
+from advisor.advice.plans import offload, propose
+from advisor.domain.nouns import Advice, AdvisorError, Facts, Reason, Request
+
+BEGIN = 2  # drafts to try: what those who gained report most
+
+
+def answer(request: Request, facts: Facts) -> Advice | None:
+    """The advice; None where another engine or quantisation was asked for, or where no spreading
+    makes it fit.
+    """
+    if not _free(request, facts):
+        return None
+    found = offload.offload(facts)
+    if found is None:
+        return None
+    try:
+        asked = resolve.facts_for_request(
+            request.model_copy(update={"engine": "llama-server", "quant": found.quant.id})
+        )
+    except AdvisorError:
+        return None
+    plan = found.plan
+    able = propose.has_mtp(asked) and propose.no_path(asked, plan, "mtp") is None
+    drafted = propose.with_method(asked, plan, "mtp", BEGIN) if able else None
+    adapter = engines.get(plan.engine)
+    findings = judge(asked, plan, None).findings
+    launch = adapter.render(adapter.to_launch(plan))
+    name = asked.hardware.name or asked.hardware.id if asked.hardware else request.hardware
+    reasons = (
+        Reason(
+            text=f"Nothing fits {name} whole; {offload.words(found)} does, at a speed that goes by "
+            f"the processor's memory and is not estimated here",
+            sources=offload.SOURCES,
+            weight=3.0,
+        ),
+        Reason(
+            text=offload.MEASURED,
+            sources=(*offload.GAINS, *offload.EVEN, *offload.LOSSES),
+            weight=2.5,
+        ),
+    )
+    return Advice(
+        request=request,
+        facts=asked,
+        decision="measure" if drafted is not None else "off",
+        plan=plan,
+        candidate=drafted,
+        plan_off=plan,
+        decided_by="spread" if drafted is not None else "no_method",
+        findings=findings,
+        plan_findings=findings,
+        reasons=reasons,
+        launch=launch,
+        launch_off=launch,
+        launch_on=adapter.render(adapter.to_launch(drafted)) if drafted is not None else None,
+        measure_with=(adapter.benchmark_command(plan, asked),) if drafted is not None else (),
+        evidence_newest=max((row.date for row in asked.evidence if row.date), default=""),
+    )
+
+
+def _free(request: Request, facts: Facts) -> bool:
+    """Whether engine and quantisation are left to us, or are such as this answer uses."""
+    engine = request.engine is None or engines.canonical(request.engine) == "llama-server"
+    quant = request.quant is None or (
+        facts.quant is not None and facts.quant.family.startswith("gguf")
+    )
+    return engine and quant and request.engine_version is None

@@ -1,0 +1,106 @@
+"""Answers that a page and its API share: the use cases, each asked once and kept a while.
+
+Predictions share caches and are computed one at a time; a second thread would only wait for the
+first one's processor.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from advisor.advice.asked import advice_for, no_mtp_answer
+from advisor.advice.asked import question as request_of
+from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.values import Sweep
+from advisor.cli.serve.question import Question
+from advisor.domain.nouns import Advice, AdvisorError
+from advisor.knowledge import store as knowledge
+
+Answer = TypeVar("Answer")
+KEPT = 128  # answers of each kind; one is some 100 kB
+LOADS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the curve
+
+
+class Kept(Generic[Answer]):
+    """The last answers, by question."""
+
+    def __init__(self, most: int = KEPT) -> None:
+        self.most = most
+        self._known: OrderedDict[Any, Answer] = OrderedDict()
+        self._lock = Lock()
+
+    def known(self, key: Any) -> Answer | None:
+        """The answer for a key where there is one."""
+        return self._known.get(key)
+
+    def get(self, key: Any, make: Callable[[], Answer]) -> Answer:
+        """The answer for a key, made where there is none yet. What `make` raises is not kept."""
+        with self._lock:
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+            made = make()
+            self._known[key] = made
+            while len(self._known) > self.most:
+                self._known.popitem(last=False)
+            return made
+
+
+_advice: Kept[Advice] = Kept()
+_quick: Kept[Advice] = Kept()  # without what would change the answer
+_curves: Kept[Sweep] = Kept()
+
+
+def advice(question: Question, what_if: bool = True) -> Advice:
+    """What `advisor recommend` answers; without `what_if` sooner, and without what would change it.
+
+    Raises AdvisorError in one sentence.
+    """
+    asked = question.asked()
+    plain = no_mtp_answer(asked)
+    if plain:
+        raise AdvisorError(plain)
+    if question.machine:  # its file may have changed
+        return advice_for(asked, what_if)
+    if not what_if and (known := _advice.known(question)) is not None:
+        return known
+    kept = _advice if what_if else _quick
+    return kept.get(question, lambda: advice_for(asked, what_if))
+
+
+def curve(question: Question) -> Sweep:
+    """Gain against requests at once, one curve a k, for the question's own setting.
+
+    Engine, release and quantisation are those of the question's answer, so that all loads share
+    one curve.
+    """
+    facts = advice(question, what_if=False).facts
+    chosen = {
+        "engine": facts.engine,
+        "engine_version": facts.engine_version,
+        "quant": facts.quant.id if facts.quant is not None else None,
+        "concurrency": max(LOADS[-1], question.concurrency),
+    }
+    pinned = question.model_copy(update=chosen)
+    if question.machine:
+        return _swept(pinned)
+    return _curves.get(pinned, lambda: _swept(pinned))
+
+
+def _swept(question: Question) -> Sweep:
+    request, machine = request_of(question.asked())
+    loads = sorted({*LOADS, question.concurrency})
+    return sweep(request, {"concurrency": loads}, machine=machine)
+
+
+def link_of(source: str) -> tuple[str, str]:
+    """(title, address to link to) of a source; both "" where it has none."""
+    entry = knowledge.source_of(source)
+    if entry is None:
+        return "", ""
+    address = entry.address if entry.address.startswith("https://") else ""
+    words = ", ".join(part for part in (entry.title, entry.date) if part)
+    return words, address.split()[0] if address else ""

@@ -1,0 +1,188 @@
+"""The command line's JSON over HTTP, described by OpenAPI at /api/openapi.json.
+
+A question that cannot be answered is status 400 with its sentence in `error`.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+from anyio.to_thread import run_sync
+from fastapi import APIRouter, Query, Request
+from pydantic import Field
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+
+from advisor import rules as rulebook
+from advisor.advice.asked import question as request_of
+from advisor.advice.explore.axes import parsed
+from advisor.advice.explore.sweep import sweep as swept
+from advisor.cli.serve import answers, uploads
+from advisor.cli.serve.check import Pasted, checkup, judged
+from advisor.cli.serve.mixes import Mixed, planned
+from advisor.cli.serve.question import Question, question_from
+from advisor.domain.nouns import AdvisorError
+from advisor.render.findings.json_out import report_json, validate_schema
+from advisor.render.forms import FORMS
+from advisor.render.json_out import advice_json
+from advisor.render.plan.json_out import mix_plan_json, plan_schema
+from advisor.render.schema import recommend_schema
+from advisor.render.sweep.json_out import sweep_json
+from advisor.rules import texts
+from advisor.rules.registry import index as rule_index
+from advisor.rules.registry import load_row
+
+MOST_LOADS = 400  # of a sweep over HTTP
+router = APIRouter(prefix="/api")
+
+
+class Varied(Question):
+    """A question and what varies in it."""
+
+    vary: tuple[Annotated[str, Field(max_length=2000)], ...] = Field(
+        min_length=1,
+        max_length=6,
+        description="concurrency=1..128, k=0..4, ctx=512,8192; repeat it",
+    )
+
+    def question(self) -> Question:
+        """Without what varies."""
+        return question_from(self.told_fields())
+
+    def told_fields(self) -> dict[str, Any]:
+        """The fields of the question that were given."""
+        return {name: getattr(self, name) for name in Question.model_fields}
+
+
+def _described(schema: dict[str, Any], text: str = "The answer") -> dict[int | str, Any]:
+    """An answer's schema for OpenAPI, with its parts inlined by name."""
+    return {
+        200: {"description": text, "content": {"application/json": {"schema": schema}}},
+        400: {
+            "description": "It cannot be answered; `error` says why in one sentence",
+            "content": {
+                "application/json": {
+                    "schema": {
+                        "type": "object",
+                        "properties": {"error": {"type": "string"}},
+                        "required": ["error"],
+                    }
+                }
+            },
+        },
+    }
+
+
+def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without references to its own $defs, which OpenAPI would look for elsewhere."""
+    parts = schema.get("$defs", {})
+
+    def walk(node: Any) -> Any:
+        if isinstance(node, dict):
+            if str(node.get("$ref", "")).startswith("#/$defs/"):
+                rest = {key: value for key, value in node.items() if key != "$ref"}
+                return walk(parts[node["$ref"].rsplit("/", 1)[-1]]) | rest
+            return {
+                key: walk(value)
+                for key, value in node.items()
+                if key not in ("$defs", "$schema", "$id")
+            }
+        return [walk(item) for item in node] if isinstance(node, list) else node
+
+    made: dict[str, Any] = walk(schema)
+    return made
+
+
+@router.get("/recommend", responses=_described(_inlined(recommend_schema())))
+def recommend(question: Annotated[Question, Query()]) -> JSONResponse:
+    """What `advisor recommend --format json` prints."""
+    return JSONResponse(advice_json(answers.advice(question)))
+
+
+@router.get("/launch/{form}", response_class=PlainTextResponse)
+def launch(form: str, question: Annotated[Question, Query()]) -> PlainTextResponse:
+    """The launch in one form: flags, compose, docker-run, systemd, quadlet, k8s, helm, ..."""
+    if form not in FORMS:
+        raise AdvisorError(f"there is no form '{form[:40]}'; there are {', '.join(FORMS)}")
+    return PlainTextResponse(FORMS[form].write(answers.advice(question)))
+
+
+@router.get("/sweep", responses=_described({"type": "object"}))
+def sweep(asked: Annotated[Varied, Query()]) -> JSONResponse:
+    """What `advisor sweep --format json` prints."""
+    return JSONResponse(sweep_json(swept_for(asked)))
+
+
+def swept_for(asked: Varied) -> Any:
+    """The sweep. Raises AdvisorError where it is larger than a server takes."""
+    vary = dict(parsed(text) for text in asked.vary)
+    loads = 1
+    for name, values in vary.items():
+        loads *= len(values) if name != "k" else 1
+    if loads > MOST_LOADS:
+        raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
+    request, machine = request_of(asked.question().asked())
+    return swept(request, vary, machine=machine)
+
+
+@router.post("/validate", responses=_described(_inlined(validate_schema())))
+def validate(pasted: Pasted) -> JSONResponse:
+    """What `advisor validate --format json` prints of a text on standard input."""
+    return JSONResponse(report_json(judged(pasted)))
+
+
+@router.post("/fixes", responses=_described({"type": "object"}))
+def fixes(pasted: Pasted) -> JSONResponse:
+    """What `advisor validate --diff` shows: the safe fixes, and all of them."""
+    found = checkup(pasted)
+    return JSONResponse({"safe": found.safe_diff, "all": found.all_diff or found.safe_diff})
+
+
+@router.post("/plan", responses=_described(_inlined(plan_schema())))
+def plan(mixed: Mixed) -> JSONResponse:
+    """What `advisor plan --format json` prints of a mix."""
+    return JSONResponse(mix_plan_json(planned(mixed)))
+
+
+@router.get("/rules")
+def rules() -> JSONResponse:
+    """What `advisor rules --format json` prints."""
+    return JSONResponse([texts.as_dict(load_row(row)) for row in rule_index()])
+
+
+@router.get("/explain/{code}", response_class=PlainTextResponse)
+def explain(code: str) -> PlainTextResponse:
+    """What `advisor explain CODE` prints."""
+    return PlainTextResponse(rulebook.explain(code[:80]) + "\n")
+
+
+def _files(*names: str, more: type[uploads.Ran] | None = None) -> dict[str, Any]:
+    """OpenAPI of a form with files."""
+    file = {"type": "array", "items": {"type": "string", "format": "binary"}}
+    fields = more.model_json_schema()["properties"] if more is not None else {}
+    schema = {"type": "object", "properties": {**dict.fromkeys(names, file), **fields}}
+    return {
+        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+    }
+
+
+@router.post("/results", openapi_extra=_files("files"), responses=_described({"type": "object"}))
+async def results(request: Request) -> Response:
+    """What `advisor results --format json` prints of the files sent."""
+    form = await uploads.form_of(request)
+    runs = await run_sync(uploads.runs_in, form.of("files"))
+    if not runs:
+        raise AdvisorError("no file was sent: send benchmark files in the field 'files'")
+    return JSONResponse(uploads.runs_json(runs))
+
+
+@router.post(
+    "/ab",
+    openapi_extra=_files("off", "on", "launch", more=uploads.Ran),
+    responses=_described({"type": "object"}),
+)
+async def ab(request: Request) -> Response:
+    """What `advisor ab --format json` prints of the files sent."""
+    form = await uploads.form_of(request)
+    judge = partial(uploads.verdict, form.of("off"), form.of("on"), form.of("launch"), form.words)
+    return JSONResponse(uploads.ab_json(await run_sync(judge)))

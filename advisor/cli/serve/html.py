@@ -1,0 +1,59 @@
+"""Templates: escaped by default, strict about names, one set for the server and the static copy."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as package_version
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import DictLoader, Environment, StrictUndefined
+
+TABS = (
+    ("answer", "/", "Answer"),
+    ("check", "/check", "Check"),
+    ("results", "/results", "Results"),
+    ("mix", "/mix", "Workloads"),
+    ("rules", "/rules", "Rules"),
+    ("api", "/api", "API"),
+)
+
+
+@cache
+def templates() -> dict[str, str]:
+    """The templates by name. A file holds those of one area, each below a line that names it."""
+    found = {}
+    for file in (files("advisor.cli.serve") / "templates").iterdir():
+        for part in file.read_text("utf-8").split("{# template ")[1:]:
+            name, _, text = part.partition(" #}\n")
+            found[name] = text.rstrip("\n") + "\n"
+    return found
+
+
+@cache
+def environment() -> Environment:
+    """The templates of this package. What is not marked as HTML is escaped."""
+    return Environment(
+        loader=DictLoader(templates()),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+
+
+@cache
+def version() -> str:
+    """The package's version."""
+    try:
+        return package_version("mtp-advisor")
+    except PackageNotFoundError:
+        return "development"  # a checkout that is not installed
+
+
+def render(name: str, tab: str = "", **values: Any) -> str:
+    """One template as text."""
+    shared = {"root": "/", "home": "/", "tabs": TABS, "tab": tab, "version": version()}
+    return environment().get_template(name).render(shared | values)

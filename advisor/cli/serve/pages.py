@@ -1,0 +1,157 @@
+"""The pages and the parts of them that the script loads.
+
+A page's address is its state: the same options as the command line, so that reloading or sharing
+it gives the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import HTMLResponse, Response
+
+from advisor import rules as rulebook
+from advisor.cli.serve import answers
+from advisor.cli.serve.controls import controls
+from advisor.cli.serve.curve import curve_view
+from advisor.cli.serve.html import render
+from advisor.cli.serve.question import question_from
+from advisor.cli.serve.views import answer_view, sources
+from advisor.domain.nouns import AdvisorError
+from advisor.rules.registry import index as rule_index
+from advisor.rules.registry import load_row
+from advisor.rules.texts import FAMILIES, as_dict, family
+
+router = APIRouter(include_in_schema=False)
+EXAMPLES = (
+    ("hw=gb10&concurrency=4", "DGX Spark", "Qwen3.6-35B-A3B, 4 requests at once"),
+    ("hw=rtx3090&gpus=2&model=qwen3.6-27b", "2 × RTX 3090", "Qwen3.6-27B, one user"),
+    ("hw=rtx5090&model=qwen3.6-27b&engine=llama-server", "RTX 5090", "Qwen3.6-27B, llama-server"),
+    ("hw=h100-sxm&concurrency=64&ctx=8192", "H100", "Qwen3.6-35B-A3B, 64 requests, 8K prompts"),
+    ("hw=strix-halo&engine=llama-server", "Strix Halo", "Qwen3.6-35B-A3B, llama-server"),
+    ("hw=h200&gpus=8&model=deepseek-v3.2&concurrency=32", "8 × H200", "DeepSeek-V3.2, 32 requests"),
+)
+
+
+def page(name: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """A template as an answer that is never kept: facts and files may change."""
+    return HTMLResponse(render(name, **values), status, {"cache-control": "no-store"})
+
+
+def problem(request: Request, text: str) -> Response:
+    """A sentence on a page, or as a part of one."""
+    if request.url.path.startswith("/part/"):
+        return page("_error.html", 400, error=text)
+    return page("problem.html", 400, error=text)
+
+
+def given(request: Request) -> tuple[dict[str, str], str]:
+    """(the question's parameters, the form of the launch). Raises AdvisorError for one told
+    twice.
+    """
+    seen: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        if name in seen:
+            raise AdvisorError(f"{name} is given twice: give it once")
+        seen[name] = value
+    return seen, seen.pop("form", "")
+
+
+def answered(asked: Mapping[str, str], form: str, what_if: bool = True) -> dict[str, Any]:
+    """What the answer's template shows; a question that cannot be answered has an error instead."""
+    if not asked.get("hw") and not asked.get("machine"):
+        return {"question": question_from(asked), "advice": None, "error": "", "view": None}
+    try:
+        question = question_from(asked)
+    except AdvisorError as error:
+        return {"question": question_from({}), "advice": None, "error": str(error), "view": None}
+    try:
+        advice = answers.advice(question, what_if)
+    except AdvisorError as error:
+        return {"question": question, "advice": None, "error": str(error), "view": None}
+    view = answer_view(advice, question, form)
+    return {
+        "question": question,
+        "advice": advice,
+        "error": "",
+        "view": view,
+        "curve": None,
+        "curve_part": f"/part/curve?{question.url()}",
+        "curve_page": f"/curve?{question.url()}",
+        "changes_part": "" if what_if else f"/part/changes?{question.url()}",
+        "form_url": lambda key: f"/?{question.url(form=key)}",
+        "rules_linked": True,
+        "api_linked": True,
+    }
+
+
+@router.get("/")
+def start(request: Request) -> HTMLResponse:
+    """The question and its answer."""
+    asked, form = given(request)
+    shown = answered(asked, form)
+    fields = controls(shown["question"], shown["advice"])
+    title = shown["view"]["headline"] if shown["view"] else "Speculative decoding"
+    return page(
+        "answer.html",
+        400 if shown["error"] else 200,
+        tab="answer",
+        fields=fields,
+        title=title,
+        examples=[(f"/?{query}", name, load) for query, name, load in EXAMPLES],
+        **shown,
+    )
+
+
+@router.get("/part/answer")
+def answer_part(request: Request) -> HTMLResponse:
+    """The answer alone, at once; the script asks for the curve and for what would change it."""
+    asked, form = given(request)
+    shown = answered(asked, form, what_if=False)
+    examples = [(f"/?{query}", name, load) for query, name, load in EXAMPLES]
+    status = 400 if shown["error"] else 200
+    return page("_answer_or_start.html", status, examples=examples, **shown)
+
+
+@router.get("/part/changes")
+def changes_part(request: Request) -> HTMLResponse:
+    """What would change the answer."""
+    advice = answers.advice(question_from(given(request)[0]))
+    return page("_changes.html", would_change=advice.would_change)
+
+
+@router.get("/part/curve")
+def curve_part(request: Request) -> HTMLResponse:
+    """The curve alone."""
+    question = question_from(given(request)[0])
+    return page("_curve.html", curve=curve_view(answers.curve(question), question.concurrency))
+
+
+@router.get("/curve")
+def curve_page(request: Request) -> HTMLResponse:
+    """The curve on a page of its own, for a browser without scripts."""
+    question = question_from(given(request)[0])
+    found = curve_view(answers.curve(question), question.concurrency)
+    return page("curve.html", tab="answer", curve=found, error="", back=f"/?{question.url()}")
+
+
+@router.get("/rules")
+def rules_page() -> HTMLResponse:
+    """All rules by family."""
+    groups: dict[str, list[Any]] = {code: [] for code in FAMILIES}
+    for row in rule_index():
+        groups[row.code[:3]].append(as_dict(load_row(row)))
+    named = [(f"{code}xx", FAMILIES[code], found) for code, found in groups.items()]
+    return page("rules.html", tab="rules", groups=named)
+
+
+@router.get("/rules/{code}")
+def rule_page(code: str) -> HTMLResponse:
+    """One rule: why, bad, good, sources."""
+    found = rulebook.get_rule(code)
+    rule = as_dict(found)
+    return page(
+        "rule.html", tab="rules", rule=rule, family=family(found.code), cited=sources(found.sources)
+    )

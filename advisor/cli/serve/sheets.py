@@ -1,0 +1,160 @@
+"""Reports -> what the templates of the two sheets show: a checked configuration, benchmark files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp
+from typing import Any, get_args
+
+from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict
+from advisor.advice.own_runs.adding import Added
+from advisor.cli.serve.check import Checkup
+from advisor.cli.serve.controls import hardware_groups, model_groups
+from advisor.cli.serve.question import question_from
+from advisor.cli.serve.views import findings
+from advisor.domain.nouns import Workload
+from advisor.readers.results.run import BenchmarkRun
+from advisor.render.findings.text import described, skipped_lines, summary
+from advisor.render.results_text import number, runs_text
+
+_METRICS = {"output_tok_s": "Output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
+_WORST = {"error": 0, "warning": 1, "info": 2, "": 3}
+MOST_LINES = 5_000  # of a text that are shown with its findings
+
+
+def check_view(found: Checkup) -> dict[str, Any]:
+    """What the sheet of a checked configuration shows; secrets are taken out of all of it."""
+    report = found.report
+    clean = report.clean
+    (read,) = report.reads
+    told = findings(report.findings)
+    marks: dict[int, str] = {}
+    for one in told:
+        if _WORST[one["severity"]] < _WORST[marks.get(one["line"], "")]:
+            marks[one["line"]] = one["severity"]
+    lines = clean(read.source.text).splitlines()[:MOST_LINES]
+    return {
+        "summary": _sentence(summary(report)),
+        "secret": found.secret,
+        "findings": told,
+        "launches": [
+            {
+                "text": clean(described(one)),
+                "notes": [clean(note) for note in one.launch.notes],
+                "changes": [clean(line) for line in one.change.lines] if one.change else [],
+            }
+            for one in report.launches
+        ],
+        "skipped": skipped_lines(report),
+        "notes": [clean(note) for one in report.files for note in one.notes],
+        "safe_diff": diff_lines(found.safe_diff),
+        "all_diff": diff_lines(found.all_diff),
+        "fixed": found.fixed,
+        "lines": [(n, line, marks.get(n, "")) for n, line in enumerate(lines, 1)],
+    }
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def diff_lines(diff: str) -> list[tuple[str, str]]:
+    """(kind, line) of a unified diff."""
+    kinds = {"+": "add", "-": "del", "@": "at"}
+    return [
+        ("at" if line.startswith(("+++", "---")) else kinds.get(line[:1], "same"), line)
+        for line in diff.splitlines()
+    ]
+
+
+def results_view(
+    runs: Sequence[BenchmarkRun], report: AbReport | None, added: Added | None = None
+) -> dict[str, Any]:
+    """What the sheet of benchmark files shows."""
+    return {
+        "runs": [_run(run) for run in runs],
+        "ab": _ab(report) if report is not None else None,
+        "added": _added(added) if added is not None else None,
+    }
+
+
+def _added(added: Added) -> dict[str, Any]:
+    name, request, advice = added.machine.name, added.request, added.next
+    many = "run" if added.runs == 1 else "runs"
+    words = {"machine": name, "model": request.model, "concurrency": str(request.concurrency)}
+    return {
+        "text": f"{added.runs} {many} added to machine {name}, {len(added.machine.runs)} in all.",
+        "next": f"Next, an A/B at {advice.concurrency} requests at once with k = {advice.k} "
+        "would narrow "
+        f"the expected gain most, from a factor of {exp(advice.now / 2):.2f} either way to "
+        f"{exp(advice.then / 2):.2f}."
+        if advice is not None
+        else "",
+        "link": f"/?{question_from(words).url()}",
+    }
+
+
+def _run(run: BenchmarkRun) -> dict[str, Any]:
+    head, *lines = runs_text([run], 100_000).splitlines()
+    return {"head": head, "lines": [line.strip() for line in lines if line.strip()]}
+
+
+def _ab(report: AbReport) -> dict[str, Any]:
+    return {
+        "verdict": f"Speculation: {report.verdict}",
+        "tone": _tone(report.verdict),
+        "setting": report.setting,
+        "notes": report.notes,
+        "loads": [_load(load) for load in report.loads],
+    }
+
+
+def _tone(verdict: str) -> str:
+    word = verdict.lower()
+    return "on" if word.startswith(("faster", "turn", "keep")) else "off" if "slow" in word else ""
+
+
+def _load(load: LoadVerdict) -> dict[str, Any]:
+    return {
+        "load": load.load,
+        "differences": load.differences,
+        "why": (*load.why, *load.weak),
+        "next": load.next or "",
+        "gains": [
+            {
+                "name": _METRICS.get(one.metric, one.metric),
+                "off": number(one.off),
+                "on": number(one.on),
+                "gain": f"{one.gain:.2f}×",
+                "span": f"{one.low:.2f} to {one.high:.2f}",
+                "verdict": one.verdict,
+            }
+            for one in load.gains
+        ],
+    }
+
+
+def sheet_fields(given: dict[str, str], names: Sequence[str]) -> list[dict[str, Any]]:
+    """The controls that say what a text or a file cannot tell itself."""
+    kinds = [("", [("", "not told"), *((word, word) for word in get_args(Workload))])]
+    hardware = [("", [("", "not told"), ("auto", "this machine")]), *hardware_groups()[1:]]
+    models = [("", [("", "as the files state")]), *model_groups()]
+    known: dict[str, dict[str, Any]] = {
+        "hw": {"label": "Hardware", "groups": hardware, "size": "half"},
+        "model": {"label": "Model", "groups": models, "size": "half"},
+        "workload": {"label": "Text", "groups": kinds},
+        "concurrency": {"label": "Requests at once"},
+        "ctx": {"label": "Prompt tokens"},
+        "output_tokens": {"label": "Answer tokens"},
+        "gpus": {"label": "GPUs"},
+        "engine_version": {"label": "Engine release", "mode": "text"},
+        "k": {"label": "k of the run"},
+        "machine": {
+            "label": "Remember them as machine",
+            "mode": "text",
+            "hint": "own",
+            "size": "half",
+        },
+    }
+    shared = {"groups": None, "size": "", "default": "", "hint": "", "mode": "numeric"}
+    return [{**shared, **known[name], "name": name, "value": given.get(name, "")} for name in names]

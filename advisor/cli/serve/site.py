@@ -1,0 +1,150 @@
+"""A static copy of the page: answers for some hardware, models and loads, without a server.
+
+Every address in it is relative, so that it works on any web server and from a folder. What it does
+not have: questions beyond those written, and the sheets that read what a visitor sends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from advisor.cli.serve import answers
+from advisor.cli.serve.curve import curve_view
+from advisor.cli.serve.html import render
+from advisor.cli.serve.question import Question, question_from
+from advisor.cli.serve.views import FORM_NAMES, answer_view, launch_forms, launch_text
+from advisor.domain.nouns import Advice, AdvisorError
+from advisor.knowledge import store as knowledge
+from advisor.render.forms import FORMS
+
+# one of each kind that people serve with: unified memory, consumer cards, workstations, data
+# centers
+HARDWARE = (
+    "gb10",
+    "strix-halo",
+    "rtx3090",
+    "rtx4090",
+    "rtx5090",
+    "rtx-pro-6000",
+    "l40s",
+    "a100-80gb",
+    "h100-sxm",
+    "h200",
+    "b200",
+    "mi300x",
+)
+MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b")
+LOADS = (1, 4, 16, 64)
+ASSETS = ("page.css", "page.js", "icon.svg")
+
+
+class Cell(NamedTuple):
+    """One answer of the copy, or why there is none."""
+
+    question: Question
+    name: str  # of its file
+    advice: Advice | None
+    problem: str = ""
+
+
+def write(place: Path, hardware: Sequence[str] = (), models: Sequence[str] = ()) -> int:
+    """Write the copy into a folder; how many files. Raises AdvisorError for an unknown name."""
+    pages = site(hardware, models)
+    count = 0
+    for name, text in pages:
+        target = place / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text, encoding="utf-8")
+        count += 1
+    return count
+
+
+def site(hardware: Sequence[str] = (), models: Sequence[str] = ()) -> Iterator[tuple[str, str]]:
+    """(path, text) of every file. Names are looked up before anything is made."""
+    boxes = [knowledge.hardware(name).id for name in hardware or HARDWARE]
+    llms = [knowledge.llm(name).id for name in models or MODELS]
+    return _files(tuple(dict.fromkeys(boxes)), tuple(dict.fromkeys(llms)))
+
+
+def _files(boxes: Sequence[str], llms: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for name in ASSETS:
+        yield f"static/{name}", (files("advisor.cli.serve") / "static" / name).read_text("utf-8")
+    tables = []
+    for llm in llms:
+        rows = []
+        for box in boxes:
+            cells = [_cell(box, llm, load) for load in LOADS]
+            rows.append((knowledge.hardware(box).name or box, [_entry(cell) for cell in cells]))
+            for cell in cells:
+                if cell.advice is not None:
+                    yield f"answers/{cell.name}", _answer(cell, cells)
+        tables.append((knowledge.llm(llm).name or llm, rows))
+    yield "index.html", _page("site_index.html", "", tables=tables, loads=LOADS)
+
+
+def _cell(box: str, llm: str, load: int) -> Cell:
+    question = question_from({"hw": box, "model": llm, "concurrency": load})
+    name = f"{llm}-{box}-{load}.html"
+    try:
+        return Cell(question, name, answers.advice(question))
+    except AdvisorError as error:
+        return Cell(question, name, None, str(error))
+
+
+def _entry(cell: Cell) -> dict[str, Any]:
+    """One cell of the table: the decision in a word, the gain, the link."""
+    advice = cell.advice
+    if advice is None:
+        return {"word": "does not run", "tone": "", "gain": "", "link": "", "why": cell.problem}
+    gain = advice.estimate.output_tok_s.speedup.p50 if advice.estimate is not None else None
+    k = f"k = {advice.plan.k}" if advice.decision == "on" else ""
+    return {
+        "word": {"on": k, "off": "off", "measure": "measure"}[advice.decision],
+        "tone": {"on": "ok", "off": "", "measure": "warning"}[advice.decision],
+        "gain": f"{gain:.2f}×" if gain is not None and advice.decision != "off" else "",
+        "link": f"answers/{cell.name}",
+        "why": "",
+    }
+
+
+def _curve(question: Question) -> dict[str, Any] | None:
+    """The curve over load; None where no load can be estimated, as with experts in system memory."""
+    try:
+        return curve_view(answers.curve(question), question.concurrency)
+    except AdvisorError:
+        return None
+
+
+def _answer(cell: Cell, cells: Sequence[Cell]) -> str:
+    question, advice = cell.question, cell.advice
+    assert advice is not None  # pages are written of answers only
+    view = answer_view(advice, question)
+    others = [(f"{one.question.concurrency}", one.name, one is cell) for one in cells if one.advice]
+    return _page(
+        "site_answer.html",
+        "../",
+        title=f"{view['headline']}: {view['setting'][0][1]}, {view['setting'][1][1]}",
+        view=view,
+        others=others,
+        curve=_curve(question),
+        every_form=[
+            (
+                key,
+                FORM_NAMES[key],
+                launch_text(advice, key),
+                FORMS[key].file if key in FORMS else "",
+            )
+            for key in launch_forms(advice)
+            if key != "json"
+        ],
+        rules_linked=False,
+        api_linked=False,
+    )
+
+
+def _page(name: str, root: str, **values: Any) -> str:
+    tabs = (("answers", f"{root}index.html", "Answers"),)
+    return render(name, root=root, home=f"{root}index.html", tabs=tabs, tab="answers", **values)

@@ -1,0 +1,224 @@
+"""The tools for agents: recommend, sweep, validate, explain, ab, over the Model Context Protocol.
+
+A tool takes the options of the command of the same name; contents of files come as text, never as a
+path. Bad input is a tool error in one sentence, so that a model can correct itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.server.mcpserver.tools.base import Tool
+from mcp.server.mcpserver.utilities.func_metadata import ArgModelBase, FuncMetadata
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field, create_model
+from starlette.types import ASGIApp
+
+from advisor import rules as rulebook
+from advisor.cli.serve import answers, uploads
+from advisor.cli.serve.api import Varied, swept_for
+from advisor.cli.serve.check import Pasted, checkup
+from advisor.cli.serve.guard import LOOPBACK, Guard
+from advisor.cli.serve.html import version
+from advisor.cli.serve.question import Checked, Question, checked
+from advisor.domain.nouns import AdvisorError
+from advisor.render.findings.json_out import report_json, validate_schema
+from advisor.render.json_out import advice_json
+from advisor.render.schema import recommend_schema
+from advisor.render.sweep.json_out import sweep_json
+from advisor.render.sweep.schema import sweep_schema
+
+FILE_CHARACTERS = 4_000_000
+INSTRUCTIONS = (
+    "Configuration advice for serving LLMs with speculative decoding on vLLM, SGLang and "
+    "llama-server. Ask `recommend` whether to turn it on for a setup, `sweep` how that depends on "
+    "the load, `validate` what is wrong with a launch command or compose file, `explain` what a "
+    "rule code (SD201) means, and `ab` for the verdict on two benchmark runs. A speed-up "
+    "above 1 is "
+    "faster, for latencies too; intervals are p10 to p90."
+)
+_LONG = ("candidate", "drafter", "runners_up", "evidence", "launch_off", "launch_on")
+_POINT = ("method", "k", "gain", "p_gain", "decision", "basis")
+_FULL = Field(False, description="Everything that the command line's JSON has")
+
+
+class Asked(Question):
+    """The options of `recommend`."""
+
+    hw: str = Field(max_length=200, description="Hardware: an id, an alias, or auto")
+    full: bool = _FULL
+
+
+class Swept(Varied):
+    """The options of `sweep`."""
+
+    hw: str = Field(max_length=200, description="Hardware: an id, an alias, or auto")
+    full: bool = _FULL
+
+
+class Explained(Checked):
+    """The options of `explain`."""
+
+    code: str = Field(max_length=80, description="Code or name of a rule, e.g. SD201")
+
+
+def _file(text: str) -> Any:
+    return Field(max_length=FILE_CHARACTERS, description=text)
+
+
+class Compared(uploads.Ran):
+    """The options of `ab`."""
+
+    off: str = _file("Contents of the benchmark's output without speculation")
+    on: str = _file("Contents of the benchmark's output with speculation")
+
+
+def recommend(asked: Asked) -> dict[str, Any]:
+    """Whether speculative decoding pays for a setup, with which k, how sure that is and why, and
+    the launch command.
+    """
+    told = advice_json(answers.advice(_plain(asked)))
+    return told if asked.full else {key: told[key] for key in told if key not in _LONG}
+
+
+def sweep(asked: Swept) -> dict[str, Any]:
+    """Gain against load for each k: where speculation pays and where it stops to."""
+    told = sweep_json(swept_for(asked))
+    if not asked.full:
+        for load in told["loads"]:
+            load["points"] = [{key: point[key] for key in _POINT} for point in load["points"]]
+    return told
+
+
+def validate(pasted: Pasted) -> dict[str, Any]:
+    """What will crash, slow down or silently not happen in a launch command, script, compose file
+    or manifest, with a diff of the safe fixes. Tell hardware and load for a full judgement.
+    """
+    found = checkup(pasted)
+    return report_json(found.report) | {"diff": found.safe_diff}
+
+
+def explain(asked: Explained) -> str:
+    """What a rule reports, why, and an example of each way."""
+    return rulebook.explain(asked.code)
+
+
+def ab(asked: Compared) -> dict[str, Any]:
+    """The verdict on two benchmark runs, without and with speculation: gains with their noise,
+    whether the runs compare, and what to try next.
+    """
+    off, on = (
+        [uploads.Sent(name, text.encode())] for name, text in (("off", asked.off), ("on", asked.on))
+    )
+    given = {
+        name: value for name, value in asked if name not in ("off", "on") and value is not None
+    }
+    return uploads.ab_json(uploads.verdict(off, on, (), given))
+
+
+def _plain(asked: Question) -> Question:
+    """The question alone, so that answers are kept for page and tools alike."""
+    return checked(Question, {name: getattr(asked, name) for name in Question.model_fields})
+
+
+def loosened(schema: Any) -> Any:
+    """A schema of which parts may be left out."""
+    if isinstance(schema, dict):
+        return {key: loosened(value) for key, value in schema.items() if key != "required"}
+    return [loosened(item) for item in schema] if isinstance(schema, list) else schema
+
+
+def _validated() -> dict[str, Any]:
+    schema = validate_schema()
+    return schema | {"properties": schema["properties"] | {"diff": {"type": "string"}}}
+
+
+class OneSentence(Tool):
+    """A tool whose input is checked by its own model, and refused in one sentence."""
+
+    async def run(
+        self, arguments: dict[str, Any], context: Any, convert_result: bool = False
+    ) -> Any:
+        """Check, answer on a worker thread, and give text and data. Raises ToolError."""
+        parsed = self.fn_metadata.pre_parse_json(arguments)
+        try:
+            return await self.fn_metadata.call_fn(self.fn, False, {"given": parsed})
+        except ToolError:
+            raise
+        except Exception as error:  # a defect of ours: its words may hold anything
+            raise UnexpectedToolError(f"Error executing tool {self.name}") from error
+
+
+def _tool(
+    answer: Callable[[Any], Any], takes: type[BaseModel], title: str, output: dict[str, Any] | None
+) -> Tool:
+    def run(given: Mapping[str, Any]) -> CallToolResult:
+        try:
+            told = answer(checked(takes, given))
+        except AdvisorError as error:
+            raise ToolError(str(error)) from None
+        text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+        data = None if isinstance(told, str) else told
+        return CallToolResult(
+            content=[TextContent(type="text", text=text)], structured_content=data
+        )
+
+    names: dict[str, Any] = {
+        field.alias or name: (field.annotation, None) for name, field in takes.model_fields.items()
+    }
+    return OneSentence(
+        fn=run,
+        name=answer.__name__,
+        title=title,
+        description=" ".join((answer.__doc__ or "").split()),
+        parameters=takes.model_json_schema(),
+        fn_metadata=FuncMetadata(
+            arg_model=create_model("Arguments", __base__=ArgModelBase, **names),
+            output_schema=output,
+        ),
+        is_async=False,
+        context_kwarg=None,
+        annotations=ToolAnnotations(
+            title=title, read_only_hint=True, idempotent_hint=True, open_world_hint=False
+        ),
+    )  # fmt: skip
+
+
+def server() -> MCPServer:
+    """The server with its tools; `run("stdio")` starts it on standard input and output."""
+    report = {"type": "object", "description": "as `advisor ab --format json` prints it"}
+    return MCPServer(
+        "advisor",
+        title="advisor",
+        instructions=INSTRUCTIONS,
+        version=version(),
+        tools=[
+            _tool(recommend, Asked, "Recommend", loosened(recommend_schema())),
+            _tool(sweep, Swept, "Sweep", loosened(sweep_schema())),
+            _tool(validate, Pasted, "Check a configuration", loosened(_validated())),
+            _tool(explain, Explained, "Explain a rule", None),
+            _tool(ab, Compared, "Judge an A/B", report),
+        ],
+        log_level="ERROR",
+    )
+
+
+def http_app(hosts: Iterable[str] = ()) -> ASGIApp:
+    """Streamable HTTP at /mcp, behind the guard of the page."""
+    names = (*LOOPBACK, *hosts)
+    allowed = [place for name in names for place in (name, f"{name}:*")]
+    security = TransportSecuritySettings(
+        allowed_hosts=allowed, allowed_origins=[f"http://{place}" for place in allowed]
+    )
+    app = server().streamable_http_app(
+        stateless_http=True,
+        json_response=True,
+        transport_security=security,
+        max_request_body_size=3 * FILE_CHARACTERS,
+    )
+    return Guard(app, names, files=("/mcp",))

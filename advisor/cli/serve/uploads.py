@@ -1,0 +1,144 @@
+"""Benchmark files that are sent, not named: what they hold, the verdict on an A/B, a machine file.
+
+Contents come with the request; a file's name is shown and never opened.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from pydantic import Field
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+
+from advisor import readers
+from advisor.advice.own_runs import setting as settings
+from advisor.advice.own_runs.ab_test import AbReport, judge_ab
+from advisor.advice.own_runs.adding import Added, add_runs
+from advisor.cli.serve.question import Checked, checked
+from advisor.domain.nouns import LIMITS, AdvisorError, DraftMethod, Workload
+from advisor.readers.results.document import parse, printable
+from advisor.readers.results.formats import read_document
+from advisor.readers.results.run import BenchmarkRun
+
+MOST_FILES = 24
+LAUNCH_BYTES = 2 * 2**20
+
+
+class Sent(NamedTuple):
+    """One file of a request."""
+
+    name: str
+    data: bytes
+
+
+class Form(NamedTuple):
+    """A form with files: its words and its files by field, empty ones left out."""
+
+    words: dict[str, str]
+    files: dict[str, list[Sent]]
+
+    def of(self, name: str) -> list[Sent]:
+        """The files of one field."""
+        return self.files.get(name, [])
+
+
+def _count(name: str, text: str) -> Any:
+    low, high = LIMITS[name]
+    return Field(None, ge=low, le=high, description=text)
+
+
+class Ran(Checked):
+    """What the files were measured on: the options of `advisor ab` beside its files."""
+
+    hardware: str | None = Field(None, alias="hw", max_length=200, description="Hardware")
+    gpus: int | None = _count("gpus", "GPUs in all")
+    tp: int | None = _count("tp", "Tensor-parallel ranks")
+    model: str | None = Field(None, max_length=200, description="Model; default: as stated")
+    quant: str | None = Field(None, max_length=200, description="Quantisation")
+    engine: str | None = Field(None, max_length=200, description="Engine; default: as stated")
+    engine_version: str | None = Field(None, max_length=200, description="Release that ran")
+    method: DraftMethod | None = Field(None, description="How drafts were made")
+    k: int | None = Field(None, ge=1, le=31, description="Draft tokens a step")
+    workload: Workload | None = Field(None, description="Kind of text of the prompts")
+
+
+async def form_of(request: Request) -> Form:
+    """A form of bounded size. Raises AdvisorError for a field told twice."""
+    words: dict[str, str] = {}
+    files: dict[str, list[Sent]] = {}
+    async with request.form(max_files=MOST_FILES, max_fields=60, max_part_size=2**21) as form:
+        for name, value in form.multi_items():
+            if isinstance(value, UploadFile):
+                data = await value.read()
+                if value.filename or data:
+                    files.setdefault(name, []).append(Sent(_name(value.filename), data))
+            elif name in words:
+                raise AdvisorError(f"{name} is given twice: give it once")
+            else:
+                words[name] = value
+    return Form(words, files)
+
+
+def _name(given: str | None) -> str:
+    return printable((given or "").replace("\\", "/").rsplit("/", 1)[-1])[:120] or "file"
+
+
+def runs_in(files: Iterable[Sent]) -> list[BenchmarkRun]:
+    """The runs of all files, in order. Raises Unreadable in one sentence."""
+    return [run for one in files for run in read_document(parse(one.name, one.data))]
+
+
+def verdict(
+    off: Iterable[Sent], on: Iterable[Sent], launch: Iterable[Sent], given: Mapping[str, Any]
+) -> AbReport:
+    """What `advisor ab` says. Raises AdvisorError where a file cannot be read."""
+    left, right = runs_in(off), runs_in(on)
+    if not left or not right:
+        raise AdvisorError("an A/B needs a run without speculation and one with it")
+    ran = checked(Ran, given)
+    asked = {name: getattr(ran, name) for name in type(ran).model_fields}
+    found = settings.setting(left, right, asked, _plan(launch))
+    return judge_ab(left, right, found)
+
+
+def remembered(
+    name: str,
+    off: Iterable[Sent],
+    on: Iterable[Sent],
+    launch: Iterable[Sent],
+    given: Mapping[str, Any],
+) -> Added:
+    """What `advisor calibrate` does: the runs become part of a machine's private file.
+
+    It is the one thing that the page writes. Raises AdvisorError.
+    """
+    runs = [runs_in(files) for files in (off, on)]
+    counters = [run for arm in runs for run in arm if run.kind == "counters"]
+    left, right = ([run for run in arm if run.kind != "counters"] for arm in runs)
+    if not left:
+        raise AdvisorError("to calibrate, choose a run without speculation")
+    ran = checked(Ran, given)
+    asked = {field: getattr(ran, field) for field in type(ran).model_fields}
+    return add_runs(name, left, right, counters, asked, _plan(launch))
+
+
+def _plan(launch: Iterable[Sent]) -> Any:
+    for one in launch:
+        if len(one.data) > LAUNCH_BYTES:
+            raise AdvisorError(f"{one.name}: more than the {LAUNCH_BYTES >> 20} MiB that are read")
+        return settings.plan_in(readers.read_bytes(one.data, one.name), one.name)
+    return None
+
+
+def runs_json(runs: Iterable[BenchmarkRun]) -> dict[str, Any]:
+    """What `advisor results --format json` prints."""
+    rows = [json.loads(run.model_dump_json(exclude_none=True)) for run in runs]
+    return {"schema": "advisor/readers/results/1", "runs": rows}
+
+
+def ab_json(report: AbReport) -> dict[str, Any]:
+    """What `advisor ab --format json` prints."""
+    return {"schema": "advisor/ab/1", **report.model_dump(mode="json")}

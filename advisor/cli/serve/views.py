@@ -1,0 +1,285 @@
+"""Advice -> what the templates show: words and figures, nothing of HTML.
+
+What it does not know: how the answer was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import isfinite, log
+from typing import Any
+
+from advisor.cli.serve.answers import link_of
+from advisor.cli.serve.question import Question
+from advisor.domain.nouns import Advice, AdvisorError, Finding, MemoryBill, MetricEstimate
+from advisor.render.forms import FORMS, STARTS
+from advisor.render.json_out import advice_json_text
+from advisor.render.layout import number
+from advisor.render.notes import placeholder
+from advisor.render.text import beyond, measured_ttft, predictable, schedule_words, strongest
+from advisor.render.text_sections import METHOD_NAMES, candidate_words
+
+FORM_NAMES = {
+    "flags": "Command",
+    "docker-run": "docker run",
+    "compose": "Compose",
+    "systemd": "systemd",
+    "quadlet": "Quadlet",
+    "k8s": "Kubernetes",
+    "helm": "Helm",
+    "ray": "Ray Serve",
+    "llama-swap": "llama-swap",
+    "env": "env file",
+    "off": "Without speculation",
+    "on": "With speculation",
+    "json": "JSON",
+}
+_METRICS = (
+    ("output_tok_s", "Output", "tok/s"),
+    ("tpot_ms", "Time per output token", "ms"),
+    ("ttft_ms", "Time to first token", "ms"),
+)
+_SEVERITIES = {"error": 0, "warning": 1, "info": 2}
+
+
+def answer_view(advice: Advice, question: Question, form: str = "") -> dict[str, Any]:
+    """Everything that the answer's template shows."""
+    forms = launch_forms(advice)
+    chosen = form if form in forms else next(iter(forms))
+    return {
+        "decision": advice.decision,
+        "headline": headline(advice),
+        "lead": lead(advice),
+        "setting": setting(advice),
+        "metrics": metrics(advice),
+        "reasons": [
+            {"text": r.text, "sources": sources(r.sources)} for r in strongest(advice.reasons)
+        ],
+        "findings": findings(advice.findings),
+        "would_change": advice.would_change,
+        "evidence": evidence(advice),
+        "newest": advice.evidence_newest,
+        "memory": memory(advice),
+        "defaults": advice.facts.defaults,
+        "runners_up": [candidate_words(one) for one in advice.runners_up],
+        "forms": [{"key": key, "name": FORM_NAMES.get(key, key)} for key in forms],
+        "form": chosen,
+        "launch": launch_text(advice, chosen),
+        "file": FORMS[chosen].file if chosen in FORMS else "",
+        "placeholder": printable(placeholder(advice) or ""),
+        "measure_with": advice.measure_with,
+        "command": question.command(),
+        "api": f"/api/recommend?{question.url()}",
+    }
+
+
+def printable(text: str) -> str:
+    """The text without what a terminal or a page could take for a command."""
+    return "".join(ch if ch.isprintable() or ch in "\n\t" else "?" for ch in text)
+
+
+def headline(advice: Advice) -> str:
+    """The decision in one line."""
+    plan = advice.candidate
+    if advice.decision == "off" or plan is None:
+        return "Leave speculative decoding off"
+    name = METHOD_NAMES.get(plan.method, plan.method)
+    k = schedule_words(plan) if plan.k_schedule else f"k = {plan.k}"
+    if advice.decision == "measure":
+        return f"Measure first: {name}, {k}"
+    return f"Turn {name} on, {k}"
+
+
+def lead(advice: Advice) -> str:
+    """The gain in one line."""
+    estimate = advice.estimate
+    if estimate is None or advice.candidate is None:
+        return "No speculative method can run here, so there is no gain to estimate."
+    gain = estimate.output_tok_s.speedup
+    who = "" if advice.decision == "on" else f"With k = {advice.candidate.k} "
+    what = f"{number(gain.p50)} times the output tokens per second"
+    chance = f"; {chance_words(estimate.p_gain)}" if isfinite(estimate.p_gain) else ""
+    why = beyond(gain, estimate)
+    return (
+        f"{who}{what}, most likely between {number(gain.p10)} and {number(gain.p90)}{chance}{why}."
+    )
+
+
+def chance_words(p: float) -> str:
+    """A probability of a gain, never told as certain."""
+    share = "over 99 %" if p > 0.995 else "under 1 %" if p < 0.005 else f"{p * 100:.0f} %"
+    return f"{share} likely a gain for this goal"
+
+
+def setting(advice: Advice) -> list[tuple[str, str]]:
+    """What was answered for, as (label, value)."""
+    facts, request = advice.facts, advice.request
+    hardware = (facts.hardware.name or facts.hardware.id) if facts.hardware else request.hardware
+    model = (facts.model.name or facts.model.id) if facts.model else request.model
+    many = "request" if request.concurrency == 1 else "requests"
+    count = f"{facts.gpus} × " if facts.gpus > 1 else ""
+    return [
+        ("Hardware", f"{count}{hardware}"),
+        ("Model", f"{model} {facts.quant.id if facts.quant else ''}".strip()),
+        ("Engine", f"{advice.plan.engine} {advice.plan.engine_version or ''}".strip()),
+        (
+            "Load",
+            f"{request.concurrency:,} {many} of {request.ctx_tokens:,} + "
+            f"{request.output_tokens:,} tokens, "
+            f"{facts.workload or request.workload}",
+        ),
+        ("Goal", facts.goal or request.goal),
+    ]
+
+
+def metrics(advice: Advice) -> list[dict[str, Any]]:
+    """The three gains with where they lie on a bar from 0.4x to 4x, logarithmic; a time to first
+    token that cannot be told has words in their place.
+    """
+    if advice.estimate is None:
+        return []
+    made = [_metric(name, unit, getattr(advice.estimate, field)) for field, name, unit in _METRICS]
+    if not predictable(advice.estimate.ttft_ms):
+        made[-1] |= {"words": f"not predictable{measured_ttft(advice)}", "tone": "untold"}
+    return made
+
+
+def _metric(name: str, unit: str, metric: MetricEstimate) -> dict[str, Any]:
+    gain = metric.speedup
+    levels = ""
+    if metric.baseline is not None and metric.value is not None:
+        scale, shown = (1e3, "s") if unit == "ms" and metric.baseline >= 1e5 else (1.0, unit)
+        levels = f"{number(metric.baseline / scale)} → {number(metric.value / scale)} {shown}"
+    return {
+        "name": name,
+        "words": "",
+        "gain": f"{number(gain.p50)}×",
+        "share": f"{(gain.p50 - 1) * 100:+.0f} %",
+        "span": f"{number(gain.p10)} to {number(gain.p90)}",
+        "levels": levels,
+        "tone": "up" if gain.p10 > 1 else "down" if gain.p90 < 1 else "even",
+        "bar": {key: place(getattr(gain, key)) for key in ("p10", "p50", "p90")},
+        "one": place(1.0),
+    }
+
+
+def place(ratio: float) -> float:
+    """Where a speed-up lies on the bar, 0 to 100; what is beyond an end lies at it."""
+    if not isfinite(ratio) or ratio <= 0:
+        return 0.0
+    return round(min(max(log(ratio / 0.4) / log(4 / 0.4), 0.0), 1.0) * 100, 2)
+
+
+def sources(names: Iterable[str]) -> list[dict[str, str]]:
+    """Sources with title and, where it is a web address, the link."""
+    out = []
+    for name in names:
+        title, link = link_of(name)
+        out.append({"name": name, "title": title, "link": link})
+    return out
+
+
+def findings(found: Sequence[Finding]) -> list[dict[str, Any]]:
+    """What the rules say, worst first."""
+    ordered = sorted(found, key=lambda f: (_SEVERITIES[f.severity], f.code))
+    return [
+        {
+            "code": f.code,
+            "severity": f.severity,
+            "message": f.message,
+            "line": f.line,
+            "fix": f.fix.text if f.fix is not None else "",
+            "safe": f.fix is not None and f.fix.safe and bool(f.fix.edits),
+            "conflicts": f.conflicts,
+            "sources": sources(f.sources),
+        }
+        for f in ordered
+    ]
+
+
+def evidence(advice: Advice) -> list[dict[str, Any]]:
+    """Measured pairs nearby, one row a run."""
+    names = {"output_tok_s": "output", "request_tok_s": "request", "tpot": "TPOT", "ttft": "TTFT"}
+    rows: dict[str, dict[str, Any]] = {}
+    for one in advice.facts.evidence:
+        setting = " ".join(
+            x for x in (one.hardware, one.model, one.quant, one.engine, one.engine_version) if x
+        )
+        method = METHOD_NAMES.get(one.method, one.method)
+        row = rows.setdefault(
+            one.run_id,
+            {
+                "setting": setting,
+                "plan": f"{method}, k = {one.k}" if one.k is not None else method,
+                "load": f"{one.concurrency:g}" if one.concurrency is not None else "–",
+                "tokens": f"{one.input_tokens:,.0f}" if one.input_tokens is not None else "–",
+                "covers": one.covers,
+                "source": sources([one.source])[0],
+                "gains": [],
+            },
+        )
+        row["gains"].append(f"{names.get(one.metric, one.metric)} {one.speedup:.2f}×")
+    return list(rows.values())
+
+
+def memory(advice: Advice) -> dict[str, Any] | None:
+    """The parts of the memory bill with their share of what is available, per GPU."""
+    bill = advice.estimate.memory if advice.estimate is not None else None
+    if bill is None or not bill.available_gib or bill.available_gib <= 0:
+        return None
+    parts = [
+        ("Weights", bill.weights_gib, "weights"),
+        ("Draft part", bill.spec_gib, "spec"),
+        ("Overhead", bill.overhead_gib, "overhead"),
+        ("KV cache and states", _cache(bill), "kv"),
+    ]
+    whole = max(bill.available_gib, sum(gib for _, gib, _ in parts))
+    at, out = 0.0, []
+    for name, gib, tone in parts:
+        width = 100 * gib / whole
+        out.append({"name": name, "gib": f"{gib:.1f}", "tone": tone, "at": at, "width": width})
+        at += width
+    return {
+        "parts": out,
+        "available": f"{bill.available_gib:.1f}",
+        "tokens": bill.kv_tokens,
+        "lost": bill.kv_tokens_lost,
+        "fits": bill.fits is not False,
+        "short": f"{bill.short_gib:.1f}" if bill.short_gib else "",
+    }
+
+
+def _cache(bill: MemoryBill) -> float:
+    """GiB of KV cache and recurrent state: what is left, where that is not told apart."""
+    rest = (bill.available_gib or 0) - bill.weights_gib - bill.spec_gib - bill.overhead_gib
+    return max(rest, 0.0)
+
+
+# ---------------------------------------------------------------- the launch in every form
+
+
+def launch_forms(advice: Advice) -> list[str]:
+    """The forms that can hold this answer, the bare command first."""
+    both = ["off"] if advice.decision == "on" else ["on"] if advice.launch_on is not None else []
+    return ["flags", *both, *(form for form in STARTS if _writes(advice, form)), "json"]
+
+
+def _writes(advice: Advice, form: str) -> bool:
+    try:
+        FORMS[form].write(advice)
+    except AdvisorError:
+        return False
+    return True
+
+
+def launch_text(advice: Advice, form: str) -> str:
+    """The launch in one form. Raises AdvisorError where that form cannot hold it."""
+    if form == "flags":
+        return advice.launch.text
+    if form == "off":
+        return advice.launch_off.text
+    if form == "on" and advice.launch_on is not None:
+        return advice.launch_on.text
+    if form == "json":
+        return advice_json_text(advice)
+    return FORMS[form].write(advice)

@@ -1,0 +1,250 @@
+"""Two arms of an A/B: are they comparable, what did the second gain, and how far do such runs
+scatter.
+
+A gain is the log of a ratio above 1 for faster. Its noise comes from repeats of an arm, else from
+the per-request values of each run, and in either case from what single runs of one setting scatter
+by, which no single pair of runs can show.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from advisor.knowledge import store as knowledge
+from advisor.readers.results.document import Unreadable
+from advisor.readers.results.run import BenchmarkRun, Latency
+
+Metric = Literal["output_tok_s", "tpot", "ttft"]
+METRICS: tuple[Metric, ...] = ("output_tok_s", "tpot", "ttft")
+# what runs scatter by (threshold replicate_noise) weighs as much as these beside own repeats
+PRIOR_RUNS = 4.0
+WIDTH = 1.96  # of the 95 % interval outside which arms differ
+WIDTH_80 = 1.2815515594
+TOLERANCE = 0.05  # relative difference in load or lengths above which arms are not comparable
+FEW_REQUESTS = 8
+
+
+class Gain(NamedTuple):
+    """One metric of an A/B. `log` and `sd` of the ratio (above 1 is faster); `noise` says where
+    sd is from.
+    """
+
+    metric: Metric
+    off: float
+    on: float
+    log: float
+    sd: float
+    noise: str
+
+    @property
+    def ratio(self) -> float:
+        return math.exp(self.log)
+
+    def interval(self, width: float = WIDTH) -> tuple[float, float]:
+        """Ratio at the ends of the interval of `width` standard deviations each side."""
+        return math.exp(self.log - width * self.sd), math.exp(self.log + width * self.sd)
+
+    @property
+    def verdict(self) -> Literal["faster", "slower", "no difference"]:
+        if abs(self.log) <= WIDTH * self.sd:
+            return "no difference"
+        return "faster" if self.log > 0 else "slower"
+
+
+class Load(NamedTuple):
+    """What tells the loads of one arm apart: repeats share it."""
+
+    concurrency: int
+    request_rate: float
+    input_tokens: int
+    depth_tokens: int
+    output_tokens: int
+
+
+def load_of(run: BenchmarkRun) -> Load:
+    """The load of a run, lengths rounded to two digits so that repeats with other prompts agree."""
+    return Load(
+        round(run.concurrency or 0),
+        run.request_rate or 0.0,
+        _rounded(run.input_tokens),
+        _rounded(run.depth_tokens),
+        _rounded(run.output_tokens),
+    )
+
+
+def _rounded(value: float | None) -> int:
+    if not value:
+        return 0
+    step = int(10 ** max(0, math.floor(math.log10(value)) - 1))
+    return round(value / step) * step
+
+
+def by_load(runs: Iterable[BenchmarkRun]) -> dict[Load, list[BenchmarkRun]]:
+    """Runs that can be compared (with a throughput or a TPOT), by load."""
+    out: dict[Load, list[BenchmarkRun]] = {}
+    for run in runs:
+        if run.output_tok_s or run.tpot_ms:
+            out.setdefault(load_of(run), []).append(run)
+    return out
+
+
+def pairs(
+    off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]
+) -> list[tuple[list[BenchmarkRun], list[BenchmarkRun]]]:
+    """The arms at each load that both have; where each has one load only, those two whatever they
+    are.
+    """
+    left, right = by_load(off), by_load(on)
+    if not left or not right:
+        empty = "first" if not left else "second"
+        raise Unreadable(
+            f"the {empty} arm has no run with a throughput or a time per token to compare"
+        )
+    if len(left) == 1 and len(right) == 1:
+        return [(next(iter(left.values())), next(iter(right.values())))]
+    common = [load for load in left if load in right]
+    if not common:
+        raise Unreadable("the two arms have no load in common")
+    return [(left[load], right[load]) for load in common]
+
+
+def check_order(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> None:
+    """Raise Unreadable where the arms are swapped, or one file stands for both."""
+    if {run.sha256 for run in off if run.sha256} & {run.sha256 for run in on if run.sha256}:
+        raise Unreadable("the same file is given for both arms")
+    if any(run.speculates for run in off):
+        if not any(run.speculates for run in on):
+            raise Unreadable(
+                "the first arm states drafts and the second none: swapped? give OFF first, then ON"
+            )
+        raise Unreadable("both arms state drafts: the first must be the run without speculation")
+    if on and all(run.speculates is False for run in on):
+        raise Unreadable(
+            "the second arm states that nothing was drafted: give the run with speculation as ON"
+        )
+
+
+def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
+    """Why two runs are no A/B of speculation alone, one sentence part each; empty where they are."""
+    out = []
+    for name, label in (
+        ("concurrency", "concurrency"),
+        ("request_rate", "request rate"),
+        ("input_tokens", "prompt tokens"),
+        ("depth_tokens", "cached tokens"),
+        ("output_tokens", "output tokens"),
+    ):
+        a, b = getattr(off, name), getattr(on, name)
+        if (a or b) and (a is None) != (b is None) and name in ("concurrency", "request_rate"):
+            out.append(f"{label} is stated by one arm only")
+        elif a and b and abs(math.log(a / b)) > TOLERANCE:
+            out.append(f"{label} {a:g} and {b:g}")
+    for name, label in (
+        ("model", "model"), ("engine", "engine"), ("engine_version", "engine version"), ("client", "client"),
+        ("client_version", "client version"), ("dataset", "prompts"), ("hardware", "hardware"), ("slots", "slots"),
+        ("temperature", "temperature"), ("kind", "kind of result"),
+    ):  # fmt: skip
+        a, b = getattr(off, name), getattr(on, name)
+        if a is not None and b is not None and a != b:
+            out.append(f"{label} {a} and {b}")
+    for run, which in ((off, "first"), (on, "second")):
+        if run.failed and run.requests and run.failed / (run.failed + run.requests) > TOLERANCE:
+            out.append(
+                f"{run.failed} of {run.failed + run.requests} requests failed in the {which} arm"
+            )
+    return out
+
+
+def unlike(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
+    """Why two arms with their repeats are no A/B: runs of one seed are compared with each other,
+    since another seed is other
+    prompts; empty where they are one.
+    """
+    both = [(a, b) for a in off for b in on]
+    paired = [(a, b) for a, b in both if a.seed is not None and a.seed == b.seed]
+    found = [text for a, b in paired or both for text in differences(a, b)]
+    return [*dict.fromkeys(found), *seed_differences(off, on)]
+
+
+def seed_differences(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
+    """Arms whose repeats used other seeds: other prompts, so another load."""
+    left, right = ({run.seed for run in arm if run.seed is not None} for arm in (off, on))
+    return [f"seeds {sorted(left)} and {sorted(right)}"] if left and right and left != right else []
+
+
+def gain(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], metric: Metric) -> Gain | None:
+    """The gain of one metric at one load; None where an arm does not state it."""
+    left = [v for run in off if (v := run.value(metric))]
+    right = [v for run in on if (v := run.value(metric))]
+    if not left or not right:
+        return None
+    a, b = (math.exp(sum(map(math.log, arm)) / len(arm)) for arm in (left, right))
+    log = math.log(b / a) if metric == "output_tok_s" else math.log(a / b)
+    spread = _between(left, right)
+    variance = spread**2 * (1 / len(left) + 1 / len(right))
+    within = [_within(run, metric) for run in (*off, *on)]
+    if len(left) > 1 or len(right) > 1:
+        noise = f"{len(left)} and {len(right)} repeats"
+    elif all(value is not None for value in within):
+        noise = "the requests of each run, and what such runs scatter by"
+        variance = max(variance, sum(v for v in within if v is not None))
+    else:
+        noise = "what such runs scatter by"
+    return Gain(metric, a, b, log, math.sqrt(variance), noise)
+
+
+def replicate_sd() -> float:
+    """Relative sd of repeated runs of one setting (threshold `replicate_noise`)."""
+    return float(knowledge.threshold("replicate_noise").value)
+
+
+def _between(left: Sequence[float], right: Sequence[float]) -> float:
+    """Relative sd between repeats, shrunk towards what runs scatter by where there are few."""
+    squares, free = 0.0, 0
+    for arm in (left, right):
+        middle = sum(map(math.log, arm)) / len(arm)
+        squares += sum((math.log(v) - middle) ** 2 for v in arm)
+        free += len(arm) - 1
+    return math.sqrt((PRIOR_RUNS * replicate_sd() ** 2 + squares) / (PRIOR_RUNS + free))
+
+
+def _within(run: BenchmarkRun, metric: Metric) -> float | None:
+    """Squared relative standard error of a run's mean from its requests, which share steps in
+    groups of `concurrency`.
+    """
+    latency: Latency | None = run.tpot_ms if metric != "ttft" else run.ttft_ms
+    if latency is None or latency.mean is None or not latency.mean or latency.sd is None:
+        return None
+    count = len(latency.values) or run.requests or 0
+    groups = count / max(run.concurrency or 1.0, 1.0)
+    return (latency.sd / latency.mean) ** 2 / max(groups, 1.0) if count >= 2 else None
+
+
+def gains(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[Gain]:
+    """The gains of all metrics that both arms state."""
+    return [made for metric in METRICS if (made := gain(off, on, metric)) is not None]
+
+
+def weak_points(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> list[str]:
+    """What keeps a comparable A/B from saying more: few requests, TTFT against throughput, random
+    prompts.
+    """
+    checks: tuple[Callable[[BenchmarkRun], str | None], ...] = (
+        lambda run: (
+            f"only {run.requests} requests" if (run.requests or 99) < FEW_REQUESTS else None
+        ),
+        lambda run: (
+            "random prompts draft unlike text: accepted length and gain are those of noise"
+            if "random" in (run.dataset or "")
+            else None
+        ),
+        lambda run: (
+            f"{run.slots} slots for {run.concurrency:g} concurrent requests: the rest waited"
+            if run.slots and run.concurrency and run.concurrency > run.slots
+            else None
+        ),
+    )
+    found = [said for check in checks for run in (*off, *on) if (said := check(run))]
+    return list(dict.fromkeys(found))

@@ -1,0 +1,191 @@
+"""Log lines of the three engines: what they print of drafts and speed.
+
+vLLM prints windows of about 10 s, SGLang one line for every few decode steps: they are averaged
+over the lines in which at least one request ran, weighted by drafts where those are printed.
+llama-server prints one line a request; its `statistics` lines are cumulative and only the last
+counts. What they do not know: lengths, and how many requests were in flight in all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from advisor.readers.results.document import Document
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency
+
+FORMAT = "engine-log"
+VLLM, SGLANG, LLAMA = "vllm-log", "sglang-log", "llama-server-log"
+_VLLM_SPEC = re.compile(
+    r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?),.*?Accepted: (\d+) tokens, Drafted: "
+    r"(\d+) tokens, "
+    r"Per-position acceptance rate: ([0-9., ]+?), Avg Draft acceptance rate: ([0-9]+(?:\.[0-9]*)?)%"
+)
+_VLLM_SPEED = re.compile(
+    r"Avg prompt throughput: ([0-9]+(?:\.[0-9]*)?) tokens/s, Avg generation throughput: ([0-9]+(?:\.[0-9]*)?) tokens/s, "
+    r"Running: (\d+) reqs"
+)
+_VLLM_VERSION = re.compile(r"vLLM (?:API server )?version v?(\d+\.\d+\.\d+)")
+_SGLANG = re.compile(
+    r"Decode batch[,.].{0,20}?#running-req: (\d+),.{0,200}?gen throughput \(token/s\): ([0-9]+(?:\.[0-9]*)?)",
+    re.S,
+)
+_SGLANG_LINE = re.compile(r"Decode batch[^\n]*gen throughput \(token/s\):[^\n]*")
+_ACCEPT_LEN = re.compile(r"accept(?:ed)? len(?:gth)?: ([0-9]+(?:\.[0-9]*)?)")
+_LLAMA_SPEED = re.compile(
+    r"(?<!prompt )eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) (?:tokens|runs)\s+\(\s*([0-9]+(?:\.[0-9]*)?) ms "
+    r"per token"
+)
+_LLAMA_PROMPT = re.compile(r"prompt eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) tokens")
+_LLAMA_DRAFT = re.compile(
+    r"draft acceptance(?: rate)? = ([0-9]+(?:\.[0-9]*)?) \(\s*(\d+) accepted /\s*(\d+) generated\)"
+    r"(?:, mean (?:acceptance length|len) =\s*([0-9]+(?:\.[0-9]*)?))?(?:, acceptance rate per position = "
+    r"\(([0-9., ]+)\))?"
+)
+_LLAMA_STATS = re.compile(
+    r"statistics\s+draft-(\w+)[:\s].*?#gen drafts =\s*(\d+), #acc drafts =\s*\d+, #gen tokens "
+    r"=\s*(\d+), "
+    r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = \(([0-9., ]+)\))?"
+)
+_LLAMA_BUILD = re.compile(r"\bbuild(?:_info)?:?\s+b?(\d{4,6})\b")
+_LLAMA_SLOTS = re.compile(
+    r"n_slots = (\d+)|initializing,? n_slots = (\d+)|initializing slots, n_slots = (\d+)"
+)
+
+
+class Lines(Foreign):
+    """The numbers found in a log, one entry a line."""
+
+    speeds: list[float] = []
+    running: list[int] = []
+    drafts: list[float] = []
+    accepted: list[int] = []
+    drafted: list[int] = []
+    positions: list[list[float]] = []
+
+
+def matches(doc: Document) -> bool:
+    if doc.values or "Serving Benchmark Result" in doc.text:
+        return False
+    return any(
+        p.search(doc.text)
+        for p in (_VLLM_SPEC, _VLLM_SPEED, _SGLANG_LINE, _LLAMA_SPEED, _LLAMA_DRAFT)
+    )
+
+
+def read(doc: Document) -> list[BenchmarkRun]:
+    if _VLLM_SPEC.search(doc.text) or _VLLM_SPEED.search(doc.text):
+        return [_vllm(doc)]
+    return [_sglang(doc)] if _SGLANG_LINE.search(doc.text) else [_llama(doc)]
+
+
+def _floats(text: str | None) -> list[float]:
+    return [float(word) for word in re.findall(r"[0-9]+(?:\.[0-9]+)?", text or "")]
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    kept = list(values)
+    return sum(kept) / len(kept) if kept else None
+
+
+def _run(doc: Document, form: str, **more: Any) -> BenchmarkRun:
+    return BenchmarkRun(file=doc.name, format=form, kind="log", sha256=doc.sha256, **more)
+
+
+def _vllm(doc: Document) -> BenchmarkRun:
+    found = Lines()
+    for length, accepted, drafted, rates, _ in _VLLM_SPEC.findall(doc.text):
+        found.accepted.append(int(accepted))
+        found.drafted.append(int(drafted))
+        found.drafts.append(int(accepted) / (float(length) - 1) if float(length) > 1 else 0.0)
+        found.positions.append(_floats(rates))
+    for _, speed, running in _VLLM_SPEED.findall(doc.text):
+        if int(running) and float(speed):
+            found.speeds.append(float(speed))
+            found.running.append(int(running))
+    version = _VLLM_VERSION.search(doc.text)
+    k = max((len(row) for row in found.positions), default=0)
+    return _run(
+        doc, VLLM, engine="vllm", engine_version=version[1] if version else None, k=k or None,
+        concurrency=_mean(found.running), output_tok_s=_mean(found.speeds), repeats=len(found.speeds) or None,
+        acceptance=_weighted(found, k), notes=("means of the printed windows of about 10 s",),
+    )  # fmt: skip
+
+
+def _weighted(found: Lines, k: int) -> Acceptance | None:
+    drafts = sum(found.drafts)
+    if not sum(found.drafted) or not drafts:
+        return None
+    at = [
+        sum(
+            w * row[i] for w, row in zip(found.drafts, found.positions, strict=True) if i < len(row)
+        )
+        for i in range(k)
+    ]
+    return Acceptance.counted(drafts, sum(found.drafted), sum(found.accepted), at)
+
+
+def _sglang(doc: Document) -> BenchmarkRun:
+    speeds, running, lengths = [], [], []
+    for line in _SGLANG_LINE.findall(doc.text):
+        found, length = _SGLANG.search(line), _ACCEPT_LEN.search(line)
+        if found and int(found[1]):
+            running.append(int(found[1]))
+            speeds.append(float(found[2]))
+            if length is not None and float(length[1]) >= 1:
+                lengths.append(float(length[1]))
+    mean_length = _mean(lengths)
+    return _run(
+        doc, SGLANG, engine="sglang", concurrency=_mean(running), output_tok_s=_mean(speeds),
+        repeats=len(speeds) or None, acceptance=Acceptance(length=mean_length) if mean_length else None,
+        notes=("means of the printed decode lines",),
+    )  # fmt: skip
+
+
+def _llama(doc: Document) -> BenchmarkRun:
+    per_token = [
+        (float(per), int(count))
+        for _, count, per in _LLAMA_SPEED.findall(doc.text)
+        if int(count) > 1
+    ]
+    prompts = [(float(ms), int(count)) for ms, count in _LLAMA_PROMPT.findall(doc.text)]
+    build = _LLAMA_BUILD.search(doc.text)
+    slots = _LLAMA_SLOTS.search(doc.text)
+    acceptance, k = _llama_drafts(doc.text)
+    tpots = [per for per, _ in per_token]
+    return _run(
+        doc, LLAMA, engine="llama-server", engine_version=f"b{build[1]}" if build else None, k=k,
+        slots=next((int(n) for n in slots.groups() if n), None) if slots else None,
+        requests=len(per_token) or None, output_tokens=_mean(count for _, count in per_token),
+        input_tokens=_mean(count for _, count in prompts),
+        tpot_ms=Latency.of(tpots), ttft_ms=Latency.of(ms for ms, _ in prompts),
+        request_tok_s=1e3 / (sum(tpots) / len(tpots)) if tpots and sum(tpots) else None,
+        acceptance=acceptance, method=None if acceptance else "none" if per_token else None,
+        notes=("TTFT is the time of the prompt in the server, without the queue",),
+    )  # fmt: skip
+
+
+def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
+    stats = list(_LLAMA_STATS.finditer(text))
+    if stats:
+        last = stats[-1]
+        drafts, drafted, accepted = (int(n) for n in last.group(2, 3, 4))
+        rates = _floats(last[6])
+        return Acceptance.counted(drafts, drafted, accepted, [r * drafts for r in rates]), len(
+            rates
+        ) or None
+    lines = _LLAMA_DRAFT.findall(text)
+    if not lines:
+        return None, None
+    accepted, drafted = sum(int(row[1]) for row in lines), sum(int(row[2]) for row in lines)
+    steps = [int(row[1]) / (float(row[3]) - 1) for row in lines if row[3] and float(row[3]) > 1]
+    if len(steps) < len(lines):  # old lines without a length: only the rate is known
+        return Acceptance.counted(None, drafted, accepted), None
+    rows = [_floats(row[4]) for row in lines]
+    k = max(len(row) for row in rows)
+    at = [
+        sum(w * row[i] for w, row in zip(steps, rows, strict=True) if i < len(row))
+        for i in range(k)
+    ]
+    return Acceptance.counted(sum(steps), drafted, accepted, at), k or None

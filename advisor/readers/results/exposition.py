@@ -1,0 +1,200 @@
+"""Prometheus text of a server's /metrics (vLLM, SGLang, llama-server): one scrape, or the
+difference of two.
+
+Counters run from the start of the server. One scrape is therefore no rate of a run: it gives the
+totals since the start, marked as such, and two scrapes of one server give what happened between
+them.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
+
+from advisor.readers.results.document import Document, Unreadable
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency, per_request
+
+FORMAT = "prometheus-text"
+_TYPE = re.compile(r"^# TYPE (vllm:|sglang:|llamacpp:)\S+ \w+", re.M)
+_SAMPLE = re.compile(r"^(vllm|sglang|llamacpp):[a-z_]+(?:\{[^}\n]*\})? [0-9.eE+-]+", re.M)
+_ENGINE: dict[str, Literal["vllm", "sglang", "llama-server"]] = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "llamacpp": "llama-server",
+}
+_NAMES = {  # our name -> the engines' names, `_total` left out
+    "drafts": ("vllm:spec_decode_num_drafts", "llamacpp:spec_decode_num_drafts"),
+    "draft_tokens": ("vllm:spec_decode_num_draft_tokens", "llamacpp:spec_decode_num_draft_tokens"),
+    "accepted": (
+        "vllm:spec_decode_num_accepted_tokens",
+        "llamacpp:spec_decode_num_accepted_tokens",
+    ),
+    "prompt_tokens": ("vllm:prompt_tokens", "sglang:prompt_tokens", "llamacpp:prompt_tokens"),
+    "output_tokens": (
+        "vllm:generation_tokens",
+        "sglang:generation_tokens",
+        "llamacpp:tokens_predicted",
+    ),
+    "requests": ("vllm:request_success", "sglang:num_requests"),
+}
+_GAUGES = {
+    "running": (
+        "vllm:num_requests_running",
+        "sglang:num_running_reqs",
+        "llamacpp:requests_processing",
+    ),
+    "waiting": ("vllm:num_requests_waiting", "sglang:num_queue_reqs", "llamacpp:requests_deferred"),
+    "kv_usage": ("vllm:kv_cache_usage_perc", "sglang:token_usage", "llamacpp:kv_cache_usage_ratio"),
+    "accept_length": ("sglang:spec_accept_length",),
+    "gen_throughput": ("sglang:gen_throughput",),
+}
+_HISTOGRAMS = {
+    "ttft": ("vllm:time_to_first_token_seconds", "sglang:time_to_first_token_seconds"),
+    "tpot": (
+        "vllm:request_time_per_output_token_seconds",
+        "sglang:request_time_per_output_token_seconds",
+    ),
+    "itl": ("vllm:inter_token_latency_seconds", "sglang:inter_token_latency_seconds"),
+    "e2e": ("vllm:e2e_request_latency_seconds", "sglang:e2e_request_latency_seconds"),
+}
+
+
+class Scrape(NamedTuple):
+    """One exposition, summed over the engines of one server. Seconds and tokens, cumulative;
+    gauges as they stood.
+    """
+
+    engine: Literal["vllm", "sglang", "llama-server"]
+    model: str | None
+    counters: Mapping[str, float]
+    gauges: Mapping[str, float]
+    sums: Mapping[str, tuple[float, float]]  # histogram -> (sum, count)
+    positions: tuple[float, ...]  # accepted tokens by draft position
+
+
+def matches(doc: Document) -> bool:
+    return not doc.values and bool(_TYPE.search(doc.text) or _SAMPLE.search(doc.text))
+
+
+def scrape(text: str, name: str = "metrics") -> Scrape:
+    """Parse exposition text. Raises Unreadable where it is none of the three engines', or broken."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    values: dict[str, float] = {}
+    positions: dict[int, float] = {}
+    engine, model = None, None
+    try:
+        for family in text_string_to_metric_families(text if text.endswith("\n") else text + "\n"):
+            prefix = family.name.split(":")[0]
+            if prefix not in _ENGINE:
+                continue
+            engine = engine or _ENGINE[prefix]
+            for sample in family.samples:
+                if sample.name.endswith(("_bucket", "_created")):
+                    continue
+                key = sample.name.removesuffix("_total")
+                model = model or sample.labels.get("model_name")
+                if key.endswith("accepted_tokens_per_pos"):
+                    at = int(sample.labels.get("position", "0"))
+                    positions[at] = positions.get(at, 0.0) + sample.value
+                elif key.endswith("cache_usage_perc") or key.endswith("_length"):
+                    values[key] = max(values.get(key, 0.0), sample.value)
+                else:
+                    values[key] = values.get(key, 0.0) + sample.value
+    except (ValueError, KeyError, IndexError) as error:
+        raise Unreadable(f"{name}: broken Prometheus text; was it cut off?") from error
+    if engine is None:
+        raise Unreadable(f"{name}: Prometheus text, but of none of vLLM, SGLang and llama-server")
+    return Scrape(
+        engine,
+        model,
+        _pick(values, _NAMES),
+        _pick(values, _GAUGES),
+        _sums(values),
+        tuple(positions.get(i, 0.0) for i in range(min(len(positions), 64))),
+    )
+
+
+def _pick(values: Mapping[str, float], names: Mapping[str, Iterable[str]]) -> dict[str, float]:
+    found = {
+        name: next((values[k] for k in keys if k in values), None) for name, keys in names.items()
+    }
+    return {
+        name: value for name, value in found.items() if value is not None and math.isfinite(value)
+    }
+
+
+def _sums(values: Mapping[str, float]) -> dict[str, tuple[float, float]]:
+    out = {}
+    for name, keys in _HISTOGRAMS.items():
+        for key in keys:
+            if values.get(f"{key}_count"):
+                out[name] = (values.get(f"{key}_sum", 0.0), values[f"{key}_count"])
+    return out
+
+
+def between(first: Scrape, last: Scrape) -> Scrape:
+    """What happened between two scrapes of one server. Raises Unreadable where they cannot be of
+    one.
+    """
+    if (first.engine, first.model) != (last.engine, last.model):
+        raise Unreadable("the two metrics files are of different servers: engine or model differ")
+    counters = {k: v - first.counters.get(k, 0.0) for k, v in last.counters.items()}
+    if any(value < 0 for value in counters.values()):
+        raise Unreadable(
+            "counters fall from the first metrics file to the second: swapped, or the server "
+            "restarted"
+        )
+    sums = {}
+    for name, (total, count) in last.sums.items():
+        before = first.sums.get(name, (0.0, 0.0))
+        if count - before[1] > 0:
+            sums[name] = (total - before[0], count - before[1])
+    padded = (*first.positions, *([0.0] * (len(last.positions) - len(first.positions))))
+    positions = tuple(b - a for a, b in zip(padded, last.positions, strict=False))
+    return Scrape(last.engine, last.model, counters, last.gauges, sums, positions)
+
+
+def read(doc: Document) -> list[BenchmarkRun]:
+    note = "totals since the server's start: take a second scrape after the run for the run alone"
+    return [run_of(scrape(doc.text, doc.name), doc.name, doc.sha256, notes=(note,))]
+
+
+def run_of(
+    made: Scrape,
+    file: str,
+    sha256: str = "",
+    seconds: float | None = None,
+    notes: tuple[str, ...] = (),
+) -> BenchmarkRun:
+    """A scrape, or the difference of two, as a run; `seconds` between two scrapes make a
+    throughput.
+    """
+    counters, length = made.counters, made.gauges.get("accept_length")
+    acceptance = Acceptance.counted(
+        counters.get("drafts"),
+        counters.get("draft_tokens"),
+        counters.get("accepted"),
+        made.positions,
+    )
+    if acceptance is None and length is not None and length >= 1:
+        acceptance = Acceptance(length=length)
+    requests = counters.get("requests") or (made.sums["ttft"][1] if "ttft" in made.sums else None)
+    tokens = counters.get("output_tokens")
+    return BenchmarkRun(
+        file=file, format=FORMAT, kind="counters", sha256=sha256, client="/metrics", engine=made.engine,
+        model=made.model, k=len(made.positions) or None, requests=round(requests) if requests else None,
+        method=None if acceptance or made.engine == "sglang" else "none",
+        input_tokens=per_request(counters.get("prompt_tokens"), requests),
+        output_tokens=per_request(tokens, requests), duration_s=seconds,
+        output_tok_s=tokens / seconds if tokens is not None and seconds else None,
+        ttft_ms=_mean(made, "ttft"), tpot_ms=_mean(made, "tpot"), itl_ms=_mean(made, "itl"),
+        e2e_ms=_mean(made, "e2e"), acceptance=acceptance, notes=notes,
+    )  # fmt: skip
+
+
+def _mean(made: Scrape, name: str) -> Latency | None:
+    total, count = made.sums.get(name, (0.0, 0.0))
+    return Latency.stated(mean=total / count * 1e3) if count else None

@@ -1,0 +1,162 @@
+"""`llama-bench` (-o json, jsonl, csv, md) and `llama-batched-bench` (table, jsonl). Neither can
+speculate: a baseline only.
+
+Prompt (pp) and generation (tg) are separate tests of llama-bench; its stated deviation is between
+repeats. A run of one stream for llama-bench, of B streams for llama-batched-bench, whose prompt and
+generation phases do not overlap.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from typing import Any
+
+from pydantic import Field
+
+from advisor.readers.results.document import Document
+from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
+
+FORMAT = "llama-bench"
+BATCHED = "llama-batched-bench"
+_NEEDED = {"n_prompt", "n_gen", "avg_ts", "stddev_ts"}
+_TABLE = re.compile(r"^\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
+_TEST = re.compile(r"^(?:pp(\d+))?\+?(?:tg(\d+))?(?: @ d(\d+))?$")
+_SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
+_BATCHED_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
+_BUILD = re.compile(r"^build: ([0-9a-f]+) \((\d+)\)", re.M)
+
+
+class Test(Foreign):
+    """One test of llama-bench."""
+
+    n_prompt: Count
+    n_gen: Count
+    n_depth: Count = None
+    avg_ts: Number
+    stddev_ts: Number = None
+    samples_ts: list[float] = []
+    model_filename: str | None = None
+    model_type: str | None = None
+    backends: str | None = None
+    gpu_info: str | None = None
+    build_number: Count = None
+    test_time: str | None = None
+
+
+class Batch(Foreign):
+    """One line of llama-batched-bench."""
+
+    pp: Count
+    tg: Count
+    pl: int = Field(ge=1, le=100_000)
+    t_pp: Number
+    t_tg: Number
+    speed_pp: Number
+    speed_tg: Number
+    t: Number
+
+
+def matches(doc: Document) -> bool:
+    if doc.values:
+        rows = doc.objects
+        return bool(rows) and all(row.keys() >= _NEEDED or _batch(row) for row in rows)
+    head = doc.text.lstrip().split("\n", 1)[0]
+    csv_head = {"n_prompt", "n_gen", "avg_ts"} <= {cell.strip('" \r') for cell in head.split(",")}
+    return csv_head or bool(_table(doc.text)) or bool(_BATCHED_TABLE.search(doc.text))
+
+
+def _batch(row: dict[str, Any]) -> bool:
+    return {"pp", "tg", "pl", "speed_pp", "speed_tg"} <= row.keys()
+
+
+def _table(text: str) -> re.Match[str] | None:
+    return next((m for m in _TABLE.finditer(text) if "peak t/s" not in m[0]), None)
+
+
+def read(doc: Document) -> list[BenchmarkRun]:
+    if doc.objects:
+        if _batch(doc.objects[0]):
+            return [_batched(doc, Batch.model_validate(row)) for row in doc.objects]
+        return [_run(doc, Test.model_validate(row)) for row in doc.objects]
+    if _BATCHED_TABLE.search(doc.text):
+        return _batched_table(doc)
+    if _table(doc.text):
+        return _markdown(doc)
+    rows = csv.DictReader(doc.text.lstrip().splitlines())
+    return [_run(doc, Test.model_validate(row)) for row in rows if row.get("avg_ts")]
+
+
+def _run(doc: Document, test: Test) -> BenchmarkRun:
+    prompt, generated = test.n_prompt or 0, test.n_gen or 0
+    only_prompt, only_generated = not generated, not prompt
+    name = "+".join(f"{w}{n}" for w, n in (("pp", prompt), ("tg", generated)) if n)
+    name += f" @ d{test.n_depth}" if test.n_depth else ""
+    speed = test.avg_ts if only_generated else None
+    return BenchmarkRun(
+        file=doc.name, format=FORMAT, kind="offline", part=name, sha256=doc.sha256, client="llama-bench",
+        client_version=f"b{test.build_number}" if test.build_number else None,
+        engine="llama-server", engine_version=f"b{test.build_number}" if test.build_number else None,
+        date=test.test_time, model=test.model_filename or test.model_type,
+        hardware=test.gpu_info or None, method="none", k=0, concurrency=1,
+        input_tokens=prompt or None, output_tokens=generated or None, depth_tokens=test.n_depth,
+        output_tok_s=speed, request_tok_s=speed, output_tok_s_sd=test.stddev_ts if speed else None,
+        prompt_tok_s=test.avg_ts if only_prompt else None, repeats=len(test.samples_ts) or None,
+        tpot_ms=_per_token(test) if speed else None,
+        notes=() if only_prompt or only_generated else ("t/s counts prompt and generated tokens "
+                                                        "together",),
+    )  # fmt: skip
+
+
+def _per_token(test: Test) -> Latency | None:
+    if test.samples_ts:
+        return Latency.of(1e3 / v for v in test.samples_ts if v > 0)
+    return Latency.stated(mean=1e3 / test.avg_ts) if test.avg_ts else None
+
+
+def _markdown(doc: Document) -> list[BenchmarkRun]:
+    head = _table(doc.text)
+    if head is None:
+        return []
+    columns = [cell.strip() for cell in head[0].strip("|\r ").split("|")]
+    build = _BUILD.search(doc.text)
+    out = []
+    for line in doc.text[head.end() :].splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) != len(columns):
+            continue
+        row = dict(zip(columns, cells, strict=True))
+        test, speed = _TEST.match(row["test"]), _SPEED.match(row["t/s"])
+        if not test or not speed or not (test[1] or test[2]):
+            continue
+        made = Test(
+            n_prompt=int(test[1] or 0), n_gen=int(test[2] or 0), n_depth=int(test[3] or 0) or None,
+            avg_ts=float(speed[1]), stddev_ts=float(speed[2]) if speed[2] else None,
+            model_type=row["model"], build_number=int(build[2]) if build else None,
+        )  # fmt: skip
+        out.append(_run(doc, made))
+    return out
+
+
+def _batched_table(doc: Document) -> list[BenchmarkRun]:
+    names = ("pp", "tg", "pl", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg", "t", "speed")
+    out = []
+    for line in doc.text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == len(names) and cells[0].isdigit():
+            out.append(_batched(doc, Batch.model_validate(dict(zip(names, cells, strict=True)))))
+    return out
+
+
+def _batched(doc: Document, row: Batch) -> BenchmarkRun:
+    streams = row.pl
+    per_token = row.t_tg * 1e3 / row.tg if row.t_tg and row.tg else None
+    return BenchmarkRun(
+        file=doc.name, format=BATCHED, kind="offline", part=f"B{streams} pp{row.pp} tg{row.tg}",
+        sha256=doc.sha256, client="llama-batched-bench", engine="llama-server", method="none", k=0,
+        concurrency=streams, requests=streams, input_tokens=row.pp or None, output_tokens=row.tg or None,
+        duration_s=row.t, output_tok_s=row.speed_tg or None,
+        request_tok_s=row.speed_tg / streams if row.speed_tg else None, prompt_tok_s=row.speed_pp,
+        tpot_ms=Latency.stated(mean=per_token) if per_token else None,
+        notes=("output tok/s of the generation phase alone",),
+    )  # fmt: skip

@@ -1,0 +1,141 @@
+"""The files that `advisor bench run` writes: JSON lines, a header and one record a request,
+appended as they finish.
+
+An interrupted file is still whole up to its last line, so a run goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from advisor.engines import ENGINES
+from advisor.readers.results.document import Document, Unreadable
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Count, Frozen, Latency, Number
+
+FORMAT = "advisor-bench"
+
+
+class Header(Frozen):
+    """The first line: what was run, and against what."""
+
+    format: Literal["advisor-bench"] = "advisor-bench"
+    version: Literal[1] = 1
+    arm: str
+    seed: int
+    concurrency: int = Field(ge=1, le=100_000)
+    requests: int = Field(ge=1, le=10_000_000)
+    input_tokens: int
+    output_tokens: int
+    workload: str
+    date: str
+    prompts_sha256: str
+    engine: str | None = None
+    engine_version: str | None = None
+    model: str | None = None
+    method: str | None = None
+    k: Count = None
+    slots: Count = None
+
+
+class Record(Frozen):
+    """One request: seconds from the start of the run, tokens as the server counted them."""
+
+    i: int
+    start_s: float = Field(ge=0)
+    ttft_s: float = Field(ge=0)
+    end_s: float = Field(ge=0)
+    input_tokens: int | None = None
+    output_tokens: int = Field(ge=0)
+    chunks: int = Field(ge=0)
+    sitting: int = 0  # counts the resumptions: clocks of two sittings do not compare
+    error: str | None = None
+
+
+class Counters(Frozen):
+    """Differences of the server's counters over one sitting."""
+
+    sitting: int = 0
+    seconds: float
+    drafts: Number = None
+    draft_tokens: Number = None
+    accepted: Number = None
+    positions: tuple[float, ...] = ()
+    accept_length: Number = None
+
+
+class RunFile(Frozen):
+    """A whole file."""
+
+    header: Header
+    records: tuple[Record, ...]
+    counters: tuple[Counters, ...]
+
+
+def matches(doc: Document) -> bool:
+    return bool(doc.objects) and doc.objects[0].get("format") == FORMAT
+
+
+def parsed(doc: Document) -> RunFile:
+    """Header, records and counters of a file."""
+    header = Header.model_validate(doc.objects[0])
+    records = [Record.model_validate(row) for row in doc.objects[1:] if "i" in row]
+    counters = [Counters.model_validate(row) for row in doc.objects[1:] if "seconds" in row]
+    return RunFile(header=header, records=tuple(records), counters=tuple(counters))
+
+
+def read(doc: Document) -> list[BenchmarkRun]:
+    made = parsed(doc)
+    header, good = made.header, [r for r in made.records if r.error is None and r.output_tokens > 0]
+    if not good:
+        raise Unreadable(f"{doc.name}: no request of this run has finished")
+    seconds = busy_seconds(good)
+    tokens = sum(r.output_tokens for r in good)
+    inputs = [r.input_tokens for r in good if r.input_tokens]
+    known: Any = header.engine if header.engine in ENGINES else None
+    return [
+        BenchmarkRun(
+            file=doc.name, format=FORMAT, part=f"{header.arm}, seed {header.seed}", sha256=doc.sha256,
+            client="advisor bench run", date=header.date, engine=known, engine_version=header.engine_version,
+            model=header.model, method=header.method, k=header.k, slots=header.slots,
+            concurrency=header.concurrency, dataset=f"{header.workload}:{header.prompts_sha256[:12]}",
+            seed=header.seed, requests=len(good), failed=len(made.records) - len(good),
+            input_tokens=sum(inputs) / len(inputs) if inputs else None,
+            output_tokens=tokens / len(good), duration_s=seconds,
+            output_tok_s=tokens / seconds if seconds else None,
+            ttft_ms=Latency.of(r.ttft_s * 1e3 for r in good), tpot_ms=Latency.of(tpots(good)),
+            itl_ms=Latency.of((r.end_s - r.start_s - r.ttft_s) * 1e3 / (r.chunks - 1) for r in good if r.chunks > 1),
+            e2e_ms=Latency.of((r.end_s - r.start_s) * 1e3 for r in good),
+            acceptance=_acceptance(made),
+        )
+    ]  # fmt: skip
+
+
+def busy_seconds(records: list[Record]) -> float:
+    """Time from the first start to the last end, summed over sittings, s."""
+    total = 0.0
+    for sitting in sorted({r.sitting for r in records}):
+        rows = [r for r in records if r.sitting == sitting]
+        total += max(r.end_s for r in rows) - min(r.start_s for r in rows)
+    return total
+
+
+def tpots(records: list[Record]) -> list[float]:
+    """Time per output token after the first of each request, ms."""
+    return [
+        (r.end_s - r.start_s - r.ttft_s) * 1e3 / (r.output_tokens - 1)
+        for r in records
+        if r.output_tokens > 1
+    ]
+
+
+def _acceptance(made: RunFile) -> Acceptance | None:
+    rows = made.counters
+    drafts, drafted = (sum(getattr(r, n) or 0 for r in rows) for n in ("drafts", "draft_tokens"))
+    accepted = sum(r.accepted or 0 for r in rows)
+    width = max((len(r.positions) for r in rows), default=0)
+    at = [sum(r.positions[i] for r in rows if i < len(r.positions)) for i in range(width)]
+    counted = Acceptance.counted(drafts or None, drafted or None, accepted or None, at)
+    lengths = [r.accept_length for r in rows if r.accept_length and r.accept_length >= 1]
+    return counted or (Acceptance(length=sum(lengths) / len(lengths)) if lengths else None)

@@ -1,0 +1,246 @@
+"""HTTP to an OpenAI-compatible server, with a limit on every wait: what it is, its counters, and
+one streamed request.
+
+Uses the standard library: one thread a request in flight is enough at the rates that a server
+streams at.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from advisor.domain.facts import AdvisorError
+from advisor.readers.results.document import printable
+from advisor.readers.results.exposition import Scrape, scrape
+
+MAX_ANSWER = 16 * 2**20
+MAX_LINE = 2**20
+_NO_PROXY = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+
+
+class ServerGone(AdvisorError):
+    """Nothing answers at the address."""
+
+
+class BadAnswer(AdvisorError):
+    """The server answered with something else than asked for, or stopped in the middle."""
+
+
+class Server(NamedTuple):
+    """What a server says of itself; None where it does not."""
+
+    url: str
+    engine: str | None
+    version: str | None
+    model: str | None
+    slots: int | None
+    k: int | None
+
+
+class Streamed(NamedTuple):
+    """One streamed answer, seconds since its request was sent."""
+
+    ttft_s: float
+    end_s: float
+    chunks: int
+    input_tokens: int | None
+    output_tokens: int
+
+
+def checked_url(url: str) -> str:
+    """An http(s) address without a path at its end. Raises AdvisorError."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise AdvisorError(f"'{printable(url)}' is no address of a server: http://HOST:PORT")
+    if parts.username or parts.password:
+        raise AdvisorError("an address with a password would be stored: give it without")
+    return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/v1')}"
+
+
+def get(url: str, path: str, timeout_s: float = 10.0) -> bytes:
+    """The body of a GET. Raises ServerGone where nothing answers, BadAnswer for an error status."""
+    try:
+        with _NO_PROXY.open(f"{url}{path}", timeout=timeout_s) as answer:
+            data: bytes = answer.read(MAX_ANSWER)
+            return data
+    except urllib.error.HTTPError as error:
+        raise BadAnswer(f"{url}{path} answers {error.code}") from error
+    except (OSError, http.client.HTTPException) as error:
+        raise ServerGone(f"no server answers at {url} ({_reason(error)})") from error
+
+
+def _reason(error: Exception) -> str:
+    inner = getattr(error, "reason", None) or error
+    if isinstance(inner, TimeoutError):
+        return "no answer in time"
+    return printable(str(getattr(inner, "strerror", None) or inner) or type(inner).__name__)
+
+
+def get_json(url: str, path: str, timeout_s: float = 10.0) -> dict[str, Any]:
+    """The JSON object at a path. Raises ServerGone or BadAnswer."""
+    try:
+        value = json.loads(get(url, path, timeout_s))
+    except (ValueError, RecursionError) as error:
+        raise BadAnswer(f"{url}{path} is no JSON: not an OpenAI-compatible server?") from error
+    if not isinstance(value, dict):
+        raise BadAnswer(f"{url}{path} is no JSON object")
+    return value
+
+
+def _optional(url: str, path: str) -> dict[str, Any]:
+    try:
+        return get_json(url, path)
+    except BadAnswer:
+        return {}
+
+
+def describe(url: str) -> Server:
+    """What runs at an address, from /v1/models, /version, /server_info and /props. Raises
+    ServerGone or BadAnswer.
+    """
+    rows = get_json(url, "/v1/models").get("data")
+    first = rows[0] if isinstance(rows, list) and rows and isinstance(rows[0], dict) else {}
+    model = first.get("id") if isinstance(first.get("id"), str) else None
+    props = _optional(url, "/props")
+    if "total_slots" in props or "build_info" in props:
+        build = str(props.get("build_info") or "").split("-")[0]
+        return Server(
+            url, "llama-server", build or None, model, _whole(props.get("total_slots")), None
+        )
+    info = _optional(url, "/server_info") or _optional(url, "/get_server_info")
+    if info:
+        k = _whole(info.get("speculative_num_steps"))
+        return Server(
+            url,
+            "sglang",
+            _text(info.get("version")),
+            model,
+            _whole(info.get("max_running_requests")),
+            k,
+        )
+    version = _optional(url, "/version").get("version")
+    owner = first.get("owned_by")
+    return Server(
+        url, "vllm" if version or owner == "vllm" else None, _text(version), model, None, None
+    )
+
+
+def _text(value: Any) -> str | None:
+    return printable(value, 40) if isinstance(value, str) and value else None
+
+
+def _whole(value: Any) -> int | None:
+    return (
+        value
+        if isinstance(value, int) and not isinstance(value, bool) and 0 < value < 10**6
+        else None
+    )
+
+
+def counters(url: str) -> Scrape | None:
+    """The server's counters now; None where it offers none."""
+    try:
+        return scrape(get(url, "/metrics").decode("utf-8", "replace"), f"{url}/metrics")
+    except ServerGone:
+        raise
+    except AdvisorError:
+        return None
+
+
+def stream(url: str, body: Mapping[str, Any], stall_s: float) -> Streamed:
+    """Send one chat request and read its stream. Raises ServerGone or BadAnswer; `stall_s` bounds
+    each silence.
+    """
+    data = json.dumps({**body, "stream": True, "stream_options": {"include_usage": True}}).encode()
+    headers = {"Content-Type": "application/json", "Accept": "text/event-stream"}
+    request = urllib.request.Request(f"{url}/v1/chat/completions", data, headers)
+    reader = _Reader()
+    try:
+        with _NO_PROXY.open(request, timeout=stall_s) as answer:
+            while not reader.finished and (line := answer.readline(MAX_LINE)):
+                reader.take(line)
+    except urllib.error.HTTPError as error:
+        raise BadAnswer(f"the server answers {error.code}: {printable(_said(error))}") from error
+    except http.client.HTTPException as error:
+        raise BadAnswer(f"the answer broke off ({type(error).__name__})") from error
+    except OSError as error:
+        if isinstance(getattr(error, "reason", error), TimeoutError):
+            raise BadAnswer(f"the server sent nothing for {stall_s:g} s") from error
+        raise ServerGone(f"no server answers at {url} ({_reason(error)})") from error
+    return reader.result()
+
+
+class _Reader:
+    """The lines of one event stream, and when they came."""
+
+    def __init__(self) -> None:
+        self.start = time.monotonic()
+        self.first: float | None = None
+        self.last, self.chunks, self.finished = 0.0, 0, False
+        self.usage: dict[str, Any] = {}
+
+    def take(self, line: bytes) -> None:
+        """One line. Raises BadAnswer where it is none of an event stream."""
+        if not line.startswith(b"data:"):
+            if line.strip() and not line.startswith((b":", b"event:", b"id:", b"retry:")):
+                raise BadAnswer("the server's answer is no event stream")
+            return
+        text = line[5:].strip()
+        if text == b"[DONE]":
+            self.finished = True
+            return
+        event = _event(text)
+        if isinstance(event.get("usage"), dict):
+            self.usage = event["usage"]
+        if _has_text(event):
+            self.last = time.monotonic() - self.start
+            self.first = self.last if self.first is None else self.first
+            self.chunks += 1
+
+    def result(self) -> Streamed:
+        """The whole answer. Raises BadAnswer where it is empty or broke off."""
+        if self.first is None:
+            raise BadAnswer("the answer holds no text")
+        if not self.finished:
+            raise BadAnswer("the answer broke off before its end")
+        prompt, output = (
+            _whole(self.usage.get(f"{name}_tokens")) for name in ("prompt", "completion")
+        )
+        return Streamed(self.first, self.last, self.chunks, prompt, output or self.chunks)
+
+
+def _said(error: urllib.error.HTTPError) -> str:
+    try:
+        return error.read(300).decode("utf-8", "replace")
+    except (OSError, http.client.HTTPException):
+        return ""
+
+
+def _event(text: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadAnswer("the server's stream holds broken JSON") from error
+    if not isinstance(event, dict):
+        raise BadAnswer("the server's stream holds no JSON objects")
+    if event.get("error"):
+        raise BadAnswer(f"the server reports an error: {printable(str(event['error']))}")
+    return event
+
+
+def _has_text(event: Mapping[str, Any]) -> bool:
+    choices = event.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    delta = choice.get("delta") if isinstance(choice, dict) else None
+    if not isinstance(delta, dict):
+        return False
+    return any(
+        delta.get(name) for name in ("content", "reasoning_content", "reasoning", "tool_calls")
+    )

@@ -1,0 +1,130 @@
+"""The block "Serving Benchmark Result" that `vllm bench serve` and `sglang.benchmark.serving`
+print, as pasted or redirected.
+
+Rounded to two places. SGLang's block has a line "Backend:", vLLM's has none. What was asked for is
+read from the printed Namespace or the command line above the block, where they were pasted with it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from advisor.readers.results.document import Document, Unreadable
+from advisor.readers.results.run import (
+    Acceptance,
+    BenchmarkRun,
+    Foreign,
+    Latency,
+    Number,
+    per_request,
+)
+
+FORMAT = "serving-console"
+_TITLE = re.compile(r"^.{0,40}={3,} Serving Benchmark Result =+[ \t]*$", re.M)
+_LINE = re.compile(
+    r"^[^\n]{0,40}?([A-Z][A-Za-z0-9 ()/%.-]{2,50}?):[ \t]+([0-9][0-9.,]*|\S+)[ \t]*$", re.M
+)
+_POSITION = re.compile(r"Position (\d+):\s+([0-9]+(?:\.[0-9]*)?)")
+_ASKED = re.compile(
+    r"(?:--|\b)(model|seed|dataset[-_]name|max[-_]concurrency|temperature)(?:=|\s+)'?([^\s',)]+)"
+)
+
+
+class Block(Foreign):
+    """The numbers of one block, under the printed labels in lower case."""
+
+    numbers: dict[str, Number]
+    backend: str | None = None
+    positions: tuple[float, ...] = ()
+
+    def get(self, *labels: str) -> float | None:
+        return next(
+            (self.numbers[name] for name in labels if self.numbers.get(name) is not None), None
+        )
+
+
+def matches(doc: Document) -> bool:
+    return not doc.values and _TITLE.search(doc.text) is not None
+
+
+def read(doc: Document) -> list[BenchmarkRun]:
+    starts = [found.start() for found in _TITLE.finditer(doc.text)]
+    ends = [*starts[1:], len(doc.text)]
+    out = []
+    before = doc.text[: starts[0]]
+    for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        block = _block(doc, doc.text[start:end])
+        out.append(_run(doc, block, _asked(before), f"run {i + 1}" if len(starts) > 1 else ""))
+        before = doc.text[start:end]
+    return out
+
+
+def _block(doc: Document, text: str) -> Block:
+    numbers: dict[str, Any] = {}
+    backend = None
+    for label, value in _LINE.findall(text):
+        name = label.lower().strip()
+        if name == "backend":
+            backend = value
+        else:
+            numbers.setdefault(name, value if re.fullmatch(r"[0-9]+(?:\.[0-9]*)?", value) else None)
+    if (
+        numbers.get("mean tpot (ms)") is None
+        or numbers.get("output token throughput (tok/s)") is None
+    ):
+        raise Unreadable(
+            f"{doc.name}: the printed result is cut off: output throughput or TPOT is missing"
+        )
+    positions = tuple(float(rate) / 100 for _, rate in _POSITION.findall(text))
+    return Block(numbers=numbers, backend=backend, positions=positions)
+
+
+def _asked(text: str) -> dict[str, str]:
+    return {name.replace("-", "_"): value for name, value in _ASKED.findall(text[-20_000:])}
+
+
+def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> BenchmarkRun:
+    done, sglang = block.get("successful requests"), block.backend is not None
+    engine: Any = "vllm" if not sglang and block.get("acceptance length") else None
+    if sglang:
+        engine = "sglang" if (block.backend or "").startswith("sglang") else None
+        engine = "vllm" if (block.backend or "").startswith("vllm") else engine
+    limit = block.get("maximum request concurrency", "max request concurrency")
+    return BenchmarkRun(
+        file=doc.name, format=FORMAT, part=part, sha256=doc.sha256, engine=engine,
+        client="sglang.benchmark.serving" if sglang else "vllm bench serve",
+        model=asked.get("model"), dataset=asked.get("dataset_name"),
+        seed=int(asked["seed"]) if asked.get("seed", "").isdigit() else None,
+        concurrency=limit, request_rate=block.get("request rate configured (rps)", "traffic request rate"),
+        requests=None if done is None else round(done), failed=_whole(block.get("failed requests")),
+        k=len(block.positions) or None,
+        input_tokens=per_request(block.get("total input tokens"), done),
+        output_tokens=per_request(block.get("total generated tokens"), done),
+        duration_s=block.get("benchmark duration (s)"),
+        output_tok_s=block.get("output token throughput (tok/s)"),
+        ttft_ms=_latency(block, "ttft"), tpot_ms=_latency(block, "tpot"), itl_ms=_latency(block, "itl"),
+        e2e_ms=_latency(block, "e2el") or _latency(block, "e2e latency"),
+        acceptance=_acceptance(block),
+    )  # fmt: skip
+
+
+def _whole(value: float | None) -> int | None:
+    return None if value is None else round(value)
+
+
+def _latency(block: Block, name: str) -> Latency | None:
+    words = {"mean": "mean", "p50": "median", "p90": "p90", "p99": "p99"}
+    return Latency.stated(**{f: block.get(f"{word} {name} (ms)") for f, word in words.items()})
+
+
+def _acceptance(block: Block) -> Acceptance | None:
+    length = block.get("acceptance length", "accept length")
+    if length is None or (length == 1 and not block.positions and block.backend is not None):
+        return None  # SGLang prints 1.00 without drafts
+    rate = block.get("acceptance rate (%)")
+    return Acceptance(
+        length=length, rate=None if rate is None else rate / 100, by_position=block.positions,
+        drafts=_whole(block.get("drafts")), draft_tokens=_whole(block.get("draft tokens")),
+        accepted_tokens=_whole(block.get("accepted tokens")),
+    )  # fmt: skip

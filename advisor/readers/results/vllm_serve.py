@@ -1,0 +1,145 @@
+"""`vllm bench serve --save-result` (and --append-result): one JSON object a run.
+
+Latencies are in ms, acceptance in percent. Neither the engine's version nor the hardware is in it,
+and k only as the number of draft positions or where it was given by `--metadata`. A file without
+acceptance is a run without speculation or a server whose /metrics could not be reached: the two
+look alike.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import AliasChoices, Field
+
+from advisor.readers.results.document import Document
+from advisor.readers.results.run import (
+    Acceptance,
+    BenchmarkRun,
+    Count,
+    EngineName,
+    Foreign,
+    Latency,
+    Number,
+    per_request,
+)
+
+FORMAT = "vllm-bench-serve"
+
+
+class Result(Foreign):
+    """What is read of one saved result; names are the file's own."""
+
+    date: str | None = None
+    backend: str | None = Field(None, validation_alias=AliasChoices("backend", "endpoint_type"))
+    model_id: str | None = None
+    num_prompts: Count = None
+    request_rate: Number = None
+    max_concurrency: Count = None
+    duration: Number
+    completed: Count
+    failed: Count = None
+    total_input_tokens: Count = None
+    total_output_tokens: Count = None
+    output_throughput: Number = None
+    input_lens: list[int] = []
+    output_lens: list[int] = []
+    ttfts: list[float] = []
+    itls: list[list[float]] = []
+    latencies: list[float] = []
+    spec_decode_acceptance_rate: Number = None  # percent
+    spec_decode_acceptance_length: Number = None
+    spec_decode_num_drafts: Count = None
+    spec_decode_draft_tokens: Count = None
+    spec_decode_accepted_tokens: Count = None
+    spec_decode_per_position_acceptance_rates: list[float] = []
+    k: Count = Field(
+        None, validation_alias=AliasChoices("k", "num_speculative_tokens", "spec_tokens")
+    )
+    method: str | None = Field(None, validation_alias=AliasChoices("method", "spec_method"))
+    engine_version: str | None = Field(
+        None, validation_alias=AliasChoices("engine_version", "vllm_version", "version")
+    )
+    hardware: str | None = Field(None, validation_alias=AliasChoices("hardware", "gpu", "hw"))
+    seed: Count = None
+
+
+def matches(doc: Document) -> bool:
+    return bool(doc.objects) and all(_is_result(row) for row in doc.objects)
+
+
+def _is_result(row: dict[str, Any]) -> bool:
+    return (
+        {"completed", "duration", "request_throughput", "output_throughput"} <= row.keys()
+        and ("tokenizer_id" in row or "endpoint_type" in row)
+        and "total_throughput" not in row
+    )
+
+
+def read(doc: Document) -> list[BenchmarkRun]:
+    several = len(doc.objects) > 1
+    return [
+        _run(doc, row, Result.model_validate(row), f"run {i + 1}" if several else "")
+        for i, row in enumerate(doc.objects)
+    ]
+
+
+def _run(doc: Document, row: dict[str, Any], made: Result, part: str) -> BenchmarkRun:
+    engine: EngineName | None = (
+        "vllm" if made.backend in ("vllm", "vllm-chat", "openai", "openai-chat", None) else None
+    )
+    acceptance = _acceptance(made)
+    positions = len(made.spec_decode_per_position_acceptance_rates) or None
+    return BenchmarkRun(
+        file=doc.name, format=FORMAT, part=part, sha256=doc.sha256,
+        client="vllm bench serve", date=made.date,
+        engine=engine if acceptance is not None or made.backend == "vllm" else None,
+        engine_version=made.engine_version, model=made.model_id, hardware=made.hardware,
+        k=made.k if made.k is not None else positions, method=made.method, seed=made.seed,
+        concurrency=made.max_concurrency, request_rate=made.request_rate,
+        requests=made.completed, failed=made.failed,
+        input_tokens=per_request(made.total_input_tokens, made.completed),
+        output_tokens=per_request(made.total_output_tokens, made.completed),
+        duration_s=made.duration, output_tok_s=made.output_throughput,
+        ttft_ms=_latency(row, "ttft", [v * 1e3 for v in made.ttfts]),
+        tpot_ms=_latency(row, "tpot", _tpots(made)),
+        itl_ms=_latency(row, "itl", ()),
+        e2e_ms=_latency(row, "e2el", [v * 1e3 for v in made.latencies]),
+        acceptance=acceptance,
+    )  # fmt: skip
+
+
+def _acceptance(made: Result) -> Acceptance | None:
+    if made.spec_decode_acceptance_length is None and made.spec_decode_acceptance_rate is None:
+        return None
+    rate = made.spec_decode_acceptance_rate
+    return Acceptance(
+        length=made.spec_decode_acceptance_length,
+        rate=None if rate is None else rate / 100,
+        by_position=tuple(made.spec_decode_per_position_acceptance_rates),
+        drafts=made.spec_decode_num_drafts,
+        draft_tokens=made.spec_decode_draft_tokens,
+        accepted_tokens=made.spec_decode_accepted_tokens,
+    )
+
+
+def _tpots(made: Result) -> list[float]:
+    """Per request, ms: the time after the first token over the tokens after the first."""
+    pairs = zip(made.itls, made.output_lens, strict=False)
+    return [sum(gaps) * 1e3 / (count - 1) for gaps, count in pairs if count > 1 and gaps]
+
+
+def _latency(row: dict[str, Any], name: str, values: Any) -> Latency | None:
+    """Statistics as stated, with the per-request values where they are there."""
+    of = Latency.of(values)
+    stated = {
+        "mean": row.get(f"mean_{name}_ms"),
+        "p50": row.get(f"median_{name}_ms"),
+        "p90": row.get(f"p90_{name}_ms"),
+        "p99": row.get(f"p99_{name}_ms"),
+        "sd": row.get(f"std_{name}_ms"),
+    }
+    known = {key: value for key, value in stated.items() if value is not None}
+    if not known:
+        return of
+    return Latency.stated(**(of.model_dump() if of else {}) | known, values=of.values if of else ())

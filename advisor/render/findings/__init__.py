@@ -1,0 +1,1 @@
+"""Findings of `validate` as text, JSON, SARIF and GitHub annotations."""

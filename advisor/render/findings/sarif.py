@@ -1,0 +1,139 @@
+"""A report as SARIF 2.1.0, for code-scanning pages."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from advisor.domain.nouns import Finding
+
+if TYPE_CHECKING:
+    from advisor.lint.validate import Report
+    from advisor.readers import FileRead
+
+_LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+
+def report_sarif(report: Report) -> dict[str, Any]:
+    """The report as one SARIF run."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        own = version("mtp-advisor")
+    except PackageNotFoundError:
+        own = "0"
+    codes = sorted({finding.code for finding in report.findings})
+    reads = {read.source.name: read for read in report.reads}
+    failed = [one for one in report.files if one.error]
+    told: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "advisor",
+                        "semanticVersion": own,
+                        "rules": [_rule(code) for code in codes],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "invocations": [
+                    {
+                        "executionSuccessful": not failed,
+                        "toolExecutionNotifications": [
+                            {"level": "error", "message": {"text": one.error}} for one in failed
+                        ],
+                    }
+                ],
+                "results": [_result(one, codes, reads) for one in report.findings],
+            }
+        ],
+    }
+    from advisor.render.findings.json_out import cleaned
+
+    clean: dict[str, Any] = cleaned(told, report)
+    return clean
+
+
+def _rule(code: str) -> dict[str, Any]:
+    from advisor.rules import get_rule
+
+    found = get_rule(code)
+    return {
+        "id": code,
+        "name": "".join(part.title() for part in found.slug.split("-")),
+        "shortDescription": {"text": found.text.summary},
+        "fullDescription": {"text": found.text.why},
+        "help": {
+            "text": f"Bad: {found.text.bad.text}\nGood: {found.text.good.text}\nSources: "
+            f"{'; '.join(found.sources)}"
+        },
+        "defaultConfiguration": {"level": _LEVELS[found.severity]},
+    }
+
+
+def uri(name: str) -> str:
+    """A file name as a relative reference where it lies below the working folder."""
+    if name in ("", "-"):
+        return "stdin"
+    relative = os.path.relpath(name) if os.path.isabs(name) else name
+    return quote(
+        relative.replace(os.sep, "/")
+        if not relative.startswith("..")
+        else name.replace(os.sep, "/")
+    )
+
+
+def _result(finding: Finding, codes: list[str], reads: dict[str, FileRead]) -> dict[str, Any]:
+    region: dict[str, Any] = {"startLine": max(1, finding.line)}
+    if finding.column:
+        region["startColumn"] = finding.column
+    text = finding.message + (f" Fix: {finding.fix.text}" if finding.fix else "")
+    result: dict[str, Any] = {
+        "ruleId": finding.code,
+        "ruleIndex": codes.index(finding.code),
+        "level": _LEVELS[finding.severity],
+        "message": {"text": text},
+        "locations": [
+            {"physicalLocation": {"artifactLocation": {"uri": uri(finding.file)}, "region": region}}
+        ],
+        "properties": {
+            "sources": list(finding.sources),
+            "engine": finding.engine,
+            "flag": finding.flag,
+        },
+    }
+    fixes = _fixes(finding, reads.get(finding.file))
+    return {**result, "fixes": fixes} if fixes else result
+
+
+def _fixes(finding: Finding, read: FileRead | None) -> list[dict[str, Any]]:
+    """The edits as SARIF replacements, in the form that the place has."""
+    if finding.fix is None or not finding.fix.edits or read is None:
+        return []
+    from advisor.lint.fixes import shaped
+
+    replacements = []
+    for edit in (shaped(read.source.text, edit) for edit in finding.fix.edits):
+        if edit is None:  # the place cannot take it
+            continue
+        (line, column), (end_line, end_column) = (
+            read.source.place(edit.start),
+            read.source.place(edit.end),
+        )
+        replacements.append(
+            {
+                "deletedRegion": {
+                    "startLine": line,
+                    "startColumn": column,
+                    "endLine": end_line,
+                    "endColumn": end_column,
+                },
+                "insertedContent": {"text": edit.text},
+            }
+        )
+    change = {"artifactLocation": {"uri": uri(finding.file)}, "replacements": replacements}
+    return [{"description": {"text": finding.fix.text}, "artifactChanges": [change]}]

@@ -1,0 +1,234 @@
+"""MixPlan -> the files of one folder: the servers, the router, the A/B scripts, and why.
+
+What it does not know: the disk; the caller writes the files.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from advisor.advice.explore.layouts import Instance, Layout, MixPlan
+from advisor.advice.plans.topology import on_each, spans
+from advisor.advice.recommend import launch_text
+from advisor.domain.nouns import Advice, AdvisorError, Plan
+from advisor.render.bench_script import bench_plan, bench_script
+from advisor.render.deploy import compose, k8s, quadlet, ray_serve, router, serving
+from advisor.render.deploy.router import Route
+from advisor.render.deploy.serving import Server
+from advisor.render.plan.text import plan_text
+
+FORMS = ("compose", "k8s", "quadlet", "ray")
+
+
+class _Part(NamedTuple):
+    """One server of the layout with the answer that its forms are written from."""
+
+    instance: Instance
+    advice: Advice
+    suffix: str
+    devices: tuple[int, ...]
+
+
+def folder(made: MixPlan, form: str = "compose", layout: int | None = None) -> dict[str, str]:
+    """File name -> text.
+
+    Parameters
+    ----------
+    made : MixPlan
+        The plan.
+    form : str
+        compose, k8s, quadlet, or ray for several machines.
+    layout : int, optional
+        Another layout than the chosen one.
+
+    Raises
+    ------
+    AdvisorError
+        Where the layout cannot be, or the form cannot hold it.
+    """
+    wanted = made.best if layout is None else made.layouts[layout]
+    if wanted.refusal is not None or not wanted.instances:
+        raise AdvisorError(f"{wanted.title}: {wanted.refusal}")
+    parts = _parts(wanted)
+    if spans(parts[0].advice.facts) and form != "ray":
+        raise AdvisorError("this mix is on several machines: use --form ray")
+    files = _WRITERS[form](wanted, parts)
+    for part in parts:
+        files[f"start-{part.instance.name}.sh"] = _script(part)
+        if part.advice.candidate is not None:
+            files[f"ab-{part.instance.name}.sh"] = bench_script(
+                part.advice, bench_plan(part.advice)
+            )
+    files["README.md"] = _readme(made, wanted, files, form)
+    return files
+
+
+def _parts(layout: Layout) -> list[_Part]:
+    out: list[_Part] = []
+    first = 0
+    for number, one in enumerate(layout.instances):
+        devices = tuple(range(first, first + one.gpus)) if layout.kind == "gpus" else ()
+        first += one.gpus
+        suffix = f"-{one.name}" if len(layout.instances) > 1 else ""
+        out.append(_Part(one, _advice(one, number), suffix, devices))
+    return out
+
+
+def _advice(one: Instance, number: int) -> Advice:
+    """The answer that one server's files are written from, on a port of its own."""
+
+    def placed(plan: Plan) -> Plan:
+        port = (plan.port or 8000) + number
+        return on_each(one.facts, plan.model_copy(update={"port": port}))
+
+    plan, off = placed(one.plan), placed(one.candidates[0].plan)
+    best = next((c for c in one.candidates if one.best is not None and c.plan == one.best), None)
+    on = placed(one.best) if one.best is not None else None
+    estimate = best.estimate if best is not None else None
+    if estimate is not None:
+        estimate = estimate.model_copy(update={"memory": one.memory})
+    return Advice(
+        request=one.request,
+        facts=one.facts,
+        decision="on" if one.plan.method != "none" else "off",
+        plan=plan,
+        candidate=on,
+        plan_off=off,
+        estimate=estimate,
+        launch=launch_text(plan),
+        launch_off=launch_text(off),
+        launch_on=launch_text(on) if on is not None else None,
+    )
+
+
+def _routes(parts: Sequence[_Part], host: Callable[[Server], str]) -> list[Route]:
+    made = []
+    for part in parts:
+        server = serving.server(part.advice, suffix=part.suffix)
+        name = part.advice.plan.served_model_name or part.advice.plan.model or "model"
+        made.append(
+            Route(part.instance.name, part.instance.classes, host(server), server.port, name)
+        )
+    return made
+
+
+def _local(server: Server) -> str:
+    return router.LOCAL
+
+
+def _head(layout: Layout) -> list[str]:
+    return [layout.title, "written by `advisor plan`; SD codes: `advisor explain CODE`"]
+
+
+def _compose(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
+    servers = [
+        (
+            part.advice,
+            replace(
+                serving.server(part.advice, container=compose.FORM, suffix=part.suffix),
+                devices=part.devices,
+            ),
+        )
+        for part in parts
+    ]
+    text = compose.several_yaml(
+        servers, _head(layout), router.compose_service(), shared=layout.kind == "shared"
+    )
+    return {"docker-compose.yml": text, **_router(parts)}
+
+
+def _router(parts: Sequence[_Part]) -> dict[str, str]:
+    routes = _routes(parts, _local)
+    return {"nginx.conf": router.nginx_conf(routes), "litellm.yaml": router.litellm_yaml(routes)}
+
+
+def _k8s(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
+    files = {
+        f"deployment{part.suffix}.yaml": k8s.deployment_yaml(part.advice, part.suffix)
+        for part in parts
+    }
+    return files | {"router.yaml": router.kubernetes(_routes(parts, lambda server: server.name))}
+
+
+def _quadlet(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
+    files, names = {}, []
+    for part in parts:
+        names.append(serving.server(part.advice, suffix=part.suffix).name)
+        files[f"{names[-1]}.container"] = quadlet.quadlet(part.advice, part.suffix, part.devices)
+    return {**files, "router.container": router.quadlet_unit(names), **_router(parts)}
+
+
+def _ray(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
+    """One application a server; Ray Serve routes by prefix itself."""
+    if layout.kind == "shared":
+        raise AdvisorError("Ray gives each application GPUs of its own: choose another layout")
+    several = [(p.advice, p.suffix, f"/{p.instance.name}" if p.suffix else "/") for p in parts]
+    return {"serve.yaml": ray_serve.several(several, _head(layout))}
+
+
+_WRITERS: dict[str, Callable[[Layout, Sequence[_Part]], dict[str, str]]] = {
+    "compose": _compose,
+    "k8s": _k8s,
+    "quadlet": _quadlet,
+    "ray": _ray,
+}
+
+
+def _script(part: _Part) -> str:
+    """The bare command of one server, without a container."""
+    server = serving.server(part.advice, suffix=part.suffix)
+    lines = [shlex.join(unit) for unit in (server.program, *server.units)]
+    exports = [f"export {name}={shlex.quote(value)}" for name, value in server.env.items()]
+    if part.devices:
+        which = ",".join(map(str, part.devices))
+        exports.append(f"export {_VISIBLE.get(server.vendor, 'CUDA_VISIBLE_DEVICES')}={which}")
+    return "\n".join(["#!/bin/sh", "set -eu", *exports, "exec " + " \\\n  ".join(lines)]) + "\n"
+
+
+_VISIBLE = {"amd": "HIP_VISIBLE_DEVICES", "intel": "ZE_AFFINITY_MASK"}
+_START = {
+    "compose": "docker compose up --detach",
+    "k8s": "kubectl apply $(printf ' -f %s' *.yaml)",
+    "quadlet": "cp *.container nginx.conf ~/.config/containers/systemd/ && "
+    "systemctl --user daemon-reload && systemctl --user start router",
+    "ray": "serve deploy serve.yaml",
+}
+
+
+def _readme(made: MixPlan, layout: Layout, files: dict[str, str], form: str) -> str:
+    about = {
+        "docker-compose.yml": "the servers and the router",
+        "router.yaml": "the router",
+        "router.container": "the router",
+        "serve.yaml": "the servers; Ray Serve routes",
+        "nginx.conf": f"the router: a path for each class on port {router.PORT}",
+        "litellm.yaml": "LiteLLM in place of nginx: ask for a class as the model",
+    }
+    for one in layout.instances:
+        classes = " and ".join(one.classes)
+        about[f"start-{one.name}.sh"] = f"the bare command of the server for {classes}"
+        about[f"ab-{one.name}.sh"] = (
+            "measures that server without and with speculation; `advisor ab` reads the results"
+        )
+    rows = [f"| `{name}` | {about.get(name, 'a server')} |" for name in files]
+    lines = [f"# {layout.title}", "", f"Start: `{_START[form]}`", ""]
+    if layout.kind == "shared":
+        lines += [
+            "The servers share the GPU's memory. Each must start after the one before it answers,"
+            " since an engine measures the free memory while it starts; compose does that.",
+            "",
+        ]
+        if form == "k8s":
+            lines += [
+                "Two pods on one GPU need time-slicing in the device plugin"
+                " (replicas: 2 of nvidia.com/gpu).",
+                "",
+            ]
+    lines += ["| file | what it is |", "| --- | --- |", *rows, ""]
+    paths = [f"`/{name}/v1/...`" for one in layout.instances for name in one.classes]
+    if form != "ray":
+        lines += [f"Classes and their paths on port {router.PORT}: {', '.join(paths)}.", ""]
+    return "\n".join([*lines, "## Why", "", "```text", plan_text(made).rstrip("\n"), "```"]) + "\n"

@@ -1,0 +1,100 @@
+"""MixPlan -> text for a terminal: the answer, a block for each layout, and why."""
+
+from __future__ import annotations
+
+from advisor.advice.explore.layouts import Instance, Layout, MixPlan
+from advisor.domain.nouns import Interval
+from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number
+from advisor.render.text_sections import METHOD_NAMES
+
+
+def plan_text(made: MixPlan, width: int = 80, color: bool = False, *, unicode: bool = True) -> str:
+    """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII."""
+    paper = Paper(width=max(width, MIN_WIDTH))
+    lines: list[str] = [heading(line) for line in paper.wrap(f"Run {made.best.title}")]
+    for line in made.why:
+        lines += paper.item(line)
+    lines += ["", *paper.wrap(_setting(made))]
+    order = [made.best, *(one for one in made.layouts if one is not made.best)]
+    for one in order:
+        lines += ["", *_layout(one, paper)]
+    lines += ["", *paper.wrap("Gains are against one server without speculation, each class by its "
+                              "own goal, the mean weighted by requests at once.")]  # fmt: skip
+    return finish(lines, color=color, unicode=unicode) + "\n"
+
+
+def _setting(made: MixPlan) -> str:
+    first = next(one for one in made.layouts if one.instances).instances[0]
+    facts = first.facts
+    hardware = (facts.hardware.name or facts.hardware.id) if facts.hardware else made.mix.hardware
+    gpus = f"{made.mix.gpus} x " if made.mix.gpus > 1 else ""
+    quant = facts.quant.id if facts.quant is not None else ""
+    classes = "; ".join(
+        f"{work.name}: {number(work.ctx_tokens)} + {number(work.output_tokens)} tokens"
+        for work in made.mix.classes
+    )
+    release = f"{facts.engine} {facts.engine_version or ''}".strip()
+    return f"{gpus}{hardware}, {made.mix.models[0]} {quant}, {release}. {classes}."
+
+
+def _layout(one: Layout, paper: Paper) -> list[str]:
+    lines: list[str] = [heading(line) for line in paper.wrap(one.title)]
+    if one.refusal is not None:
+        return [*lines, *paper.item(one.refusal)]
+    assert one.gain is not None
+    told = f"gain {_percent(one.gain.p50)} ({_span(one.gain)})"
+    if one.p_gain is not None:
+        told += f", P(gain) {one.p_gain:.2f}"
+    if one.objectives:
+        told += f"; objectives met: {one.objectives_met} of {one.objectives}"
+    if any(server.saturated for server in one.instances):
+        told += "; more arrives than is served"
+    lines += paper.wrap(told, "  ")
+    rows = [("class", "at once", "gain", "tok/s", "TPOT ms", "TTFT ms", "objective")]
+    for seen in one.results:
+        chance = "" if seen.p_objective is None else f"P {seen.p_objective:.2f}"
+        rows.append(
+            (
+                seen.name,
+                number(seen.concurrency),
+                _percent(seen.gain.p50),
+                number(seen.output_tok_s),
+                number(seen.tpot_ms),
+                number(seen.ttft_ms),
+                chance,
+            )
+        )
+    lines += paper.rows(rows)
+    for server in one.instances:
+        lines += paper.wrap(server_words(server), "  ", "    ")
+    if one.device_gib is not None and one.usable_gib is not None:
+        lines += paper.wrap(
+            f"memory of a GPU: {one.device_gib:.1f} of {one.usable_gib:.1f} GiB taken", "  "
+        )
+    return lines
+
+
+def server_words(one: Instance) -> str:
+    """One server of a layout: classes, speculation, memory."""
+    plan, bill = one.plan, one.memory
+    if plan.k_schedule:
+        spec = ", ".join(f"{a} to {b}: k={k}" for a, b, k in plan.k_schedule)
+    elif plan.method != "none":
+        spec = f"{METHOD_NAMES.get(plan.method, plan.method)}, k={plan.k}"
+    else:
+        spec = "no speculation" + (" (measure it first)" if one.decision == "measure" else "")
+    memory = f"weights {bill.weights_gib + bill.spec_gib:.1f} GiB"
+    if bill.kv_tokens is not None:
+        memory += f", room for {number(bill.kv_tokens)} KV tokens"
+    share = f", {plan.memory_fraction:g} of the memory" if plan.memory_fraction else ""
+    slow = f"; {one.slowdown:.2f} times slower beside the other" if one.slowdown > 1.005 else ""
+    gpus = f", {one.gpus} GPUs" if one.gpus > 1 else ""
+    return f"{' and '.join(one.classes)}{gpus}: {spec}{share}; {memory}{slow}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.0f} %"
+
+
+def _span(gain: Interval) -> str:
+    return f"{100 * (gain.p10 - 1):+.0f} to {100 * (gain.p90 - 1):+.0f} %"

@@ -1,0 +1,1 @@
+"""A sweep as text, JSON, CSV and a plot."""

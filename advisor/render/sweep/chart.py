@@ -1,0 +1,275 @@
+"""Sweep -> charts as data: what a terminal, an SVG and a page draw, and the words that say it.
+
+One chart for each setting of the fields besides the axis. Gains are percentages, 0 is no gain.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from advisor.advice.explore.break_even import curves
+from advisor.advice.explore.values import BreakEven, KRanges, Load, Setting, Sweep
+from advisor.domain.nouns import Evidence, Facts, Method
+from advisor.render.layout import number
+from advisor.render.text_sections import METHOD_NAMES
+
+AXIS_NAMES = {
+    "concurrency": "requests at once",
+    "ctx_tokens": "prompt tokens per request",
+    "output_tokens": "answer tokens per request",
+    "gpus": "GPUs",
+    "prefix_share": "shared part of the prompt",
+    "temperature": "temperature",
+}
+METRIC_NAMES = {
+    "output_tok_s": "output tok/s",
+    "request_tok_s": "tok/s per request",
+    "tpot": "TPOT",
+    "ttft": "TTFT",
+}
+GOAL_NAMES = {
+    "balanced": "output tok/s and TPOT",
+    "throughput": "output tok/s",
+    "tpot": "TPOT",
+    "ttft": "TTFT",
+}
+
+
+class Curve(NamedTuple):
+    """The gains of one k in percent, along the axis."""
+
+    method: Method
+    k: int
+    x: tuple[float, ...]
+    low: tuple[float, ...]  # 10th percentile
+    middle: tuple[float, ...]
+    high: tuple[float, ...]  # 90th percentile
+
+    @property
+    def label(self) -> str:
+        return f"k={self.k}"
+
+
+class Measured(NamedTuple):
+    """A measured pair as a point."""
+
+    x: float
+    gain: float
+    k: int | None
+    metric: str
+    source: str
+    run_id: str
+
+
+class Chart(NamedTuple):
+    """One picture. `answers` are the loads with their answers; `band` is the k whose interval is
+    drawn.
+    """
+
+    title: str
+    axis: str
+    x_label: str
+    curves: tuple[Curve, ...]
+    measured: tuple[Measured, ...]
+    loads: tuple[Load, ...]
+    break_even: tuple[BreakEven, ...]
+    ranges: KRanges | None
+    band: int | None
+    description: str
+
+
+def charts(found: Sweep) -> tuple[Chart, ...]:
+    """The charts of a sweep; none where no number varies."""
+    axis = axis_of(found)
+    if axis is None:
+        return ()
+    settings = dict.fromkeys(_others(load.setting, axis) for load in found.loads)
+    return tuple(chart for s in settings if (chart := _chart(found, axis, s)) is not None)
+
+
+def axis_of(found: Sweep) -> str | None:
+    """The field along which the curves run."""
+    return next(
+        (name for name, values in found.axes if name in AXIS_NAMES and len(values) > 1), None
+    )
+
+
+def _others(setting: Setting, axis: str) -> Setting:
+    return tuple((name, value) for name, value in setting if name != axis)
+
+
+def _chart(found: Sweep, axis: str, setting: Setting) -> Chart | None:
+    loads = tuple(load for load in found.loads if _others(load.setting, axis) == setting)
+    made = tuple(
+        Curve(
+            method,
+            k,
+            tuple(at for at, _ in points),
+            *(
+                tuple(100 * (getattr(point.gain, share) - 1) for _, point in points)
+                for share in ("p10", "p50", "p90")
+            ),
+        )
+        for (_, method, k), points in curves(loads, axis).items()
+    )
+    if not made:
+        return None
+    chart = Chart(
+        title=title(found, setting),
+        axis=axis,
+        x_label=AXIS_NAMES[axis],
+        curves=made,
+        measured=tuple(_measured(found, axis, setting)),
+        loads=loads,
+        break_even=tuple(one for one in found.break_even if one.setting == setting),
+        ranges=next((one for one in found.k_ranges if one.setting == setting), None),
+        band=_band(loads, made),
+        description="",
+    )
+    return chart._replace(description=description(found, chart))
+
+
+def _band(loads: Sequence[Load], made: Sequence[Curve]) -> int | None:
+    """The k that is the best at most loads."""
+    best = Counter(load.best_k for load in loads if load.best_k is not None)
+    drawn = {curve.k for curve in made}
+    return next((k for k, _ in best.most_common() if k in drawn), None)
+
+
+def _measured(found: Sweep, axis: str, setting: Setting) -> list[Measured]:
+    told = dict(setting)
+    out = []
+    for row in found.pairs:
+        at = {
+            "concurrency": row.concurrency,
+            "ctx_tokens": row.input_tokens,
+            "output_tokens": row.output_tokens,
+        }.get(axis)
+        same = all(told.get(name, getattr(row, name)) == getattr(row, name) for name in _NAMED)
+        if at and same and _near(row, told):
+            gain = 100 * (row.speedup - 1)
+            out.append(Measured(float(at), gain, row.k, row.metric, row.source, row.run_id))
+    return out
+
+
+_NAMED = ("hardware", "model", "quant", "engine")
+_LOADS = {"concurrency": "concurrency", "ctx_tokens": "input_tokens"}
+
+
+def _near(row: Evidence, told: dict[str, int | float | str]) -> bool:
+    """Whether a pair's load lies within a factor of two of the other settings."""
+    for name, column in _LOADS.items():
+        measured = getattr(row, column)
+        if name in told and measured and not 0.5 <= measured / float(told[name]) <= 2:
+            return False
+    return True
+
+
+# ---------------------------------------------------------------- words
+
+
+def title(found: Sweep, setting: Setting = ()) -> str:
+    """Model, quantisation, engine and hardware of the curves, and the settings that differ."""
+    facts, told = found.facts, dict(setting)
+    parts = [
+        told.get("model") or _name(facts),
+        told.get("quant") or found.request.quant or "",
+        _engine(found, told),
+    ]
+    where = str(told.get("hardware") or (facts.hardware.name if facts.hardware else "") or "")
+    gpus = f"{facts.gpus} x " if facts.gpus > 1 and "gpus" not in told else ""
+    extra = [
+        f"{number(float(value))} {AXIS_NAMES[name]}"
+        for name, value in setting
+        if name in AXIS_NAMES and not isinstance(value, str)
+    ]
+    extra += [f"{name} {value}" for name, value in setting if name in ("workload", "goal")]
+    text = f"{', '.join(str(part) for part in parts if part)} on {gpus}{where}"
+    return text + "".join(f", {part}" for part in extra)
+
+
+def _name(facts: Facts) -> str:
+    return (facts.model.name or facts.model.id) if facts.model is not None else "the model"
+
+
+def _engine(found: Sweep, told: dict[str, int | float | str]) -> str:
+    if "engine" in told:
+        return str(told["engine"]).replace("@", " ")
+    version = told.get("engine_version") or found.request.engine_version or ""
+    return f"{found.request.engine or ''} {version}".strip()
+
+
+def description(found: Sweep, chart: Chart) -> str:
+    """What the picture shows, in words."""
+    request = found.request
+    load = [
+        f"{number(value)} {AXIS_NAMES[name]}"
+        for name, value in (
+            ("ctx_tokens", request.ctx_tokens),
+            ("output_tokens", request.output_tokens),
+            ("concurrency", request.concurrency),
+        )
+        if name not in dict(found.axes)
+    ]
+    goal = GOAL_NAMES[request.goal]
+    text = [
+        f"Expected gain of speculative decoding in {goal} against {chart.x_label}: {chart.title}"
+        + (f"; {', '.join(load)}." if load else "."),
+    ]
+    for curve in chart.curves:
+        ends = f"{curve.middle[0]:+.0f} % at {number(curve.x[0])}"
+        if len(curve.x) > 1:
+            ends += f", {curve.middle[-1]:+.0f} % at {number(curve.x[-1])}"
+        name = METHOD_NAMES.get(curve.method, curve.method)
+        text.append(f"{name} with {curve.label}: {ends}.")
+    text += crossings(chart)
+    if chart.measured:
+        count = len({point.run_id for point in chart.measured})
+        text.append(f"{count} measured pair{'s' if count > 1 else ''} shown as points.")
+    return " ".join(text)
+
+
+def crossings(chart: Chart) -> list[str]:
+    """Where each curve's median crosses no gain, in sentences."""
+    out = []
+    for curve in chart.curves:
+        own = [
+            one
+            for one in chart.break_even
+            if one.k == curve.k and one.method == curve.method and one.quantile == "p50"
+        ]
+        for one in own:
+            verb = "stops to gain" if one.direction == "falls" else "begins to gain"
+            out.append(f"{curve.label} {verb} at about {number(one.at, 2)} {chart.x_label}.")
+    if not any(one.quantile == "p50" for one in chart.break_even):
+        gains = [value > 0 for curve in chart.curves for value in curve.middle]
+        side = "above" if all(gains) else "below" if not any(gains) else ""
+        if side:
+            out.append(f"Every curve stays {side} no gain in this range.")
+    return out
+
+
+def documented(chart: Chart) -> list[str]:
+    """From which load to which the gain of the drawn band holds documented losses, in sentences:
+    a curve steps there.
+    """
+    spans: dict[tuple[str, ...], list[float]] = {}
+    for load in chart.loads:
+        point = load.point(chart.band) if chart.band is not None else None
+        if point is not None and point.documented:
+            at = float(dict(load.setting)[chart.axis])
+            spans.setdefault(point.documented, []).append(at)
+    return [
+        f"From {number(min(at))} to {number(max(at))} {chart.x_label} the gain holds a documented "
+        f"loss ({', '.join(codes)})."
+        for codes, at in spans.items()
+    ]
+
+
+def setting_words(setting: Setting) -> str:
+    """A load in few words, for the first column of a table."""
+    return ", ".join(
+        number(float(value)) if not isinstance(value, str) else value for _, value in setting
+    )

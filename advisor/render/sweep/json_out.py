@@ -1,0 +1,152 @@
+"""Sweep -> the JSON object that `advisor schema sweep` describes, and CSV with one row a point.
+
+Numbers that are not finite become null. Keys are stable; new ones may be added.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from advisor.advice.explore.values import BreakEven, KRanges, Load, Point, Setting, Sweep
+from advisor.render.json_out import (
+    evidence_json,
+    finite,
+    memory_json,
+    metric_json,
+    number_or_none,
+    plan_json,
+)
+
+SCHEMA_ID = "urn:mtp-advisor:sweep:1"
+METRICS = ("output_tok_s", "tpot_ms", "ttft_ms")
+
+
+def sweep_json(found: Sweep) -> dict[str, Any]:
+    """The curves as plain dicts, lists, strings, numbers, booleans and None."""
+    return {
+        "schema": SCHEMA_ID,
+        "request": finite(found.request.model_dump(mode="json")),
+        "axes": {name: list(values) for name, values in found.axes},
+        "ks": list(found.ks),
+        "loads": [load_json(load) for load in found.loads],
+        "break_even": [break_even_json(one) for one in found.break_even],
+        "k_ranges": [k_ranges_json(one) for one in found.k_ranges],
+        "within": [finite(one.model_dump()) for one in found.within],
+        "pairs": [evidence_json(row) for row in found.pairs],
+        "defaults": [{"field": f, "value": v, "why": w} for f, v, w in found.facts.defaults],
+    }
+
+
+def sweep_json_text(found: Sweep) -> str:
+    """The object as indented ASCII JSON that ends in a line feed."""
+    return json.dumps(sweep_json(found), indent=2, allow_nan=False) + "\n"
+
+
+def load_json(load: Load) -> dict[str, Any]:
+    return {
+        "setting": setting_json(load.setting),
+        "decision": load.decision,
+        "rule": load.rule,
+        "best_method": load.best_method,
+        "best_k": load.best_k,
+        "run_k": load.run_k,
+        "points": [point_json(point) for point in load.points],
+        "lacking": [{"k": k, "why": why} for k, why in load.lacking],
+        "refusal": load.refusal,
+    }
+
+
+def point_json(point: Point) -> dict[str, Any]:
+    """One k at one load; `value` of a metric is with speculation, `baseline` without."""
+    accepted = point.accepted_length
+    return {
+        "method": point.method,
+        "k": point.k,
+        "gain": finite(point.gain.model_dump()),
+        "p_gain": number_or_none(point.p_gain),
+        "utility": number_or_none(point.utility),
+        "decision": point.decision,
+        **{name: metric_json(getattr(point, name)) for name in METRICS},
+        "accepted_length": None if accepted is None else finite(accepted.model_dump()),
+        "memory": None if point.memory is None else memory_json(point.memory),
+        "basis": point.basis,
+        "forbidden_by": list(point.forbidden_by),
+        "documented": list(point.documented),
+        "plan": plan_json(point.plan),
+    }
+
+
+def break_even_json(one: BreakEven) -> dict[str, Any]:
+    plain = {name: value for name, value in one if name != "setting"}
+    return plain | {"at": number_or_none(one.at), "setting": setting_json(one.setting)}
+
+
+def k_ranges_json(one: KRanges) -> dict[str, Any]:
+    """Rows are [batch from, batch to, k]; `arguments` are the engine's, `file` what they name."""
+    name, text = one.file_name, one.file_text
+    return {
+        "setting": setting_json(one.setting),
+        "method": one.method,
+        "rows": [list(row) for row in one.rows],
+        "static_k": one.static_k,
+        "gain": number_or_none(one.gain),
+        "pays": one.pays,
+        "why": one.why,
+        "arguments": list(one.arguments),
+        "file": None if name is None else {"name": name, "text": text},
+    }
+
+
+def setting_json(setting: Setting) -> dict[str, Any]:
+    return {name: number_or_none(value) for name, value in setting}
+
+
+COLUMNS = (
+    "method", "k", "gain_p10", "gain_p50", "gain_p90", "p_gain", "decision", "output_tok_s", "tpot_ms", "ttft_ms",
+    "basis", "answer", "answer_k", "note",
+)  # fmt: skip
+
+
+def sweep_csv(found: Sweep) -> str:
+    """A table: the varied fields, then one point. `answer` and `answer_k` are what `recommend`
+    says of the whole load; a load that cannot be served has one row with the reason in `note`.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    names = [name for name, _ in found.axes]
+    writer.writerow([*names, *COLUMNS])
+    for load in found.loads:
+        where = [value for _, value in load.setting]
+        for point in load.points:
+            cells = _cells(point, load)
+            writer.writerow([*where, *(cells[name] for name in COLUMNS)])
+        for note in [why for _, why in load.lacking] + [load.refusal or ""]:
+            if note:
+                writer.writerow([*where, *[""] * (len(COLUMNS) - 1), note])
+    return out.getvalue()
+
+
+def _cells(point: Point, load: Load) -> Mapping[str, Any]:
+    gain = point.gain
+    return {
+        "method": point.method,
+        "k": point.k,
+        "gain_p10": _short(gain.p10),
+        "gain_p50": _short(gain.p50),
+        "gain_p90": _short(gain.p90),
+        "p_gain": _short(point.p_gain),
+        "decision": point.decision,
+        **{name: _short(getattr(point, name).value) for name in METRICS},
+        "basis": point.basis,
+        "answer": load.decision,
+        "answer_k": load.run_k,
+        "note": " ".join(point.forbidden_by),
+    }
+
+
+def _short(value: float | None) -> str:
+    return "" if value is None or number_or_none(value) is None else f"{value:.4g}"

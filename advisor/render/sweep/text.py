@@ -1,0 +1,244 @@
+"""Sweep -> text for a terminal: the plot, a row a load, break-even loads, measured pairs, and the
+best k per load as the engine takes it.
+
+The plot is made of digits and letters, so that it reads without colour, piped and on 80 columns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import log2
+
+from advisor.advice.explore.values import KRanges, Load, Rate, Sweep
+from advisor.domain.nouns import Interval, LaunchText
+from advisor.render.columns import within_lines
+from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
+from advisor.render.sweep.chart import (
+    AXIS_NAMES,
+    GOAL_NAMES,
+    METRIC_NAMES,
+    Chart,
+    axis_of,
+    charts,
+    crossings,
+    documented,
+    setting_words,
+    title,
+)
+
+PLOT_LINES = 16
+MOST_CHARTS = 4
+MEASURED = "o"
+DIGITS = "0123456789abcdefghijklmnopqrstuv"  # one mark for each k
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+_LINES = str.maketrans("─│┌┐└┘├┤┬┴┼", "-|+++++++++")
+
+
+def sweep_text(
+    found: Sweep,
+    width: int = 80,
+    color: bool = False,
+    *,
+    unicode: bool = True,
+    rate: Rate | None = None,
+) -> str:
+    """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII. `rate`
+    adds cost or energy per million output tokens.
+    """
+    paper = Paper(width=max(width, MIN_WIDTH))
+    lines: list[str] = []
+    drawn = charts(found)
+    if not drawn:
+        lines += [heading(title(found)), "", *_table(found, found.loads, paper)]
+    for count, chart in enumerate(drawn):
+        lines += [""] if lines else []
+        lines += _section(found, chart, paper, unicode, plot=count < MOST_CHARTS)
+    if found.within:
+        lines += ["", heading("Users within the objectives"), *within_lines(found.within, paper)]
+    lines += _costs(found, rate or Rate())
+    lines += _pairs(found, paper)
+    return finish(lines, color=color, unicode=unicode) + "\n"
+
+
+def _section(found: Sweep, chart: Chart, paper: Paper, unicode: bool, plot: bool) -> list[str]:
+    lines: list[str] = [heading(line) for line in paper.wrap(chart.title)]
+    goal = GOAL_NAMES[found.request.goal]
+    lines += paper.wrap(f"Gain in {goal} (percent, median) against {chart.x_label}:")
+    if plot:
+        lines += plotted(chart, paper.width, unicode)
+    lines += ["", *_table(found, chart.loads, paper), ""]
+    for line in (*crossings(chart), *documented(chart)):
+        lines += paper.item(line)
+    if chart.ranges is not None:
+        lines += _ranges(chart.ranges, paper)
+    return lines
+
+
+def plotted(chart: Chart, width: int = 80, unicode: bool = True) -> list[str]:
+    """The curves as lines of digits, each the k of its curve; measured pairs as `o`."""
+    import plotext
+
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plotsize(width, PLOT_LINES)
+    spread = min(curve.x[0] for curve in chart.curves) > 0
+    at = log2 if spread else float
+    for curve in chart.curves:
+        plotext.plot([at(x) for x in curve.x], list(curve.middle), marker=DIGITS[curve.k])
+    seen = [point for point in chart.measured if not spread or point.x > 0]
+    if seen:
+        plotext.scatter([at(p.x) for p in seen], [p.gain for p in seen], marker=MEASURED)
+    plotext.hline(0)
+    ticks = _ticks(sorted({x for curve in chart.curves for x in curve.x}), 9 if width > 70 else 5)
+    plotext.xticks([at(x) for x in ticks], [number(x) for x in ticks])
+    low, high = plotext_limits(chart)
+    plotext.ylim(low, high)
+    steps = [low + (high - low) * i / 4 for i in range(5)]
+    plotext.yticks(steps, [f"{step:+.0f}" for step in steps])
+    text = _ANSI.sub("", plotext.build())
+    plotext.clear_figure()
+    lines = [line.rstrip() for line in text.splitlines()]
+    lines = lines if unicode else [line.translate(_LINES) for line in lines]
+    marks = [f"{DIGITS[c.k]} {c.label}" for c in chart.curves]
+    if seen:
+        marks.append(f"{MEASURED} measured")
+    return [*lines, *Paper(width=width).wrap(", ".join(marks), "  ")]
+
+
+def plotext_limits(chart: Chart) -> tuple[float, float]:
+    """The lowest and highest gain to draw, in whole fives with no gain inside."""
+    values = [value for curve in chart.curves for value in curve.middle]
+    values += [point.gain for point in chart.measured]
+    low, high = min(*values, -5.0), max(*values, 5.0)
+    return 5.0 * (low // 5), 5.0 * -(-high // 5)
+
+
+def _ticks(values: Sequence[float], most: int) -> list[float]:
+    """At most `most` of the values, evenly by rank, both ends included."""
+    if len(values) <= most:
+        return list(values)
+    step = (len(values) - 1) / (most - 1)
+    return [values[round(i * step)] for i in range(most)]
+
+
+def _table(found: Sweep, loads: Sequence[Load], paper: Paper) -> list[str]:
+    """A row a load: the answer, its k, the gain with its interval, the chance of one, and the
+    absolute speeds without and with.
+    """
+    axis = axis_of(found)
+    name = AXIS_NAMES[axis].split()[0] if axis else "setting"
+    head = (name, "answer", "best", "gain", "80 % interval", "P(gain)", "tok/s", "TPOT ms")
+    rows: list[tuple[str, ...]] = [head]
+    for load in loads:
+        where = tuple(pair for pair in load.setting if axis is None or pair[0] == axis)
+        first = setting_words(where) or "as asked"
+        rows.append((first, *_cells(load)))
+    return _columns(rows, paper)
+
+
+def _cells(load: Load) -> tuple[str, ...]:
+    if load.refusal is not None:
+        return ("does not run: " + load.refusal,)
+    point = load.point(load.best_k, load.best_method) if load.best_k else None
+    if point is None:
+        plain = load.point(0)
+        speeds = (
+            (_speed(plain.output_tok_s.value), _speed(plain.tpot_ms.value))
+            if plain is not None
+            else ("", "")
+        )
+        return (load.decision or "", "none", "", "", "", *speeds)
+    return (
+        load.decision or "",
+        f"k={point.k}",
+        _percent(point.gain.p50),
+        _interval(point.gain),
+        f"{point.p_gain:.2f}" if point.p_gain is not None else "",
+        f"{_speed(point.output_tok_s.baseline)} > {_speed(point.output_tok_s.value)}",
+        f"{_speed(point.tpot_ms.baseline)} > {_speed(point.tpot_ms.value)}",
+    )
+
+
+def _columns(rows: Sequence[Sequence[str]], paper: Paper) -> list[str]:
+    """Columns, numbers to the right; columns at the end are left out where the page is too narrow.
+    A row of two cells is a sentence.
+    """
+    full = [row for row in rows if len(row) > 2]
+    widths = [max(len(row[i]) for row in full) for i in range(len(full[0]))]
+    while len(widths) > 4 and sum(widths) + 2 * len(widths) > paper.width:
+        widths.pop()
+    lines = []
+    for row in rows:
+        if len(row) == 2:
+            lines += paper.wrap(f"{row[0].rjust(widths[0])}  {row[1]}", "", " " * (widths[0] + 2))
+            continue
+        cells = [
+            cell.ljust(width) if i in (1, 2) else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=False))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return lines
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.0f} %"
+
+
+def _interval(gain: Interval) -> str:
+    return f"{100 * (gain.p10 - 1):+.0f} to {100 * (gain.p90 - 1):+.0f} %"
+
+
+def _speed(value: float | None) -> str:
+    return "?" if value is None else number(value)
+
+
+def _ranges(ranges: KRanges, paper: Paper) -> list[str]:
+    """The best k per load, or that one k is better."""
+    lines = ["", heading("Best k per load")]
+    if not ranges.pays:
+        return [*lines, *paper.item(f"static is better: {ranges.why}")]
+    told = ", ".join(
+        f"{number(first)} to {number(last)}: {f'k={k}' if k else 'none'}"
+        for first, last, k in ranges.rows
+    )
+    lines += paper.item(f"{told}; {ranges.why}")
+    lines += pack_launch(LaunchText(argv=ranges.arguments), paper.width)
+    if ranges.file_text is not None:
+        lines += ["", f"{ranges.file_name}:", *ranges.file_text.rstrip("\n").splitlines()]
+    return lines
+
+
+def _costs(found: Sweep, rate: Rate) -> list[str]:
+    """Cost and energy of a million output tokens, a row a load, without and with the best k."""
+    if rate.per_hour is None and rate.watts is None:
+        return []
+    kinds = [("cost", rate.cost), ("kWh", rate.energy_kwh)]
+    names = [name for name, each in kinds if each(1.0) is not None]
+    rows: list[tuple[str, ...]] = [("load", "best", *(f"{n} none" for n in names), *names)]
+    for load in found.loads:
+        point = load.point(load.best_k or 0, load.best_method) or load.point(0)
+        if point is None:
+            continue
+        both = (point.output_tok_s.baseline, point.output_tok_s.value)
+        cells = [
+            number(told) if speed and (told := each(speed)) is not None else "?"
+            for speed in both
+            for name, each in kinds
+            if name in names
+        ]
+        rows.append((setting_words(load.setting) or "as asked", f"k={point.k}", *cells))
+    return ["", heading("Per million output tokens"), *_columns(rows, Paper(width=200))]
+
+
+def _pairs(found: Sweep, paper: Paper) -> list[str]:
+    if not found.pairs:
+        return ["", "No measured pair lies near these loads."]
+    lines = ["", heading("Measured pairs")]
+    for row in found.pairs:
+        at = f"{number(row.concurrency)} requests" if row.concurrency else "load not stated"
+        k = f"k={row.k}" if row.k is not None else "k not stated"
+        what = f"{METRIC_NAMES.get(row.metric, row.metric)} {_percent(row.speedup)}"
+        release = f", {row.engine} {row.engine_version}" if row.engine_version else ""
+        lines += paper.item(f"{at}, {k}: {what}{release}", (row.source,))
+    return lines

@@ -1,0 +1,230 @@
+"""Choices side by side, users within objectives, and why the answer has another k."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.advice import what_if
+from advisor.advice.explore.compare import compare
+from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.values import Rate
+from advisor.advice.explore.why_not import why_not
+from advisor.advice.explore.within import objectives, price, users_within
+from advisor.advice.recommend import recommend
+from advisor.cli.app import cli
+from advisor.domain.nouns import AdvisorError, Request, UnknownFact
+from advisor.lint.side_by_side import side_by_side
+from advisor.render.compare_text import comparison_text, files_text
+
+GB10 = Request(hardware="gb10", engine="vllm")
+
+
+@pytest.fixture(autouse=True)
+def _answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(what_if, "would_change", lambda *_: ())
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (("gb10", "h100"), "hardware"),
+        (("qwen3.6-27b", "qwen3.6-35b-a3b"), "model"),
+        (("vllm", "sglang", "llama-server"), "engine"),
+        (("vllm@0.25.1", "vllm@0.32.0"), "engine"),
+        (("fp8", "bf16"), "quant"),
+    ],
+)
+def test_each_arm_is_what_recommend_answers(names: tuple[str, ...], kind: str) -> None:
+    request = GB10 if kind != "engine" else Request(hardware="gb10")
+    found = compare(request, names)
+    for name, arm in zip(names, found.arms, strict=True):
+        assert arm.kind == kind
+        engine, _, version = name.partition("@")
+        told = (
+            {"engine": engine, "engine_version": version or None}
+            if kind == "engine"
+            else {kind: name}
+        )
+        alone = recommend(request.model_copy(update=told))
+        assert (arm.advice.decision, arm.advice.plan) == (alone.decision, alone.plan)
+        assert arm.advice.estimate == alone.estimate
+    assert found.differences
+    text = comparison_text(found, Rate())
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_releases_say_which_defect_ended_with_its_source() -> None:
+    forward = compare(Request(hardware="gb10"), ("vllm@0.25.1", "vllm@0.32.0")).differences
+    ended = [line for line in forward if line.startswith("ends with vllm@0.32.0")]
+    assert any("vllm#40756" in line for line in ended) and any(
+        "vllm#43559" in line for line in ended
+    )
+    assert any(line.startswith("options of vllm@0.32.0: new") for line in forward)
+    assert any("SD201" in line and "vllm@0.25.1" in line for line in forward)
+    back = compare(Request(hardware="gb10"), ("vllm@0.32.0", "vllm@0.25.1")).differences
+    assert any(line.startswith("begins with vllm@0.25.1") and "vllm#40756" in line for line in back)
+
+
+def test_faster_hardware_is_said_to_be_faster() -> None:
+    lines = compare(GB10, ("gb10", "h100")).differences
+    assert "times shorter with h100" in lines[0] and "reading weights" in lines[0]
+    lines = compare(GB10, ("h100", "gb10")).differences
+    assert "times longer with gb10" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "word"),
+    [
+        (("gb10",), "two or three"),
+        (("gb10", "h100", "h200", "b200"), "two or three"),
+        (("gb10", "GB10"), "same"),
+        (("gb10", "vllm"), "one kind"),
+        (("gb10", "no-such-thing"), "no-such-thing"),
+        (("vllm@0.25.1", "vllm@9.9.9"), "9.9.9"),
+        (("tgi@1", "vllm"), "tgi"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(names: tuple[str, ...], word: str) -> None:
+    with pytest.raises((AdvisorError, UnknownFact), match=word) as refused:
+        compare(GB10, names)
+    assert "\n" not in str(refused.value)
+
+
+# ---------------------------------------------------------------- objectives, cost
+
+
+def test_users_within_is_where_the_probability_crosses() -> None:
+    limits = objectives("tpot=50ms,ttft=2s")
+    assert limits == {"max_tpot_ms": 50.0, "max_ttft_ms": 2000.0}
+    found = {one.k: one for one in users_within(GB10, limits, [0, 2])}
+    for k, one in found.items():
+        assert one.likely is not None and one.p is not None and one.p >= 0.5
+        assert one.sure is not None and one.sure <= one.likely
+        after = sweep(
+            GB10.model_copy(update=limits | {"concurrency": 2 * one.likely}), {"k": [0, 2]}
+        ).loads[0]
+        point = after.point(k)
+        assert point is not None and (
+            (point.tpot_ms.value or 0) > 50 or (point.ttft_ms.value or 0) > 2000
+        )
+    assert (found[2].likely or 0) > (found[0].likely or 0)  # speculation serves more users here
+    tight = users_within(GB10, objectives("tpot=1ms"), [0, 2])
+    assert all(one.likely is None and one.p is None for one in tight)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "tpot", "tpot=50", "tpot=50ms,tpot=60ms", "itl=5ms", "tpot=0ms", "ttft=-1s", "tpot=1e3ms"]
+)  # fmt: skip
+def test_odd_objectives_are_refused(text: str) -> None:
+    with pytest.raises(AdvisorError):
+        objectives(text)
+
+
+def test_cost_and_energy_of_a_million_tokens() -> None:
+    rate = Rate(per_hour=price("3.60/h"), watts=360.0)
+    assert rate.cost(1000.0) == pytest.approx(1.0)  # a million tokens take 1,000 s
+    assert rate.energy_kwh(1000.0) == pytest.approx(0.1)
+    assert Rate().cost(1000.0) is None and rate.cost(0.0) is None
+    for text in ("2.10", "x/h", "-1/h", "0/h", "2/day", "nan/h", "inf/h"):
+        with pytest.raises(AdvisorError):
+            price(text)
+
+
+# ---------------------------------------------------------------- why not
+
+
+def test_why_not_another_k_tells_both_gains_and_the_loads() -> None:
+    advice = recommend(GB10)
+    assert advice.candidate is not None
+    best = advice.candidate.k
+    found = why_not(GB10, f"k={best + 2}")
+    assert f"k={best}" in found.head and f"k={best + 2}" in found.head
+    assert any("P(gain)" in line for line in found.reasons)
+    assert any("requests at once" in line for line in found.reasons)
+    assert "is the k of the answer" in why_not(GB10, f"k={best}").head
+    assert "P(gain)" in why_not(GB10, "k=0").head
+
+
+def test_why_not_names_the_rule_that_forbids_it() -> None:
+    off = why_not(Request(hardware="apple-m4-max"), "k=0").head
+    assert "no speculation runs" in off
+    none = why_not(Request(hardware="h100", model="qwen2.5-72b"), "k=3")
+    assert none.head and "\n" not in none.head
+
+
+@pytest.mark.parametrize("asked", ["engine=sglang", "quant=bf16", "model=qwen3.6-27b", "hw=h100"])
+def test_why_not_another_choice_compares_the_answers(asked: str) -> None:
+    found = why_not(GB10, asked)
+    assert "%" in found.head and found.comparison is not None and found.reasons
+    now = found.comparison.arms[0].label
+    assert (
+        "is what the answer has" in why_not(GB10, f"{asked.split('=', maxsplit=1)[0]}={now}").head
+    )
+
+
+@pytest.mark.parametrize("asked", ["", "k", "k=x", "k=²", "colour=red", "k=-1", "engine="])
+def test_why_not_what_is_refused(asked: str) -> None:
+    with pytest.raises(AdvisorError) as refused:
+        why_not(GB10, asked)
+    assert "\n" not in str(refused.value)
+
+
+# ---------------------------------------------------------------- files and the command line
+
+OFF = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 16 --gpu-memory-utilization 0.5\n"
+ON = (
+    "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32 --swap-space 2 "
+    '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\'\n'
+)
+
+
+def test_files_show_what_differs_and_what_is_expected(tmp_path: Path) -> None:
+    one, two = tmp_path / "a.sh", tmp_path / "b.sh"
+    one.write_text(OFF)
+    two.write_text(ON)
+    found = side_by_side([str(one), str(two)], hw="gb10", concurrency=8, ctx=2048)
+    told = {d.name: d.values for d in found.differences}
+    assert told["method"] == ("none", "mtp") and told["k"] == ("0", "2")
+    assert told["memory_fraction"] == ("0.5", None) and told["max_num_seqs"] == ("16", "32")
+    speeds = [arm.estimate.output_tok_s.value for arm in found.arms if arm.estimate]
+    assert len(speeds) == 2 and (speeds[1] or 0) > (speeds[0] or 0)
+    assert "mtp" in files_text(found)
+    bare = side_by_side([str(one), str(two)])
+    assert all(arm.estimate is None for arm in bare.arms) and "Give --hw" in files_text(bare)
+
+
+def invoke(*words: str) -> tuple[int, str]:
+    try:
+        done = CliRunner().invoke(cli, list(words), standalone_mode=False)
+    except SystemExit as stop:
+        return int(stop.code or 0), ""
+    if done.exception is not None:
+        return 2, str(done.exception)
+    return 0, done.output
+
+
+def test_commands(tmp_path: Path) -> None:
+    one, two = tmp_path / "a.sh", tmp_path / "b.sh"
+    one.write_text(OFF)
+    two.write_text(ON)
+    status, text = invoke("compare", str(one), str(two), "--hw", "gb10", "--concurrency", "8")
+    assert status == 0 and "tok/s" in text
+    status, text = invoke("compare", "gb10", "h100", "--price", "2.10/h", "--format", "json")
+    made = json.loads(text)
+    assert [arm["label"] for arm in made["arms"]] == ["gb10", "h100"]
+    assert all(len(arm["cost_per_million"]) == 2 for arm in made["arms"])
+    assert "which hardware" in invoke("compare", "vllm", "sglang")[1]
+    assert "no such file" in invoke("compare", str(one), str(tmp_path / "c.sh"))[1]
+    (tmp_path / "note.md").write_text("nothing is started here\n")
+    assert "starts no" in invoke("compare", str(one), str(tmp_path / "note.md"))[1]
+    status, text = invoke("why-not", "k=4", "--hw", "gb10", "--format", "json")
+    assert status == 0 and json.loads(text)["reasons"]
+    status, text = invoke(
+        "sweep", "--hw", "gb10", "--vary", "concurrency=1,8", "--users-within", "tpot=50ms",
+        "--price", "1/h", "--watts", "100",
+    )  # fmt: skip
+    assert status == 0 and "Users within" in text and "Per million" in text

@@ -1,0 +1,154 @@
+"""The best k per load: ranges without a gap, in words that the engines take."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+from itertools import pairwise
+
+import pytest
+
+from advisor.advice.explore.axes import series
+from advisor.advice.explore.k_ranges import Answered, k_ranges
+from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.values import KRanges
+from advisor.advice.resolve import bare_facts
+from advisor.domain.nouns import AdvisorError, Interval, Plan, Request
+from advisor.engines.k_ranges import written
+from advisor.lint.validate import validate
+from tests.advice.explore.test_sweep import questions
+
+
+def ranges_of(top: int = 128, **asked: object) -> KRanges:
+    made = sweep(Request(**asked), {"concurrency": series(1, top)}).k_ranges  # type: ignore[arg-type]
+    assert len(made) == 1
+    return made[0]
+
+
+def covers(rows: tuple[tuple[int, int, int], ...], top: int) -> bool:
+    edges = rows[0][0] == 1 and rows[-1][1] == top
+    joined = all(a[1] + 1 == b[0] and a[2] != b[2] for a, b in pairwise(rows))
+    return edges and joined and all(first <= last for first, last, _ in rows)
+
+
+@pytest.mark.parametrize("asked", questions(60, 11), ids=lambda r: f"{r.hardware}-{r.model}")
+def test_ranges_cover_every_load_without_a_gap(asked: Request) -> None:
+    draw = random.Random(str(asked))
+    top = draw.choice((2, 7, 64, 300))
+    try:
+        found = sweep(asked, {"concurrency": series(1, top, draw.choice((2, 5, 20)))})
+    except AdvisorError:
+        return
+    served = [load.request.concurrency for load in found.loads if load.refusal is None]
+    for one in found.k_ranges:
+        assert covers(one.rows, served[-1])
+        for first, last, k in one.rows:
+            for load in found.loads:
+                if first <= load.request.concurrency <= last and load.decision == "off":
+                    assert k in (0, one.static_k)
+                if first <= load.request.concurrency <= last and k:
+                    point = load.point(k)
+                    assert point is None or not point.forbidden_by or k == one.static_k
+
+
+def crossing(engine: str, **more: object) -> KRanges:
+    """Ranges of curves that gain by half up to 32 requests and lose a tenth above, whatever the
+    model says today.
+    """
+    request = Request(hardware="h100", model="qwen3.6-27b", engine=engine, **more)  # type: ignore[arg-type]
+    found = sweep(request, {"concurrency": [1, 8, 32, 64, 128], "k": [0, 1, 3]})
+    answered = []
+    for load in found.loads:
+        good = load.request.concurrency <= 32
+        gain = Interval(p10=1.3, p50=1.5, p90=1.7) if good else Interval(p10=0.8, p50=0.9, p90=1.0)
+        points = tuple(
+            p
+            if p.k == 0
+            else p.model_copy(
+                update={
+                    "gain": gain if p.k == 3 else Interval(p10=0.9, p50=1.01, p90=1.1),
+                    "utility": (0.4 if good else -0.3) if p.k == 3 else 0.01,
+                    "forbidden_by": (),
+                }
+            )
+            for p in load.points
+        )
+        changed = load.model_copy(
+            update={
+                "points": points,
+                "decision": "on" if good else "off",
+                "best_k": 3,
+                "best_method": "mtp",
+            }
+        )
+        answered.append(Answered(changed, bare_facts(load.request)))
+    made = k_ranges(answered)
+    assert len(made) == 1
+    return made[0]
+
+
+def test_a_curve_that_crosses_is_ranges_that_pay() -> None:
+    found = crossing("sglang")
+    assert found.rows == ((1, 63, 3), (64, 128, 0)) and found.pays
+    assert found.static_k == 3 and found.gain > 1.0
+
+
+def test_sglang_gets_tiers_and_keeps_the_initial_k_among_them() -> None:
+    found = crossing("sglang")
+    assert found.file_text is not None
+    tiers = json.loads(found.file_text)
+    assert {int(size): tier["candidate_steps"] for size, tier in tiers.items()} == {
+        first: [k] for first, _, k in found.rows
+    }
+    told = dict(pairwise(found.arguments))
+    assert int(told["--speculative-num-steps"]) in {k for _, _, k in found.rows}
+    assert told["--speculative-adaptive-config"] == found.file_name
+
+
+def test_an_engine_of_one_k_is_told_the_best_one() -> None:
+    found = crossing("llama-server", quant="q4_k_m")
+    assert not found.pays and "one k" in found.why and not found.arguments
+
+
+def test_the_line_that_is_told_passes_validate() -> None:
+    found = crossing("sglang")
+    line = "sglang serve --model-path Qwen/Qwen3.6-27B-FP8 " + shlex.join(found.arguments)
+    report = validate(text=line)
+    spoken = {f.code for f in report.findings if "adaptive" in f.message}
+    assert not spoken and not [f for f in report.findings if f.severity == "error"]
+
+
+PLAN = Plan(engine="vllm", engine_version="0.33.0", model="m", method="mtp", k=3)
+ROWS = ((1, 8, 3), (9, 64, 1))
+
+
+def test_vllm_says_the_ranges_in_its_speculative_config() -> None:
+    name, value = written(PLAN, ROWS).arguments
+    told = json.loads(value)
+    assert name == "--speculative-config"
+    assert told["num_speculative_tokens_per_batch_size"] == [[1, 8, 3], [9, 64, 1]]
+    assert told["num_speculative_tokens"] == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({"engine_version": "0.21.0"}, "0.24.0"),
+        ({"dp": 2}, "data parallelism"),
+        ({"engine": "llama-server", "engine_version": None}, "one k"),
+        ({"engine": "sglang", "engine_version": "0.5.12"}, "0.5.14"),
+        ({"engine": "sglang", "engine_version": "0.5.23", "method": "dflash"}, "only"),
+    ],
+)
+def test_what_takes_one_k_only_is_refused_in_one_sentence(
+    change: dict[str, object], word: str
+) -> None:
+    with pytest.raises(AdvisorError, match=word):
+        written(PLAN.model_copy(update=change), ROWS)
+
+
+def test_the_engines_own_costs_can_make_one_k_better() -> None:
+    """vLLM 0.25 loses its full graphs on a hybrid model, which the ranges must earn back."""
+    found = ranges_of(256, hardware="gb10", engine="vllm", engine_version="0.25.1")
+    assert not found.pays

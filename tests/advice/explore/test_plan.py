@@ -1,0 +1,319 @@
+"""A plan for a mix: one class is `recommend`, memory adds up, splits pay or are refused in words."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from advisor.advice import what_if
+from advisor.advice.explore import mix_plan
+from advisor.advice.explore.instances import taken_gib
+from advisor.advice.explore.layouts import MixPlan
+from advisor.advice.explore.mix import Mix, WorkClass, read_mix
+from advisor.advice.explore.mix_plan import drafts, plan_mix
+from advisor.advice.recommend import recommend
+from advisor.domain.nouns import AdvisorError, Request
+from advisor.perf import memory
+from advisor.render.plan.json_out import mix_plan_json
+from advisor.render.plan.text import plan_text
+from advisor.render.schema import named_schema
+from tests.advice.explore.test_sweep import questions
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+@pytest.fixture(autouse=True)
+def _answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(what_if, "would_change", lambda *_: ())
+
+
+def single(asked: Request) -> Mix:
+    work = WorkClass(
+        name="all",
+        concurrency=asked.concurrency,
+        ctx_tokens=asked.ctx_tokens,
+        output_tokens=asked.output_tokens,
+        workload=asked.workload,
+        goal=asked.goal,
+        max_tpot_ms=asked.max_tpot_ms,
+        max_ttft_ms=asked.max_ttft_ms,
+    )
+    return Mix(
+        hardware=asked.hardware,
+        gpus=asked.gpus,
+        interconnect=asked.interconnect,
+        models=(asked.model,),
+        quant=asked.quant,
+        engine=asked.engine,
+        engine_version=asked.engine_version,
+        classes=(work,),
+    )
+
+
+@pytest.mark.parametrize(
+    "asked", questions(24, 5), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}"
+)
+def test_a_mix_of_one_class_is_what_recommend_answers(asked: Request) -> None:
+    try:
+        advice = recommend(asked)
+    except AdvisorError as refused:
+        with pytest.raises(AdvisorError, match=str(refused)[:20].replace("(", r"\(")):
+            plan_mix(single(asked))
+        return
+    if advice.decided_by == "spread":  # experts in system memory: nothing to plan with
+        with pytest.raises(AdvisorError, match="does not fit"):
+            plan_mix(single(asked))
+        return
+    made = plan_mix(single(asked))
+    off = made.layouts[0]
+    on = next(one for one in made.layouts if one.kind == "on")
+    assert off.instances[0].plan == advice.plan_off
+    assert off.instances[0].decision == advice.decision
+    if advice.candidate is None or advice.candidate.k_schedule or advice.estimate is None:
+        return
+    server, seen = on.instances[0], on.results[0]
+    assert server.best == advice.candidate
+    assert seen.output_tok_s == pytest.approx(advice.estimate.output_tok_s.value)
+    assert seen.tpot_ms == pytest.approx(advice.estimate.tpot_ms.value)
+    assert off.results[0].tpot_ms == pytest.approx(advice.estimate.tpot_ms.baseline)
+    assert on.p_gain == pytest.approx(advice.estimate.p_gain)
+    if made.best.kind in ("on", "off"):
+        assert made.best.kind == ("on" if advice.decision == "on" else "off")
+
+
+def mixes(count: int, seed: int) -> list[Mix]:
+    draw = random.Random(seed)
+    made = []
+    for _ in range(count):
+        classes = []
+        amount = draw.choice(("concurrency", "rate"))
+        for number in range(draw.randint(2, 3)):
+            told = {"concurrency": draw.choice((1, 2, 4, 8, 16, 64))}
+            if amount == "rate":
+                told = {"rate": draw.choice((0.01, 0.1, 0.5, 2.0))}
+            classes.append(
+                WorkClass(
+                    name=f"c{number}",
+                    ctx_tokens=draw.choice((128, 2048, 8192, 32768)),
+                    output_tokens=draw.choice((64, 256, 1024)),
+                    **told,
+                )
+            )
+        hardware, gpus, link = draw.choice(
+            (("gb10", 1, None), ("h100", 1, None), ("h100", 2, "nvlink"), ("h200", 4, "nvlink"),
+             ("rtx5090", 1, None), ("rtx3090", 1, None), ("rtx3090", 2, "pcie"), ("mi300x", 1, None),
+             ("apple-m4-max", 1, None), ("strix-halo", 1, None), ("b200", 1, None))
+        )  # fmt: skip
+        made.append(
+            Mix(
+                hardware=hardware,
+                gpus=gpus,
+                interconnect=link,
+                models=(draw.choice(("qwen3.6-35b-a3b", "qwen3.6-27b", "qwen3.5-9b")),),
+                engine=draw.choice((None, None, "vllm", "sglang", "llama-server"))
+                if hardware not in ("apple-m4-max", "strix-halo")
+                else None,
+                classes=tuple(classes),
+            )
+        )
+    return made
+
+
+@pytest.mark.slow
+def test_memory_adds_up_on_a_thousand_random_mixes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers on one GPU never take more than it gives, with whichever of their plans; those that
+    do not fit are refused with their sizes.
+    """
+    nothing = mix_plan.Draft("scheduled", "", "", refusal="left out: it takes no other memory")
+    monkeypatch.setattr(mix_plan, "_scheduled", lambda *_: nothing)
+    shared = refused = 0
+    for mix in mixes(1000, 17):
+        try:
+            found = drafts(mix)
+        except AdvisorError:
+            continue
+        for draft in found:
+            if draft.refusal is not None:
+                refused += draft.kind == "shared"
+                assert draft.kind != "shared" or "GiB" in draft.refusal or draft.refusal
+                continue
+            groups = [draft.asked] if draft.kind == "shared" else [(one,) for one in draft.asked]
+            for group in groups:
+                total = share = 0.0
+                for one in group:
+                    facts = one.question.facts
+                    usable = memory.usable_gib(facts)
+                    assert usable is not None
+                    plans = (one.question.base.plan, *one.question.plans)
+                    bills = [(plan, memory.bill(facts, plan)) for plan in plans]
+                    assert all(bill.fits is not False for _, bill in bills)
+                    sizes = [taken_gib(facts, plan, bill) for plan, bill in bills]
+                    total += max(size for size in sizes if size is not None)
+                    share += plans[0].memory_fraction or 0.0
+                    for plan, bill in bills:
+                        parts = bill.weights_gib + bill.spec_gib + bill.overhead_gib
+                        parts += bill.kv_gib or 0.0
+                        assert parts <= (bill.available_gib or usable) + 1e-6, plan
+                assert total <= usable + 1e-6, (mix, draft.title)
+                assert share <= 1.0 + 1e-9
+            shared += draft.kind == "shared"
+    assert shared > 200 and refused > 50  # both happen
+
+
+@pytest.mark.parametrize("mix", mixes(12, 23), ids=lambda m: f"{m.hardware}-{m.models[0]}")
+def test_a_whole_plan_keeps_to_its_schema_and_to_the_device(mix: Mix) -> None:
+    try:
+        made = plan_mix(mix)
+    except AdvisorError as refused:
+        assert "\n" not in str(refused)
+        return
+    jsonschema.Draft202012Validator(named_schema("plan")).validate(
+        json.loads(json.dumps(mix_plan_json(made), allow_nan=False))
+    )
+    assert made.best.refusal is None
+    for one in made.layouts:
+        if one.refusal is None and one.device_gib is not None:
+            assert one.device_gib <= (one.usable_gib or 0) + 1e-6
+            assert {seen.name for seen in one.results} == {w.name for w in mix.classes}
+    text = plan_text(made)
+    assert max(map(len, text.splitlines())) <= 80
+    assert plan_text(made, unicode=False).isascii()
+
+
+@pytest.fixture(scope="module")
+def spark() -> MixPlan:
+    return plan_mix(read_mix((EXAMPLES / "plan-gb10" / "mix.yaml").read_text()))
+
+
+def test_the_dgx_spark_gets_chat_with_mtp_and_documents_without(spark: MixPlan) -> None:
+    """The layout that the seed document ends with, with its memory: both copies fit."""
+    split = next(one for one in spark.layouts if one.kind == "shared")
+    assert split.refusal is None
+    chat, documents = split.instances
+    assert (chat.classes, chat.plan.method) == (("chat",), "mtp")
+    assert (documents.classes, documents.plan.method) == (("documents",), "none")
+    assert split.device_gib is not None and split.usable_gib is not None
+    assert split.device_gib <= 0.76 * split.usable_gib
+    assert 34 < chat.memory.weights_gib < 36 and 34 < documents.memory.weights_gib < 36
+    assert any("split" in line.lower() for line in spark.why)
+
+
+def test_two_copies_that_do_not_fit_are_refused_with_their_sizes() -> None:
+    mix = Mix(
+        hardware="h100",
+        models=("qwen3.6-35b-a3b",),
+        quant="bf16",
+        engine="vllm",
+        classes=(WorkClass(name="a", concurrency=2), WorkClass(name="b", concurrency=2)),
+    )
+    made = plan_mix(mix)
+    split = next(one for one in made.layouts if one.kind == "shared")
+    assert "2 copies do not fit" in (split.refusal or "") and "GiB" in (split.refusal or "")
+    assert any("do not fit" in line for line in made.why)
+
+
+def test_a_split_within_the_interval_is_refused_in_words() -> None:
+    """Two equal classes gain nothing by parting."""
+    found = []
+    for hardware in ("gb10", "h200", "b200"):
+        made = plan_mix(
+            Mix(
+                hardware=hardware,
+                engine="vllm",
+                classes=(WorkClass(name="a", rate=0.01), WorkClass(name="b", rate=0.01)),
+            )
+        )
+        assert made.best.kind not in ("shared", "gpus")
+        found += [line for line in made.why if line.startswith("No split")]
+    assert len(found) == 3 and any("%" in line for line in found)
+
+
+def test_objectives_can_decide_for_a_split() -> None:
+    made = plan_mix(
+        Mix(
+            hardware="h100",
+            gpus=2,
+            interconnect="nvlink",
+            models=("qwen3.6-27b",),
+            classes=(
+                WorkClass(
+                    name="chat", concurrency=16, ctx_tokens=512, max_tpot_ms=25.0, goal="tpot"
+                ),
+                WorkClass(name="docs", concurrency=32, ctx_tokens=32768, goal="throughput"),
+            ),
+        )
+    )
+    one = next(x for x in made.layouts if x.kind == "off")
+    assert made.best.kind == "gpus" and made.best.objectives_met > one.objectives_met
+    assert sum(server.gpus for server in made.best.instances) == 2
+
+
+def test_another_model_is_shown_and_not_chosen() -> None:
+    made = plan_mix(
+        Mix(
+            hardware="h100",
+            models=("qwen3.6-27b", "qwen3.6-35b-a3b"),
+            classes=(WorkClass(name="chat", concurrency=8),),
+        )
+    )
+    other = next(x for x in made.layouts if x.kind == "model")
+    assert other.model == "qwen3.6-35b-a3b" and other.gain is not None and other.gain.p50 > 1
+    assert made.best.model == "qwen3.6-27b"
+
+
+def test_more_than_is_served_is_said() -> None:
+    made = plan_mix(
+        Mix(hardware="gb10", classes=(WorkClass(name="a", rate=500.0, max_tpot_ms=1000.0),))
+    )
+    assert made.layouts[0].instances[0].saturated and made.layouts[0].objectives_met == 0
+    assert "more arrives" in plan_text(made)
+
+
+BAD = {
+    "": "table",
+    "[]": "table",
+    "a: [": "not YAML",
+    "hardware: gb10": "classes",
+    "hardware: gb10\nclasses: []": "classes",
+    "hardware: gb10\ncolour: red\nclasses: [{name: a, rate: 1}]": "colour",
+    "hardware: gb10\nclasses: [{name: a, rate: 1, size: 3}]": "size",
+    "hardware: gb10\nclasses: [{name: A b, rate: 1}]": "lower-case",
+    "hardware: gb10\nclasses: [{name: 'a;b', rate: 1}]": "lower-case",
+    "hardware: gb10\nclasses: [{rate: 1}]": "name",
+    "hardware: gb10\nclasses: [{name: a}]": "one of share",
+    "hardware: gb10\nclasses: [{name: a, rate: 1, share: 1}]": "one of share",
+    "hardware: gb10\nclasses: [{name: a, share: 1}]": "concurrency",
+    "hardware: gb10\nconcurrency: 4\nclasses: [{name: a, share: 0.5}]": "add up",
+    "hardware: gb10\nconcurrency: 4\nclasses: [{name: a, rate: 1}]": "no class",
+    "hardware: gb10\nclasses: [{name: a, rate: 1}, {name: a, rate: 1}]": "same name",
+    "hardware: gb10\nclasses: [{name: a, rate: .nan}]": "rate",
+    "hardware: gb10\nclasses: [{name: a, rate: true}]": "rate",
+    "hardware: gb10\nclasses: [{name: a, rate: 1, prompt: 1.5}]": "prompt",
+    "hardware: gb10\nclasses: [{name: a, rate: 1, goal: fast}]": "goal",
+    "hardware: gb10\nclasses: [{name: a, rate: 1, objective: {tpot: 50}}]": "50ms",
+    "hardware: gb10\nclasses: [{name: a, rate: 1, objective: {itl: 50ms}}]": "itl",
+    "hardware: [gb10]\nclasses: [{name: a, rate: 1}]": "hardware",
+    "hardware: gb10\nmodel: a\nmodels: [a]\nclasses: [{name: a, rate: 1}]": "both",
+    "hardware: !!python/object:os.system {}\nclasses: []": "not YAML",
+    "x" * 70_000: "bytes",
+    "hardware: gb10\nclasses: [&a {name: a, rate: 1}, *a]": "aliases",
+    "hardware: \x1b[31m\nclasses: [{name: a, rate: 1}]": "the mix",
+    "[" * 5000: "nest",
+}
+
+
+@pytest.mark.parametrize("text", BAD, ids=range(len(BAD)))
+def test_a_mix_that_is_none_is_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(AdvisorError, match=BAD[text]) as refused:
+        read_mix(text)
+    assert "\n" not in str(refused.value) and len(str(refused.value)) < 300
+
+
+def test_units_of_objectives() -> None:
+    text = "hardware: gb10\nclasses: [{name: a, rate: 1, objective: {tpot: 50ms, ttft: 2s}}]"
+    work = read_mix(text).classes[0]
+    assert (work.max_tpot_ms, work.max_ttft_ms) == (50.0, 2000.0)

@@ -1,0 +1,248 @@
+"""A sweep answers each load as `recommend` does there, in one call, and says where curves cross."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+import time
+from itertools import pairwise
+from typing import Any
+
+import jsonschema
+import pytest
+
+from advisor.advice import what_if
+from advisor.advice.explore.axes import axes, parsed, series
+from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.values import Sweep
+from advisor.advice.recommend import recommend
+from advisor.domain.nouns import AdvisorError, Request, UnknownFact
+from advisor.prediction import predict as predictor
+from advisor.render.schema import named_schema
+from advisor.render.sweep.json_out import sweep_csv, sweep_json
+from tests.grid import HARDWARE, LOADS, MODELS
+
+GB10 = Request(hardware="gb10")
+
+
+def curves(request: Request = GB10, **vary: Any) -> Sweep:
+    return sweep(request, vary)
+
+
+def questions(count: int, seed: int = 7) -> list[Request]:
+    draw = random.Random(seed)
+    made = []
+    for _ in range(count):
+        name, gpus, link = draw.choice(HARDWARE)
+        concurrency, ctx = draw.choice(LOADS)
+        made.append(
+            Request(
+                hardware=name,
+                gpus=gpus,
+                interconnect=link,
+                model=draw.choice(MODELS),
+                concurrency=concurrency,
+                ctx_tokens=ctx,
+                goal=draw.choice(("balanced", "throughput", "tpot", "ttft")),
+            )
+        )
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What would change an answer is no part of a sweep, and costs most of the time."""
+    monkeypatch.setattr(what_if, "would_change", lambda *_: ())
+
+
+@pytest.mark.parametrize("asked", questions(24), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}")
+def test_each_load_is_what_recommend_answers_there(asked: Request) -> None:
+    """Decision, k, gain, P(gain), speeds and basis of every k that recommend shows, to the digit."""
+    try:
+        spread = recommend(asked).decided_by == "spread"
+    except AdvisorError as refused:
+        with pytest.raises(type(refused)):
+            sweep(asked, {"concurrency": [asked.concurrency]})
+        return
+    if spread:  # experts in system memory: no speed is estimated
+        with pytest.raises(AdvisorError, match="does not fit"):
+            sweep(asked, {"concurrency": [asked.concurrency]})
+        return
+    loads = sweep(asked, {"concurrency": [1, asked.concurrency, 24]}).loads
+    for load in loads:
+        try:
+            advice = recommend(load.request)
+        except AdvisorError as error:
+            assert load.refusal == str(error)
+            continue
+        assert (load.decision, load.best_k) == (
+            advice.decision,
+            advice.candidate.k if advice.candidate and not advice.candidate.k_schedule else load.best_k,
+        )  # fmt: skip
+        shown = [(c.plan, c.estimate) for c in advice.runners_up]
+        if advice.candidate is not None and not advice.candidate.k_schedule:
+            shown.append((advice.candidate, advice.estimate))
+        for plan, estimate in shown:
+            point = load.point(plan.k, plan.method)
+            assert point is not None and estimate is not None
+            assert point.plan == plan and point.basis == estimate.basis
+            assert point.p_gain == pytest.approx(estimate.p_gain)
+            for name in ("output_tok_s", "tpot_ms", "ttft_ms"):
+                told, ours = getattr(estimate, name), getattr(point, name)
+                assert ours.value == pytest.approx(told.value)
+                assert ours.baseline == pytest.approx(told.baseline)
+                for share in ("p10", "p50", "p90"):
+                    assert getattr(ours.speedup, share) == pytest.approx(
+                        getattr(told.speedup, share)
+                    )
+
+
+def test_five_k_at_twenty_loads_in_a_second() -> None:
+    curves(concurrency=[1])  # what is read once
+    start = time.process_time()
+    found = curves(concurrency=[int(v) for v in series(1, 128)], k=range(5))
+    spent = time.process_time() - start
+    assert sum(len(load.points) for load in found.loads) == 100
+    assert spent < 1.0
+
+
+def test_one_call_estimates_all_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    whole = predictor.estimating
+
+    def counted(cases: Any, *more: Any) -> Any:
+        calls.append(len(cases))
+        return whole(cases, *more)
+
+    monkeypatch.setattr(predictor, "estimating", counted)
+    curves(concurrency=[1, 4, 16, 64], k=[0, 1, 2, 3])
+    assert calls == [12]
+
+
+def test_k_alone_is_judged_by_the_same_rule() -> None:
+    for load in curves(concurrency=[1, 8, 64], k=[0, 1, 2, 3, 4, 5]).loads:
+        for point in load.points[1:]:
+            alone = sweep(load.request, {"k": [0, point.k]}).loads[0]
+            assert alone.decision == point.decision
+
+
+def test_break_even_lies_between_the_loads_where_the_gain_changes_sign() -> None:
+    request = Request(hardware="h100", model="qwen3.6-27b", engine="vllm", output_tokens=64)
+    found = sweep(request, {"concurrency": [1, 8, 64, 256, 1024], "k": [1, 5]})
+    assert found.break_even  # a curve of so deep a draft crosses somewhere
+    for one in found.break_even:
+        rows = [
+            (load.request.concurrency, getattr(load.point(one.k).gain, one.quantile))
+            for load in found.loads
+        ]
+        low, high = next(
+            (a, b) for a, b in pairwise(rows) if a[0] <= one.at <= b[0] and (a[1] > 1) != (b[1] > 1)
+        )
+        assert (low[1] > high[1]) == (one.direction == "falls")
+
+
+def test_a_load_that_does_not_fit_says_why_and_the_others_stay() -> None:
+    found = sweep(Request(hardware="rtx3090"), {"ctx_tokens": [2048, 200_000]})
+    assert found.loads[0].points and found.loads[0].refusal is None
+    assert "does not fit" in (found.loads[1].refusal or "") and not found.loads[1].points
+
+
+def test_pairs_are_measured_ones_with_a_source() -> None:
+    found = curves(concurrency=[1, 2, 4, 16], k=[0, 2])
+    assert {row.source for row in found.pairs} >= {"seed000"}
+    assert all(row.covers and row.hardware == "gb10" for row in found.pairs)
+
+
+def test_json_keeps_to_its_schema_and_csv_has_a_row_a_point() -> None:
+    check = jsonschema.Draft202012Validator(named_schema("sweep"))
+    for request, vary in (
+        (GB10, {"concurrency": [1, 16], "ctx_tokens": [512, 8192], "k": [0, 2]}),
+        (Request(hardware="rtx3090"), {"concurrency": [1, 64]}),
+        (Request(hardware="v100", model="qwen3.5-9b"), {"hardware": ["v100", "h100"]}),
+    ):
+        found = sweep(request, vary)
+        made = json.loads(json.dumps(sweep_json(found), allow_nan=False))
+        check.validate(made)
+        rows = sweep_csv(found).splitlines()
+        points = sum(len(load.points) or 1 for load in found.loads)
+        assert len(rows) == 1 + points
+
+
+def test_names_can_vary_and_each_gets_what_suits_it() -> None:
+    found = curves(hardware=["gb10", "h100", "apple-m4-max"])
+    assert len({load.request.hardware for load in found.loads}) == 3
+    assert {p.plan.engine for load in found.loads for p in load.points} == {"vllm", "llama-server"}
+    releases = curves(engine=["vllm@0.25.1", "sglang"])
+    assert {p.plan.engine_version for p in releases.loads[0].points} == {"0.25.1"}
+    with pytest.raises(UnknownFact):
+        curves(model=["qwen3.6-27b", "no such model"])
+
+
+@pytest.mark.parametrize(
+    ("vary", "word"),
+    [
+        ({"concurrency": []}, "needs a list"),
+        ({"concurrency": "12"}, "needs a list"),
+        ({"concurrency": [0]}, "whole number"),
+        ({"concurrency": [1.5]}, "whole number"),
+        ({"concurrency": [True]}, "whole number"),
+        ({"concurrency": [float("nan")]}, "whole number"),
+        ({"k": [-1]}, "k=-1"),
+        ({"k": [40]}, "k=40"),
+        ({"k": list(range(20))}, "more than"),
+        ({"colour": [1]}, "cannot be varied"),
+        ({"concurrency": list(range(1, 60)), "ctx_tokens": list(range(1, 60))}, "of one sweep"),
+        ({"workload": ["nonsense"]}, "workload"),
+    ],
+)
+def test_what_cannot_be_varied_is_refused_in_one_sentence(vary: Any, word: str) -> None:
+    with pytest.raises(AdvisorError, match=word) as refused:
+        sweep(GB10, vary)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_range_is_geometric_with_both_ends() -> None:
+    name, values = parsed("concurrency=1..128")
+    assert name == "concurrency" and values[0] == 1 and values[-1] == 128 and len(values) == 20
+    assert all(a < b for a, b in pairwise(values))
+    assert parsed("k=0..4")[1] == (0, 1, 2, 3, 4)
+    assert parsed("ctx=512,8192")[1] == (512, 8192)
+    assert parsed("concurrency=3..5")[1] == (3, 4, 5)
+    assert len(parsed("concurrency=1..100000/7")[1]) == 7
+    assert dict(axes({"ctx": [5]}).fields) == {"ctx_tokens": (5,)}
+
+
+@pytest.mark.parametrize(
+    "text", ["", "k", "k=", "=1", "concurrency=9..1", "k=1..x", "concurrency=1..9/1", "k=0..99", "concurrency=1..1e99",
+             "concurrency=1..2..3", "concurrency=²", "concurrency=nan..5"],
+)  # fmt: skip
+def test_odd_ranges_are_refused_in_one_sentence(text: str) -> None:
+    with pytest.raises(AdvisorError) as refused:
+        axes(dict([parsed(text)]))
+    assert "\n" not in str(refused.value)
+
+
+def test_series_holds_for_any_ends() -> None:
+    draw = random.Random(3)
+    for _ in range(500):
+        low = draw.randint(1, 1000)
+        high = low + draw.randint(0, 100_000)
+        points = draw.randint(2, 50)
+        made = series(low, high, points)
+        assert made[0] == low and made[-1] == high and len(made) <= points
+        assert made == sorted(set(made))
+
+
+def test_command_line_prints_csv_and_refuses_with_status_2() -> None:
+    run = [sys.executable, "-c", "from advisor.cli.app import main; main()", "sweep"]
+    fine = subprocess.run(
+        [*run, "--hw", "gb10", "--vary", "concurrency=1..4", "--format", "csv"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert fine.stdout.startswith("concurrency,method,k,gain_p10")
+    wrong = subprocess.run(
+        [*run, "--hw", "gb10", "--vary", "k=x"], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 2 and wrong.stderr.count("\n") == 1

@@ -1,0 +1,166 @@
+"""The forms of a sweep: text of 80 columns, SVG and page that say what they show; golden in data."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from advisor.advice.explore.sweep import sweep
+from advisor.advice.explore.values import Sweep
+from advisor.domain.nouns import AdvisorError, Request
+from advisor.render.sweep.chart import charts
+from advisor.render.sweep.plot import page, png, svg, written
+from advisor.render.sweep.text import sweep_text
+
+SVG = "{http://www.w3.org/2000/svg}"
+LOADS = [1, 2, 4, 8, 16, 32, 64, 128]
+
+
+@pytest.fixture(scope="module")
+def found() -> Sweep:
+    return sweep(
+        Request(hardware="gb10", engine="vllm", engine_version="0.32.0"),
+        {"concurrency": LOADS, "k": [0, 1, 2, 3, 4]},
+    )
+
+
+def test_text_keeps_to_eighty_columns_without_colour(found: Sweep) -> None:
+    for width in (60, 80, 100):
+        text = sweep_text(found, width)
+        assert "\x1b" not in text
+        free = [line for line in text.splitlines() if not line.startswith(("  --", "    --"))]
+        assert max(map(len, free)) <= width, width
+    text = sweep_text(found, 80)
+    for word in ("k=1", "o measured", "requests at once", "80 % interval", "[seed000]", "static"):
+        assert word in text
+    assert sweep_text(found, 80, unicode=False).isascii()
+
+
+def test_every_curve_and_pair_is_in_the_plot(found: Sweep) -> None:
+    text = sweep_text(found, 80)
+    plot = text[text.index("┌") : text.index("└")]
+    for mark in "1234o":
+        assert mark in re.sub(r"[-+]\d+┤", "", plot), mark
+
+
+def test_command_draws_without_colour_when_piped(tmp_path: Path) -> None:
+    run = [
+        sys.executable,
+        "-c",
+        "from advisor.cli.app import main; main()",
+        "sweep",
+        "--hw",
+        "gb10",
+    ]
+    run += ["--vary", "concurrency=1..16", "--plot", str(tmp_path / "a.svg")]
+    done = subprocess.run(run, capture_output=True, text=True, check=True)
+    assert "\x1b" not in done.stdout and "requests at once" in done.stdout
+    assert (tmp_path / "a.svg").read_text().startswith("<svg")
+    wrong = subprocess.run(
+        [*run[:-1], str(tmp_path / "a.gif")], capture_output=True, text=True, check=False
+    )
+    assert wrong.returncode == 2 and ".gif" in wrong.stderr
+    nowhere = subprocess.run(
+        [*run[:-1], str(tmp_path / "no" / "a.svg")], capture_output=True, text=True, check=False
+    )
+    assert nowhere.returncode == 2 and nowhere.stderr.count("\n") == 1
+
+
+def test_svg_says_what_it_shows_and_draws_the_data(found: Sweep) -> None:
+    chart = charts(found)[0]
+    text = svg(chart)
+    tree = ET.fromstring(text)
+    assert tree.get("role") == "img" and tree.get("aria-labelledby") == "title desc"
+    title, words = tree.find(f"{SVG}title"), tree.find(f"{SVG}desc")
+    assert title is not None and title.text == chart.title
+    assert words is not None and words.text == chart.description
+    for curve in chart.curves:
+        assert f"{curve.label}: {curve.middle[0]:+.0f} %" in chart.description
+        drawn = next(g for g in tree.iter(f"{SVG}g") if g.get("id") == f"curve-mtp-{curve.k}")
+        path = next(drawn.iter(f"{SVG}path")).get("d") or ""
+        assert len(re.findall(r"[ML]", path)) == len(curve.x)
+    measured = next(g for g in tree.iter(f"{SVG}g") if g.get("id") == "measured")
+    assert len(list(measured.iter(f"{SVG}use"))) == len(chart.measured)
+    assert svg(chart) == text  # the same bytes
+    assert 'href="http' not in re.sub(r'xmlns:\w+="[^"]*"', "", text)
+
+
+def test_a_higher_gain_lies_higher(found: Sweep) -> None:
+    """The drawn heights follow the data: pixels are not compared, their order is."""
+    chart = charts(found)[0]
+    tree = ET.fromstring(svg(chart))
+    heights, gains = [], []
+    for curve in chart.curves:
+        drawn = next(g for g in tree.iter(f"{SVG}g") if g.get("id") == f"curve-mtp-{curve.k}")
+        path = next(drawn.iter(f"{SVG}path")).get("d") or ""
+        heights += [float(y) for _, y in re.findall(r"[ML] ([\d.]+) ([\d.]+)", path)]
+        gains += curve.middle
+    order = sorted(range(len(gains)), key=lambda i: gains[i])
+    assert all(heights[a] >= heights[b] - 1e-3 for a, b in itertools.pairwise(order))
+
+
+def test_the_chart_holds_the_data_of_the_sweep(found: Sweep) -> None:
+    """Every gain, interval and measured pair is drawn, as it was computed."""
+    chart = charts(found)[0]
+    assert chart.axis == "concurrency" and [c.k for c in chart.curves] == [1, 2, 3, 4]
+    for curve in chart.curves:
+        points = [load.point(curve.k) for load in found.loads]
+        assert list(curve.x) == [float(load.request.concurrency) for load in found.loads]
+        for share, drawn in (("p10", curve.low), ("p50", curve.middle), ("p90", curve.high)):
+            told = [100 * (getattr(point.gain, share) - 1) for point in points if point]
+            assert list(drawn) == pytest.approx(told)
+    assert {(p.x, p.metric, p.source) for p in chart.measured} == {
+        (row.concurrency, row.metric, row.source) for row in found.pairs
+    }
+
+
+class Outside(HTMLParser):
+    """Addresses that a page would load, and the ids it gives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.ids: list[str] = []
+        self.tags: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "xlink:href") and not (value or "").startswith("#"):
+                self.loads.append(value or "")
+            if name == "id":
+                self.ids.append(value or "")
+
+
+def test_page_needs_nothing_from_elsewhere(found: Sweep) -> None:
+    two = sweep(
+        Request(hardware="gb10"), {"concurrency": [1, 8], "ctx_tokens": [512, 8192], "k": [0, 2]}
+    )
+    for one in (found, two):
+        reader = Outside()
+        text = page(one, charts(one))
+        reader.feed(text)
+        assert reader.loads == [] and "script" not in reader.tags
+        assert len(reader.ids) == len(set(reader.ids))
+        assert "@import" not in text and "url(http" not in text
+        assert text.count("<svg") == len(charts(one))
+        for row in one.pairs:
+            assert row.source in text
+
+
+def test_a_picture_that_cannot_be_is_refused(found: Sweep) -> None:
+    names = sweep(Request(hardware="gb10"), {"hardware": ["gb10", "h100"]})
+    with pytest.raises(AdvisorError, match="nothing to plot"):
+        written(names, Path("a.svg"))
+    assert "gb10" in sweep_text(names)
+    two = sweep(Request(hardware="gb10"), {"concurrency": [1, 8], "ctx_tokens": [512, 8192]})
+    with pytest.raises(AdvisorError, match="one chart"):
+        written(two, Path("a.svg"))
+    assert png(charts(found)[0]).startswith(b"\x89PNG")

@@ -1,0 +1,287 @@
+"""What the pages say: the answer, the curve, a checked configuration, benchmark files, errors."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from cli.serve.client import client
+from cli_run import run
+from starlette.testclient import TestClient
+
+from advisor.cli.serve.answers import Kept
+from advisor.cli.serve.curve import NARROW, WIDE, curve_view
+from advisor.cli.serve.question import question_from
+
+FILES = Path(__file__).resolve().parents[2] / "readers" / "results" / "files"
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[TestClient]:
+    with client() as made:
+        yield made
+
+
+def test_the_start_offers_examples_that_are_answered(page: TestClient) -> None:
+    text = page.get("/").text
+    links = re.findall(r'<li><a href="(/\?[^"]+)"', text)
+    assert len(links) >= 5
+    for link in links:
+        got = page.get(link.replace("&amp;", "&"))
+        assert got.status_code == 200 and 'class="card verdict' in got.text, link
+
+
+def test_the_parts_are_the_same_answer_as_the_page(page: TestClient) -> None:
+    query = "hw=gb10&concurrency=13"
+    part, changes = page.get(f"/part/answer?{query}").text, page.get(f"/part/changes?{query}").text
+    whole = page.get(f"/?{query}").text
+    before, after = re.split(r'<div class="changes" data-load="[^"]+"></div>', part.strip())
+    assert before in whole and after in whole
+    items = re.findall(r"<li>(.*?)</li>", changes)
+    wanted = page.get(f"/api/recommend?{query}").json()["would_change"]
+    assert [html.unescape(item) for item in items] == wanted and changes.strip() in whole
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["hw=gb10&concurrency=16", "hw=rtx3090&gpus=2&model=qwen3.6-27b", "hw=gb10&model=llama-3.1-8b"],
+)
+def test_the_drawings_parse_and_say_what_they_show(page: TestClient, query: str) -> None:
+    text = page.get(f"/part/curve?{query}").text
+    drawings = re.findall(r"<svg.*?</svg>", text, re.S)
+    assert len(drawings) == 2
+    for drawing in drawings:
+        root = ElementTree.fromstring(drawing)
+        ids = set((root.get("aria-labelledby") or "").split())
+        told = {part.get("id"): part.text for part in root if part.tag in ("title", "desc")}
+        assert ids == set(told) and all(told.values())
+        _, _, width, height = map(float, (root.get("viewBox") or "").split())
+        for line in root.iter("polyline"):
+            for pair in (line.get("points") or "").split():
+                x, y = map(float, pair.split(","))
+                assert 0 <= x <= width and 0 <= y <= height
+
+
+def test_the_curve_has_the_numbers_of_the_sweep(page: TestClient) -> None:
+    """Golden in data: the table has the sweep's own figures, and the answer at each load."""
+    loads = "1,2,3,4,6,8,12,16,24,32,48,64,96,128"
+    ran = run("sweep", "--hw", "gb10", "--engine", "vllm", "--vary", f"concurrency={loads}",
+              "--format", "json")  # fmt: skip
+    sweep = json.loads(ran.out)
+    text = page.get("/part/curve?hw=gb10&engine=vllm&concurrency=16").text
+    rows = re.findall(r'<tr><th scope="row" class="n">([\d,]+)</th><td>(.*?)</td>(.*?)</tr>', text)
+    assert [int(load.replace(",", "")) for load, _, _ in rows] == [
+        load["setting"]["concurrency"] for load in sweep["loads"]
+    ]
+    for load, (_, answer, cells) in zip(sweep["loads"], rows, strict=True):
+        assert answer.startswith(load["decision"])
+        if load["decision"] == "on":
+            assert answer == f"on, k = {load['run_k']}"
+        for point in load["points"]:
+            if point["k"]:
+                assert f"{point['gain']['p50']:.2f}× ({point['gain']['p10']:.2f} to" in cells
+
+
+def test_the_curve_answers_as_recommend_does_at_the_load_asked_for(page: TestClient) -> None:
+    for load in (1, 16, 64):
+        answer = page.get(f"/api/recommend?hw=gb10&concurrency={load}").json()
+        text = page.get(f"/part/curve?hw=gb10&concurrency={load}").text
+        said = re.search(rf'class="n">{load}</th><td>(.*?)</td>', text)
+        assert said and said[1].startswith(
+            {"on": "on", "off": "off"}.get(answer["decision"], "measure")
+        )
+
+
+def test_one_curve_serves_every_load(page: TestClient) -> None:
+    assert WIDE.width > NARROW.width
+    from advisor.cli.serve import answers
+
+    one = answers.curve(question_from({"hw": "gb10", "concurrency": 3}))
+    other = answers.curve(question_from({"hw": "gb10", "concurrency": 7}))
+    assert one is other
+    assert curve_view(one, 7)["drawings"][0]["here"] != curve_view(one, 3)["drawings"][0]["here"]
+
+
+BAD = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --num-speculative-tokens 2 --enforce-eager\n"
+LLAMA = "llama-server -hf x/y:Q4_K_M --draft-max 8\n"
+
+
+def test_a_pasted_configuration_is_judged_as_the_command_line_judges_it(
+    page: TestClient, tmp_path: Path
+) -> None:
+    for text in (BAD, LLAMA):
+        path = tmp_path / "start.sh"
+        path.write_text(text)
+        ran = run("validate", str(path), "--hw", "gb10", "--concurrency", "4", "--ctx", "2048",
+                  "--format", "json")  # fmt: skip
+        sent = {"text": text, "name": "start.sh", "hw": "gb10", "concurrency": 4, "ctx": 2048}
+        got = page.post("/api/validate", json=sent).json()
+        assert got == json.loads(ran.out.replace(str(path), "start.sh"))
+        shown = page.post("/part/check", data={k: str(v) for k, v in sent.items()}).text
+        for finding in got["findings"]:
+            assert f'/rules/{finding["code"]}"' in shown
+        diff = run(
+            "validate", str(path), "--hw", "gb10", "--concurrency", "4", "--ctx", "2048", "--diff"
+        )
+        fixes = page.post("/api/fixes", json=sent).json()["safe"]
+        assert fixes.splitlines()[2:] == diff.out.splitlines()[2:]
+        assert not fixes or "Safe fixes" in shown
+
+
+def test_a_sheet_works_without_a_script_and_from_an_address(page: TestClient) -> None:
+    by_post = page.post("/check", data={"text": LLAMA, "name": "start.sh"}).text
+    by_address = page.get("/check", params={"text": LLAMA, "name": "start.sh"}).text
+    for text in (by_post, by_address):
+        assert "SD102" in text and "--draft-max 8\n</textarea>" in text
+    assert page.get("/check?text=hello").status_code == 400
+
+
+def test_a_secret_is_not_shown_and_not_kept(page: TestClient) -> None:
+    text = (
+        "HF_TOKEN=hf_abcdefghijklmnop123 llama-server -hf x/y --draft-max 8 --api-key topsecret99\n"
+    )
+    shown = page.post("/part/check", data={"text": text}).text
+    assert "hf_abcdefghijklmnop123" not in shown and "topsecret99" not in shown
+    assert "data-secret" in shown and "The fixed text" not in shown
+    answer = page.post("/api/validate", json={"text": text}).text
+    assert "topsecret99" not in answer and "hf_abcdefghijklmnop123" not in answer
+
+
+def pair() -> tuple[Path, Path]:
+    found = sorted(path for path in FILES.rglob("*") if path.is_file())
+    off = next(path for path in found if "off" in path.name and path.suffix == ".json")
+    on = next(path for path in found if path.name == off.name.replace("off", "on"))
+    return off, on
+
+
+def test_benchmark_files_are_read_as_the_command_line_reads_them(page: TestClient) -> None:
+    read = 0
+    for path in sorted(FILES.rglob("*.json"))[:12]:
+        ran = run("results", str(path), "--format", "json")
+        sent = [("files", (path.name, path.read_bytes()))]
+        got = page.post("/api/results", files=sent)
+        if ran.code:
+            assert got.status_code == 400 and got.json()["error"] in ran.err
+            continue
+        assert got.json() == json.loads(ran.out)
+        shown = page.post("/part/results", files=[("off", (path.name, path.read_bytes()))])
+        assert shown.status_code == 200 and path.name in shown.text
+        read += 1
+    assert read >= 5
+
+
+def test_two_files_give_the_verdict_of_the_command_line(page: TestClient) -> None:
+    off, on = pair()
+    ran = run("ab", str(off), str(on), "--hw", "gb10", "--format", "json")
+    files = [("off", (off.name, off.read_bytes())), ("on", (on.name, on.read_bytes()))]
+    got = page.post("/api/ab", files=files, data={"hw": "gb10"})
+    assert got.status_code == 200, got.text
+    assert got.json() == json.loads(ran.out)
+    shown = page.post("/part/results", files=files, data={"hw": "gb10"}).text
+    assert f"Speculation: {got.json()['verdict']}" in shown
+    swapped = page.post("/api/ab", files=files[:1])
+    assert swapped.status_code == 400 and swapped.json()["error"]
+
+
+def test_every_rule_has_a_page(page: TestClient) -> None:
+    for rule in page.get("/api/rules").json():
+        assert (
+            rule["summary"][:20].replace("'", "&#39;").replace('"', "&#34;")
+            in page.get(f"/rules/{rule['code']}").text
+        )
+    assert page.get("/rules/SD999").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (
+            "hw=gb10&concurrency=0",
+            "concurrency: &#39;0&#39; is not a whole number from 1 to 100,000",
+        ),
+        ("hw=gb10&concurency=4", "did you mean &#39;concurrency&#39;?"),
+        ("hw=gb10&hw=h100", "hw is given twice"),
+        ("hw=gb11", "did you mean"),
+        ("hw=gb10&engine=ollama", "Ollama"),
+        ("hw=gb10&gpus=2&tp=4", "needs at least as many GPUs"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_one_sentence(
+    page: TestClient, query: str, said: str
+) -> None:
+    for path in ("/", "/part/answer"):
+        got = page.get(f"{path}?{query}")
+        assert got.status_code == 400 and said in got.text and "Traceback" not in got.text
+
+
+def test_answers_that_fail_are_not_kept() -> None:
+    kept, asked = Kept(2), []
+
+    def fail() -> int:
+        asked.append(1)
+        raise ValueError
+
+    for _ in range(2):
+        with pytest.raises(ValueError):
+            kept.get("a", fail)
+    assert len(asked) == 2
+    assert [kept.get(key, lambda: len(asked)) for key in "abc"] == [2, 2, 2]
+    asked.append(1)
+    assert kept.get("a", lambda: len(asked)) == 3  # the oldest went
+    assert kept.get("c", lambda: 99) == 2
+
+
+def test_a_mix_is_planned_as_the_command_line_plans_it(page: TestClient, tmp_path: Path) -> None:
+    from advisor.cli.serve.mixes import EXAMPLE
+
+    path = tmp_path / "mix.yaml"
+    path.write_text(EXAMPLE)
+    ran = run("plan", str(path), "--format", "json")
+    assert page.post("/api/plan", json={"text": EXAMPLE}).json() == json.loads(ran.out)
+    shown = page.post("/part/mix", data={"text": EXAMPLE, "form": "compose"}).text
+    made = json.loads(ran.out)
+    assert f"Run {made['layouts'][made['chosen']]['title']}" in html.unescape(shown)
+    assert all(html.unescape(shown).count(why) for why in made["why"])
+    assert run("plan", str(path), "--out", str(tmp_path / "out")).code == 0
+    for name in sorted(one.name for one in (tmp_path / "out").iterdir()):
+        assert f"<code>{name}</code>" in shown
+        text = (tmp_path / "out" / name).read_text()
+        assert name == "README.md" or html.escape(text, quote=False)[:80] in html.escape(
+            html.unescape(shown), quote=False
+        )
+    assert "<textarea" in page.get("/mix").text
+    for bad in ("hardware: gb11\nclasses: []", "[" * 500, "x: !!python/object:os.system 1"):
+        got = page.post("/part/mix", data={"text": bad})
+        assert got.status_code == 400 and 'role="alert"' in got.text, bad
+    assert page.post("/api/plan", json={"text": EXAMPLE, "form": "x"}).status_code == 400
+
+
+def test_runs_are_remembered_as_the_command_line_remembers_them(
+    page: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    off, on = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
+    told = {"hw": "gb10", "model": "qwen3.6-35b-a3b"}
+    ran = run(
+        "calibrate", str(off), str(on), "--name", "cli", "--hw", "gb10", "--model", told["model"]
+    )
+    assert ran.code == 0, ran.err
+    files = [("off", (off.name, off.read_bytes())), ("on", (on.name, on.read_bytes()))]
+    shown = page.post("/part/results", files=files, data={**told, "machine": "page"}).text
+    assert "1 run added to machine page, 1 in all" in shown
+    folder = tmp_path / "advisor" / "machines"
+    one, other = ((folder / f"{name}.yaml").read_text() for name in ("cli", "page"))
+    assert one.replace("name: cli", "name: page") == other
+    link = re.search(r'href="(/\?[^"]*machine=page[^"]*)"', shown)
+    assert link
+    answer = page.get(html.unescape(link[1]))
+    assert answer.status_code == 200 and "page" in answer.text
+    for name in ("../evil", "/etc/passwd", "a/b", "UPPER", "x" * 60):
+        got = page.post("/part/results", files=files, data={**told, "machine": name})
+        assert got.status_code == 400 and "no name for a machine" in got.text
+    assert sorted(path.name for path in tmp_path.rglob("*.yaml")) == ["cli.yaml", "page.yaml"]

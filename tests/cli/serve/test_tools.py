@@ -1,0 +1,195 @@
+"""The tools for agents, through the protocol's own client: listed, called, refused in a sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from cli_run import run
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from advisor.cli.serve.tools import server
+
+ROOT = Path(__file__).resolve().parents[3]
+FILES = ROOT / "tests" / "readers" / "results" / "files"
+START = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
+LAUNCH = "llama-server -hf x/y:Q4_K_M --draft-max 8\n"
+
+
+def calls() -> dict[str, dict[str, Any]]:
+    """A good call of each tool."""
+    return {
+        "recommend": {"hw": "gb10", "concurrency": 16, "ctx": 2048},
+        "sweep": {"hw": "gb10", "vary": ["concurrency=1,4,16", "k=0..3"]},
+        "validate": {"text": LAUNCH, "name": "start.sh"},
+        "explain": {"code": "SD201"},
+        "ab": {
+            "off": (FILES / "vllm-serve-off.json").read_text(),
+            "on": (FILES / "vllm-serve-on.json").read_text(),
+            "hw": "gb10",
+        },
+    }
+
+
+def with_client(target: Any, use: Callable[[Client], Awaitable[None]]) -> None:
+    async def go() -> None:
+        async with Client(target) as client:
+            await use(client)
+
+    asyncio.run(asyncio.wait_for(go(), 120))
+
+
+async def every_tool(client: Client) -> None:
+    """List the tools, call each, and hold input and output against their schemas."""
+    listed = {tool.name: tool for tool in (await client.list_tools()).tools}
+    wanted = calls()
+    assert set(listed) == set(wanted)
+    for name, arguments in wanted.items():
+        tool = listed[name]
+        assert tool.description and len(tool.description) > 40
+        assert tool.annotations and tool.annotations.read_only_hint
+        jsonschema.Draft202012Validator.check_schema(tool.input_schema)
+        jsonschema.validate(arguments, tool.input_schema)
+        got = await client.call_tool(name, arguments)
+        assert not got.is_error, got.content
+        if tool.output_schema is not None:
+            jsonschema.validate(got.structured_content, tool.output_schema)
+            assert json.loads(got.content[0].text) == got.structured_content
+        else:
+            assert "Why:" in got.content[0].text
+
+
+def test_a_client_in_this_process_lists_and_calls_every_tool() -> None:
+    with_client(server(), every_tool)
+
+
+def test_a_client_over_standard_input_lists_and_calls_every_tool() -> None:
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT)}
+    started = StdioServerParameters(command=sys.executable, args=["-c", START, "mcp"], env=env)
+    with_client(stdio_client(started), every_tool)
+
+
+@pytest.fixture()
+def address() -> Iterator[str]:
+    """`advisor mcp --http` on a free port."""
+    env = os.environ | {"PYTHONPATH": str(ROOT)}
+    call = [sys.executable, "-c", START, "mcp", "--http", "--port", "0"]
+    with subprocess.Popen(call, stderr=subprocess.PIPE, text=True, env=env) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.match(r"(http://127\.0\.0\.1:\d+/mcp)", line)
+        assert found, line
+        yield found[1]
+        process.terminate()
+
+
+def test_a_client_over_http_lists_and_calls_every_tool(address: str) -> None:
+    with_client(address, every_tool)
+
+
+def test_http_answers_under_its_own_name_only(address: str) -> None:
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
+    kind = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    for headers in ({"Host": "evil.example"}, {"Origin": "https://evil.example"}):
+        with pytest.raises(HTTPError) as refused:
+            urlopen(Request(address, body, {**kind, **headers}), timeout=20)
+        assert refused.value.code in (403, 421)
+
+
+def test_the_answers_are_those_of_the_command_line() -> None:
+    async def use(client: Client) -> None:
+        asked = {"hw": "gb10", "concurrency": 16, "full": True}
+        got = (await client.call_tool("recommend", asked)).structured_content
+        ran = run("recommend", "--hw", "gb10", "--concurrency", "16", "--format", "json")
+        assert got == json.loads(ran.out)
+        short = (await client.call_tool("recommend", {**asked, "full": False})).structured_content
+        assert short and short["decision"] == got["decision"] and "evidence" not in short
+        assert len(json.dumps(short)) < len(json.dumps(got)) / 2
+        swept = {"hw": "gb10", "vary": ["concurrency=1,8"], "full": True}
+        got = (await client.call_tool("sweep", swept)).structured_content
+        ran = run("sweep", "--hw", "gb10", "--vary", "concurrency=1,8", "--format", "json")
+        assert got == json.loads(ran.out)
+        said = (await client.call_tool("explain", {"code": "SD102"})).content[0].text
+        assert said == run("explain", "SD102").out.rstrip("\n")
+
+    with_client(server(), use)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("recommend", {"hw": "gb11"}, "did you mean"),
+        ("recommend", {}, "hw is missing"),
+        ("recommend", {"hw": "gb10", "concurrency": 0}, "whole number from 1 to 100,000"),
+        ("recommend", {"hw": "gb10", "concurency": 4}, "did you mean 'concurrency'?"),
+        ("recommend", {"hw": "gb10", "engine": "ollama"}, "Ollama has no documented"),
+        ("sweep", {"hw": "gb10", "vary": ["colour=1..3"]}, "cannot be varied"),
+        ("sweep", {"hw": "gb10", "vary": []}, "vary"),
+        ("sweep", {"hw": "gb10", "vary": ["concurrency=1..100000/2000"]}, "400 of one request"),
+        ("validate", {"text": "hello"}, "nothing was judged"),
+        ("validate", {"text": "  "}, "text is missing"),
+        ("explain", {"code": "SD999"}, "SD999"),
+        ("ab", {"off": "{}", "on": "{}"}, "off"),
+        ("ab", {"off": "x"}, "on is missing"),
+    ],
+)
+def test_bad_input_is_an_error_in_one_sentence(name: str, arguments: Any, said: str) -> None:
+    async def use(client: Client) -> None:
+        got = await client.call_tool(name, arguments)
+        text = got.content[0].text
+        assert got.is_error and said in text, text
+        assert "\n" not in text.strip() and "Traceback" not in text and len(text) < 1000
+
+    with_client(server(), use)
+
+
+def test_no_argument_is_a_path(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.sh"
+    secret.write_text(LAUNCH)
+
+    async def use(client: Client) -> None:
+        got = await client.call_tool("validate", {"text": str(secret), "name": str(secret)})
+        assert got.is_error and "SD102" not in got.content[0].text
+        got = await client.call_tool("ab", {"off": str(secret), "on": str(secret)})
+        assert got.is_error
+
+    with_client(server(), use)
+
+
+def test_a_defect_of_ours_says_nothing_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    from advisor.cli.serve import answers
+
+    def fail(_: Any) -> Any:
+        raise RuntimeError("/home/me/secret")
+
+    monkeypatch.setattr(answers, "advice", fail)
+
+    async def use(client: Client) -> None:
+        got = await client.call_tool("recommend", {"hw": "gb10"})
+        assert got.is_error and got.content[0].text == "Error executing tool recommend"
+
+    with_client(server(), use)
+
+
+def test_the_clients_in_the_documentation_start_what_there_is() -> None:
+    text = (ROOT / "docs" / "agents.md").read_text()
+    blocks = [json.loads(found) for found in re.findall(r"```json\n(.*?)```", text, re.S)]
+    assert len(blocks) >= 4
+    for block in blocks:
+        (servers,) = block.values()
+        assert servers["advisor"]["args"] == ["mcp"]
+    assert run("mcp", "--help").code == 0
+    assert set(re.findall(r"`(\w+)`", text.split("options")[0])) >= set(calls())

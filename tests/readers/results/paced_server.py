@@ -1,0 +1,334 @@
+"""An OpenAI-compatible server that streams at a set pace, for benchmark clients and for the tests
+of `bench` and `watch`.
+
+    python -m tests.readers.results.paced_server --port 8123 --step-ms 31 --k 2 --rates 0.8,0.6
+
+Every step takes `step_ms` and emits the bonus token and as many drafts as the unconditional `rates`
+say, spread evenly, so that a run's means are known beforehand: tokens per step 1 + sum(rates), TPOT
+step_ms / tokens per step. `fault` misbehaves: `die` ends the process's server, `stall` stops in the
+middle of a stream, `rubbish` answers with bytes that are no JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+
+MODEL = "paced-model"
+Fault = Literal["", "die", "stall", "rubbish"]
+
+
+@dataclass
+class Pace:
+    """What the server does and what it has counted."""
+
+    step_ms: float = 20.0
+    ttft_ms: float = 60.0
+    k: int = 0
+    rates: tuple[float, ...] = ()
+    engine: Literal["vllm", "sglang", "llama-server"] = "vllm"
+    fault: Fault = ""
+    after: int = 0  # requests answered well before the fault
+    slots: int = 64
+    requests: int = 0
+    prompt_tokens: int = 0
+    tokens: int = 0
+    drafts: int = 0
+    accepted: list[int] = field(default_factory=list)
+    running: int = 0
+    lock: Any = field(default_factory=threading.Lock)
+
+    def tokens_per_step(self) -> float:
+        return 1 + sum(self.rates)
+
+
+def steps(pace: Pace, count: int) -> Iterator[int]:
+    """Tokens of each step until `count` are emitted; accepted drafts follow the rates evenly."""
+    due = [0.5] * len(pace.rates)  # so that short answers have the mean, too
+    left = count - 1
+    while left > 0:
+        taken = 0
+        for i, rate in enumerate(pace.rates):
+            due[i] += rate
+            if due[i] >= 1 - 1e-9 and taken == i:
+                due[i] -= 1
+                taken += 1
+        with pace.lock:
+            if pace.k:
+                pace.drafts += 1
+                for i in range(taken):
+                    pace.accepted[i] += 1
+        step = min(1 + taken, left)
+        left -= step
+        yield step
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    pace: Pace
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+    def do_GET(self) -> None:
+        pace = self.pace
+        if self.path == "/metrics":
+            return self._text(metrics(pace), "text/plain; version=0.0.4")
+        if self.path == "/v1/models":
+            entry = {
+                "id": MODEL,
+                "object": "model",
+                "owned_by": pace.engine,
+                "max_model_len": 32768,
+            }
+            return self._json({"object": "list", "data": [entry]})
+        if self.path == "/version" and pace.engine == "vllm":
+            return self._json({"version": "0.33.0"})
+        if self.path in ("/get_server_info", "/server_info") and pace.engine == "sglang":
+            state = {"avg_spec_accept_length": pace.tokens_per_step()} if pace.k else {}
+            info = {"version": "0.5.23", "speculative_num_steps": pace.k or None}
+            return self._json({**info, "internal_states": [state]})
+        if self.path == "/props" and pace.engine == "llama-server":
+            return self._json(
+                {
+                    "total_slots": pace.slots,
+                    "build_info": "b11312-0c1e57098",
+                    "model_path": f"/m/{MODEL}.gguf",
+                }
+            )
+        if self.path in ("/health", "/ping"):
+            return self._json({"status": "ok"})
+        self._json({"error": "not found"}, 404)
+
+    def _end(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def do_POST(self) -> None:
+        pace = self.pace
+        length = int(self.headers.get("Content-Length") or 0)
+        body = json.loads(self.rfile.read(length) or b"{}")
+        with pace.lock:
+            pace.requests += 1
+            fault = pace.fault if pace.requests > pace.after else ""
+        if fault == "die":
+            threading.Thread(target=self._end, daemon=True).start()
+            self.close_connection = True
+            self.connection.close()
+            return
+        if fault == "rubbish":
+            return self._text("\x00\x7f<html>502 nonsense", "text/event-stream")
+        chat = "chat" in self.path
+        prompt = body.get("prompt") or " ".join(
+            str(m.get("content")) for m in body.get("messages") or []
+        )
+        asked = len(prompt) if isinstance(prompt, list) else len(str(prompt).split())
+        count = int(body.get("max_completion_tokens") or body.get("max_tokens") or 16)
+        with pace.lock:
+            pace.prompt_tokens += asked
+            pace.running += 1
+        usage = {"prompt_tokens": asked, "completion_tokens": count, "total_tokens": asked + count}
+        try:
+            if body.get("stream"):
+                wanted = (body.get("stream_options") or {}).get("include_usage")
+                self._stream(chat, count, usage if wanted else {}, stall=fault == "stall")
+            else:
+                time.sleep(
+                    (pace.ttft_ms + pace.step_ms * sum(1 for _ in steps(pace, count))) / 1000
+                )
+                self._json(whole(chat, count, usage))
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+        finally:
+            with pace.lock:
+                pace.tokens += count
+                pace.running -= 1
+
+    def _stream(self, chat: bool, count: int, usage: dict[str, int], stall: bool) -> None:
+        pace, start = self.pace, time.monotonic()
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        due = pace.ttft_ms / 1000
+        _sleep_until(start + due)
+        self._event(piece(chat, 1))
+        for number, step in enumerate(steps(pace, count)):
+            if stall and number == 3:
+                time.sleep(3600)
+            due += pace.step_ms / 1000
+            _sleep_until(start + due)
+            self._event(piece(chat, step))
+        last = piece(chat, 0)
+        last["choices"][0]["finish_reason"] = "length"
+        self._event(last)
+        if usage:
+            self._event({**piece(chat, 0), "choices": [], "usage": usage})
+        self._chunk(b"data: [DONE]\n\n")
+        self._chunk(b"")
+
+    def _event(self, value: dict[str, Any]) -> None:
+        self._chunk(b"data: " + json.dumps(value).encode() + b"\n\n")
+
+    def _chunk(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def _json(self, value: Any, status: int = 200) -> None:
+        self._text(json.dumps(value), "application/json", status)
+
+    def _text(self, text: str, kind: str, status: int = 200) -> None:
+        data = text.encode()
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+
+def _sleep_until(moment: float) -> None:
+    time.sleep(max(0.0, moment - time.monotonic()))
+
+
+def piece(chat: bool, tokens: int) -> dict[str, Any]:
+    text = "tok " * tokens
+    choice: dict[str, Any] = {"index": 0, "finish_reason": None}
+    choice |= (
+        {"delta": {"role": "assistant", "content": text}}
+        if chat
+        else {"text": text, "logprobs": None}
+    )
+    kind = "chat.completion.chunk" if chat else "text_completion"
+    return {"id": "c-1", "object": kind, "created": 1, "model": MODEL, "choices": [choice]}
+
+
+def whole(chat: bool, count: int, usage: dict[str, int]) -> dict[str, Any]:
+    made = piece(chat, count)
+    choice = made["choices"][0]
+    choice["finish_reason"] = "length"
+    if chat:
+        choice["message"] = choice.pop("delta")
+    return {**made, "object": "chat.completion" if chat else "text_completion", "usage": usage}
+
+
+def metrics(pace: Pace) -> str:
+    """The counters that the real engine's exposition has under the same names."""
+    with pace.lock:
+        label = f'{{engine="0",model_name="{MODEL}"}}'
+        rows: list[tuple[str, str, str, float]] = []
+        if pace.engine == "vllm":
+            rows += [
+                ("vllm:num_requests_running", "gauge", label, pace.running),
+                ("vllm:num_requests_waiting", "gauge", label, 0),
+                ("vllm:kv_cache_usage_perc", "gauge", label, 0.25),
+                ("vllm:prompt_tokens_total", "counter", label, pace.prompt_tokens),
+                ("vllm:generation_tokens_total", "counter", label, pace.tokens),
+                ("vllm:request_success_total", "counter", label, pace.requests),
+            ]
+            if pace.k:
+                rows.append(("vllm:spec_decode_num_drafts_total", "counter", label, pace.drafts))
+                rows.append(
+                    (
+                        "vllm:spec_decode_num_draft_tokens_total",
+                        "counter",
+                        label,
+                        pace.drafts * pace.k,
+                    )
+                )
+                rows.append(
+                    (
+                        "vllm:spec_decode_num_accepted_tokens_total",
+                        "counter",
+                        label,
+                        sum(pace.accepted),
+                    )
+                )
+                for i, count in enumerate(pace.accepted):
+                    where = label[:-1] + f',position="{i}"}}'
+                    rows.append(
+                        (
+                            "vllm:spec_decode_num_accepted_tokens_per_pos_total",
+                            "counter",
+                            where,
+                            count,
+                        )
+                    )
+        elif pace.engine == "sglang":
+            label = f'{{model_name="{MODEL}"}}'
+            rows += [
+                ("sglang:num_running_reqs", "gauge", label, pace.running),
+                ("sglang:num_queue_reqs", "gauge", label, 0),
+                ("sglang:token_usage", "gauge", label, 0.25),
+                ("sglang:prompt_tokens_total", "counter", label, pace.prompt_tokens),
+                ("sglang:generation_tokens_total", "counter", label, pace.tokens),
+                ("sglang:num_requests_total", "counter", label, pace.requests),
+                (
+                    "sglang:spec_accept_length",
+                    "gauge",
+                    label,
+                    pace.tokens_per_step() if pace.k else 0,
+                ),
+            ]
+        else:
+            rows += [
+                ("llamacpp:prompt_tokens_total", "counter", "", pace.prompt_tokens),
+                ("llamacpp:tokens_predicted_total", "counter", "", pace.tokens),
+                ("llamacpp:requests_processing", "gauge", "", pace.running),
+                ("llamacpp:requests_deferred", "gauge", "", 0),
+            ]
+    lines, seen = [], set()
+    for name, kind, where, value in rows:
+        if name not in seen:
+            family = (
+                name.removesuffix("_total")
+                if kind == "counter" and pace.engine != "llama-server"
+                else name
+            )
+            lines += [f"# HELP {name} {family}", f"# TYPE {name} {kind}"]
+            seen.add(name)
+        lines.append(f"{name}{where} {float(value)}")
+    return "\n".join(lines) + "\n"
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 256
+
+
+def serve(pace: Pace, port: int = 0) -> Server:
+    """A server on a port of 127.0.0.1 (0: any free one), not yet started."""
+    pace.accepted = [0] * len(pace.rates)
+    return Server(("127.0.0.1", port), type("PacedHandler", (Handler,), {"pace": pace}))
+
+
+def start(pace: Pace, port: int = 0) -> tuple[Server, str]:
+    """A running server and its URL; `server.shutdown()` ends it."""
+    server = serve(pace, port)
+    threading.Thread(
+        target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+    ).start()
+    return server, f"http://127.0.0.1:{server.server_address[1]}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--port", type=int, default=8123)
+    parser.add_argument("--step-ms", type=float, default=20.0)
+    parser.add_argument("--ttft-ms", type=float, default=60.0)
+    parser.add_argument("--k", type=int, default=0)
+    parser.add_argument("--rates", default="")
+    parser.add_argument("--engine", default="vllm")
+    space = parser.parse_args()
+    rates = tuple(float(word) for word in space.rates.split(",") if word)
+    pace = Pace(space.step_ms, space.ttft_ms, space.k, rates, space.engine)
+    serve(pace, space.port).serve_forever()
+
+
+if __name__ == "__main__":
+    main()

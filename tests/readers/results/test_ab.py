@@ -1,0 +1,170 @@
+"""The verdict: comparable arms, noise that keeps equal arms equal, reasons, and the command."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from advisor.advice.own_runs.ab_test import judge_ab
+from advisor.advice.own_runs.setting import setting
+from advisor.cli.app import cli
+from advisor.readers.results import arms
+from advisor.readers.results.document import Unreadable
+from advisor.readers.results.formats import read_results
+from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency
+
+FILES = Path(__file__).parent / "files"
+OFF, ON = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
+
+
+def run(speed: float = 200.0, tpot: float = 20.0, **more: object) -> BenchmarkRun:
+    fields: dict[str, object] = {
+        "file": "f", "format": "test", "concurrency": 4, "requests": 64, "input_tokens": 1000, "output_tokens": 200,
+        "output_tok_s": speed, "tpot_ms": Latency(mean=tpot), "ttft_ms": Latency(mean=100.0),
+    }  # fmt: skip
+    return BenchmarkRun.model_validate(fields | more)
+
+
+def drafted(length: float = 2.4, **more: object) -> BenchmarkRun:
+    return run(**({"acceptance": Acceptance(length=length), "k": 2} | more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"concurrency": 8}, "concurrency 4 and 8"), ({"input_tokens": 1200}, "prompt tokens"),
+     ({"dataset": "random"}, "prompts sharegpt and random"), ({"engine_version": "0.33.0"}, "engine version"),
+     ({"slots": 2}, "slots 4 and 2"), ({"seed": 2}, "seeds [1] and [2]"), ({"failed": 20}, "20 of 84 requests failed"),
+     ({"client": "b"}, "client a and b"), ({"model": "y"}, "model x and y")],
+)  # fmt: skip
+def test_arms_that_differ_are_named_and_get_no_verdict(
+    change: dict[str, object], said: str
+) -> None:
+    same = {
+        "dataset": "sharegpt",
+        "engine_version": "0.32.0",
+        "slots": 4,
+        "seed": 1,
+        "client": "a",
+        "model": "x",
+    }
+    off, on = run(**same), drafted(**(same | change))
+    report = judge_ab([off], [on], setting([off], [on], {}))
+    assert report.verdict == "not comparable"
+    assert any(said in text for text in report.loads[0].differences)
+    assert not report.loads[0].gains
+
+
+def test_repeats_with_other_prompts_are_compared_seed_by_seed() -> None:
+    off = [run(seed=i, dataset=f"mixed:{i}") for i in (1, 2)]
+    on = [drafted(seed=i, dataset=f"mixed:{i}", output_tok_s=300.0) for i in (1, 2)]
+    assert judge_ab(off, on, setting(off, on, {})).verdict == "faster"
+    other = [on[0], on[1].model_copy(update={"dataset": "mixed:9"})]
+    assert judge_ab(off, other, setting(off, other, {})).verdict == "not comparable"
+
+
+def test_swapped_and_doubled_files_are_refused() -> None:
+    for a, b, why in ((ON, OFF, "swapped"), (ON, ON, "same file"), (OFF, OFF, "same file")):
+        with pytest.raises(Unreadable, match=why):
+            arms.check_order(read_results(a), read_results(b))
+    with pytest.raises(Unreadable, match="both arms state drafts"):
+        arms.check_order([drafted(sha256="a")], [drafted(sha256="b")])
+    with pytest.raises(Unreadable, match="nothing was drafted"):
+        arms.check_order([run(sha256="a")], [run(sha256="b", method="none")])
+
+
+def test_a_set_gain_is_reported() -> None:
+    off, on = read_results(OFF), read_results(ON)
+    made = {gain.metric: gain for gain in arms.gains(off, on)}
+    assert made["tpot"].ratio == pytest.approx(20 / (31 / 2.4), rel=0.03)
+    assert made["tpot"].verdict == made["output_tok_s"].verdict == "faster"
+    assert made["ttft"].verdict == "no difference"
+
+
+@pytest.mark.parametrize("repeats", [1, 2, 3, 5])
+def test_shuffled_arms_show_no_difference_nine_times_in_ten(repeats: int) -> None:
+    """Arms drawn from one distribution, with the scatter that repeated runs were measured to
+    have.
+    """
+    dice = random.Random(repeats)
+    scatter, calm = arms.replicate_sd(), 0
+    for _ in range(400):
+        off, on = (
+            [run(200 * dice.lognormvariate(0, scatter)) for _ in range(repeats)] for _ in range(2)
+        )
+        made = arms.gain(off, on, "output_tok_s")
+        assert made is not None
+        calm += made.verdict == "no difference"
+    assert calm / 400 >= 0.9
+
+
+def test_shuffled_requests_of_real_runs_show_no_difference() -> None:
+    values = [
+        value
+        for i in (1, 2)
+        for r in read_results(FILES / f"vllm-detailed-off-{i}.json")
+        for value in r.tpot_ms.values
+    ]
+    dice, calm = random.Random(7), 0
+    for _ in range(200):
+        dice.shuffle(values)
+        half = len(values) // 2
+        off, on = (run(tpot_ms=Latency.of(part)) for part in (values[:half], values[half:]))
+        made = arms.gain([off], [on], "tpot")
+        calm += made is not None and made.verdict == "no difference"
+    assert calm / 200 >= 0.9
+
+
+def test_low_acceptance_and_another_k_are_said() -> None:
+    asked = {"hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm"}
+    off, on = run(), drafted(1.2, sha256="x", tpot_ms=Latency(mean=26.0), output_tok_s=150.0)
+    load = judge_ab([off], [on], setting([off], [on], asked)).loads[0]
+    assert any("tokens per step; normal here is" in text and "low" in text for text in load.why)
+    assert load.step is not None and load.step.cycle_ratio == pytest.approx(1.2 * 26 / 20)
+    assert load.next is not None and "off" in load.next
+
+
+def test_tokens_faster_and_throughput_not() -> None:
+    off, on = run(), drafted(2.4, tpot_ms=Latency(mean=12.0), output_tok_s=199.0)
+    why = judge_ab([off], [on], setting([off], [on], {})).loads[0].why
+    assert any("throughput did not" in text for text in why)
+
+
+def test_the_command_prints_json_and_its_exit_status_says_comparable() -> None:
+    made = CliRunner().invoke(cli, ["ab", str(OFF), str(ON), "--format", "json"])
+    assert made.exit_code == 0, made.output
+    report = json.loads(made.stdout)
+    assert report["schema"] == "advisor/ab/1" and report["verdict"] == "faster"
+    other = CliRunner().invoke(cli, ["ab", str(OFF), str(FILES / "sglang-on.jsonl")])
+    assert other.exit_code == 1 and "client vllm bench serve" in other.output
+
+
+def test_the_launch_that_ran_gives_engine_model_and_k(tmp_path: Path) -> None:
+    launch = tmp_path / "run.sh"
+    launch.write_text(
+        "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config "
+        '\'{"method":"mtp","num_speculative_tokens":2}\'\n'
+    )
+    made = CliRunner().invoke(
+        cli, ["ab", str(OFF), str(ON), "--launch", str(launch), "--hw", "h100"]
+    )
+    assert made.exit_code == 0, made.output
+    assert "qwen3.6-35b-a3b on h100" in made.output and "mtp k=2" in made.output
+    assert "normal here is" in made.output
+
+
+def test_results_lists_every_run_as_text_and_json() -> None:
+    made = CliRunner().invoke(
+        cli, ["results", str(ON), str(FILES / "llama-bench.md"), "--format", "json"]
+    )
+    rows = json.loads(made.stdout)["runs"]
+    assert len(rows) == 7 and rows[0]["acceptance"]["by_position"] == [
+        0.7857142857142857,
+        0.5952380952380952,
+    ]
+    assert "values" not in rows[0]["tpot_ms"]
+    text = CliRunner().invoke(cli, ["results", str(ON)]).output
+    assert "by position 78.6%, 59.5%" in " ".join(text.split())

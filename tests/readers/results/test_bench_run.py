@@ -1,0 +1,250 @@
+"""`bench plan`, `bench run` and what goes wrong, against a server on this machine whose pace is
+known.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+from readers.results.paced_server import Pace, start
+
+from advisor.cli.app import cli
+from advisor.lab.serving import prompts
+from advisor.readers.results import arms
+from advisor.readers.results import server as client
+from advisor.readers.results.formats import read_all, read_results
+
+OFF = {"step_ms": 20.0, "ttft_ms": 40.0}
+# 31 ms a step of 1 + 0.75 + 0.53 tokens: 1.47 times the speed of 20 ms a token
+ON = {"step_ms": 31.0, "ttft_ms": 40.0, "k": 2, "rates": (0.75, 0.53)}
+GAIN = 20 / (31 / 2.28)
+
+
+@contextmanager
+def served(**pace: object) -> Iterator[str]:
+    server, url = start(Pace(**pace))  # type: ignore[arg-type]
+    try:
+        yield url
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def bench(folder: Path, url: str, arm: str, *more: str) -> tuple[int, str]:
+    words = [
+        "bench",
+        "run",
+        str(folder),
+        "--url",
+        url,
+        "--arm",
+        arm,
+        "--concurrency",
+        "4",
+        "--ctx",
+        "64",
+    ]
+    words += ["--output-tokens", "80", "--requests", "12", "--seeds", "1", "--warmup", "1", *more]
+    made = CliRunner().invoke(cli, words)
+    error = f"{type(made.exception).__name__}: {made.exception}" if made.exception else ""
+    return made.exit_code, made.output + error
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang"])
+def test_a_set_gain_is_reported_within_three_percent(engine: str, tmp_path: Path) -> None:
+    with served(**OFF, engine=engine) as url:
+        assert bench(tmp_path, url, "off")[0] == 0
+    with served(**ON, engine=engine) as url:
+        status, said = bench(tmp_path, url, "on", "--k", "2")
+    assert status == 0, said
+    assert "A/B: FASTER" in said
+    off, on = (read_results(tmp_path / f"{arm}-seed1.jsonl") for arm in ("off", "on"))
+    made = {gain.metric: gain.ratio for gain in arms.gains(off, on)}
+    assert made["tpot"] == pytest.approx(GAIN, rel=0.03)
+    whole = (40 + 79 * 20) / (40 + 79 * 31 / 2.28)
+    assert made["output_tok_s"] == pytest.approx(whole, rel=0.05)
+    assert on[0].acceptance is not None and on[0].acceptance.length == pytest.approx(2.28, rel=0.03)
+    assert on[0].engine == engine and on[0].k == 2 and off[0].method == "none"
+
+
+def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    with served(**OFF) as url:
+        words = [
+            sys.executable,
+            "-m",
+            "advisor.cli.app",
+            "bench",
+            "run",
+            str(tmp_path),
+            "--url",
+            url,
+            "--arm",
+            "off",
+        ]
+        words += [
+            "--concurrency",
+            "2",
+            "--ctx",
+            "32",
+            "--output-tokens",
+            "30",
+            "--requests",
+            "14",
+            "--seeds",
+            "1",
+        ]
+        code = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
+        child = subprocess.Popen(
+            [sys.executable, "-c", code, *words[3:]],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 60
+        while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 5):
+            time.sleep(0.05)
+        os.kill(child.pid, signal.SIGKILL)
+        child.wait()
+        kept = path.read_text().count('"i"')
+        assert 3 <= kept < 14
+        path.write_text(
+            path.read_text() + '{"i": 13, "start_s": 0.'
+        )  # what a kill in the middle of a write leaves
+        again = CliRunner().invoke(cli, words[3:])
+        assert again.exit_code == 0, again.output
+    run = read_results(path)[0]
+    assert run.requests == 14 and run.failed == 0
+    assert path.read_text().count('"i"') == 14
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("die", "no server answers|broke off"),
+        ("stall", "sent nothing for"),
+        ("rubbish", "no event stream"),
+    ],
+)
+def test_a_server_that_fails_gives_a_sentence_and_keeps_what_was_measured(
+    fault: str, why: str, tmp_path: Path
+) -> None:
+    import re
+
+    with served(**OFF, fault=fault, after=6) as url:
+        status, said = bench(tmp_path, url, "off", "--stall", "0.5")
+    assert status != 0
+    assert re.search(why, said), said
+    assert "requests are kept in off-seed1.jsonl" in said
+    run = read_results(tmp_path / "off-seed1.jsonl")[0]
+    assert run.requests and 1 <= run.requests <= 6
+
+
+def test_another_load_is_not_mixed_into_a_file(tmp_path: Path) -> None:
+    with served(**OFF) as url:
+        assert bench(tmp_path, url, "off")[0] == 0
+        status, said = bench(tmp_path, url, "off", "--concurrency", "2")
+    assert status != 0 and "concurrency" in said and "another run" in said
+
+
+def test_nothing_at_the_address_is_one_sentence(tmp_path: Path) -> None:
+    status, said = bench(tmp_path, "http://127.0.0.1:9", "off")
+    assert status != 0 and "no server answers at http://127.0.0.1:9" in said
+    assert not list(tmp_path.iterdir())
+    status, said = bench(tmp_path, "ftp://x", "off")
+    assert "is no address of a server" in said
+
+
+def test_a_plan_runs_both_arms_and_stops_its_servers(tmp_path: Path) -> None:
+    """Both servers are started from the plan, on one port, and stopped."""
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "tests.readers.results.paced_server", "--port", str(port)]
+    plan = {
+        "hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm", "url": f"http://127.0.0.1:{port}",
+        "concurrency": 3, "input_tokens": 64, "output_tokens": 40, "requests": 6, "warmup": 1, "seeds": [1, 2],
+        "arms": [
+            {"name": "off", "argv": [*command, "--step-ms", "20"]},
+            {"name": "on", "argv": [*command, "--step-ms", "31", "--k", "2", "--rates", "0.75,0.53"], "method": "mtp", "k": 2},
+        ],
+    }  # fmt: skip
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
+    assert made.exit_code == 0, made.output
+    assert "A/B: FASTER" in made.output and "qwen3.6-35b-a3b on gb10" in made.output
+    with pytest.raises(client.ServerGone):
+        client.get(plan["url"], "/health", 1)  # type: ignore[arg-type]
+    assert not (tmp_path / "server.pid").exists()
+    files = sorted(path.name for path in tmp_path.glob("*.jsonl"))
+    assert files == ["off-seed1.jsonl", "off-seed2.jsonl", "on-seed1.jsonl", "on-seed2.jsonl"]
+    assert all(run.requests == 6 for run in read_all([tmp_path / name for name in files]))
+
+
+def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
+    arm = {"name": "off", "argv": [sys.executable, "-c", "raise SystemExit(3)"]}
+    plan = {"hardware": "gb10", "model": "m", "engine": "vllm", "url": "http://127.0.0.1:9", "concurrency": 1,
+            "input_tokens": 1, "output_tokens": 1, "requests": 1, "warmup": 0, "arms": [arm]}  # fmt: skip
+    (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
+    made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
+    assert made.exit_code != 0
+    assert "stopped with status 3 before it was ready" in str(
+        made.exception
+    ) and "server-off.log" in str(made.exception)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a: [", "[]", "{arms: []}", "version: 9", "!!python/object:os.system {}"]
+)
+def test_a_broken_plan_is_one_sentence(text: str, tmp_path: Path) -> None:
+    (tmp_path / "plan.yaml").write_text(text)
+    made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
+    assert (
+        made.exit_code != 0
+        and "plan.yaml" in str(made.exception)
+        and "\n" not in str(made.exception)
+    )
+
+
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
+def test_bench_plan_writes_a_script_that_bash_accepts(engine: str, tmp_path: Path) -> None:
+    hw = "3090" if engine == "llama-server" else "gb10" if engine == "vllm" else "h100"
+    words = [
+        "bench",
+        "plan",
+        "--hw",
+        hw,
+        "--engine",
+        engine,
+        "--concurrency",
+        "4",
+        "--out",
+        str(tmp_path),
+    ]
+    made = CliRunner().invoke(cli, words)
+    assert made.exit_code == 0, made.output + str(made.exception)
+    script = (tmp_path / "run.sh").read_text()
+    assert subprocess.run(["bash", "-n", str(tmp_path / "run.sh")], check=False).returncode == 0
+    assert script.index("speculation off") < script.index("speculation on")
+    assert "metrics-on-seed2-after.prom" in script and "bench_serving" not in script
+    plan = yaml.safe_load((tmp_path / "plan.yaml").read_text())
+    assert [arm["name"] for arm in plan["arms"]] == ["off", "on"] and plan["arms"][1]["k"] > 0
+    again = CliRunner().invoke(cli, [*words, "--ctx", "4096"])
+    assert again.exit_code != 0 and "another plan" in str(again.exception)
+
+
+def test_prompts_differ_between_requests_and_repeat_with_a_seed() -> None:
+    first = prompts.make(20, 200, "code", 1)
+    assert first == prompts.make(20, 200, "code", 1) != prompts.make(20, 200, "code", 2)
+    assert len({text[:60] for text in first}) > 15
+    assert 100 < len(first[0].split()) < 220

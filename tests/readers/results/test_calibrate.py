@@ -1,0 +1,244 @@
+"""Own runs of a machine: the private file, what they change of an answer, what is shared, and a
+look at a running server.
+"""
+
+from __future__ import annotations
+
+import csv
+import stat
+import threading
+from math import log
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner
+from readers.results.paced_server import Pace, start
+
+from advisor.advice.own_runs import machine as machines
+from advisor.advice.recommend import recommend
+from advisor.cli.app import cli
+from advisor.domain.facts import OwnRun
+from advisor.domain.nouns import AdvisorError
+from advisor.prediction import own_runs
+from advisor.readers.results import server as client
+
+FILES = Path(__file__).parent / "files"
+ARMS = [str(FILES / f"vllm-serve-{arm}.json") for arm in ("off", "on")]
+SETTING = ["--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--name", "spark"]
+
+
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return tmp_path / "advisor" / "machines"
+
+
+def call(*words: str) -> tuple[int, str]:
+    made = CliRunner().invoke(cli, list(words))
+    return made.exit_code, made.output + (str(made.exception) if made.exception else "")
+
+
+def machine(gain: float, sd: float = 0.02, **setting: object) -> machines.Machine:
+    fields: dict[str, object] = {
+        "date": "2026-11-20", "model": "qwen3.6-35b-a3b", "engine": "vllm", "quant": "fp8", "method": "mtp", "k": 2,
+        "concurrency": 4, "input_tokens": 1024, "output_tokens": 256, "workload": "mixed",
+        "gains": {name: {"log": log(gain), "sd": sd} for name in ("output_tok_s", "tpot")},
+    }  # fmt: skip
+    run = machines.MachineRun.model_validate(fields | setting)
+    return machines.Machine(name="m", hardware="gb10", runs=(run,))
+
+
+def test_calibrate_writes_a_private_file_of_a_few_numbers(own_folder: Path) -> None:
+    status, said = call("calibrate", *ARMS, *SETTING)
+    assert status == 0, said
+    path = own_folder / "spark.yaml"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    text = path.read_text()
+    run = yaml.safe_load(text)["runs"][0]
+    assert run["gains"]["tpot"]["log"] == pytest.approx(
+        log(20.004876136995488 / 13.173019673610991)
+    )
+    assert (
+        run["date"] == "2026-11-23"
+        and run["k"] == 2
+        and run["accepted_length"] == pytest.approx(2.38, rel=0.01)
+    )
+    assert len(run["inputs_sha256"]) == 2
+    for secret in ("127.0.0.1", "tok tok", str(FILES), "paced"):
+        assert secret not in text
+    call("calibrate", *ARMS, *SETTING)
+    assert len(machines.load("spark").runs) == 1, "the same files again are the same run"
+
+
+def test_the_answer_says_what_the_runs_changed() -> None:
+    call("calibrate", *ARMS, *SETTING)
+    words = ["recommend", "--concurrency", "4", "--ctx", "128", "--output-tokens", "100"]
+    before, after = call(*words, "--hw", "gb10")[1], call(*words, "--machine", "spark")[1]
+    assert "Calibrated with machine 'spark' (1 own run, newest 2026-11-23)" in after
+    assert "without them" in " ".join(after.split()) and "Calibrated" not in before
+    load = {"concurrency": 4, "ctx_tokens": 128, "output_tokens": 100}
+    plain = recommend(hardware="gb10", **load).estimate
+    own = recommend(hardware="gb10", machine=machines.load("spark"), **load).estimate
+    assert plain is not None and own is not None
+    old, new = plain.tpot_ms.speedup, own.tpot_ms.speedup
+    assert new.p50 == pytest.approx(20.005 / 13.173, rel=0.03)
+    assert log(new.p90 / new.p10) < 0.5 * log(old.p90 / old.p10)
+    assert own.tpot_ms.baseline == pytest.approx(20.005, rel=0.02) != plain.tpot_ms.baseline
+    assert own.basis == "measured"
+
+
+def test_a_measured_loss_turns_the_answer_off_and_a_far_run_says_little() -> None:
+    load = {"concurrency": 4, "ctx_tokens": 1024, "output_tokens": 256}
+    lost = recommend(hardware="gb10", machine=machine(0.8), **load)
+    assert lost.decision == "off"
+    won = recommend(hardware="gb10", machine=machine(1.6), **load)
+    assert won.decision == "on"
+    plain = recommend(hardware="gb10", **load).estimate
+    far = machine(1.6, model="llama-3.3-70b", k=5, engine="sglang", concurrency=128)
+    away = recommend(hardware="gb10", machine=far, **load).estimate
+    assert plain is not None and away is not None and won.estimate is not None
+    shift = [
+        abs(log(e.tpot_ms.speedup.p50 / plain.tpot_ms.speedup.p50)) for e in (won.estimate, away)
+    ]
+    assert shift[1] < 0.5 * shift[0]
+
+
+def test_counters_and_only_a_baseline() -> None:
+    status, said = call("calibrate", ARMS[0], *SETTING)
+    assert status == 0, said
+    run = machines.load("spark").runs[0]
+    assert not run.gains and run.baseline["tpot"] == pytest.approx(20.005, rel=1e-3)
+    assert call("recommend", "--machine", "spark", "--concurrency", "4")[0] == 0
+    status, said = call("calibrate", *ARMS, str(FILES / "vllm-metrics-after.prom"), *SETTING)
+    assert status == 0, said
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([ARMS[1], ARMS[0], *SETTING], "swapped"),
+        ([ARMS[0], str(FILES / "sglang-on.jsonl"), *SETTING], "differ in more than speculation"),
+        ([*ARMS, "--model", "qwen3.6-35b-a3b"], "the hardware"),
+        ([*ARMS, "--hw", "gb10"], "the model"),
+        (
+            [*ARMS, "--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--name", "../x"],
+            "no name for a machine",
+        ),
+        ([*ARMS, *ARMS, *SETTING], "give OFF, then ON"),
+        ([str(FILES / "guidellm-off.json"), str(FILES / "guidellm-on.json"), *SETTING], "give --k"),
+    ],
+)
+def test_what_is_no_calibration_is_one_sentence_and_writes_nothing(
+    words: list[str], why: str, own_folder: Path
+) -> None:
+    status, said = call("calibrate", *words)
+    assert status != 0 and why in said
+    assert not list(own_folder.glob("*"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "a: [",
+        "name: m",
+        "!!python/object/apply:os.system [x]",
+        "{name: m, hardware: gb10, runs: [{}]}",
+        "\x00",
+    ],
+)
+def test_a_broken_machine_file_is_one_sentence(text: str, own_folder: Path) -> None:
+    own_folder.mkdir(parents=True)
+    (own_folder / "m.yaml").write_text(text)
+    with pytest.raises(AdvisorError) as said:
+        machines.load("m")
+    assert "\n" not in str(said.value)
+
+
+def test_unknown_and_other_machines_are_refused() -> None:
+    assert "no machine is called 'x'" in call("recommend", "--machine", "x")[1]
+    call("calibrate", *ARMS, *SETTING)
+    assert "is a gb10" in call("recommend", "--machine", "spark", "--hw", "h100")[1]
+    assert (
+        "is a gb10"
+        in call(
+            "calibrate", *ARMS, "--hw", "h100", "--model", "qwen3.6-35b-a3b", "--name", "spark"
+        )[1]
+    )
+
+
+def test_share_writes_rows_that_the_data_check_takes(tmp_path: Path) -> None:
+    call("calibrate", *ARMS, *SETTING)
+    assert call("share", "spark", "--out", str(tmp_path / "out"))[0] == 0
+    table = tmp_path / "out" / "own-spark.csv"
+    status, said = call("data", "check", str(table))
+    assert status == 0 and "2 good rows, 0 problems" in said
+    rows = list(csv.DictReader(table.open()))
+    assert float(rows[0]["tpot_ms"]) == pytest.approx(20.005, rel=1e-3)
+    assert float(rows[1]["tpot_ms"]) == pytest.approx(13.173, rel=1e-3)
+
+
+def test_the_update_is_that_of_a_gaussian_process() -> None:
+    """One observation of the same setting: shift and scale in closed form; noise weakens it,
+    distance too.
+    """
+    where = np.array([[2.0, 11.0, 1.0, 0, 1, 5, 1, 1, 0, 0]])
+    made = own_runs.kernel()
+    exact = own_runs.update(where, where, np.array([1.0]), np.array([0.1]))
+    share = 1 / (1 + (0.1 / made.spread) ** 2)
+    assert exact.shift[0] == pytest.approx(share, rel=1e-3)
+    assert exact.scale[0] ** 2 == pytest.approx(max(1 - share, 0.02), rel=0.01)
+    noisy = own_runs.update(where, where, np.array([1.0]), np.array([1.0]))
+    far = own_runs.update(where + np.eye(10)[0] * 4, where, np.array([1.0]), np.array([0.1]))
+    assert 0 < noisy.shift[0] < exact.shift[0] and 0 < far.shift[0] < exact.shift[0]
+    first = own_runs.update(where + np.eye(10)[9], where, np.array([1.0]), np.array([0.1]))
+    assert first.shift[0] == 0 and first.scale[0] == 1, "the first token says nothing of the others"
+
+
+def test_an_own_run_as_a_row_has_no_acceptance() -> None:
+    run = OwnRun(hardware="gb10", model="qwen3.6-35b-a3b", engine="vllm", method="mtp", k=2)
+    row = own_runs.as_row(run, "tpot")
+    assert (
+        row["speedup_metric"] == "tpot"
+        and row["k"] == "2"
+        and not any("accept" in name for name in row)
+    )
+
+
+@pytest.mark.parametrize("engine", ["vllm", "llama-server"])
+def test_watch_reads_a_server_and_says_what_to_do(engine: str) -> None:
+    server, url = start(Pace(step_ms=10, ttft_ms=10, k=2, rates=(0.8, 0.6), engine=engine))  # type: ignore[arg-type]
+    body = {"model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "a b c"}]}
+    stop = threading.Event()
+
+    def traffic() -> None:
+        while not stop.is_set():
+            client.stream(url, body, 10)
+
+    thread = threading.Thread(target=traffic, daemon=True)
+    thread.start()
+    try:
+        status, said = call(
+            "watch", "--url", url, "--seconds", "1.5", "--hw", "gb10", "--model", "qwen3.6-35b-a3b"
+        )
+    finally:
+        stop.set()
+        thread.join(20)
+        server.shutdown()
+        server.server_close()
+    assert status == 0, said
+    assert "speculation: " in said and "output " in said
+    if engine == "vllm":
+        assert "by position 80%, 60%" in said or "tokens per step" in said
+        assert "k=2 is expected to give" in " ".join(said.split())
+
+
+def test_watch_without_a_server_or_traffic() -> None:
+    assert "no server answers" in call("watch", "--url", "http://127.0.0.1:9")[1]
+    server, url = start(Pace())
+    said = call("watch", "--url", url, "--seconds", "0.2")[1]
+    server.shutdown()
+    server.server_close()
+    assert "no tokens were generated" in said

@@ -1,0 +1,250 @@
+"""Every reader against real files of its client (and the paced server's known pace), and against
+everything else.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advisor.readers.results import exposition
+from advisor.readers.results.document import Unreadable, load, parse
+from advisor.readers.results.formats import READERS, read_document, read_results, readers_of
+from advisor.readers.results.run import BenchmarkRun
+
+FILES = Path(__file__).parent / "files"
+NAMES = sorted(path.name for path in FILES.iterdir())
+# The paced server: 20 ms a token off; 31 ms a step of 2.4 tokens on
+OFF_TPOT, ON_TPOT = 20.0, 31 / 2.4
+
+
+def one(name: str, part: str = "") -> BenchmarkRun:
+    runs = [
+        run
+        for run in read_results(FILES / name)
+        if run.part == part or (part and run.part.startswith(f"{part} ")) or not part
+    ]
+    assert len(runs) == 1, [run.part for run in runs]
+    return runs[0]
+
+
+# name, part -> figures copied from the file by hand (or by its own arithmetic, where that is given
+# as an expression)
+FIGURES = {
+    ("vllm-serve-on.json", ""): {
+        "engine": "vllm", "k": 2, "concurrency": 4, "requests": 16, "input_tokens": 128, "output_tokens": 100,
+        "output_tok_s": 289.12828702219764, "ttft": 75.69547756253314, "tpot": 13.173019673610991, "length": 2.380952380952381,
+        "rate": 0.6904761904761905, "itl": 30.32858017877879, "seed": None, "method": "mtp",
+    },
+    ("vllm-serve-on.txt", ""): {
+        "output_tok_s": 289.13, "ttft": 75.70, "tpot": 13.17, "itl": 30.33, "length": 2.38, "rate": 0.6905, "k": 2, "seed": 1,
+        "model": "paced-model", "dataset": "random", "engine": "vllm",
+    },
+    ("vllm-serve-off.json", ""): {"output_tok_s": 194.47051110294169, "length": None, "k": None, "tpot": 20.004876136995488},
+    ("sglang-on.jsonl", ""): {
+        "engine": "sglang", "engine_version": "0.5.23", "k": 2, "output_tok_s": 291.6199262501686, "length": 2.4,
+        "tpot": 13.156813291034853, "request_rate": None, "concurrency": 4,
+    },
+    ("sglang-off.jsonl", ""): {"engine": "sglang", "length": None, "output_tok_s": 194.77943946141406},
+    ("sglang-on.txt", ""): {"engine": "sglang", "output_tok_s": 291.62, "length": 2.4, "client": "sglang.benchmark.serving"},
+    ("guidellm-on.json", ""): {
+        "output_tok_s": 289.3193731678232, "tpot": 13.149286460394812, "ttft": 62.77891993522644, "concurrency": 4,
+        "requests": 16, "client_version": "0.8.1", "length": None,
+    },
+    ("aiperf-on.json", ""): {
+        "output_tok_s": 288.187039873086, "tpot": 13.15793298169192, "itl": 31.01512774255952, "concurrency": 4,
+        "client_version": "0.13.0", "model": "paced-model",
+    },
+    ("aiperf-on.csv", ""): {"output_tok_s": 288.19, "tpot": 13.16, "itl": 31.02, "ttft": 67.12},
+    ("benchy-on.json", "c4"): {"output_tok_s": 299.50432423683715, "tpot": 13.296608065476203, "concurrency": 4},
+    ("benchy-on.csv", "c4"): {"output_tok_s": 299.7633128979544, "request_tok_s": 75.1672590176624},
+    ("benchy-on.md", "c1"): {"output_tok_s": 75.09, "ttft": 62.48, "output_tok_s_sd": 0.17},
+    ("llama-bench.md", "tg32 @ d64"): {"output_tok_s": 2395.58, "output_tok_s_sd": 137.89, "depth_tokens": 64, "k": 0},
+    ("llama-bench.csv", "tg32"): {"output_tok_s": 2600.136213, "engine_version": "b11312", "output_tokens": 32},
+    ("batched.txt", "B4"): {"output_tok_s": 2348.45, "tpot": 1.71875, "concurrency": 4, "prompt_tok_s": 4360.94},
+    ("batched.jsonl", "B2"): {"output_tok_s": 2141.972656, "request_tok_s": 1070.986328},
+    ("llama-answer-on.json", ""): {"request_tok_s": 771.3425003644138, "rate": 68 / 116, "length": None},
+    ("llama-server-on.log", ""): {"requests": 3, "tpot": (1.30 + 1.07 + 1.17) / 3, "rate": 218 / 321, "length": 2.354, "slots": 2},
+    ("llama-metrics-on.prom", ""): {"engine": "llama-server", "k": 2, "length": 1 + 218 / 161, "rate": 218 / 321},
+    ("vllm-engine.log", ""): {"engine": "vllm", "k": 2, "output_tok_s": 250.5, "length": 2.4, "rate": 0.7, "concurrency": 4},
+    ("sglang-engine.log", ""): {"engine": "sglang", "output_tok_s": 285.0, "length": 2.35, "concurrency": 4},
+    ("aiperf-server-metrics-on.json", ""): {"engine": "vllm", "k": 2, "length": 1 + 928 / 672, "kind": "counters"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "part"), FIGURES)
+def test_figures_are_the_files_own_within_a_tenth_of_a_percent(name: str, part: str) -> None:
+    run = one(name, part)
+    for field, expected in FIGURES[name, part].items():
+        if field in ("length", "rate"):
+            found = getattr(run.acceptance, field) if run.acceptance else None
+        else:
+            found = run.value(field) if field in ("ttft", "tpot", "itl") else getattr(run, field)
+        if isinstance(expected, float):
+            # a length printed with two places carries 0.02 % of rounding at most, three lines of
+            # them a little more
+            assert found == pytest.approx(expected, rel=1e-3), field
+        else:
+            assert found == expected, field
+
+
+@pytest.mark.parametrize(
+    ("off", "on"),
+    [("vllm-serve-off.json", "vllm-serve-on.json"), ("sglang-off.jsonl", "sglang-on.jsonl"),
+     ("guidellm-off.json", "guidellm-on.json"), ("aiperf-off.json", "aiperf-on.json"),
+     ("aiperf-off.csv", "aiperf-on.csv")],
+)  # fmt: skip
+def test_every_client_sees_the_pace_that_was_set(off: str, on: str) -> None:
+    assert one(off).value("tpot") == pytest.approx(OFF_TPOT, rel=0.01)
+    assert one(on).value("tpot") == pytest.approx(ON_TPOT, rel=0.03)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_one_reader_takes_a_file_and_no_reader_breaks_on_it(name: str) -> None:
+    doc = load(FILES / name)
+    assert len(readers_of(doc)) == 1
+    for run in read_document(doc):
+        assert run.sha256 and run.file == name
+        assert BenchmarkRun.model_validate_json(run.model_dump_json()) == run.model_copy(
+            update={
+                field: value.model_copy(update={"values": ()})
+                for field in ("ttft_ms", "tpot_ms", "itl_ms", "e2e_ms")
+                if (value := getattr(run, field)) is not None
+            }
+        )
+
+
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.FORMAT)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_reader_given_any_file_reads_it_or_says_why_not(name: str, reader: object) -> None:
+    doc = load(FILES / name)
+    if reader.matches(doc):  # type: ignore[attr-defined]
+        assert reader.read(doc)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.97])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_truncated_file_is_read_or_refused_in_one_sentence(name: str, share: float) -> None:
+    data = (FILES / name).read_bytes()
+    cut = data[: int(len(data) * share)]
+    try:
+        runs = read_document(parse(name, cut))
+    except Unreadable as error:
+        assert "\n" not in str(error) and str(error).startswith(name)
+        return
+    assert name.endswith((".json", ".jsonl")) is False or b"\n" in cut
+    assert all(isinstance(run, BenchmarkRun) for run in runs)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith(".json")])
+def test_cut_json_is_called_cut(name: str) -> None:
+    data = (FILES / name).read_bytes().rstrip()
+    with pytest.raises(Unreadable, match=r"cut off|broken JSON"):
+        read_document(parse(name, data[: len(data) * 2 // 3]))
+
+
+def test_two_formats_in_one_file_are_refused() -> None:
+    both = (FILES / "vllm-serve-on.txt").read_bytes() + (
+        FILES / "vllm-metrics-after.prom"
+    ).read_bytes()
+    with pytest.raises(Unreadable, match="several formats"):
+        read_document(parse("both.txt", both))
+    with pytest.raises(Unreadable, match="no result of"):
+        read_document(
+            parse(
+                "two.json",
+                (FILES / "vllm-serve-on.json").read_bytes()
+                + (FILES / "guidellm-on.json").read_bytes(),
+            )
+        )
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [(b"", "empty"), (b"\x89PNG\r\n\x1a\n\xff", "UTF-8"), (b"hello", "no result of"), (b"\x00a", "binary"),
+     (b'{"a":' * 100, "nested deeper"), (b'[{"a": 1}', "cut off"), (b'{"a": 1', "cut off")],
+)  # fmt: skip
+def test_what_is_no_result_is_refused_in_one_sentence(data: bytes, why: str) -> None:
+    with pytest.raises(Unreadable, match=why) as refused:
+        read_document(parse("file", data))
+    assert "\n" not in str(refused.value)
+
+
+def test_impossible_values_are_named() -> None:
+    row = json.loads((FILES / "vllm-serve-on.json").read_text()) | {"output_throughput": "fast"}
+    with pytest.raises(Unreadable, match=r"output_throughput: .*got 'fast'"):
+        read_document(parse("bad.json", json.dumps(row).encode()))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(NAMES), st.data())
+def test_no_reader_breaks_on_damaged_values(name: str, data: st.DataObject) -> None:
+    """Numbers, strings and containers swapped inside real files: an answer or one sentence, never
+    another error.
+    """
+    raw = (FILES / name).read_bytes()[:40_000]
+    at = data.draw(st.integers(0, len(raw) - 1))
+    piece = data.draw(
+        st.sampled_from(
+            [b"null", b"-1", b"1e999", b"[]", b"{}", b'"x"', b"NaN", b"", b"\xff", b"0"]
+        )
+    )
+    until = data.draw(st.integers(at, min(len(raw), at + 12)))
+    try:
+        read_document(parse(name, raw[:at] + piece + raw[until:]))
+    except Unreadable as error:
+        assert "\n" not in str(error)
+
+
+def _leaves(value: object, path: tuple[object, ...] = ()) -> list[tuple[object, ...]]:
+    rows = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
+    below = [leaf for key, item in rows for leaf in _leaves(item, (*path, key))]
+    return [*below, path] if path else below
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from([n for n in NAMES if n.endswith(".json")]), st.data())
+def test_no_reader_breaks_on_values_of_another_type(name: str, data: st.DataObject) -> None:
+    value = json.loads((FILES / name).read_text())
+    path = data.draw(st.sampled_from(_leaves(value)[:400]))
+    place = value
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = data.draw(
+        st.sampled_from([None, -1, 1e308, "x", [], {}, [None], {"a": None}, True, float("nan")])
+    )
+    try:
+        read_document(parse(name, json.dumps(value).encode()))
+    except Unreadable as error:
+        assert "\n" not in str(error)
+
+
+def test_two_scrapes_make_a_run_and_one_does_not() -> None:
+    first, last = (
+        exposition.scrape((FILES / f"vllm-metrics-{when}.prom").read_text())
+        for when in ("before", "after")
+    )
+    run = exposition.run_of(exposition.between(first, last), "metrics", seconds=10.0)
+    assert run.acceptance is not None and run.acceptance.length == pytest.approx(2.4, rel=0.02)
+    assert run.output_tok_s == pytest.approx(
+        (last.counters["output_tokens"] - first.counters["output_tokens"]) / 10
+    )
+    assert "since the server's start" in one("vllm-metrics-after.prom").notes[0]
+    assert one("vllm-metrics-after.prom").output_tok_s is None
+    with pytest.raises(Unreadable, match="swapped, or the server restarted"):
+        exposition.between(last, first)
+
+
+def test_inter_token_latency_is_never_given_as_tpot() -> None:
+    run = one("vllm-serve-on.json")
+    assert run.value("itl") / run.value("tpot") == pytest.approx(2.3, rel=0.05)
