@@ -157,7 +157,9 @@ class Results:
     """`advisor results`: benchmark files of every format."""
 
     def __init__(self, folder: Path) -> None:
-        files = sorted(p for p in (ROOT / "tests" / "readers" / "results" / "files").rglob("*") if p.is_file())
+        files = sorted(
+            p for p in (ROOT / "tests" / "readers" / "results" / "files").rglob("*") if p.is_file()
+        )
         self.seeds = [p.read_bytes() for p in files if p.stat().st_size < 200_000]
         self.names = [p.name for p in files]
         self.name = ""
