@@ -17,11 +17,27 @@ from advisor.advice import what_if as changes
 from advisor.domain.nouns import Advice, AdvisorError, Request
 
 HARDWARE = (
-    ("gb10", 1, None), ("gb10", 2, "roce"), ("rtx3090", 1, None), ("rtx3090", 2, "pcie"), ("rtx4090", 1, None),
-    ("rtx5090", 1, None), ("rtx-pro-6000", 1, None), ("a100-80gb", 1, None), ("h100-sxm", 1, None), ("h200", 1, None),
-    ("h200", 4, "nvlink"), ("b200", 1, None), ("mi300x", 1, None), ("apple-m4-max", 1, None), ("apple-m5-pro", 1, None),
-    ("apple-m3-ultra", 1, None), ("strix-halo", 1, None), ("l40s", 2, "pcie"), ("rx7900xtx", 1, None), ("v100", 1, None),
-)  # fmt: skip
+    ("gb10", 1, None),
+    ("gb10", 2, "roce"),
+    ("rtx3090", 1, None),
+    ("rtx3090", 2, "pcie"),
+    ("rtx4090", 1, None),
+    ("rtx5090", 1, None),
+    ("rtx-pro-6000", 1, None),
+    ("a100-80gb", 1, None),
+    ("h100-sxm", 1, None),
+    ("h200", 1, None),
+    ("h200", 4, "nvlink"),
+    ("b200", 1, None),
+    ("mi300x", 1, None),
+    ("apple-m4-max", 1, None),
+    ("apple-m5-pro", 1, None),
+    ("apple-m3-ultra", 1, None),
+    ("strix-halo", 1, None),
+    ("l40s", 2, "pcie"),
+    ("rx7900xtx", 1, None),
+    ("v100", 1, None),
+)
 MODELS = (
     "qwen3.6-35b-a3b",
     "qwen3.6-27b",

@@ -84,9 +84,16 @@ def fits(
     not known.
     """
     facts = Facts(
-        hardware=hw, model=model, shape=_shape(model), quant=quant, engine=engine, gpus=gpus, concurrency=slots,
-        ctx_tokens=max(length - 1, 1), output_tokens=1,
-    )  # fmt: skip
+        hardware=hw,
+        model=model,
+        shape=_shape(model),
+        quant=quant,
+        engine=engine,
+        gpus=gpus,
+        concurrency=slots,
+        ctx_tokens=max(length - 1, 1),
+        output_tokens=1,
+    )
     # the very plans that would be proposed: their limits decide, and not every number of
     # ranks divides the heads
     try:
@@ -407,12 +414,27 @@ def bare_facts(request: Request) -> Facts:
     link, more = _link(request, hw)
     defaults += more
     facts = Facts(
-        request=request, hardware=hw, model=model, shape=_shape(model), quant=quant,
-        checkpoint=_checkpoint(request, model, quant, engine), engine=engine, engine_version=version,
-        gpus=request.gpus, tp=request.tp, concurrency=request.concurrency, ctx_tokens=request.ctx_tokens,
-        output_tokens=request.output_tokens, workload=request.workload, temperature=temperature, thinking=thinking,
-        prefix_share=request.prefix_share, goal=request.goal, interconnect=link, defaults=tuple(defaults),
-    )  # fmt: skip
+        request=request,
+        hardware=hw,
+        model=model,
+        shape=_shape(model),
+        quant=quant,
+        checkpoint=_checkpoint(request, model, quant, engine),
+        engine=engine,
+        engine_version=version,
+        gpus=request.gpus,
+        tp=request.tp,
+        concurrency=request.concurrency,
+        ctx_tokens=request.ctx_tokens,
+        output_tokens=request.output_tokens,
+        workload=request.workload,
+        temperature=temperature,
+        thinking=thinking,
+        prefix_share=request.prefix_share,
+        goal=request.goal,
+        interconnect=link,
+        defaults=tuple(defaults),
+    )
     return facts.model_copy(update={"drafters": knowledge.drafters(model)})
 
 
@@ -464,13 +486,23 @@ def launch_facts(
     hardware = knowledge.hardware(hw) if hw else None
     parallel = max(plan.tp, 1) * max(plan.pp, 1) * max(plan.dp, 1)
     facts = Facts(
-        hardware=hardware, model=model, shape=_shape(model) if model else None, quant=quant,
-        checkpoint=_known_checkpoint(model, named, quant), engine=launch.engine, engine_version=launch.engine_version,
-        gpus=gpus or parallel, tp=plan.tp, concurrency=concurrency, ctx_tokens=ctx_tokens, output_tokens=output_tokens,
+        hardware=hardware,
+        model=model,
+        shape=_shape(model) if model else None,
+        quant=quant,
+        checkpoint=_known_checkpoint(model, named, quant),
+        engine=launch.engine,
+        engine_version=launch.engine_version,
+        gpus=gpus or parallel,
+        tp=plan.tp,
+        concurrency=concurrency,
+        ctx_tokens=ctx_tokens,
+        output_tokens=output_tokens,
         workload=cast("Workload | None", workload),
         temperature=knowledge.default_temperature(model, workload) if model else None,
-        thinking=model.thinking_default if model else None, drafters=knowledge.drafters(model) if model else (),
-    )  # fmt: skip
+        thinking=model.thinking_default if model else None,
+        drafters=knowledge.drafters(model) if model else (),
+    )
     if hardware is None or model is None or plan.method == "none":
         return facts  # only what is said of speculation rests on measured pairs
     return facts.model_copy(update={"evidence": nearest_pairs(facts)})

@@ -160,15 +160,29 @@ def _plan_of(
     k = load["k"] if load["k"] is not None else (server.k or 0 if arm == "on" else 0)
     return plans.BenchPlan.model_validate(
         {
-            "hardware": load["hw"] or "unknown", "model": load["model"] or server.model or "unknown",
-            "engine": server.engine or "vllm", "engine_version": server.version, "url": server.url,
-            "concurrency": load["concurrency"], "input_tokens": load["ctx"], "output_tokens": load["output_tokens"],
-            "workload": load["workload"], "requests": load["requests"] or max(4 * load["concurrency"], 16),
-            "warmup": load["warmup"], "seeds": tuple(range(1, load["seeds"] + 1)),
+            "hardware": load["hw"] or "unknown",
+            "model": load["model"] or server.model or "unknown",
+            "engine": server.engine or "vllm",
+            "engine_version": server.version,
+            "url": server.url,
+            "concurrency": load["concurrency"],
+            "input_tokens": load["ctx"],
+            "output_tokens": load["output_tokens"],
+            "workload": load["workload"],
+            "requests": load["requests"] or max(4 * load["concurrency"], 16),
+            "warmup": load["warmup"],
+            "seeds": tuple(range(1, load["seeds"] + 1)),
             "prompts": prompts.name if prompts else None,
-            "arms": [{"name": arm, "argv": ["(already running)"], "method": "mtp" if arm == "on" else "none", "k": k}],
+            "arms": [
+                {
+                    "name": arm,
+                    "argv": ["(already running)"],
+                    "method": "mtp" if arm == "on" else "none",
+                    "k": k,
+                }
+            ],
         }
-    )  # fmt: skip
+    )
 
 
 def _with_bar(work: Callable[[ab_run.Tell], T]) -> T:

@@ -96,7 +96,9 @@ def read_bytes_safely(path: str | os.PathLike[str], limit: int) -> bytes:
         try:
             data = stream.read(limit + 1)
         except OSError as error:
-            raise AdvisorError(f"{shown(os.fspath(path))}: cannot be read ({_reason(error)})") from None  # fmt: skip
+            raise AdvisorError(
+                f"{shown(os.fspath(path))}: cannot be read ({_reason(error)})"
+            ) from None
     if len(data) > limit:
         raise AdvisorError(too_large(shown(os.fspath(path)), len(data), limit))
     return data

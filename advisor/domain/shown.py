@@ -87,7 +87,9 @@ def _json_escape(found: re.Match[str]) -> str:
 
 # What a spreadsheet computes when a cell begins with it; a number such as -1.5 or +3 is none.
 _FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(r"[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?%?|[+-]?(?:inf|nan|infinity)", re.I)  # fmt: skip
+_NUMBER = re.compile(
+    r"[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?%?|[+-]?(?:inf|nan|infinity)", re.I
+)
 
 
 def shown_cell(text: str) -> str:

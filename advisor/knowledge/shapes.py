@@ -44,9 +44,13 @@ def approximate(model: LLM) -> LLM:
         experts, topk = model.experts or 256, model.experts_per_token or 8
         body = max(total - mixer - 2 * head, 0.3 * total)
         fields.update(
-            experts=experts, experts_per_token=topk, moe_layers=layers, expert_params_m=1e3 * body / (experts * layers),
-            shared_params_b=0.0, dense_ffn_params_b=0.0,
-        )  # fmt: skip
+            experts=experts,
+            experts_per_token=topk,
+            moe_layers=layers,
+            expert_params_m=1e3 * body / (experts * layers),
+            shared_params_b=0.0,
+            dense_ffn_params_b=0.0,
+        )
     else:
         fields["dense_ffn_params_b"] = max(total - mixer - 2 * head, 0.3 * total)
     per_layer = 1024 if sparse else 2048
@@ -83,8 +87,15 @@ def quant_by_rule(name: str, known: dict[str, dict[str, Any]]) -> dict[str, Any]
         return _flat(name, "exl3", bits, ["exllamav3"], "exl3-layout") if 1 <= bits <= 8 else None
     if found := re.search(r"^(?:int|w)([2-8])(?:a16|bit)?$", key):
         bits = float(found.group(1)) + 0.25
-        return {**_flat(name, "int4" if bits < 6 else "int8", bits, ["vllm", "sglang"], "awq-gptq-layout"), "bytes_lm_head": 2.0,
-                "bytes_embedding": 2.0, "bytes_mtp": 2.0, "bytes_mtp_lm_head": 2.0}  # fmt: skip
+        return {
+            **_flat(
+                name, "int4" if bits < 6 else "int8", bits, ["vllm", "sglang"], "awq-gptq-layout"
+            ),
+            "bytes_lm_head": 2.0,
+            "bytes_embedding": 2.0,
+            "bytes_mtp": 2.0,
+            "bytes_mtp_lm_head": 2.0,
+        }
     return _gguf_by_rule(name, key, known)
 
 
@@ -131,7 +142,16 @@ def _kin(
 def _flat(name: str, family: str, bits: float, engines: list[str], source: str) -> dict[str, Any]:
     share = round(bits / 8, 4)
     return {
-        "id": name.lower(), "family": family, "bits": bits, "bytes_mixer": share, "bytes_ffn": share, "bytes_lm_head": share,
-        "bytes_embedding": share, "bytes_mtp": share, "bytes_mtp_lm_head": share, "engines": engines, "source": source,
+        "id": name.lower(),
+        "family": family,
+        "bits": bits,
+        "bytes_mixer": share,
+        "bytes_ffn": share,
+        "bytes_lm_head": share,
+        "bytes_embedding": share,
+        "bytes_mtp": share,
+        "bytes_mtp_lm_head": share,
+        "engines": engines,
+        "source": source,
         "note": "By the rule of its family: bits as named.",
-    }  # fmt: skip
+    }

@@ -34,29 +34,84 @@ MAX_K = 8  # positions that are told apart in acceptance arrays; beyond, the las
 
 # Vocabularies: a code is the index; 0 is "unknown" (methods: 0 is "none").
 ENGINES = (
-    "unknown", "vllm", "sglang", "llama-server", "ik_llama.cpp", "mlx", "tensorrt-llm", "ollama", "lmstudio", "custom",
-)  # fmt: skip
+    "unknown",
+    "vllm",
+    "sglang",
+    "llama-server",
+    "ik_llama.cpp",
+    "mlx",
+    "tensorrt-llm",
+    "ollama",
+    "lmstudio",
+    "custom",
+)
 ARCHS = (
-    "unknown", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_110", "sm_120", "sm_121",
-    "gfx9", "gfx11", "gfx12", "apple", "apple9", "intel", "ascend",
-)  # fmt: skip
+    "unknown",
+    "sm_60",
+    "sm_70",
+    "sm_75",
+    "sm_80",
+    "sm_86",
+    "sm_89",
+    "sm_90",
+    "sm_100",
+    "sm_110",
+    "sm_120",
+    "sm_121",
+    "gfx9",
+    "gfx11",
+    "gfx12",
+    "apple",
+    "apple9",
+    "intel",
+    "ascend",
+)
 APPLE = ("apple", "apple9")  # GPU family Apple9 of Metal: M3 and M4
 CLASSES = ("unknown", "datacenter", "workstation", "consumer", "laptop", "unified", "igpu")
 QUANT_FAMILIES = (
-    "unknown", "bf16", "fp8", "int4", "nvfp4", "mxfp4", "int8", "gguf-k", "gguf-i", "gguf-legacy", "mlx", "exl3",
-)  # fmt: skip
+    "unknown",
+    "bf16",
+    "fp8",
+    "int4",
+    "nvfp4",
+    "mxfp4",
+    "int8",
+    "gguf-k",
+    "gguf-i",
+    "gguf-legacy",
+    "mlx",
+    "exl3",
+)
 LINKS = ("unknown", "none", "pcie", "nvlink", "roce", "ethernet", "fabric")
 WORKLOADS = (
-    "unknown", "chat", "code", "math", "agent", "rag", "summarization", "creative", "mixed", "random", "reasoning",
-    "factual", "voice",
-)  # fmt: skip
+    "unknown",
+    "chat",
+    "code",
+    "math",
+    "agent",
+    "rag",
+    "summarization",
+    "creative",
+    "mixed",
+    "random",
+    "reasoning",
+    "factual",
+    "voice",
+)
 FAMILIES = ("unknown", "qwen3.5", "qwen3", "deepseek", "glm", "gemma", "llama", "other")
 METRICS = ("unknown", "output_tok_s", "request_tok_s", "tpot", "ttft")
 # Kernel paths: engine and platform together decide the kernels, so constants may differ by path.
 PATHS = (
-    "other", "vllm-cuda", "sglang-cuda", "llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx",
+    "other",
+    "vllm-cuda",
+    "sglang-cuda",
+    "llamacpp-cuda",
+    "llamacpp-metal",
+    "llamacpp-vulkan",
+    "llamacpp-rocm",
+    "mlx",
     "vllm-other",
-)  # fmt: skip
+)
 
 
 def code(vocabulary: Sequence[str], word: str) -> int:

@@ -39,20 +39,46 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 ENGINE_ALIASES = {
-    "llama.cpp": "llama-server", "llamacpp": "llama-server", "llama-cpp": "llama-server",
+    "llama.cpp": "llama-server",
+    "llamacpp": "llama-server",
+    "llama-cpp": "llama-server",
     "llama_server": "llama-server",
-    "ik-llama.cpp": "ik_llama.cpp", "ik_llama": "ik_llama.cpp", "trtllm": "tensorrt-llm", "trt-llm": "tensorrt-llm",
-    "mlx-lm": "mlx", "mlx_lm": "mlx", "vllm-mlx": "mlx", "omlx": "mlx", "lm-studio": "lmstudio",
-    "llama-cpp-python": "llama-server", "vllm-ascend": "vllm",
-}  # fmt: skip
+    "ik-llama.cpp": "ik_llama.cpp",
+    "ik_llama": "ik_llama.cpp",
+    "trtllm": "tensorrt-llm",
+    "trt-llm": "tensorrt-llm",
+    "mlx-lm": "mlx",
+    "mlx_lm": "mlx",
+    "vllm-mlx": "mlx",
+    "omlx": "mlx",
+    "lm-studio": "lmstudio",
+    "llama-cpp-python": "llama-server",
+    "vllm-ascend": "vllm",
+}
 METHOD_ALIASES = {
-    "nextn": "mtp", "qwen3_next_mtp": "mtp", "qwen3_5_mtp": "mtp", "draft-mtp": "mtp", "deepseek_mtp": "mtp",
-    "draft": "draft_model", "draft-model": "draft_model", "draft_simple": "draft_model", "standalone": "draft_model",
-    "eagle-3": "eagle3", "eagle-1": "eagle", "eagle2": "eagle", "eagle-2": "eagle", "n-gram": "ngram",
-    "lookup": "ngram", "prompt-lookup": "ngram", "ngram-mod": "ngram", "ngram-cache": "ngram", "suffix": "ngram",
+    "nextn": "mtp",
+    "qwen3_next_mtp": "mtp",
+    "qwen3_5_mtp": "mtp",
+    "draft-mtp": "mtp",
+    "deepseek_mtp": "mtp",
+    "draft": "draft_model",
+    "draft-model": "draft_model",
+    "draft_simple": "draft_model",
+    "standalone": "draft_model",
+    "eagle-3": "eagle3",
+    "eagle-1": "eagle",
+    "eagle2": "eagle",
+    "eagle-2": "eagle",
+    "n-gram": "ngram",
+    "lookup": "ngram",
+    "prompt-lookup": "ngram",
+    "ngram-mod": "ngram",
+    "ngram-cache": "ngram",
+    "suffix": "ngram",
     "off": "none",
-    "baseline": "none", "draft-dflash": "dflash",
-}  # fmt: skip
+    "baseline": "none",
+    "draft-dflash": "dflash",
+}
 METRIC_ALIASES = {
     "tpot_ms": "tpot",
     "ttft_ms": "ttft",
@@ -68,23 +94,36 @@ WORDS = (
 )  # fmt: skip
 
 NUMBER_COLUMNS: dict[str, tuple[str, Callable[[object], float]]] = {
-    "k": ("k", draft_tokens), "tp": ("tp", positive), "gpus": ("gpu_count", positive),
-    "concurrency": ("concurrency", positive), "input_tokens": ("input_tokens", not_negative),
-    "output_tokens": ("output_tokens", positive), "depth_tokens": ("depth_tokens", not_negative),
-    "prefix_caching": ("prefix_caching", boolean), "prefix_share": ("prefix_share", fraction),
-    "max_num_seqs": ("max_num_seqs", positive), "max_num_batched_tokens": ("max_num_batched_tokens", positive),
-    "kv_pool_tokens": ("kv_pool_tokens", positive), "n_requests": ("n_requests", positive),
-    "output_spread": ("output_spread", fraction), "temperature": ("temperature", not_negative),
-    "thinking": ("thinking", boolean), "given_rate": ("acceptance_rate", fraction),
+    "k": ("k", draft_tokens),
+    "tp": ("tp", positive),
+    "gpus": ("gpu_count", positive),
+    "concurrency": ("concurrency", positive),
+    "input_tokens": ("input_tokens", not_negative),
+    "output_tokens": ("output_tokens", positive),
+    "depth_tokens": ("depth_tokens", not_negative),
+    "prefix_caching": ("prefix_caching", boolean),
+    "prefix_share": ("prefix_share", fraction),
+    "max_num_seqs": ("max_num_seqs", positive),
+    "max_num_batched_tokens": ("max_num_batched_tokens", positive),
+    "kv_pool_tokens": ("kv_pool_tokens", positive),
+    "n_requests": ("n_requests", positive),
+    "output_spread": ("output_spread", fraction),
+    "temperature": ("temperature", not_negative),
+    "thinking": ("thinking", boolean),
+    "given_rate": ("acceptance_rate", fraction),
     "given_length": ("acceptance_length", at_least_one),
-}  # fmt: skip
+}
 _MODEL_COLUMNS: dict[str, Callable[[object], float]] = {
     "total_params_b": positive, "active_params_b": positive, "is_moe": boolean,
 }  # fmt: skip
 _WANTED: dict[Callable[[object], float], str] = {
-    positive: "a number above 0", not_negative: "a number of at least 0", at_least_one: "a number of at least 1",
-    fraction: "a number from 0 to 1", boolean: "on or off", draft_tokens: f"a whole number from 0 to {MOST_DRAFTED}",
-}  # fmt: skip
+    positive: "a number above 0",
+    not_negative: "a number of at least 0",
+    at_least_one: "a number of at least 1",
+    fraction: "a number from 0 to 1",
+    boolean: "on or off",
+    draft_tokens: f"a whole number from 0 to {MOST_DRAFTED}",
+}
 COLUMNS = (*WORDS, *(column for column, _ in NUMBER_COLUMNS.values()), *_MODEL_COLUMNS)
 
 
@@ -256,7 +295,11 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
         column: _column(columns, column, read, errors, count)
         for column, read in _MODEL_COLUMNS.items()
     }
-    sizes = (("total_params", "total_params_b", 1e9), ("active_params", "active_params_b", 1e9), ("is_moe", "is_moe", 1.0))  # fmt: skip
+    sizes = (
+        ("total_params", "total_params_b", 1e9),
+        ("active_params", "active_params_b", 1e9),
+        ("is_moe", "is_moe", 1.0),
+    )
     for name, column, unit in sizes:
         given = made.get(name, np.full(count, NAN))
         made[name] = np.where(np.isnan(given), own[column] * unit, given)

@@ -75,11 +75,17 @@ def fill_hardware(p: P.Points) -> dict[str, Floats]:
     link = np.where(own_pcie, 0.8 * own, link)
     link = np.where(p.link == P.LINKS.index("nvlink"), np.fmax(own, 50e9), link)
     return {
-        "bw": bw, "fp32": fp32, "bf16": bf16, "fp8": fp8, "fp4": fp4,
-        "int8": _known(p.int8, bf16 * _table(table("architectures", "int8_over_bf16"), P.ARCHS, p.arch)),
+        "bw": bw,
+        "fp32": fp32,
+        "bf16": bf16,
+        "fp8": fp8,
+        "fp4": fp4,
+        "int8": _known(
+            p.int8, bf16 * _table(table("architectures", "int8_over_bf16"), P.ARCHS, p.arch)
+        ),
         "link_bw": link,
         "unified": _known(p.unified, (p.hw_class == P.CLASSES.index("unified")).astype(float)),
-    }  # fmt: skip
+    }
 
 
 def fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
@@ -167,19 +173,35 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
     linear = _known(p.linear_layers, np.where(hybrid > 0, np.round(0.75 * layers), 0.0))
     attn = _known(p.attn_layers, layers - linear)
     return {
-        "is_moe": is_moe, "is_hybrid": hybrid, "total_params": total, "active_params": active, "layers": layers,
-        "hidden": hidden, "lm_head_params": lm_head, "experts": experts, "topk": topk, "moe_layers": moe_layers,
-        "expert_params": expert, "mixer_params": mixer, "shared_params": shared, "dense_ffn_params": dense_ffn,
-        "mtp_params": _known(p.mtp_params, block), "linear_layers": linear, "attn_layers": attn,
-        "global_layers": _known(p.global_layers, attn), "window": _known(p.window, 0.0),
-        "swa_kv_elems": _known(p.swa_kv_elems, 0.0), "swa_head_dim": _known(p.swa_head_dim, 0.0),
+        "is_moe": is_moe,
+        "is_hybrid": hybrid,
+        "total_params": total,
+        "active_params": active,
+        "layers": layers,
+        "hidden": hidden,
+        "lm_head_params": lm_head,
+        "experts": experts,
+        "topk": topk,
+        "moe_layers": moe_layers,
+        "expert_params": expert,
+        "mixer_params": mixer,
+        "shared_params": shared,
+        "dense_ffn_params": dense_ffn,
+        "mtp_params": _known(p.mtp_params, block),
+        "linear_layers": linear,
+        "attn_layers": attn,
+        "global_layers": _known(p.global_layers, attn),
+        "window": _known(p.window, 0.0),
+        "swa_kv_elems": _known(p.swa_kv_elems, 0.0),
+        "swa_head_dim": _known(p.swa_head_dim, 0.0),
         "draft_head_params": _known(p.draft_head_params, lm_head),
-        "heads": _known(p.heads, np.fmax(np.round(hidden / 128), 1.0)), "head_dim": _known(p.head_dim, 128.0),
+        "heads": _known(p.heads, np.fmax(np.round(hidden / 128), 1.0)),
+        "head_dim": _known(p.head_dim, 128.0),
         # Qwen3.5 family: 2.1 MB (2048 wide) to 3.1 MB (5120 wide) of fp32 state per GDN layer
         "state_bytes": _known(p.state_bytes, linear * 2.1e6 * np.sqrt(hidden / 2048)),
         "kv_elems": _known(p.kv_elems, attn * 2048.0),  # 8 KV heads of 128, K and V
         "draft_params": _known(p.draft_params, np.fmin(value("draft_params"), 0.3 * active)),
-    }  # fmt: skip
+    }
 
 
 def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:

@@ -25,8 +25,14 @@ from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
 from advisor.perf.rates import at, params, small_batch_rate, soft_max, tensor_rates, tile_gain
 
 __all__ = [
-    "CONSTANT_SOURCES", "Constants", "StepTerms", "decode_seconds", "draft_seconds", "step_seconds", "union",
-]  # fmt: skip
+    "CONSTANT_SOURCES",
+    "Constants",
+    "StepTerms",
+    "decode_seconds",
+    "draft_seconds",
+    "step_seconds",
+    "union",
+]
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -299,11 +305,24 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     block = block + _draft_ops(p, c, batch * (k + 1), block_params + p.lm_head_params)
 
     chosen = np.select(
-        [p.is_method("mtp"), p.is_method("eagle", "eagle3"), p.is_method("draft_model"), p.is_method("dflash"),
-         p.is_method("dspark"), p.is_method("ngram")],
-        [mtp, eagle, model, block, block + k * c.dspark_token_s, at(c.ngram_host_s, p) + batch * 10e-6],
+        [
+            p.is_method("mtp"),
+            p.is_method("eagle", "eagle3"),
+            p.is_method("draft_model"),
+            p.is_method("dflash"),
+            p.is_method("dspark"),
+            p.is_method("ngram"),
+        ],
+        [
+            mtp,
+            eagle,
+            model,
+            block,
+            block + k * c.dspark_token_s,
+            at(c.ngram_host_s, p) + batch * 10e-6,
+        ],
         default=0.0,
-    )  # fmt: skip
+    )
     return np.where(k > 0, chosen * at(c.draft_scale, p), 0.0)
 
 

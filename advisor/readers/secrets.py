@@ -68,24 +68,59 @@ _FORMS: tuple[tuple[tuple[str, ...], Lazy], ...] = (
     (("gh", "GR13489"), Lazy(r"(?:gh[pousr]_|github_pat_)\w{16,}|GR1348941[\w-]{16,}")),
     (("gl",), Lazy(r"(?:glpat|gldt|glft|glsoat|glrt|glcbt|glimt|glptt|glagent|gloas)-[\w-]{16,}")),
     (("xox",), Lazy(r"xox[abeoprs]-[\w-]{4,}")),
-    (("A3T", "ABIA", "ACCA", "AKIA", "ASIA"), Lazy(r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{12,}")),
+    (
+        ("A3T", "ABIA", "ACCA", "AKIA", "ASIA"),
+        Lazy(r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{12,}"),
+    ),
     (("AIza", "ya29."), Lazy(r"AIza[\w-]{30,}|ya29\.[\w-]{20,}")),
-    (("nvapi-", "xai-", "pypi-Ag"), Lazy(r"nvapi-[\w-]{16,}|xai-[A-Za-z0-9]{20,}|pypi-Ag[\w-]{20,}")),
+    (
+        ("nvapi-", "xai-", "pypi-Ag"),
+        Lazy(r"nvapi-[\w-]{16,}|xai-[A-Za-z0-9]{20,}|pypi-Ag[\w-]{20,}"),
+    ),
     (("r8_", "gsk_", "npm_"), Lazy(r"(?:r8_|gsk_|npm_)[A-Za-z0-9]{20,}")),
     (("dckr_pat_", "dop_v1_", "wandb_v1_"), Lazy(r"(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{16,}")),
-    (("_live_", "_test_", "sq0csp"), Lazy(r"[srp]k_(?:live|test)_[0-9a-zA-Z]{16,}|sq0csp-[\w\\-]{20,}")),
+    (
+        ("_live_", "_test_", "sq0csp"),
+        Lazy(r"[srp]k_(?:live|test)_[0-9a-zA-Z]{16,}|sq0csp-[\w\\-]{20,}"),
+    ),
     (("SG.", "AKC"), Lazy(r"SG\.[\w-]{16,}\.[\w-]{16,}|AKC[a-zA-Z0-9]{10,}")),
     (("eyJ",), Lazy(r"(?<![\w-])eyJ[\w=-]*\.[\w=-]+(?:\.[\w.+/=-]*)?")),
-    (("earer ", "EARER ", "asic "), Lazy(r"(?:(?<=[Bb]earer )|(?<=BEARER "
-                                         r"))[\w.~+/=-]{6,}|(?<=[Bb]asic )[\w+/-]{8,}={0,2}")),
+    (
+        ("earer ", "EARER ", "asic "),
+        Lazy(
+            r"(?:(?<=[Bb]earer )|(?<=BEARER "
+            r"))[\w.~+/=-]{6,}|(?<=[Bb]asic )[\w+/-]{8,}={0,2}"
+        ),
+    ),
     # a user's password in an address; the addresses that are secrets themselves
-    (("://",), Lazy(r"(?<=://)[^/\s:@?#\"'$]{0,200}:[^/\s@\"'$]{1,200}(?=@)|(?<=://)[^/\s:@?#\"'$]{12,200}(?=@)")),
-    (("hook",), Lazy(r"https?://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks|[\w.-]{0,80}webhook\.office\.com)/[\w./-]+")),
-    (("Key=", "_authToken="), Lazy(r"(?:(?<=AccountKey=)|(?<=SharedAccessKey=)|(?<=_authToken=))[\w+/=-]{8,}")),
-    (("sig=", "token=", "key="), Lazy(r"(?:(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]key=))[\w%.+/=-]{6,}")),
-    (("PRIVATE KEY",), Lazy(r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z "
-                            r"]{0,20}-----(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?")),
-)  # fmt: skip
+    (
+        ("://",),
+        Lazy(
+            r"(?<=://)[^/\s:@?#\"'$]{0,200}:[^/\s@\"'$]{1,200}(?=@)|(?<=://)[^/\s:@?#\"'$]{12,200}(?=@)"
+        ),
+    ),
+    (
+        ("hook",),
+        Lazy(
+            r"https?://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks|[\w.-]{0,80}webhook\.office\.com)/[\w./-]+"
+        ),
+    ),
+    (
+        ("Key=", "_authToken="),
+        Lazy(r"(?:(?<=AccountKey=)|(?<=SharedAccessKey=)|(?<=_authToken=))[\w+/=-]{8,}"),
+    ),
+    (
+        ("sig=", "token=", "key="),
+        Lazy(r"(?:(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]key=))[\w%.+/=-]{6,}"),
+    ),
+    (
+        ("PRIVATE KEY",),
+        Lazy(
+            r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z "
+            r"]{0,20}-----(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?"
+        ),
+    ),
+)
 _RUN = Lazy(r"[\w-]{27}")  # the next ones have no mark, but are long
 _UNMARKED = Lazy(
     r"\b[MNO][a-zA-Z\d_-]{23,25}\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}|\b\d{8,10}:[0-9A-Za-z_-]{35}"

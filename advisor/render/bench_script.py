@@ -21,17 +21,26 @@ def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
     port = plan.port or benchmarks.DEFAULT_PORT[plan.engine]
     concurrency = facts.concurrency or 1
     return BenchPlan(
-        hardware=advice.request.hardware, model=facts.model.id if facts.model else advice.request.model,
-        quant=facts.quant.id if facts.quant else None, engine=plan.engine, engine_version=plan.engine_version,
-        url=f"http://127.0.0.1:{port}", health="/health", concurrency=concurrency,
-        input_tokens=facts.ctx_tokens or 2048, output_tokens=facts.output_tokens or 512,
-        workload=facts.workload or "mixed", requests=max(4 * concurrency, 16), warmup=min(WARM * concurrency, 16),
-        seeds=seeds, temperature=advice.request.temperature,
+        hardware=advice.request.hardware,
+        model=facts.model.id if facts.model else advice.request.model,
+        quant=facts.quant.id if facts.quant else None,
+        engine=plan.engine,
+        engine_version=plan.engine_version,
+        url=f"http://127.0.0.1:{port}",
+        health="/health",
+        concurrency=concurrency,
+        input_tokens=facts.ctx_tokens or 2048,
+        output_tokens=facts.output_tokens or 512,
+        workload=facts.workload or "mixed",
+        requests=max(4 * concurrency, 16),
+        warmup=min(WARM * concurrency, 16),
+        seeds=seeds,
+        temperature=advice.request.temperature,
         arms=(
             _arm("off", advice.launch_off),
             _arm("on", advice.launch_on, advice.candidate.method, advice.candidate.k),
         ),
-    )  # fmt: skip
+    )
 
 
 def _arm(name: str, launch: LaunchText, method: str = "none", k: int = 0) -> Arm:

@@ -12,10 +12,30 @@ import math
 from advisor.advice.own_runs.machine import Machine, MachineRun
 
 COLUMNS = (
-    "run_id", "source_id", "group_id", "model", "quant", "hardware", "gpu_count", "tp", "engine", "engine_version",
-    "spec_method", "k", "concurrency", "input_tokens", "output_tokens", "workload", "output_tok_s", "ttft_ms", "tpot_ms",
-    "acceptance_length", "use", "use_why", "notes",
-)  # fmt: skip
+    "run_id",
+    "source_id",
+    "group_id",
+    "model",
+    "quant",
+    "hardware",
+    "gpu_count",
+    "tp",
+    "engine",
+    "engine_version",
+    "spec_method",
+    "k",
+    "concurrency",
+    "input_tokens",
+    "output_tokens",
+    "workload",
+    "output_tok_s",
+    "ttft_ms",
+    "tpot_ms",
+    "acceptance_length",
+    "use",
+    "use_why",
+    "notes",
+)
 _COLUMN_OF = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
 
 
@@ -41,15 +61,27 @@ def _row(machine: Machine, run: MachineRun, source: str, group: str, arm: str) -
     if on:
         values = {name: value for name, value in values.items() if name in run.gains}
     shared = {
-        "run_id": f"{group}-{arm}", "source_id": source, "group_id": group, "model": run.model, "quant": run.quant or "",
-        "hardware": machine.hardware, "gpu_count": machine.gpus, "tp": run.tp or "", "engine": run.engine,
-        "engine_version": run.engine_version or "", "spec_method": run.method if on else "none",
-        "k": run.k if on else "", "concurrency": f"{run.concurrency:g}",
+        "run_id": f"{group}-{arm}",
+        "source_id": source,
+        "group_id": group,
+        "model": run.model,
+        "quant": run.quant or "",
+        "hardware": machine.hardware,
+        "gpu_count": machine.gpus,
+        "tp": run.tp or "",
+        "engine": run.engine,
+        "engine_version": run.engine_version or "",
+        "spec_method": run.method if on else "none",
+        "k": run.k if on else "",
+        "concurrency": f"{run.concurrency:g}",
         "input_tokens": round(run.input_tokens) if run.input_tokens else "",
-        "output_tokens": round(run.output_tokens) if run.output_tokens else "", "workload": run.workload or "",
+        "output_tokens": round(run.output_tokens) if run.output_tokens else "",
+        "workload": run.workload or "",
         "acceptance_length": run.accepted_length if on and run.accepted_length else "",
-        "use": "eval", "use_why": "a user's own A/B, sent for review", "notes": f"measured {run.date}",
-    }  # fmt: skip
+        "use": "eval",
+        "use_why": "a user's own A/B, sent for review",
+        "notes": f"measured {run.date}",
+    }
     return shared | {_COLUMN_OF[name]: f"{value:.6g}" for name, value in values.items()}
 
 
@@ -59,11 +91,16 @@ def shared_sidecar(machine: Machine, source: str, table: str) -> str:
 
     rows = table.count("\n") - 1
     text = {
-        "id": source, "kind": "own", "title": f"own runs of a {machine.hardware}", "address": "sent by its owner",
-        "date": machine.newest, "holds": f"{len(machine.runs)} settings, {rows} arms", "how": "advisor calibrate, advisor share",
-        "reliability": "medium", "caveats": "figures with speculation follow from the baseline "
-                                            "and the measured gain",
+        "id": source,
+        "kind": "own",
+        "title": f"own runs of a {machine.hardware}",
+        "address": "sent by its owner",
+        "date": machine.newest,
+        "holds": f"{len(machine.runs)} settings, {rows} arms",
+        "how": "advisor calibrate, advisor share",
+        "reliability": "medium",
+        "caveats": "figures with speculation follow from the baseline and the measured gain",
         "inputs_sha256": sorted({sha for run in machine.runs for sha in run.inputs_sha256}),
         "files": {"runs": {"rows": rows, "sha256": hashlib.sha256(table.encode()).hexdigest()}},
-    }  # fmt: skip
+    }
     return str(yaml.safe_dump(text, sort_keys=False, width=100))

@@ -227,33 +227,55 @@ def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
     [
         (
             {"hardware": "h100", "gpus": 4, "model": "llama-3.3-70b", "engine": "vllm"},
-            ['{"method":"eagle3","model":"RedHatAI/Llama-3.3-70B-Instruct-speculator.eagle3","num_speculative_tokens":K}'],
+            [
+                '{"method":"eagle3","model":"RedHatAI/Llama-3.3-70B-Instruct-speculator.eagle3","num_speculative_tokens":K}'
+            ],
         ),
         (
             {"hardware": "h100", "gpus": 4, "model": "llama-3.3-70b", "engine": "sglang"},
-            ["--speculative-algorithm EAGLE3", "lmsys/SGLang-EAGLE3-Llama-3.3-70B-Instruct-SpecForge",
-             "--speculative-num-steps K", "--speculative-eagle-topk 1", "--speculative-num-draft-tokens K1"],
+            [
+                "--speculative-algorithm EAGLE3",
+                "lmsys/SGLang-EAGLE3-Llama-3.3-70B-Instruct-SpecForge",
+                "--speculative-num-steps K",
+                "--speculative-eagle-topk 1",
+                "--speculative-num-draft-tokens K1",
+            ],
         ),
         (
             {"hardware": "h100", "model": "gpt-oss-120b", "engine": "vllm", "concurrency": 8},
-            ['"method":"eagle3","model":"RedHatAI/gpt-oss-120b-speculator.eagle3"', "--no-enable-prefix-caching"],
+            [
+                '"method":"eagle3","model":"RedHatAI/gpt-oss-120b-speculator.eagle3"',
+                "--no-enable-prefix-caching",
+            ],
         ),
         (
             {"hardware": "gb10", "model": "gpt-oss-120b", "engine": "sglang"},
-            ["--speculative-algorithm", "--speculative-draft-model-path", "--speculative-num-draft-tokens K1"],
+            [
+                "--speculative-algorithm",
+                "--speculative-draft-model-path",
+                "--speculative-num-draft-tokens K1",
+            ],
         ),
         (
             {"hardware": "rtx3090", "model": "qwen3-8b", "engine": "vllm"},
             ['"method":"eagle3","model":"RedHatAI/Qwen3-8B-speculator.eagle3"'],
         ),
         (
-            {"hardware": "rtx4090", "model": "qwen3-8b", "engine": "sglang", "thinking": False, "method": "dflash"},
-            ["--speculative-algorithm DFLASH", "--speculative-draft-model-path "
-                                               "z-lab/Qwen3-8B-DFlash-b16",
-             "--speculative-num-draft-tokens K1"],
+            {
+                "hardware": "rtx4090",
+                "model": "qwen3-8b",
+                "engine": "sglang",
+                "thinking": False,
+                "method": "dflash",
+            },
+            [
+                "--speculative-algorithm DFLASH",
+                "--speculative-draft-model-path z-lab/Qwen3-8B-DFlash-b16",
+                "--speculative-num-draft-tokens K1",
+            ],
         ),
     ],
-)  # fmt: skip
+)
 def test_the_launch_names_the_drafter(asked: dict[str, Any], words: list[str]) -> None:
     advice = recommend(**asked)
     assert (
@@ -300,19 +322,55 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
 @pytest.mark.parametrize(
     ("asked", "reason", "change"),
     [
-        ({"model": "qwen2.5-72b", "gpus": 4}, "no drafter is known for it here", "a drafter for this model"),
+        (
+            {"model": "qwen2.5-72b", "gpus": 4},
+            "no drafter is known for it here",
+            "a drafter for this model",
+        ),
         ({"model": "qwen3-8b", "engine": "llama-server"}, "none for llama-server", "--engine vllm"),
-        ({"model": "kimi-k2.5", "engine": "vllm", "engine_version": "0.19.1", "gpus": 8, "method": "dflash"},
-         "is known to load z-lab/Kimi-K2.5-DFlash from 0.24.0 on", "vllm 0.24.0 or newer"),
-        ({"model": "qwen3-8b", "engine": "vllm", "method": "dflash"}, "say --no-thinking", "--no-thinking, for which"),
-        ({"model": "gemma-4-31b", "engine": "sglang", "engine_version": "0.5.11"}, "sglang takes from 0.5.12 on", "sglang 0.5.12"),
-        ({"model": "gemma-4-12b", "engine": "sglang", "method": "mtp"}, "separate assistant model", "--engine vllm"),
-        ({"model": "gemma-4-31b", "engine": "llama-server"}, "no launch with it is written for "
-                                                             "llama-server", "--engine sglang"),
-        ({"model": "qwen3.6-27b", "method": "eagle3"}, "EAGLE-3 was asked for: none is known", "another --method than eagle3"),
-        ({"model": "qwen3-8b", "method": "mtp"}, "MTP was asked for: none is known", "another --method than mtp"),
+        (
+            {
+                "model": "kimi-k2.5",
+                "engine": "vllm",
+                "engine_version": "0.19.1",
+                "gpus": 8,
+                "method": "dflash",
+            },
+            "is known to load z-lab/Kimi-K2.5-DFlash from 0.24.0 on",
+            "vllm 0.24.0 or newer",
+        ),
+        (
+            {"model": "qwen3-8b", "engine": "vllm", "method": "dflash"},
+            "say --no-thinking",
+            "--no-thinking, for which",
+        ),
+        (
+            {"model": "gemma-4-31b", "engine": "sglang", "engine_version": "0.5.11"},
+            "sglang takes from 0.5.12 on",
+            "sglang 0.5.12",
+        ),
+        (
+            {"model": "gemma-4-12b", "engine": "sglang", "method": "mtp"},
+            "separate assistant model",
+            "--engine vllm",
+        ),
+        (
+            {"model": "gemma-4-31b", "engine": "llama-server"},
+            "no launch with it is written for llama-server",
+            "--engine sglang",
+        ),
+        (
+            {"model": "qwen3.6-27b", "method": "eagle3"},
+            "EAGLE-3 was asked for: none is known",
+            "another --method than eagle3",
+        ),
+        (
+            {"model": "qwen3-8b", "method": "mtp"},
+            "MTP was asked for: none is known",
+            "another --method than mtp",
+        ),
     ],
-)  # fmt: skip
+)
 def test_without_one_the_answer_says_what_would_change_it(
     asked: dict[str, Any], reason: str, change: str
 ) -> None:

@@ -24,12 +24,25 @@ QUESTIONS: list[dict[str, Any]] = [
     {"hardware": "rtx3090", "model": "gemma-4-31b", "concurrency": 2, "ctx_tokens": 8192},
     {"hardware": "rtx3090", "model": "qwen3.6-27b", "concurrency": 4, "ctx_tokens": 8192},
     {"hardware": "rtx5090", "model": "qwen3.6-27b", "concurrency": 31},
-    {"hardware": "gb10", "engine": "vllm", "model": "qwen3.5-122b-a10b", "concurrency": 64, "ctx_tokens": 8192},
-    {"hardware": "rtx3090", "model": "glm-4.7-flash", "engine": "sglang", "concurrency": 256, "ctx_tokens": 512, "goal": "tpot"},
+    {
+        "hardware": "gb10",
+        "engine": "vllm",
+        "model": "qwen3.5-122b-a10b",
+        "concurrency": 64,
+        "ctx_tokens": 8192,
+    },
+    {
+        "hardware": "rtx3090",
+        "model": "glm-4.7-flash",
+        "engine": "sglang",
+        "concurrency": 256,
+        "ctx_tokens": 512,
+        "goal": "tpot",
+    },
     {"hardware": "strix-halo", "model": "step-3.5-flash", "concurrency": 16, "ctx_tokens": 512},
     {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64},
     {"hardware": "rtx4090", "gpus": 8, "ctx_tokens": 131072, "quant": "fp8"},
-]  # fmt: skip
+]
 
 
 @pytest.fixture(
@@ -63,8 +76,16 @@ def test_tpot_is_not_below_a_cycle_shared_by_its_tokens(which: int) -> None:
 
 
 def test_the_chance_of_a_gain_agrees_with_the_interval() -> None:
-    row = {"model": "qwen3.6-35b-a3b", "hardware": "gb10", "engine": "vllm", "quant": "fp8", "spec_method": "mtp", "k": "2",
-           "input_tokens": "2048", "speedup_metric": "output_tok_s"}  # fmt: skip
+    row = {
+        "model": "qwen3.6-35b-a3b",
+        "hardware": "gb10",
+        "engine": "vllm",
+        "quant": "fp8",
+        "spec_method": "mtp",
+        "k": "2",
+        "input_tokens": "2048",
+        "speedup_metric": "output_tok_s",
+    }
     for made in predict_table.predict_dicts(
         [row | {"concurrency": str(c)} for c in range(1, 80, 3)]
     ):
@@ -212,8 +233,18 @@ def test_documented_gains_do_not_outvote_an_expected_loss() -> None:
     """A published gain nearby decides an unsure case only while the median gains: "on" never prints
     a loss for its goal.
     """
-    made = recommend(hardware="rtx-pro-6000", model="qwen3.6-35b-a3b", quant="nvfp4", concurrency=16, output_tokens=32,
-                     workload="chat", prefix_share=0.3, goal="throughput", acceptance_length=1.38, acceptance_k=2)  # fmt: skip
+    made = recommend(
+        hardware="rtx-pro-6000",
+        model="qwen3.6-35b-a3b",
+        quant="nvfp4",
+        concurrency=16,
+        output_tokens=32,
+        workload="chat",
+        prefix_share=0.3,
+        goal="throughput",
+        acceptance_length=1.38,
+        acceptance_k=2,
+    )
     interval = decide.goal_interval(made.estimate, "throughput")
     assert interval.p50 < 1 < interval.p90 and any(f.effect == "support" for f in made.findings)
     assert made.decision in ("measure", "off")
@@ -271,11 +302,26 @@ def test_sglang_does_not_speculate_on_apple_chips(model: str) -> None:
     assert not any(name.startswith("--speculative") for name in made.launch.argv)
 
 
-@pytest.mark.parametrize("asked", [
-    {"hardware": "jetson-thor", "model": "qwen3.6-27b", "concurrency": 128, "output_tokens": 2048},
-    {"hardware": "rtx4090", "model": "qwen3.8-27b", "concurrency": 8, "ctx_tokens": 128},
-    {"hardware": "rtx4090", "gpus": 4, "interconnect": "pcie", "model": "llama-3.3-70b", "concurrency": 8, "quant": "fp8"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {
+            "hardware": "jetson-thor",
+            "model": "qwen3.6-27b",
+            "concurrency": 128,
+            "output_tokens": 2048,
+        },
+        {"hardware": "rtx4090", "model": "qwen3.8-27b", "concurrency": 8, "ctx_tokens": 128},
+        {
+            "hardware": "rtx4090",
+            "gpus": 4,
+            "interconnect": "pcie",
+            "model": "llama-3.3-70b",
+            "concurrency": 8,
+            "quant": "fp8",
+        },
+    ],
+)
 def test_where_requests_queue_the_three_figures_tell_one_story(asked: dict[str, Any]) -> None:
     """All requests wait for and then take as long as their tokens at the speed of the whole."""
     made = recommend(**asked)

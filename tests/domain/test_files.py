@@ -74,8 +74,14 @@ def test_a_page_of_facts_is_read(tmp_path: Path) -> None:
 def test_only_regular_files_of_bounded_size_are_opened(opened, tmp_path: Path, pipe: Path) -> None:  # type: ignore[no-untyped-def]
     big = tmp_path / "big"
     big.write_bytes(b"a" * 2001)
-    for path, said in ((pipe, "regular file"), ("/dev/zero", "regular file"), (tmp_path, "directory"),
-                       (big, "2 kB"), (tmp_path / "none", "no such file"), ("a\0b", "not valid")):  # fmt: skip
+    for path, said in (
+        (pipe, "regular file"),
+        ("/dev/zero", "regular file"),
+        (tmp_path, "directory"),
+        (big, "2 kB"),
+        (tmp_path / "none", "no such file"),
+        ("a\0b", "not valid"),
+    ):
         with pytest.raises(AdvisorError, match=said):
             opened(path, 2000)
 
@@ -156,9 +162,19 @@ def test_no_command_hangs_crashes_or_eats_memory(
         "FOLDER": str(tmp_path),
     }
     done = subprocess.run(
-        [sys.executable, "-c", "from advisor.cli.app import main; main()", *(words.get(word, word) for word in command)],
-        capture_output=True, text=True, timeout=60, env=env, preexec_fn=_limits, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-c",
+            "from advisor.cli.app import main; main()",
+            *(words.get(word, word) for word in command),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=env,
+        preexec_fn=_limits,
+        check=False,
+    )
     assert "Traceback" not in done.stderr and done.returncode == 2, done.stderr[-500:]
     said = (done.stderr + done.stdout).strip()
     assert said and ("\n" not in said or "Usage" in said or command[0] == "data"), said

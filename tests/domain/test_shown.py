@@ -159,9 +159,16 @@ def test_the_title_of_the_terminal_stays(tmp_path: Path) -> None:
 
 
 def test_a_hostile_name_of_a_file_or_an_option_is_escaped(tmp_path: Path) -> None:
-    for words in (["validate", "no\x1b[31m.yaml"], ["results", "no\x1b[31m.json"], ["explain", "\x1b[1m"],
-                  ["recommend", "--hw", "\x1b[31m\u202e"], ["hardware", "show", "\x9bx"], ["\x1bx"],
-                  ["recommend", "--\x1bx"], ["predict", "--rows", "\x1bx", "--out", "y"]):  # fmt: skip
+    for words in (
+        ["validate", "no\x1b[31m.yaml"],
+        ["results", "no\x1b[31m.json"],
+        ["explain", "\x1b[1m"],
+        ["recommend", "--hw", "\x1b[31m\u202e"],
+        ["hardware", "show", "\x9bx"],
+        ["\x1bx"],
+        ["recommend", "--\x1bx"],
+        ["predict", "--rows", "\x1bx", "--out", "y"],
+    ):
         done = run(*words)
         assert done.code == 2 and bad(done.out + done.err) == [], words
 
@@ -189,9 +196,12 @@ def test_formulas_of_a_table_come_out_as_words(tmp_path: Path) -> None:
     rows, out = tmp_path / "rows.csv", tmp_path / "out.csv"
     with rows.open("w", newline="") as handle:
         csv.writer(handle).writerows(
-            [["model", "spec_method", "k", "=note"], ["qwen3.6-27b", "mtp", "=2+2", "=cmd|' /C calc'!A0"],
-             ["@SUM(1)", "mtp", "2", "\x1b]0;x\x07"]]
-        )  # fmt: skip
+            [
+                ["model", "spec_method", "k", "=note"],
+                ["qwen3.6-27b", "mtp", "=2+2", "=cmd|' /C calc'!A0"],
+                ["@SUM(1)", "mtp", "2", "\x1b]0;x\x07"],
+            ]
+        )
     run("predict", "--rows", str(rows), "--out", str(out))
     made = list(csv.reader(io.StringIO(out.read_text())))
     assert made[0][3] == "'=note" and made[1][3] == "'=cmd|' /C calc'!A0"

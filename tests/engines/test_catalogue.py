@@ -88,16 +88,23 @@ def test_every_spelling_reads_back_and_every_note_points_somewhere(name: str) ->
 @pytest.mark.parametrize(
     ("name", "token", "version", "canonical"),
     [
-        ("vllm", "-tp", "0.33.0", "--tensor-parallel-size"), ("vllm", "--max_num_seqs", "0.19.1", "--max-num-seqs"),
-        ("vllm", "--max-num-s", "0.25.1", "--max-num-seqs"), ("vllm", "--max-num-a", "0.33.0", "--max-num-active-seqs"),
+        ("vllm", "-tp", "0.33.0", "--tensor-parallel-size"),
+        ("vllm", "--max_num_seqs", "0.19.1", "--max-num-seqs"),
+        ("vllm", "--max-num-s", "0.25.1", "--max-num-seqs"),
+        ("vllm", "--max-num-a", "0.33.0", "--max-num-active-seqs"),
         ("vllm", "--no-enable-prefix-caching", "0.33.0", "--enable-prefix-caching"),
-        ("vllm", "--speculative-config.method", None, "--speculative-config"), ("vllm", "--swap-space", None, None),
-        ("vllm", "--max-num-active-seqs", "0.30.0", None), ("sglang", "--tp", "0.5.12", "--tp-size"),
-        ("sglang", "--speculative-algo", "0.5.23", "--speculative-algorithm"), ("sglang", "--cuda-graph-max-bs", "0.5.23", None),
-        ("sglang", "--model_path", "0.5.23", None), ("llama-server", "-fa", "0.5.0", "--flash-attn"),
-        ("llama-server", "--spec-draft-n", "0.5.0", None), ("llama-server", "--draft_max", "b8643", "--draft-max"),
+        ("vllm", "--speculative-config.method", None, "--speculative-config"),
+        ("vllm", "--swap-space", None, None),
+        ("vllm", "--max-num-active-seqs", "0.30.0", None),
+        ("sglang", "--tp", "0.5.12", "--tp-size"),
+        ("sglang", "--speculative-algo", "0.5.23", "--speculative-algorithm"),
+        ("sglang", "--cuda-graph-max-bs", "0.5.23", None),
+        ("sglang", "--model_path", "0.5.23", None),
+        ("llama-server", "-fa", "0.5.0", "--flash-attn"),
+        ("llama-server", "--spec-draft-n", "0.5.0", None),
+        ("llama-server", "--draft_max", "b8643", "--draft-max"),
     ],
-)  # fmt: skip
+)
 def test_find(name: str, token: str, version: str | None, canonical: str | None) -> None:
     found = engines.get(name).catalogue.find(token, version)
     assert (found.name if found else None) == canonical
@@ -155,18 +162,33 @@ def test_history() -> None:
         ("vllm", "0.25.1", ["m", "--max-num-seqs"], "expects a value"),
         ("vllm", "0.25.1", ["m", "--max-num-seqs", "many"], "not an integer"),
         ("vllm", "0.25.1", ["m", "--speculative-config", "{"], "not JSON"),
-        ("vllm", "0.25.1", ["m", "--speculative-config", '{"method":"nextn","num_speculative_tokens":2}'], "not a method"),
+        (
+            "vllm",
+            "0.25.1",
+            ["m", "--speculative-config", '{"method":"nextn","num_speculative_tokens":2}'],
+            "not a method",
+        ),
         ("vllm", "0.25.1", ["m", "--speculative-config", '{"methd":"mtp"}'], "no key 'methd'"),
-        ("vllm", "0.25.1", ["m", "--speculative-config", '{"method":"mtp","num_speculative_tokens":0}'], "above 0"),
+        (
+            "vllm",
+            "0.25.1",
+            ["m", "--speculative-config", '{"method":"mtp","num_speculative_tokens":0}'],
+            "above 0",
+        ),
         ("vllm", "0.19.1", ["m", "--kv-cache-dtype", "nvfp4"], "not one of"),
-        ("sglang", "0.5.23", ["--model-path", "m", "--mamba-scheduler-strategy", "extra_buffer"], "does not know"),
+        (
+            "sglang",
+            "0.5.23",
+            ["--model-path", "m", "--mamba-scheduler-strategy", "extra_buffer"],
+            "does not know",
+        ),
         ("sglang", "0.5.11", ["--model-path", "m", "--speculative-algorithm", "MTP"], "not one of"),
         ("llama-server", "0.5.0", ["-m", "q", "--draft-max", "8"], "removed"),
         ("llama-server", "0.5.0", ["-m", "q", "--spec-type", "mtp"], "not a type"),
         ("llama-server", "0.5.0", ["-m", "q", "--ctx-size=8"], "does not know"),
         ("llama-server", "b9976", ["-m", "q", "--load-mode", "none"], "does not know"),
     ],
-)  # fmt: skip
+)
 def test_problems(engine: str, version: str, argv: list[str], says: str) -> None:
     found = engines.get(engine).problems(argv, version)
     assert found and says in found[0], found
@@ -186,13 +208,21 @@ def test_names_of_engines() -> None:
 @pytest.mark.parametrize(
     ("name", "mtp", "hybrid"),
     [
-        ("Qwen/Qwen3.6-35B-A3B-FP8", True, True), ("/models/qwen36-awq", True, True), ("Qwen3.8-27B-W4A16", True, True),
-        ("Qwen/Qwen3-Next-80B-A3B-Instruct", True, True), ("qwen3_5-27b", True, True), ("Qwen/Qwen3-8B", False, False),
-        ("Qwen/Qwen3-30B-A3B", False, False), ("meta-llama/Llama-3.1-8B", False, False), ("zai-org/GLM-4.5-Air", True, False),
-        ("deepseek-ai/DeepSeek-V3", True, False), ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", False, False),
-        ("x/gemma-4-12b-MTP-GGUF", True, False), ("nvidia/Nemotron-H-8B", False, True),
+        ("Qwen/Qwen3.6-35B-A3B-FP8", True, True),
+        ("/models/qwen36-awq", True, True),
+        ("Qwen3.8-27B-W4A16", True, True),
+        ("Qwen/Qwen3-Next-80B-A3B-Instruct", True, True),
+        ("qwen3_5-27b", True, True),
+        ("Qwen/Qwen3-8B", False, False),
+        ("Qwen/Qwen3-30B-A3B", False, False),
+        ("meta-llama/Llama-3.1-8B", False, False),
+        ("zai-org/GLM-4.5-Air", True, False),
+        ("deepseek-ai/DeepSeek-V3", True, False),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", False, False),
+        ("x/gemma-4-12b-MTP-GGUF", True, False),
+        ("nvidia/Nemotron-H-8B", False, True),
     ],
-)  # fmt: skip
+)
 def test_what_a_name_tells(name: str, mtp: bool, hybrid: bool) -> None:
     assert (model_names.own_mtp(name), model_names.hybrid(name)) == (mtp, hybrid)
 

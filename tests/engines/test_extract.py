@@ -126,9 +126,16 @@ SOURCE = """
 def test_options_of_a_help_text() -> None:
     rows = {row["flags"][-1]: row for row in llama.of_help(HELP)}
     assert rows["--ctx-size"] | {"dest": ""} == {
-        "flags": ["-c", "--ctx-size"], "dest": "", "type": "int", "default": "0, 0 = loaded from model", "choices": None,
-        "nargs": 1, "deprecated": False, "removed": False, "env": "LLAMA_ARG_CTX_SIZE",
-    }  # fmt: skip
+        "flags": ["-c", "--ctx-size"],
+        "dest": "",
+        "type": "int",
+        "default": "0, 0 = loaded from model",
+        "choices": None,
+        "nargs": 1,
+        "deprecated": False,
+        "removed": False,
+        "env": "LLAMA_ARG_CTX_SIZE",
+    }
     assert rows["--flash-attn"]["choices"] == ["on", "off", "auto"]
     assert rows["--draft-max"]["removed"] and rows["--usage"]["type"] == "flag"
 

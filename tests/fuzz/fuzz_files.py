@@ -1,4 +1,5 @@
-"""Fuzz targets beside the readers: fact files, machine files, tables of rows, benchmark files, and the
+"""Fuzz targets beside the readers: fact files, machine files, tables of rows, benchmark files, and
+the
 edge of every output.
 
     python tests/fuzz/fuzz_files.py --target facts --count 100000 --seed 1
@@ -6,7 +7,6 @@ edge of every output.
 The property of each: an answer or one AdvisorError of one visible line, in bounded time; no control
 character, no formula and no secret in what is written. Failing inputs are kept under --keep.
 """
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -46,12 +46,69 @@ SECRET = "hf_FuzzSecretFuzzSecretFuzz"
 WORDS = [
     word.encode("utf-8", "surrogatepass")
     for word in (
-        "{", "[", "- ", ": ", "\n  ", "&a ", "*a", "!!python/object:os.system ", "null", ".inf", "-.nan", "1e999", "-1", "0", "1" * 400, "2026-13-40",
-        "{a: " * 80, "[" * 90, "- " * 90, "\x1b]0;x\x07", '"\\e]0;x\\a"', "\u202e", "\u200b", "\ue000", "\ufeff", "\x85", "\u2028", "\U000e0041", "'", '"', ",",
-        ";", "\t", "\r\n", "=1+1", "@SUM(1)", "+cmd|' /C calc'!A0", "-2", '"a\nb"', "NaN", "inf", "true", "%s", "{}", "a" * 3000, "\xff", "id: ", "source: x",
-        "value: 1", "{value: 1, source: s}", "unit: GB", '{"', '":', "}]", "\\u0000", "\\ud800", "mtp", "output_tok_s", "runs:\n", SECRET, "Bearer abcdefgh12",
+        "{",
+        "[",
+        "- ",
+        ": ",
+        "\n  ",
+        "&a ",
+        "*a",
+        "!!python/object:os.system ",
+        "null",
+        ".inf",
+        "-.nan",
+        "1e999",
+        "-1",
+        "0",
+        "1" * 400,
+        "2026-13-40",
+        "{a: " * 80,
+        "[" * 90,
+        "- " * 90,
+        "\x1b]0;x\x07",
+        '"\\e]0;x\\a"',
+        "\u202e",
+        "\u200b",
+        "\ue000",
+        "\ufeff",
+        "\x85",
+        "\u2028",
+        "\U000e0041",
+        "'",
+        '"',
+        ",",
+        ";",
+        "\t",
+        "\r\n",
+        "=1+1",
+        "@SUM(1)",
+        "+cmd|' /C calc'!A0",
+        "-2",
+        '"a\nb"',
+        "NaN",
+        "inf",
+        "true",
+        "%s",
+        "{}",
+        "a" * 3000,
+        "\xff",
+        "id: ",
+        "source: x",
+        "value: 1",
+        "{value: 1, source: s}",
+        "unit: GB",
+        '{"',
+        '":',
+        "}]",
+        "\\u0000",
+        "\\ud800",
+        "mtp",
+        "output_tok_s",
+        "runs:\n",
+        SECRET,
+        "Bearer abcdefgh12",
     )
-]  # fmt: skip
+]
 
 
 def mutated(seeds: list[bytes], chance: random.Random, longest: int = 6_000) -> bytes:

@@ -16,17 +16,34 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
 
 PAIR: dict[str, Any] = {
-    "run_id": "r1", "source": "s1", "hardware": "gb10", "gpu_count": 1, "model": "qwen3.6-35b-a3b", "quant": "fp8",
-    "engine": "vllm", "method": "mtp", "k": 2, "concurrency": 16.0, "input_tokens": 2048, "metric": "output_tok_s",
-    "speedup": 1.24, "date": "2026-04-18", "clean": True,
-}  # fmt: skip
+    "run_id": "r1",
+    "source": "s1",
+    "hardware": "gb10",
+    "gpu_count": 1,
+    "model": "qwen3.6-35b-a3b",
+    "quant": "fp8",
+    "engine": "vllm",
+    "method": "mtp",
+    "k": 2,
+    "concurrency": 16.0,
+    "input_tokens": 2048,
+    "metric": "output_tok_s",
+    "speedup": 1.24,
+    "date": "2026-04-18",
+    "clean": True,
+}
 
 
 def ask(**changes: Any) -> Facts:
     fields: dict[str, Any] = {
-        "hardware": knowledge.hardware("gb10"), "model": knowledge.llm("qwen3.6-35b-a3b"), "quant": knowledge.quant("fp8"),
-        "engine": "vllm", "gpus": 1, "concurrency": 16, "ctx_tokens": 2048,
-    }  # fmt: skip
+        "hardware": knowledge.hardware("gb10"),
+        "model": knowledge.llm("qwen3.6-35b-a3b"),
+        "quant": knowledge.quant("fp8"),
+        "engine": "vllm",
+        "gpus": 1,
+        "concurrency": 16,
+        "ctx_tokens": 2048,
+    }
     return Facts(**{**fields, **changes})
 
 

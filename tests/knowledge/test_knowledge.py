@@ -236,14 +236,36 @@ def test_checkpoints_keep_mtp_where_it_is_asked() -> None:
 
 @pytest.mark.parametrize(
     ("hw", "engine"),
-    [("gb10", "vllm"), ("h200", "vllm"), ("rtx3090", "vllm"), ("apple-m4", "llama-server"), ("strix-halo", "llama-server"),
-     ("radeon-780m", "llama-server"), ("mi300x", "vllm"), ("p40", "llama-server"), ("rx7900xtx", "vllm"),
-     ("v100", "llama-server"), ("v100-16gb", "llama-server"), ("mi50", "llama-server"),
-     ("rx6900xt", "llama-server"), ("t4", "vllm"), ("rtx4090-laptop", "vllm"), ("m40-24gb", "llama-server"),
-     ("titan-v", "llama-server"), ("gtx1080", "llama-server"), ("mi60", "llama-server"), ("mi100", "llama-server"),
-     ("rx6700xt", "llama-server"), ("rx7600xt", "llama-server"), ("rx7700xt", "vllm"), ("radeon-8050s", "llama-server"),
-     ("arc-140v", "llama-server"), ("jetson-agx-orin-64gb", "llama-server"), ("h800", "vllm")],
-)  # fmt: skip
+    [
+        ("gb10", "vllm"),
+        ("h200", "vllm"),
+        ("rtx3090", "vllm"),
+        ("apple-m4", "llama-server"),
+        ("strix-halo", "llama-server"),
+        ("radeon-780m", "llama-server"),
+        ("mi300x", "vllm"),
+        ("p40", "llama-server"),
+        ("rx7900xtx", "vllm"),
+        ("v100", "llama-server"),
+        ("v100-16gb", "llama-server"),
+        ("mi50", "llama-server"),
+        ("rx6900xt", "llama-server"),
+        ("t4", "vllm"),
+        ("rtx4090-laptop", "vllm"),
+        ("m40-24gb", "llama-server"),
+        ("titan-v", "llama-server"),
+        ("gtx1080", "llama-server"),
+        ("mi60", "llama-server"),
+        ("mi100", "llama-server"),
+        ("rx6700xt", "llama-server"),
+        ("rx7600xt", "llama-server"),
+        ("rx7700xt", "vllm"),
+        ("radeon-8050s", "llama-server"),
+        ("arc-140v", "llama-server"),
+        ("jetson-agx-orin-64gb", "llama-server"),
+        ("h800", "vllm"),
+    ],
+)
 def test_default_engine(hw: str, engine: str) -> None:
     assert engine_default(knowledge.hardware(hw))[0] == engine
 

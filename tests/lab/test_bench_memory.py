@@ -10,10 +10,14 @@ from advisor.perf import memory, pools
 
 # (k, prefix caching) -> memory for the cache (GiB), pool (tokens), page (tokens), as logged
 POOLS = {
-    (0, False): (90.45, 4_228_297, 1056), (1, False): (89.01, 3_484_218, None), (2, False): (89.11, 3_263_864, 1072),
-    (3, False): (88.90, 3_029_253, None), (4, False): (88.91, 2_790_852, 1088), (0, True): (90.46, 3_895_351, None),
+    (0, False): (90.45, 4_228_297, 1056),
+    (1, False): (89.01, 3_484_218, None),
+    (2, False): (89.11, 3_263_864, 1072),
+    (3, False): (88.90, 3_029_253, None),
+    (4, False): (88.91, 2_790_852, 1088),
+    (0, True): (90.46, 3_895_351, None),
     (2, True): (89.11, 3_036_919, None),
-}  # fmt: skip
+}
 
 LLM = knowledge.llm("qwen3.6-35b-a3b")
 SHAPE = knowledge.shape_of(LLM)
@@ -39,7 +43,14 @@ def test_bill_within_one_percent(k: int, caching: bool) -> None:
         hardware=knowledge.hardware("h200"), model=LLM, shape=SHAPE, quant=knowledge.quant("fp8")
     )
     plan = Plan(
-        engine="vllm", method="mtp" if k else "none", k=k, engine_version="0.25.1", max_model_len=32_960,
-        memory_fraction=0.9, max_num_seqs=128, max_num_batched_tokens=8192, prefix_caching=caching,
-    )  # fmt: skip
+        engine="vllm",
+        method="mtp" if k else "none",
+        k=k,
+        engine_version="0.25.1",
+        max_model_len=32_960,
+        memory_fraction=0.9,
+        max_num_seqs=128,
+        max_num_batched_tokens=8192,
+        prefix_caching=caching,
+    )
     assert memory.bill(facts, plan).kv_tokens == pytest.approx(POOLS[k, caching][1], rel=0.01)

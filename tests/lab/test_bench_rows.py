@@ -27,12 +27,29 @@ RAW = m.measurements_dir() / "raw" / SOURCE
 
 def point(k: int, **changes: Any) -> dict[str, Any]:
     made: dict[str, Any] = {
-        "label": f"demo-k{k}", "model": "qwen3.6-35b-a3b", "quant": "fp8", "k": k, "prefix_caching": False, "max_num_seqs": 128,
-        "max_num_batched_tokens": 8192, "vllm": "0.25.1", "concurrency": 8, "input_tokens": 2048, "output_tokens": 128,
-        "prefix_share": 0.0, "key": "8:2048:128:0", "prompts": 32, "wall_s": 6.0, "output_tok_s": 600.0 + 100 * k,
-        "ttft_ms": 170.0, "tpot_ms": 11.0 - k, "itl_p99_ms": 130.0, "decode_step_p50_ms": 6.0 + 2 * k,
-        "acceptance_length": 1.0 + 0.7 * k, "tokens": 4096,
-    }  # fmt: skip
+        "label": f"demo-k{k}",
+        "model": "qwen3.6-35b-a3b",
+        "quant": "fp8",
+        "k": k,
+        "prefix_caching": False,
+        "max_num_seqs": 128,
+        "max_num_batched_tokens": 8192,
+        "vllm": "0.25.1",
+        "concurrency": 8,
+        "input_tokens": 2048,
+        "output_tokens": 128,
+        "prefix_share": 0.0,
+        "key": "8:2048:128:0",
+        "prompts": 32,
+        "wall_s": 6.0,
+        "output_tok_s": 600.0 + 100 * k,
+        "ttft_ms": 170.0,
+        "tpot_ms": 11.0 - k,
+        "itl_p99_ms": 130.0,
+        "decode_step_p50_ms": 6.0 + 2 * k,
+        "acceptance_length": 1.0 + 0.7 * k,
+        "tokens": 4096,
+    }
     return made | changes
 
 

@@ -47,31 +47,80 @@ SHELL = "exec vllm serve m/A \\\n  --max-num-seqs 4 \\\n  --enforce-eager --port
 CASES = {
     "list: value": (LIST, "--max-num-seqs", "--max-num-seqs 8", LIST.replace('"4"', '"8"')),
     "list: gone": (LIST, "--enforce-eager", "", LIST.replace("      - --enforce-eager\n", "")),
-    "list: pair gone": (LIST, "--max-num-seqs", "", LIST.replace('      - --max-num-seqs\n     ' ' - "4"  ' '# four\n', "")),
-    "list: one becomes two": (LIST, "--enforce-eager", "--port 8", LIST.replace("- --enforce-eager", "- --port\n      - \"8\"")),
-    "shell: pair alone on a " "line gone": (SHELL, "--max-num-seqs", "", SHELL.replace("  --max-num-seqs 4 \\\n", "")),
-    "shell: within a line gone": (SHELL, "--enforce-eager", "", SHELL.replace("  --enforce-eager --port", " --port")),
+    "list: pair gone": (
+        LIST,
+        "--max-num-seqs",
+        "",
+        LIST.replace('      - --max-num-seqs\n      - "4"  # four\n', ""),
+    ),
+    "list: one becomes two": (
+        LIST,
+        "--enforce-eager",
+        "--port 8",
+        LIST.replace("- --enforce-eager", '- --port\n      - "8"'),
+    ),
+    "shell: pair alone on a line gone": (
+        SHELL,
+        "--max-num-seqs",
+        "",
+        SHELL.replace("  --max-num-seqs 4 \\\n", ""),
+    ),
+    "shell: within a line gone": (
+        SHELL,
+        "--enforce-eager",
+        "",
+        SHELL.replace("  --enforce-eager --port", " --port"),
+    ),
     "shell: last line gone": (SHELL, "--dtype", "", SHELL.replace(" \\\n  --dtype auto", "")),
     "shell: replaced": (SHELL, "--port", "--port 2", SHELL.replace("--port 1", "--port 2")),
-    "ini: gone": ("[q]\nmodel = " "q.gguf\nno-mmap = " "true\njinja " "= true\n", "--mmap", "", "[q]\nmodel = q.gguf\njinja " "= true\n"),
+    "ini: gone": (
+        "[q]\nmodel = q.gguf\nno-mmap = true\njinja = true\n",
+        "--mmap",
+        "",
+        "[q]\nmodel = q.gguf\njinja = true\n",
+    ),
     "env list: kept": (
-        "services:\n  a:\n    image: " "x/vllm\n    " "command: " "['--model', 'm/A', " "'--enforce-eager', " "'--port', '1']\n", "--enforce-eager", "",
+        "services:\n  a:\n    image: "
+        "x/vllm\n    "
+        "command: "
+        "['--model', 'm/A', "
+        "'--enforce-eager', "
+        "'--port', '1']\n",
+        "--enforce-eager",
+        "",
         "services:\n  a:\n    image: x/vllm\n    command: ['--model', 'm/A', '--port', '1']\n",
     ),
     "flow: replaced": (
-        'services:\n  a:\n    image: ' 'x/vllm\n    ' 'command: ' '["--model", "m/A", ' '"--port", "1"]\n', "--port", "--port 2",
+        'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A", "--port", "1"]\n',
+        "--port",
+        "--port 2",
         'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A", "--port", "2"]\n',
     ),
     "flow: last gone": (
-        'services:\n  a:\n    image: ' 'x/vllm\n    ' 'command: ' '["--model", "m/A", ' '"--port", "1"]\n', "--port", "",
+        'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A", "--port", "1"]\n',
+        "--port",
+        "",
         'services:\n  a:\n    image: x/vllm\n    command: ["--model", "m/A"]\n',
     ),
     "folded text: gone": (
-        "services:\n  a:\n    image: x/vllm\n    " "command: " ">-\n      " "--model " "m/A\n      " "--enforce-eager\n      " "--port 1\n", "--enforce-eager", "",
+        "services:\n  a:\n    image: x/vllm\n    "
+        "command: "
+        ">-\n      "
+        "--model "
+        "m/A\n      "
+        "--enforce-eager\n      "
+        "--port 1\n",
+        "--enforce-eager",
+        "",
         "services:\n  a:\n    image: x/vllm\n    command: >-\n      --model m/A\n      --port 1\n",
     ),
-    "default of a variable": ("vllm serve m/A --port " "${P:-1} " "--dtype auto\n", "--dtype", "--dtype half", "vllm serve m/A --port " "${P:-1} " "--dtype half\n"),
-}  # fmt: skip
+    "default of a variable": (
+        "vllm serve m/A --port ${P:-1} --dtype auto\n",
+        "--dtype",
+        "--dtype half",
+        "vllm serve m/A --port ${P:-1} --dtype half\n",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", CASES)

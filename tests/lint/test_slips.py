@@ -38,7 +38,9 @@ KNOWN = (
 
 def swapped(word: str, rng: random.Random) -> str:
     """Two neighbours in each other's place."""
-    places = [i for i in range(3, len(word) - 1) if word[i] != word[i + 1] and "-" not in word[i : i + 2]]  # fmt: skip
+    places = [
+        i for i in range(3, len(word) - 1) if word[i] != word[i + 1] and "-" not in word[i : i + 2]
+    ]
     at = rng.choice(places) if places else len(word) - 2
     return word[:at] + word[at + 1] + word[at] + word[at + 2 :]
 

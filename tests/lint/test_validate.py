@@ -96,9 +96,15 @@ def test_siblings_are_seen() -> None:
 
 def test_with_hardware_and_load_it_says_what_recommend_would_change() -> None:
     report = validate(
-        "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 " "--max-num-seqs 16 " "--speculative-config " "'{\"method\":\"mtp\",\"num_speculative_tokens\":5}'\n",
-        hw="h200", concurrency=8, ctx=2048, changes=True,
-    )  # fmt: skip
+        "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 "
+        "--max-num-seqs 16 "
+        "--speculative-config "
+        '\'{"method":"mtp","num_speculative_tokens":5}\'\n',
+        hw="h200",
+        concurrency=8,
+        ctx=2048,
+        changes=True,
+    )
     (one,) = report.launches
     assert one.change is not None and one.change.lines
     told = report_json(report)["launches"][0]
@@ -400,7 +406,8 @@ def test_the_hook_file_calls_a_command_that_is_there() -> None:
     assert status(run(*hook["entry"].split()[2:], str(CORPUS / "case-082.sh"))) == 0
 
 
-# ---------------------------------------------------------------- what recommend writes is read back
+# ---------------------------------------------------------------- what recommend writes is read
+# back
 
 NOUNS = (
     "method",

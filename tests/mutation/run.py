@@ -32,8 +32,11 @@ TARGETS = {
     "advisor/readers/secrets.py": ("tests/readers/test_secrets.py",),
     "advisor/rules/sd1/*.py": ("tests/rulebook/test_rules.py", "tests/rulebook/test_effects.py"),
     "advisor/rules/sd3/*.py": ("tests/rulebook/test_rules.py",),
-    "advisor/rules/sd4/*.py": ("tests/rulebook/test_rules.py", "tests/rulebook/test_regime_rules.py"),
-}  # fmt: skip
+    "advisor/rules/sd4/*.py": (
+        "tests/rulebook/test_rules.py",
+        "tests/rulebook/test_regime_rules.py",
+    ),
+}
 COPIED = ("knowledge", "models", "docs", "examples", "README.md", ".ci", "CHANGELOG.md")
 KILLED, TIMED_OUT, ALIVE = (1, 3), (36, 24, 152, 255), 0  # exit codes as mutmut notes them
 

@@ -29,9 +29,13 @@ def plan(k: int = 0, **parts: object) -> Plan:
 
 H200 = {"engine_version": "0.25.1", "max_model_len": 32_960, "memory_fraction": 0.9}
 GB10 = {
-    "engine_version": "0.19.1", "max_model_len": 131_072, "memory_fraction": 0.45, "kv_cache_dtype": "fp8_e4m3",
-    "max_num_batched_tokens": 16_384, "max_num_seqs": 32,
-}  # fmt: skip
+    "engine_version": "0.19.1",
+    "max_model_len": 131_072,
+    "memory_fraction": 0.45,
+    "kv_cache_dtype": "fp8_e4m3",
+    "max_num_batched_tokens": 16_384,
+    "max_num_seqs": 32,
+}
 
 
 @pytest.mark.parametrize(
@@ -227,11 +231,28 @@ def test_a_drafters_layer_is_one_more_of_those_that_see_the_whole_context() -> N
     assert bare.tokens / drafted.tokens == pytest.approx(1 + 1 / 10, rel=0.001)
 
 
-@pytest.mark.parametrize("asked", [
-    {"hardware": "rtx3090", "model": "qwen3.6-27b", "engine": "llama-server", "quant": "q4_k_m", "ctx_tokens": 32768, "concurrency": 16},
-    {"hardware": "l40s", "gpus": 4, "model": "qwen3.5-122b-a10b", "engine": "sglang", "quant": "nvfp4", "concurrency": 1024},
-    {"hardware": "l40s", "concurrency": 512},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {
+            "hardware": "rtx3090",
+            "model": "qwen3.6-27b",
+            "engine": "llama-server",
+            "quant": "q4_k_m",
+            "ctx_tokens": 32768,
+            "concurrency": 16,
+        },
+        {
+            "hardware": "l40s",
+            "gpus": 4,
+            "model": "qwen3.5-122b-a10b",
+            "engine": "sglang",
+            "quant": "nvfp4",
+            "concurrency": 1024,
+        },
+        {"hardware": "l40s", "concurrency": 512},
+    ],
+)
 def test_no_arm_has_more_slots_than_its_memory_holds(asked: dict[str, Any]) -> None:
     """Clients queue where the memory holds fewer; a launch with more slots would not start."""
     from advisor.advice.recommend import recommend

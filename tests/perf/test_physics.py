@@ -26,10 +26,19 @@ from advisor.prediction import acceptance
 
 C = Constants()
 ROW = {
-    "model": "qwen3.6-35b-a3b", "quant": "fp8", "hardware": "h200", "engine": "vllm", "engine_version": "0.25.1",
-    "spec_method": "mtp", "k": "2", "concurrency": "1", "input_tokens": "2048", "output_tokens": "512",
-    "workload": "random", "speedup_metric": "output_tok_s",
-}  # fmt: skip
+    "model": "qwen3.6-35b-a3b",
+    "quant": "fp8",
+    "hardware": "h200",
+    "engine": "vllm",
+    "engine_version": "0.25.1",
+    "spec_method": "mtp",
+    "k": "2",
+    "concurrency": "1",
+    "input_tokens": "2048",
+    "output_tokens": "512",
+    "workload": "random",
+    "speedup_metric": "output_tok_s",
+}
 GB10 = {**ROW, "hardware": "gb10", "engine_version": "0.19.1", "kv_cache_dtype": "fp8_e4m3"}
 
 
@@ -330,18 +339,45 @@ def test_a_fit_can_move_the_answer(name: str) -> None:
 UNSURE = st.one_of(st.just(""), st.floats(0.01, 1e4).map(str))
 ANY_ROW = st.fixed_dictionaries(
     {
-        "model": st.sampled_from(["", "qwen3.6-35b-a3b", "qwen3.6-27b", "deepseek-r1", "zzz-12b", "gpt-oss-20b", "glm-4.6"]),
-        "total_params_b": UNSURE, "active_params_b": UNSURE, "is_moe": st.sampled_from(["", "0", "1"]),
-        "quant": st.sampled_from(["", "fp8", "q4_k_m", "nvfp4", "bf16", "mlx-4bit", "iq4_xs", "what"]),
-        "hardware": st.sampled_from(["", "unknown", "gb10", "h200", "v100", "apple-m4", "radeon-780m", "rtx5060-laptop"]),
-        "engine": st.sampled_from(["vllm", "sglang", "llama.cpp", "mlx", "custom", "tensorrt-llm", ""]),
-        "spec_method": st.sampled_from(["mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]),
-        "k": st.integers(1, 64).map(str), "concurrency": UNSURE, "input_tokens": UNSURE, "output_tokens": UNSURE,
-        "tp": st.sampled_from(["", "1", "2", "8"]), "interconnect": st.sampled_from(["", "none", "pcie", "nvlink", "roce"]),
-        "prefix_share": st.sampled_from(["", "0.5", "1"]), "output_spread": st.sampled_from(["", "0", "0.5", "1"]),
-        "n_requests": UNSURE, "max_num_seqs": UNSURE, "max_num_batched_tokens": UNSURE,
+        "model": st.sampled_from(
+            [
+                "",
+                "qwen3.6-35b-a3b",
+                "qwen3.6-27b",
+                "deepseek-r1",
+                "zzz-12b",
+                "gpt-oss-20b",
+                "glm-4.6",
+            ]
+        ),
+        "total_params_b": UNSURE,
+        "active_params_b": UNSURE,
+        "is_moe": st.sampled_from(["", "0", "1"]),
+        "quant": st.sampled_from(
+            ["", "fp8", "q4_k_m", "nvfp4", "bf16", "mlx-4bit", "iq4_xs", "what"]
+        ),
+        "hardware": st.sampled_from(
+            ["", "unknown", "gb10", "h200", "v100", "apple-m4", "radeon-780m", "rtx5060-laptop"]
+        ),
+        "engine": st.sampled_from(
+            ["vllm", "sglang", "llama.cpp", "mlx", "custom", "tensorrt-llm", ""]
+        ),
+        "spec_method": st.sampled_from(
+            ["mtp", "eagle", "eagle3", "draft_model", "ngram", "dflash", "dspark"]
+        ),
+        "k": st.integers(1, 64).map(str),
+        "concurrency": UNSURE,
+        "input_tokens": UNSURE,
+        "output_tokens": UNSURE,
+        "tp": st.sampled_from(["", "1", "2", "8"]),
+        "interconnect": st.sampled_from(["", "none", "pcie", "nvlink", "roce"]),
+        "prefix_share": st.sampled_from(["", "0.5", "1"]),
+        "output_spread": st.sampled_from(["", "0", "0.5", "1"]),
+        "n_requests": UNSURE,
+        "max_num_seqs": UNSURE,
+        "max_num_batched_tokens": UNSURE,
     }
-)  # fmt: skip
+)
 
 
 @settings(max_examples=200, deadline=None)
@@ -432,9 +468,15 @@ def test_a_pass_of_a_separate_draft(hardware: str, engine: str) -> None:
     thc38).
     """
     row = {
-        "model": "qwen2.5-7b", "quant": "q4_k_s", "hardware": hardware, "engine": engine, "engine_version": "",
-        "spec_method": "draft_model", "k": "5", "spec_extra": "Qwen2.5-0.5B",
-    }  # fmt: skip
+        "model": "qwen2.5-7b",
+        "quant": "q4_k_s",
+        "hardware": hardware,
+        "engine": engine,
+        "engine_version": "",
+        "spec_method": "draft_model",
+        "k": "5",
+        "spec_extra": "Qwen2.5-0.5B",
+    }
     p = points({}, base={**ROW, **row})
     each = physics.draft_seconds(p, C, p.concurrency, p.input_tokens)[0] / 5
     assert 3.5e-3 < each < 4.8e-3

@@ -14,15 +14,40 @@ from advisor.perf import cells, encode_plans, encode_rows, imputation
 from advisor.perf import encode_rows as points_read
 
 ROW = {
-    "model": "qwen3.6-35b-a3b", "quant": "fp8", "hardware": "gb10", "engine": "vllm", "engine_version": "0.19.1rc1.dev328",
-    "spec_method": "mtp", "k": "2", "concurrency": "16", "input_tokens": "2048", "output_tokens": "512",
-    "workload": "random", "prefix_caching": "on", "speedup_metric": "output_tok_s", "acceptance_rate": "0.72",
-    "kv_cache_dtype": "fp8_e4m3", "interconnect": "none",
-}  # fmt: skip
+    "model": "qwen3.6-35b-a3b",
+    "quant": "fp8",
+    "hardware": "gb10",
+    "engine": "vllm",
+    "engine_version": "0.19.1rc1.dev328",
+    "spec_method": "mtp",
+    "k": "2",
+    "concurrency": "16",
+    "input_tokens": "2048",
+    "output_tokens": "512",
+    "workload": "random",
+    "prefix_caching": "on",
+    "speedup_metric": "output_tok_s",
+    "acceptance_rate": "0.72",
+    "kv_cache_dtype": "fp8_e4m3",
+    "interconnect": "none",
+}
 MAY_STAY_UNKNOWN = {
-    "bw_measured", "memory_bytes", "k", "verify_tokens", "p_min", "kv_pool_tokens", "temperature", "thinking", "version",
-    "given_rate", "given_length", "given_k", "given_conditional", "held_base", "held_spec",
-}  # fmt: skip
+    "bw_measured",
+    "memory_bytes",
+    "k",
+    "verify_tokens",
+    "p_min",
+    "kv_pool_tokens",
+    "temperature",
+    "thinking",
+    "version",
+    "given_rate",
+    "given_length",
+    "given_k",
+    "given_conditional",
+    "held_base",
+    "held_spec",
+}
 
 
 def test_a_row_of_the_seed() -> None:
@@ -245,9 +270,15 @@ def test_from_plans_and_rows_agree() -> None:
 
     model = knowledge.llm("qwen3.6-35b-a3b")
     facts = Facts(
-        hardware=knowledge.hardware("gb10"), model=model, shape=knowledge.shape_of(model), quant=knowledge.quant("fp8"),
-        concurrency=16, ctx_tokens=2048, output_tokens=512, engine_version="0.19.1",
-    )  # fmt: skip
+        hardware=knowledge.hardware("gb10"),
+        model=model,
+        shape=knowledge.shape_of(model),
+        quant=knowledge.quant("fp8"),
+        concurrency=16,
+        ctx_tokens=2048,
+        output_tokens=512,
+        engine_version="0.19.1",
+    )
     plans = [Plan(engine="vllm", method="mtp", k=k, kv_cache_dtype="fp8_e4m3") for k in (1, 2)]
     planned = encode_plans.from_plans(facts, plans)
     rowed, _ = encode_rows.from_rows([ROW])

@@ -19,13 +19,26 @@ from tests.reference import replay
 
 C = Constants()
 ROW = {
-    "model": "qwen3.6-35b-a3b", "quant": "fp8", "hardware": "h200", "engine": "vllm", "engine_version": "0.25.1",
-    "spec_method": "mtp", "k": "2", "concurrency": "1", "input_tokens": "2048", "output_tokens": "128",
-    "workload": "random", "speedup_metric": "output_tok_s",
-}  # fmt: skip
+    "model": "qwen3.6-35b-a3b",
+    "quant": "fp8",
+    "hardware": "h200",
+    "engine": "vllm",
+    "engine_version": "0.25.1",
+    "spec_method": "mtp",
+    "k": "2",
+    "concurrency": "1",
+    "input_tokens": "2048",
+    "output_tokens": "128",
+    "workload": "random",
+    "speedup_metric": "output_tok_s",
+}
 GB10 = {
-    **ROW, "hardware": "gb10", "engine_version": "0.19.1", "kv_cache_dtype": "fp8_e4m3", "max_num_batched_tokens": "16384",
-}  # fmt: skip
+    **ROW,
+    "hardware": "gb10",
+    "engine_version": "0.19.1",
+    "kv_cache_dtype": "fp8_e4m3",
+    "max_num_batched_tokens": "16384",
+}
 ACCEPTED = [0.816, 0.778, 0.756, 0.75, 0.75, 0.74, 0.73, 0.73]
 
 
@@ -98,13 +111,19 @@ def test_mean_values_follow_the_replay_anywhere() -> None:
         clients = int(rng.choice([1, 2, 4, 8, 12, 24, 48, 96]))
         changes.append(
             {
-                "hardware": rng.choice(["h200", "gb10", "rtx3090", "l4", "strix-halo", "rtx-pro-6000"]),
-                "engine": rng.choice(["vllm", "sglang", "llama.cpp"]), "k": rng.integers(1, 7), "concurrency": clients,
-                "input_tokens": int(10 ** rng.uniform(1.5, 4.5)), "output_tokens": int(10 ** rng.uniform(1.3, 3.2)),
-                "output_spread": rng.choice([0, 0.2, 0.5, 0.8]), "n_requests": clients * int(rng.choice([2, 4, 8])),
+                "hardware": rng.choice(
+                    ["h200", "gb10", "rtx3090", "l4", "strix-halo", "rtx-pro-6000"]
+                ),
+                "engine": rng.choice(["vllm", "sglang", "llama.cpp"]),
+                "k": rng.integers(1, 7),
+                "concurrency": clients,
+                "input_tokens": int(10 ** rng.uniform(1.5, 4.5)),
+                "output_tokens": int(10 ** rng.uniform(1.3, 3.2)),
+                "output_spread": rng.choice([0, 0.2, 0.5, 0.8]),
+                "n_requests": clients * int(rng.choice([2, 4, 8])),
                 "model": rng.choice(["qwen3.6-35b-a3b", "qwen3.6-27b"]),
             }
-        )  # fmt: skip
+        )
     p = points(*changes)
     tau = tau_of(p)
     fluid = [schedule.replay(p, C, tau, arm) for arm in ("base", "spec")]  # type: ignore[arg-type]
@@ -311,9 +330,18 @@ def test_recurrent_states_decide_how_many_requests_run() -> None:
     and 5.
     """
     p = points(
-        {"model": "qwen3.8-27b", "quant": "nvfp4", "hardware": "rtx5090", "concurrency": 64, "k": 3, "input_tokens": 512,
-         "output_tokens": 512, "engine_version": "0.27.1", "kv_cache_dtype": "fp8"}
-    )  # fmt: skip
+        {
+            "model": "qwen3.8-27b",
+            "quant": "nvfp4",
+            "hardware": "rtx5090",
+            "concurrency": 64,
+            "k": 3,
+            "input_tokens": 512,
+            "output_tokens": 512,
+            "engine_version": "0.27.1",
+            "kv_cache_dtype": "fp8",
+        }
+    )
     assert [load.load(p, C, tau_of(p), spec).clients[0] for spec in (False, True)] == [16, 5]
 
 

@@ -16,10 +16,19 @@ def filled(
     hardware: str, quant: str, version: str = "", k: int = 1, model: str = "qwen3.6-27b"
 ) -> points.Points:
     row = {
-        "model": model, "quant": quant, "hardware": hardware, "gpu_count": "1", "engine": "llama.cpp", "engine_version": version,
-        "spec_method": "mtp", "k": str(k), "concurrency": "1", "input_tokens": "512", "output_tokens": "256",
+        "model": model,
+        "quant": quant,
+        "hardware": hardware,
+        "gpu_count": "1",
+        "engine": "llama.cpp",
+        "engine_version": version,
+        "spec_method": "mtp",
+        "k": str(k),
+        "concurrency": "1",
+        "input_tokens": "512",
+        "output_tokens": "256",
         "speedup_metric": "request_tok_s",
-    }  # fmt: skip
+    }
     table, errors = encode_rows.from_rows([row])
     assert not any(errors)
     return imputation.impute(table)

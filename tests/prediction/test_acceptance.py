@@ -11,9 +11,16 @@ from advisor.prediction import acceptance as acc
 from advisor.prediction import predict as predictor
 
 ROW = {
-    "model": "qwen3.6-27b", "hardware": "rtx3090", "engine": "llama.cpp", "spec_method": "mtp", "k": "3", "quant": "q4_k_m",
-    "workload": "mixed", "speedup_metric": "request_tok_s", "concurrency": "1",
-}  # fmt: skip
+    "model": "qwen3.6-27b",
+    "hardware": "rtx3090",
+    "engine": "llama.cpp",
+    "spec_method": "mtp",
+    "k": "3",
+    "quant": "q4_k_m",
+    "workload": "mixed",
+    "speedup_metric": "request_tok_s",
+    "concurrency": "1",
+}
 
 
 def believed(hide: bool = False, **change: str) -> acc.Acceptance:

@@ -40,9 +40,17 @@ from advisor.prediction.decision import decide_one
 from advisor.prediction.predict_rows import predict_rows
 
 ROW = {
-    "model": "qwen3.6-35b-a3b", "hardware": "gb10", "engine": "vllm", "spec_method": "mtp", "k": "2", "quant": "fp8",
-    "concurrency": "4", "input_tokens": "2048", "output_tokens": "256", "speedup_metric": "output_tok_s",
-}  # fmt: skip
+    "model": "qwen3.6-35b-a3b",
+    "hardware": "gb10",
+    "engine": "vllm",
+    "spec_method": "mtp",
+    "k": "2",
+    "quant": "fp8",
+    "concurrency": "4",
+    "input_tokens": "2048",
+    "output_tokens": "256",
+    "speedup_metric": "output_tok_s",
+}
 KNOWN_SEED_MISSES = 2
 
 
@@ -157,16 +165,44 @@ def test_errors_only_where_said(change: dict[str, str], word: str) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"hardware": "unknown"}, {"hardware": ""}, {"hardware": "tachyon-9"}, {"k": ""}, {"quant": ""}, {"quant": "q4_k_xxl"},
-        {"quant": "nvfp4"}, {"concurrency": ""}, {"input_tokens": "", "output_tokens": ""}, {"model": "", "total_params_b": "27"},
-        {"model": "mystery-moe", "total_params_b": "120", "active_params_b": "6"}, {"engine": "mlx", "hardware": "apple-m3-ultra"},
-        {"engine": "ik_llama.cpp"}, {"engine": "tensorrt-llm"}, {"engine": "ollama"}, {"engine": "lmstudio"}, {"engine": "custom"},
-        {"engine": "llama.cpp"}, {"engine": ""}, {"prefix_caching": "on"}, {"prefix_caching": "false"}, {"k": "?"}, {"k": "2.0"},
-        {"concurrency": "unknown"}, {"input_tokens": "1e12"}, {"spec_method": "dspark"}, {"spec_method": "ngram"}, {"tp": " "},
-        {"n_requests": "64", "output_spread": "0.5", "max_num_batched_tokens": "4096", "max_num_seqs": "8", "prefix_share": "0.5",
-         "thinking": "true"},
+        {"hardware": "unknown"},
+        {"hardware": ""},
+        {"hardware": "tachyon-9"},
+        {"k": ""},
+        {"quant": ""},
+        {"quant": "q4_k_xxl"},
+        {"quant": "nvfp4"},
+        {"concurrency": ""},
+        {"input_tokens": "", "output_tokens": ""},
+        {"model": "", "total_params_b": "27"},
+        {"model": "mystery-moe", "total_params_b": "120", "active_params_b": "6"},
+        {"engine": "mlx", "hardware": "apple-m3-ultra"},
+        {"engine": "ik_llama.cpp"},
+        {"engine": "tensorrt-llm"},
+        {"engine": "ollama"},
+        {"engine": "lmstudio"},
+        {"engine": "custom"},
+        {"engine": "llama.cpp"},
+        {"engine": ""},
+        {"prefix_caching": "on"},
+        {"prefix_caching": "false"},
+        {"k": "?"},
+        {"k": "2.0"},
+        {"concurrency": "unknown"},
+        {"input_tokens": "1e12"},
+        {"spec_method": "dspark"},
+        {"spec_method": "ngram"},
+        {"tp": " "},
+        {
+            "n_requests": "64",
+            "output_spread": "0.5",
+            "max_num_batched_tokens": "4096",
+            "max_num_seqs": "8",
+            "prefix_share": "0.5",
+            "thinking": "true",
+        },
     ],
-)  # fmt: skip
+)
 def test_everything_else_is_predicted(change: dict[str, str]) -> None:
     found = one(**change)
     assert found["error"] is None, found
@@ -525,8 +561,9 @@ NAMES = {
     "hardware": ["gb10", "h200", "apple-m4", "unknown", "?"],
     "engine": ["vllm", "sglang", "llama.cpp", "mlx", "custom", "zzz"],
     "spec_method": ["mtp", "none", "ngram", "dflash", "eagle3", "no"],
-    "quant": ["fp8", "q4_k_m", "", "zz"], "speedup_metric": ["output_tok_s", "request_tok_s", "tpot", "ttft", ""],
-}  # fmt: skip
+    "quant": ["fp8", "q4_k_m", "", "zz"],
+    "speedup_metric": ["output_tok_s", "request_tok_s", "tpot", "ttft", ""],
+}
 FREE = [c for c in RUN_COLUMNS if c not in NAMES] + [
     "n_requests",
     "output_spread",

@@ -1,5 +1,4 @@
 """Servers in forms that have no reader of their own: make, just, PowerShell, Terraform, Nix, ..."""
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -22,25 +21,137 @@ def one(text: str, name: str) -> Launch:
 
 # file, text, engine, model, an option and its value
 FORMS = {
-    "make": ("Makefile", "M := Qwen/Qwen3.6-27B\nserve:\n\t@vllm serve $(M) \\\n\t  --port 1\n", "vllm", "Qwen/Qwen3.6-27B", "--port", "1"),
-    "just": ("justfile", "m := 'a.gguf'\nserve:\n    @llama-server -m {{m}} --spec-type draft-mtp\n", "llama-server", "a.gguf", "--spec-type", "draft-mtp"),
-    "powershell": ("a.ps1", "$m = 'C:\\m\\a.gguf'\n& .\\llama-server.exe -m $m `\n  -c 4096\n", "llama-server", "C:\\m\\a.gguf", "--ctx-size", "4096"),
-    "splatting": ("a.ps1", "$a = @('-m', 'a.gguf') # x\n$a += @('-c','4')\n& llama-server @a\n", "llama-server", "a.gguf", "--ctx-size", "4"),
-    "start-process": ("a.ps1", "Start-Process vllm -ArgumentList 'serve','m','--port','3' -Wait\n", "vllm", "m", "--port", "3"),
-    "nomad": ("a.nomad", 'task "a" {\n config {\n  image = "vllm/vllm-openai:v0.25.1"\n  args = ["--model", "m/A", "--port", "${PORT}"]\n }\n}\n', "vllm", "m/A", "--port", "${PORT}"),
-    "terraform": ("a.tf", 'container {\n command = ["vllm", "serve", "m/A",\n   "--max-num-seqs", "4"] # x\n}\n', "vllm", "m/A", "--max-num-seqs", "4"),
-    "heredoc": ("a.tf", 'user_data = <<-EOF\n  #!/bin/sh\n  vllm serve m/A --port 1\nEOF\n', "vllm", "m/A", "--port", "1"),
-    "nix list": ("a.nix", '{ cmd = [ "vllm" "serve" "m/A" "--port" "3" (f 3) ]; }\n', "vllm", "m/A", "--port", "3"),
-    "nix script": ("a.nix", "{ script = ''\n  exec ${pkgs.llama-cpp}/bin/llama-server -m a.gguf \\\n    -c 4096\n''; }\n", "llama-server", "a.gguf", "--ctx-size", "4096"),
-    "nix image": ("a.nix", '{ image = "ghcr.io/ggml-org/llama.cpp:server-cuda-b9300"; cmd = [ "-m" "a.gguf" "-c" "1" ]; }\n', "llama-server", "a.gguf", "--ctx-size", "1"),
-    "nix settings": ("a.nix", '{ services.llama-cpp.settings = {\n hf-repo = "a/b-GGUF";\n ctx-size = 65536;\n spec-type = "draft-mtp"; }; }\n', "llama-server", "a/b-GGUF", "--ctx-size", "65536"),
-    "program and list": ("a.hcl", 'config {\n command = "/usr/bin/llama-server"\n args = ["-m", "a.gguf", "-c", "1"]\n}\n', "llama-server", "a.gguf", "--ctx-size", "1"),
-    "options alone": ("a.nix", '{ services.llama-cpp.extraFlags = [ "-ngl" "99" "--ctx-size" "8192" "-m" "a.gguf" ]; }\n', "llama-server", "a.gguf", "--ctx-size", "8192"),
-    "docker": ("Makefile", "run:\n\tdocker run --rm vllm/vllm-openai:v0.25.1 --model m/A --port $(P)\n", "vllm", "m/A", "--port", "${P}"),
-    "a shell inside": ("Makefile", "run:\n\tbash -c 'vllm serve m/A --port 1'\n", "vllm", "m/A", "--port", "1"),
+    "make": (
+        "Makefile",
+        "M := Qwen/Qwen3.6-27B\nserve:\n\t@vllm serve $(M) \\\n\t  --port 1\n",
+        "vllm",
+        "Qwen/Qwen3.6-27B",
+        "--port",
+        "1",
+    ),
+    "just": (
+        "justfile",
+        "m := 'a.gguf'\nserve:\n    @llama-server -m {{m}} --spec-type draft-mtp\n",
+        "llama-server",
+        "a.gguf",
+        "--spec-type",
+        "draft-mtp",
+    ),
+    "powershell": (
+        "a.ps1",
+        "$m = 'C:\\m\\a.gguf'\n& .\\llama-server.exe -m $m `\n  -c 4096\n",
+        "llama-server",
+        "C:\\m\\a.gguf",
+        "--ctx-size",
+        "4096",
+    ),
+    "splatting": (
+        "a.ps1",
+        "$a = @('-m', 'a.gguf') # x\n$a += @('-c','4')\n& llama-server @a\n",
+        "llama-server",
+        "a.gguf",
+        "--ctx-size",
+        "4",
+    ),
+    "start-process": (
+        "a.ps1",
+        "Start-Process vllm -ArgumentList 'serve','m','--port','3' -Wait\n",
+        "vllm",
+        "m",
+        "--port",
+        "3",
+    ),
+    "nomad": (
+        "a.nomad",
+        'task "a" {\n config {\n  image = "vllm/vllm-openai:v0.25.1"\n  args = ["--model", "m/A", "--port", "${PORT}"]\n }\n}\n',
+        "vllm",
+        "m/A",
+        "--port",
+        "${PORT}",
+    ),
+    "terraform": (
+        "a.tf",
+        'container {\n command = ["vllm", "serve", "m/A",\n   "--max-num-seqs", "4"] # x\n}\n',
+        "vllm",
+        "m/A",
+        "--max-num-seqs",
+        "4",
+    ),
+    "heredoc": (
+        "a.tf",
+        "user_data = <<-EOF\n  #!/bin/sh\n  vllm serve m/A --port 1\nEOF\n",
+        "vllm",
+        "m/A",
+        "--port",
+        "1",
+    ),
+    "nix list": (
+        "a.nix",
+        '{ cmd = [ "vllm" "serve" "m/A" "--port" "3" (f 3) ]; }\n',
+        "vllm",
+        "m/A",
+        "--port",
+        "3",
+    ),
+    "nix script": (
+        "a.nix",
+        "{ script = ''\n  exec ${pkgs.llama-cpp}/bin/llama-server -m a.gguf \\\n    -c 4096\n''; }\n",
+        "llama-server",
+        "a.gguf",
+        "--ctx-size",
+        "4096",
+    ),
+    "nix image": (
+        "a.nix",
+        '{ image = "ghcr.io/ggml-org/llama.cpp:server-cuda-b9300"; cmd = [ "-m" "a.gguf" "-c" "1" ]; }\n',
+        "llama-server",
+        "a.gguf",
+        "--ctx-size",
+        "1",
+    ),
+    "nix settings": (
+        "a.nix",
+        '{ services.llama-cpp.settings = {\n hf-repo = "a/b-GGUF";\n ctx-size = 65536;\n spec-type = "draft-mtp"; }; }\n',
+        "llama-server",
+        "a/b-GGUF",
+        "--ctx-size",
+        "65536",
+    ),
+    "program and list": (
+        "a.hcl",
+        'config {\n command = "/usr/bin/llama-server"\n args = ["-m", "a.gguf", "-c", "1"]\n}\n',
+        "llama-server",
+        "a.gguf",
+        "--ctx-size",
+        "1",
+    ),
+    "options alone": (
+        "a.nix",
+        '{ services.llama-cpp.extraFlags = [ "-ngl" "99" "--ctx-size" "8192" "-m" "a.gguf" ]; }\n',
+        "llama-server",
+        "a.gguf",
+        "--ctx-size",
+        "8192",
+    ),
+    "docker": (
+        "Makefile",
+        "run:\n\tdocker run --rm vllm/vllm-openai:v0.25.1 --model m/A --port $(P)\n",
+        "vllm",
+        "m/A",
+        "--port",
+        "${P}",
+    ),
+    "a shell inside": (
+        "Makefile",
+        "run:\n\tbash -c 'vllm serve m/A --port 1'\n",
+        "vllm",
+        "m/A",
+        "--port",
+        "1",
+    ),
     "a text": ("a.tf", 'run = "vllm serve m/A --port 1"\n', "vllm", "m/A", "--port", "1"),
     "a launcher": ("Makefile", "run:\n\tuv run vllm serve m/A\n", "vllm", "m/A", "", ""),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -98,11 +209,26 @@ def test_words_stand_where_the_file_has_them() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 50_000, '"' * 50_000, "'" * 50_000, "''\n" * 20_000, "{" * 50_000, "$(" * 50_000, "{{ a" * 20_000,
-     "vllm serve m " + '"a' * 20_000, "description = " * 20_000, "a = [ 'x' ]\n" * 9_000, "image = \"vllm\"\n" * 9_000,
-     "vllm serve m --port 1\n" * 9_000, "<<EOF\n" * 20_000, "/*" * 40_000, "x = " + " " * 200_000 + "y", "`\n" * 60_000],
+    [
+        "[" * 50_000,
+        '"' * 50_000,
+        "'" * 50_000,
+        "''\n" * 20_000,
+        "{" * 50_000,
+        "$(" * 50_000,
+        "{{ a" * 20_000,
+        "vllm serve m " + '"a' * 20_000,
+        "description = " * 20_000,
+        "a = [ 'x' ]\n" * 9_000,
+        'image = "vllm"\n' * 9_000,
+        "vllm serve m --port 1\n" * 9_000,
+        "<<EOF\n" * 20_000,
+        "/*" * 40_000,
+        "x = " + " " * 200_000 + "y",
+        "`\n" * 60_000,
+    ],
     ids=range(16),
-)  # fmt: skip
+)
 def test_hostile_texts_end_soon(text: str) -> None:
     begun = time.process_time()
     read_text("vllm\n" + text, "a.tf")

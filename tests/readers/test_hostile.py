@@ -1,5 +1,4 @@
 """Hostile input: a bounded time, one clear sentence, nothing executed, no secret shown."""
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -192,44 +191,140 @@ def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "$" * 20_000, "${" * 8_000, '"' * 30_001, "`" * 20_001, "(" * 20_000, "if true; then\n" * 2_000, "$((" * 5_000, "{" * 20_000, "[[ " * 5_000,
-        "x=${a:-" * 3_000 + "}" * 3_000, "A+=($A $A)\n" * 2_000, "f() { f; f; }\nf\n", "a() { b; }\nb() { a; " "a; }\na\n", "while true; do eval " "\"$x\"; done\n",
-        "x=1\n" + "x=$x$x\n" * 200, "eval " * 3_000, "bash -c " * 3_000, "for i in 1 2 3 4 5 6 " "7 8; do\n" * 12 + "vllm serve m -tp $i\n" + "done\n" * 12,
-        "A+=(\"${A[@]}\" b)\n" + "A+=(\"${A[@]}\")\n" * 100 + "vllm serve \"${A[@]}\"", "x=aaaa\n" + "x=${x//a/aaaaaaaa}\n" * 60, "x=" + "$y" * 9_000,
-        "vllm serve " + "--port 1 " * 40_000, "case x in\n" * 2_000, "cat <<A\n" * 2_000,
+        "$" * 20_000,
+        "${" * 8_000,
+        '"' * 30_001,
+        "`" * 20_001,
+        "(" * 20_000,
+        "if true; then\n" * 2_000,
+        "$((" * 5_000,
+        "{" * 20_000,
+        "[[ " * 5_000,
+        "x=${a:-" * 3_000 + "}" * 3_000,
+        "A+=($A $A)\n" * 2_000,
+        "f() { f; f; }\nf\n",
+        "a() { b; }\nb() { a; a; }\na\n",
+        'while true; do eval "$x"; done\n',
+        "x=1\n" + "x=$x$x\n" * 200,
+        "eval " * 3_000,
+        "bash -c " * 3_000,
+        "for i in 1 2 3 4 5 6 7 8; do\n" * 12 + "vllm serve m -tp $i\n" + "done\n" * 12,
+        'A+=("${A[@]}" b)\n' + 'A+=("${A[@]}")\n' * 100 + 'vllm serve "${A[@]}"',
+        "x=aaaa\n" + "x=${x//a/aaaaaaaa}\n" * 60,
+        "x=" + "$y" * 9_000,
+        "vllm serve " + "--port 1 " * 40_000,
+        "case x in\n" * 2_000,
+        "cat <<A\n" * 2_000,
     ],
-)  # fmt: skip
+)
 def test_shell_puzzles_end(text: str) -> None:
     read_text(text, "a.sh")
 
 
 BLANKS = " " * 60_000
 HOSTILE = {
-    "make: empty levels": ("Makefile", "".join(f"A{i} = {f'$(A{i + 1})' * 20}\n" for i in range(8)) + "A8 =\nx:\n\tvllm serve " "m $(A0)\n"),
-    "make: calls": ("Makefile", "f = $(call f,$(1)x)$(call " "f,$(1)y)\ng = " + "$(call h,$(1),a)" * 500 + "\nh = " + "$(call k,$(1))" * 500 + "\nk = $(1)z\nx:\n\tvllm serve " "$(call f,1) " "$(call g,1)\n"),
-    "make: export": ("Makefile", "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100),
+    "make: empty levels": (
+        "Makefile",
+        "".join(f"A{i} = {f'$(A{i + 1})' * 20}\n" for i in range(8)) + "A8 =\nx:\n\tvllm serve "
+        "m $(A0)\n",
+    ),
+    "make: calls": (
+        "Makefile",
+        "f = $(call f,$(1)x)$(call "
+        "f,$(1)y)\ng = "
+        + "$(call h,$(1),a)" * 500
+        + "\nh = "
+        + "$(call k,$(1))" * 500
+        + "\nk = $(1)z\nx:\n\tvllm serve "
+        "$(call f,1) "
+        "$(call g,1)\n",
+    ),
+    "make: export": (
+        "Makefile",
+        "export" + BLANKS + "!\n" + ("export" + " " * 3_000 + "!\n") * 100,
+    ),
     "make: rule": ("Makefile", ("a" + BLANKS + "x\n") * 10),
     "make: remark": ("Makefile", "A = 1" + BLANKS + "x\nA = " + BLANKS + "\\"),
-    "make: unclosed": ("Makefile", "x:\n\tvllm serve " + "$(" * 30_000 + "\n\tvllm " + "${" * 30_000 + "\n"),
-    "make: exported": ("Makefile", "".join(f"export V{i} = $(W)\n" for i in range(3_000)) + "".join(f"r{i}:\n\tx\n" for i in range(3_000))),
+    "make: unclosed": (
+        "Makefile",
+        "x:\n\tvllm serve " + "$(" * 30_000 + "\n\tvllm " + "${" * 30_000 + "\n",
+    ),
+    "make: exported": (
+        "Makefile",
+        "".join(f"export V{i} = $(W)\n" for i in range(3_000))
+        + "".join(f"r{i}:\n\tx\n" for i in range(3_000)),
+    ),
     "make: own": ("Makefile", "".join(f"r{i}: K = 1\nr{i}: r{i + 1}\n\tx\n" for i in range(3_000))),
-    "make: patterns": ("Makefile", "".join(f"%r{i}: K = 1\n" for i in range(3_000)) + "".join(f"r{i}:\n\tx\n" for i in range(3_000))),
-    "make: conditions": ("Makefile", "A = 1\n" + "ifdef X\nA += 5\nendif\n" * 10_000 + "ifdef Y\n" * 10_000),
-    "just: mark": ("justfile", "s:\n    vllm serve {{ " + BLANKS + "\n    {{a" + BLANKS + "x\n    " + "{{ a" * 20_000 + "\n"),
+    "make: patterns": (
+        "Makefile",
+        "".join(f"%r{i}: K = 1\n" for i in range(3_000))
+        + "".join(f"r{i}:\n\tx\n" for i in range(3_000)),
+    ),
+    "make: conditions": (
+        "Makefile",
+        "A = 1\n" + "ifdef X\nA += 5\nendif\n" * 10_000 + "ifdef Y\n" * 10_000,
+    ),
+    "just: mark": (
+        "justfile",
+        "s:\n    vllm serve {{ "
+        + BLANKS
+        + "\n    {{a"
+        + BLANKS
+        + "x\n    "
+        + "{{ a" * 20_000
+        + "\n",
+    ),
     "just: recipe": ("justfile", ("serve" + " " * 1_900 + "x\n") * 20 + "s:\n    vllm serve m\n"),
-    "just: doubling": ("justfile", "a0 := 'xxxxxxxxx'\n" + "".join(f"a{i + 1} := a{i} + a{i}\n" for i in range(60)) + "s:\n    vllm serve {{a60}}\n"),
-    "powershell: lists": ("a.ps1", "$a = @('x','y')\n" + "$a = @($a,$a)\n" * 2_000 + "& vllm serve $a " + "$a " * 3_000 + "\n"),
-    "powershell: texts": ("a.ps1", '$a = "xxxx"\n' + '$a = "$a$a"\n' * 60 + "$a += $a\n" * 60 + "& vllm serve $a\n"),
-    "powershell: backticks": ("a.ps1", '& vllm serve "' + "`a" * 20_000 + '\n& vllm serve "' + '`"' * 20_000 + "\n"),
-    "powershell: unclosed lists": ("a.ps1", "& vllm " + "@(" * 20_000 + "\n& vllm " + "@('a'," * 20_000 + "\n"),
-    "batch: doubling": ("a.cmd", "set A=xxxx\n" + "set A=%A%%A%\n" * 60 + "llama-server.exe " + "%A% " * 5_000 + "\n" + "llama-server.exe %A%\n" * 1_000),
-    "templates: unclosed": ("a.yaml", "services:\n  a:\n    " "command: " "vllm serve " "m\n    x: " "|\n      " + "{{ a " * 60_000 + "\n"),
-    "compose: unclosed": ("a.yaml", "services:\n  a:\n    image: " "vllm/vllm-openai\n    " "command: " "vllm serve " + "${" * 60_000 + "\n"),
+    "just: doubling": (
+        "justfile",
+        "a0 := 'xxxxxxxxx'\n"
+        + "".join(f"a{i + 1} := a{i} + a{i}\n" for i in range(60))
+        + "s:\n    vllm serve {{a60}}\n",
+    ),
+    "powershell: lists": (
+        "a.ps1",
+        "$a = @('x','y')\n" + "$a = @($a,$a)\n" * 2_000 + "& vllm serve $a " + "$a " * 3_000 + "\n",
+    ),
+    "powershell: texts": (
+        "a.ps1",
+        '$a = "xxxx"\n' + '$a = "$a$a"\n' * 60 + "$a += $a\n" * 60 + "& vllm serve $a\n",
+    ),
+    "powershell: backticks": (
+        "a.ps1",
+        '& vllm serve "' + "`a" * 20_000 + '\n& vllm serve "' + '`"' * 20_000 + "\n",
+    ),
+    "powershell: unclosed lists": (
+        "a.ps1",
+        "& vllm " + "@(" * 20_000 + "\n& vllm " + "@('a'," * 20_000 + "\n",
+    ),
+    "batch: doubling": (
+        "a.cmd",
+        "set A=xxxx\n"
+        + "set A=%A%%A%\n" * 60
+        + "llama-server.exe "
+        + "%A% " * 5_000
+        + "\n"
+        + "llama-server.exe %A%\n" * 1_000,
+    ),
+    "templates: unclosed": (
+        "a.yaml",
+        "services:\n  a:\n    command: vllm serve m\n    x: |\n      " + "{{ a " * 60_000 + "\n",
+    ),
+    "compose: unclosed": (
+        "a.yaml",
+        "services:\n  a:\n    image: "
+        "vllm/vllm-openai\n    "
+        "command: "
+        "vllm serve " + "${" * 60_000 + "\n",
+    ),
     "marks: blanks": ("a.sh", "vllm serve " + ("{{a" + " " * 30_000) * 10 + "\n"),
     "python: calls": ("a.py", "from vllm import LLM\nLLM(model=f" + "()" * 1_500 + ")\n"),
     "shell: exports": ("a.sh", "".join(f"export A{i}=1\n" for i in range(12_000)) + "x\n" * 12_000),
-    "shell: conditions": ("a.sh", "".join(f"A{i}=1\n" for i in range(10_000)) + "if x; then y; fi\n" * 6_000),
-}  # fmt: skip
+    "shell: conditions": (
+        "a.sh",
+        "".join(f"A{i}=1\n" for i in range(10_000)) + "if x; then y; fi\n" * 6_000,
+    ),
+}
 
 
 @pytest.mark.parametrize("name", HOSTILE)

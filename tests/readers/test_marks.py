@@ -222,7 +222,8 @@ def test_start_process_with_inline_arguments() -> None:
     assert launch.model == "a-MTP-Q4_K_M.gguf" and value(launch, "--ctx-size") == "4096"
 
 
-# ---------------------------------------------------------------- YAML that holds commands, documents
+# ---------------------------------------------------------------- YAML that holds commands,
+# documents
 
 
 @pytest.mark.parametrize(
@@ -294,7 +295,8 @@ def test_nodes_of_one_cluster_do_not_share_a_device() -> None:
     assert "SD306" not in codes("\n".join((serve % (1, "&"), serve % (2, "--headless"))), "a.sh")
 
 
-# ---------------------------------------------------------------- files that other files hold or make
+# ---------------------------------------------------------------- files that other files hold or
+# make
 
 
 def test_a_script_that_writes_a_unit() -> None:

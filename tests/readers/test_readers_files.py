@@ -59,10 +59,27 @@ def test_nomad() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["(" * 200_000, "[" * 200_000, "a{" * 70_000, "a ? " * 40_000, "x=<<E\n" * 20_000, 'x="' + "${" * 60_000,
-     "locals {\n a = concat(" + "local.a," * 15_000 + ")\n}\n", 'a = "${local.a}${local.a}"\n' * 5_000],
-    ids=["parentheses", "brackets", "blocks", "conditions", "here-documents", "expressions", "lists", "texts"],
-)  # fmt: skip
+    [
+        "(" * 200_000,
+        "[" * 200_000,
+        "a{" * 70_000,
+        "a ? " * 40_000,
+        "x=<<E\n" * 20_000,
+        'x="' + "${" * 60_000,
+        "locals {\n a = concat(" + "local.a," * 15_000 + ")\n}\n",
+        'a = "${local.a}${local.a}"\n' * 5_000,
+    ],
+    ids=[
+        "parentheses",
+        "brackets",
+        "blocks",
+        "conditions",
+        "here-documents",
+        "expressions",
+        "lists",
+        "texts",
+    ],
+)
 def test_hostile_blocks_take_no_time(text: str) -> None:
     before = time.process_time()
     read_text(text, "a.tf")

@@ -175,9 +175,12 @@ decode:
 
 @pytest.mark.parametrize(
     ("image", "version"),
-    [("ghcr.io/llm-d/llm-d-cuda:v0.5.0", None), ("nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0", None),
-     ("registry.example.org/vllm-openai:v0.25.1", "v0.25.1")],
-)  # fmt: skip
+    [
+        ("ghcr.io/llm-d/llm-d-cuda:v0.5.0", None),
+        ("nvcr.io/nvidia/ai-dynamo/vllm-runtime:0.9.0", None),
+        ("registry.example.org/vllm-openai:v0.25.1", "v0.25.1"),
+    ],
+)
 def test_the_release_of_another_product_is_not_the_engines(image: str, version: str | None) -> None:
     launch = read_text(LLM_D.replace("IMAGE", image), "values.yaml").launches[0]
     assert launch.version_text == version

@@ -75,10 +75,19 @@ def plans(engine: str, version: str) -> Iterator[Plan]:
             "dp": 2,
         }
     for (method, k, draft), cache, tp in product(
-        (("none", 0, None), ("mtp", 1, None), ("mtp", 3, None), ("eagle3", 3, "a/draft"), ("draft_model", 4, "a/draft"),
-         ("ngram", 4, None), ("dflash", 8, "a/draft"), ("dspark", 4, "a/draft")),
-        (None, True, False), (1, 2),
-    ):  # fmt: skip
+        (
+            ("none", 0, None),
+            ("mtp", 1, None),
+            ("mtp", 3, None),
+            ("eagle3", 3, "a/draft"),
+            ("draft_model", 4, "a/draft"),
+            ("ngram", 4, None),
+            ("dflash", 8, "a/draft"),
+            ("dspark", 4, "a/draft"),
+        ),
+        (None, True, False),
+        (1, 2),
+    ):
         speculation = {
             "method": method,
             "k": k,

@@ -1,10 +1,12 @@
-"""Emitted vLLM launches against the real engine on a machine with a GPU: docs/research/gpu-starts.md.
+"""Emitted vLLM launches against the real engine on a machine with a GPU:
+docs/research/gpu-starts.md.
 
     python gpu_starts.py configs FOLDER OUT.json         # each builds the engine's configuration
     python gpu_starts.py starts FOLDER OUT.json [--ab DIR]  # some are started, asked, stopped
 
 FOLDER comes from `python -m tests.real.gpu_lines`. Nothing of the package is imported: vLLM alone.
-Of a launch only the model's path changes for `configs`; what `starts` adds is ADDED in gpu_server.py, and the
+Of a launch only the model's path changes for `configs`; what `starts` adds is ADDED in
+gpu_server.py, and the
 KV cache is cut so that several engines share the card.
 """
 
@@ -150,8 +152,16 @@ def one(folder: Path, row: dict[str, Any], log: Path, until: float) -> dict[str,
     finally:
         told["exit"] = server.stop()
     told["seconds"] = round(time.monotonic() - server.begin, 1)
-    print("ok" if told["ok"] else "FAILED", row["model"], row["form"], row["hardware"],
-          told.get("seconds_to_health"), told.get("counters"), told.get("message", ""), flush=True)  # fmt: skip
+    print(
+        "ok" if told["ok"] else "FAILED",
+        row["model"],
+        row["form"],
+        row["hardware"],
+        told.get("seconds_to_health"),
+        told.get("counters"),
+        told.get("message", ""),
+        flush=True,
+    )
     return told
 
 

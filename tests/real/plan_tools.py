@@ -21,11 +21,17 @@ LONG = WorkClass(name="documents", concurrency=4, ctx_tokens=8192, workload="rag
 CHAT = WorkClass(name="chat", concurrency=8, ctx_tokens=2048, output_tokens=256, workload="chat")
 MIXES = (
     Mix(hardware="gb10", engine="vllm", classes=(CHAT, LONG)),
-    Mix(hardware="h100", gpus=2, interconnect="nvlink", models=("qwen3.6-27b",), classes=(CHAT, LONG)),
+    Mix(
+        hardware="h100",
+        gpus=2,
+        interconnect="nvlink",
+        models=("qwen3.6-27b",),
+        classes=(CHAT, LONG),
+    ),
     Mix(hardware="h200", engine="sglang", classes=(CHAT, LONG)),
     Mix(hardware="mi300x", gpus=2, classes=(CHAT, LONG)),
     Mix(hardware="rtx3090", gpus=2, engine="llama-server", classes=(CHAT, LONG)),
-)  # fmt: skip
+)
 
 
 def nginx(path: Path) -> str:

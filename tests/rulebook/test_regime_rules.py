@@ -281,8 +281,15 @@ def test_rules_and_core_price_the_same_kernels() -> None:
     alone.
     """
     c = physics.Constants()
-    row = {"model": "qwen3.6-35b-a3b", "hardware": "rtx-pro-6000", "engine": "vllm", "spec_method": "mtp", "k": "2",
-           "kv_cache_dtype": "bf16", "speedup_metric": "tpot"}  # fmt: skip
+    row = {
+        "model": "qwen3.6-35b-a3b",
+        "hardware": "rtx-pro-6000",
+        "engine": "vllm",
+        "spec_method": "mtp",
+        "k": "2",
+        "kv_cache_dtype": "bf16",
+        "speedup_metric": "tpot",
+    }
     point = imputation.impute(encode_rows.from_rows([row])[0])
     table = [told for key, told in rows_of("regime") if key == "serial_verify"]
     for told, path in zip(table, ("vllm-cuda", "sglang-cuda", "vllm-other"), strict=True):

@@ -1,7 +1,6 @@
 """What the rules' fixes write: the expected text in each form, safe ones only by default, nothing
 left to do after.
 """
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -130,16 +129,43 @@ def accepted(launch: Any, version: str) -> bool:
 @pytest.mark.parametrize(
     ("engine", "text", "version", "expected"),
     [
-        ("vllm", "export VLLM_ATTENTION_BACKEND=FLASHINFER\nexport " "HF_HOME=/h\nvllm " "serve m/A " "--port 1\n", "0.25.1",
-         "export HF_HOME=/h\nvllm serve m/A --attention-backend FLASHINFER --port 1\n"),
-        ("llama-server", "LLAMA_ARG_DRAFT_MAX=8 " "llama-server " "-m q.gguf " "--spec-type " "draft-mtp\n", "0.5.0",
-         "LLAMA_ARG_SPEC_DRAFT_N_MAX=8 llama-server -m q.gguf --spec-type draft-mtp\n"),
-        ("llama-server", "LLAMA_ARG_DRAFT_MAX=8 " "LLAMA_ARG_PORT=1 " "llama-server " "-m q.gguf " "--spec-type draft-mtp\n", "0.5.0",
-         "LLAMA_ARG_SPEC_DRAFT_N_MAX=8 " "LLAMA_ARG_PORT=1 " "llama-server " "-m q.gguf " "--spec-type " "draft-mtp\n"),
-        ("sglang", "export SGLANG_ENABLE_SPEC_V2=1\npython3 -m " "sglang.launch_server " "--model-path " "m/A --speculative-algorithm EAGLE\n", "0.5.23",
-         "python3 -m sglang.launch_server --model-path m/A --speculative-algorithm EAGLE\n"),
+        (
+            "vllm",
+            "export VLLM_ATTENTION_BACKEND=FLASHINFER\nexport "
+            "HF_HOME=/h\nvllm "
+            "serve m/A "
+            "--port 1\n",
+            "0.25.1",
+            "export HF_HOME=/h\nvllm serve m/A --attention-backend FLASHINFER --port 1\n",
+        ),
+        (
+            "llama-server",
+            "LLAMA_ARG_DRAFT_MAX=8 llama-server -m q.gguf --spec-type draft-mtp\n",
+            "0.5.0",
+            "LLAMA_ARG_SPEC_DRAFT_N_MAX=8 llama-server -m q.gguf --spec-type draft-mtp\n",
+        ),
+        (
+            "llama-server",
+            "LLAMA_ARG_DRAFT_MAX=8 LLAMA_ARG_PORT=1 llama-server -m q.gguf --spec-type draft-mtp\n",
+            "0.5.0",
+            "LLAMA_ARG_SPEC_DRAFT_N_MAX=8 "
+            "LLAMA_ARG_PORT=1 "
+            "llama-server "
+            "-m q.gguf "
+            "--spec-type "
+            "draft-mtp\n",
+        ),
+        (
+            "sglang",
+            "export SGLANG_ENABLE_SPEC_V2=1\npython3 -m "
+            "sglang.launch_server "
+            "--model-path "
+            "m/A --speculative-algorithm EAGLE\n",
+            "0.5.23",
+            "python3 -m sglang.launch_server --model-path m/A --speculative-algorithm EAGLE\n",
+        ),
     ],
-)  # fmt: skip
+)
 def test_migration_writes_variables(engine: str, text: str, version: str, expected: str) -> None:
     read = read_text(text)
     assert read.launches[0].engine == engine

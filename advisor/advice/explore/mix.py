@@ -84,8 +84,29 @@ class Mix(Frozen):
         return Request(**(told | more))
 
 
-_MIX = ("hardware", "gpus", "interconnect", "model", "models", "quant", "engine", "concurrency", "classes")  # fmt: skip
-_CLASS = ("name", "share", "concurrency", "rate", "prompt", "output", "prefix_share", "workload", "goal", "objective")  # fmt: skip
+_MIX = (
+    "hardware",
+    "gpus",
+    "interconnect",
+    "model",
+    "models",
+    "quant",
+    "engine",
+    "concurrency",
+    "classes",
+)
+_CLASS = (
+    "name",
+    "share",
+    "concurrency",
+    "rate",
+    "prompt",
+    "output",
+    "prefix_share",
+    "workload",
+    "goal",
+    "objective",
+)
 
 
 def read_mix(text: str) -> Mix:

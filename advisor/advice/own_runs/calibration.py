@@ -65,17 +65,31 @@ def _run(
             "how many tokens were drafted a step? give --k, or --launch with the file that ran"
         )
     return MachineRun(
-        date=_date((*off, *on)), model=request.model, engine=facts.engine or "vllm", engine_version=facts.engine_version,
-        quant=facts.quant.id if facts.quant else None, method=setting.method if on else "none",
-        k=setting.k or 0 if on else 0, tp=facts.tp, concurrency=one.concurrency or request.concurrency,
-        input_tokens=one.input_tokens or request.ctx_tokens, output_tokens=one.output_tokens or request.output_tokens,
+        date=_date((*off, *on)),
+        model=request.model,
+        engine=facts.engine or "vllm",
+        engine_version=facts.engine_version,
+        quant=facts.quant.id if facts.quant else None,
+        method=setting.method if on else "none",
+        k=setting.k or 0 if on else 0,
+        tp=facts.tp,
+        concurrency=one.concurrency or request.concurrency,
+        input_tokens=one.input_tokens or request.ctx_tokens,
+        output_tokens=one.output_tokens or request.output_tokens,
         workload=request.workload,
-        gains={made.metric: MetricGain(log=made.log, sd=max(made.sd, 1e-3)) for made in arms.gains(off, on)} if on else {},
+        gains={
+            made.metric: MetricGain(log=made.log, sd=max(made.sd, 1e-3))
+            for made in arms.gains(off, on)
+        }
+        if on
+        else {},
         baseline={name: value for name, value in values.items() if value},
         accepted_length=tokens_per_step([*on, *counters], setting.k) if on else None,
         accepted_by_position=accepted.by_position if accepted else (),
-        inputs_sha256=tuple(dict.fromkeys(run.sha256 for run in (*off, *on, *counters) if run.sha256)),
-    )  # fmt: skip
+        inputs_sha256=tuple(
+            dict.fromkeys(run.sha256 for run in (*off, *on, *counters) if run.sha256)
+        ),
+    )
 
 
 def _date(runs: Sequence[BenchmarkRun]) -> str:
@@ -195,8 +209,18 @@ def _imagined(facts: Facts, plan: Plan, concurrency: int, k: int) -> OwnRun:
     )
     request = facts.request
     return OwnRun(
-        hardware=request.hardware if request else "", model=facts.model.id if facts.model else "",
-        engine=facts.engine or "vllm", engine_version=facts.engine_version, method=plan.method, k=k, gpus=facts.gpus,
-        quant=facts.quant.id if facts.quant else None, tp=facts.tp, concurrency=concurrency,
-        input_tokens=facts.ctx_tokens, output_tokens=facts.output_tokens, workload=facts.workload, gains=gains,
-    )  # fmt: skip
+        hardware=request.hardware if request else "",
+        model=facts.model.id if facts.model else "",
+        engine=facts.engine or "vllm",
+        engine_version=facts.engine_version,
+        method=plan.method,
+        k=k,
+        gpus=facts.gpus,
+        quant=facts.quant.id if facts.quant else None,
+        tp=facts.tp,
+        concurrency=concurrency,
+        input_tokens=facts.ctx_tokens,
+        output_tokens=facts.output_tokens,
+        workload=facts.workload,
+        gains=gains,
+    )

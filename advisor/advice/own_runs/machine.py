@@ -81,15 +81,25 @@ class Machine(_Part):
         """As the prediction takes them."""
         return tuple(
             OwnRun(
-                hardware=self.hardware, gpus=self.gpus, model=run.model, quant=run.quant, engine=run.engine,
-                engine_version=run.engine_version, method=run.method if run.method != "none" else "mtp",
-                k=run.k or 1, tp=run.tp, concurrency=run.concurrency, input_tokens=run.input_tokens,
-                output_tokens=run.output_tokens, workload=run.workload, date=run.date,
+                hardware=self.hardware,
+                gpus=self.gpus,
+                model=run.model,
+                quant=run.quant,
+                engine=run.engine,
+                engine_version=run.engine_version,
+                method=run.method if run.method != "none" else "mtp",
+                k=run.k or 1,
+                tp=run.tp,
+                concurrency=run.concurrency,
+                input_tokens=run.input_tokens,
+                output_tokens=run.output_tokens,
+                workload=run.workload,
+                date=run.date,
                 gains=tuple((name, gain.log, gain.sd) for name, gain in run.gains.items()),
                 baseline=tuple(run.baseline.items()),
             )
             for run in self.runs
-        )  # fmt: skip
+        )
 
 
 def folder() -> Path:

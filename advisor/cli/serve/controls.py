@@ -58,11 +58,26 @@ def controls(question: Question, advice: Advice | None = None) -> dict[str, Any]
         _select("engine", "Engine", _with(_engines(), question.engine or ""), question.engine),
         _text("engine_version", "Release", question, "newest known"),
         _select("quant", "Quantisation", _with(_quants(), question.quant or ""), question.quant),
-        _select("method", "Draft method", [("", [("", "chosen"), *_same(get_args(DraftMethod))])], question.method),
+        _select(
+            "method",
+            "Draft method",
+            [("", [("", "chosen"), *_same(get_args(DraftMethod))])],
+            question.method,
+        ),
         _number("gpus", "GPUs", question, "1"),
         _number("tp", "Tensor parallel", question),
-        _select("interconnect", "GPU link", [("", [("", "by hardware"), *_same(get_args(Interconnect))])], question.interconnect),
-        _select("thinking", "Reasoning", [("", [("", "the model's default"), ("true", "on"), ("false", "off")])], _word(question.thinking)),
+        _select(
+            "interconnect",
+            "GPU link",
+            [("", [("", "by hardware"), *_same(get_args(Interconnect))])],
+            question.interconnect,
+        ),
+        _select(
+            "thinking",
+            "Reasoning",
+            [("", [("", "the model's default"), ("true", "on"), ("false", "off")])],
+            _word(question.thinking),
+        ),
         _number("prefix_share", "Shared prefix, 0 to 1", question),
         _number("temperature", "Temperature", question, "model card"),
         _number("max_ttft_ms", "TTFT at most, ms", question),
@@ -70,7 +85,7 @@ def controls(question: Question, advice: Advice | None = None) -> dict[str, Any]
         _number("acceptance_length", "Measured tokens/step", question),
         _number("acceptance_k", "measured at k", question),
         _text("acceptance", "Acceptance by position", question, "0.82,0.63"),
-    ]  # fmt: skip
+    ]
     machines = machine_names()
     if machines:
         list_ = [("", "none"), *_same(machines)]
@@ -171,9 +186,13 @@ def model_groups() -> Groups:
 
 def _family(ident: str) -> str:
     word = ident.split("-", maxsplit=1)[0].rstrip("0123456789.")
-    return {"qwen": "Qwen", "qwq": "Qwen", "deepseek": "DeepSeek", "glm": "GLM", "gpt": "gpt-oss"}.get(
-        word, word.capitalize()
-    )  # fmt: skip
+    return {
+        "qwen": "Qwen",
+        "qwq": "Qwen",
+        "deepseek": "DeepSeek",
+        "glm": "GLM",
+        "gpt": "gpt-oss",
+    }.get(word, word.capitalize())
 
 
 @cache

@@ -43,11 +43,26 @@ PATH = "vllm-cuda"
 MOVED = tuple(
     f"{name}[{PATH}]" if isinstance(getattr(Constants(), name), tuple) else name
     for name in (
-        "eta_bw", "expert_bw", "mfu_gemm", "mfu_attention_wgmma", "layer_launch_s", "moe_layer_launch_s", "host_s", "host_seq_s",
-        "sampler_passes", "spec_step_s", "spec_seq_s", "draft_pass_s", "draft_scale", "state_reads", "mfu_prefill",
-        "prefill_call_s", "prefill_linear_s", "prefill_captured",
+        "eta_bw",
+        "expert_bw",
+        "mfu_gemm",
+        "mfu_attention_wgmma",
+        "layer_launch_s",
+        "moe_layer_launch_s",
+        "host_s",
+        "host_seq_s",
+        "sampler_passes",
+        "spec_step_s",
+        "spec_seq_s",
+        "draft_pass_s",
+        "draft_scale",
+        "state_reads",
+        "mfu_prefill",
+        "prefill_call_s",
+        "prefill_linear_s",
+        "prefill_captured",
     )
-)  # fmt: skip
+)
 STEP, STEPS, ROBUST = 0.05, 12, 2.0
 
 

@@ -64,9 +64,16 @@ def rows_of(examples: Examples, out: LeftOut) -> Rows:
     """Left-out predictions without a stated acceptance, as a user asks who has none."""
     where = own_runs.places(examples.points, prepare(examples.points)[1])
     return Rows(
-        where, examples.log_speedup, out.mean_hidden, out.sd_hidden, out.low_hidden, out.high_hidden,
-        examples.fold, examples.run_id, examples.metric,
-    )  # fmt: skip
+        where,
+        examples.log_speedup,
+        out.mean_hidden,
+        out.sd_hidden,
+        out.low_hidden,
+        out.high_hidden,
+        examples.fold,
+        examples.run_id,
+        examples.metric,
+    )
 
 
 def exam(rows: Rows, runs: int, chosen: bool, seed: int = 0) -> Scores:

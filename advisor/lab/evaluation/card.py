@@ -96,8 +96,12 @@ def split_lines(found: Evaluation) -> str:
         ):
             error = em.ape(ex.log_speedup, mean)[pick]
             cover, width, _ = em.coverage(ex.log_speedup[pick], low[pick], high[pick], folds[pick])
-            cells += [percent(em.averaged(error, folds[pick], np.median).value), percent(em.averaged(error, folds[pick]).value),
-                      percent(cover.value, 0), f"x{np.exp(width.value):.2f}"]  # fmt: skip
+            cells += [
+                percent(em.averaged(error, folds[pick], np.median).value),
+                percent(em.averaged(error, folds[pick]).value),
+                percent(cover.value, 0),
+                f"x{np.exp(width.value):.2f}",
+            ]
         lines.append(cells)
     header = [
         "split",

@@ -72,7 +72,23 @@ def frontier(found: Evaluation) -> str:
     ):
         for bound in ON_BOUNDS:
             codes = np.select([(chance >= bound) & (mean > 0), chance <= off], [2, 0], 1)
-            lines.append([name, f"P(gain) >= {bound:g}", *_cells(scores.decided(y, codes.astype(np.int8), weight))])  # fmt: skip
+            lines.append(
+                [
+                    name,
+                    f"P(gain) >= {bound:g}",
+                    *_cells(scores.decided(y, codes.astype(np.int8), weight)),
+                ]
+            )
         least = scores.least_measured(y, mean / (o.sd if name != "ignored" else o.sd_hidden)[rows])
-        lines.append([name, "bounds chosen with the answers known", "8 %", "50 %", "-", "-", percent(least, 0)])  # fmt: skip
+        lines.append(
+            [
+                name,
+                "bounds chosen with the answers known",
+                "8 %",
+                "50 %",
+                "-",
+                "-",
+                percent(least, 0),
+            ]
+        )
     return table(["acceptance", "on from", *HEADER], lines)

@@ -79,8 +79,15 @@ def derived_metrics(found: Evaluation) -> str:
     for metric in ("output_tok_s", "request_tok_s", "tpot", "ttft"):
         pick = e.metric == metric
         error = em.ape(e.log_speedup, o.mean)[pick]
-        lines.append([metric, int(pick.sum()), len(set(e.fold[pick].tolist())), percent(float(np.median(error))),
-                      percent(em.averaged(error, e.fold[pick]).value)])  # fmt: skip
+        lines.append(
+            [
+                metric,
+                int(pick.sum()),
+                len(set(e.fold[pick].tolist())),
+                percent(float(np.median(error))),
+                percent(em.averaged(error, e.fold[pick]).value),
+            ]
+        )
     return table(["metric", "pairs", "sources", "pooled median APE", "MAPE"], lines)
 
 
@@ -156,9 +163,18 @@ def by_source(found: Evaluation) -> str:
         if pick.any():
             y = e.log_speedup[pick]
             inside = np.mean((y >= o.low[pick]) & (y <= o.high[pick]))
-            lines.append([fold, int(pick.sum()), int(e.acceptance_known[pick].sum()), f"{np.exp(y.mean()):.2f}",
-                          f"{np.exp(o.mean[pick].mean()):.2f}", percent(float(em.ape(y, o.mean[pick]).mean())),
-                          percent(float(em.ape(y, o.mean_hidden[pick]).mean())), percent(float(inside), 0)])  # fmt: skip
+            lines.append(
+                [
+                    fold,
+                    int(pick.sum()),
+                    int(e.acceptance_known[pick].sum()),
+                    f"{np.exp(y.mean()):.2f}",
+                    f"{np.exp(o.mean[pick].mean()):.2f}",
+                    percent(float(em.ape(y, o.mean[pick]).mean())),
+                    percent(float(em.ape(y, o.mean_hidden[pick]).mean())),
+                    percent(float(inside), 0),
+                ]
+            )
     header = [
         "left out",
         "rows",
@@ -283,6 +299,14 @@ def bases(found: Evaluation) -> str:
             error = em.ape(e.log_speedup, o.mean_hidden)[pick]
             right = ((o.mean_hidden > 0) == (e.log_speedup > 0))[pick].astype(float)
             folds = e.fold[pick]
-            lines.append([label, int(pick.sum()), len(set(folds.tolist())), percent(float(np.median(error))),
-                          percent(em.averaged(error, folds).value), percent(float(right.mean()), 0)])  # fmt: skip
+            lines.append(
+                [
+                    label,
+                    int(pick.sum()),
+                    len(set(folds.tolist())),
+                    percent(float(np.median(error))),
+                    percent(em.averaged(error, folds).value),
+                    percent(float(right.mean()), 0),
+                ]
+            )
     return table(["basis", "rows", "sources", "median APE", "MAPE", "right side of 1"], lines)

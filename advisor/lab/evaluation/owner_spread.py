@@ -52,8 +52,16 @@ class Shared:
 def settings_of(examples: Examples, with_k: bool = True) -> list[tuple[Hashable, ...]]:
     """What makes two rows one setting, for each row."""
     _, full = prepare(examples.points)
-    columns = [examples.hardware, full.gpus, examples.model, full.quant_family, examples.engine, examples.method,
-               full.concurrency, examples.metric]  # fmt: skip
+    columns = [
+        examples.hardware,
+        full.gpus,
+        examples.model,
+        full.quant_family,
+        examples.engine,
+        examples.method,
+        full.concurrency,
+        examples.metric,
+    ]
     return list(
         zip(*(c.tolist() for c in (*columns, full.k if with_k else full.gpus)), strict=True)
     )

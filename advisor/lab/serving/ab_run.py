@@ -50,12 +50,22 @@ def measure(
     for seed in plan.seeds:
         texts = _prompts(plan, folder, plan.requests, seed)
         header = Header(
-            arm=arm.name, seed=seed, concurrency=plan.concurrency, requests=plan.requests,
-            input_tokens=plan.input_tokens, output_tokens=plan.output_tokens, workload=plan.workload,
-            date=datetime.now(UTC).date().isoformat(), prompts_sha256=prompts.digest(texts),
-            engine=found.engine or plan.engine, engine_version=found.version or plan.engine_version,
-            model=plan.model, method=arm.method, k=arm.k, slots=found.slots,
-        )  # fmt: skip
+            arm=arm.name,
+            seed=seed,
+            concurrency=plan.concurrency,
+            requests=plan.requests,
+            input_tokens=plan.input_tokens,
+            output_tokens=plan.output_tokens,
+            workload=plan.workload,
+            date=datetime.now(UTC).date().isoformat(),
+            prompts_sha256=prompts.digest(texts),
+            engine=found.engine or plan.engine,
+            engine_version=found.version or plan.engine_version,
+            model=plan.model,
+            method=arm.method,
+            k=arm.k,
+            slots=found.slots,
+        )
         path = folder / f"{arm.name}-seed{seed}.jsonl"
         done, _ = load.resume(path, header)
         if len(done) < plan.requests:

@@ -161,10 +161,16 @@ class _Loop:
                 continue
             self._keep(
                 Record(
-                    i=i, start_s=start, ttft_s=made.ttft_s, end_s=start + made.end_s, sitting=self.sitting,
-                    input_tokens=made.input_tokens, output_tokens=made.output_tokens, chunks=made.chunks,
+                    i=i,
+                    start_s=start,
+                    ttft_s=made.ttft_s,
+                    end_s=start + made.end_s,
+                    sitting=self.sitting,
+                    input_tokens=made.input_tokens,
+                    output_tokens=made.output_tokens,
+                    chunks=made.chunks,
                 )
-            )  # fmt: skip
+            )
 
     def _keep(self, record: Record) -> None:
         with self.lock:
@@ -180,10 +186,16 @@ class _Loop:
             self.in_a_row += 1
             self._write(
                 Record(
-                    i=i, start_s=start, ttft_s=0.0, end_s=end, output_tokens=0, chunks=0, sitting=self.sitting,
+                    i=i,
+                    start_s=start,
+                    ttft_s=0.0,
+                    end_s=end,
+                    output_tokens=0,
+                    chunks=0,
+                    sitting=self.sitting,
                     error=document.printable(str(error)),
                 )
-            )  # fmt: skip
+            )
             if isinstance(error, client.ServerGone) or self.in_a_row >= MAX_FAILURES:
                 self.fatal = self.fatal or error
             self.tell(Progress(self.done, self.total, self.failed))

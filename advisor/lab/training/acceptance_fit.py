@@ -33,9 +33,17 @@ Floats = npt.NDArray[np.float64]
 # published per-position tables in acceptance/; EAGLE-3 on Llama-3.1-8B, MT-Bench: 3.53 tokens a
 # step at k = 7 (vllm-project/vllm #26191); EAGLE there 1.89 at k = 2 (#16035).
 CENTRE = {
-    "method:mtp": 1.35, "method:eagle": 0.7, "method:eagle3": 1.1, "method:draft_model": 1.0, "method:ngram": -1.2,
-    "method:dflash": 0.9, "method:dspark": 1.1, "slope:one": -0.20, "slope:block": -0.15, "slope:guess": -0.1,
-}  # fmt: skip
+    "method:mtp": 1.35,
+    "method:eagle": 0.7,
+    "method:eagle3": 1.1,
+    "method:draft_model": 1.0,
+    "method:ngram": -1.2,
+    "method:dflash": 0.9,
+    "method:dspark": 1.1,
+    "slope:one": -0.20,
+    "slope:block": -0.15,
+    "slope:guess": -0.1,
+}
 SPREAD = {
     "method": 0.8,
     "workload": 0.3,
@@ -45,8 +53,15 @@ SPREAD = {
     "position": 0.12,
 }
 NUMBER_SPREAD = {
-    "temperature": 0.3, "thinking": 0.3, "depth": 0.08, "low_bits": 0.1, "log_active": 0.1, "moe": 0.2, "p_min": 0.8, "tree": 0.3,
-}  # fmt: skip
+    "temperature": 0.3,
+    "thinking": 0.3,
+    "depth": 0.08,
+    "low_bits": 0.1,
+    "log_active": 0.1,
+    "moe": 0.2,
+    "p_min": 0.8,
+    "tree": 0.3,
+}
 ROW_SD = 0.09  # sd of log(tau) of one row around its source's level: prompts, lengths, rounding
 START_SOURCE_SD = 0.35
 STEPS = 12

@@ -49,10 +49,17 @@ def read_llmkube(document: Node, documents: list[Node], reading: Reading) -> Non
     reading.form = "llmkube"
     reference = spec.get("modelRef")
     model = next(
-        (other for other in documents if other.get("kind") is not None and other.get("kind").text == "Model"  # type: ignore[union-attr]
-         and reference is not None and (name := other.path("metadata.name")) is not None and name.text == reference.text),
+        (
+            other
+            for other in documents
+            if other.get("kind") is not None
+            and other.get("kind").text == "Model"  # type: ignore[union-attr]
+            and reference is not None
+            and (name := other.path("metadata.name")) is not None
+            and name.text == reference.text
+        ),
         None,
-    )  # fmt: skip
+    )
     runtime = spec.get("runtime")
     engine = {"vllm": "vllm", "sglang": "sglang"}.get(
         runtime.text.lower() if runtime is not None else "", "llama-server"

@@ -81,21 +81,29 @@ def read(doc: Document) -> list[BenchmarkRun]:
     done, failed = _value(made.request_count), _value(made.error_request_count)
     return [
         BenchmarkRun(
-            file=doc.name, format=FORMAT, sha256=doc.sha256,
+            file=doc.name,
+            format=FORMAT,
+            sha256=doc.sha256,
             client="genai-perf" if genai and "perf_analyzer" in str(config)[:20_000] else "aiperf",
-            client_version=made.aiperf_version, model=model,
+            client_version=made.aiperf_version,
+            model=model,
             seed=seed if isinstance(seed, int) else None,
-            concurrency=_concurrency(config), request_rate=rate if isinstance(rate, float) else None,
-            requests=None if done is None else round(done), failed=None if failed is None else round(failed),
+            concurrency=_concurrency(config),
+            request_rate=rate if isinstance(rate, float) else None,
+            requests=None if done is None else round(done),
+            failed=None if failed is None else round(failed),
             duration_s=_ms(made.benchmark_duration, 1e-3),
-            input_tokens=_value(made.input_sequence_length), output_tokens=_value(made.output_sequence_length),
+            input_tokens=_value(made.input_sequence_length),
+            output_tokens=_value(made.output_sequence_length),
             output_tok_s=_value(made.output_token_throughput),
             request_tok_s=_value(made.output_token_throughput_per_user),
-            ttft_ms=_latency(made.time_to_first_token), tpot_ms=_latency(made.inter_token_latency),
-            itl_ms=_latency(made.inter_chunk_latency), e2e_ms=_latency(made.request_latency),
+            ttft_ms=_latency(made.time_to_first_token),
+            tpot_ms=_latency(made.inter_token_latency),
+            itl_ms=_latency(made.inter_chunk_latency),
+            e2e_ms=_latency(made.request_latency),
             acceptance=_acceptance(made),
         )
-    ]  # fmt: skip
+    ]
 
 
 def _table(text: str) -> dict[str, Any]:

@@ -142,10 +142,17 @@ def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
         elif a and b and abs(math.log(a / b)) > TOLERANCE:
             out.append(f"{label} {a:g} and {b:g}")
     for name, label in (
-        ("model", "model"), ("engine", "engine"), ("engine_version", "engine version"), ("client", "client"),
-        ("client_version", "client version"), ("dataset", "prompts"), ("hardware", "hardware"), ("slots", "slots"),
-        ("temperature", "temperature"), ("kind", "kind of result"),
-    ):  # fmt: skip
+        ("model", "model"),
+        ("engine", "engine"),
+        ("engine_version", "engine version"),
+        ("client", "client"),
+        ("client_version", "client version"),
+        ("dataset", "prompts"),
+        ("hardware", "hardware"),
+        ("slots", "slots"),
+        ("temperature", "temperature"),
+        ("kind", "kind of result"),
+    ):
         a, b = getattr(off, name), getattr(on, name)
         if a is not None and b is not None and a != b:
             out.append(f"{label} {a} and {b}")

@@ -107,10 +107,17 @@ def _vllm(doc: Document) -> BenchmarkRun:
     version = _VLLM_VERSION.search(doc.text)
     k = max((len(row) for row in found.positions), default=0)
     return _run(
-        doc, VLLM, engine="vllm", engine_version=version[1] if version else None, k=k or None,
-        concurrency=_mean(found.running), output_tok_s=_mean(found.speeds), repeats=len(found.speeds) or None,
-        acceptance=_weighted(found, k), notes=("means of the printed windows of about 10 s",),
-    )  # fmt: skip
+        doc,
+        VLLM,
+        engine="vllm",
+        engine_version=version[1] if version else None,
+        k=k or None,
+        concurrency=_mean(found.running),
+        output_tok_s=_mean(found.speeds),
+        repeats=len(found.speeds) or None,
+        acceptance=_weighted(found, k),
+        notes=("means of the printed windows of about 10 s",),
+    )
 
 
 def _weighted(found: Lines, k: int) -> Acceptance | None:
@@ -137,10 +144,15 @@ def _sglang(doc: Document) -> BenchmarkRun:
                 lengths.append(float(length[1]))
     mean_length = _mean(lengths)
     return _run(
-        doc, SGLANG, engine="sglang", concurrency=_mean(running), output_tok_s=_mean(speeds),
-        repeats=len(speeds) or None, acceptance=Acceptance(length=mean_length) if mean_length else None,
+        doc,
+        SGLANG,
+        engine="sglang",
+        concurrency=_mean(running),
+        output_tok_s=_mean(speeds),
+        repeats=len(speeds) or None,
+        acceptance=Acceptance(length=mean_length) if mean_length else None,
         notes=("means of the printed decode lines",),
-    )  # fmt: skip
+    )
 
 
 def _llama(doc: Document) -> BenchmarkRun:

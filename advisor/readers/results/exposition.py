@@ -184,15 +184,27 @@ def run_of(
     requests = counters.get("requests") or (made.sums["ttft"][1] if "ttft" in made.sums else None)
     tokens = counters.get("output_tokens")
     return BenchmarkRun(
-        file=file, format=FORMAT, kind="counters", sha256=sha256, client="/metrics", engine=made.engine,
-        model=made.model, k=len(made.positions) or None, requests=round(requests) if requests else None,
+        file=file,
+        format=FORMAT,
+        kind="counters",
+        sha256=sha256,
+        client="/metrics",
+        engine=made.engine,
+        model=made.model,
+        k=len(made.positions) or None,
+        requests=round(requests) if requests else None,
         method=None if acceptance or made.engine == "sglang" else "none",
         input_tokens=per_request(counters.get("prompt_tokens"), requests),
-        output_tokens=per_request(tokens, requests), duration_s=seconds,
+        output_tokens=per_request(tokens, requests),
+        duration_s=seconds,
         output_tok_s=tokens / seconds if tokens is not None and seconds else None,
-        ttft_ms=_mean(made, "ttft"), tpot_ms=_mean(made, "tpot"), itl_ms=_mean(made, "itl"),
-        e2e_ms=_mean(made, "e2e"), acceptance=acceptance, notes=notes,
-    )  # fmt: skip
+        ttft_ms=_mean(made, "ttft"),
+        tpot_ms=_mean(made, "tpot"),
+        itl_ms=_mean(made, "itl"),
+        e2e_ms=_mean(made, "e2e"),
+        acceptance=acceptance,
+        notes=notes,
+    )
 
 
 def _mean(made: Scrape, name: str) -> Latency | None:

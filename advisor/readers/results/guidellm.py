@@ -69,19 +69,30 @@ def _run(doc: Document, row: dict[str, Any], i: int) -> BenchmarkRun:
     done = _records(requests)
     totals = made.request_totals
     return BenchmarkRun(
-        file=doc.name, format=FORMAT, part=f"benchmark {i + 1}" if len(doc.object["benchmarks"]) > 1 else "",
-        sha256=doc.sha256, client="guidellm", client_version=str(version) if version else None,
+        file=doc.name,
+        format=FORMAT,
+        part=f"benchmark {i + 1}" if len(doc.object["benchmarks"]) > 1 else "",
+        sha256=doc.sha256,
+        client="guidellm",
+        client_version=str(version) if version else None,
         model=backend.get("model") if isinstance(backend.get("model"), str) else None,
-        concurrency=_number(strategy.get("streams")), request_rate=_number(strategy.get("rate")),
-        requests=totals.get("successful"), failed=totals.get("errored"),
+        concurrency=_number(strategy.get("streams")),
+        request_rate=_number(strategy.get("rate")),
+        requests=totals.get("successful"),
+        failed=totals.get("errored"),
         duration_s=_number(row.get("duration")),
-        input_tokens=_mean(made.prompt_token_count), output_tokens=_mean(made.output_token_count),
+        input_tokens=_mean(made.prompt_token_count),
+        output_tokens=_mean(made.output_token_count),
         output_tok_s=_mean(made.output_tokens_per_second),
-        ttft_ms=_latency(made.time_to_first_token_ms, [r.get("time_to_first_token_ms") for r in done]),
-        tpot_ms=_latency(made.inter_token_latency_ms, [r.get("inter_token_latency_ms") for r in done]),
+        ttft_ms=_latency(
+            made.time_to_first_token_ms, [r.get("time_to_first_token_ms") for r in done]
+        ),
+        tpot_ms=_latency(
+            made.inter_token_latency_ms, [r.get("inter_token_latency_ms") for r in done]
+        ),
         e2e_ms=Latency.of(v * 1e3 for r in done if (v := _number(r.get("request_latency")))),
         notes=("TPOT is GuideLLM's inter_token_latency_ms: per token after the first",),
-    )  # fmt: skip
+    )
 
 
 def _dict(value: Any, name: str) -> dict[str, Any]:

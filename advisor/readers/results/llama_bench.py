@@ -94,18 +94,34 @@ def _run(doc: Document, test: Test) -> BenchmarkRun:
     name += f" @ d{test.n_depth}" if test.n_depth else ""
     speed = test.avg_ts if only_generated else None
     return BenchmarkRun(
-        file=doc.name, format=FORMAT, kind="offline", part=name, sha256=doc.sha256, client="llama-bench",
+        file=doc.name,
+        format=FORMAT,
+        kind="offline",
+        part=name,
+        sha256=doc.sha256,
+        client="llama-bench",
         client_version=f"b{test.build_number}" if test.build_number else None,
-        engine="llama-server", engine_version=f"b{test.build_number}" if test.build_number else None,
-        date=test.test_time, model=test.model_filename or test.model_type,
-        hardware=test.gpu_info or None, method="none", k=0, concurrency=1,
-        input_tokens=prompt or None, output_tokens=generated or None, depth_tokens=test.n_depth,
-        output_tok_s=speed, request_tok_s=speed, output_tok_s_sd=test.stddev_ts if speed else None,
-        prompt_tok_s=test.avg_ts if only_prompt else None, repeats=len(test.samples_ts) or None,
+        engine="llama-server",
+        engine_version=f"b{test.build_number}" if test.build_number else None,
+        date=test.test_time,
+        model=test.model_filename or test.model_type,
+        hardware=test.gpu_info or None,
+        method="none",
+        k=0,
+        concurrency=1,
+        input_tokens=prompt or None,
+        output_tokens=generated or None,
+        depth_tokens=test.n_depth,
+        output_tok_s=speed,
+        request_tok_s=speed,
+        output_tok_s_sd=test.stddev_ts if speed else None,
+        prompt_tok_s=test.avg_ts if only_prompt else None,
+        repeats=len(test.samples_ts) or None,
         tpot_ms=_per_token(test) if speed else None,
-        notes=() if only_prompt or only_generated else ("t/s counts prompt and generated tokens "
-                                                        "together",),
-    )  # fmt: skip
+        notes=()
+        if only_prompt or only_generated
+        else ("t/s counts prompt and generated tokens together",),
+    )
 
 
 def _per_token(test: Test) -> Latency | None:
@@ -152,11 +168,23 @@ def _batched(doc: Document, row: Batch) -> BenchmarkRun:
     streams = row.pl
     per_token = row.t_tg * 1e3 / row.tg if row.t_tg and row.tg else None
     return BenchmarkRun(
-        file=doc.name, format=BATCHED, kind="offline", part=f"B{streams} pp{row.pp} tg{row.tg}",
-        sha256=doc.sha256, client="llama-batched-bench", engine="llama-server", method="none", k=0,
-        concurrency=streams, requests=streams, input_tokens=row.pp or None, output_tokens=row.tg or None,
-        duration_s=row.t, output_tok_s=row.speed_tg or None,
-        request_tok_s=row.speed_tg / streams if row.speed_tg else None, prompt_tok_s=row.speed_pp,
+        file=doc.name,
+        format=BATCHED,
+        kind="offline",
+        part=f"B{streams} pp{row.pp} tg{row.tg}",
+        sha256=doc.sha256,
+        client="llama-batched-bench",
+        engine="llama-server",
+        method="none",
+        k=0,
+        concurrency=streams,
+        requests=streams,
+        input_tokens=row.pp or None,
+        output_tokens=row.tg or None,
+        duration_s=row.t,
+        output_tok_s=row.speed_tg or None,
+        request_tok_s=row.speed_tg / streams if row.speed_tg else None,
+        prompt_tok_s=row.speed_pp,
         tpot_ms=Latency.stated(mean=per_token) if per_token else None,
         notes=("output tok/s of the generation phase alone",),
-    )  # fmt: skip
+    )

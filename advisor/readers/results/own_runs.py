@@ -96,20 +96,38 @@ def read(doc: Document) -> list[BenchmarkRun]:
     known: Any = header.engine if header.engine in ENGINES else None
     return [
         BenchmarkRun(
-            file=doc.name, format=FORMAT, part=f"{header.arm}, seed {header.seed}", sha256=doc.sha256,
-            client="advisor bench run", date=header.date, engine=known, engine_version=header.engine_version,
-            model=header.model, method=header.method, k=header.k, slots=header.slots,
-            concurrency=header.concurrency, dataset=f"{header.workload}:{header.prompts_sha256[:12]}",
-            seed=header.seed, requests=len(good), failed=len(made.records) - len(good),
+            file=doc.name,
+            format=FORMAT,
+            part=f"{header.arm}, seed {header.seed}",
+            sha256=doc.sha256,
+            client="advisor bench run",
+            date=header.date,
+            engine=known,
+            engine_version=header.engine_version,
+            model=header.model,
+            method=header.method,
+            k=header.k,
+            slots=header.slots,
+            concurrency=header.concurrency,
+            dataset=f"{header.workload}:{header.prompts_sha256[:12]}",
+            seed=header.seed,
+            requests=len(good),
+            failed=len(made.records) - len(good),
             input_tokens=sum(inputs) / len(inputs) if inputs else None,
-            output_tokens=tokens / len(good), duration_s=seconds,
+            output_tokens=tokens / len(good),
+            duration_s=seconds,
             output_tok_s=tokens / seconds if seconds else None,
-            ttft_ms=Latency.of(r.ttft_s * 1e3 for r in good), tpot_ms=Latency.of(tpots(good)),
-            itl_ms=Latency.of((r.end_s - r.start_s - r.ttft_s) * 1e3 / (r.chunks - 1) for r in good if r.chunks > 1),
+            ttft_ms=Latency.of(r.ttft_s * 1e3 for r in good),
+            tpot_ms=Latency.of(tpots(good)),
+            itl_ms=Latency.of(
+                (r.end_s - r.start_s - r.ttft_s) * 1e3 / (r.chunks - 1)
+                for r in good
+                if r.chunks > 1
+            ),
             e2e_ms=Latency.of((r.end_s - r.start_s) * 1e3 for r in good),
             acceptance=_acceptance(made),
         )
-    ]  # fmt: skip
+    ]
 
 
 def busy_seconds(records: list[Record]) -> float:

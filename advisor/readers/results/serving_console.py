@@ -92,21 +92,30 @@ def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> Bench
         engine = "vllm" if (block.backend or "").startswith("vllm") else engine
     limit = block.get("maximum request concurrency", "max request concurrency")
     return BenchmarkRun(
-        file=doc.name, format=FORMAT, part=part, sha256=doc.sha256, engine=engine,
+        file=doc.name,
+        format=FORMAT,
+        part=part,
+        sha256=doc.sha256,
+        engine=engine,
         client="sglang.benchmark.serving" if sglang else "vllm bench serve",
-        model=asked.get("model"), dataset=asked.get("dataset_name"),
+        model=asked.get("model"),
+        dataset=asked.get("dataset_name"),
         seed=int(asked["seed"]) if asked.get("seed", "").isdigit() else None,
-        concurrency=limit, request_rate=block.get("request rate configured (rps)", "traffic request rate"),
-        requests=None if done is None else round(done), failed=_whole(block.get("failed requests")),
+        concurrency=limit,
+        request_rate=block.get("request rate configured (rps)", "traffic request rate"),
+        requests=None if done is None else round(done),
+        failed=_whole(block.get("failed requests")),
         k=len(block.positions) or None,
         input_tokens=per_request(block.get("total input tokens"), done),
         output_tokens=per_request(block.get("total generated tokens"), done),
         duration_s=block.get("benchmark duration (s)"),
         output_tok_s=block.get("output token throughput (tok/s)"),
-        ttft_ms=_latency(block, "ttft"), tpot_ms=_latency(block, "tpot"), itl_ms=_latency(block, "itl"),
+        ttft_ms=_latency(block, "ttft"),
+        tpot_ms=_latency(block, "tpot"),
+        itl_ms=_latency(block, "itl"),
         e2e_ms=_latency(block, "e2el") or _latency(block, "e2e latency"),
         acceptance=_acceptance(block),
-    )  # fmt: skip
+    )
 
 
 def _whole(value: float | None) -> int | None:

@@ -139,8 +139,11 @@ def pieces(node: ast.AST) -> set[int]:
             waiting += [current.left, current.right]
         elif isinstance(current, ast.JoinedStr):
             waiting += [part for part in current.values if isinstance(part, ast.Constant)]
-            waiting += [part.format_spec for part in current.values
-                        if isinstance(part, ast.FormattedValue) and part.format_spec is not None]  # fmt: skip
+            waiting += [
+                part.format_spec
+                for part in current.values
+                if isinstance(part, ast.FormattedValue) and part.format_spec is not None
+            ]
         elif isinstance(current, ast.Tuple) and current is not node:
             waiting += [item for item in current.elts if is_text(item)]
     return found

@@ -116,11 +116,33 @@ def validate_schema() -> dict[str, Any]:
         ]
     }
     finding = _object(
-        {"code": {"type": "string", "pattern": "^SD[0-9]{3}$"}, "slug": text, "severity": severity, "message": text, "file": text,
-         "line": {"type": "integer", "minimum": 0}, "column": {"type": "integer", "minimum": 0}, "engine": maybe, "flag": maybe,
-         "fix": fix, "sources": {**texts, "minItems": 1}, "conflicts": texts},
-        ["code", "severity", "message", "file", "line", "column", "engine", "flag", "fix", "sources"],
-    )  # fmt: skip
+        {
+            "code": {"type": "string", "pattern": "^SD[0-9]{3}$"},
+            "slug": text,
+            "severity": severity,
+            "message": text,
+            "file": text,
+            "line": {"type": "integer", "minimum": 0},
+            "column": {"type": "integer", "minimum": 0},
+            "engine": maybe,
+            "flag": maybe,
+            "fix": fix,
+            "sources": {**texts, "minItems": 1},
+            "conflicts": texts,
+        },
+        [
+            "code",
+            "severity",
+            "message",
+            "file",
+            "line",
+            "column",
+            "engine",
+            "flag",
+            "fix",
+            "sources",
+        ],
+    )
     file = _object(
         {
             "file": text,
@@ -137,20 +159,36 @@ def validate_schema() -> dict[str, Any]:
         ["engine", "method", "k"],
     )
     launch = _object(
-        {"engine": {"enum": ["vllm", "sglang", "llama-server", "ik_llama.cpp"]}, "engine_version": maybe,
-         "version_text": maybe, "version_pinned": {"type": "boolean"},
-         "fork": maybe, "model": maybe, "llm": maybe, "quant": maybe, "file": text,
-         "line": number, "form": text, "plan": plan, "notes": texts,
-         "estimate": {"type": "object"}, "recommend": {"type": "object"}},
+        {
+            "engine": {"enum": ["vllm", "sglang", "llama-server", "ik_llama.cpp"]},
+            "engine_version": maybe,
+            "version_text": maybe,
+            "version_pinned": {"type": "boolean"},
+            "fork": maybe,
+            "model": maybe,
+            "llm": maybe,
+            "quant": maybe,
+            "file": text,
+            "line": number,
+            "form": text,
+            "plan": plan,
+            "notes": texts,
+            "estimate": {"type": "object"},
+            "recommend": {"type": "object"},
+        },
         ["engine", "engine_version", "model", "plan"],
-    )  # fmt: skip
+    )
     skipped = _object({"code": text, "needs": texts, "file": text}, ["code", "needs"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "advisor validate --format json",
         **_object(
-            {"files": {"type": "array", "items": file}, "findings": {"type": "array", "items": finding},
-             "skipped": {"type": "array", "items": skipped}, "launches": {"type": "array", "items": launch}},
+            {
+                "files": {"type": "array", "items": file},
+                "findings": {"type": "array", "items": finding},
+                "skipped": {"type": "array", "items": skipped},
+                "launches": {"type": "array", "items": launch},
+            },
             ["files", "findings", "skipped", "launches"],
         ),
-    }  # fmt: skip
+    }

@@ -106,9 +106,21 @@ def setting_json(setting: Setting) -> dict[str, Any]:
 
 
 COLUMNS = (
-    "method", "k", "gain_p10", "gain_p50", "gain_p90", "p_gain", "decision", "output_tok_s", "tpot_ms", "ttft_ms",
-    "basis", "answer", "answer_k", "note",
-)  # fmt: skip
+    "method",
+    "k",
+    "gain_p10",
+    "gain_p50",
+    "gain_p90",
+    "p_gain",
+    "decision",
+    "output_tok_s",
+    "tpot_ms",
+    "ttft_ms",
+    "basis",
+    "answer",
+    "answer_k",
+    "note",
+)
 
 
 def sweep_csv(found: Sweep) -> str:

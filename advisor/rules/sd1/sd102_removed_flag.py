@@ -31,7 +31,8 @@ def removed_flag(case: Case) -> Iterator[Hit]:
 
     Why: the server refuses to start, often with nothing but its usage text.
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --draft-max 8
-    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 8
+    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --spec-draft-n-max 8
     """
     for found in flags(case):
         removal = (

@@ -17,7 +17,8 @@ def deprecated_flag(case: Case) -> Iterator[Hit]:
     """A flag that the release still takes but has deprecated.
 
     Why: it works today and is refused by a later release; renaming it now costs nothing.
-    Bad (version=0.5.15): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy extra_buffer
+    Bad (version=0.5.15): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer
     Good (version=0.5.15): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-radix-cache-strategy extra_buffer
     """

@@ -20,7 +20,8 @@ def fatal_env(case: Case) -> Iterator[Hit]:
     Why: llama-server reads LLAMA_ARG_* as if they were flags and exits on a removed one, though no
     flag shows it.
     Bad (version=0.5.0): LLAMA_ARG_DRAFT_MAX=8 llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
-    Good (version=0.5.0): LLAMA_ARG_SPEC_DRAFT_N_MAX=8 llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
+    Good (version=0.5.0): LLAMA_ARG_SPEC_DRAFT_N_MAX=8 llama-server -m
+        /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
     """
     if case.launch.emitted:
         return

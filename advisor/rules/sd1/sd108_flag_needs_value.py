@@ -20,8 +20,10 @@ def flag_needs_value(case: Case) -> Iterator[Hit]:
 
     Why: llama-server takes the next flag as the value and fails far from the cause; argparse
     refuses to start.
-    Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type --spec-draft-n-max 2
-    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
+    Bad (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type
+        --spec-draft-n-max 2
+    Good (version=0.5.0): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --spec-draft-n-max 2
     """
     for found in flags(case):
         if (

@@ -17,8 +17,10 @@ def spec_config_json(case: Case) -> Iterator[Hit]:
     """The JSON of --speculative-config is broken.
 
     Why: the server refuses to start; quotes lost in a shell or a YAML file are the usual cause.
-    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config "{'method':'mtp','num_speculative_tokens':2}"
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        "{'method':'mtp','num_speculative_tokens':2}"
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     read = spec_config(case)
     if read is not None and read.data is None and not emptied(read.flag):

@@ -33,7 +33,8 @@ def spec_config_key(case: Case) -> Iterator[Hit]:
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2,"disable_by_batch_size":8}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-config '{"method":"mtp","num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]],
+        --speculative-config
+        '{"method":"mtp","num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]],
         "num_speculative_tokens":2}'
     """
     read = spec_config(case)

@@ -19,7 +19,8 @@ def method_alias(case: Case) -> Iterator[Hit]:
     refuse it.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-config '{"method":"qwen3_next_mtp","num_speculative_tokens":2}'
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     place, method = named(case)
     if method is not None and method.endswith("_mtp") and method in spec_choices(case, "method"):

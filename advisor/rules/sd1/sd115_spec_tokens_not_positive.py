@@ -16,7 +16,8 @@ def spec_tokens_not_positive(case: Case) -> Iterator[Hit]:
 
     Why: the configuration class refuses 0, negative numbers and text; to switch speculation off,
     leave the option out.
-    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":0}'
+    Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":0}'
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     """
     short = flag(case, "--spec-tokens")

@@ -19,7 +19,8 @@ def spec_config_without_k(case: Case) -> Iterator[Hit]:
     Why: k then comes from the checkpoint (its number of MTP layers) or the server refuses to start;
     nobody sees which k runs.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp"}'
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     read = spec_config(case)
     if read is None or read.data is None or "num_speculative_tokens" in read.data:

@@ -29,7 +29,8 @@ def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
     Why: --spec-type defaults to none, so nothing is drafted and nothing says so; a benchmark then
     compares two equal servers.
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-draft-n-max 2
-    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 2
+    Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --spec-draft-n-max 2
     """
     given = [found for found in flags(case) if found.name in NUMBERS]
     if given and flag(case, *STARTERS) is None:

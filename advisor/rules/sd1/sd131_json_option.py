@@ -45,8 +45,10 @@ def json_option(case: Case) -> Iterator[Hit]:
 
     Why: the parser refuses it and the server does not start. Quotes lost in a shell, Python's True,
     and keys of another release are the usual causes.
-    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode": True}'
-    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode": "FULL"}'
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode":
+        True}'
+    Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8 --compilation-config '{"cudagraph_mode":
+        "FULL"}'
     """
     for found in flags(case):
         name, _, key = found.name.partition(".")

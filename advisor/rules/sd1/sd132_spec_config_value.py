@@ -22,9 +22,11 @@ def spec_config_value(case: Case) -> Iterator[Hit]:
 
     Why: the configuration class refuses it and the server does not start.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFR"}'
+        --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFR"}'
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-27B-FP8
-        --speculative-config '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFER"}'
+        --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2,"attention_backend":"FLASHINFER"}'
     """
     read = spec_config(case)
     if read is None or read.data is None:

@@ -23,8 +23,10 @@ def llama_mtp_slots(case: Case) -> Iterator[Hit]:
     Why: MTP was first written for one slot: with more, the state came out wrong or was reset, or
     memory ran out. Without
     --parallel the server takes four slots.
-    Bad (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --parallel 4
-    Good (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --parallel 1
+    Bad (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --parallel 4
+    Good (version=b9235): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --parallel 1
     """
     if case.plan.method != "mtp":
         return

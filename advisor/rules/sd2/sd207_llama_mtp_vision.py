@@ -18,9 +18,11 @@ def llama_mtp_vision(case: Case) -> Iterator[Hit]:
     """MTP together with an image projector on a llama.cpp build that cannot do both.
 
     Why: the first image prompt hits an assertion and the server dies.
-    Bad (version=b9200): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --mmproj /models/mmproj-F16.gguf
+    Bad (version=b9200): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --mmproj
+        /models/mmproj-F16.gguf
         --spec-type draft-mtp
-    Good (version=b9300): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --mmproj /models/mmproj-F16.gguf
+    Good (version=b9300): llama-server -m /models/Qwen3.6-27B-MTP-Q8_0.gguf --mmproj
+        /models/mmproj-F16.gguf
         --spec-type draft-mtp
     """
     place = flag(case, "--mmproj", "--mmproj-url")

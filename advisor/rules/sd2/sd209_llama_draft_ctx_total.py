@@ -23,9 +23,11 @@ def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
 
     Why: the draft context is sized from the total, not from one slot's share, and the server dies
     at the first decode.
-    Bad (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 1048576 --parallel 4
+    Bad (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 1048576
+        --parallel 4
         --spec-type draft-mtp
-    Good (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 131072 --parallel 4
+    Good (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 131072
+        --parallel 4
         --spec-type draft-mtp
     """
     place = flag(case, "--ctx-size")

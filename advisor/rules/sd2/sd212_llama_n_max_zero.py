@@ -14,7 +14,8 @@ def llama_n_max_zero(case: Case) -> Iterator[Hit]:
     """A speculative type together with zero draft tokens.
 
     Why: nothing is drafted, but the draft context and its memory are still built.
-    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp --spec-draft-n-max 0
+    Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        --spec-draft-n-max 0
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf
     """
     place, kind = flag(case, "--spec-draft-n-max"), flag(case, "--spec-type")

@@ -25,8 +25,10 @@ def mtp_head_unusable(case: Case) -> Iterator[Hit]:
     model has a head and the checkpoint does not, the loader skips the mtp.* names in silence; the
     acceptance is 0 to 1 % and every draft pass is wasted. No error shows it, only the log's
     acceptance does.
-    Bad: vllm serve Qwen/Qwen3-32B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Bad: vllm serve Qwen/Qwen3-32B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
     """
     if case.plan.method != "mtp" or (
         case.plan.draft_model and case.plan.draft_model != case.plan.model

@@ -14,7 +14,8 @@ def mtp_tool_call_streaming(case: Case) -> Iterator[Hit]:
     Why: a streaming parser can see a whole call in one delta of several tokens. A warning for agent
     work, else a note.
     Bad (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
-        --tool-call-parser qwen3_coder --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+        --tool-call-parser qwen3_coder --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.25.1, workload=agent): vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice
         --tool-call-parser qwen3_coder
     """

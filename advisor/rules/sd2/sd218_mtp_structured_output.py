@@ -24,10 +24,12 @@ def mtp_structured_output(case: Case) -> Iterator[Hit]:
 
     Why: grammar, verification and the recurrent state had to agree and did not in mid-2026:
     scheduler crashes, rejected tokens, wedged tool calls.
-    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend
+        xgrammar
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend xgrammar
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --grammar-backend
+        xgrammar
     """
     place = flag(case, *FLAGS)
     if case.plan.method == "mtp" and place is not None and place.value != "none":

@@ -16,7 +16,8 @@ def tool_parser_mismatch(case: Case) -> Iterator[Hit]:
     Why: Qwen3.5 and later write tool calls in an XML form; a JSON parser such as hermes leaves them
     in the text.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser hermes
-    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
+    Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-auto-tool-choice --tool-call-parser
+        qwen3_coder
     """
     parser, model = case.plan.tool_call_parser, case.facts.model
     if (

@@ -13,8 +13,10 @@ def flashinfer_fp8kv_sm120(case: Case) -> Iterator[Hit]:
     """FlashInfer attention with an fp8 KV cache and NVFP4 weights on sm_120.
 
     Why: an illegal memory access even for a request of 16 tokens.
-    Bad (version=0.27.1): vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --kv-cache-dtype fp8 --attention-backend FLASHINFER
-    Good (version=0.27.1): vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --kv-cache-dtype fp8 --attention-backend TRITON_ATTN
+    Bad (version=0.27.1): vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --kv-cache-dtype fp8
+        --attention-backend FLASHINFER
+    Good (version=0.27.1): vllm serve nvidia/Qwen3.6-35B-A3B-NVFP4 --kv-cache-dtype fp8
+        --attention-backend TRITON_ATTN
     """
     arch, affected = compute_arch(case), affects(DEFECT, case)
     if (

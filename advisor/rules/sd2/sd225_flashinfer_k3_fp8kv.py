@@ -12,10 +12,14 @@ def flashinfer_k3_fp8kv(case: Case) -> Iterator[Hit]:
     """FlashInfer attention with an fp8 KV cache and k of 3 or more on Hopper with an early release.
 
     Why: the kernel for four verified tokens does not compile there.
-    Bad (version=0.15.0, hw=h100): vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --kv-cache-dtype fp8
-        --attention-backend FLASHINFER --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
-    Good (version=0.25.1, hw=h100): vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --kv-cache-dtype fp8
-        --attention-backend FLASHINFER --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Bad (version=0.15.0, hw=h100): vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --kv-cache-dtype
+        fp8
+        --attention-backend FLASHINFER --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
+    Good (version=0.25.1, hw=h100): vllm serve Qwen/Qwen3-Next-80B-A3B-Instruct-FP8 --kv-cache-dtype
+        fp8
+        --attention-backend FLASHINFER --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
     """
     flashinfer = (case.plan.attention_backend or "").upper() == "FLASHINFER"
     if (

@@ -20,8 +20,10 @@ def mamba_align_block(case: Case) -> Iterator[Hit]:
 
     Why: align mode schedules whole blocks (1,056 tokens and more on Qwen3.6): the start fails or
     the scheduler hangs.
-    Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-prefix-caching --max-num-batched-tokens 512
-    Good (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-prefix-caching --max-num-batched-tokens 4096
+    Bad (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-prefix-caching
+        --max-num-batched-tokens 512
+    Good (version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --enable-prefix-caching
+        --max-num-batched-tokens 4096
     """
     budget = case.plan.max_num_batched_tokens
     if (

@@ -19,9 +19,11 @@ def sglang_spec_triple(case: Case) -> Iterator[Hit]:
 
     Why: steps, topk and draft tokens are given together or not at all (then 3, 1, 4 for Qwen); a
     part stops the server.
-    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN
         --speculative-num-draft-tokens 4
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN
         --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     """
     if case.plan.method not in ("mtp", "eagle", "eagle3"):

@@ -20,9 +20,11 @@ def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
 
     Why: a chain of n steps gives n + 1 tokens to verify; another number is changed in silence,
     refused, or wasted.
-    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+    Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN
         --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 1
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN
         --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 2
     """
     steps, topk, tokens = (

@@ -35,7 +35,8 @@ def sglang_extra_buffer_missing(case: Case) -> Iterator[Hit]:
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
     Good (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN --speculative-num-steps 3
+        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
+        --speculative-num-steps 3
         --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     """
     strategy = (case.plan.mamba_strategy or "auto").lower()

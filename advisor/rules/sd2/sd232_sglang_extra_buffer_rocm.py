@@ -13,9 +13,11 @@ def sglang_extra_buffer_rocm(case: Case) -> Iterator[Hit | Lacking]:
     """extra_buffer on ROCm with an SGLang that has it for CUDA only.
 
     Why: an assertion stops the server.
-    Bad (version=0.5.10, hw=mi300x): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+    Bad (version=0.5.10, hw=mi300x): python3 -m sglang.launch_server --model-path
+        Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-scheduler-strategy extra_buffer
-    Good (version=0.5.10, hw=h100): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+    Good (version=0.5.10, hw=h100): python3 -m sglang.launch_server --model-path
+        Qwen/Qwen3.6-35B-A3B-FP8
         --mamba-scheduler-strategy extra_buffer
     """
     affected, rocm = affects(DEFECT, case), on_rocm(case)

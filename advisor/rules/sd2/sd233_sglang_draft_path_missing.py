@@ -20,10 +20,12 @@ def sglang_draft_path_missing(case: Case) -> Iterator[Hit]:
     Why: the model's own MTP head is not found for Qwen3.5 classes, and the server runs 3 to 40
     times slower in silence.
     Bad (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN --speculative-num-steps 3
+        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
+        --speculative-num-steps 3
         --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     Good (version=0.5.10): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
-        --speculative-draft-model-path Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy extra_buffer
+        --speculative-draft-model-path Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy
+        extra_buffer
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
     """

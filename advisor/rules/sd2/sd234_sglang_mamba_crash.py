@@ -19,10 +19,12 @@ def sglang_mamba_crash(case: Case) -> Iterator[Hit]:
 
     Why: scheduler exceptions in the Mamba path, and about one start in five fails.
     Bad (version=0.5.13): python3 -m sglang.launch_server --model-path Qwen/Qwen3.5-9B
-        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN --speculative-num-steps 3
+        --mamba-scheduler-strategy extra_buffer --speculative-algorithm NEXTN
+        --speculative-num-steps 3
         --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     Good (version=0.5.14): python3 -m sglang.launch_server --model-path Qwen/Qwen3.5-9B
-        --mamba-radix-cache-strategy extra_buffer --speculative-algorithm NEXTN --speculative-num-steps 3
+        --mamba-radix-cache-strategy extra_buffer --speculative-algorithm NEXTN
+        --speculative-num-steps 3
         --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     """
     affected = affects(DEFECT, case)

@@ -21,10 +21,12 @@ def sglang_triton_graph_crash(case: Case) -> Iterator[Hit]:
     Why: the mask buffer of the verify step is too small beyond a batch context, and the scheduler
     crashes.
     Bad (version=0.5.15): python3 -m sglang.launch_server --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
-        --attention-backend triton --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --attention-backend triton --speculative-algorithm NEXTN --speculative-num-steps 3
+        --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
     Good (version=0.5.16): python3 -m sglang.launch_server --model-path nvidia/Qwen3.6-35B-A3B-NVFP4
-        --attention-backend triton --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
+        --attention-backend triton --speculative-algorithm NEXTN --speculative-num-steps 3
+        --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
     """
     if (case.plan.attention_backend or "").lower() != "triton" or not affects(DEFECT, case):

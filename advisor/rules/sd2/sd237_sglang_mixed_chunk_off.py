@@ -18,7 +18,8 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
     Why: SGLang switches it off, so that prefill and decode are not mixed though the file says so.
     Bad: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --enable-mixed-chunk
         --speculative-algorithm NEXTN
-    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+    Good: python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --speculative-algorithm NEXTN
     """
     if has_switch(case, "--enable-mixed-chunk"):
         yield Hit(

@@ -20,7 +20,8 @@ def shm_small(case: Case) -> Iterator[Hit]:
     Bad:
         docker run --gpus all vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
     Good:
-        docker run --gpus all --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
+        docker run --gpus all --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8
+        --tensor-parallel-size 2
     """
     container = case.launch.container
     if (

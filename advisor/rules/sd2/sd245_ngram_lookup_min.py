@@ -23,7 +23,8 @@ def ngram_lookup_min(case: Case) -> Iterator[Hit]:
     corrupted; a longer match keeps the drafts that pay. A warning where tool calls are parsed.
     Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
         --speculative-config '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":4}'
-    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder --speculative-config
+    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --enable-auto-tool-choice --tool-call-parser qwen3_coder
+        --speculative-config
         '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":12,"prompt_lookup_min":8}'
     """
     read = spec_config(case)

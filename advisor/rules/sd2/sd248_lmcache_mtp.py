@@ -16,9 +16,11 @@ def lmcache_mtp(case: Case) -> Iterator[Hit]:
 
     Why: state snapshots are kept at block boundaries only; without single-block prefill they are
     lost, or batches stay small.
-    Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --kv-transfer-config '{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both"}'
+    Bad: vllm serve Qwen/Qwen3.6-27B-FP8 --kv-transfer-config
+        '{"kv_connector":"LMCacheMPConnector","kv_role":"kv_both"}'
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
-    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
+    Good: vllm serve Qwen/Qwen3.6-27B-FP8 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":3}'
     """
     place = flag(case, "--kv-transfer-config")
     if (

@@ -19,7 +19,8 @@ def min_p_with_speculation(case: Case) -> Iterator[Hit]:
     setting is lost.
     Bad: vllm serve Qwen/Qwen3.6-27B --override-generation-config '{"temperature":0.6,"min_p":0.05}'
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good: vllm serve Qwen/Qwen3.6-27B --override-generation-config '{"temperature":0.6,"top_p":0.95}'
+    Good: vllm serve Qwen/Qwen3.6-27B --override-generation-config
+        '{"temperature":0.6,"top_p":0.95}'
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     place = flag(case, "--override-generation-config")

@@ -19,9 +19,11 @@ def sglang_adaptive_ignored(case: Case) -> Iterator[Hit]:
 
     Why: it works for EAGLE kinds (NEXTN too) with topk 1 and without data-parallel attention;
     otherwise k stays fixed.
-    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN --speculative-adaptive
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+        --speculative-adaptive
         --speculative-num-steps 3 --speculative-eagle-topk 4 --speculative-num-draft-tokens 8
-    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN --speculative-adaptive
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --speculative-algorithm NEXTN
+        --speculative-adaptive
         --speculative-num-steps 3 --speculative-eagle-topk 1 --speculative-num-draft-tokens 4
     """
     if not has_switch(case, "--speculative-adaptive"):

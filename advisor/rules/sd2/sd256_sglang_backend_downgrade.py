@@ -18,10 +18,12 @@ def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
     """NEXTN with trtllm_mha attention, which SGLang moves to triton without a word.
 
     Why: long prompts are then slower with speculation than without.
-    Bad (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend trtllm_mha
+    Bad (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
+        trtllm_mha
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
-    Good (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend flashinfer
+    Good (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
+        flashinfer
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
     """

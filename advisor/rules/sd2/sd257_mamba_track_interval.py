@@ -14,8 +14,10 @@ def mamba_track_interval(case: Case) -> Iterator[Hit]:
 
     Why: SGLang wants it at least as long as the draft and a multiple of the page size, and asserts
     both.
-    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval 100
-    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval 128
+    Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
+        100
+    Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
+        128
     """
     place, page = flag(case, "--mamba-track-interval"), flag(case, "--page-size")
     given = integer(place.value) if place is not None else None

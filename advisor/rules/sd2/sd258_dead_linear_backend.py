@@ -19,8 +19,10 @@ def dead_linear_backend(case: Case) -> Iterator[Hit]:
 
     Why: it switches extra_buffer off, and FlashInfer decode without it is refused together with the
     radix cache (0.5.10).
-    Bad: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend flashinfer --speculative-algorithm NEXTN
-    Good: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend triton --speculative-algorithm NEXTN
+    Bad: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend flashinfer
+        --speculative-algorithm NEXTN
+    Good: sglang serve --model-path Qwen/Qwen3.5-9B --linear-attn-decode-backend triton
+        --speculative-algorithm NEXTN
     """
     place = flag(case, *NAMES)
     if (

@@ -19,9 +19,11 @@ def dflash_block_budget(case: Case) -> Iterator[Hit]:
     Why: from k 18 on the server failed to start with 16,384 tokens a step; 8 was the best of the
     sweep.
     Bad: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384
-        --speculative-config '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":20}'
+        --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":20}'
     Good: vllm serve Qwen/Qwen3.6-27B --max-num-batched-tokens 16384
-        --speculative-config '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":8}'
+        --speculative-config
+        '{"method":"dflash","model":"z-lab/Qwen3.6-27B-DFlash","num_speculative_tokens":8}'
     """
     if case.plan.method == "dflash" and case.plan.k >= FAILED_K:
         yield Hit(

@@ -18,9 +18,11 @@ def sglang_pd_mtp(case: Case) -> Iterator[Hit]:
     """Prefill/decode disaggregation with MTP on a hybrid, in SGLang releases of early 2026.
 
     Why: a change of the Mamba radix cache broke the transfer; requests fail.
-    Bad (version=0.5.8): python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8
+    Bad (version=0.5.8): python3 -m sglang.launch_server --model-path
+        Qwen/Qwen3-Next-80B-A3B-Instruct-FP8
         --disaggregation-mode decode --speculative-algorithm NEXTN
-    Good (version=0.5.20): python3 -m sglang.launch_server --model-path Qwen/Qwen3-Next-80B-A3B-Instruct-FP8
+    Good (version=0.5.20): python3 -m sglang.launch_server --model-path
+        Qwen/Qwen3-Next-80B-A3B-Instruct-FP8
         --disaggregation-mode decode --speculative-algorithm NEXTN
     """
     place, affected = flag(case, "--disaggregation-mode"), affects(DEFECT, case)

@@ -18,8 +18,10 @@ def llama_sampler_assert(case: Case) -> Iterator[Hit]:
     """MTP with llama.cpp b10217 as some distributions package it.
 
     Why: builds with assertions abort ("found") past about 30,000 tokens; a release build does not.
-    Bad (version=b10217): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp -np 1
-    Good (version=b10236): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp -np 1
+    Bad (version=b10217): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        -np 1
+    Good (version=b10236): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp
+        -np 1
     """
     if case.plan.method == "mtp" and affects(DEFECT, case):
         yield Hit(

@@ -15,7 +15,8 @@ def sglang_radix_cache_idle(case: Case) -> Iterator[Hit]:
     Why: `auto` means no_buffer there, with which a hybrid's state is not cached and scheduling does
     not overlap.
     Bad (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
-    Good (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --mamba-scheduler-strategy extra_buffer
+    Good (version=0.5.12): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8
+        --mamba-scheduler-strategy extra_buffer
     """
     buffered = (case.plan.mamba_strategy or "").startswith("extra_buffer")
     if (

@@ -14,8 +14,10 @@ def dflash_temperature(case: Case) -> Iterator[Hit]:
 
     Why: long blocks are accepted while the draft is certain; at higher temperatures the acceptance
     was seen to fall.
-    Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf --spec-type draft-dflash --temp 0.8
-    Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf --spec-type draft-dflash --temp 0
+    Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf
+        --spec-type draft-dflash --temp 0.8
+    Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -md /models/Qwen3.6-27B-DFlash.gguf
+        --spec-type draft-dflash --temp 0
     """
     if case.plan.method != "dflash":
         return

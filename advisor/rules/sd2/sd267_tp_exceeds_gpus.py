@@ -29,9 +29,11 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
 
     Why: the server waits for devices that it cannot see, or refuses to start.
     Bad:
-        docker run --gpus '"device=0"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
+        docker run --gpus '"device=0"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \\
+            --tensor-parallel-size 2
     Good:
-        docker run --gpus '"device=0,1"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 --tensor-parallel-size 2
+        docker run --gpus '"device=0,1"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \\
+            --tensor-parallel-size 2
     """
     container = case.launch.container
     held = gpu_count(container.gpus) if container is not None and container.gpus else None

@@ -20,9 +20,11 @@ def drafter_k_too_high(case: Case) -> Iterator[Hit]:
     nothing on a DGX Spark and cost 45 % of the speed at 32 requests. A block drafter drafts its
     block and no more.
     Bad: vllm serve openai/gpt-oss-120b
-        --speculative-config '{"method":"eagle3","model":"nvidia/gpt-oss-120b-Eagle3-throughput","num_speculative_tokens":3}'
+        --speculative-config
+        '{"method":"eagle3","model":"nvidia/gpt-oss-120b-Eagle3-throughput","num_speculative_tokens":3}'
     Good: vllm serve openai/gpt-oss-120b
-        --speculative-config '{"method":"eagle3","model":"nvidia/gpt-oss-120b-Eagle3-throughput","num_speculative_tokens":1}'
+        --speculative-config
+        '{"method":"eagle3","model":"nvidia/gpt-oss-120b-Eagle3-throughput","num_speculative_tokens":1}'
     """
     found = knowledge.drafter_home(case.plan.draft_model) if case.plan.draft_model else None
     if found is None:

@@ -14,8 +14,10 @@ def structured_output_staging(case: Case) -> Iterator[Hit]:
     Why: since vllm#45424 every structured step allocates a pinned tensor for the grammar's bitmask;
     the same requests took 515 s on 0.21.0, 997 s on 0.24.0 and 987 s on 0.28.0. What speculation
     gains is small beside it.
-    Bad (version=0.25.1): vllm serve Qwen/Qwen3-8B --max-num-seqs 8 --structured-outputs-config '{"backend":"xgrammar"}'
-    Good (version=0.22.1): vllm serve Qwen/Qwen3-8B --max-num-seqs 8 --structured-outputs-config '{"backend":"xgrammar"}'
+    Bad (version=0.25.1): vllm serve Qwen/Qwen3-8B --max-num-seqs 8 --structured-outputs-config
+        '{"backend":"xgrammar"}'
+    Good (version=0.22.1): vllm serve Qwen/Qwen3-8B --max-num-seqs 8 --structured-outputs-config
+        '{"backend":"xgrammar"}'
     """
     place = next(
         (one for one in flags(case) if one.name.startswith("--structured-outputs-config")), None

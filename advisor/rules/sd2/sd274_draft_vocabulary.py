@@ -27,9 +27,11 @@ def draft_vocabulary(case: Case) -> Iterator[Hit]:
     refuses them or, before it checked, answered with wrong tokens; llama-server gives up drafting
     or translates each token, which costs more than it wins.
     Bad: vllm serve meta-llama/Llama-3.3-70B-Instruct
-        --speculative-config '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
+        --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
     Good: vllm serve Qwen/Qwen3-32B
-        --speculative-config '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
+        --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
     """
     draft, model = case.plan.draft_model, case.plan.model or case.launch.model
     if case.plan.method != "draft_model" or not draft or not model or draft == model:

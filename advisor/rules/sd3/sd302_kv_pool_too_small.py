@@ -16,7 +16,8 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
 
     Why: requests wait or are preempted and prefilled again; TTFT and the tail of the inter-token
     latency grow, with speculation more than without.
-    Bad (hw=rtx3090, concurrency=32, ctx=32768, quant=awq-int4): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
+    Bad (hw=rtx3090, concurrency=32, ctx=32768, quant=awq-int4): vllm serve
+    cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
         --max-num-seqs 32
     Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
     """

@@ -30,7 +30,8 @@ def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
     Why: the head's weights (+0.79 GiB for the 35B-A3B), a state slot per draft token and running
     request, and padding layers come out of the pool: 10 % of the tokens on a GB10, 22.8 % on an
     H200. Where the pool is nearly full, that turns into waiting requests.
-    Bad (hw=gb10, concurrency=64, ctx=8192): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --gpu-memory-utilization 0.45
+    Bad (hw=gb10, concurrency=64, ctx=8192): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    --gpu-memory-utilization 0.45
         --max-num-seqs 64 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=h200, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'

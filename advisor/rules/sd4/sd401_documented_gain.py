@@ -18,7 +18,8 @@ def documented_gain(case: Case) -> Iterator[Hit]:
     gets wrong: decoding there waits for memory, and the verified tokens mostly use experts that are
     read anyway.
     Bad (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
         --gpu-memory-utilization 0.75
     """

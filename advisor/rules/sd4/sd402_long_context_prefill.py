@@ -29,9 +29,12 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
     Why: prefill and verify steps share the little compute of such machines; decoding stalls while
     prompts come in, and a stalled verify step costs more than a stalled plain one. The first token
     comes earlier all the same, so with TTFT as the goal the answer is the opposite.
-    Bad (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
-        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+    Bad (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    --max-num-seqs 8
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=gb10, concurrency=4, ctx=8192, output=256): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    --max-num-seqs 8
         --gpu-memory-utilization 0.75
     """
     facts, running = case.facts, streams(case)

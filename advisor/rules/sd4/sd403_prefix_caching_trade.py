@@ -20,9 +20,11 @@ def prefix_caching_trade(case: Case) -> Iterator[Hit]:
     Why: with MTP each cache hit loses its last block, which on hybrid models is large, so caching
     costs decode speed (about 10 points on 2x RTX 3090) and saves little where prompts differ; where
     they share most of their text, prefilling it again costs more.
-    Bad (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --enable-prefix-caching
+    Bad (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --no-enable-prefix-caching
+    Good (prefix_share=0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8
+        --no-enable-prefix-caching
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     share, caching = case.facts.prefix_share, case.plan.prefix_caching

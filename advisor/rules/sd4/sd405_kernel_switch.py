@@ -21,7 +21,8 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
     1).
     Bad: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-mtp
         --spec-draft-n-max 8
-    Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-mtp
+    Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type
+        draft-mtp
         --spec-draft-n-max 4
     """
     limit, running = int(number("regime", "kernel_switch_tokens")), streams(case) or 1

@@ -16,8 +16,10 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
     Why: almost nothing is accepted (2 to 5 % on an RTX 3090), while every guess is verified: -11 %
     with ngram-mod, -19 % with ngram-cache. It pays only where answers copy from the prompt, such as
     edits of a file.
-    Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type ngram-cache
-    Good: llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type draft-mtp
+    Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
+        ngram-cache
+    Good: llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1 --spec-type
+        draft-mtp
         --spec-draft-n-max 2
     """
     if case.plan.method != "ngram" or suffix_decoding(case):

@@ -18,9 +18,11 @@ def dflash_too_long(case: Case) -> Iterator[Hit]:
 
     Why: on an RTX 3090 two to four draft tokens gain 17 to 27 %, six lose 9 %, eight 15 % and
     sixteen 47 %: acceptance falls from 0.73 to 0.21 while every token is verified.
-    Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md Qwen3.6-35B-A3B-DFlash.gguf -c 16384 --parallel 1
+    Bad: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md Qwen3.6-35B-A3B-DFlash.gguf -c 16384
+        --parallel 1
         --spec-type draft-dflash --spec-draft-n-max 16
-    Good: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md Qwen3.6-35B-A3B-DFlash.gguf -c 16384 --parallel 1
+    Good: llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md Qwen3.6-35B-A3B-DFlash.gguf -c 16384
+        --parallel 1
         --spec-type draft-dflash --spec-draft-n-max 2
     """
     limit = int(number("regime", "dflash_gguf_k_max"))

@@ -19,9 +19,11 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
     Why: verified tokens of several streams fill the small-batch kernels at once, and hybrid models
     save and restore a state per stream. The gain of one stream is gone at 2 to 4 and negative
     beyond.
-    Bad (hw=rtx3090, concurrency=8): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536 --parallel 8
+    Bad (hw=rtx3090, concurrency=8): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536
+        --parallel 8
         --spec-type draft-mtp --spec-draft-n-max 2
-    Good (hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536 --parallel 1
+    Good (hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 65536
+        --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 2
     """
     running = streams(case) or 1

@@ -24,7 +24,8 @@ def apple_llama(case: Case) -> Iterator[Hit]:
     Why: a step of 2 or 3 tokens of a K-quant reads the weights anew for every token on Metal, one
     of 4 reads them once: an M1 Max loses with 2 drafts what it gains with 3. An M4 has little
     compute to spare for either; an M5 gains at every depth.
-    Bad (hw=apple-m4): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-mtp
+    Bad (hw=apple-m4): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type
+        draft-mtp
         --spec-draft-n-max 2
     Good (hw=apple-m4): llama-server -m Qwen3.6-27B-MTP-Q4_K_M.gguf -c 16384 --parallel 1
     """

@@ -21,9 +21,11 @@ def saturated_server(case: Case) -> Iterator[Hit]:
     takes from another request; MTP also shrinks that pool. Where the break-even lies is not
     settled: it depends on machine and model.
     Bad (hw=gb10, concurrency=64): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
-        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     running, hw = streams(case), case.facts.hardware
     unified = hw is not None and hw.unified_memory

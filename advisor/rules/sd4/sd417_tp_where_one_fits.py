@@ -19,9 +19,11 @@ def tp_where_one_fits(case: Case) -> Iterator[Hit]:
 
     Why: each layer waits for an all-reduce over PCIe or the network, in the draft passes as well;
     with 3B active parameters that is a large part of a step. Replicas have no such wait.
-    Bad (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+    Bad (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    --max-num-seqs 32
         --tensor-parallel-size 2
-    Good (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+    Good (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    --max-num-seqs 32
         --data-parallel-size 2
     """
     found = bill(case)

@@ -17,9 +17,11 @@ def raw_completion(case: Case) -> Iterator[Hit]:
 
     Why: without the chat template the head sees text that it was not trained on: acceptance 0.63
     instead of 0.76, 1.30x instead of 1.49x.
-    Bad (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1
+    Bad (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384
+    --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 4
-    Good (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1
+    Good (goal=balanced, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384
+    --parallel 1
     """
     if not for_advice(case):
         return

@@ -17,8 +17,10 @@ def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
 
     Why: dequantising it costs more than its smaller reads save there: 92 % slower in one report
     (Vulkan).
-    Bad (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1 -ctk q4_0 -ctv q4_0
-    Good (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1 -ctk q8_0 -ctv q8_0
+    Bad (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1 -ctk
+        q4_0 -ctv q4_0
+    Good (hw=radeon-780m): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 16384 --parallel 1
+        -ctk q8_0 -ctv q8_0
     """
     hw, kv = case.facts.hardware, (case.plan.kv_cache_dtype or "").lower()
     if hw is not None and hw.hardware_class == "igpu" and kv.startswith(("q4", "iq4")):

@@ -18,10 +18,14 @@ def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
 
     Why: the loss grows with depth and shrinks with batch, on one quantisation or engine only: an
     attention path for several queries that does not scale, not a law of the hardware.
-    Bad (hw=rtx-pro-6000, gpus=4, concurrency=1, ctx=131072, quant=awq-int4): vllm serve QuantTrio/Qwen3.5-397B-A17B-AWQ
-        --tensor-parallel-size 4 --max-num-seqs 4 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (hw=rtx-pro-6000, gpus=4, concurrency=1, ctx=2048, quant=awq-int4): vllm serve QuantTrio/Qwen3.5-397B-A17B-AWQ
-        --tensor-parallel-size 4 --max-num-seqs 4 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Bad (hw=rtx-pro-6000, gpus=4, concurrency=1, ctx=131072, quant=awq-int4): vllm serve
+    QuantTrio/Qwen3.5-397B-A17B-AWQ
+        --tensor-parallel-size 4 --max-num-seqs 4 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (hw=rtx-pro-6000, gpus=4, concurrency=1, ctx=2048, quant=awq-int4): vllm serve
+    QuantTrio/Qwen3.5-397B-A17B-AWQ
+        --tensor-parallel-size 4 --max-num-seqs 4 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     row = next((row for row in rows("regime", "long_context_losses") if matches(row, case)), None)
     if row is not None:

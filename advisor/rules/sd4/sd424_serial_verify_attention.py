@@ -24,7 +24,8 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
     Bad (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good (hw=rtx4090, concurrency=1, ctx=65536): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 4
-        --attention-backend FLASHINFER --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+        --attention-backend FLASHINFER --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     running, ctx = streams(case), case.facts.ctx_tokens
     row = next((row for row in rows("regime", "serial_verify") if _applies(row, case)), None)

@@ -22,9 +22,11 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
     0.31 to 0.45 with 8, although up to 6.5 tokens a step were accepted. From 4 streams on one draft
     token gains.
     Bad (hw=h100-sxm, concurrency=1): vllm serve Qwen/Qwen3-30B-A3B
-        --speculative-config '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
+        --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'
     Good (hw=h100-sxm, concurrency=16): vllm serve Qwen/Qwen3-30B-A3B
-        --speculative-config '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":1}'
+        --speculative-config
+        '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":1}'
     """
     row = next((row for row in rows("regime", "draft_model_sparse") if matches(row, case)), None)
     if row is None:

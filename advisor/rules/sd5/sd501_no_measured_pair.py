@@ -16,10 +16,12 @@ def no_measured_pair(case: Case) -> Iterator[Hit]:
 
     Why: the estimate then rests on neighbours and on the cost model; a pair of runs on the machine
     itself outweighs both.
-    Bad (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 256
+    Bad (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
+    --max-num-seqs 256
         --gpu-memory-utilization 0.75
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 256
+    Good (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
+    --max-num-seqs 256
         --gpu-memory-utilization 0.75
     """
     if not for_advice(case):

@@ -18,10 +18,14 @@ def evidence_of_other_version(case: Case) -> Iterator[Hit]:
 
     Why: kernels, graph modes and cache defaults change between releases, and with them the sign of
     small effects.
-    Bad (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.28.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.19.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Bad (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.28.0): vllm serve
+    Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048, version=0.19.1): vllm serve
+    Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     if not for_advice(case):
         return

@@ -16,9 +16,11 @@ def superseded_claim(case: Case) -> Iterator[Hit]:
 
     Why: guides of spring 2026 are still found first; who follows them turns a gain off or sets what
     has no effect.
-    Bad (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
+    Bad (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m
+    Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 2
-    Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
+    Good (goal=balanced, hw=rtx3090, concurrency=1): llama-server -m
+    Qwen3.6-35B-A3B-MTP-UD-Q4_K_XL.gguf -c 16384 --parallel 1
     """
     if not for_advice(case):
         return

@@ -15,9 +15,11 @@ def retracted_claim(case: Case) -> Iterator[Hit]:
     """A published number about this set-up was withdrawn by its author.
 
     Why: it is still quoted. It takes no part in the estimate.
-    Bad (goal=balanced, hw=rtx3090, gpus=2, concurrency=1): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2
+    Bad (goal=balanced, hw=rtx3090, gpus=2, concurrency=1): vllm serve
+    cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --tensor-parallel-size 2
         --max-num-seqs 8 --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
-    Good (goal=balanced, hw=gb10, concurrency=1): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit --max-num-seqs 8
+    Good (goal=balanced, hw=gb10, concurrency=1): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
+    --max-num-seqs 8
         --gpu-memory-utilization 0.75
         --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
     """

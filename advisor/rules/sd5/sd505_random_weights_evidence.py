@@ -17,11 +17,14 @@ def random_weights_evidence(case: Case) -> Iterator[Hit]:
 
     Why: such runs measure what a step costs. What a draft head gets accepted, and how routing is
     skewed, they do not know.
-    Bad (goal=balanced, hw=h200, concurrency=16, ctx=2048, evidence=h200-sweep): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    Bad (goal=balanced, hw=h200, concurrency=16, ctx=2048, evidence=h200-sweep): vllm serve
+    Qwen/Qwen3.6-35B-A3B-FP8
         --max-num-seqs 32
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    --max-num-seqs 32
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     if not for_advice(case):
         return

@@ -16,10 +16,13 @@ def hardware_never_measured(case: Case) -> Iterator[Hit]:
 
     Why: the cost model carries ratios across machines better than speeds, but engine and platform
     faults (lost graphs, slow verify kernels) are seen only by measuring there.
-    Bad (goal=balanced, hw=l40s, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 8
+    Bad (goal=balanced, hw=l40s, concurrency=4, ctx=2048): vllm serve Qwen/Qwen3.6-27B-FP8
+    --max-num-seqs 8
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
-        --gpu-memory-utilization 0.75 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    --max-num-seqs 32
+        --gpu-memory-utilization 0.75 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
     """
     if not for_advice(case):
         return

@@ -17,7 +17,8 @@ def stand_in_shape(case: Case) -> Iterator[Hit]:
     Why: layer, expert and head sizes enter each cost of the step and the memory bill.
     Bad (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.8-27B-FP8 --max-num-seqs 4
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs 4
+    Good (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.6-27B-FP8 --max-num-seqs
+    4
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     if not for_advice(case):

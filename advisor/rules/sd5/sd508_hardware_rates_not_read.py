@@ -33,10 +33,12 @@ def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
 
     Why: memory bandwidth sets the plain step, the compute rate what verifying adds. The error
     enters the speed-up where the two are near each other.
-    Bad (goal=balanced, hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+    Bad (goal=balanced, hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs
+    32
         --gpu-memory-utilization 0.75
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=h200, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
+    Good (goal=balanced, hw=h200, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
+    --max-num-seqs 32
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     if not for_advice(case):

@@ -17,9 +17,12 @@ def conflicting_a3b_reports(case: Case) -> Iterator[Hit]:
     """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.
 
     Why: one number would mislead; the spread is what is known where no clean pair covers the cell.
-    Bad (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
-        --tensor-parallel-size 2 --max-num-seqs 4 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
-    Good (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve Qwen/Qwen3.6-27B-AWQ
+    Bad (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
+    cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
+        --tensor-parallel-size 2 --max-num-seqs 4 --speculative-config
+        '{"method":"mtp","num_speculative_tokens":2}'
+    Good (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
+    Qwen/Qwen3.6-27B-AWQ
         --tensor-parallel-size 2
         --max-num-seqs 4 --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """

@@ -117,8 +117,9 @@ def test_users_within_is_where_the_probability_crosses() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "tpot", "tpot=50", "tpot=50ms,tpot=60ms", "itl=5ms", "tpot=0ms", "ttft=-1s", "tpot=1e3ms"]
-)  # fmt: skip
+    "text",
+    ["", "tpot", "tpot=50", "tpot=50ms,tpot=60ms", "itl=5ms", "tpot=0ms", "ttft=-1s", "tpot=1e3ms"],
+)
 def test_odd_objectives_are_refused(text: str) -> None:
     with pytest.raises(AdvisorError):
         objectives(text)

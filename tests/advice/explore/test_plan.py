@@ -104,10 +104,20 @@ def mixes(count: int, seed: int) -> list[Mix]:
                 )
             )
         hardware, gpus, link = draw.choice(
-            (("gb10", 1, None), ("h100", 1, None), ("h100", 2, "nvlink"), ("h200", 4, "nvlink"),
-             ("rtx5090", 1, None), ("rtx3090", 1, None), ("rtx3090", 2, "pcie"), ("mi300x", 1, None),
-             ("apple-m4-max", 1, None), ("strix-halo", 1, None), ("b200", 1, None))
-        )  # fmt: skip
+            (
+                ("gb10", 1, None),
+                ("h100", 1, None),
+                ("h100", 2, "nvlink"),
+                ("h200", 4, "nvlink"),
+                ("rtx5090", 1, None),
+                ("rtx3090", 1, None),
+                ("rtx3090", 2, "pcie"),
+                ("mi300x", 1, None),
+                ("apple-m4-max", 1, None),
+                ("strix-halo", 1, None),
+                ("b200", 1, None),
+            )
+        )
         made.append(
             Mix(
                 hardware=hardware,

@@ -79,8 +79,10 @@ def test_each_load_is_what_recommend_answers_there(asked: Request) -> None:
             continue
         assert (load.decision, load.best_k) == (
             advice.decision,
-            advice.candidate.k if advice.candidate and not advice.candidate.k_schedule else load.best_k,
-        )  # fmt: skip
+            advice.candidate.k
+            if advice.candidate and not advice.candidate.k_schedule
+            else load.best_k,
+        )
         shown = [(c.plan, c.estimate) for c in advice.runners_up]
         if advice.candidate is not None and not advice.candidate.k_schedule:
             shown.append((advice.candidate, advice.estimate))
@@ -215,9 +217,22 @@ def test_a_range_is_geometric_with_both_ends() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "k", "k=", "=1", "concurrency=9..1", "k=1..x", "concurrency=1..9/1", "k=0..99", "concurrency=1..1e99",
-             "concurrency=1..2..3", "concurrency=²", "concurrency=nan..5"],
-)  # fmt: skip
+    "text",
+    [
+        "",
+        "k",
+        "k=",
+        "=1",
+        "concurrency=9..1",
+        "k=1..x",
+        "concurrency=1..9/1",
+        "k=0..99",
+        "concurrency=1..1e99",
+        "concurrency=1..2..3",
+        "concurrency=²",
+        "concurrency=nan..5",
+    ],
+)
 def test_odd_ranges_are_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(AdvisorError) as refused:
         axes(dict([parsed(text)]))

@@ -101,9 +101,16 @@ def test_every_answer_has_a_strict_policy(page: TestClient, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd", "/static/..%2fapp.py",
-             "/rules/../../etc/passwd", "/rules/%2e%2e%2f%2e%2e%2fetc%2fpasswd"]
-)  # fmt: skip
+    "path",
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static//etc/passwd",
+        "/static/..%2fapp.py",
+        "/rules/../../etc/passwd",
+        "/rules/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+    ],
+)
 def test_no_file_outside_is_served(page: TestClient, path: str) -> None:
     got = page.get(path)
     assert got.status_code in (400, 404) and "root:" not in got.text and "import" not in got.text
@@ -150,10 +157,21 @@ HOSTILE = """<script>alert(1)</script>"><img src=x onerror=alert(2)>{{1787*1789}
 
 @pytest.mark.parametrize(
     "path",
-    ["/?hw=%s", "/?hw=gb10&model=%s", "/?hw=gb10&engine=%s", "/?hw=gb10&form=%s", "/?%s=1",
-     "/?hw=gb10&goal=%s", "/part/answer?hw=%s", "/curve?hw=%s", "/rules/%s", "/check?text=%s&name=%s",
-     "/results?engine_version=%s", "/?hw=gb10&machine=%s"],
-)  # fmt: skip
+    [
+        "/?hw=%s",
+        "/?hw=gb10&model=%s",
+        "/?hw=gb10&engine=%s",
+        "/?hw=gb10&form=%s",
+        "/?%s=1",
+        "/?hw=gb10&goal=%s",
+        "/part/answer?hw=%s",
+        "/curve?hw=%s",
+        "/rules/%s",
+        "/check?text=%s&name=%s",
+        "/results?engine_version=%s",
+        "/?hw=gb10&machine=%s",
+    ],
+)
 def test_what_comes_from_outside_is_escaped(page: TestClient, path: str) -> None:
     from urllib.parse import quote
 

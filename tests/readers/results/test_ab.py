@@ -23,9 +23,16 @@ OFF, ON = FILES / "vllm-serve-off.json", FILES / "vllm-serve-on.json"
 
 def run(speed: float = 200.0, tpot: float = 20.0, **more: object) -> BenchmarkRun:
     fields: dict[str, object] = {
-        "file": "f", "format": "test", "concurrency": 4, "requests": 64, "input_tokens": 1000, "output_tokens": 200,
-        "output_tok_s": speed, "tpot_ms": Latency(mean=tpot), "ttft_ms": Latency(mean=100.0),
-    }  # fmt: skip
+        "file": "f",
+        "format": "test",
+        "concurrency": 4,
+        "requests": 64,
+        "input_tokens": 1000,
+        "output_tokens": 200,
+        "output_tok_s": speed,
+        "tpot_ms": Latency(mean=tpot),
+        "ttft_ms": Latency(mean=100.0),
+    }
     return BenchmarkRun.model_validate(fields | more)
 
 
@@ -35,11 +42,18 @@ def drafted(length: float = 2.4, **more: object) -> BenchmarkRun:
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"concurrency": 8}, "concurrency 4 and 8"), ({"input_tokens": 1200}, "prompt tokens"),
-     ({"dataset": "random"}, "prompts sharegpt and random"), ({"engine_version": "0.33.0"}, "engine version"),
-     ({"slots": 2}, "slots 4 and 2"), ({"seed": 2}, "seeds [1] and [2]"), ({"failed": 20}, "20 of 84 requests failed"),
-     ({"client": "b"}, "client a and b"), ({"model": "y"}, "model x and y")],
-)  # fmt: skip
+    [
+        ({"concurrency": 8}, "concurrency 4 and 8"),
+        ({"input_tokens": 1200}, "prompt tokens"),
+        ({"dataset": "random"}, "prompts sharegpt and random"),
+        ({"engine_version": "0.33.0"}, "engine version"),
+        ({"slots": 2}, "slots 4 and 2"),
+        ({"seed": 2}, "seeds [1] and [2]"),
+        ({"failed": 20}, "20 of 84 requests failed"),
+        ({"client": "b"}, "client a and b"),
+        ({"model": "y"}, "model x and y"),
+    ],
+)
 def test_arms_that_differ_are_named_and_get_no_verdict(
     change: dict[str, object], said: str
 ) -> None:

@@ -172,13 +172,26 @@ def test_a_plan_runs_both_arms_and_stops_its_servers(tmp_path: Path) -> None:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "tests.readers.results.paced_server", "--port", str(port)]
     plan = {
-        "hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm", "url": f"http://127.0.0.1:{port}",
-        "concurrency": 3, "input_tokens": 64, "output_tokens": 40, "requests": 6, "warmup": 1, "seeds": [1, 2],
+        "hardware": "gb10",
+        "model": "qwen3.6-35b-a3b",
+        "engine": "vllm",
+        "url": f"http://127.0.0.1:{port}",
+        "concurrency": 3,
+        "input_tokens": 64,
+        "output_tokens": 40,
+        "requests": 6,
+        "warmup": 1,
+        "seeds": [1, 2],
         "arms": [
             {"name": "off", "argv": [*command, "--step-ms", "20"]},
-            {"name": "on", "argv": [*command, "--step-ms", "31", "--k", "2", "--rates", "0.75,0.53"], "method": "mtp", "k": 2},
+            {
+                "name": "on",
+                "argv": [*command, "--step-ms", "31", "--k", "2", "--rates", "0.75,0.53"],
+                "method": "mtp",
+                "k": 2,
+            },
         ],
-    }  # fmt: skip
+    }
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert made.exit_code == 0, made.output
@@ -193,8 +206,18 @@ def test_a_plan_runs_both_arms_and_stops_its_servers(tmp_path: Path) -> None:
 
 def test_a_server_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> None:
     arm = {"name": "off", "argv": [sys.executable, "-c", "raise SystemExit(3)"]}
-    plan = {"hardware": "gb10", "model": "m", "engine": "vllm", "url": "http://127.0.0.1:9", "concurrency": 1,
-            "input_tokens": 1, "output_tokens": 1, "requests": 1, "warmup": 0, "arms": [arm]}  # fmt: skip
+    plan = {
+        "hardware": "gb10",
+        "model": "m",
+        "engine": "vllm",
+        "url": "http://127.0.0.1:9",
+        "concurrency": 1,
+        "input_tokens": 1,
+        "output_tokens": 1,
+        "requests": 1,
+        "warmup": 0,
+        "arms": [arm],
+    }
     (tmp_path / "plan.yaml").write_text(yaml.safe_dump(plan))
     made = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
     assert made.exit_code != 0
