@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from advisor import engines
 from advisor.advice import recommend as pipeline
-from advisor.advice import what_if as changes
+from advisor.advice.explain import what_if as changes
 from advisor.domain.nouns import Advice, AdvisorError, Request
 
 HARDWARE = (

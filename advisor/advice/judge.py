@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from advisor import engines, rules
 from advisor.advice import observations
+from advisor.advice.plans import methods as how
 from advisor.advice.plans import placement, propose
 from advisor.advice.plans import topology as linked
 from advisor.advice.plans.memory_relief import shortfall
@@ -111,7 +112,7 @@ def _one_server(facts: Facts, plan: Plan) -> str:
 
 def _crowds_out(facts: Facts, plan: Plan) -> bool:
     """Whether this split has no room for a method that the model and the engine have."""
-    methods = [m for m in propose.methods(facts) if propose.no_path(facts, plan, m) is None]
+    methods = [m for m in how.methods(facts) if propose.no_path(facts, plan, m) is None]
     first = [propose.with_method(facts, plan, m, 1) for m in methods]
     return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
 

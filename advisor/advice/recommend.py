@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.advice import decide, reasons
-from advisor.advice import what_if as changes
+from advisor.advice import decide
+from advisor.advice.explain import reasons
+from advisor.advice.explain import what_if as changes
 from advisor.advice.judge import (
     estimated,
     judge,

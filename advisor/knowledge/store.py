@@ -180,6 +180,14 @@ def shape_of(model: LLM) -> LLM:
     )
 
 
+def known_shape(model: LLM) -> LLM | None:
+    """The same, or None where none of them is known."""
+    try:
+        return shape_of(model)
+    except AdvisorError:
+        return None
+
+
 def checkpoints(model: LLM) -> tuple[Checkpoint, ...]:
     """All published checkpoints of a model, those beside its drafters last."""
     beside = _drafter_file(model.id)

@@ -16,7 +16,7 @@ from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from advisor import rules
-from advisor.advice.resolve import launch_facts
+from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, Launch, Plan, Skipped
 from advisor.domain.shown import shown
 from advisor.knowledge import store as knowledge

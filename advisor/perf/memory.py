@@ -1,5 +1,5 @@
 """The memory bill of a plan: weights, draft head, recurrent state, KV pool, and what speculation
-takes from the pool.
+takes from the pool; one count of the requests that it holds.
 
 GiB per GPU; KV tokens over one replica. Not modelled: fragmentation, LoRA, multimodal caches,
 pipeline imbalance.
@@ -7,121 +7,22 @@ pipeline imbalance.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
-from advisor.domain.versions import release
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters as knowledge_drafters
-from advisor.knowledge import store as knowledge
-from advisor.perf import kv_sizes
-from advisor.perf.pools import Pool, hybrid_pool, plain_pool
+from advisor.perf.sizes import kv as kv_sizes
+from advisor.perf.sizes.device import overhead_gib, release_of, usable_gib
+from advisor.perf.sizes.pools import Pool, hybrid_pool, plain_pool
+from advisor.perf.sizes.weights import GIB, draft_gib, published_gib, target_gib
 
-GIB = 2.0**30
 SERVERS = kv_sizes.SERVERS
 DEFAULT_FRACTION = {"vllm": 0.90, "sglang": 0.88, "llama-server": 1.0, "ik_llama.cpp": 1.0}
-USABLE_DISCRETE = 0.996  # H200: "141 GB" is 140.4 GiB to CUDA
-USABLE_REPORTED = 0.99  # H100: nvidia-smi says 81,559 MiB, CUDA 79.1 GiB; L40S 46,068 and 44.4
-USABLE_UNIFIED = 0.935  # GB10: "128 GB" is 119.7 GiB to CUDA
-USABLE_APPLE = 0.75  # Metal's default working-set limit
-UNIFIED_EXTRA_GIB = (
-    2.5  # host processes count against unified memory; GB10's pool against its weights
-)
-BASE_OVERHEAD_GIB = 1.2  # CUDA context, workspaces; H200 log
-GRAPHS_GIB, GRAPHS_PER_DRAFT_GIB = 0.59, 0.21  # H200 log: 0.59 at k = 0, 1.01 at k = 2
-ACTIVATION_BYTES = 48  # per prompt token of a step and hidden unit; H200 log at 8192 tokens
 VISION_GIB = 0.84  # GB10 (checkpoint with vision tower) against H200 (text only), same model
 LAST_LEGACY_REPORT = (0, 19)  # up to here vLLM reports blocks / groups * block size
-LLAMA_COMPUTE_GIB = 0.8
 # SGLang gives recurrent states 0.9 / 1.9 of the pool (mamba full memory ratio 0.9), and a running
 # request holds about 7.5 of them: derived from published running batches (output rate times TPOT)
 # of 35B and 27B on H200, B200 and B300. Small pools are set by hand: no limit below SGLANG_FEW.
 SGLANG_STATE_SHARE, SGLANG_STATES, SGLANG_FEW = 0.9 / 1.9, 7.5, 4.0
-
-
-class Relief(NamedTuple):
-    """One thing to lower when memory is short, and what it frees."""
-
-    lever: str  # a field of Plan, or "quant", "gpus"
-    to: str
-    frees_gib: float
-    cost: str
-
-
-# ---------------------------------------------------------------- weights
-
-
-def weights_gib(shape: LLM, quant: Quant) -> float | None:
-    """Resident weights of the target model over all GPUs, by tensor class; None if the size is not
-    known.
-    """
-    total = shape.total_params_b
-    if total is None:
-        return None
-    head = shape.lm_head_params_b
-    if head is None or shape.mixer_params_b is None:
-        return total * 1e9 * (quant.bits or 8 * quant.bytes_ffn) / 8 / GIB
-    experts = (shape.experts or 0) * (shape.expert_params_m or 0.0) * (shape.moe_layers or 0) / 1e3
-    ffn = (shape.dense_ffn_params_b or 0.0) + (shape.shared_params_b or 0.0) + experts
-    embedding = max(total - shape.mixer_params_b - ffn - head, 0.0)
-    size = (
-        shape.mixer_params_b * quant.bytes_mixer
-        + ffn * quant.bytes_ffn
-        + head * quant.bytes_lm_head
-        + embedding * quant.bytes_embedding
-    )
-    return size * 1e9 / GIB
-
-
-def target_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
-    """The same for the checkpoint that this engine would load: as large as it says, where bytes by
-    tensor class miss it.
-    """
-    found = (
-        knowledge.checkpoint(facts.model, quant, plan.engine, "none")
-        if facts.model is not None
-        else None
-    )
-    return (
-        found.size_gb * 1e9 / GIB
-        if found is not None and found.size_gb
-        else weights_gib(shape, quant)
-    )
-
-
-def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
-    """Weights that the plan's speculation adds over all GPUs (embedding and lm_head are shared with
-    the target).
-    """
-    hidden = shape.hidden or 4096
-    if plan.method == "mtp":
-        return (shape.assistant_params_b or shape.mtp_params_b or 0.0) * 1e9 * quant.bytes_mtp / GIB
-    if plan.method in ("eagle", "eagle3"):
-        own_head = 32_000 * hidden if plan.method == "eagle3" else 0
-        return (17 * hidden**2 + own_head) * 2 / GIB
-    if plan.method in ("dflash", "dspark"):
-        return 5 * 12 * hidden**2 * 2 / GIB
-    if plan.method == "draft_model":
-        size = _billions(plan.draft_model or "")
-        return size * 1e9 * (2.0 if plan.engine in SERVERS else quant.bytes_ffn) / GIB
-    return 0.0
-
-
-def published_gib(facts: Facts, plan: Plan) -> float | None:
-    """Weights of the plan's drafter as published, over all GPUs; None for one whose size is not
-    known.
-    """
-    known = knowledge_drafters.named(facts, plan.draft_model) if plan.draft_model else None
-    size = knowledge_drafters.size_bytes(known) if known is not None else None
-    return size / GIB if size is not None else None
-
-
-def _billions(name: str) -> float:
-    """The size in a draft model's name, 1.0 if it does not say."""
-    import re
-
-    found = re.search(r"(\d+(?:\.\d+)?)b\b", name, re.I)
-    return float(found.group(1)) if found else 1.0
 
 
 # ---------------------------------------------------------------- the pool
@@ -140,7 +41,7 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, running: int) 
         return None
     kv_token *= kv_sizes.copies(shape, plan)
     length = _length(facts, plan)
-    legacy = (_version(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
+    legacy = (release_of(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
     if pages_states(plan, shape):
         return hybrid_pool(
             shape, kv_token, available, length, plan.k, legacy, plan.prefix_caching is True
@@ -155,58 +56,7 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, running: int) 
     )
 
 
-def _version(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
-    return release(plan.engine_version or facts.engine_version or "")
-
-
 # ---------------------------------------------------------------- the bill
-
-
-def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
-    """Context, workspaces, activations, graphs, per GPU."""
-    if plan.engine not in SERVERS:
-        return LLAMA_COMPUTE_GIB
-    tokens = plan.max_num_batched_tokens or 8192
-    activations = tokens * (shape.hidden or 4096) * ACTIVATION_BYTES / GIB
-    graphs = GRAPHS_GIB + (GRAPHS_PER_DRAFT_GIB * min(plan.k, 8) if plan.method != "none" else 0.0)
-    if loses_full_graphs(facts, plan):
-        graphs = GRAPHS_GIB / 2
-    unified = UNIFIED_EXTRA_GIB if facts.hardware and facts.hardware.unified_memory else 0.0
-    return BASE_OVERHEAD_GIB + activations + graphs + unified
-
-
-def loses_full_graphs(facts: Facts, plan: Plan) -> bool:
-    """vLLM up to 0.27.1 on SM12x: FlashInfer (chosen for an fp8 KV cache) has no FULL graphs for a
-    verify step.
-    """
-    arch = facts.hardware.arch if facts.hardware else ""
-    fp8_kv = (plan.kv_cache_dtype or "").startswith("fp8")
-    version = _version(plan, facts)
-    old = version is None or version <= (0, 27, 1)
-    return (
-        plan.engine == "vllm"
-        and plan.method != "none"
-        and arch.startswith("sm_12")
-        and fp8_kv
-        and old
-    )
-
-
-def usable_gib(facts: Facts) -> float | None:
-    """Memory of one device as the runtime reports it; None if not known."""
-    hw = facts.hardware
-    if hw is None or hw.memory_gb is None:
-        return None
-    if hw.memory_reported_mib is not None:
-        return hw.memory_reported_mib.value / 1024 * USABLE_REPORTED
-    share = (
-        USABLE_APPLE
-        if hw.vendor == "apple"
-        else USABLE_UNIFIED
-        if hw.unified_memory
-        else USABLE_DISCRETE
-    )
-    return hw.memory_gb.value * share
 
 
 def spec_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
@@ -368,7 +218,7 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: int) ->
         return None
     kv_token *= kv_sizes.copies(shape, plan)
     if pages_states(plan, shape):
-        legacy = (_version(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
+        legacy = (release_of(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
         caching = plan.prefix_caching is True
         return hybrid_pool(shape, kv_token, free, length, plan.k, legacy, caching).requests
     own = knowledge_drafters.layers(facts, plan.method, plan.draft_model) if plan.k else 0

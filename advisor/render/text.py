@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import floor, isfinite, log10
 
+from advisor.advice.explain.reasons import EXPECTED
 from advisor.advice.plans.checkpoints import own_name
-from advisor.advice.reasons import EXPECTED
 from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Reason, Source
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
 from advisor.render.notes import placeholder

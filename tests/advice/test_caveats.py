@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from advisor import engines
-from advisor.advice import caveats as circumstances
 from advisor.advice import recommend as pipeline
+from advisor.advice.explain import caveats as circumstances
 from advisor.advice.plans import memory_relief as memory_fit
 from advisor.advice.plans import offload, placement, propose
 from advisor.advice.resolve import facts_for_request

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from advisor import engines
 from advisor.advice import recommend as pipeline
+from advisor.advice.plans import methods as how
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Drafter, Facts, Plan
@@ -180,27 +181,25 @@ def test_thinking_decides() -> None:
 
 
 def test_a_model_with_mtp_keeps_it_unless_asked() -> None:
-    assert propose.methods(facts(model="qwen3.6-27b")) == ("mtp",)
-    assert propose.methods(facts(model="qwen3.6-27b", method="dflash")) == ("dflash",)
-    assert propose.methods(facts(model="qwen3.6-27b", method="eagle3")) == ()
-    assert propose.methods(facts(model="qwen3-8b", method="mtp")) == ()
-    assert propose.methods(facts(model="gemma-4-31b", engine="vllm")) == ("mtp",)  # its assistant
-    assert propose.methods(facts(model="gemma-4-31b", engine="vllm", method="eagle3")) == (
-        "eagle3",
-    )
+    assert how.methods(facts(model="qwen3.6-27b")) == ("mtp",)
+    assert how.methods(facts(model="qwen3.6-27b", method="dflash")) == ("dflash",)
+    assert how.methods(facts(model="qwen3.6-27b", method="eagle3")) == ()
+    assert how.methods(facts(model="qwen3-8b", method="mtp")) == ()
+    assert how.methods(facts(model="gemma-4-31b", engine="vllm")) == ("mtp",)  # its assistant
+    assert how.methods(facts(model="gemma-4-31b", engine="vllm", method="eagle3")) == ("eagle3",)
 
 
 def test_k_keeps_to_what_the_drafter_was_made_for() -> None:
     kimi = facts(model="kimi-k2.5", engine="vllm", gpus=8)
-    assert propose.k_values(kimi, "eagle3") == (1, 2, 3, 4, 5, 6, 7)
-    assert propose.k_values(kimi, "dflash") == (3, 7)
-    assert propose.k_values(facts(model="qwen3-8b", engine="sglang", thinking=False), "dflash") == (
+    assert how.k_values(kimi, "eagle3") == (1, 2, 3, 4, 5, 6, 7)
+    assert how.k_values(kimi, "dflash") == (3, 7)
+    assert how.k_values(facts(model="qwen3-8b", engine="sglang", thinking=False), "dflash") == (
         3,
         7,
         9,
         15,
     )
-    assert propose.k_values(facts(model="qwen3.6-27b"), "mtp") == traits("vllm").k_range
+    assert how.k_values(facts(model="qwen3.6-27b"), "mtp") == traits("vllm").k_range
 
 
 def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
@@ -473,7 +472,7 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
         }
         known = facts(**asked, method=drafter.method, concurrency=4)
         base = propose.base_plan(known, (gpus, 1))
-        k = propose.k_values(known, drafter.method)[-1]
+        k = how.k_values(known, drafter.method)[-1]
         plan = propose.with_method(known, base, drafter.method, min(k, drafter.k_max or k))
         plan = plan.model_copy(update={"draft_model": drafter.repository, "model": drafter.target})
         text = pipeline.launch_text(plan).text + "\n"

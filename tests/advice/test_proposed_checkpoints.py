@@ -15,6 +15,7 @@ from advisor.advice.resolve import bare_facts, facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.perf.sizes import weights
 from advisor.render.text import advice_text
 
 
@@ -125,7 +126,7 @@ def test_every_size_of_a_checkpoint_is_that_of_a_known_model() -> None:
                 facts = facts_for_request(
                     Request(hardware="h200", gpus=8, model=ident, quant=quant, engine="vllm")
                 )
-                own = memory.weights_gib(facts.shape or model, knowledge.quant(quant))
+                own = weights.weights_gib(facts.shape or model, knowledge.quant(quant))
                 assert own and 0.8 < found.size_gb * 1e9 / 2**30 / own < 1.25
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from advisor.advice import reasons
+from advisor.advice.explain import measured
 
 
 def best(k: int = 2) -> Any:
@@ -34,7 +34,7 @@ def test_only_what_lies_outside_is_named(gains: dict[str, float], k: int, named:
         cast(Any, SimpleNamespace(metric=metric, speedup=gain, k=2))
         for metric, gain in gains.items()
     ]
-    said = reasons._outside(rows, best(k))
+    said = measured._outside(rows, best(k))
     for metric in ("output_tok_s", "tpot", "ttft"):
-        assert (reasons.METRIC_NAMES[metric] in said) == (metric in named)
+        assert (measured.METRIC_NAMES[metric] in said) == (metric in named)
     assert bool(said) == bool(named)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from advisor.advice.resolve import launch_facts
+from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import Facts, Flag, Launch, Plan, UnknownFact
 from advisor.knowledge import evidence as knowledge_evidence
 from advisor.knowledge import store as knowledge

@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.advice.resolve import engine_default, facts_for_request, quant_default
+from advisor.advice.choices.engine import engine_default
+from advisor.advice.choices.quantisation import quant_default
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import LLM, AdvisorError, Facts, Quantity, Request, UnknownFact
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import evidence as knowledge_evidence

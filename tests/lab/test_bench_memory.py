@@ -6,7 +6,9 @@ import pytest
 
 from advisor.domain.nouns import Facts, Plan
 from advisor.knowledge import store as knowledge
-from advisor.perf import memory, pools
+from advisor.perf import memory
+from advisor.perf.sizes import pools
+from advisor.perf.sizes.weights import GIB
 
 # (k, prefix caching) -> memory for the cache (GiB), pool (tokens), page (tokens), as logged
 POOLS = {
@@ -29,9 +31,7 @@ def test_pool_to_the_token(k: int, caching: bool) -> None:
     requests' rounding.
     """
     gib, tokens, page = POOLS[k, caching]
-    pool = pools.hybrid_pool(
-        SHAPE, 20_480.0, gib * memory.GIB, 32_960, k, legacy=False, caching=caching
-    )
+    pool = pools.hybrid_pool(SHAPE, 20_480.0, gib * GIB, 32_960, k, legacy=False, caching=caching)
     assert pool.tokens == pytest.approx(tokens, rel=5e-4)
     assert page is None or pool.page_tokens == page
 

@@ -9,7 +9,10 @@ import pytest
 from advisor.advice.plans.memory_relief import reliefs, shortfall
 from advisor.domain.nouns import Facts, MemoryBill, Plan
 from advisor.knowledge import store as knowledge
-from advisor.perf import kv_sizes, memory, pools
+from advisor.perf import memory
+from advisor.perf.sizes import device, pools
+from advisor.perf.sizes import kv as kv_sizes
+from advisor.perf.sizes.weights import GIB
 
 
 def facts(hardware: str, quant: str, model: str = "qwen3.6-35b-a3b", **known: object) -> Facts:
@@ -45,7 +48,7 @@ def test_h200_pool_to_the_token(k: int, gib: float, tokens: int, page: int, padd
     """vLLM 0.25.1's log: KV memory, pool, page size and padding layers."""
     shape = facts("h200", "fp8").shape
     assert shape is not None
-    pool = pools.hybrid_pool(shape, 20_480.0, gib * memory.GIB, 32_960, k, legacy=False)
+    pool = pools.hybrid_pool(shape, 20_480.0, gib * GIB, 32_960, k, legacy=False)
     assert (pool.tokens, pool.page_tokens, pool.padding_layers) == (tokens, page, padding)
 
 
@@ -151,13 +154,11 @@ def test_sliding_layers_keep_their_window_of_every_request(engine: str) -> None:
     if (
         engine != "llama-server"
     ):  # what is left for KV holds whole requests: their tokens and their windows
-        requests = (short.kv_gib or 0.0) * memory.GIB / (4096 * token + window)
+        requests = (short.kv_gib or 0.0) * GIB / (4096 * token + window)
         assert short.kv_tokens == pytest.approx(4096 * requests, rel=0.01)
         assert long.kv_tokens > 1.4 * short.kv_tokens
     else:
-        assert (short.kv_gib or 0.0) * memory.GIB == pytest.approx(
-            8 * (4096 * token + window), rel=0.01
-        )
+        assert (short.kv_gib or 0.0) * GIB == pytest.approx(8 * (4096 * token + window), rel=0.01)
 
 
 def test_unknown_parts_stay_unknown() -> None:
@@ -204,7 +205,7 @@ def test_ranks_beyond_the_kv_heads_hold_copies() -> None:
     assert [kv_sizes.copies(hybrid.shape, plan(tp=tp)) for tp in (1, 2, 4)] == [1, 1, 2]
     assert kv_sizes.copies(mla.shape, plan(tp=8).model_copy(update={"engine": "llama-server"})) == 1
     bill = memory.bill(mla, plan(tp=8, max_model_len=4096))
-    token_gib = (kv_sizes.bytes_per_token(mla.shape, None) or 0.0) / memory.GIB
+    token_gib = (kv_sizes.bytes_per_token(mla.shape, None) or 0.0) / GIB
     assert bill.kv_gib is not None and bill.kv_tokens == pytest.approx(
         bill.kv_gib / token_gib, rel=0.01
     )
@@ -282,7 +283,7 @@ def test_beside_sglangs_share_is_room_for_what_it_keeps_outside(asked: dict[str,
 
     told = {name: value for name, value in asked.items() if name != "no_thinking"}
     made = recommend(**told, engine="sglang", thinking=False if "no_thinking" in asked else None)
-    usable, shape, quant = memory.usable_gib(made.facts), made.facts.shape, made.facts.quant
+    usable, shape, quant = device.usable_gib(made.facts), made.facts.shape, made.facts.quant
     assert usable is not None and shape is not None and quant is not None
     for one in (made.plan, made.candidate):
         assert one is not None and one.memory_fraction is not None
@@ -298,7 +299,7 @@ def test_vllms_share_holds_all() -> None:
     assert known.shape is not None and known.quant is not None
     assert memory.outside_gib(known, plan(2), known.shape, known.quant) == 0
     made = memory.bill(known, plan(2, memory_fraction=0.5))
-    assert made.available_gib == pytest.approx((memory.usable_gib(known) or 0) / 2)
+    assert made.available_gib == pytest.approx((device.usable_gib(known) or 0) / 2)
 
 
 def test_slots_that_do_not_fit_choose_the_next_four_bit_quantisation() -> None:
@@ -435,7 +436,7 @@ def test_cards_with_ecc_have_what_their_driver_reports() -> None:
         ("rtx-a6000", 44.5),
         ("l4", 22.3),
     ):
-        found = memory.usable_gib(Facts(hardware=knowledge.hardware(name)))
+        found = device.usable_gib(Facts(hardware=knowledge.hardware(name)))
         assert found == pytest.approx(gib, abs=0.1)
 
 
@@ -447,14 +448,14 @@ def test_each_kind_of_memory_has_its_usable_share() -> None:
         for found in map(knowledge.hardware, knowledge.hardware_ids())
         if found.vendor == "apple" and found.memory_reported_mib is None and found.memory_gb
     )
-    usable = {h.id: memory.usable_gib(Facts(hardware=h)) for h in (*cards.values(), apple)}
+    usable = {h.id: device.usable_gib(Facts(hardware=h)) for h in (*cards.values(), apple)}
     assert apple.memory_gb is not None and usable[apple.id] == pytest.approx(
         0.75 * apple.memory_gb.value
     )
     gb10 = cards["gb10"].model_copy(update={"memory_reported_mib": None})
     assert gb10.memory_gb is not None
-    assert memory.usable_gib(Facts(hardware=gb10)) == pytest.approx(0.935 * gb10.memory_gb.value)
-    assert memory.usable_gib(Facts()) is None
+    assert device.usable_gib(Facts(hardware=gb10)) == pytest.approx(0.935 * gb10.memory_gb.value)
+    assert device.usable_gib(Facts()) is None
 
 
 @pytest.mark.parametrize(("requests", "share"), [(1, 1), (4, 2), (5, 3), (None, 1)])

@@ -15,7 +15,7 @@ from typing import Any
 from unittest.mock import patch
 
 from advisor.advice import recommend as pipeline
-from advisor.advice import what_if as changes
+from advisor.advice.explain import what_if as changes
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench import shapes
 from tests import grid

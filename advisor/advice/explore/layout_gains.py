@@ -35,6 +35,7 @@ from advisor.domain.nouns import (
 )
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.perf.sizes import device
 from advisor.prediction.predict import ERROR_CORRELATION, GOAL_WEIGHTS
 
 Z10 = NormalDist().inv_cdf(0.9)
@@ -244,9 +245,9 @@ def _device(kind: Kind, made: Sequence[Instance]) -> tuple[float | None, float |
     """GiB taken of the GPU that is used most, and what it gives."""
     sizes = [taken_gib(one.facts, one.plan, one.memory) for one in made]
     if None in sizes:
-        return None, memory.usable_gib(made[0].facts)
+        return None, device.usable_gib(made[0].facts)
     known = [size for size in sizes if size is not None]
-    return (sum(known) if kind == "shared" else max(known)), memory.usable_gib(made[0].facts)
+    return (sum(known) if kind == "shared" else max(known)), device.usable_gib(made[0].facts)
 
 
 def relative(one: Layout, other: Layout) -> Interval:

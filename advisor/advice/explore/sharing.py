@@ -15,6 +15,7 @@ from advisor.advice.explore import instances
 from advisor.advice.explore.instances import Asked
 from advisor.domain.nouns import AdvisorError
 from advisor.perf import memory
+from advisor.perf.sizes import device
 
 STEP = 100  # fractions are whole hundredths
 MOST_PARTS = 100  # of 25 that make the wish: what is free is given out up to four times over
@@ -27,7 +28,7 @@ def shared(several: Sequence[Asked], whole: Asked) -> list[Asked]:
     """
     cap = _taken(whole)
     facts = whole.question.facts
-    usable = memory.usable_gib(facts)
+    usable = device.usable_gib(facts)
     if cap is None or usable is None:
         raise AdvisorError("the memory of this hardware is not known")
     if whole.question.base.plan.memory_fraction is None:

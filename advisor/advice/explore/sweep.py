@@ -16,6 +16,7 @@ from advisor.advice.explore.axes import Axes, axes
 from advisor.advice.explore.break_even import break_evens
 from advisor.advice.explore.k_ranges import Answered, k_ranges
 from advisor.advice.explore.values import Load, Point, Setting, Sweep, Value
+from advisor.advice.plans import methods as how
 from advisor.advice.plans import propose as proposals
 from advisor.advice.recommend import checked, with_own_runs
 from advisor.domain.nouns import (
@@ -173,7 +174,7 @@ def _with_ks(
     plans: list[Plan] = []
     lacking: list[tuple[int, str]] = []
     wanted = [k for k in ks if k > 0]
-    for method in proposals.methods(facts):
+    for method in how.methods(facts):
         refusal = proposals.no_path(facts, base, method)
         for k in wanted:
             plan = proposals.with_method(facts, base, method, k)

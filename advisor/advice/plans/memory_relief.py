@@ -7,13 +7,17 @@ guessed.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from advisor.advice.plans import offload, propose
 from advisor.advice.plans import topology as linked
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
-from advisor.perf import kv_sizes, memory
+from advisor.perf import memory
+from advisor.perf.sizes import device
+from advisor.perf.sizes import kv as kv_sizes
+from advisor.perf.sizes.weights import GIB
 
 GPU_COUNTS = (2, 4, 8)
 BUILT_IN = ("laptop", "igpu")  # classes of which a machine has one, and nobody joins several
@@ -32,6 +36,15 @@ SMALLER = (
 )
 SAME_STEP = 0.75  # bits a weight between formats of one step: AWQ 4.25, Q4_K_M 4.89
 CONTEXT_STEPS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024)
+
+
+class Relief(NamedTuple):
+    """One thing to lower when memory is short, and what it frees."""
+
+    lever: str  # a field of Plan, or "quant", "gpus"
+    to: str
+    frees_gib: float
+    cost: str
 
 
 def shortfall(facts: Facts, plan: Plan, made: MemoryBill) -> str:
@@ -168,13 +181,13 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
             yield quant
 
 
-def reliefs(facts: Facts, plan: Plan) -> tuple[memory.Relief, ...]:
+def reliefs(facts: Facts, plan: Plan) -> tuple[Relief, ...]:
     """What to lower first when memory is short: cheapest in speed and quality first, each with the
     GiB it frees per GPU.
     """
     made = memory.bill(facts, plan)
     shape = facts.shape or facts.model
-    found: list[memory.Relief] = []
+    found: list[Relief] = []
     kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype) if shape else None
     if kv_token and shape:
         kv_token *= kv_sizes.copies(shape, plan)
@@ -183,22 +196,16 @@ def reliefs(facts: Facts, plan: Plan) -> tuple[memory.Relief, ...]:
     slots = plan.max_num_seqs or facts.concurrency or 1
     if kv_token and plan.max_model_len and plan.max_model_len > asked:
         held = slots if plan.engine not in memory.SERVERS else 1
-        freed = (plan.max_model_len - asked) * kv_token * held / memory.GIB / gpus
-        found.append(
-            memory.Relief("max_model_len", str(asked), freed, "longer requests are refused")
-        )
+        freed = (plan.max_model_len - asked) * kv_token * held / GIB / gpus
+        found.append(Relief("max_model_len", str(asked), freed, "longer requests are refused"))
     if shape and shape.state_mb_per_seq and slots > (facts.concurrency or slots):
         spare = slots - (facts.concurrency or slots)
-        freed = spare * shape.state_mb_per_seq * 1e6 * (1 + plan.k) / memory.GIB / gpus
-        found.append(
-            memory.Relief("max_num_seqs", str(facts.concurrency), freed, "more requests queue")
-        )
+        freed = spare * shape.state_mb_per_seq * 1e6 * (1 + plan.k) / GIB / gpus
+        found.append(Relief("max_num_seqs", str(facts.concurrency), freed, "more requests queue"))
     if kv_token and plan.kv_cache_dtype in (None, "auto", "bf16", "f16") and made.kv_gib:
         to = "fp8" if plan.engine in memory.SERVERS else "q8_0"
         found.append(
-            memory.Relief(
-                "kv_cache_dtype", to, made.kv_gib / 2, "a little accuracy at long context"
-            )
+            Relief("kv_cache_dtype", to, made.kv_gib / 2, "a little accuracy at long context")
         )
     if (
         plan.engine in memory.SERVERS
@@ -209,17 +216,17 @@ def reliefs(facts: Facts, plan: Plan) -> tuple[memory.Relief, ...]:
         freed = (
             ((plan.max_num_batched_tokens or 8192) - 2048)
             * shape.hidden
-            * memory.ACTIVATION_BYTES
-            / memory.GIB
+            * device.ACTIVATION_BYTES
+            / GIB
         )
         found.append(
-            memory.Relief("max_num_batched_tokens", "2048", freed, "longer prompts take more steps")
+            Relief("max_num_batched_tokens", "2048", freed, "longer prompts take more steps")
         )
     if plan.method != "none":
         freed = (
             made.spec_gib
             + made.state_gib * plan.k / (1 + plan.k)
-            + memory.GRAPHS_PER_DRAFT_GIB * plan.k
+            + device.GRAPHS_PER_DRAFT_GIB * plan.k
         )
-        found.append(memory.Relief("method", "none", freed, "no speculation"))
+        found.append(Relief("method", "none", freed, "no speculation"))
     return tuple(item for item in found if item.frees_gib > 0.005)

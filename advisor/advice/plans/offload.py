@@ -18,6 +18,7 @@ from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, Plan, Qua
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.perf.sizes.weights import GIB
 
 # Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is
 # called.
@@ -105,9 +106,7 @@ def _quants(facts: Facts) -> list[Quant]:
 
 def layer_gib(shape: LLM, quant: Quant) -> float:
     """The routed experts of one layer; 0 where the model has none or their size is not known."""
-    return (
-        (shape.experts or 0) * (shape.expert_params_m or 0.0) * 1e6 * quant.bytes_ffn / memory.GIB
-    )
+    return (shape.experts or 0) * (shape.expert_params_m or 0.0) * 1e6 * quant.bytes_ffn / GIB
 
 
 def words(found: Offload) -> str:

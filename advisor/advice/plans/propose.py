@@ -13,41 +13,28 @@ from math import floor
 from typing import cast
 
 from advisor import engines
-from advisor.advice.plans import checkpoints
 from advisor.advice.plans import limits as serving
 from advisor.advice.plans import topology as linked
-from advisor.domain.nouns import LLM, AdvisorError, Drafter, Engine, Facts, Method, Plan
-from advisor.engines.traits import EngineTraits, traits
-from advisor.engines.versions import parts
-from advisor.knowledge import drafters as knowledge_drafters
+from advisor.advice.plans.methods import (
+    DRAFTER_K,
+    assistant,
+    drafter,
+    habits,
+    k_values,
+    methods,
+    reference,
+)
+from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
+from advisor.perf.sizes import device
 from advisor.rules.kit.case import between, defect, parse_release
 
-# k offered per separate drafter: publishers report EAGLE-3 for 1 to 7 tokens, and blocks of 4, 8
-# and 16 of a block drafter.
-DRAFTER_K = {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash": (3, 7, 9, 15)}
-# SGLang runs Gemma 4's assistant under NEXTN, which it turns into FROZEN_KV_MTP by itself
-# (sgl-project/sglang#24436, merged after 0.5.11 was tagged); the 12B's has another architecture,
-# which that change does not name.
-SGLANG_ASSISTANTS = "0.5.12"
-ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
 REMOTE_CODE = (
     "kimi",
 )  # families whose tokenizer and configuration are code of the repository (vLLM recipe of Kimi-K2.5)
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
-
-
-def _habits(facts: Facts) -> EngineTraits:
-    """The traits of the engine that is asked about. Raises AdvisorError for one without any."""
-    known = engines.canonical(facts.engine or "")
-    if known is None:
-        raise AdvisorError(
-            f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
-            f"llama-server"
-        )
-    return traits(known)
 
 
 @dataclass(frozen=True)
@@ -64,9 +51,9 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     """Batch, context and memory limits for this load. Raises AdvisorError when the prompt exceeds
     the model's context.
     """
-    habits = _habits(facts)
+    known = habits(facts)
     small = _memory_gb(facts) <= 32
-    batched = 4096 if small and habits.replicas else 8192
+    batched = 4096 if small and known.replicas else 8192
     unified = facts.hardware is not None and facts.hardware.unified_memory
     # a unified memory is shared with the system; small cards need all they can give (SD313 warns
     # above 0.96)
@@ -90,7 +77,7 @@ def splits(facts: Facts) -> tuple[tuple[int, int], ...]:
                 f"--tp {facts.tp} does not divide --gpus {gpus}: use a tp that divides the GPUs"
             )
         return ((facts.tp, gpus // facts.tp),)
-    if gpus == 1 or not _habits(facts).replicas:
+    if gpus == 1 or not habits(facts).replicas:
         return ((gpus, 1),)  # llama-server splits layers over all devices
     heads = facts.shape.kv_heads if facts.shape is not None and facts.shape.kv_heads else gpus
     sizes = [tp for tp in range(1, gpus + 1) if gpus % tp == 0 and divides_heads(facts, tp)]
@@ -122,70 +109,6 @@ def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
     return tuple(found)
 
 
-def methods(facts: Facts) -> tuple[Method, ...]:
-    """Speculative methods for this model: the one that was asked for, where it can be had; else MTP
-    where the model has a head or an assistant that the engine takes in its place; else those of
-    its published drafters that the engine loads.
-    """
-    asked = facts.request.method if facts.request is not None else None
-    own: tuple[Method, ...] = ("mtp",) if has_mtp(facts) or assistant(facts) else ()
-    found = own if own and asked in (None, "mtp") else knowledge_drafters.methods(facts)
-    return tuple(method for method in found if asked in (None, method))
-
-
-def has_mtp(facts: Facts) -> bool:
-    """Whether the model has a multi-token-prediction head of its own."""
-    shape = facts.shape
-    return facts.model is not None and bool(
-        facts.model.mtp_layers or (shape is not None and shape.mtp_layers)
-    )
-
-
-def drafter(facts: Facts, method: Method) -> Drafter | None:
-    """The published drafter that a plan of this method uses; None for MTP, and where none is known
-    that the engine loads.
-    """
-    return (
-        knowledge_drafters.pick(facts, method, reference(facts, method).model)
-        if method in DRAFTER_K
-        else None
-    )
-
-
-def assistant(facts: Facts) -> str | None:
-    """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4
-    in the releases of
-    `assistant_since` and later.
-    """
-    since = assistant_since(facts.model, facts.engine)
-    return (
-        None
-        if facts.model is None or since is None or _older(facts.engine_version, since)
-        else facts.model.assistant
-    )
-
-
-def assistant_since(model: LLM | None, engine: str | None) -> str | None:
-    """The first release of the engine that takes the model's assistant in place of an MTP head;
-    None where none is known.
-    """
-    if (
-        model is None
-        or model.assistant is None
-        or model.assistant in ASSISTANTS_NOT_IN.get(engine or "", ())
-    ):
-        return None
-    return {"vllm": model.assistant_since, "sglang": SGLANG_ASSISTANTS}.get(engine or "")
-
-
-def _older(release: str | None, than: str) -> bool:
-    """Whether a plain release number is below another; one that is none is taken as new."""
-    try:
-        return release is not None and parts(release) < parts(than)
-    except ValueError:
-        return False
-
-
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     """Why this engine version cannot run the method at all, in one sentence; None when it can."""
     try:
@@ -195,21 +118,10 @@ def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     return None
 
 
-def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
-    """Draft tokens to try: the engine's for MTP, the method's for a drafter, up to what that
-    drafter was made for.
-    """
-    found = drafter(facts, method)
-    if found is None:
-        return _habits(facts).k_range
-    top = min(found.k_max or 64, (found.block or 65) - 1)
-    return tuple(k for k in DRAFTER_K[method] if k <= top) or (top,)
-
-
 def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     """The plan without speculation; all others are made from it."""
-    habits = _habits(facts)
-    if not habits.writable:
+    known = habits(facts)
+    if not known.writable:
         raise AdvisorError(
             f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
             f"llama-server"
@@ -226,7 +138,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         max_num_seqs=lim.max_num_seqs,
         max_num_batched_tokens=lim.max_num_batched_tokens,
         max_model_len=lim.max_model_len,
-        memory_fraction=lim.memory_fraction if habits.memory_share else None,
+        memory_fraction=lim.memory_fraction if known.memory_share else None,
         tp=split[0],
         dp=split[1],
         reasoning_parser=parser_name(facts, "--reasoning-parser", model.reasoning_parser)
@@ -237,11 +149,11 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
             if model and facts.workload in TOOL_WORKLOADS
             else None
         ),
-        port=habits.port,
+        port=known.port,
         extra=(*linked.flags(facts, split[0]), *remote_code(facts)),
         env=needed_env(facts),
     )
-    if habits.outside_share and (facts.request is None or facts.request.memory_fraction is None):
+    if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
         plan = plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
     plan = serving.held(facts, serving.kv_cache(facts, plan))
     widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
@@ -253,7 +165,7 @@ def static_share(facts: Facts, plan: Plan) -> float | None:
     it: its share holds weights and KV alone (see `memory.outside_gib`), while vLLM's holds all.
     The same for all arms: room for the drafter that needs most.
     """
-    usable, shape = memory.usable_gib(facts), facts.shape or facts.model
+    usable, shape = device.usable_gib(facts), facts.shape or facts.model
     if usable is None or shape is None or facts.quant is None or plan.memory_fraction is None:
         return plan.memory_fraction
     arms = [
@@ -292,7 +204,7 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
     """The engine's own spelling of a parser: models name vLLM's (`openai_gptoss`), SGLang has
     others (`gpt-oss`).
     """
-    if wanted is None or _habits(facts).gguf:
+    if wanted is None or habits(facts).gguf:
         return wanted
     found = engines.get(facts.engine or "").catalogue.find(option, facts.engine_version)
     known = (found.choices or found.values or ()) if found is not None else ()
@@ -315,7 +227,7 @@ def remote_code(facts: Facts) -> tuple[tuple[str, str | None], ...]:
     asks = (
         facts.model is not None
         and facts.model.family in REMOTE_CODE
-        and _habits(facts).runs_repository_code
+        and habits(facts).runs_repository_code
     )
     return (("--trust-remote-code", None),) if asks else ()
 
@@ -348,7 +260,7 @@ def prefix_caching(facts: Facts, method: Method) -> bool | None:
     rate and carries a correctness defect (vllm#38182, #43559), so it then needs a large share to
     be worth it. So it does with a drafter that its publisher serves without it.
     """
-    if _habits(facts).pool == "slots":
+    if habits(facts).pool == "slots":
         return None  # its prompt cache is per slot and on by default
     share = facts.prefix_share or 0.0
     hybrid = facts.model is not None and facts.model.is_hybrid
@@ -357,12 +269,6 @@ def prefix_caching(facts: Facts, method: Method) -> bool | None:
         return True
     needed = knowledge.threshold("prefix_share_worth_caching_with_mtp").value
     return share >= needed if method != "none" else share > 0.0
-
-
-def reference(facts: Facts, method: Method) -> checkpoints.Reference:
-    """What the launch names; an assistant is a repository of its own beside the plain model."""
-    inside = "none" if method == "mtp" and assistant(facts) is not None else method
-    return checkpoints.reference(facts, inside)
 
 
 def _memory_gb(facts: Facts) -> float:

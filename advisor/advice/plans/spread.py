@@ -10,6 +10,7 @@ from __future__ import annotations
 from advisor import engines
 from advisor.advice import resolve
 from advisor.advice.judge import judge
+from advisor.advice.plans import methods as how
 from advisor.advice.plans import offload, propose
 from advisor.domain.nouns import Advice, AdvisorError, Facts, Reason, Request
 
@@ -32,7 +33,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     except AdvisorError:
         return None
     plan = found.plan
-    able = propose.has_mtp(asked) and propose.no_path(asked, plan, "mtp") is None
+    able = how.has_mtp(asked) and propose.no_path(asked, plan, "mtp") is None
     drafted = propose.with_method(asked, plan, "mtp", BEGIN) if able else None
     adapter = engines.get(plan.engine)
     findings = judge(asked, plan, None).findings

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from advisor.advice import what_if
+from advisor.advice.explain import what_if
 from advisor.advice.explore.compare import compare
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Rate

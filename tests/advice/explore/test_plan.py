@@ -9,7 +9,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from advisor.advice import what_if
+from advisor.advice.explain import what_if
 from advisor.advice.explore import mix_plan
 from advisor.advice.explore.instances import taken_gib
 from advisor.advice.explore.layouts import MixPlan
@@ -18,6 +18,7 @@ from advisor.advice.explore.mix_plan import drafts, plan_mix
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.perf import memory
+from advisor.perf.sizes import device
 from advisor.render.plan.json_out import mix_plan_json
 from advisor.render.plan.text import plan_text
 from advisor.render.schema import named_schema
@@ -156,7 +157,7 @@ def test_memory_adds_up_on_a_thousand_random_mixes(monkeypatch: pytest.MonkeyPat
                 total = share = 0.0
                 for one in group:
                     facts = one.question.facts
-                    usable = memory.usable_gib(facts)
+                    usable = device.usable_gib(facts)
                     assert usable is not None
                     plans = (one.question.base.plan, *one.question.plans)
                     bills = [(plan, memory.bill(facts, plan)) for plan in plans]

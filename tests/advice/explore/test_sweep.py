@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from advisor.advice import what_if
+from advisor.advice.explain import what_if
 from advisor.advice.explore.axes import axes, parsed, series
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Sweep

@@ -7,7 +7,7 @@ What it does not know: the decision; these hold whichever way it goes.
 
 from __future__ import annotations
 
-from advisor.advice import resolve as knowledge_resolve
+from advisor.advice.choices.engine import engine_default
 from advisor.advice.plans import offload, placement, propose
 from advisor.advice.plans import topology as linked
 from advisor.domain.nouns import Facts, Plan, Reason
@@ -33,7 +33,7 @@ def _engine(facts: Facts) -> Reason | None:
     request, hardware = facts.request, facts.hardware
     if request is None or request.engine is None or hardware is None or gguf_engine(facts.engine):
         return None
-    engine, why = knowledge_resolve.engine_default(hardware)
+    engine, why = engine_default(hardware)
     if not gguf_engine(engine):
         return None
     return Reason(text=f"{facts.engine} was asked for, though {engine} is the engine for this "

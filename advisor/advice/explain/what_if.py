@@ -15,11 +15,13 @@ from advisor import engines
 from advisor.advice import decide
 from advisor.advice import judge as judging
 from advisor.advice import resolve as knowledge_resolve
+from advisor.advice.choices.engine import engine_default
 from advisor.advice.decide import Verdict, goal_interval, vetoes
+from advisor.advice.explain.measured import percent
 from advisor.advice.judge import Question
 from advisor.advice.plans import memory_relief as memory_fit
+from advisor.advice.plans import methods as how
 from advisor.advice.plans import propose
-from advisor.advice.reasons import percent
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
@@ -75,7 +77,7 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
 def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     """What to ask for where nothing can speculate."""
     base = verdict.candidates[0].plan
-    found = propose.methods(facts)
+    found = how.methods(facts)
     if found:
         if propose.no_path(facts, base, found[0]) is not None:
             return (_newer(facts, base, found[0]),)
@@ -88,7 +90,7 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
         if asked
         else "a checkpoint with an MTP head, or a drafter for this model"
     )
-    since = propose.assistant_since(facts.model, facts.engine) if asked in (None, "mtp") else None
+    since = how.assistant_since(facts.model, facts.engine) if asked in (None, "mtp") else None
     own = (f"{facts.engine} {since} or newer, which takes the model's assistant",) if since else ()
     return (*own, *_other_engines(facts, asked), other)
 
@@ -123,7 +125,7 @@ def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
     names = [
         name
         for name in ("vllm", "sglang")
-        if name != facts.engine and propose.assistant_since(facts.model, name)
+        if name != facts.engine and how.assistant_since(facts.model, name)
     ]
     lines = (
         [f"--engine {name}, which takes the model's assistant" for name in names]
@@ -147,9 +149,7 @@ def _against_hardware(facts: Facts) -> bool:
     """Where an engine of other files than GGUF can be asked for, but is not the one for this
     hardware.
     """
-    return facts.hardware is not None and gguf_engine(
-        knowledge_resolve.engine_default(facts.hardware)[0]
-    )
+    return facts.hardware is not None and gguf_engine(engine_default(facts.hardware)[0])
 
 
 def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:

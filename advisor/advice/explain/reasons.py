@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import log
 
-from advisor.advice import caveats as circumstances
-from advisor.advice.decide import GOAL_METRICS, Verdict, goal_interval, meets, p_objective, vetoes
-from advisor.advice.plans import propose
-from advisor.advice.plans.memory_relief import shortfall
+from advisor.advice.decide import Verdict, goal_interval, meets, p_objective, vetoes
+from advisor.advice.explain import caveats as circumstances
+from advisor.advice.explain.measured import FAR, from_evidence, percent
+from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.domain.nouns import (
     Candidate,
-    Evidence,
     Facts,
     Finding,
     Goal,
@@ -23,24 +22,11 @@ from advisor.domain.nouns import (
     Plan,
     Reason,
 )
-from advisor.engines.traits import gguf_engine
-from advisor.knowledge import drafters as knowledge_drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.prediction import predict
 
-METRIC_NAMES = {
-    "output_tok_s": "output tok/s",
-    "request_tok_s": "tok/s per request",
-    "tpot": "TPOT speed",
-    "ttft": "TTFT speed",
-}
 PHYSICS = "physics core"
 EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
-_ASSISTANT_GGUF = (
-    ", though builds since June 2026 take a GGUF of it with --model-draft and "
-    "--spec-type draft-mtp (llama.cpp#23398)"
-)
 _MISSED = (
     "Neither with nor without speculation are the latency objectives met here, so they do "
     "not decide"
@@ -51,7 +37,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     """Reasons for the verdict, strongest first."""
     if verdict.best is None:
         known = ("knowledge/llms", "knowledge/drafters") if facts.drafters else ("knowledge/llms",)
-        why = Reason(text=_no_method(facts, verdict.candidates[0].plan), sources=known, weight=1.0)
+        why = Reason(text=no_method(facts, verdict.candidates[0].plan), sources=known, weight=1.0)
         told = [
             why,
             *_from_memory(facts, verdict.candidates[0].plan),
@@ -62,9 +48,9 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     goal: Goal = facts.goal or "balanced"
     told = [
         *_from_rules(best, verdict),
-        *_from_evidence(facts, goal, best),
+        *from_evidence(facts, goal, best),
         *_from_step(best),
-        *_from_drafter(facts, best.plan),
+        *from_drafter(facts, best.plan),
         *_from_other_k(facts, verdict, best, goal),
         _from_decision(facts, verdict, best, goal),
     ]
@@ -75,91 +61,6 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     told += _from_memory(facts, verdict.candidates[0].plan)
     told += circumstances.around(facts, verdict.candidates[0].plan)
     return tuple(sorted(told, key=lambda reason: -reason.weight))
-
-
-def percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f} %"
-
-
-def _no_method(facts: Facts, base: Plan) -> str:
-    for method in propose.methods(facts):
-        refusal = propose.no_path(facts, base, method)
-        return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
-    name = facts.model.name or facts.model.id if facts.model else "this model"
-    asked = facts.request.method if facts.request is not None else None
-    if asked not in (None, "mtp"):
-        why = knowledge_drafters.refusal(facts, asked)
-        return f"{_title(asked or '')} was asked for: " + (why or f"none is known for {name}")
-    if (
-        asked in (None, "mtp")
-        and gguf_engine(facts.engine)
-        and facts.model is not None
-        and facts.model.assistant
-    ):
-        return (
-            f"{name} drafts with a separate assistant model; no launch with it is written for "
-            f"llama-server here{_ASSISTANT_GGUF}"
-        )
-    if asked in (None, "mtp") and (since := propose.assistant_since(facts.model, facts.engine)):
-        return (
-            f"{name} drafts with a separate assistant model, which {facts.engine} takes from "
-            f"{since} on"
-        )
-    if asked is None and (refusal := knowledge_drafters.refusal(facts)):
-        return f"{name} has no MTP head, and {refusal}"
-    if facts.model is not None and facts.model.assistant_params_b:
-        return (
-            f"{name} drafts with a separate assistant model, for which no launch on "
-            f"{facts.engine} is known here"
-        )
-    if asked is not None:
-        return f"{_title(asked)} was asked for: none is known for {name}"
-    return (
-        f"{name} has no MTP head and no drafter is known for it here, so there is nothing to "
-        "speculate with"
-    )
-
-
-def _no_room(facts: Facts, plan: Plan) -> str:
-    """By how much even one draft token does not fit."""
-    return f"with {_title(plan.method)}, {shortfall(facts, plan, memory.bill(facts, plan))}"
-
-
-def _title(method: str) -> str:
-    return knowledge_drafters.TITLES.get(method, method.upper())
-
-
-def _from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
-    """Which published drafter the plan uses, that its acceptance is not this drafter's own, and
-    what is said of it elsewhere.
-    """
-    known = knowledge_drafters.named(facts, plan.draft_model)
-    if known is None:
-        return []
-    request = facts.request
-    given = request is not None and (
-        request.acceptance is not None or request.acceptance_length is not None
-    )
-    how = "as you gave it" if given else f"{_title(known.method)}'s in general, not its own"
-    more = "" if given else "; --acceptance or --acceptance-length puts yours in its place"
-    text = f"Drafter {known.repository}; acceptance {how}; made for {known.target}{more}"
-    told = [Reason(text=text, sources=known.sources[:1], weight=1.15)]
-    others = [
-        d.repository
-        for d in knowledge_drafters.usable(facts)
-        if d is not known and d.target == known.target
-    ]
-    k = (
-        f"served with {known.k} draft token{'s' if known.k != 1 else ''}"
-        if known.k and known.k != plan.k
-        else ""
-    )
-    parts = [f"reported: {known.reported}" if known.reported else "", k, known.note]
-    parts += [f"other evidence: {conflict}" for conflict in known.conflicts]
-    parts += [f"also published: {', '.join(others)}"] if others else []
-    if said := "; ".join(part for part in parts if part):
-        told.append(Reason(text=f"Of this drafter: {said}", sources=known.sources, weight=0.45))
-    return told
 
 
 def _from_memory(facts: Facts, plan: Plan) -> list[Reason]:
@@ -215,103 +116,6 @@ def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
     return told
 
 
-def _from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
-    """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
-    plan = best.plan
-    wanted = [
-        e
-        for e in facts.evidence
-        if e.metric in GOAL_METRICS[goal] or e.metric in ("output_tok_s", "ttft")
-    ]
-    wanted = [e for e in wanted if e.method == plan.method] or wanted
-    runs: dict[str, list[Evidence]] = {}
-    for row in sorted(wanted, key=lambda e: (not e.covers, e.k != plan.k)):
-        runs.setdefault(row.run_id, []).append(row)
-    covering = [rows for rows in runs.values() if rows[0].covers]
-    if covering:
-        return [
-            Reason(
-                text=_other_text(facts, rows, best)
-                or f"Measured here{_outside(rows, best)}: {evidence_text(rows)}",
-                sources=(rows[0].source,),
-                weight=2.5 - 0.1 * i,
-            )
-            for i, rows in enumerate(covering[:3])
-        ]
-    return [
-        Reason(
-            text=f"Nearest measurement, of another load or setting: {evidence_text(rows)}",
-            sources=(rows[0].source,),
-            weight=1.0 - 0.1 * i,
-        )
-        for i, rows in enumerate(list(runs.values())[:2])
-    ]
-
-
-_PRINTED = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
-
-
-def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
-    """Which measured gains of this very k the printed intervals do not hold, by name; nothing where
-    they hold all.
-    """
-    names = []
-    for row in rows:
-        printed = _PRINTED.get(row.metric)
-        if best.estimate is None or printed is None or row.k != best.plan.k:
-            continue
-        told = getattr(best.estimate, printed).speedup
-        if not told.p10 <= row.speedup <= told.p90:
-            names.append(METRIC_NAMES[row.metric])
-    return (
-        f" (other prompts or settings: {', '.join(names)} not within the interval above)"
-        if names
-        else ""
-    )
-
-
-_FAR = 0.095  # log ratio: a tenth
-
-
-def _other_text(facts: Facts, rows: Sequence[Evidence], best: Candidate) -> str:
-    """Why the estimate differs from what was measured here with another kind of text; nothing where
-    it lies near or the text is the same.
-    """
-    row, estimate = rows[0], best.estimate
-    printed = _PRINTED.get(row.metric)
-    if estimate is None or printed is None or row.k != best.plan.k or row.metric == "ttft":
-        return ""
-    expected = getattr(estimate, printed).speedup.p50
-    if (
-        not row.workload
-        or row.workload == facts.workload
-        or abs(log(expected / row.speedup)) < _FAR
-    ):
-        return ""
-    here = facts.workload or "this"
-    then = predict.tokens_per_step(facts.model_copy(update={"workload": row.workload}), best.plan)
-    now = estimate.accepted_length.p50
-    return (
-        f"Measured {row.speedup:.2f}x here with {row.workload} text ({then:.2f} tokens/step); "
-        f"{expected:.2f}x is expected as {here} text accepts {now:.2f} (--workload "
-        f"{row.workload} if yours does not)"
-    )
-
-
-def evidence_text(rows: Sequence[Evidence]) -> str:
-    """The metrics of one measured run in one line."""
-    row = rows[0]
-    gains = ", ".join(f"{percent(e.speedup)} {METRIC_NAMES.get(e.metric, e.metric)}" for e in rows)
-    streams = f"{row.concurrency or 1:g} stream{'s' if (row.concurrency or 1) > 1 else ''}"
-    load = (
-        f"{row.concurrency or 1:g} x {row.input_tokens:g} tokens" if row.input_tokens else streams
-    )
-    version = f" {row.engine_version}" if row.engine_version else ""
-    k = f" k={row.k}" if row.k else ""
-    model = f"{row.model} {row.quant}".strip()
-    return f"{row.method}{k} gave {gains} ({row.hardware}, {model}, {row.engine}{version}, {load})"
-
-
 def _from_step(best: Candidate) -> list[Reason]:
     estimate = best.estimate
     if estimate is None:
@@ -334,7 +138,7 @@ def _what_else(best: Candidate, decoding: float) -> str:
     not.
     """
     estimate = best.estimate
-    if estimate is None or abs(log(estimate.output_tok_s.speedup.p50 / decoding)) < _FAR / 2:
+    if estimate is None or abs(log(estimate.output_tok_s.speedup.p50 / decoding)) < FAR / 2:
         return ""
     terms = estimate.terms
     crowded = terms.get("requests_verify", 1) < terms.get("requests_base", 1)

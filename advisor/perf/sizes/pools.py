@@ -16,7 +16,7 @@ import math
 from typing import NamedTuple
 
 from advisor.domain.nouns import LLM
-from advisor.perf import kv_sizes
+from advisor.perf.sizes import kv as kv_sizes
 
 PAGE_ALIGN = 16  # tokens
 CONV_STATE_BYTES = 16_384.0  # per kept step of one GDN layer: 8192 channels of 16 bit

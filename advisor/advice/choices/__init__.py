@@ -1,0 +1,1 @@
+"""What a question leaves open and the hardware decides: quantisation, engine, release."""

@@ -1,0 +1,133 @@
+"""The engine and its release where they are not asked for: those of the hardware, unless they
+cannot run what is asked or what fits.
+
+What it does not know: what is installed on the machine.
+"""
+
+from __future__ import annotations
+
+from advisor import engines
+from advisor.advice.choices.defaults import Default, first_row, hardware_words
+from advisor.advice.choices.quantisation import fits, quant_default, quant_of_repository
+from advisor.advice.plans import checkpoints
+from advisor.domain.nouns import (
+    LLM,
+    AdvisorError,
+    Hardware,
+    Request,
+    UnknownFact,
+)
+from advisor.engines.traits import gguf_engine
+from advisor.knowledge import store as knowledge
+
+IK_LLAMA = (
+    "no launches are written for ik_llama.cpp: this is for llama.cpp's own server, and the "
+    "fork's options for drafts differ"
+)
+
+
+def engine_default(hw: Hardware) -> tuple[str, str]:
+    """The engine for this hardware and why."""
+    row = first_row("engine", hardware_words(hw))
+    return str(row["engine"]), str(row["why"])
+
+
+def version_for(request: Request, engine: str, hw: Hardware) -> tuple[str | None, list[Default]]:
+    """The engine version to write for: the one asked for, else the newest that has an image."""
+    adapter = engines.get(engine)
+    if request.engine_version:
+        match = adapter.resolve_version(request.engine_version)
+        if match.version is None:
+            known = adapter.versions
+            if match.too_old or not gguf_engine(engine):
+                raise UnknownFact(
+                    "engine version",
+                    f"{engine} {request.engine_version}",
+                    (known[-1], known[0]),
+                    match.note,
+                )
+            return None, [
+                (
+                    "engine_version",
+                    "unknown",
+                    match.note or f"{request.engine_version} is not catalogued",
+                )
+            ]
+        if match.version != request.engine_version.lstrip("v"):
+            return match.version, [
+                (
+                    "engine_version",
+                    match.version,
+                    match.note or f"read from '{request.engine_version}'",
+                )
+            ]
+        return match.version, []
+    for version in reversed(adapter.versions):
+        if adapter.image(version, hw) is not None:
+            return version, [
+                (
+                    "engine_version",
+                    version,
+                    "newest catalogued version that has an image for this hardware",
+                )
+            ]
+    return adapter.newest, [
+        (
+            "engine_version",
+            adapter.newest,
+            "newest catalogued version; no image is known for this hardware",
+        )
+    ]
+
+
+def engine_for(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[Default]]:
+    """The engine asked for, else the default of the hardware unless it cannot run what is asked or
+    what fits.
+    """
+    asked = (
+        knowledge.quant(request.quant)
+        if request.quant is not None
+        else quant_of_repository(request)
+    )
+    if request.engine is not None:
+        engine = engines.get(request.engine).name
+        if asked is not None and asked.engines and engine not in asked.engines:
+            raise AdvisorError(
+                f"{asked.id} does not run on {engine}: it needs {' or '.join(asked.engines)}"
+            )
+        fork = gguf_engine(engine) and request.engine.lower().startswith("ik")
+        return engine, [("engine", engine, IK_LLAMA)] if fork else []
+    engine, why = engine_default(hw)
+    if asked is not None and asked.engines and engine not in asked.engines:
+        known = [name for name in asked.engines if engines.canonical(name)]
+        if not known:
+            raise AdvisorError(
+                f"{asked.id} needs {' or '.join(asked.engines)}, for which no launches are "
+                f"written: choose another --quant"
+            )
+        engine, why = known[0], f"{asked.id} runs on {' and '.join(known)} only"
+    elif not gguf_engine(engine) and asked is None:
+        instead = _gguf_instead(request, hw, model, engine)
+        engine, why = ("llama-server", instead) if instead is not None else (engine, why)
+    return engine, [("engine", engine, why)]
+
+
+def _gguf_instead(request: Request, hw: Hardware, model: LLM, engine: str) -> str | None:
+    """Why a GGUF in llama-server is the answer: nothing that this engine runs well here fits, or
+    nobody is known to publish what would. None where the engine can stay.
+    """
+    length = request.ctx_tokens + request.output_tokens
+    here = quant_default(hw, model, engine, request.gpus, length)[0]
+    named = checkpoints.available(model, here, engine, hw, request.gpus)
+    small = fits(hw, model, here, engine, request.gpus, length) is not False
+    if named and small:
+        return None
+    other = quant_default(hw, model, "llama-server", request.gpus, length, request.concurrency)[0]
+    if fits(hw, model, other, "llama-server", request.gpus, length) is not True:
+        return None
+    if not small:
+        machine = f"{request.gpus} x {hw.name or hw.id}"
+        return f"no quantisation that {engine} runs well here fits into {machine}; a GGUF does"
+    if not checkpoints.available(model, other, "llama-server"):
+        return None
+    return f"no checkpoint that {engine} runs here is known; a GGUF is"

@@ -1,0 +1,104 @@
+"""Why nothing can speculate here, and what is known of the published drafter where one does.
+
+What it does not know: which drafter is best; `plans.methods` picks it.
+"""
+
+from __future__ import annotations
+
+from advisor.advice.plans import methods as how
+from advisor.advice.plans import propose
+from advisor.advice.plans.memory_relief import shortfall
+from advisor.domain.nouns import (
+    Facts,
+    Plan,
+    Reason,
+)
+from advisor.engines.traits import gguf_engine
+from advisor.knowledge import drafters as knowledge_drafters
+from advisor.perf import memory
+
+_ASSISTANT_GGUF = (
+    ", though builds since June 2026 take a GGUF of it with --model-draft and "
+    "--spec-type draft-mtp (llama.cpp#23398)"
+)
+
+
+def no_method(facts: Facts, base: Plan) -> str:
+    for method in how.methods(facts):
+        refusal = propose.no_path(facts, base, method)
+        return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
+    name = facts.model.name or facts.model.id if facts.model else "this model"
+    asked = facts.request.method if facts.request is not None else None
+    if asked not in (None, "mtp"):
+        why = knowledge_drafters.refusal(facts, asked)
+        return f"{title(asked or '')} was asked for: " + (why or f"none is known for {name}")
+    if (
+        asked in (None, "mtp")
+        and gguf_engine(facts.engine)
+        and facts.model is not None
+        and facts.model.assistant
+    ):
+        return (
+            f"{name} drafts with a separate assistant model; no launch with it is written for "
+            f"llama-server here{_ASSISTANT_GGUF}"
+        )
+    if asked in (None, "mtp") and (since := how.assistant_since(facts.model, facts.engine)):
+        return (
+            f"{name} drafts with a separate assistant model, which {facts.engine} takes from "
+            f"{since} on"
+        )
+    if asked is None and (refusal := knowledge_drafters.refusal(facts)):
+        return f"{name} has no MTP head, and {refusal}"
+    if facts.model is not None and facts.model.assistant_params_b:
+        return (
+            f"{name} drafts with a separate assistant model, for which no launch on "
+            f"{facts.engine} is known here"
+        )
+    if asked is not None:
+        return f"{title(asked)} was asked for: none is known for {name}"
+    return (
+        f"{name} has no MTP head and no drafter is known for it here, so there is nothing to "
+        "speculate with"
+    )
+
+
+def _no_room(facts: Facts, plan: Plan) -> str:
+    """By how much even one draft token does not fit."""
+    return f"with {title(plan.method)}, {shortfall(facts, plan, memory.bill(facts, plan))}"
+
+
+def title(method: str) -> str:
+    return knowledge_drafters.TITLES.get(method, method.upper())
+
+
+def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
+    """Which published drafter the plan uses, that its acceptance is not this drafter's own, and
+    what is said of it elsewhere.
+    """
+    known = knowledge_drafters.named(facts, plan.draft_model)
+    if known is None:
+        return []
+    request = facts.request
+    given = request is not None and (
+        request.acceptance is not None or request.acceptance_length is not None
+    )
+    how = "as you gave it" if given else f"{title(known.method)}'s in general, not its own"
+    more = "" if given else "; --acceptance or --acceptance-length puts yours in its place"
+    text = f"Drafter {known.repository}; acceptance {how}; made for {known.target}{more}"
+    told = [Reason(text=text, sources=known.sources[:1], weight=1.15)]
+    others = [
+        d.repository
+        for d in knowledge_drafters.usable(facts)
+        if d is not known and d.target == known.target
+    ]
+    k = (
+        f"served with {known.k} draft token{'s' if known.k != 1 else ''}"
+        if known.k and known.k != plan.k
+        else ""
+    )
+    parts = [f"reported: {known.reported}" if known.reported else "", k, known.note]
+    parts += [f"other evidence: {conflict}" for conflict in known.conflicts]
+    parts += [f"also published: {', '.join(others)}"] if others else []
+    if said := "; ".join(part for part in parts if part):
+        told.append(Reason(text=f"Of this drafter: {said}", sources=known.sources, weight=0.45))
+    return told

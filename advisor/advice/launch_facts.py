@@ -1,0 +1,84 @@
+"""From a launch that was read to Facts: what it says, and what the caller adds.
+
+What it does not know: what the checkpoint really holds.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from advisor.advice.plans import checkpoints
+from advisor.domain.nouns import (
+    LLM,
+    Checkpoint,
+    Facts,
+    Launch,
+    Plan,
+    Quant,
+    Workload,
+)
+from advisor.knowledge import store as knowledge
+from advisor.knowledge.evidence import nearest_pairs
+
+
+def launch_facts(
+    launch: Launch,
+    plan: Plan,
+    *,
+    hw: str | None = None,
+    gpus: int | None = None,
+    concurrency: int | None = None,
+    ctx_tokens: int | None = None,
+    output_tokens: int | None = None,
+    workload: str | None = None,
+) -> Facts:
+    """What a launch tells, and what the caller adds. A part that neither tells is None: its rules
+    are then skipped.
+    """
+    named = plan.model or launch.model or ""
+    model = knowledge.llm_from_text(named) or knowledge.llm_from_text(plan.served_model_name or "")
+    quant = _launch_quant(named, plan)
+    hardware = knowledge.hardware(hw) if hw else None
+    parallel = max(plan.tp, 1) * max(plan.pp, 1) * max(plan.dp, 1)
+    facts = Facts(
+        hardware=hardware,
+        model=model,
+        shape=knowledge.known_shape(model) if model else None,
+        quant=quant,
+        checkpoint=_known_checkpoint(model, named, quant),
+        engine=launch.engine,
+        engine_version=launch.engine_version,
+        gpus=gpus or parallel,
+        tp=plan.tp,
+        concurrency=concurrency,
+        ctx_tokens=ctx_tokens,
+        output_tokens=output_tokens,
+        workload=cast("Workload | None", workload),
+        temperature=knowledge.default_temperature(model, workload) if model else None,
+        thinking=model.thinking_default if model else None,
+        drafters=knowledge.drafters(model) if model else (),
+    )
+    if hardware is None or model is None or plan.method == "none":
+        return facts  # only what is said of speculation rests on measured pairs
+    return facts.model_copy(update={"evidence": nearest_pairs(facts)})
+
+
+def _launch_quant(named: str, plan: Plan) -> Quant | None:
+    found = knowledge.quant_from_text(named)
+    if plan.quantization and (found is None or found.id == checkpoints.FULL):  # made at load
+        found = knowledge.quant_from_text(plan.quantization) or found
+    return found
+
+
+def _known_checkpoint(model: LLM | None, named: str, quant: Quant | None) -> Checkpoint | None:
+    if model is None or not named:
+        return None
+    low = named.lower()
+    same = [
+        c
+        for c in model.checkpoints
+        if c.repository.lower() == low or low.startswith(c.repository.lower() + ":")
+    ]
+    return next(
+        (c for c in same if quant is not None and c.quant == quant.id), same[0] if same else None
+    )

@@ -1,0 +1,120 @@
+"""How a model can speculate here: its own head or assistant, or a published drafter; and the draft
+tokens to try of each.
+
+What it does not know: whether this release of the engine takes it (`propose.no_path` asks the
+engine).
+"""
+
+from __future__ import annotations
+
+from advisor import engines
+from advisor.advice.plans import checkpoints
+from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method
+from advisor.engines.traits import EngineTraits, traits
+from advisor.engines.versions import parts
+from advisor.knowledge import drafters as knowledge_drafters
+
+# k offered per separate drafter: publishers report EAGLE-3 for 1 to 7 tokens, and blocks of 4, 8
+# and 16 of a block drafter.
+DRAFTER_K = {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash": (3, 7, 9, 15)}
+
+
+# SGLang runs Gemma 4's assistant under NEXTN, which it turns into FROZEN_KV_MTP by itself
+# (sgl-project/sglang#24436, merged after 0.5.11 was tagged); the 12B's has another architecture,
+# which that change does not name.
+SGLANG_ASSISTANTS = "0.5.12"
+
+
+ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
+
+
+def habits(facts: Facts) -> EngineTraits:
+    """The traits of the engine that is asked about. Raises AdvisorError for one without any."""
+    known = engines.canonical(facts.engine or "")
+    if known is None:
+        raise AdvisorError(
+            f"no launch can be written for the engine '{facts.engine}': use vllm, sglang or "
+            f"llama-server"
+        )
+    return traits(known)
+
+
+def methods(facts: Facts) -> tuple[Method, ...]:
+    """Speculative methods for this model: the one that was asked for, where it can be had; else MTP
+    where the model has a head or an assistant that the engine takes in its place; else those of
+    its published drafters that the engine loads.
+    """
+    asked = facts.request.method if facts.request is not None else None
+    own: tuple[Method, ...] = ("mtp",) if has_mtp(facts) or assistant(facts) else ()
+    found = own if own and asked in (None, "mtp") else knowledge_drafters.methods(facts)
+    return tuple(method for method in found if asked in (None, method))
+
+
+def has_mtp(facts: Facts) -> bool:
+    """Whether the model has a multi-token-prediction head of its own."""
+    shape = facts.shape
+    return facts.model is not None and bool(
+        facts.model.mtp_layers or (shape is not None and shape.mtp_layers)
+    )
+
+
+def drafter(facts: Facts, method: Method) -> Drafter | None:
+    """The published drafter that a plan of this method uses; None for MTP, and where none is known
+    that the engine loads.
+    """
+    return (
+        knowledge_drafters.pick(facts, method, reference(facts, method).model)
+        if method in DRAFTER_K
+        else None
+    )
+
+
+def assistant(facts: Facts) -> str | None:
+    """The repository of the model's own small drafter, where it stands in for an MTP head: Gemma 4
+    in the releases of
+    `assistant_since` and later.
+    """
+    since = assistant_since(facts.model, facts.engine)
+    return (
+        None
+        if facts.model is None or since is None or _older(facts.engine_version, since)
+        else facts.model.assistant
+    )
+
+
+def assistant_since(model: LLM | None, engine: str | None) -> str | None:
+    """The first release of the engine that takes the model's assistant in place of an MTP head;
+    None where none is known.
+    """
+    if (
+        model is None
+        or model.assistant is None
+        or model.assistant in ASSISTANTS_NOT_IN.get(engine or "", ())
+    ):
+        return None
+    return {"vllm": model.assistant_since, "sglang": SGLANG_ASSISTANTS}.get(engine or "")
+
+
+def _older(release: str | None, than: str) -> bool:
+    """Whether a plain release number is below another; one that is none is taken as new."""
+    try:
+        return release is not None and parts(release) < parts(than)
+    except ValueError:
+        return False
+
+
+def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
+    """Draft tokens to try: the engine's for MTP, the method's for a drafter, up to what that
+    drafter was made for.
+    """
+    found = drafter(facts, method)
+    if found is None:
+        return habits(facts).k_range
+    top = min(found.k_max or 64, (found.block or 65) - 1)
+    return tuple(k for k in DRAFTER_K[method] if k <= top) or (top,)
+
+
+def reference(facts: Facts, method: Method) -> checkpoints.Reference:
+    """What the launch names; an assistant is a repository of its own beside the plain model."""
+    inside = "none" if method == "mtp" and assistant(facts) is not None else method
+    return checkpoints.reference(facts, inside)

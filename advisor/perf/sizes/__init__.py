@@ -1,0 +1,1 @@
+"""Bytes of what a replica holds: weights, keys and values, pools of pages."""

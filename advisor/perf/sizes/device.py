@@ -1,0 +1,91 @@
+"""What a device has to give, and what an engine takes of it beside weights and KV: context,
+workspaces, graphs.
+
+GiB per GPU. What it does not know: what other processes hold.
+"""
+
+from __future__ import annotations
+
+from advisor.domain.nouns import LLM, Facts, Plan
+from advisor.domain.versions import release
+from advisor.perf.sizes import kv
+from advisor.perf.sizes.weights import GIB
+
+USABLE_DISCRETE = 0.996  # H200: "141 GB" is 140.4 GiB to CUDA
+
+
+USABLE_REPORTED = 0.99  # H100: nvidia-smi says 81,559 MiB, CUDA 79.1 GiB; L40S 46,068 and 44.4
+
+
+USABLE_UNIFIED = 0.935  # GB10: "128 GB" is 119.7 GiB to CUDA
+
+
+USABLE_APPLE = 0.75  # Metal's default working-set limit
+
+
+UNIFIED_EXTRA_GIB = (
+    2.5  # host processes count against unified memory; GB10's pool against its weights
+)
+
+
+BASE_OVERHEAD_GIB = 1.2  # CUDA context, workspaces; H200 log
+
+
+GRAPHS_GIB, GRAPHS_PER_DRAFT_GIB = 0.59, 0.21  # H200 log: 0.59 at k = 0, 1.01 at k = 2
+
+
+ACTIVATION_BYTES = 48  # per prompt token of a step and hidden unit; H200 log at 8192 tokens
+
+
+LLAMA_COMPUTE_GIB = 0.8
+
+
+def release_of(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
+    return release(plan.engine_version or facts.engine_version or "")
+
+
+def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
+    """Context, workspaces, activations, graphs, per GPU."""
+    if plan.engine not in kv.SERVERS:
+        return LLAMA_COMPUTE_GIB
+    tokens = plan.max_num_batched_tokens or 8192
+    activations = tokens * (shape.hidden or 4096) * ACTIVATION_BYTES / GIB
+    graphs = GRAPHS_GIB + (GRAPHS_PER_DRAFT_GIB * min(plan.k, 8) if plan.method != "none" else 0.0)
+    if loses_full_graphs(facts, plan):
+        graphs = GRAPHS_GIB / 2
+    unified = UNIFIED_EXTRA_GIB if facts.hardware and facts.hardware.unified_memory else 0.0
+    return BASE_OVERHEAD_GIB + activations + graphs + unified
+
+
+def loses_full_graphs(facts: Facts, plan: Plan) -> bool:
+    """vLLM up to 0.27.1 on SM12x: FlashInfer (chosen for an fp8 KV cache) has no FULL graphs for a
+    verify step.
+    """
+    arch = facts.hardware.arch if facts.hardware else ""
+    fp8_kv = (plan.kv_cache_dtype or "").startswith("fp8")
+    version = release_of(plan, facts)
+    old = version is None or version <= (0, 27, 1)
+    return (
+        plan.engine == "vllm"
+        and plan.method != "none"
+        and arch.startswith("sm_12")
+        and fp8_kv
+        and old
+    )
+
+
+def usable_gib(facts: Facts) -> float | None:
+    """Memory of one device as the runtime reports it; None if not known."""
+    hw = facts.hardware
+    if hw is None or hw.memory_gb is None:
+        return None
+    if hw.memory_reported_mib is not None:
+        return hw.memory_reported_mib.value / 1024 * USABLE_REPORTED
+    share = (
+        USABLE_APPLE
+        if hw.vendor == "apple"
+        else USABLE_UNIFIED
+        if hw.unified_memory
+        else USABLE_DISCRETE
+    )
+    return hw.memory_gb.value * share

@@ -1,0 +1,86 @@
+"""Weights of a model and of its drafter, in GiB over all GPUs of a replica.
+
+What it does not know: what else a device holds (memory.py says).
+"""
+
+from __future__ import annotations
+
+from advisor.domain.nouns import LLM, Facts, Plan, Quant
+from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import store as knowledge
+from advisor.perf.sizes import kv
+
+GIB = 2.0**30
+
+
+def weights_gib(shape: LLM, quant: Quant) -> float | None:
+    """Resident weights of the target model over all GPUs, by tensor class; None if the size is not
+    known.
+    """
+    total = shape.total_params_b
+    if total is None:
+        return None
+    head = shape.lm_head_params_b
+    if head is None or shape.mixer_params_b is None:
+        return total * 1e9 * (quant.bits or 8 * quant.bytes_ffn) / 8 / GIB
+    experts = (shape.experts or 0) * (shape.expert_params_m or 0.0) * (shape.moe_layers or 0) / 1e3
+    ffn = (shape.dense_ffn_params_b or 0.0) + (shape.shared_params_b or 0.0) + experts
+    embedding = max(total - shape.mixer_params_b - ffn - head, 0.0)
+    size = (
+        shape.mixer_params_b * quant.bytes_mixer
+        + ffn * quant.bytes_ffn
+        + head * quant.bytes_lm_head
+        + embedding * quant.bytes_embedding
+    )
+    return size * 1e9 / GIB
+
+
+def target_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
+    """The same for the checkpoint that this engine would load: as large as it says, where bytes by
+    tensor class miss it.
+    """
+    found = (
+        knowledge.checkpoint(facts.model, quant, plan.engine, "none")
+        if facts.model is not None
+        else None
+    )
+    return (
+        found.size_gb * 1e9 / GIB
+        if found is not None and found.size_gb
+        else weights_gib(shape, quant)
+    )
+
+
+def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
+    """Weights that the plan's speculation adds over all GPUs (embedding and lm_head are shared with
+    the target).
+    """
+    hidden = shape.hidden or 4096
+    if plan.method == "mtp":
+        return (shape.assistant_params_b or shape.mtp_params_b or 0.0) * 1e9 * quant.bytes_mtp / GIB
+    if plan.method in ("eagle", "eagle3"):
+        own_head = 32_000 * hidden if plan.method == "eagle3" else 0
+        return (17 * hidden**2 + own_head) * 2 / GIB
+    if plan.method in ("dflash", "dspark"):
+        return 5 * 12 * hidden**2 * 2 / GIB
+    if plan.method == "draft_model":
+        size = _billions(plan.draft_model or "")
+        return size * 1e9 * (2.0 if plan.engine in kv.SERVERS else quant.bytes_ffn) / GIB
+    return 0.0
+
+
+def published_gib(facts: Facts, plan: Plan) -> float | None:
+    """Weights of the plan's drafter as published, over all GPUs; None for one whose size is not
+    known.
+    """
+    known = knowledge_drafters.named(facts, plan.draft_model) if plan.draft_model else None
+    size = knowledge_drafters.size_bytes(known) if known is not None else None
+    return size / GIB if size is not None else None
+
+
+def _billions(name: str) -> float:
+    """The size in a draft model's name, 1.0 if it does not say."""
+    import re
+
+    found = re.search(r"(\d+(?:\.\d+)?)b\b", name, re.I)
+    return float(found.group(1)) if found else 1.0
