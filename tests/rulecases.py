@@ -11,7 +11,8 @@ import yaml
 from advisor import engines, rules
 from advisor.domain.nouns import Case, Evidence, Facts, Finding, Plan, Request
 from advisor.knowledge import store as knowledge
-from advisor.lint.validate import Given, understand
+from advisor.lint.report import Given
+from advisor.lint.validate import understand
 from advisor.readers import read_text
 from advisor.rules import all_rules
 

@@ -14,7 +14,7 @@ from advisor.domain.shown import json_text
 from advisor.lint.unjudged import nothing_judged
 
 if TYPE_CHECKING:
-    from advisor.lint.validate import Report
+    from advisor.lint.report import Report
 
 
 RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
@@ -52,7 +52,8 @@ def judged_again(
     """The report after fixes. Standard input cannot be read twice: its text is judged as it was
     printed.
     """
-    from advisor.lint.validate import merged, validate
+    from advisor.lint.report import merged
+    from advisor.lint.validate import validate
 
     if "-" not in changed:
         return judge(files, options)

@@ -1,12 +1,19 @@
-"""Numbers of a release, read by `packaging`, for comparisons."""
+"""Numbers of releases, for comparisons: of a release's own text, read by `packaging`, and of the tags,
+builds and sentences that name one.
+"""
 
 from __future__ import annotations
 
-from functools import cache
+import re
+from functools import cache, lru_cache
+
+Release = tuple[int, ...]
+_BUILD = re.compile(r"(?:^|[^0-9a-z])b(\d{4,6})(?![0-9a-f])")
+_TAG = re.compile(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)(?:\.?post(\d+))?")
 
 
 @cache
-def release(text: str | None) -> tuple[int, ...] | None:
+def release(text: str | None) -> Release | None:
     """(0, 25, 1) of "v0.25.1" and of "0.25.1rc2"; None for a build, a commit or a branch."""
     from packaging.version import InvalidVersion, Version  # only where releases are compared
 
@@ -20,3 +27,17 @@ def before(text: str | None, bound: str) -> bool:
     """Whether a release is older than another; what names no release counts as new."""
     found, than = release(text), release(bound)
     return found is not None and than is not None and found < than
+
+
+@lru_cache(maxsize=256)
+def parse_release(text: str | None) -> Release | None:
+    """Numbers of "0.25.1", "v0.25.1-cu130", "0.5.10.post1" (a fourth number) or "b9235"."""
+    if not text or "nightly" in text or "branch" in text:
+        return None
+    build = _BUILD.search(text)
+    if build:
+        return (0, int(build[1]))
+    match = _TAG.search(text)
+    if match is None:
+        return None
+    return tuple(int(part) for part in match.groups() if part is not None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from advisor.domain.nouns import AdvisorError, Finding
 from advisor.lint import fixes
-from advisor.lint.validate import Report
+from advisor.lint.report import Report
 from advisor.readers.source import Source
 
 Judge = Callable[[str, str], Report]  # (text, name) -> its report

@@ -13,7 +13,7 @@ from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.perf.encode_plans import without_graphs
 
 if TYPE_CHECKING:
-    from advisor.lint.validate import Judged
+    from advisor.lint.report import Judged
 
 _FIELDS = (
     "method",

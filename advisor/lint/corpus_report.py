@@ -20,7 +20,8 @@ from statistics import median
 from advisor import engines
 from advisor.domain.nouns import AdvisorError
 from advisor.knowledge import store as knowledge
-from advisor.lint.validate import Judged, Report, validate
+from advisor.lint.report import Judged, Report
+from advisor.lint.validate import validate
 
 
 @dataclass

@@ -72,7 +72,9 @@ def _overlap(one: Edit, other: Edit) -> bool:
 
 
 def apply(text: str, edits: Sequence[Edit]) -> str:
-    """The text with edits that do not overlap. Raises AdvisorError for a place that is not in it."""
+    """The text with edits that do not overlap. Raises AdvisorError for a place that is not in
+    it.
+    """
     for edit in sorted(set(edits), key=lambda one: (one.start, one.end), reverse=True):
         if not 0 <= edit.start <= edit.end <= len(text):
             raise AdvisorError(f"{edit.file}: a fix points outside the file; read the file again")

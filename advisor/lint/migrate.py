@@ -16,7 +16,8 @@ from advisor import engines
 from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix, Flag, Launch
 from advisor.domain.shown import json_text, shown, shown_lines
 from advisor.lint import fixes
-from advisor.lint.validate import Given, expand, read_one
+from advisor.lint.report import Given
+from advisor.lint.validate import expand, read_one
 from advisor.readers import FileRead
 from advisor.rules.kit.fixes import addition
 
@@ -203,7 +204,9 @@ def _still_known(launch: Launch, after: Launch, old: Flag) -> bool:
 
 
 def written(new: Flag, old: Flag) -> str:
-    """The new spelling in the manner of the old one: keys have no dashes, Python has underscores."""
+    """The new spelling in the manner of the old one: keys have no dashes, Python has
+    underscores.
+    """
     if old.origin == "python":
         return new.raw.lstrip("-").replace("-", "_")
     return new.raw if old.raw.startswith("-") else new.raw.lstrip("-")

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Estimate, Plan
-from advisor.lint.validate import Judged, Report, validate
+from advisor.lint.report import Judged, Report
+from advisor.lint.validate import validate
 from advisor.prediction import predict as predictor
 
 MOST = 3

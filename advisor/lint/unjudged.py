@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from advisor.lint.validate import Report
+    from advisor.lint.report import Report
 
 
 def nothing_judged(report: Report) -> str | None:

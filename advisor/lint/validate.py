@@ -1,9 +1,8 @@
 """The second half of the story: files -> launches -> plans -> findings.
 
 `validate` reads configurations in any form, judges each launch by the same rules that `recommend`
-uses, and says what it
-could not judge. What it knows of hardware and load is what the caller tells; the rest comes from
-the file.
+uses, and says what it could not judge. Hardware and load are what the caller says; the rest comes
+from the file.
 """
 
 from __future__ import annotations
@@ -13,20 +12,21 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from advisor import rules
 from advisor.advice.launch_facts import launch_facts
-from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, Launch, Plan, Skipped
-from advisor.domain.shown import shown
+from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
 from advisor.knowledge import store as knowledge
 from advisor.lint.cut_fixes import continued
+from advisor.lint.ignores import unsuppressed
+from advisor.lint.report import FileReport, Given, Judged, Report, merged
 from advisor.lint.whole_file import fair
 from advisor.readers import FileRead, read_bytes, read_path, read_text
 from advisor.readers.reading import cut_short
 
 if TYPE_CHECKING:
-    from advisor.lint.compare import Change
+    pass
 
 SUFFIXES = (
     ".yaml",
@@ -45,87 +45,6 @@ SUFFIXES = (
     ".bash",
 )
 MAX_FILES = 20_000
-_IGNORE = re.compile(
-    r"advisor:[ \t]*ignore(-file)?[ \t]*=[ \t]*([A-Za-z0-9][\w,\- \t]*?)(?=$|[ \t]+[^,\s]|[\"'])",
-    re.M,
-)
-
-
-class Given(NamedTuple):
-    """What the caller tells beside the file. None = not told."""
-
-    hw: str | None = None
-    gpus: int | None = None
-    concurrency: int | None = None
-    ctx: int | None = None
-    output_tokens: int | None = None
-    workload: str | None = None
-    engine_version: str | None = None
-
-
-class Judged(NamedTuple):
-    """One launch with what it means and, where hardware and load are known, what is expected of
-    it.
-    """
-
-    launch: Launch
-    plan: Plan
-    facts: Facts
-    change: Change | None = None
-
-    @property
-    def estimate(self) -> Estimate | None:
-        """What the launch is expected to do; made when it is asked for, since the rules judge by
-        the memory bill alone.
-        """
-        return _estimate(self.facts, self.plan, self.launch)
-
-    @property
-    def model(self) -> str | None:
-        return self.launch.model
-
-
-class FileReport(NamedTuple):
-    """One file: its form, how many launches it holds, what was not read, or why it could not be
-    read.
-    """
-
-    file: str
-    form: str = ""
-    launches: int = 0
-    notes: tuple[str, ...] = ()
-    error: str | None = None
-    suppressed: int = 0
-    cut_short: bool = False  # a bound ended the reading: what stands behind it was not judged
-
-
-class Report(NamedTuple):
-    """The answer of `validate`. `reads` are the opened files, for fixes."""
-
-    files: tuple[FileReport, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    launches: tuple[Judged, ...] = ()
-    reads: tuple[FileRead, ...] = ()
-
-    @property
-    def unreadable(self) -> bool:
-        return any(one.error for one in self.files)
-
-    @property
-    def cut_short(self) -> bool:
-        """Whether a part of a file was not judged, so that its silence is no pass."""
-        return any(one.cut_short for one in self.files)
-
-    def clean(self, text: str) -> str:
-        """A text for output without the secrets of any of the files."""
-        for read in self.reads:
-            text = read.redactor.clean(text)
-        return text
-
-    def shown(self, text: str) -> str:
-        """A text for one line of output: no secrets, nothing that a terminal obeys, not too long."""
-        return shown(self.clean(text))
 
 
 def validate(
@@ -147,10 +66,9 @@ def validate(
     """Judge configurations: a path, several paths, "-" for standard input, or the text itself.
 
     hw, gpus, concurrency, ctx (prompt tokens per request), output_tokens and workload are what the
-    file cannot tell;
-    `changes=True` also asks `recommend` what it would do instead. Raises AdvisorError for one file
-    that cannot be read
-    (of several, each unreadable one is reported in `files`) and for names that are not known.
+    file cannot say; `changes=True` also asks `recommend` what it would do instead. Raises
+    AdvisorError for one file that cannot be read (of several, each unreadable one is reported in
+    `files`) and for names that are not known.
     """
     given = Given(hw, gpus, concurrency, ctx, output_tokens, workload, engine_version)
     if text is None and isinstance(source, str) and source != "-" and _is_text(source):
@@ -293,31 +211,6 @@ def _own_mtp(model: str) -> bool:
     )
 
 
-def _unsized(launch: Launch) -> bool:
-    """Whether a variable says over how many devices the launch is spread."""
-    return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
-
-
-_RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
-
-
-def _estimate(facts: Facts, plan: Plan, launch: Launch) -> Estimate | None:
-    if (
-        facts.hardware is None
-        or facts.concurrency is None
-        or facts.shape is None
-        or plan.method == "none"
-        or _unsized(launch)
-    ):
-        return None
-    from advisor.prediction import predict as predictor
-
-    try:
-        return predictor.estimate(facts, [plan])[0]
-    except AdvisorError:
-        return None
-
-
 def _with_change(one: Judged) -> Judged:
     from advisor.lint.compare import change_for
 
@@ -334,52 +227,3 @@ def _cleaned(finding: Finding, read: FileRead) -> Finding:
     if message == finding.message and fix is finding.fix:
         return finding
     return finding.model_copy(update={"message": message, "fix": fix})
-
-
-# ---------------------------------------------------------------- inline ignores
-
-
-def unsuppressed(
-    read: FileRead, launches: Sequence[Launch], findings: Sequence[Finding]
-) -> list[Finding]:
-    """The findings that no `# advisor: ignore=CODE reason` takes away.
-
-    It holds for its own line, for the line below it, for the whole launch that begins there, and
-    with `ignore-file` for the file.
-    """
-    text = read.source.text
-    if "advisor:" not in text:
-        return list(findings)
-    whole: set[str] = set()
-    lines: dict[int, set[str]] = {}
-    for found in _IGNORE.finditer(text):
-        codes = {code.upper() for code in re.split(r"[,\s]+", found.group(2)) if code}
-        if found.group(1):
-            whole |= codes
-        else:
-            line = read.source.place(found.start())[0]
-            lines.setdefault(line, set()).update(codes)
-            before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
-            if not before.strip("#;/- \t") or before.upper() in ("REM", "::"):
-                lines.setdefault(line + 1, set()).update(codes)
-    starts = sorted(launch.line for launch in launches)
-    return [finding for finding in findings if not _is_ignored(finding, whole, lines, starts)]
-
-
-def _is_ignored(
-    finding: Finding, whole: set[str], lines: dict[int, set[str]], starts: Sequence[int]
-) -> bool:
-    begun = max((line for line in starts if line <= finding.line), default=finding.line)
-    codes = whole | lines.get(finding.line, set()) | lines.get(begun, set())
-    return any(finding.code.startswith(code) or finding.slug.upper() == code for code in codes)
-
-
-def merged(reports: Sequence[Report]) -> Report:
-    """Several reports as one."""
-    return Report(
-        tuple(one for report in reports for one in report.files),
-        tuple(one for report in reports for one in report.findings),
-        tuple(one for report in reports for one in report.skipped),
-        tuple(one for report in reports for one in report.launches),
-        tuple(one for report in reports for one in report.reads),
-    )

@@ -12,6 +12,7 @@ from advisor.domain.nouns import Launch
 from advisor.readers.detect import form_of
 from advisor.readers.diffusion import said_of
 from advisor.readers.dispatch import reader
+from advisor.readers.launches import LaunchMaker
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import Redactor
 from advisor.readers.source import Source, decode, open_source
@@ -63,7 +64,7 @@ def read_source(source: Source, form: str | None = None, *, version: str | None 
         reader(form or form_of(source.name, source.text))(reading)
     except RecursionError:
         reading.note("the file refers to itself too deeply; the rest of it was not read")
-    launches = _judged(reading.launches(), reading)
+    launches = _judged(LaunchMaker(reading).launches(), reading)
     return FileRead(source, reading.form, launches, tuple(reading.notes), reading.redactor)
 
 

@@ -18,9 +18,10 @@ from advisor.readers.syntax.words import split_words
 
 # Options of `docker run` that stand alone; every other one takes a value.
 _SWITCH_NAMES = """
--d --detach -i --interactive -t --tty --rm --init --privileged -P --publish-all --read-only --no-healthcheck
---oom-kill-disable --sig-proxy --disable-content-trust -q --quiet --replace --systemd --tls-verify --env-host
---http-proxy --no-hosts --rmi --use-api-socket --no-hostname --help
+-d --detach -i --interactive -t --tty --rm --init --privileged -P --publish-all --read-only
+--no-healthcheck --oom-kill-disable --sig-proxy --disable-content-trust -q --quiet --replace
+--systemd --tls-verify --env-host --http-proxy --no-hosts --rmi --use-api-socket --no-hostname
+--help
 """
 _SWITCHES = frozenset(_SWITCH_NAMES.split())
 _ARGS_NAME = Lazy(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
@@ -62,10 +63,14 @@ _OWN_PREFIX = Lazy(
     r"^(?:VLLM|SGLANG|LLM|SERVER)_(?!ATTENTION_BACKEND)"
 )  # vLLM itself read VLLM_ATTENTION_BACKEND
 _ENV_FLAGS = Lazy(
-    r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|"
-    r"MAX_NUM_BATCHED_TOKENS|TENSOR_PARALLEL_SIZE|PIPELINE_PARALLEL_SIZE|DATA_PARALLEL_SIZE|SPECULATIVE_\w+|MEM_FRACTION_STATIC|"
-    r"CONTEXT_LENGTH|CHUNKED_PREFILL_SIZE|MAMBA_\w+|REASONING_PARSER|TOOL_CALL_PARSER|DTYPE|ENFORCE_EAGER|ENABLE_PREFIX_CACHING|"
-    r"DISABLE_RADIX_CACHE|TRUST_REMOTE_CODE|SERVED_MODEL_NAME|LOAD_FORMAT|TOKENIZER|SEED|SPEC_TYPE|SPEC_DRAFT_\w+|N_GPU_LAYERS|PARALLEL)$"
+    r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN"
+    r"|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|"
+    r"MAX_NUM_BATCHED_TOKENS|TENSOR_PARALLEL_SIZE|PIPELINE_PARALLEL_SIZE|DATA_PARALLEL_SIZE"
+    r"|SPECULATIVE_\w+|MEM_FRACTION_STATIC|"
+    r"CONTEXT_LENGTH|CHUNKED_PREFILL_SIZE|MAMBA_\w+|REASONING_PARSER|TOOL_CALL_PARSER|DTYPE"
+    r"|ENFORCE_EAGER|ENABLE_PREFIX_CACHING|"
+    r"DISABLE_RADIX_CACHE|TRUST_REMOTE_CODE|SERVED_MODEL_NAME|LOAD_FORMAT|TOKENIZER|SEED"
+    r"|SPEC_TYPE|SPEC_DRAFT_\w+|N_GPU_LAYERS|PARALLEL)$"
 )
 
 
@@ -231,12 +236,15 @@ def _plain_args(engine: str, words: list[Mapped]) -> list[Mapped]:
 
 
 _SIGNS = {
-    "sglang": """--mem-fraction-static --model-path --speculative-algorithm --speculative-algo --tp-size --context-length
-        --chunked-prefill-size --max-running-requests""",
-    "vllm": """--gpu-memory-utilization --max-model-len --tensor-parallel-size --speculative-config --max-num-seqs
-        --max-num-batched-tokens --enable-prefix-caching --no-enable-prefix-caching --spec-method""",
-    "llama-server": """-ngl --n-gpu-layers --ctx-size --spec-type -hf --hf-repo -fa --flash-attn --jinja -ctk --cache-type-k
-        --spec-draft-n-max -np --mmproj --gpu-layers -ub --ubatch-size""",
+    "sglang": """--mem-fraction-static --model-path --speculative-algorithm
+        --speculative-algo --tp-size --context-length --chunked-prefill-size
+        --max-running-requests""",
+    "vllm": """--gpu-memory-utilization --max-model-len --tensor-parallel-size
+        --speculative-config --max-num-seqs --max-num-batched-tokens
+        --enable-prefix-caching --no-enable-prefix-caching --spec-method""",
+    "llama-server": """-ngl --n-gpu-layers --ctx-size --spec-type -hf --hf-repo -fa
+        --flash-attn --jinja -ctk --cache-type-k --spec-draft-n-max -np --mmproj
+        --gpu-layers -ub --ubatch-size""",
 }
 
 

@@ -22,7 +22,8 @@ _FROM = Lazy(r"^FROM [\w./:${}@-]+", re.M)
 _STARTS = Lazy(r"^(CMD|ENTRYPOINT)[ \t]", re.M)
 # what only a command file of Windows says; without it `.cmd` holds a plain command line
 _WINDOWS = Lazy(
-    r"\^[ \t]*\r?$|^\s*@|^\s*(?:set|setlocal|rem|call|start)\b|^\s*::|%\w+%|\.exe\b|(?<![\w/])[A-Za-z]:[\\/]",
+    r"\^[ \t]*\r?$|^\s*@|^\s*(?:set|setlocal|rem|call|start)\b|^\s*::|%\w+%|\.exe\b"
+    r"|(?<![\w/])[A-Za-z]:[\\/]",
     re.M | re.I,
 )
 _CARET = Lazy(r"(?<=[ \t])\^[ \t]*\r?$", re.M)

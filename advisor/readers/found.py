@@ -12,8 +12,9 @@ from advisor.readers.syntax.mapped import Mapped
 _IK_LLAMA = Lazy(r"ik[-_]?llama")
 # llama-server options of ik_llama.cpp that mainline never had
 _IK_OPTIONS = """
--mtp --multi-token-prediction -fmoe --fused-moe -rtr --run-time-repack -ger -mqkv --merge-qkv -khad -vhad -amb -mla
---mla-use --k-cache-hadamard --v-cache-hadamard --spec-stage --recurrent-ckpt-mode --defer-experts
+-mtp --multi-token-prediction -fmoe --fused-moe -rtr --run-time-repack -ger -mqkv --merge-qkv -khad
+-vhad -amb -mla --mla-use --k-cache-hadamard --v-cache-hadamard --spec-stage --recurrent-ckpt-mode
+--defer-experts
 """
 _IK_ONLY = frozenset(_IK_OPTIONS.split())
 

@@ -23,7 +23,8 @@ _NAMES: tuple[tuple[str, Engine], ...] = (
     (r"llama[-_.]?(cpp|server)|llamacpp|llama\.cpp", "llama-server"),
 )
 _OTHERS = Lazy(
-    r"ollama|llama[-_]?(index|stack|factory|guard|swap)|open-?webui|localai|litellm|tgi|text-generation|tabby|exllama|lmdeploy|tensorrt"
+    r"ollama|llama[-_]?(index|stack|factory|guard|swap)|open-?webui|localai|litellm|tgi"
+    r"|text-generation|tabby|exllama|lmdeploy|tensorrt"
 )
 _PRODUCTS = Lazy(r"ai-dynamo/|(^|/)llm-d|kserve/|aibrix|kaito")  # with releases of their own
 _VERSION = Lazy(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")

@@ -1,4 +1,6 @@
-"""Texts inside other files: a here-document, a ConfigMap's value, a code block, each by its form."""
+"""Texts inside other files: a here-document, a ConfigMap's value, a code block, each by its
+form.
+"""
 
 from __future__ import annotations
 

@@ -13,18 +13,20 @@ RUNTIMES = frozenset(("docker", "podman", "nerdctl", "docker-run", "finch"))
 SHELLS = frozenset(("bash", "sh", "zsh", "dash", "ash", "ksh", "busybox"))
 # Programs whose arguments may name an engine without starting it.
 _BYSTANDER_NAMES = """
-echo printf pip pip3 pipx apt apt-get dnf yum pacman brew conda-install grep egrep rg sed awk cat less head
-tail tee ls cp mv rm mkdir chmod chown ln find which whereis type kill killall pkill pgrep ps systemctl
-service journalctl curl wget http git make cmake ninja cd pushd source . hf huggingface-cli modelscope test [
-[[ read export alias unalias trap wait sleep docker-compose llama-cli llama-bench llama-quantize
-llama-gguf-split evalscope lm_eval guidellm aiperf genai-perf vllm-bench ollama lms return exit logger
-notify-send cargo npm go strings file stat du df watch man help
+echo printf pip pip3 pipx apt apt-get dnf yum pacman brew conda-install grep egrep rg sed awk cat
+less head tail tee ls cp mv rm mkdir chmod chown ln find which whereis type kill killall pkill pgrep
+ps systemctl service journalctl curl wget http git make cmake ninja cd pushd source . hf
+huggingface-cli modelscope test [ [[ read export alias unalias trap wait sleep docker-compose
+llama-cli llama-bench llama-quantize llama-gguf-split evalscope lm_eval guidellm aiperf genai-perf
+vllm-bench ollama lms return exit logger notify-send cargo npm go strings file stat du df watch man
+help
 """
 BYSTANDERS = frozenset(_BYSTANDER_NAMES.split())
 # they name pods and containers; what they start stands behind `--`
 CLUSTER = frozenset(("kubectl", "oc", "k9s", "stern", "helm", "k3s", "microk8s"))
 ENGINE_TEXT = Lazy(
-    r"vllm(?:@[\w.]+)?\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve|llama[-_]server|(docker|podman|nerdctl)\s+run"
+    r"vllm(?:@[\w.]+)?\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve"
+    r"|llama[-_]server|(docker|podman|nerdctl)\s+run"
     r"|/server\s+-m|llama\s+(serve|server)\b|api_server\.py"
 )
 _MODULES = (
@@ -39,7 +41,8 @@ _MODULES = (
 )
 _PYTHON = Lazy(r"^(python[\d.]*|pypy3?)$")
 OTHER_ENGINES = Lazy(
-    r"\b(ollama\s+(?:serve|run)|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]|tabbyapi|koboldcpp|lmdeploy\s+serve"
+    r"\b(ollama\s+(?:serve|run)|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]"
+    r"|tabbyapi|koboldcpp|lmdeploy\s+serve"
     r"|text-generation-launcher|trtllm-serve)"
 )
 

@@ -24,16 +24,17 @@ def _set(words: str) -> frozenset[str]:
 # Words of a name, as A_B, a-b or aB divide them.
 _SECRET_WORDS = _set(
     """
-    token tokens secret secrets password passwords passwd passphrase passcode pass pwd pswd credential credentials
-    cred creds bearer cookie cookies jwt pat apikey apikeys apitoken accesskey secretkey privatekey authkey
-    authtoken webhook dsn auth authorization oauth sas hft htpasswd otp totp pin
+    token tokens secret secrets password passwords passwd passphrase passcode pass pwd pswd
+    credential credentials cred creds bearer cookie cookies jwt pat apikey apikeys apitoken
+    accesskey secretkey privatekey authkey authtoken webhook dsn auth authorization oauth sas hft
+    htpasswd otp totp pin
     """
 )
 # X_KEY is one, but these keys are none; nor is what the words of the second line switch.
 _OPEN_KEYS = _set(
     """
-    public cache primary foreign partition sort hot label labels config map topology node affinity object kv k dict
-    json yaml meta metadata group index row shard routing hash sampling state
+    public cache primary foreign partition sort hot label labels config map topology node affinity
+    object kv k dict json yaml meta metadata group index row shard routing hash sampling state
     """
 )
 _SWITCHED = _set(
@@ -44,16 +45,18 @@ _SWITCHED = _set(
 # Words that say what a token is when it is none of access: --max-num-batched-tokens, EOS_TOKEN.
 _COUNTED = _set(
     """
-    pad eos bos mask stop max min num number per image audio video think thinking draft spec speculative batched
-    batch prefill prompt output input completion context new total budget chunk chunked block page limit count rate
-    special tool next cached first every graph guide mtp dummy cuda ids cache reserved decode extend
+    pad eos bos mask stop max min num number per image audio video think thinking draft spec
+    speculative batched batch prefill prompt output input completion context new total budget chunk
+    chunked block page limit count rate special tool next cached first every graph guide mtp dummy
+    cuda ids cache reserved decode extend
     """
 )
 # What follows a telling word in a name that holds no secret: a path, a switch, a count.
 _ABOUT = _set(
     """
-    file files path paths dir folder name names id ids type types mode url uri endpoint host port enabled enable
-    disabled required expiry ttl length len size count limit limits parser method provider backend budget ratio
+    file files path paths dir folder name names id ids type types mode url uri endpoint host port
+    enabled enable disabled required expiry ttl length len size count limit limits parser method
+    provider backend budget ratio
     """
 )
 _ADDRESS = _set("webhook dsn")  # here the address itself is the secret
@@ -96,13 +99,15 @@ _FORMS: tuple[tuple[tuple[str, ...], Lazy], ...] = (
     (
         ("://",),
         Lazy(
-            r"(?<=://)[^/\s:@?#\"'$]{0,200}:[^/\s@\"'$]{1,200}(?=@)|(?<=://)[^/\s:@?#\"'$]{12,200}(?=@)"
+            r"(?<=://)[^/\s:@?#\"'$]{0,200}:[^/\s@\"'$]{1,200}(?=@)"
+            r"|(?<=://)[^/\s:@?#\"'$]{12,200}(?=@)"
         ),
     ),
     (
         ("hook",),
         Lazy(
-            r"https?://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks|[\w.-]{0,80}webhook\.office\.com)/[\w./-]+"
+            r"https?://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks"
+            r"|[\w.-]{0,80}webhook\.office\.com)/[\w./-]+"
         ),
     ),
     (
@@ -127,7 +132,8 @@ _UNMARKED = Lazy(
     r"|\b(?:AC|SK)[a-z0-9]{32}|\b[0-9a-z]{32}-us[0-9]{1,2}\b"
 )
 _PLACEHOLDER = Lazy(
-    r"^(|\$.*|[xX*.]+|<.*>|none|null|nil|true|false|yes|no|on|off|auto|0|1|-?\d{1,3}|empty|changeme|change[-_]me|your.*|dummy"
+    r"^(|\$.*|[xX*.]+|<.*>|none|null|nil|true|false|yes|no|on|off|auto|0|1|-?\d{1,3}|empty"
+    r"|changeme|change[-_]me|your.*|dummy"
     r"|bearer|basic|token|\{\{.*|%\w+%|%[a-zA-Z]|\[redacted\])$",
     re.I,
 )
@@ -136,7 +142,8 @@ _PATH = Lazy(
     r"^(?:[.~]{0,2}/|[A-Za-z]:\\)[\w.-]+(?:[/\\][\w.-]*)*$"
 )  # PWD=/srv/models, a key in a file
 _HEADER = Lazy(
-    r"""((?:x-)?[\w-]*(?:api-?key|auth[\w-]*|token|secret|cookie|password)[\w-]*)["']?[ \t]*:[ \t]*["']?"""
+    r"""((?:x-)?[\w-]*(?:api-?key|auth[\w-]*|token|secret|cookie|password)[\w-]*)"""
+    r"""["']?[ \t]*:[ \t]*["']?"""
     r"""(?:(?:bearer|basic|token)[ \t]+)?([^\s"',;\\]{4,})""",
     re.I,
 )
@@ -215,8 +222,8 @@ def _replaced(text: str, value: str) -> str:
 _ASSIGNED = Lazy(r"""([A-Za-z_][\w-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#,;]{4,})""")
 _TELLING = _set(
     """
-    token tkn secret passw passp passc pass= pass: pwd pswd key cred auth bearer cookie jwt pat= pat: webhook dsn
-    sas= sas: hft otp pin= pin:
+    token tkn secret passw passp passc pass= pass: pwd pswd key cred auth bearer cookie jwt pat=
+    pat: webhook dsn sas= sas: hft otp pin= pin:
     """
 )
 _PAIRED = Lazy(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 from advisor.domain.nouns import Case, Finding, Flag, Severity, Skipped
-from advisor.rules.kit.case import parse_release
+from advisor.domain.versions import parse_release
 from advisor.rules.registry import Hit, Lacking, Rule, deciding_rows, get_rule, index, load_row
 from advisor.rules.row import Row
 

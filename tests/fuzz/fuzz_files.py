@@ -169,7 +169,9 @@ class Machines:
 
     seeds = (
         b"name: own\nhardware: gb10\ngpus: 1\nruns: []\n",
-        b"name: own\nhardware: gb10\ngpus: 1\nruns:\n- {model: qwen3.6-27b, quant: fp8, engine: vllm, method: mtp, k: 2, concurrency: 4}\n",
+        b"name: own\nhardware: gb10\ngpus: 1\nruns:\n"
+        b"- {model: qwen3.6-27b, quant: fp8, engine: vllm, method: mtp, k: 2, concurrency: "
+        b"4}\n",
     )
 
     def __init__(self, folder: Path) -> None:
@@ -189,8 +191,10 @@ class Rows:
     """`advisor predict --rows`."""
 
     seeds = (
-        b"model,spec_method,k,hardware,concurrency,note\nqwen3.6-27b,mtp,2,gb10,4,a\nqwen3.6-35b-a3b,mtp,3,h200,16,=1+1\n",
-        b"total_params_b,spec_method,k,input_tokens,output_tokens\n27,mtp,2,1024,256\n8,none,0,1,1\n",
+        b"model,spec_method,k,hardware,concurrency,note\nqwen3.6-27b,mtp,2,gb10,4,a\n"
+        b"qwen3.6-35b-a3b,mtp,3,h200,16,=1+1\n",
+        b"total_params_b,spec_method,k,input_tokens,output_tokens\n27,mtp,2,1024,256\n"
+        b"8,none,0,1,1\n",
     )
 
     def __init__(self, folder: Path) -> None:
@@ -278,7 +282,10 @@ def run(name: str, count: int, seed: int, keep: Path | None = None) -> Counter[s
                 assert spent < SLOW_S, f"took {spent:.1f} s"
             except Exception as error:
                 where = traceback.extract_tb(error.__traceback__)[-1]
-                key = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {str(error)[:100]}"
+                key = (
+                    f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: "
+                    f"{str(error)[:100]}"
+                )
                 failures[key] += 1
                 if failures[key] == 1:
                     print(f"{name} {number}: {key!a}", flush=True)

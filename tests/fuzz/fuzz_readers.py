@@ -11,7 +11,6 @@ slices cut, doubled, swapped and spliced with other files, bytes flipped, words 
 in. Every 50th reading is also judged by all rules, fixed and rendered. Prints the inputs done and
 each distinct failure; failing inputs are kept under --keep.
 """
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -157,23 +156,29 @@ WORDS = [
 SEEDS = (
     (
         "a.py",
-        b"from vllm import LLM\nK = 2\nllm = LLM(model='Qwen/Qwen3.6-27B', speculative_config={'method': 'mtp', 'num_speculative_tokens': K})\n",
+        b"from vllm import LLM\nK = 2\n"
+        b"llm = LLM(model='Qwen/Qwen3.6-27B', speculative_config={'method': 'mtp', "
+        b"'num_speculative_tokens': K})\n",
     ),
     (
         "a.container",
-        b"[Container]\nImage=vllm/vllm-openai:v0.25.1\nEnvironment=A=b\nExec=--model Qwen/Qwen3.6-27B \\\n  --max-num-seqs 4\n",
+        b"[Container]\nImage=vllm/vllm-openai:v0.25.1\nEnvironment=A=b\n"
+        b"Exec=--model Qwen/Qwen3.6-27B \\\n  --max-num-seqs 4\n",
     ),
     (
         "a.yaml",
-        b"macros:\n  base: llama-server --port ${PORT}\nmodels:\n  a:\n    cmd: ${base} -m /m/q.gguf --spec-type draft-mtp\n",
+        b"macros:\n  base: llama-server --port ${PORT}\nmodels:\n  a:\n"
+        b"    cmd: ${base} -m /m/q.gguf --spec-type draft-mtp\n",
     ),
     (
         "a.yaml",
-        b"model: Qwen/Qwen3.6-27B\nspeculative-config: {method: mtp, num_speculative_tokens: 3}\nmax-num-seqs: 4\n",
+        b"model: Qwen/Qwen3.6-27B\nspeculative-config: {method: mtp, "
+        b"num_speculative_tokens: 3}\nmax-num-seqs: 4\n",
     ),
     (
         "Dockerfile",
-        b'FROM vllm/vllm-openai:v0.25.1\nENV A=b\nENTRYPOINT ["vllm", "serve"]\nCMD ["Qwen/Qwen3.6-27B", "--spec-method", "mtp"]\n',
+        b'FROM vllm/vllm-openai:v0.25.1\nENV A=b\nENTRYPOINT ["vllm", "serve"]\n'
+        b'CMD ["Qwen/Qwen3.6-27B", "--spec-method", "mtp"]\n',
     ),
     (
         "a.cmd",
@@ -182,20 +187,25 @@ SEEDS = (
     ("a.ps1", b'$env:A = "1"\n& llama-server.exe -m q.gguf `\n  --spec-type draft-mtp\n'),
     (
         "Makefile",
-        b"K ?= 2\nifdef BIG\nK = 5\nendif\nexport A = b\ndefine START\nvllm serve m --port $(1)\nendef\nserve: PORT = 1\nserve: x\n\t@$(call START,$(PORT)) -tp $(K)\n",
+        b"K ?= 2\nifdef BIG\nK = 5\nendif\nexport A = b\ndefine START\n"
+        b"vllm serve m --port $(1)\nendef\nserve: PORT = 1\nserve: x\n"
+        b"\t@$(call START,$(PORT)) -tp $(K)\n",
     ),
     (
         "justfile",
-        b'k := if os() == "x" { "1" } else { "2" }\nserve port=\'1\':\n    vllm serve m --port {{port}} -tp {{ k }}\n',
+        b'k := if os() == "x" { "1" } else { "2" }\nserve port=\'1\':\n'
+        b"    vllm serve m --port {{port}} -tp {{ k }}\n",
     ),
     (
         "a.ps1",
-        b"$a = @('serve', 'm')\nStart-Process vllm -ArgumentList $a,'--port','3'\n& vllm @(\"serve\",\"m\")\n",
+        b"$a = @('serve', 'm')\nStart-Process vllm -ArgumentList $a,'--port','3'\n"
+        b'& vllm @("serve","m")\n',
     ),
     ("a.env", b"LLAMA_ARG_MODEL=/m/q.gguf\nLLAMA_ARG_SPEC_TYPE=draft-mtp\n"),
     (
         "a.sh",
-        b'N=${N:-3}\nARGS=(--model m)\nif (( N > 0 )); then ARGS+=(--spec-tokens $N); fi\nfor k in 1 2; do vllm serve "${ARGS[@]}" -tp $k; done\n',
+        b"N=${N:-3}\nARGS=(--model m)\nif (( N > 0 )); then ARGS+=(--spec-tokens $N); fi\n"
+        b'for k in 1 2; do vllm serve "${ARGS[@]}" -tp $k; done\n',
     ),
 )
 
@@ -276,7 +286,8 @@ def _judge(read: FileRead) -> None:
     import json
 
     from advisor.lint import fixes
-    from advisor.lint.validate import Given, judged
+    from advisor.lint.report import Given
+    from advisor.lint.validate import judged
     from advisor.render.findings.github import report_github
     from advisor.render.findings.json_out import report_json
     from advisor.render.findings.sarif import report_sarif
@@ -317,7 +328,10 @@ def run(
             check(data, name, number % deep_every == 0)
         except Exception as error:
             where = traceback.extract_tb(error.__traceback__)[-1]
-            key = f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: {str(error)[:100]}"
+            key = (
+                f"{type(error).__name__} at {Path(where.filename).name}:{where.lineno}: "
+                f"{str(error)[:100]}"
+            )
             failures[key] += 1
             if failures[key] == 1:
                 print(f"input {number}: {key}", flush=True)

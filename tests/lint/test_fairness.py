@@ -1,5 +1,4 @@
 """What is said of files that are fine, of files that are read in part, and of what nobody knows."""
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -66,7 +65,10 @@ def test_the_default_of_slots_is_that_of_the_device() -> None:
 
 def test_a_fix_of_slots_is_below_what_fits() -> None:
     for slots in (64, 200, 512):
-        text = f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs {slots} --kv-cache-memory-bytes 2G\n"
+        text = (
+            f"vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs {slots} "
+            f"--kv-cache-memory-bytes 2G\n"
+        )
         for found in validate(text=text, hw="h200", select=["SD307"]).findings:
             assert found.fix and found.fix.edits and 1 <= int(found.fix.edits[0].text) < slots
 
@@ -77,7 +79,8 @@ def test_a_fix_of_slots_is_below_what_fits() -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        "docker run --entrypoint vllm vllm/vllm-openai:v0.25.1 bench serve --model m/A --num-prompts 10",
+        "docker run --entrypoint vllm vllm/vllm-openai:v0.25.1 bench serve --model m/A "
+        "--num-prompts 10",
         "docker run vllm/vllm-openai:v0.25.1 vllm bench serve --model m/A --ignore-eos",
         "vllm bench serve --model m/A",
         "kubectl logs $POD -c llama-server -f",
@@ -107,14 +110,20 @@ def test_pods_with_devices_of_their_own_do_not_add_up() -> None:
 
 
 def test_profiles_of_a_compose_file_are_started_one_at_a_time() -> None:
-    service = "  {name}:\n    profiles: [{name}]\n    image: vllm/vllm-openai:v0.25.1\n    command: --model Qwen/Qwen3-8B --gpu-memory-utilization 0.9\n"
+    service = (
+        "  {name}:\n    profiles: [{name}]\n    image: vllm/vllm-openai:v0.25.1\n"
+        "    command: --model Qwen/Qwen3-8B --gpu-memory-utilization 0.9\n"
+    )
     text = "services:\n" + "".join(service.format(name=name) for name in ("a", "b", "c"))
     report = validate(text=text, name="compose.yaml")
     assert len(report.launches) == 3 and "SD306" not in {f.code for f in report.findings}
 
 
 def test_shared_memory_anywhere_in_the_file_counts() -> None:
-    text = "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n    command: --model Qwen/Qwen3-32B --tensor-parallel-size 2\n"
+    text = (
+        "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n"
+        "    command: --model Qwen/Qwen3-32B --tensor-parallel-size 2\n"
+    )
     assert "SD240" in severities(text, name="compose.yaml")
     given = "x-common: &common\n  shm_size: 32GB\n" + text
     assert "SD240" not in severities(given, name="compose.yaml")
@@ -124,7 +133,11 @@ def test_shared_memory_anywhere_in_the_file_counts() -> None:
 
 
 def test_one_remark_on_many_services_is_said_once() -> None:
-    service = "  s{n}:\n    image: vllm/vllm-openai:v0.25.1\n    environment: [CUDA_VISIBLE_DEVICES={n}]\n    command: --model Qwen/Qwen3-8B --gpu-memory-utilization 0.9{n} --port {n}\n"
+    service = (
+        "  s{n}:\n    image: vllm/vllm-openai:v0.25.1\n"
+        "    environment: [CUDA_VISIBLE_DEVICES={n}]\n"
+        "    command: --model Qwen/Qwen3-8B --gpu-memory-utilization 0.9{n} --port {n}\n"
+    )
     text = "services:\n" + "".join(service.format(n=n) for n in range(8))
     report = validate(text=text, name="compose.yaml", hw="gb10")
     alike = [found for found in report.findings if found.code == "SD305"]
@@ -200,7 +213,10 @@ def test_no_fix_writes_a_cache_type_that_the_engine_lacks() -> None:
 
 @pytest.mark.parametrize("kind", ["#", "  # the image", "\t"])
 def test_docker_run_that_a_comment_cuts_is_said(kind: str) -> None:
-    text = f"docker run -d --gpus all \\ {kind}\n  --ipc=host \\\n  vllm/vllm-openai:v0.25.1 \\\n  --model Qwen/Qwen3-8B \\\n  --max-num-seqs 8\n"
+    text = (
+        f"docker run -d --gpus all \\ {kind}\n  --ipc=host \\\n  vllm/vllm-openai:v0.25.1 \\\n"
+        f"  --model Qwen/Qwen3-8B \\\n  --max-num-seqs 8\n"
+    )
     report = validate(text=text)
     assert "SD126" in {found.code for found in report.findings}
 
@@ -209,14 +225,21 @@ def test_docker_run_that_a_comment_cuts_is_said(kind: str) -> None:
 
 
 def test_models_of_a_chart_do_not_add_up() -> None:
-    model = "    - {{name: {n}, repository: vllm/vllm-openai, tag: v0.25.1, modelURL: Qwen/Qwen3-8B, requestGPU: 1, vllmConfig: {{extraArgs: ['--gpu-memory-utilization', '0.9']}}}}\n"
+    model = (
+        "    - {{name: {n}, repository: vllm/vllm-openai, tag: v0.25.1, modelURL: "
+        "Qwen/Qwen3-8B, requestGPU: 1, vllmConfig: {{extraArgs: ['--gpu-memory-utilization', "
+        "'0.9']}}}}\n"
+    )
     text = "servingEngineSpec:\n  modelSpec:\n" + "".join(model.format(n=n) for n in "ab")
     report = validate(text=text, name="values.yaml")
     assert len(report.launches) == 2 and "SD306" not in {f.code for f in report.findings}
 
 
 def test_json_of_unknown_variables_is_not_judged() -> None:
-    text = 'T=""\nA=(--override-generation-config "{\\"temperature\\":$T,\\"top_k\\":20}")\nvllm serve Qwen/Qwen3-8B "${A[@]}"\n'
+    text = (
+        'T=""\nA=(--override-generation-config "{\\"temperature\\":$T,\\"top_k\\":20}")\n'
+        'vllm serve Qwen/Qwen3-8B "${A[@]}"\n'
+    )
     assert "SD131" not in severities(text)
 
 
@@ -234,6 +257,9 @@ def test_what_others_run_is_no_error(text: str) -> None:
 
 
 def test_a_file_that_refers_to_itself_is_no_traceback() -> None:
-    text = 'import subprocess\na = "x" if a or b else "y"\nb = "x" if a or b else "y"\nsubprocess.run(["vllm", "serve", a])\n'
+    text = (
+        'import subprocess\na = "x" if a or b else "y"\nb = "x" if a or b else "y"\n'
+        'subprocess.run(["vllm", "serve", a])\n'
+    )
     report = validate(text=text, name="loop.py")
     assert report.cut_short or report.launches

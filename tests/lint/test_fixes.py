@@ -1,7 +1,6 @@
 """Fixes: the right characters, layout kept, written in one step, nothing left to do the second
 time.
 """
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -36,14 +35,23 @@ def flag_edit(flag: Flag, text: str, file: str) -> Edit:
 
 
 def changed(text: str, name: str, new: str, file: str = "-") -> str:
-    """The text after the flag `name` of its first launch is replaced by `new` ("" takes it away)."""
+    """The text after the flag `name` of its first launch is replaced by `new` ("" takes it
+    away).
+    """
     read = read_text(text, file)
     flag = next(flag for launch in read.launches for flag in launch.flags if flag.name == name)
     return fixes.planned(read.source, [finding(read.source, flag_edit(flag, new, file))]).text
 
 
-LIST = 'services:\n  a:\n    image: vllm/vllm-openai:v0.25.1  # why\n    command:\n      - --model\n      - m/A\n      - --max-num-seqs\n      - "4"  # four\n      - --enforce-eager\n'
-SHELL = "exec vllm serve m/A \\\n  --max-num-seqs 4 \\\n  --enforce-eager --port 1 \\\n  --dtype auto\n\necho done\n"
+LIST = (
+    "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1  # why\n    command:\n"
+    '      - --model\n      - m/A\n      - --max-num-seqs\n      - "4"  # four\n'
+    "      - --enforce-eager\n"
+)
+SHELL = (
+    "exec vllm serve m/A \\\n  --max-num-seqs 4 \\\n  --enforce-eager --port 1 \\\n"
+    "  --dtype auto\n\necho done\n"
+)
 CASES = {
     "list: value": (LIST, "--max-num-seqs", "--max-num-seqs 8", LIST.replace('"4"', '"8"')),
     "list: gone": (LIST, "--enforce-eager", "", LIST.replace("      - --enforce-eager\n", "")),
@@ -210,7 +218,12 @@ def configurations(draw: st.DrawFn) -> str:
     quote = draw(st.booleans())
     items = [word if word.startswith("'") else f'"{word}"' if quote else word for word in words]
     if draw(st.booleans()):
-        return f"services:\n  a:\n    image: x/vllm:v0.25.1\n    command: [{', '.join(item if item[0] in QUOTES else repr(item) for item in items)}]\n    ipc: host\n"
+        return (
+            f"services:\n  a:\n    image: x/vllm:v0.25.1\n"
+            f"    command: "
+            f"[{', '.join(item if item[0] in QUOTES else repr(item) for item in items)}]\n"
+            f"    ipc: host\n"
+        )
     return (
         "services:\n  a:\n    image: x/vllm:v0.25.1\n    command:\n"
         + "".join(f"      - {item}\n" for item in items)

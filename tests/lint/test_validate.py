@@ -1,5 +1,4 @@
 """`validate` and its command: reports, formats, ignores, exit status, fixes and migration."""
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -13,7 +12,9 @@ from click.testing import CliRunner, Result
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.compare import Change
-from advisor.lint.validate import Given, judged, unsuppressed, validate
+from advisor.lint.ignores import unsuppressed
+from advisor.lint.report import Given
+from advisor.lint.validate import judged, validate
 from advisor.readers import read_text
 from advisor.render.findings.json_out import report_json, validate_schema
 from advisor.render.findings.sarif import report_sarif
@@ -125,7 +126,10 @@ def test_a_change_compares_speeds_not_speed_ups() -> None:
     """Speed-ups are against plans that differ too: one without CUDA graphs gains more from MTP and
     is still slower.
     """
-    mtp = '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\' --no-enable-prefix-caching'
+    mtp = (
+        '--speculative-config \'{"method":"mtp","num_speculative_tokens":2}\' '
+        "--no-enable-prefix-caching"
+    )
     with_graphs, without = change_of(mtp), change_of(f"{mtp} --enforce-eager")
     assert (
         "cuda_graphs",
@@ -141,7 +145,10 @@ def test_a_change_compares_speeds_not_speed_ups() -> None:
 
 
 def test_a_drafter_that_recommend_does_not_know_is_kept_where_it_gains() -> None:
-    text = 'vllm serve Qwen/Qwen2.5-72B-Instruct-FP8 --speculative-config \'{"method":"eagle3","model":"me/Qwen2.5-72B-eagle3","num_speculative_tokens":3}\'\n'
+    text = (
+        "vllm serve Qwen/Qwen2.5-72B-Instruct-FP8 --speculative-config "
+        '\'{"method":"eagle3","model":"me/Qwen2.5-72B-eagle3","num_speculative_tokens":3}\'\n'
+    )
     (one,) = validate(
         text, hw="h200", concurrency=1, ctx=2048, changes=True, engine_version="0.25.1"
     ).launches

@@ -63,7 +63,8 @@ FORMS = {
     ),
     "nomad": (
         "a.nomad",
-        'task "a" {\n config {\n  image = "vllm/vllm-openai:v0.25.1"\n  args = ["--model", "m/A", "--port", "${PORT}"]\n }\n}\n',
+        'task "a" {\n config {\n  image = "vllm/vllm-openai:v0.25.1"\n'
+        '  args = ["--model", "m/A", "--port", "${PORT}"]\n }\n}\n',
         "vllm",
         "m/A",
         "--port",
@@ -95,7 +96,8 @@ FORMS = {
     ),
     "nix script": (
         "a.nix",
-        "{ script = ''\n  exec ${pkgs.llama-cpp}/bin/llama-server -m a.gguf \\\n    -c 4096\n''; }\n",
+        "{ script = ''\n  exec ${pkgs.llama-cpp}/bin/llama-server -m a.gguf \\\n"
+        "    -c 4096\n''; }\n",
         "llama-server",
         "a.gguf",
         "--ctx-size",
@@ -103,7 +105,8 @@ FORMS = {
     ),
     "nix image": (
         "a.nix",
-        '{ image = "ghcr.io/ggml-org/llama.cpp:server-cuda-b9300"; cmd = [ "-m" "a.gguf" "-c" "1" ]; }\n',
+        '{ image = "ghcr.io/ggml-org/llama.cpp:server-cuda-b9300"; cmd = [ "-m" "a.gguf" '
+        '"-c" "1" ]; }\n',
         "llama-server",
         "a.gguf",
         "--ctx-size",
@@ -111,7 +114,8 @@ FORMS = {
     ),
     "nix settings": (
         "a.nix",
-        '{ services.llama-cpp.settings = {\n hf-repo = "a/b-GGUF";\n ctx-size = 65536;\n spec-type = "draft-mtp"; }; }\n',
+        '{ services.llama-cpp.settings = {\n hf-repo = "a/b-GGUF";\n ctx-size = 65536;\n'
+        ' spec-type = "draft-mtp"; }; }\n',
         "llama-server",
         "a/b-GGUF",
         "--ctx-size",
@@ -165,7 +169,8 @@ def test_a_launch_is_found(form: str) -> None:
 
 
 PROSE = {
-    "nix description": '{ x = mkOption { description = "Path to llama-server --models-preset. File"; }; }\n',
+    "nix description": '{ x = mkOption { description = "Path to llama-server '
+    '--models-preset. File"; }; }\n',
     "nix text": "{ description = ''\n  Starts llama-server --models-preset FILE.\n''; }\n",
     "enable": '{ enable = lib.mkEnableOption "llama-server --spec-type draft-mtp"; }\n',
     "comment": "# vllm serve m --port 1\n// vllm serve m --port 1\n",

@@ -182,7 +182,10 @@ def test_programs_whose_names_multiply(text: str) -> None:
 def test_nothing_is_executed(text: str, tmp_path: Path) -> None:
     flag = tmp_path / "flag"
     assert len(read_text(text.replace("{flag}", str(flag)), "a.sh").launches) == 1
-    python = f"import os\nfrom vllm import LLM\nos.system('touch {flag}')\nLLM(model=open('{flag}', 'w').name or 'm/A')\n"
+    python = (
+        f"import os\nfrom vllm import LLM\nos.system('touch {flag}')\n"
+        f"LLM(model=open('{flag}', 'w').name or 'm/A')\n"
+    )
     read_text(python, "a.py")
     read_text(f"!!python/object/apply:os.system ['touch {flag}']\n", "a.yaml")
     assert not flag.exists()

@@ -1,7 +1,6 @@
 """Commands whose values another program fills in: make, just, supervisord, str.format,
 placeholders, PowerShell, YAML texts.
 """
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -75,7 +74,10 @@ def test_make_functions_and_cycles_are_unknown() -> None:
 
 
 def test_make_fix_edits_the_variable() -> None:
-    text = "FLAGS = --draft-max 4 -c 4096\nx:\n\tllama-server -m a-MTP-Q4.gguf --spec-type draft-mtp --parallel 1 $(FLAGS)\n"
+    text = (
+        "FLAGS = --draft-max 4 -c 4096\nx:\n"
+        "\tllama-server -m a-MTP-Q4.gguf --spec-type draft-mtp --parallel 1 $(FLAGS)\n"
+    )
     report = validate(text=text, name="Makefile")
     edits = [
         edit
@@ -141,7 +143,10 @@ def test_str_format() -> None:
 
 
 def test_a_text_that_is_filled_elsewhere() -> None:
-    text = 'TEMPLATE = "vllm serve {model} --max-model-len {n} --speculative-config \'{{\\"method\\":\\"mtp\\",\\"num_speculative_tokens\\":2}}\'"\n'
+    text = (
+        'TEMPLATE = "vllm serve {model} --max-model-len {n} --speculative-config '
+        '\'{{\\"method\\":\\"mtp\\",\\"num_speculative_tokens\\":2}}\'"\n'
+    )
     assert value(one(text, "a.py"), "--speculative-config") == MTP % 2
     assert not {"SD109", "SD107"} & codes(text, "a.py")
 
@@ -157,7 +162,10 @@ def test_a_program_that_is_imported() -> None:
 
 
 def test_ellipsis_and_arguments_are_unknown() -> None:
-    text = 'from vllm import LLM\nllm = LLM(model=..., runner=..., speculative_config={"method": "mtp", "num_speculative_tokens": args.k})\n'
+    text = (
+        'from vllm import LLM\nllm = LLM(model=..., runner=..., speculative_config={"method": '
+        '"mtp", "num_speculative_tokens": args.k})\n'
+    )
     assert not {"SD107", "SD115", "SD109"} & codes(text, "a.py")
 
 
@@ -257,7 +265,11 @@ def test_documents() -> None:
     )
     assert [launch.form for launch in launches(text, "README.md")] == ["document", "document"]
     assert not {"SD306", "SD101"} & codes(text, "README.md")
-    rst = "Title\n=====\n\n.. code-block:: bash\n   :linenos:\n\n   vllm serve Qwen/Qwen3.6-27B \\\n     --port 1\n\nMore `text <http://x>`_ about vllm serve --nope.\n"
+    rst = (
+        "Title\n=====\n\n.. code-block:: bash\n   :linenos:\n\n"
+        "   vllm serve Qwen/Qwen3.6-27B \\\n     --port 1\n\n"
+        "More `text <http://x>`_ about vllm serve --nope.\n"
+    )
     assert value(one(rst, "a.rst"), "--port") == "1"
 
 
@@ -286,12 +298,18 @@ def test_here_strings() -> None:
 
 
 def test_a_default_is_no_part_of_a_model_name() -> None:
-    text = 'REPO="${REPO:-cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit}"\nP="$(pwd)/models/${REPO##*/}"\nvllm serve "$P" --port 1\n'
+    text = (
+        'REPO="${REPO:-cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit}"\nP="$(pwd)/models/${REPO##*/}"\n'
+        'vllm serve "$P" --port 1\n'
+    )
     assert not (one(text, "a.sh").model or "").startswith("-")
 
 
 def test_nodes_of_one_cluster_do_not_share_a_device() -> None:
-    serve = "vllm serve Qwen/Qwen3.6-27B --gpu-memory-utilization 0.9 --port %d --data-parallel-address 10.0.0.1 %s"
+    serve = (
+        "vllm serve Qwen/Qwen3.6-27B --gpu-memory-utilization 0.9 --port %d "
+        "--data-parallel-address 10.0.0.1 %s"
+    )
     assert "SD306" not in codes("\n".join((serve % (1, "&"), serve % (2, "--headless"))), "a.sh")
 
 
@@ -329,7 +347,11 @@ def test_templates_of_files(name: str, text: str) -> None:
 
 
 def test_expressions_of_a_pipeline() -> None:
-    text = 'jobs:\n  a:\n    steps:\n      - run: |\n          vllm serve m/Qwen3.6-27B --speculative-config \'{"method":"mtp","num_speculative_tokens":${{ matrix.k }}}\'\n'
+    text = (
+        "jobs:\n  a:\n    steps:\n      - run: |\n"
+        "          vllm serve m/Qwen3.6-27B --speculative-config "
+        '\'{"method":"mtp","num_speculative_tokens":${{ matrix.k }}}\'\n'
+    )
     report = validate(text=text, name="ci.yml")
     assert report.launches[0].plan.method == "mtp" and not {
         finding.code for finding in report.findings
@@ -350,7 +372,10 @@ def test_a_container_task() -> None:
 
 
 def test_a_chart_that_keeps_the_command_in_the_image() -> None:
-    text = 'image:\n  repository: vllm/vllm-openai\n  tag: v0.25.1\n  command: ["vllm", "serve", "/data/", "--port", "1"]\nreplicaCount: 1\n'
+    text = (
+        "image:\n  repository: vllm/vllm-openai\n  tag: v0.25.1\n"
+        '  command: ["vllm", "serve", "/data/", "--port", "1"]\nreplicaCount: 1\n'
+    )
     assert one(text, "values.yaml").engine_version == "0.25.1"
 
 
@@ -368,7 +393,10 @@ def test_speculation_in_an_env_file() -> None:
 
 
 def test_a_flag_without_a_place_stands_at_its_command() -> None:
-    text = 'FROM vllm/vllm-openai:v0.25.1\nENV M=m/Qwen3.6-27B\nENTRYPOINT []\nCMD ["sh", "-c", "exec vllm serve $M --hf-overrides \'{\\"a\\":1}\' --port 1"]\n'
+    text = (
+        "FROM vllm/vllm-openai:v0.25.1\nENV M=m/Qwen3.6-27B\nENTRYPOINT []\n"
+        'CMD ["sh", "-c", "exec vllm serve $M --hf-overrides \'{\\"a\\":1}\' --port 1"]\n'
+    )
     launch = one(text, "Dockerfile")
     assert {flag.line for flag in launch.flags if flag.name != "--model"} == {4}
 

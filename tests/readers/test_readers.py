@@ -1,7 +1,6 @@
 """Each form in which people keep launch commands: engine, arguments, environment, container and
 places.
 """
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -390,7 +389,8 @@ FORMS: dict[str, tuple[str, str, str, str, dict[str, str | None], int]] = {
         3,
     ),
     "quadlet": (
-        '[Container]\nImage=vllm/vllm-openai:v0.25.1\nShmSize=16g\nPodmanArgs=--ipc=host\nEnvironment="A=b c" D=e\n'
+        "[Container]\nImage=vllm/vllm-openai:v0.25.1\nShmSize=16g\nPodmanArgs=--ipc=host\n"
+        'Environment="A=b c" D=e\n'
         f"Exec=--model Qwen/Qwen3.6-27B \\\n  --speculative-config '{MTP}'\n",
         "-",
         "vllm",
@@ -530,7 +530,11 @@ def test_conditions_are_decided_by_the_file() -> None:
 
 
 def test_both_ways_of_an_open_condition_are_found() -> None:
-    text = 'if nvidia-smi | grep -q H100; then\n  vllm serve m/A -tp 1\nelse\n  vllm serve m/B -tp 2\nfi\ncase "$1" in a) vllm serve m/C -tp 1 ;; *) echo no ;; esac\n'
+    text = (
+        "if nvidia-smi | grep -q H100; then\n  vllm serve m/A -tp 1\nelse\n"
+        '  vllm serve m/B -tp 2\nfi\ncase "$1" in a) vllm serve m/C -tp 1 ;; *) echo no ;; '
+        "esac\n"
+    )
     assert [launch.model for launch in read_text(text, "a.sh").launches] == ["m/A", "m/B", "m/C"]
 
 
@@ -599,7 +603,10 @@ def test_what_a_command_prints_is_one_value(text: str, name: str, shown: str) ->
 
 
 def test_what_a_command_prints_among_docker_options() -> None:
-    text = "docker run -v $(realpath ./models dir):/m --name q-$(date +%s) -e A=$(docker run -q x) --gpus all vllm/vllm-openai:v0.25.1 --model m/A --port 1\n"
+    text = (
+        "docker run -v $(realpath ./models dir):/m --name q-$(date +%s) -e A=$(docker run -q "
+        "x) --gpus all vllm/vllm-openai:v0.25.1 --model m/A --port 1\n"
+    )
     launch = one(text, "a.sh")
     assert launch.container is not None and launch.container.image == "vllm/vllm-openai:v0.25.1"
     assert values(launch) == {"--model": "m/A", "--port": "1"}
@@ -749,7 +756,11 @@ def test_control_lines_of_a_chart_do_not_end_a_command(style: str, end: str, new
 
 
 def test_control_lines_in_a_file_inside_a_chart() -> None:
-    text = "apiVersion: v1\nkind: ConfigMap\ndata:\n  c.yaml: |\n    {{- if .Values.a }}\n    models:\n      q:\n    {{- with .Values.b }}\n        cmd: llama-server -m /m/q.gguf --port 1\n    {{- end }}\n"
+    text = (
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  c.yaml: |\n    {{- if .Values.a }}\n"
+        "    models:\n      q:\n    {{- with .Values.b }}\n"
+        "        cmd: llama-server -m /m/q.gguf --port 1\n    {{- end }}\n"
+    )
     assert one(text, "a.yaml").line == 9
 
 
@@ -773,7 +784,10 @@ def test_programs_of_supervisord(name: str) -> None:
 
 
 def test_a_toggle_that_is_off_adds_nothing() -> None:
-    text = 'SPEC=${SPEC:-0}\nif [ "$SPEC" != 0 ]; then E=(--spec-tokens 2); else E=(); fi\nvllm serve m/A "${E[@]}" --port 1\n'
+    text = (
+        'SPEC=${SPEC:-0}\nif [ "$SPEC" != 0 ]; then E=(--spec-tokens 2); else E=(); fi\n'
+        'vllm serve m/A "${E[@]}" --port 1\n'
+    )
     assert "--spec-tokens" not in values(one(text, "a.sh"))
 
 
@@ -785,7 +799,11 @@ def test_an_open_toggle_is_read_as_on_and_said() -> None:
 
 
 def test_wrapper_images_pass_their_environment() -> None:
-    text = "services:\n  s:\n    image: x/my-sglang:latest\n    environment:\n      MODEL_ID: Qwen/Qwen3.6-27B\n      EXTRA_ARGS: ${E:---speculative-algorithm NEXTN}\n"
+    text = (
+        "services:\n  s:\n    image: x/my-sglang:latest\n    environment:\n"
+        "      MODEL_ID: Qwen/Qwen3.6-27B\n"
+        "      EXTRA_ARGS: ${E:---speculative-algorithm NEXTN}\n"
+    )
     launch = one(text)
     assert (
         launch.model == "Qwen/Qwen3.6-27B" and values(launch)["--speculative-algorithm"] == "NEXTN"
@@ -831,7 +849,10 @@ def test_rollout_probe_and_shared_memory_of_a_deployment() -> None:
 
 
 def test_configmap_and_markdown_hold_files() -> None:
-    text = "apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yaml: |\n    models:\n      q:\n        cmd: llama-server -m /m/q.gguf --spec-type draft-mtp\n"
+    text = (
+        "apiVersion: v1\nkind: ConfigMap\ndata:\n  config.yaml: |\n    models:\n      q:\n"
+        "        cmd: llama-server -m /m/q.gguf --spec-type draft-mtp\n"
+    )
     launch = one(text)
     assert launch.engine == "llama-server" and launch.line == 7
     read = read_text(

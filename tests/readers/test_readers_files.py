@@ -33,7 +33,7 @@ job "a" {
       driver = "raw_exec"
       config {
         command = "llama-server"
-        args    = ["-m", "/m/a-MTP.gguf", "--spec-type", "draft-mtp", "--port", "${NOMAD_PORT_http}"]
+        args = ["-m", "/m/a-MTP.gguf", "--spec-type", "draft-mtp", "--port", "${NOMAD_PORT_http}"]
       }
     }
     task "script" {
@@ -209,7 +209,8 @@ backend:
   decode_environment: {SGLANG_ENABLE_SPEC_V2: "1"}
   sglang_config:
     prefill: {model-path: /model/, mem-fraction-static: 0.9}
-    decode: {model-path: /model/, mem-fraction-static: 0.8, speculative-algorithm: EAGLE, speculative-num-steps: 2}
+    decode: {model-path: /model/, mem-fraction-static: 0.8, speculative-algorithm: EAGLE,
+             speculative-num-steps: 2}
 """
 
 
@@ -258,7 +259,8 @@ def test_a_value_of_several_options_is_several_words(tmp_path: Path) -> None:
     name: "a model"
     spec: '{"method": "mtp", "num_speculative_tokens": 2}'
   tasks:
-    - shell: vllm serve org/a {{ options }} --served-model-name "{{ name }}" --speculative-config '{{ spec }}'
+    - shell: vllm serve org/a {{ options }} --served-model-name "{{ name }}"
+        --speculative-config '{{ spec }}'
 """,
         encoding="utf-8",
     )

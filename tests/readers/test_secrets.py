@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
 
 import pytest
@@ -29,18 +30,20 @@ def words(text: str) -> list[str]:
 
 
 SECRET_NAMES = words(
-    """DB_PASSPHRASE MYSQL_PWD PWD GITHUB_PAT API_KEYS TOKENS JWT CREDS SLACK_WEBHOOK SLACK_WEBHOOK_URL HF_TOKEN
-MY_SECRET HUGGING_FACE_HUB_TOKEN AWS_SECRET_ACCESS_KEY X-Api-Key Authorization apiKey accessToken NGC_API_KEY
-WANDB_KEY DB_PASS OPENAI_KEY SESSION_COOKIE SENTRY_DSN client_secret TOKEN2 hfToken PGPASSWORD
-proxy-authorization HTTP_AUTH"""
+    """DB_PASSPHRASE MYSQL_PWD PWD GITHUB_PAT API_KEYS TOKENS JWT CREDS SLACK_WEBHOOK
+SLACK_WEBHOOK_URL HF_TOKEN MY_SECRET HUGGING_FACE_HUB_TOKEN AWS_SECRET_ACCESS_KEY
+X-Api-Key Authorization apiKey accessToken NGC_API_KEY WANDB_KEY DB_PASS OPENAI_KEY
+SESSION_COOKIE SENTRY_DSN client_secret TOKEN2 hfToken PGPASSWORD proxy-authorization
+HTTP_AUTH"""
 )
 OPEN_NAMES = words(
-    """MAX_TOKENS MAX_NUM_BATCHED_TOKENS num_speculative_tokens TOKENIZER KEY CUDA_CACHE_PATH EOS_TOKEN TOKEN_FILE
-HF_TOKEN_PATH topologyKey mtp_tokens PUBLIC_KEY model_name KV_CACHE_DTYPE ALLOW_CREDENTIALS API_KEY_NAME
-TOKEN_LIMIT author patch"""
+    """MAX_TOKENS MAX_NUM_BATCHED_TOKENS num_speculative_tokens TOKENIZER KEY
+CUDA_CACHE_PATH EOS_TOKEN TOKEN_FILE HF_TOKEN_PATH topologyKey mtp_tokens PUBLIC_KEY
+model_name KV_CACHE_DTYPE ALLOW_CREDENTIALS API_KEY_NAME TOKEN_LIMIT author patch"""
 )
 SECRET_FLAGS = words(
-    """--api-key --passphrase --auth --api-keys --hf-token --admin-api-key --ssl-keyfile-password -hft --password"""
+    """--api-key --passphrase --auth --api-keys --hf-token --admin-api-key
+--ssl-keyfile-password -hft --password"""
 )
 
 
@@ -116,7 +119,7 @@ YAML = [
 
 
 @pytest.mark.parametrize("text", YAML, ids=range(len(YAML)))
-def test_no_output_shows_it_of_a_manifest(text: str, tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_no_output_shows_it_of_a_manifest(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(text)
     for form in SHOWN:

@@ -78,7 +78,8 @@ import json, subprocess
 image = Image.debian().uv_pip_install(
     "vllm==0.21.0",
 )
-cmd = ["vllm", "serve", "org/model", "--tool-call-parser gemma4", "--enable-auto-tool-choice", "--speculative-config",
+cmd = ["vllm", "serve", "org/model", "--tool-call-parser gemma4",
+       "--enable-auto-tool-choice", "--speculative-config",
        f"'{json.dumps({'model': 'd', 'num_speculative_tokens': 4})}'"]
 """
 
@@ -135,7 +136,8 @@ def test_settings_of_one_engine_under_its_name() -> None:
 def test_a_method_that_is_not_given_is_told_from_the_drafter_as_the_engine_does(
     draft: str, method: str
 ) -> None:
-    text = f"""vllm serve Qwen/Qwen3.6-27B --speculative-config '{{"model":"{draft}","num_speculative_tokens":3}}'\n"""
+    given = f'{{"model":"{draft}","num_speculative_tokens":3}}'
+    text = f"vllm serve Qwen/Qwen3.6-27B --speculative-config '{given}'\n"
     assert validate(text=text).launches[0].plan.method == method
 
 
@@ -184,7 +186,8 @@ decode:
 def test_the_release_of_another_product_is_not_the_engines(image: str, version: str | None) -> None:
     launch = read_text(LLM_D.replace("IMAGE", image), "values.yaml").launches[0]
     assert launch.version_text == version
-    assert launch.model == "Qwen/Qwen3-32B" and launch.flag("--tensor-parallel-size").value == "2"  # type: ignore[union-attr]
+    size = launch.flag("--tensor-parallel-size")
+    assert launch.model == "Qwen/Qwen3-32B" and size is not None and size.value == "2"
 
 
 def test_variables_that_a_list_of_texts_sets() -> None:

@@ -1,7 +1,6 @@
 """Values that the file does not tell (`$SEQS`, `{{ .Values.seqs }}`): set, but unknown - in rules,
 fixes and migration.
 """
-# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -15,7 +14,8 @@ from advisor.domain.nouns import Case, Launch
 from advisor.engines import Token
 from advisor.lint.apply_fixes import settled
 from advisor.lint.migrate import migrated, rewritten
-from advisor.lint.validate import Given, Report, understand, validate
+from advisor.lint.report import Given, Report
+from advisor.lint.validate import understand, validate
 from advisor.readers import read_text
 from advisor.rules.kit.fixes import add_fix
 
@@ -102,7 +102,10 @@ def test_a_value_that_is_not_known_is_not_a_value_that_is_not_set(
 
 
 def test_prefix_caching_of_unknown_state_is_said_as_such() -> None:
-    text = 'from vllm import LLM\nimport sys\nLLM(model="Qwen/Qwen3.6-27B-FP8", max_num_seqs=8, enable_prefix_caching=sys.argv[1],'
+    text = (
+        "from vllm import LLM\nimport sys\n"
+        'LLM(model="Qwen/Qwen3.6-27B-FP8", max_num_seqs=8, enable_prefix_caching=sys.argv[1],'
+    )
     text += ' speculative_config={"method": "mtp", "num_speculative_tokens": 3})\n'
     found = validate(text=text, name="a.py", engine_version="0.28.0").findings
     assert "SD203" not in {finding.code for finding in found}
@@ -111,13 +114,20 @@ def test_prefix_caching_of_unknown_state_is_said_as_such() -> None:
 
 
 def test_a_kv_type_that_is_not_known_makes_the_pool_unsure() -> None:
-    text = "vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2 --kv-cache-dtype $KV\n"
+    text = (
+        "vllm serve Qwen/Qwen3.6-27B-AWQ --max-model-len 262144 --max-num-seqs 2 "
+        "--kv-cache-dtype $KV\n"
+    )
     found = validate(text=text, hw="rtx3090").findings
     assert {finding.severity for finding in found if finding.code == "SD303"} <= {"warning"}
 
 
 def test_draft_tokens_of_unknown_number_are_not_none() -> None:
-    text = f'{HYBRID} --max-num-seqs 8 --enable-prefix-caching --enable-auto-tool-choice --tool-call-parser qwen3_coder --speculative-config "{{\\"method\\":\\"mtp\\",\\"num_speculative_tokens\\":$K}}"\n'
+    text = (
+        f"{HYBRID} --max-num-seqs 8 --enable-prefix-caching --enable-auto-tool-choice "
+        f"--tool-call-parser qwen3_coder --speculative-config "
+        f'"{{\\"method\\":\\"mtp\\",\\"num_speculative_tokens\\":$K}}"\n'
+    )
     found = {
         finding.code: finding.message
         for finding in validate(text=text, engine_version="0.25.1", workload="agent").findings

@@ -132,7 +132,9 @@ LOADS = (64, 128, 256, 257, 384, 512, 513, 1024, 4096)
 @pytest.mark.parametrize("hardware", ["gb10", "h200"])
 @pytest.mark.parametrize("ctx", [256, 2048])
 def test_a_step_beyond_the_graphs_stays_beyond_them(hardware: str, ctx: int) -> None:
-    """More clients never lift the finding, and those that the KV pool does not hold do not count."""
+    """More clients never lift the finding, and those that the KV pool does not hold do not
+    count.
+    """
     strengths, counted = [], []
     for load in LOADS:
         asked = {

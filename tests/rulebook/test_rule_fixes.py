@@ -15,7 +15,8 @@ from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix
 from advisor.lint import fixes
 from advisor.lint.apply_fixes import settled, worse
 from advisor.lint.migrate import migrated, rewritten
-from advisor.lint.validate import Report, validate
+from advisor.lint.report import Report
+from advisor.lint.validate import validate
 from advisor.readers import read_path, read_text
 from advisor.readers.source import Source
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from advisor import engines, rules
 from advisor.domain.nouns import Case
-from advisor.lint.validate import Given, understand
+from advisor.lint.report import Given
+from advisor.lint.validate import understand
 from advisor.readers import read_text
 
 HEADS = {

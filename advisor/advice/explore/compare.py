@@ -28,9 +28,11 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.shown import shown
+from advisor.domain.versions import parse_release
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.rules.kit.case import between, parse_release, table
+from advisor.rules.kit.case import table
+from advisor.rules.kit.releases import between
 
 Kind = Literal["engine", "hardware", "model", "quant"]
 MOST = 3

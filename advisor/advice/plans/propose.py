@@ -25,10 +25,11 @@ from advisor.advice.plans.methods import (
     reference,
 )
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
+from advisor.domain.versions import parse_release
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
-from advisor.rules.kit.case import between, defect, parse_release
+from advisor.rules.kit.releases import between, defect
 
 REMOTE_CODE = (
     "kimi",

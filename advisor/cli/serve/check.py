@@ -15,8 +15,9 @@ from advisor.domain.nouns import LIMITS, AdvisorError, Workload
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import settled
 from advisor.lint.fixes import shown_diff
+from advisor.lint.report import Report
 from advisor.lint.unjudged import nothing_judged
-from advisor.lint.validate import Report, validate
+from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
 
 TEXT_CHARACTERS = 500_000

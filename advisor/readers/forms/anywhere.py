@@ -49,7 +49,8 @@ _MARK = Lazy(
 _REMARK = Lazy(
     r"<#(?:[^#]|#(?!>)){0,9000}#>|/\*(?:[^*]|\*(?!/)){0,9000}\*/|^[ "
     r"\t]{0,99}(?:#(?!!)|//|::|;|[Rr][Ee][Mm][ \t])[^\n]*|[ \t]#[ \t][^\n]*"
-    r"|\b(?:description|help|doc|documentation|summary|title|example|defaultText|message|note|longDescription)[ \t]{0,9}[=:]"
+    r"|\b(?:description|help|doc|documentation|summary|title|example|defaultText|message"
+    r"|note|longDescription)[ \t]{0,9}[=:]"
     rf"[ \t]{{0,9}}{_PROSE}"
     rf"|\b(?:mkEnableOption|Write-(?:Host|Output|Error)|throw|echo|printf|mdDoc)[ "
     rf"\t]{{0,9}}{_PROSE}",
@@ -58,7 +59,8 @@ _REMARK = Lazy(
 _CONTINUED = Lazy(r"[\\`^][ \t]{0,99}\r?\n[ \t]{0,99}")
 # Nix's and Terraform's long texts, PowerShell's too; sets of keys and values without inner ones
 _INNER = Lazy(
-    r"''(?P<a>[^'\n]{0,200}\n(?:[^']|'(?!')){0,20000})''|<<[-~]?(?P<tag>[A-Z]{2,12})\r?\n(?P<b>(?:(?![ \t]*(?P=tag)\b)[^\n]*\n){1,500})"
+    r"''(?P<a>[^'\n]{0,200}\n(?:[^']|'(?!')){0,20000})''"
+    r"|<<[-~]?(?P<tag>[A-Z]{2,12})\r?\n(?P<b>(?:(?![ \t]*(?P=tag)\b)[^\n]*\n){1,500})"
 )
 _SET = Lazy(r"\{[^{}]{10,4000}\}")
 _PAIR = Lazy(
@@ -93,7 +95,8 @@ _ENV = Lazy(
 _MAY = Lazy(r"vllm|sglang|llama|docker|podman|nerdctl|server|bash|[\"' ]sh\b", re.I)
 _ENTRY = ("entrypoint",)
 _ARGUMENTS = Lazy(
-    r"(?:args|arguments|argumentlist|command|cmd|entrypoint|extra_?args|extra_?flags|extra_?options|flags|options)$",
+    r"(?:args|arguments|argumentlist|command|cmd|entrypoint|extra_?args|extra_?flags"
+    r"|extra_?options|flags|options)$",
     re.I,
 )
 _CUT = frozenset(("&&", "||", "|", ";", "{", "}", "then", "do", "else"))

@@ -1,4 +1,6 @@
-"""LLMKube's InferenceService and Model: fields of their own for what the engines take as options."""
+"""LLMKube's InferenceService and Model: fields of their own for what the engines take as
+options.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,8 @@ _LLMKUBE = {
     "cacheTypeV": "--cache-type-v",
 }  # fmt: skip
 _FIELDS = """
-modelRef image runtime command replicas priority resources endpoint extraArgs probeOverrides nodeSelector
-tolerations modelCache rolloutPolicy env autoscaling
+modelRef image runtime command replicas priority resources endpoint extraArgs probeOverrides
+nodeSelector tolerations modelCache rolloutPolicy env autoscaling
 """
 _NOT_OPTIONS = frozenset(_FIELDS.split())
 

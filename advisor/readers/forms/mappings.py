@@ -5,10 +5,11 @@ from __future__ import annotations
 from advisor.readers.forms.kubernetes import read_containers
 from advisor.readers.forms.llama_swap import is_llama_swap, read_llama_swap
 from advisor.readers.forms.notebooks import is_notebook, read_notebook
-from advisor.readers.forms.ray_serve import is_ray_serve, read_ray_serve
 from advisor.readers.forms.settings_yaml import (
     engine_of_settings,
     engine_of_settings_under,
+    is_ray_serve,
+    read_ray_serve,
     read_recipe,
     read_settings,
 )

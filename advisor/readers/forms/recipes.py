@@ -15,7 +15,8 @@ from advisor.readers.syntax.yamlnodes import Node, scalar
 _ARGUMENTS = Lazy(r"args|extraArgs|extra_args|command|entrypoint")
 MAX_LINES = 500
 _KEY = Lazy(
-    r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args|entrypoint|serve)s?$",
+    r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args"
+    r"|entrypoint|serve)s?$",
     re.I,
 )
 
@@ -36,9 +37,8 @@ def read_scripts(
             continue
         elif _KEY.search(key.text):
             whole = scalar(value, reading.source)
-            if (
-                value.style == ">"
-            ):  # a folded text is one line to its writer; YAML keeps the newlines before deeper lines
+            # a folded text is one line to its writer; YAML keeps newlines before deeper lines
+            if value.style == ">":
                 whole = Mapped(re.sub(r"\n(?=[ \t])", " ", whole.text), whole.pos)
             text = _filled(whole, node.get("defaults", "vars", "variables"), reading)
             _read_script(text, env, reading, around)

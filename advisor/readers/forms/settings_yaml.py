@@ -1,4 +1,6 @@
-"""Engines' own settings files: vLLM's `--config` YAML and SGLang's, flat keys or nested groups."""
+"""Engines' own settings files: vLLM's `--config` YAML and SGLang's, flat keys or nested groups, and
+Ray Serve's configurations with engine settings in them.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +14,15 @@ from advisor.readers.syntax.mapped import HOLE_OPEN, Mapped, join, made
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _SGLANG_KEYS = """
-model-path mem-fraction-static speculative-algorithm speculative-algo speculative-num-steps context-length
-tp-size chunked-prefill-size max-running-requests mamba-scheduler-strategy mamba-radix-cache-strategy
+model-path mem-fraction-static speculative-algorithm speculative-algo speculative-num-steps
+context-length tp-size chunked-prefill-size max-running-requests mamba-scheduler-strategy
+mamba-radix-cache-strategy
 """
 _SGLANG = frozenset(_SGLANG_KEYS.split())
 _VLLM_KEYS = """
 model max-model-len gpu-memory-utilization tensor-parallel-size max-num-seqs max-num-batched-tokens
-speculative-config enable-prefix-caching served-model-name kv-cache-dtype spec-method no-enable-prefix-caching
-pipeline-parallel-size model-tag
+speculative-config enable-prefix-caching served-model-name kv-cache-dtype spec-method
+no-enable-prefix-caching pipeline-parallel-size model-tag
 """
 _VLLM = frozenset(_VLLM_KEYS.split())
 _LLAMA = frozenset(
@@ -153,3 +156,44 @@ def plain(node: Node, depth: int = 0) -> object:
             except ValueError:
                 continue
     return node.text
+
+
+# ---------------------------------------------------------------- Ray Serve: `llm_configs`
+
+
+def is_ray_serve(document: Node) -> bool:
+    """Whether the document holds Ray Serve's applications, or the models of one application."""
+    applications = document.get("applications")
+    return document.get("llm_configs") is not None or (
+        applications is not None
+        and any(one.path("args.llm_configs") is not None for one in applications.items)
+    )
+
+
+def read_ray_serve(document: Node, reading: Reading) -> None:
+    """Every model's engine. Replicas are servers of their own, and not read."""
+    reading.form = "ray-serve"
+    applications = document.get("applications")
+    for holder in applications.items if applications is not None else [document]:
+        models = holder.path("args.llm_configs") or holder.get("llm_configs")
+        if models is not None and models.kind == "scalar":
+            reading.note(f"{models.text} is not read", models.start)
+        for model in models.items if models is not None else []:
+            if model.kind == "map" and reading.step():
+                _ray_model(model, reading)
+
+
+def _ray_model(model: Node, reading: Reading) -> None:
+    options = model.get("engine_kwargs")
+    pairs = option_pairs(options, reading) if options is not None else []
+    name = model.path("model_loading_config.model_id")
+    source = model.path("model_loading_config.model_source") or name
+    if source is not None and source.kind == "scalar":
+        pairs = [(made("model", source.start), scalar(source, reading.source)), *pairs]
+    if not pairs:
+        return
+    around = Surroundings(kind="ray-serve", name=name.text if name is not None else "")
+    env = environment(model.path("runtime_env.env_vars"), reading)
+    reading.add(
+        Found("vllm", [], env, model.start, "ray-serve", around, pairs=pairs, origin="yaml")
+    )

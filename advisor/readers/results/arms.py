@@ -127,7 +127,9 @@ def check_order(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> None
 
 
 def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
-    """Why two runs are no A/B of speculation alone, one sentence part each; empty where they are."""
+    """Why two runs are no A/B of speculation alone, one sentence part each; empty where they
+    are.
+    """
     out = []
     for name, label in (
         ("concurrency", "concurrency"),

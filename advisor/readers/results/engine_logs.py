@@ -18,35 +18,41 @@ from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Laten
 FORMAT = "engine-log"
 VLLM, SGLANG, LLAMA = "vllm-log", "sglang-log", "llama-server-log"
 _VLLM_SPEC = re.compile(
-    r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?),.*?Accepted: (\d+) tokens, Drafted: "
+    r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?),.*?Accepted: "
+    r"(\d+) tokens, Drafted: "
     r"(\d+) tokens, "
     r"Per-position acceptance rate: ([0-9., ]+?), Avg Draft acceptance rate: ([0-9]+(?:\.[0-9]*)?)%"
 )
 _VLLM_SPEED = re.compile(
-    r"Avg prompt throughput: ([0-9]+(?:\.[0-9]*)?) tokens/s, Avg generation throughput: ([0-9]+(?:\.[0-9]*)?) tokens/s, "
+    r"Avg prompt throughput: ([0-9]+(?:\.[0-9]*)?) tokens/s, Avg generation throughput: "
+    r"([0-9]+(?:\.[0-9]*)?) tokens/s, "
     r"Running: (\d+) reqs"
 )
 _VLLM_VERSION = re.compile(r"vLLM (?:API server )?version v?(\d+\.\d+\.\d+)")
 _SGLANG = re.compile(
-    r"Decode batch[,.].{0,20}?#running-req: (\d+),.{0,200}?gen throughput \(token/s\): ([0-9]+(?:\.[0-9]*)?)",
+    r"Decode batch[,.].{0,20}?#running-req: (\d+),.{0,200}?gen throughput \(token/s\): "
+    r"([0-9]+(?:\.[0-9]*)?)",
     re.S,
 )
 _SGLANG_LINE = re.compile(r"Decode batch[^\n]*gen throughput \(token/s\):[^\n]*")
 _ACCEPT_LEN = re.compile(r"accept(?:ed)? len(?:gth)?: ([0-9]+(?:\.[0-9]*)?)")
 _LLAMA_SPEED = re.compile(
-    r"(?<!prompt )eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) (?:tokens|runs)\s+\(\s*([0-9]+(?:\.[0-9]*)?) ms "
+    r"(?<!prompt )eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) "
+    r"(?:tokens|runs)\s+\(\s*([0-9]+(?:\.[0-9]*)?) ms "
     r"per token"
 )
 _LLAMA_PROMPT = re.compile(r"prompt eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) tokens")
 _LLAMA_DRAFT = re.compile(
     r"draft acceptance(?: rate)? = ([0-9]+(?:\.[0-9]*)?) \(\s*(\d+) accepted /\s*(\d+) generated\)"
-    r"(?:, mean (?:acceptance length|len) =\s*([0-9]+(?:\.[0-9]*)?))?(?:, acceptance rate per position = "
+    r"(?:, mean (?:acceptance length|len) =\s*([0-9]+(?:\.[0-9]*)?))?(?:, acceptance rate "
+    r"per position = "
     r"\(([0-9., ]+)\))?"
 )
 _LLAMA_STATS = re.compile(
     r"statistics\s+draft-(\w+)[:\s].*?#gen drafts =\s*(\d+), #acc drafts =\s*\d+, #gen tokens "
     r"=\s*(\d+), "
-    r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = \(([0-9., ]+)\))?"
+    r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = "
+    r"\(([0-9., ]+)\))?"
 )
 _LLAMA_BUILD = re.compile(r"\bbuild(?:_info)?:?\s+b?(\d{4,6})\b")
 _LLAMA_SLOTS = re.compile(

@@ -79,7 +79,9 @@ def matches(doc: Document) -> bool:
 
 
 def scrape(text: str, name: str = "metrics") -> Scrape:
-    """Parse exposition text. Raises Unreadable where it is none of the three engines', or broken."""
+    """Parse exposition text. Raises Unreadable where it is none of the three engines', or
+    broken.
+    """
     from prometheus_client.parser import text_string_to_metric_families
 
     values: dict[str, float] = {}

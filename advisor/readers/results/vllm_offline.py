@@ -14,7 +14,8 @@ from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, N
 
 FORMAT = "vllm-bench-offline"
 _THROUGHPUT = re.compile(
-    r"Throughput: ([0-9]+(?:\.[0-9]*)?) requests/s, ([0-9]+(?:\.[0-9]*)?) total tokens/s, ([0-9]+(?:\.[0-9]*)?) output tokens/s"
+    r"Throughput: ([0-9]+(?:\.[0-9]*)?) requests/s, ([0-9]+(?:\.[0-9]*)?) total tokens/s, "
+    r"([0-9]+(?:\.[0-9]*)?) output tokens/s"
 )
 _TOTAL = re.compile(r"Total num (prompt|output) tokens:\s+(\d+)")
 _LATENCY = re.compile(r"^Avg latency: ([0-9]+(?:\.[0-9]*)?) seconds", re.M)

@@ -41,7 +41,9 @@ class GrownLists:
         self.used: set[int] = set()
 
     def read(self, body: list[ast.stmt], lists: dict[str, ast.expr], depth: int = 0) -> None:
-        """Follow the statements of one body in order; `lists` holds which node a name stands for."""
+        """Follow the statements of one body in order; `lists` holds which node a name stands
+        for.
+        """
         if depth > MAX_DEPTH:
             return
         for statement in body:

@@ -7,7 +7,6 @@ only one way sets keep that value (with a note), variables that both set differe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from advisor.readers.found import Env, EnvItem, Surroundings
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.syntax import control_flow
+from advisor.readers.syntax.bash_tree import parsed
 from advisor.readers.syntax.control_flow import MAX_NESTING
 from advisor.readers.syntax.cut_off import (
     LOOSE_END,
@@ -23,51 +23,30 @@ from advisor.readers.syntax.cut_off import (
     options_after_blanks,
     options_behind,
 )
-from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import EMPTY, HOLE, Mapped, hole, join, made
+from advisor.readers.syntax.mapped import EMPTY, Mapped, hole
 from advisor.readers.syntax.marks import unmarked
-from advisor.readers.syntax.scope import Scope, Value
+from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.shell_builtins import BUILTINS
-from advisor.readers.syntax.shell_values import added, bounded, here_text, printed
+from advisor.readers.syntax.shell_variables import (
+    assign,
+    declaration,
+    here_text,
+    prefix,
+    printed,
+    unset,
+)
 from advisor.readers.syntax.words import expand_value, expand_word
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser
+    from tree_sitter import Node
 
 MAX_TEXT = 600_000
-_NON_ASCII = Lazy(r"[^\x00-\x7f]")
-_REMARK = Lazy(
-    r"(?<!\S)`#[^`\n]*`"
-)  # a comment among the options: the grammar would take it to the line's end
-_parser: list[Any] = []
-
-
-def _get_parser() -> Parser:
-    if not _parser:
-        import tree_sitter_bash
-        from tree_sitter import Language, Parser
-
-        _parser.append(Parser(Language(tree_sitter_bash.language())))
-    parser: Parser = _parser[0]
-    return parser
-
-
-def _parsable(text: str) -> bytes:
-    """The text as single bytes, so that byte offsets are character offsets; Windows newlines made
-    harmless.
-
-    An unknown value is one word, whatever stands in its name: $(seq -s ' ' 1 64).
-    """
-    text = HOLE.sub(lambda found: "_" * len(found.group()), text)
-    text = _REMARK.sub(lambda found: " " * len(found.group()), text)
-    text = LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
-    if "\r" in text:
-        text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
-    return _NON_ASCII.sub("_", text).encode("ascii")
 
 
 class Shell:
-    """One script. `scope` holds its variables, `passed` the environment that it was started with."""
+    """One script. `scope` holds its variables, `passed` the environment that it was started
+    with.
+    """
 
     def __init__(
         self,
@@ -106,7 +85,7 @@ class Shell:
             self.reading.note(
                 "blanks follow the backslash at the line's end; it is read as if it continued", at
             )
-        root = _get_parser().parse(_parsable(self.source.text)).root_node
+        root = parsed(self.source.text)
         self.block(root)
         for name in list(self.functions):
             if name not in self.called:
@@ -171,12 +150,12 @@ class Shell:
         if name is None:
             for child in node.named_children:
                 if child.type == "variable_assignment":
-                    self.assign(child)
+                    assign(self, child)
             return False
         env: Env = {}
         for child in node.named_children:
             if child.type == "variable_assignment":
-                self._prefix(child, env)
+                prefix(self, child, env)
         arguments = [name, *node.children_by_field_name("argument")]
         here = [
             one
@@ -251,84 +230,6 @@ class Shell:
         returned, self.returning = self.returning, False
         return ended and not returned and len(self.reading.found) > found
 
-    # -------------------------------------------------------------- variables
-
-    def assign(self, node: Node, export: bool = False) -> bool:
-        target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
-        if target is None:
-            return False
-        adds = any(child.type == "+=" for child in node.children)
-        if target.type == "subscript":
-            return self._assign_element(target, value)
-        name = self.text(target).text
-        asked = self.scope.asked[0]
-        new: Value = (
-            self._array(value) if value is not None and value.type == "array" else self.value(value)
-        )
-        if adds:
-            new = added(self.scope.get(name), new)
-        self.scope.values[name] = bounded(new, name)
-        if self.scope.asked[0] != asked:
-            self.scope.open.add(name)
-        elif not adds:
-            self.scope.open.discard(name)
-        self.scope.unset.discard(name)
-        if export or name in self.scope.exported:
-            self.scope.exported[name] = self.text(target).first()
-        return False
-
-    def _array(self, node: Node) -> list[Mapped]:
-        return self.words([child for child in node.named_children if child.type != "comment"])
-
-    def _assign_element(self, target: Node, value: Node | None) -> bool:
-        """`NAME[key]=value`: kept as an entry `[key]=value`, appended for a number beyond the
-        end.
-        """
-        name, _, key = self.text(target).text.partition("[")
-        key, new, old = key.rstrip("]").strip("\"'"), self.value(value), self.scope.values.get(name)
-        items = list(old) if isinstance(old, list) else []
-        if key.isdigit() and int(key[:6]) < len(items):
-            items[int(key[:6])] = new
-        else:
-            items.append(new if key.isdigit() else join((made(f"[{key}]="), new)))
-        self.scope.values[name] = items
-        return False
-
-    def _prefix(self, node: Node, env: Env) -> None:
-        target = node.child_by_field_name("name")
-        if target is not None:
-            env[self.text(target).text] = EnvItem(
-                self.value(node.child_by_field_name("value")), self.text(target).first()
-            )
-
-    def declaration(self, node: Node) -> bool:
-        text = self.text(node).text
-        export = text.startswith("export") or bool(re.match(r"(declare|typeset)\s+-\w*x", text))
-        for child in node.named_children:
-            if child.type == "variable_assignment":
-                self.assign(child, export)
-            elif child.type == "variable_name" and export:
-                self.scope.exported.setdefault(self.text(child).text, self.text(child).first())
-            elif child.type == "concatenation":  # export NAME="a"b: seen as one word
-                self._word_assignment(child, export)
-        return False
-
-    def _word_assignment(self, node: Node, export: bool) -> None:
-        word = expand_value(self.text(node), self.scope)
-        name, equals, _ = word.text.partition("=")
-        if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
-            self.scope.values[name] = word.part(len(name) + 1, len(word))
-            if export:
-                self.scope.exported[name] = word.first()
-
-    def unset(self, node: Node) -> bool:
-        for child in node.named_children:
-            name = self.text(child).text
-            self.scope.values.pop(name, None)
-            self.scope.exported.pop(name, None)
-            self.scope.unset.add(name)
-        return False
-
     def redirected(self, node: Node) -> bool:
         body = node.child_by_field_name("body")
         for redirect in node.children_by_field_name("redirect"):
@@ -385,10 +286,10 @@ _GROUPS = frozenset(
 )
 _STATEMENTS: dict[str, Callable[[Shell, Any], bool]] = {
     "command": Shell.command,
-    "variable_assignment": Shell.assign,
+    "variable_assignment": assign,
     "variable_assignments": Shell.block,
-    "declaration_command": Shell.declaration,
-    "unset_command": Shell.unset,
+    "declaration_command": declaration,
+    "unset_command": unset,
     "if_statement": control_flow.if_statement,
     "case_statement": control_flow.case_statement,
     "for_statement": control_flow.for_statement,

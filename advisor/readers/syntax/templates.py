@@ -18,7 +18,8 @@ _TEMPLATE = Lazy(
     r"\$?\{\{(?!\s*\"\w+\"\s*:).*?\}\}"
 )  # not JSON in doubled braces, as `str.format` wants it
 _CONTROL = Lazy(
-    r"\s*(?:\{%|\{\{-?\s*(?:/\*|\$\w+\s*:?=|(?:if|else|end|range|with|define|block|break|continue)\b))"
+    r"\s*(?:\{%|\{\{-?\s*(?:/\*|\$\w+\s*:?=|(?:if|else|end|range|with|define|block|break"
+    r"|continue)\b))"
 )
 # `key: |`, `- >-`, `- key: |2 # comment`
 _HEADER = Lazy(

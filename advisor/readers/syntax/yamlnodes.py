@@ -174,7 +174,8 @@ def _node(event: object, kind: str, anchors: dict[str, Node], stack: list[Node],
                 f"{name}: line {line}: a YAML anchor contains itself; mend the YAML first"
             )
         return known
-    node = Node({"ScalarEvent": "scalar", "SequenceStartEvent": "seq"}.get(kind, "map"), start)  # type: ignore[arg-type]
+    kinds = {"ScalarEvent": "scalar", "SequenceStartEvent": "seq"}
+    node = Node(kinds.get(kind, "map"), start)  # type: ignore[arg-type]
     if kind == "ScalarEvent":
         node.text, node.style = event.value, event.style or None  # type: ignore[attr-defined]
         node.end = event.end_mark.index  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from advisor.domain.nouns import METHODS, Finding
 from advisor.domain.shown import cut, shown_lines
 
 if TYPE_CHECKING:
-    from advisor.lint.validate import FileReport, Judged, Report
+    from advisor.lint.report import FileReport, Judged, Report
 
 
 MAX_TEXT = 10_000  # characters of one text

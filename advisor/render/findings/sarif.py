@@ -9,7 +9,7 @@ from urllib.parse import quote
 from advisor.domain.nouns import Finding
 
 if TYPE_CHECKING:
-    from advisor.lint.validate import Report
+    from advisor.lint.report import Report
     from advisor.readers import FileRead
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}

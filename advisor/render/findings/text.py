@@ -12,7 +12,7 @@ from advisor.lint.whole_file import said_once
 from advisor.rules.kit.case import k_words
 
 if TYPE_CHECKING:
-    from advisor.lint.validate import Judged, Report
+    from advisor.lint.report import Judged, Report
 
 _COLOURS = {"error": "31", "warning": "33", "info": "36"}
 

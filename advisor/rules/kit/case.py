@@ -1,5 +1,4 @@
-"""What rules ask of a case, said once: flags and where they stand, versions, documented defects,
-other data rows.
+"""What rules ask of a case, said once: flags and where they stand, models, fixes, data rows.
 
 Rules hold relations only; releases, thresholds and names that a vendor may change stand in
 knowledge/rules/*.json and in the engine catalogues.
@@ -9,21 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from functools import cache
+from typing import Any
 
-from advisor import engines
 from advisor.domain.nouns import AdvisorError, Case, Edit, Fix, Flag, Launch, Plan
 from advisor.domain.paths import knowledge_dir
 from advisor.engines import model_names
-from advisor.rules.kit.feasible import feasible
 
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
-_COMPLETE = (
-    "vllm",
-    "sglang",
-)  # whose catalogues have every minor release; of llama.cpp's builds they have a few
-Release = tuple[int, ...]
 
 # ---------------------------------------------------------------- data rows
 
@@ -38,136 +30,6 @@ def table(name: str) -> Any:
         raise AdvisorError(
             f"knowledge/rules/{name}.json is missing: reinstall the package"
         ) from None
-
-
-class Defect(NamedTuple):
-    """A documented defect of some releases: since and until are inclusive; until None = no fixed
-    release known.
-    """
-
-    id: str
-    since: str | None
-    until: str | None
-    note: str
-    sources: tuple[str, ...]
-    conflicts: tuple[str, ...]
-
-    @property
-    def versions(self) -> str:
-        if self.since and self.until:
-            return self.since if self.since == self.until else f"{self.since} to {self.until}"
-        if self.since:
-            return f"{self.since} and later (no fixed release known)"
-        return f"releases up to {self.until}" if self.until else "all releases"
-
-
-@cache
-def defect(name: str) -> Defect:
-    row = table("defects")[name]
-    return Defect(
-        name,
-        row.get("since"),
-        row.get("until"),
-        row.get("note", ""),
-        tuple(row["sources"]),
-        tuple(row.get("conflicts", ())),
-    )
-
-
-def affects(found: Defect, case: Case) -> bool | None:
-    """Whether the case's release is among the affected ones; None where it is not known and can be
-    one of them.
-    """
-    at = release(case)
-    if (
-        at is None
-        and not case.launch.emitted
-        and case.launch.version_text is None
-        and case.plan.engine in _COMPLETE
-    ):
-        fits = [parse_release(one) for one in feasible(case)]
-        if fits and not any(between(one, found.since, found.until) for one in fits):
-            return False
-    return between(at, found.since, found.until)
-
-
-def between(at: Release | None, since: str | None, until: str | None) -> bool | None:
-    """since <= at <= until. None where `at` is unknown."""
-    if at is None:
-        return None
-    low, high = parse_release(since), parse_release(until)
-    return (low is None or at >= low) and (high is None or at <= _ceiling(high))
-
-
-def _ceiling(at: Release) -> Release:
-    return (*at, 1 << 30)  # 0.5.13 as an upper end includes 0.5.13.post1
-
-
-# ---------------------------------------------------------------- versions
-
-
-def release(case: Case) -> Release | None:
-    """The release as comparable numbers, also where it is only a hint (a fork's tag); None if the
-    text names none.
-
-    llama.cpp: b9235 is (0, 9235); commits and semantic versions take the build number of the
-    catalogue's row.
-    """
-    if case.plan.engine in GGUF_ENGINES:
-        return _build(case)
-    texts = [case.plan.engine_version]
-    if not case.launch.emitted:
-        texts = [case.launch.version_text, case.launch.engine_version]
-    for text in texts:
-        found = parse_release(text)
-        if found is not None:
-            return found
-    return None
-
-
-def _build(case: Case) -> Release | None:
-    text = case.launch.version_text
-    found = parse_release(text)
-    if found is not None and len(found) == 2:
-        return found
-    version = case.launch.engine_version
-    return build_order(version)
-
-
-def build_order(version: str | None) -> Release | None:
-    """The place of a catalogued llama.cpp version (b9445, 63d93d173, 0.5.0) among the build
-    numbers; None if unknown.
-    """
-    found = parse_release(version)
-    if version is None or (found is not None and len(found) == 2):
-        return found
-    rows = engines.get("llama-server").catalogue.notes.get("builds") or ()
-    return next(((0, int(row["order"])) for row in rows if row["id"] == version), None)
-
-
-def version_name(version: str | None) -> str:
-    """A catalogued version for messages: a llama.cpp commit gets its build number."""
-    order = build_order(version) if version and not re.match(r"b?\d+(\.|$)", version) else None
-    return f"about b{order[1]}" if order else version or "an unknown release"
-
-
-@lru_cache(maxsize=256)
-def parse_release(text: str | None) -> Release | None:
-    """Numbers of "0.25.1", "v0.25.1-cu130", "0.5.10.post1" (a fourth number) or "b9235"."""
-    if not text or "nightly" in text or "branch" in text:
-        return None
-    build = re.search(r"(?:^|[^0-9a-z])b(\d{4,6})(?![0-9a-f])", text)
-    if build:
-        return (0, int(build[1]))
-    match = re.search(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)(?:\.?post(\d+))?", text)
-    if match is None:
-        return None
-    return tuple(int(part) for part in match.groups() if part is not None)
-
-
-def version_label(case: Case) -> str:
-    """The version for messages, as written where it is known."""
-    return case.launch.version_text or case.launch.engine_version or "(unpinned)"
 
 
 # ---------------------------------------------------------------- flags
@@ -225,7 +87,9 @@ def unread(case: Case) -> bool:
 
 
 def integer(text: str | None) -> int | None:
-    """A whole number as engines write it: 8192, 128k (x 1000), 128K (x 1024); None if it is none."""
+    """A whole number as engines write it: 8192, 128k (x 1000), 128K (x 1024); None if it is
+    none.
+    """
     match = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)([kKmMgG]?)\s*", text or "")
     if match is None:
         return None
@@ -341,21 +205,6 @@ def value_fix(case: Case, found: Flag, text: str, what: str, *, safe: bool) -> F
 
 # ---------------------------------------------------------------- relations that several rules ask
 # for
-
-
-def prefix_caching_on(case: Case) -> bool | None:
-    """Whether vLLM caches prefixes of this hybrid: as told, else the release's default; None where
-    neither is known.
-    """
-    if case.plan.prefix_caching is not None:
-        return case.plan.prefix_caching
-    if open_value(case, "--enable-prefix-caching"):
-        return None
-    return between(
-        release(case),
-        table("compatibility")["unknown_hybrid_prefix_caching"]["vllm_default_on_since"],
-        None,
-    )
 
 
 def calls_tools(case: Case) -> bool:

@@ -111,7 +111,9 @@ def set_fix(case: Case, found: Flag | None, value: str, what: str, *, safe: bool
 def json_fix(
     case: Case, found: Flag | None, key: str, value: str, what: str, *, safe: bool = False
 ) -> Fix:
-    """Replace the value of a key (`value` as JSON), the key's text and everything around it kept."""
+    """Replace the value of a key (`value` as JSON), the key's text and everything around it
+    kept.
+    """
     dotted = _dotted(case, found, key)
     if dotted is not None:
         return set_fix(case, dotted, value.strip('"'), what, safe=safe)

@@ -14,8 +14,10 @@ from advisor.rules.kit.case import table
 
 # words of a name that change neither the length nor the head: roles, formats, publishers' marks
 _SAME = re.compile(
-    r"instruct|chat|it|base|2507|thinking|fp8|fp4|nvfp4|mxfp4|awq|gptq|int[48]|w[48]a(8|16)|[234568]bit|bnb|dynamic|gguf|mtp"
-    r"|bf16|f16|fp16|i?q\d\w*|ud|xl|[klmsx]{1,2}|0|1|a\d+b|autoround|quantized|marlin|block|static|speculator|hf|meta|hub"
+    r"instruct|chat|it|base|2507|thinking|fp8|fp4|nvfp4|mxfp4|awq|gptq|int[48]|w[48]a(8|16)"
+    r"|[234568]bit|bnb|dynamic|gguf|mtp"
+    r"|bf16|f16|fp16|i?q\d\w*|ud|xl|[klmsx]{1,2}|0|1|a\d+b|autoround|quantized|marlin|block"
+    r"|static|speculator|hf|meta|hub"
 )
 _LONGER = re.compile(r"\d+(k|m)(?![a-z0-9])|1m|yarn|long|ctx|rope|abliterated", re.I)
 

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flags, rename_fix, replace_fix, table, version_name
+from advisor.rules.kit.case import flags, rename_fix, replace_fix, table
 from advisor.rules.kit.fixes import pinned, shared
 from advisor.rules.kit.flags import (
     CATALOGUED,
@@ -14,6 +14,7 @@ from advisor.rules.kit.flags import (
     standing,
     written,
 )
+from advisor.rules.kit.releases import version_name
 
 
 @rule(

@@ -1,9 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import env_line, parse_release, release, table
+from advisor.rules.kit.case import env_line, table
 from advisor.rules.kit.fixes import pinned, rename_env_fix
+from advisor.rules.kit.releases import release
 
 FATAL = table("compatibility")["fatal_env"]["llama-server"]
 

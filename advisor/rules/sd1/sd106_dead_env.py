@@ -3,9 +3,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix
+from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import env_line, parse_release, release, table
+from advisor.rules.kit.case import env_line, table
 from advisor.rules.kit.fixes import add_fix, drop_env_fix, env_var, pinned
+from advisor.rules.kit.releases import release
 
 DEAD = table("compatibility")["dead_env"]
 

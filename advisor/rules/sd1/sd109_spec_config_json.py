@@ -5,7 +5,10 @@ from advisor.rules import Hit, rule
 from advisor.rules.kit.flags import spec_config
 from advisor.rules.kit.json_text import emptied, mend_fix
 
-WHAT = """Write it as '{"method":"mtp","num_speculative_tokens":2}': double quotes inside single ones."""
+WHAT = (
+    """Write it as '{"method":"mtp","num_speculative_tokens":2}': """
+    "double quotes inside single ones."
+)
 
 
 @rule(

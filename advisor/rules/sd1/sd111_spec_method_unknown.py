@@ -85,7 +85,9 @@ def gone_since(case: Case, method: str) -> str | None:
 
 
 def _choices(known: Catalogue, version: str) -> tuple[str, ...]:
-    """The methods of the configuration class and of the shorthand, of which either can be shorter."""
+    """The methods of the configuration class and of the shorthand, of which either can be
+    shorter.
+    """
     row = known.json_field("SpeculativeConfig", "method", version) or {}
     short = known.option("--spec-method", version)
     return (*(row.get("choices") or ()), *((short.choices or ()) if short is not None else ()))

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import between, flag, release, value_fix
+from advisor.rules.kit.case import flag, value_fix
 from advisor.rules.kit.fixes import pinned
+from advisor.rules.kit.releases import between, release
 
 RENAMED = {
     "mtp": "draft-mtp",

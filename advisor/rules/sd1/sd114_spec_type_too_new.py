@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import build_order, flag, release, table, version_label
+from advisor.rules.kit.case import flag, table
 from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.releases import build_order, release, version_label
 from advisor.rules.kit.values import nearest, slip
 from advisor.rules.sd1.sd113_spec_type_mtp import RENAMED
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import between, flag, flags, release, replace_fix, version_label
+from advisor.rules.kit.case import flag, flags, replace_fix
 from advisor.rules.kit.fixes import pinned
+from advisor.rules.kit.releases import between, release, version_label
 
 NAMES = ("--spec-method", "--spec-model", "--spec-tokens")
 

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import between, flag, release, table, version_label
+from advisor.rules.kit.case import flag, table
+from advisor.rules.kit.releases import between, release, version_label
 
 KEY = "num_speculative_tokens_per_batch_size"
 SINCE = table("compatibility")["spec_config_since"]

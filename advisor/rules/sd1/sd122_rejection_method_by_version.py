@@ -2,9 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import version_label
 from advisor.rules.kit.fixes import json_fix
 from advisor.rules.kit.flags import catalogue, spec_choices, spec_config
+from advisor.rules.kit.releases import version_label
 
 KEYS = ("rejection_sample_method", "draft_sample_method")
 

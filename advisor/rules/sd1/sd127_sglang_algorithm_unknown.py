@@ -3,8 +3,9 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.engines.sglang import ALGORITHM, METHODS, UNMODELLED
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import between, flag, release, value_fix
+from advisor.rules.kit.case import flag, value_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
+from advisor.rules.kit.releases import between, release
 from advisor.rules.kit.values import nearest, slip
 
 MEANT = {

@@ -2,9 +2,10 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import between, flag, release
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import json_add_fix
 from advisor.rules.kit.flags import spec_config
+from advisor.rules.kit.releases import between, release
 
 # up to 0.11.0 a model with a head of its own, DeepSeek-V3 or Qwen3-Next, stood in for a missing
 # name
@@ -55,7 +56,10 @@ def spec_config_without_model(case: Case) -> Iterator[Hit]:
             fix=fix,
         )
         return
-    text = 'Add "model" with the drafter\'s name, or use "method":"mtp" where the model has a head of its own.'
+    text = (
+        'Add "model" with the drafter\'s name, or use "method":"mtp" where the model has a '
+        "head of its own."
+    )
     yield Hit(
         f"the method '{method}' drafts with a checkpoint of its own, and none is named",
         flag=read.flag,

@@ -6,7 +6,8 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.engines.catalogue import Catalogue
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.fixes import json_fix, json_rename_fix
+from advisor.rules.kit.choices import not_a_choice
+from advisor.rules.kit.fixes import json_rename_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
 from advisor.rules.kit.json_text import emptied, mend_fix, problem
 from advisor.rules.kit.values import nearest, slip
@@ -130,14 +131,4 @@ def words(
         return
     if value.lower() in {choice.lower() for choice in choices}:
         return
-    near = nearest(value, choices)
-    what = f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}."
-    yield Hit(
-        f"'{key}' does not take '{value}'"
-        + (f"; did you mean {near}?" if near else f"; it takes {', '.join(choices[:8])}"),
-        flag=found,
-        fix=json_fix(case, found, key, json.dumps(near), what) if near else Fix(text=what),
-        versions="all catalogued releases",
-        everywhere=True,
-        slip=slip(value, near),
-    )
+    yield not_a_choice(case, found, key, value, choices)

@@ -1,11 +1,9 @@
-import json
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix
+from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.fixes import json_fix
+from advisor.rules.kit.choices import not_a_choice
 from advisor.rules.kit.flags import catalogue, spec_choices, spec_config
-from advisor.rules.kit.values import nearest, slip
 
 # "method" is SD111's, the sampling methods are SD122's
 KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")
@@ -37,16 +35,15 @@ def spec_config_value(case: Case) -> Iterator[Hit]:
             continue
         if given.lower() in {choice.lower() for choice in choices}:
             continue
-        near = nearest(given, choices)
-        what = f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ..."
-        yield Hit(
-            f"'{key}' in --speculative-config does not take '{given}'"
-            + (f"; did you mean {near}?" if near else f"; it takes {', '.join(choices[:8])}, ..."),
-            flag=read.flag,
-            fix=json_fix(case, read.flag, key, json.dumps(near), what) if near else Fix(text=what),
+        yield not_a_choice(
+            case,
+            read.flag,
+            key,
+            given,
+            choices,
+            where=" in --speculative-config",
             versions=f"the newest catalogued release ({catalogue(case).newest})",
             everywhere=given.lower() not in ever(case, key),
-            slip=slip(given, near),
         )
 
 

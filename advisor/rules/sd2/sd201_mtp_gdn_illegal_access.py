@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, is_hybrid, k_flag, version_label
+from advisor.rules.kit.case import is_hybrid, k_flag
+from advisor.rules.kit.releases import affects, defect, version_label
 
 DEFECT = defect("vllm-mtp-gdn-illegal-access")
 

@@ -2,19 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import (
-    affects,
-    calls_tools,
-    defect,
-    flag,
-    is_hybrid,
-    k_words,
-    open_value,
-    prefix_caching_on,
-    spec_flag,
-    version_label,
-)
+from advisor.rules.kit.case import calls_tools, flag, is_hybrid, k_words, open_value, spec_flag
 from advisor.rules.kit.fixes import caching_off_fix
+from advisor.rules.kit.releases import affects, defect, prefix_caching_on, version_label
 
 DEFECT = defect("vllm-mtp-prefix-caching-accuracy")
 

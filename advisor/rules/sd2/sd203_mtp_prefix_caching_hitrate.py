@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, flag, is_hybrid, prefix_caching_on, spec_flag
+from advisor.rules.kit.case import flag, is_hybrid, spec_flag
 from advisor.rules.kit.fixes import caching_off_fix
+from advisor.rules.kit.releases import affects, defect, prefix_caching_on
 
 DEFECT = defect("vllm-mtp-prefix-caching-hitrate")
 

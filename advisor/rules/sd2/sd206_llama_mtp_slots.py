@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, flag, spec_flag
+from advisor.rules.kit.case import flag, spec_flag
 from advisor.rules.kit.fixes import add_fix, set_fix
+from advisor.rules.kit.releases import affects, defect
 
 DEFECT = defect("llama-mtp-slots")
 

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import defect, flag, value_fix
+from advisor.rules.kit.case import flag, value_fix
+from advisor.rules.kit.releases import defect
 
 DEFECT = defect("llama-mtp-split-tensor")
 

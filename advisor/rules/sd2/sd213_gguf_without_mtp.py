@@ -39,7 +39,8 @@ def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     if headless(case):
         model = case.facts.model
         yield Hit(
-            f"{model.name or model.id if model else 'this model'} has no MTP head, so no GGUF of it "
+            f"{model.name or model.id if model else 'this model'} has no MTP head, so no "
+            f"GGUF of it "
             f"can draft-mtp",
             flag=spec_flag(case),
             fix=drop_fix(case, spec_flag(case), "Leave --spec-type out, or name a draft model."),

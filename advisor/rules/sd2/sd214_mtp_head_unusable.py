@@ -9,7 +9,10 @@ from advisor.rules.kit.models import base_name, headless
 
 MARKERS = table("compatibility")["mtp_head_unusable"]
 FAMILIES = table("compatibility")["no_mtp_families"]
-UNUSABLE = "Use a checkpoint that keeps mtp.* unquantised, or drop MTP; the log's acceptance must be well above 0."
+UNUSABLE = (
+    "Use a checkpoint that keeps mtp.* unquantised, or drop MTP; the log's acceptance must be "
+    "well above 0."
+)
 
 
 @rule(

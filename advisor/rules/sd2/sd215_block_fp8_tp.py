@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import LLM, Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import between, flag, model_text, release, table
+from advisor.rules.kit.case import flag, model_text, table
 from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.releases import between, release
 
 BLOCK = 128
 CHANNEL_WISE = (

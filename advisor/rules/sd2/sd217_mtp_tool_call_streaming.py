@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, flag, k_words, version_label
+from advisor.rules.kit.case import flag, k_words
+from advisor.rules.kit.releases import affects, defect, version_label
 
 DEFECT = defect("vllm-mtp-tool-call-streaming")
 

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, flag, fp8_kv, is_hybrid, version_label
+from advisor.rules.kit.case import flag, fp8_kv, is_hybrid
 from advisor.rules.kit.fixes import drop_fix
+from advisor.rules.kit.releases import affects, defect, version_label
 
 DEFECT = defect("vllm-fp8kv-disables-prefix-caching")
 

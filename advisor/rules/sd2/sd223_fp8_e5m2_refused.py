@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, flag, model_text
+from advisor.rules.kit.case import flag, model_text
 from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.releases import affects, defect
 
 DEFECT = defect("vllm-e5m2-refused")
 

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, compute_arch, defect, flag, fp8_kv, k_flag
+from advisor.rules.kit.case import compute_arch, flag, fp8_kv, k_flag
+from advisor.rules.kit.releases import affects, defect
 
 DEFECT = defect("vllm-flashinfer-k3-fp8kv-hopper")
 

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, flag, is_hybrid, prefix_caching_on, table
+from advisor.rules.kit.case import flag, is_hybrid, table
 from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.releases import affects, defect, prefix_caching_on
 
 DEFECT = defect("vllm-mamba-align-block")
 BLOCK = table("compatibility")["hybrid_block_tokens"]

@@ -2,24 +2,18 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import (
-    affects,
-    defect,
-    flag,
-    has_switch,
-    is_hybrid,
-    on_rocm,
-    open_value,
-    spec_flag,
-    version_label,
-)
+from advisor.rules.kit.case import flag, has_switch, is_hybrid, on_rocm, open_value, spec_flag
 from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
+from advisor.rules.kit.releases import affects, defect, version_label
 
 DEFECT = defect("sglang-no-extra-buffer")
 DROPS = defect("sglang-no-extra-buffer-drops-cache")
 
-WHAT = "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or --disable-radix-cache."
+WHAT = (
+    "Set the mamba strategy to extra_buffer (before 0.5.14: --mamba-scheduler-strategy), or "
+    "--disable-radix-cache."
+)
 
 
 @rule(

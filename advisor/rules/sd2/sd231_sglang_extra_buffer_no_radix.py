@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, flag
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.releases import affects, defect
 from advisor.rules.sd2.sd230_sglang_extra_buffer_missing import no_radix
 
 DEFECT = defect("sglang-extra-buffer-no-radix")

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Lacking, rule
-from advisor.rules.kit.case import affects, defect, flag, is_hybrid, on_rocm
+from advisor.rules.kit.case import flag, is_hybrid, on_rocm
+from advisor.rules.kit.releases import affects, defect
 
 DEFECT = defect("sglang-extra-buffer-rocm")
 NEEDED = defect("sglang-no-extra-buffer")

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import between, release, table, version_label
+from advisor.rules.kit.case import table
+from advisor.rules.kit.releases import between, release, version_label
 
 ROWS = table("compatibility")["model_since"]
 

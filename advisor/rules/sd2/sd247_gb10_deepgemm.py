@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, env, model_text
+from advisor.rules.kit.case import env, model_text
+from advisor.rules.kit.releases import affects, defect
 
 DEFECT = defect("vllm-gb10-deepgemm")
 

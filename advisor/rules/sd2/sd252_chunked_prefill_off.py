@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, is_hybrid, prefix_caching_on
+from advisor.rules.kit.case import flag, is_hybrid
 from advisor.rules.kit.fixes import drop_fix
+from advisor.rules.kit.releases import prefix_caching_on
 
 
 @rule(

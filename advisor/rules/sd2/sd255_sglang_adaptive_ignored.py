@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import defect, flag, has_switch, integer
+from advisor.rules.kit.case import flag, has_switch, integer
 from advisor.rules.kit.fixes import drop_fix, pinned
+from advisor.rules.kit.releases import defect
 
 DEFECT = defect("sglang-adaptive-ignored")
 

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, flag
+from advisor.rules.kit.case import flag
+from advisor.rules.kit.releases import affects, defect
 
 DEFECT = defect("sglang-backend-downgrade")
 

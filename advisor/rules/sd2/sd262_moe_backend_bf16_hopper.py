@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Lacking, rule
-from advisor.rules.kit.case import affects, compute_arch, defect, flag, model_text
+from advisor.rules.kit.case import compute_arch, flag, model_text
+from advisor.rules.kit.releases import affects, defect
 
 DEFECT = defect("vllm-moe-backend-bf16-hopper")
 QUANTISED = ("fp8", "fp4", "awq", "gptq", "int4", "int8", "w4a16", "w8a8", "autoround")

@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import affects, defect, flag, is_hybrid
+from advisor.rules.kit.case import flag, is_hybrid
+from advisor.rules.kit.releases import affects, defect
 from advisor.rules.sd2.sd230_sglang_extra_buffer_missing import no_radix
 
 DEFECT = defect("sglang-radix-idle")

@@ -4,15 +4,9 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Fix, Severity
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import (
-    between,
-    compute_arch,
-    release,
-    spec_flag,
-    speculates,
-    version_label,
-)
+from advisor.rules.kit.case import compute_arch, spec_flag, speculates
 from advisor.rules.kit.policy import hardware_name, rows, sources
+from advisor.rules.kit.releases import between, release, version_label
 
 Row = Mapping[str, Any]
 NVIDIA_FIX = "Use llama-server, which is built for older chips too"

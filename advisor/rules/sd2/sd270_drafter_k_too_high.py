@@ -21,10 +21,12 @@ def drafter_k_too_high(case: Case) -> Iterator[Hit]:
     block and no more.
     Bad: vllm serve openai/gpt-oss-120b
         --speculative-config
-        '{"method":"eagle3","model":"nvidia/gpt-oss-120b-Eagle3-throughput","num_speculative_tokens":3}'
+        '{"method":"eagle3","num_speculative_tokens":3,
+        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}\'
     Good: vllm serve openai/gpt-oss-120b
         --speculative-config
-        '{"method":"eagle3","model":"nvidia/gpt-oss-120b-Eagle3-throughput","num_speculative_tokens":1}'
+        '{"method":"eagle3","num_speculative_tokens":1,
+        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}\'
     """
     found = knowledge.drafter_home(case.plan.draft_model) if case.plan.draft_model else None
     if found is None:

@@ -4,8 +4,9 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import between, compute_arch, flag, model_text, release
+from advisor.rules.kit.case import compute_arch, flag, model_text
 from advisor.rules.kit.policy import hardware_name, rows, sources
+from advisor.rules.kit.releases import between, release
 
 Row = Mapping[str, Any]
 

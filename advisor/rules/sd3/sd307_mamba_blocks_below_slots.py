@@ -42,7 +42,9 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
             else "at a long context it can have fewer"
         )
         yield Hit(
-            f"--max-num-seqs is left to its default ({default}{'' if case.facts.hardware else ' or more'}): a hybrid model needs a "
+            f"--max-num-seqs is left to its default "
+            f"({default}{'' if case.facts.hardware else ' or more'}): a hybrid model needs "
+            f"a "
             f"state block per sequence, and "
             f"{left}; graph capture then aborts",
             flag=flag(case, "--max-model-len"),

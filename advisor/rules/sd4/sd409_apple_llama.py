@@ -83,7 +83,10 @@ def apple_llama(case: Case) -> Iterator[Hit]:
         measured["effect"] == "veto" and hw.id in measured["chips"]
     )  # larger chips of the generation were not measured
     off = here or stated
-    advice = "Switch speculation off with llama.cpp; an MLX server with MTP is another matter (1.1x to 1.2x, M3 Ultra)."
+    advice = (
+        "Switch speculation off with llama.cpp; an MLX server with MTP is another matter (1.1x "
+        "to 1.2x, M3 Ultra)."
+    )
     yield Hit(
         f"{hardware_name(case)}, as measured on {told}"
         + (f"; {_STATED}" if stated and not here else ""),

@@ -2,16 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import (
-    between,
-    flag,
-    open_value,
-    release,
-    spec_flag,
-    table,
-    version_label,
-)
+from advisor.rules.kit.case import flag, open_value, spec_flag, table
 from advisor.rules.kit.policy import hardware_name, sources
+from advisor.rules.kit.releases import between, release, version_label
 
 
 @rule(

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import between, is_hybrid, release, spec_flag, table
+from advisor.rules.kit.case import is_hybrid, spec_flag, table
 from advisor.rules.kit.policy import sources
+from advisor.rules.kit.releases import between, release
 
 
 @rule(

@@ -34,7 +34,10 @@ def saturated_server(case: Case) -> Iterator[Hit]:
         "the 397B in NVFP4 on 4x RTX PRO 6000 gained 1.3x to 1.5x from 64 to 128 streams (rtx6k)",
     )
     if running is not None and (running > limit if unified else running >= limit):
-        losses = "35B-A3B with 100 requests of 16k -15 %, 27B at 64 streams 0.52x (RTX 5090) and 0.41x (H20, SGLang)"
+        losses = (
+            "35B-A3B with 100 requests of 16k -15 %, 27B at 64 streams 0.52x (RTX 5090) and "
+            "0.41x (H20, SGLang)"
+        )
         yield Hit(
             f"{running} streams on {hardware_name(case)}: documented losses of saturated servers "
             f"({losses})",

@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import parse_release, release
 from advisor.rules.kit.policy import for_advice, sources
+from advisor.rules.kit.releases import release
 
 
 @rule(

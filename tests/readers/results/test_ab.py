@@ -37,7 +37,8 @@ def run(speed: float = 200.0, tpot: float = 20.0, **more: object) -> BenchmarkRu
 
 
 def drafted(length: float = 2.4, **more: object) -> BenchmarkRun:
-    return run(**({"acceptance": Acceptance(length=length), "k": 2} | more))  # type: ignore[arg-type]
+    about = {"acceptance": Acceptance(length=length), "k": 2} | more
+    return run(**about)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,128 @@
+"""What `validate` answers: files, launches with what they mean, findings, and what was not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from advisor.domain.nouns import AdvisorError, Estimate, Facts, Finding, Launch, Plan, Skipped
+from advisor.domain.shown import shown
+from advisor.readers import FileRead
+
+if TYPE_CHECKING:
+    from advisor.lint.compare import Change
+
+
+class Given(NamedTuple):
+    """What the caller tells beside the file. None = not told."""
+
+    hw: str | None = None
+    gpus: int | None = None
+    concurrency: int | None = None
+    ctx: int | None = None
+    output_tokens: int | None = None
+    workload: str | None = None
+    engine_version: str | None = None
+
+
+class Judged(NamedTuple):
+    """One launch with what it means and, where hardware and load are known, what is expected of
+    it.
+    """
+
+    launch: Launch
+    plan: Plan
+    facts: Facts
+    change: Change | None = None
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """What the launch is expected to do; made when it is asked for, since the rules judge by
+        the memory bill alone.
+        """
+        return _estimate(self.facts, self.plan, self.launch)
+
+    @property
+    def model(self) -> str | None:
+        return self.launch.model
+
+
+class FileReport(NamedTuple):
+    """One file: its form, how many launches it holds, what was not read, or why it could not be
+    read.
+    """
+
+    file: str
+    form: str = ""
+    launches: int = 0
+    notes: tuple[str, ...] = ()
+    error: str | None = None
+    suppressed: int = 0
+    cut_short: bool = False  # a bound ended the reading: what stands behind it was not judged
+
+
+class Report(NamedTuple):
+    """The answer of `validate`. `reads` are the opened files, for fixes."""
+
+    files: tuple[FileReport, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    launches: tuple[Judged, ...] = ()
+    reads: tuple[FileRead, ...] = ()
+
+    @property
+    def unreadable(self) -> bool:
+        return any(one.error for one in self.files)
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether a part of a file was not judged, so that its silence is no pass."""
+        return any(one.cut_short for one in self.files)
+
+    def clean(self, text: str) -> str:
+        """A text for output without the secrets of any of the files."""
+        for read in self.reads:
+            text = read.redactor.clean(text)
+        return text
+
+    def shown(self, text: str) -> str:
+        """A text for one line of output: no secrets, nothing that a terminal obeys, not too
+        long.
+        """
+        return shown(self.clean(text))
+
+
+def merged(reports: Sequence[Report]) -> Report:
+    """Several reports as one."""
+    return Report(
+        tuple(one for report in reports for one in report.files),
+        tuple(one for report in reports for one in report.findings),
+        tuple(one for report in reports for one in report.skipped),
+        tuple(one for report in reports for one in report.launches),
+        tuple(one for report in reports for one in report.reads),
+    )
+
+
+def _unsized(launch: Launch) -> bool:
+    """Whether a variable says over how many devices the launch is spread."""
+    return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
+
+
+_RANKS = ("parallel-size", "tp-size", "pp-size", "dp-size")
+
+
+def _estimate(facts: Facts, plan: Plan, launch: Launch) -> Estimate | None:
+    if (
+        facts.hardware is None
+        or facts.concurrency is None
+        or facts.shape is None
+        or plan.method == "none"
+        or _unsized(launch)
+    ):
+        return None
+    from advisor.prediction import predict as predictor
+
+    try:
+        return predictor.estimate(facts, [plan])[0]
+    except AdvisorError:
+        return None

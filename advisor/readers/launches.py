@@ -1,0 +1,263 @@
+"""Found commands -> launches: words become tokens with places, secrets are hidden, and what the file
+says around a command (release, container, model) is put to it.
+
+Values of our own making are built by `model_construct`: no schema is compiled on the way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from advisor import engines
+from advisor.domain.nouns import Container, EnvVar, Launch, Span
+from advisor.engines.base import EngineAdapter, Token
+from advisor.knowledge import store as knowledge
+from advisor.readers.found import Env, EnvItem, Found, Surroundings
+from advisor.readers.images import (
+    counts_for,
+    fork_of_image,
+    fork_of_values,
+    said_version,
+    split_image,
+    version_in,
+)
+from advisor.readers.reading import Reading
+from advisor.readers.secrets import HIDDEN, is_secret_flag, is_secret_name
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
+from advisor.readers.syntax.marks import left_open
+
+_MODEL_NAME = Lazy(
+    r"(?:\w[\w-]*/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,"
+    r"40})?(?![\w])"
+)
+# what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
+_ASSIGNS = Lazy(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
+
+
+class LaunchMaker:
+    """Makes the launches of one read file."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.source, self.redactor, self.version = (
+            reading.source,
+            reading.redactor,
+            reading.version,
+        )
+        self.found = reading.found
+        self.said: dict[str, tuple[str | None, bool]] = {}
+        self.named: dict[str, tuple[str, int]] | None = None
+
+    def launches(self) -> tuple[Launch, ...]:
+        return tuple(self._launch(found) for found in self.found)
+
+    def _launch(self, found: Found) -> Launch:
+        adapter = engines.get(found.engine)
+        notes = [found.said] if found.said else []
+        version_text, fork, sure = self._version(found)
+        about: dict[str, Any] = {
+            "version_text": version_text,
+            "container": self._container(found.around),
+            "file": self.source.name,
+            "line": self.source.place(found.at)[0],
+            "form": found.form,
+        }
+        env = self._env(found.env)
+        if found.pairs:
+            launch = adapter.read_mapping(self._items(found), env, origin=found.origin, **about)
+        else:
+            launch = adapter.read(self._tokens(found, adapter, notes), env, **about)
+        extra: dict[str, object] = {}
+        if not sure and launch.version_pinned:
+            extra["version_pinned"] = False
+            notes.append(
+                f"the release {version_text} is only named in a comment or message: it is taken "
+                f"as a hint"
+            )
+        fork = fork or (fork_of_values(launch.flags) if launch.engine == "llama-server" else None)
+        if fork and not launch.fork:
+            extra["fork"] = fork
+        if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):
+            self._named_model(launch, extra, notes)
+        told = tuple(self.redactor.clean(show(note)) for note in (*launch.notes, *notes))
+        if told != launch.notes:
+            extra["notes"] = told
+        return launch.model_copy(update=extra) if extra else launch
+
+    def _named_model(self, launch: Launch, extra: dict[str, Any], notes: list[str]) -> None:
+        """A model that the command takes from outside, where the rest of the file (a message, a
+        comment) names just one.
+        """
+        if len(self.found) > 1 or (
+            launch.model and knowledge.llm_from_text(launch.model) is not None
+        ):
+            return
+        known = self._named()
+        if len(known) == 1:
+            name, at = next(iter(known.values()))
+            extra["model"] = name
+            given = launch.model or "what is not in the file"
+            notes.append(
+                f"the model is {given}; line {self.source.place(at)[0]} names {name}, which it is "
+                f"taken for"
+            )
+
+    def _named(self) -> dict[str, tuple[str, int]]:
+        """The known models that the file's text names, with the name and its offset; looked for
+        once a file.
+        """
+        if self.named is None:
+            self.named = {}
+            for said in _MODEL_NAME.finditer(self.source.text[:200_000]):
+                model = knowledge.llm_from_text(said.group())
+                if model is not None:
+                    self.named.setdefault(model.id, (said.group(), said.start()))
+        return self.named
+
+    def _items(self, found: Found) -> list[tuple[Token, Token | None]]:
+        items: list[tuple[Token, Token | None]] = []
+        for key, value in found.pairs:
+            at = key.first() if key.first() >= 0 else found.at
+            name = self._token(key, at)
+            token = None if value is None else self._token(value, at)
+            if token is not None and (
+                is_secret_flag("--" + name.text.lstrip("-")) or is_secret_name(name.text)
+            ):
+                self.redactor.learn(token.text)
+                token = token._replace(text=HIDDEN, span=None)
+            items.append((name, token))
+        return items
+
+    def _tokens(self, found: Found, adapter: EngineAdapter, notes: list[str]) -> list[Token]:
+        tokens: list[Token] = []
+        near = found.at
+        hide = False
+        for number, word in enumerate(found.words):
+            at = word.first() if word.first() >= 0 else near
+            near = (
+                at if at >= found.at else near
+            )  # the place of a variable's value is its own word's only
+            if word.holed and not hide and self._is_open_end(found, number, adapter):
+                notes.append(
+                    f"{word.shown()} is not set in the file: what it adds to the command is "
+                    f"not known"
+                )
+                continue
+            token = self._token(word, at)
+            name, equals, value = token.text.partition("=")
+            hide = hide and not name.startswith("-")
+            if hide or (equals and is_secret_flag(name)):
+                self.redactor.learn(token.text if hide else value)
+                token = Token(
+                    HIDDEN if hide else f"{name}={HIDDEN}",
+                    token.line,
+                    token.column,
+                    None,
+                    token.unresolved,
+                )
+            hide = (hide and not name.startswith("-")) or (not equals and is_secret_flag(name))
+            tokens.append(token)
+        return tokens
+
+    def _token(self, word: Mapped, near: int) -> Token:
+        span = word.span()
+        line, column = self.source.place(near)
+        return Token(
+            word.shown(),
+            line,
+            column,
+            Span.model_construct(start=span[0], end=span[1]) if span else None,
+            word.holed or left_open(word.text),
+        )
+
+    def _is_open_end(self, found: Found, number: int, adapter: EngineAdapter) -> bool:
+        """Whether a word that is nothing but an unset variable stands where options stand, not
+        where a value does.
+        """
+        text = found.words[number].text
+        if not (text.startswith(HOLE_OPEN) and text.find(HOLE_CLOSE) == len(text) - 1):
+            return False
+        if text[1:2] in ("@", "*"):
+            return True
+        before = found.words[number - 1].text if number else ""
+        if not number:
+            return found.engine != "vllm"
+        if not before.startswith("-") or "=" in before:
+            return True
+        option = adapter.catalogue.find(before, None)
+        return option is not None and option.takes_value is False
+
+    def _env(self, env: Env) -> list[EnvVar]:
+        return [self._env_var(name, item) for name, item in env.items()]
+
+    def _env_var(self, name: str, item: EnvItem) -> EnvVar:
+        line, column = self.source.place(item.at)
+        if item.value is None:
+            return EnvVar.model_construct(name=name, line=line, column=column, unresolved=True)
+        if is_secret_name(name):
+            self.redactor.learn(item.value.text)
+            return EnvVar.model_construct(name=name, value=HIDDEN, line=line, column=column)
+        span = item.value.span()
+        return EnvVar.model_construct(
+            name=name,
+            value=item.value.shown(),
+            line=line,
+            column=column,
+            value_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
+            span=self._assignment(name, item, span),
+            unresolved=item.value.holed,
+        )
+
+    def _assignment(self, name: str, item: EnvItem, value: tuple[int, int] | None) -> Span | None:
+        """The span of NAME=value where both stand together in the file."""
+        text = self.source.text
+        if item.at < 0 or value is None or not text.startswith(name, item.at):
+            return None
+        together = value[0] - item.at < len(name) + 80 and _ASSIGNS.fullmatch(
+            text[item.at + len(name) : value[0]]
+        )
+        return Span.model_construct(start=item.at, end=value[1]) if together else None
+
+    def _said(self, engine: str) -> tuple[str | None, bool]:
+        """What `said_version` finds for an engine, looked for once a file."""
+        if engine not in self.said:
+            self.said[engine] = said_version(self.source.text, engine)
+        return self.said[engine]
+
+    def _version(self, found: Found) -> tuple[str | None, str | None, bool]:
+        """Version text, fork, and whether the text fixes what runs (an image, an installation) or
+        only names it.
+        """
+        sure = True
+        image = found.around.image_text() if found.around else ""
+        tag = (
+            split_image(image)[1]
+            if image and ("${" in image or counts_for(image, found.engine))
+            else None
+        )
+        version = self.version or version_in(tag)
+        if version is None or version in ("latest", "nightly", "main", "dev"):
+            said, installed = self._said(found.engine)
+            version, sure = (said, installed) if said else (version, True)
+        return version, found.fork or (fork_of_image(image) if image else None), sure
+
+    def _container(self, around: Surroundings | None) -> Container | None:
+        if around is None:
+            return None
+        image = around.image_text() or None
+        where = around.image if around.image is not None else None
+        span = where.span() if where is not None else None
+        return Container.model_construct(
+            image=image,
+            tag=split_image(image)[1] if image else None,
+            shm_bytes=around.shm_bytes,
+            ipc_host=around.ipc_host,
+            shm_volume=around.shm_volume,
+            gpus=around.gpus,
+            startup_budget_s=around.startup_budget_s,
+            rollout_surge=around.rollout_surge,
+            kind=around.kind,
+            name=around.name,
+            image_line=self.source.place(where.first())[0] if where is not None else 0,
+            image_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
+        )

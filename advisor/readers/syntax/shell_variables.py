@@ -1,0 +1,181 @@
+"""What a shell script's assignments do to its variables, what a substitution `$(...)` prints where
+that can be known without running it, and how variables grow and stay small.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from advisor.readers.found import Env, EnvItem
+from advisor.readers.syntax.lazy import Lazy
+from advisor.readers.syntax.mapped import Mapped, hole, join, made
+from advisor.readers.syntax.scope import Scope, Value, interpolate
+from advisor.readers.syntax.words import expand_value, split_words
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+    from advisor.readers.syntax.shell import Shell
+
+MAX_ITEMS, MAX_VALUE = 2_000, 100_000
+_IN_HERE_TEXT = Lazy(r"\$(\([^()\n]*\))|\\([\\$`\n])")
+
+
+def printed(body: Mapped, scope: Scope) -> Mapped | None:
+    """What `$(...)` prints, for echo, printf '%s' and a here-document through cat; None if not
+    known.
+    """
+    text = body.text.strip()
+    if text.startswith("cat <<"):
+        found = re.match(
+            r"\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2\s*$", body.text, re.S
+        )
+        if found:
+            inside = body.part(found.start(3), found.end(3))
+            return inside if found.group(1) else here_text(inside, scope)
+    found = re.match(r"\s*(echo(?:\s+-[neE]+)?|printf(?:\s+--)?)\s+(.*)$", body.text, re.S)
+    if not found or re.search(
+        r"[|;&<>]", re.sub(r"'[^']*'|\"(?:\\.|[^\"])*\"", "", found.group(2))
+    ):
+        return None
+    words = split_words(body.part(found.start(2), len(body.text.rstrip())), scope)
+    if found.group(1).startswith("echo"):
+        return join([part for word in words for part in (made(" "), word)][1:])
+    return _formatted(words) if words else None
+
+
+def here_text(text: Mapped, scope: Scope) -> Mapped:
+    """An unquoted here-document: variables, `\\\\`, `\\$` and joined lines; what a substitution
+    prints is not known.
+    """
+    parts: list[Mapped] = []
+    done = 0
+    for found in _IN_HERE_TEXT.finditer(text.text):
+        parts.append(interpolate(text.part(done, found.start()), scope))
+        done = found.end()
+        if found.group(1) is not None:
+            parts.append(hole(found.group(1)[:40], text.pos[found.start()]))
+        elif found.group(2) != "\n":
+            parts.append(text.part(done - 1, done))
+    return join((*parts, interpolate(text.part(done, len(text)), scope)))
+
+
+def _formatted(words: list[Mapped]) -> Mapped | None:
+    """What printf prints for %s and %d; None for other formats."""
+    parts: list[Mapped] = []
+    left = words[1:]
+    done = 0
+    for found in re.finditer(r"%(.)|\\n", words[0].text):
+        parts.append(words[0].part(done, found.start()))
+        done = found.end()
+        if found.group(1) in ("s", "d", "i"):
+            parts += left[:1]
+            left = left[1:]
+        elif found.group(1) == "%":
+            parts.append(made("%"))
+        elif found.group(1) is not None:
+            return None
+    return join((*parts, words[0].part(done, len(words[0]))))
+
+
+def bounded(value: Value, name: str) -> Value:
+    """A value of a sane size; one that a hostile script grew is not known."""
+    if isinstance(value, list):
+        return value[:MAX_ITEMS]
+    return value if len(value) < MAX_VALUE else hole(name)
+
+
+def added(old: Value | None, new: Value) -> Value:
+    """What `+=` makes of a variable."""
+    if isinstance(new, list):
+        return [
+            *(old if isinstance(old, list) else [old] if old is not None and old.text else []),
+            *new,
+        ]
+    if isinstance(old, list):
+        return [*old[:-1], join((old[-1], new))] if old else [new]
+    return new if old is None else join((old, new))
+
+
+def assign(shell: Shell, node: Node, export: bool = False) -> bool:
+    target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+    if target is None:
+        return False
+    adds = any(child.type == "+=" for child in node.children)
+    if target.type == "subscript":
+        return _assign_element(shell, target, value)
+    name = shell.text(target).text
+    asked = shell.scope.asked[0]
+    new: Value = (
+        _array(shell, value) if value is not None and value.type == "array" else shell.value(value)
+    )
+    if adds:
+        new = added(shell.scope.get(name), new)
+    shell.scope.values[name] = bounded(new, name)
+    if shell.scope.asked[0] != asked:
+        shell.scope.open.add(name)
+    elif not adds:
+        shell.scope.open.discard(name)
+    shell.scope.unset.discard(name)
+    if export or name in shell.scope.exported:
+        shell.scope.exported[name] = shell.text(target).first()
+    return False
+
+
+def _array(shell: Shell, node: Node) -> list[Mapped]:
+    return shell.words([child for child in node.named_children if child.type != "comment"])
+
+
+def _assign_element(shell: Shell, target: Node, value: Node | None) -> bool:
+    """`NAME[key]=value`: kept as an entry `[key]=value`, appended for a number beyond the
+    end.
+    """
+    name, _, key = shell.text(target).text.partition("[")
+    key, new, old = key.rstrip("]").strip("\"'"), shell.value(value), shell.scope.values.get(name)
+    items = list(old) if isinstance(old, list) else []
+    if key.isdigit() and int(key[:6]) < len(items):
+        items[int(key[:6])] = new
+    else:
+        items.append(new if key.isdigit() else join((made(f"[{key}]="), new)))
+    shell.scope.values[name] = items
+    return False
+
+
+def prefix(shell: Shell, node: Node, env: Env) -> None:
+    target = node.child_by_field_name("name")
+    if target is not None:
+        env[shell.text(target).text] = EnvItem(
+            shell.value(node.child_by_field_name("value")), shell.text(target).first()
+        )
+
+
+def declaration(shell: Shell, node: Node) -> bool:
+    text = shell.text(node).text
+    export = text.startswith("export") or bool(re.match(r"(declare|typeset)\s+-\w*x", text))
+    for child in node.named_children:
+        if child.type == "variable_assignment":
+            assign(shell, child, export)
+        elif child.type == "variable_name" and export:
+            shell.scope.exported.setdefault(shell.text(child).text, shell.text(child).first())
+        elif child.type == "concatenation":  # export NAME="a"b: seen as one word
+            _word_assignment(shell, child, export)
+    return False
+
+
+def _word_assignment(shell: Shell, node: Node, export: bool) -> None:
+    word = expand_value(shell.text(node), shell.scope)
+    name, equals, _ = word.text.partition("=")
+    if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
+        shell.scope.values[name] = word.part(len(name) + 1, len(word))
+        if export:
+            shell.scope.exported[name] = word.first()
+
+
+def unset(shell: Shell, node: Node) -> bool:
+    for child in node.named_children:
+        name = shell.text(child).text
+        shell.scope.values.pop(name, None)
+        shell.scope.exported.pop(name, None)
+        shell.scope.unset.add(name)
+    return False

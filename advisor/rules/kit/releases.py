@@ -1,0 +1,149 @@
+"""Releases of a case: which one runs, and which documented defects it has."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import NamedTuple
+
+from advisor import engines
+from advisor.domain.nouns import Case
+from advisor.domain.versions import Release, parse_release
+from advisor.rules.kit.case import GGUF_ENGINES, open_value, table
+from advisor.rules.kit.feasible import feasible
+
+_COMPLETE = (
+    "vllm",
+    "sglang",
+)  # whose catalogues have every minor release; of llama.cpp's builds they have a few
+
+
+class Defect(NamedTuple):
+    """A documented defect of some releases: since and until are inclusive; until None = no fixed
+    release known.
+    """
+
+    id: str
+    since: str | None
+    until: str | None
+    note: str
+    sources: tuple[str, ...]
+    conflicts: tuple[str, ...]
+
+    @property
+    def versions(self) -> str:
+        if self.since and self.until:
+            return self.since if self.since == self.until else f"{self.since} to {self.until}"
+        if self.since:
+            return f"{self.since} and later (no fixed release known)"
+        return f"releases up to {self.until}" if self.until else "all releases"
+
+
+@cache
+def defect(name: str) -> Defect:
+    row = table("defects")[name]
+    return Defect(
+        name,
+        row.get("since"),
+        row.get("until"),
+        row.get("note", ""),
+        tuple(row["sources"]),
+        tuple(row.get("conflicts", ())),
+    )
+
+
+def affects(found: Defect, case: Case) -> bool | None:
+    """Whether the case's release is among the affected ones; None where it is not known and can be
+    one of them.
+    """
+    at = release(case)
+    if (
+        at is None
+        and not case.launch.emitted
+        and case.launch.version_text is None
+        and case.plan.engine in _COMPLETE
+    ):
+        fits = [parse_release(one) for one in feasible(case)]
+        if fits and not any(between(one, found.since, found.until) for one in fits):
+            return False
+    return between(at, found.since, found.until)
+
+
+def between(at: Release | None, since: str | None, until: str | None) -> bool | None:
+    """since <= at <= until. None where `at` is unknown."""
+    if at is None:
+        return None
+    low, high = parse_release(since), parse_release(until)
+    return (low is None or at >= low) and (high is None or at <= _ceiling(high))
+
+
+def _ceiling(at: Release) -> Release:
+    return (*at, 1 << 30)  # 0.5.13 as an upper end includes 0.5.13.post1
+
+
+# ---------------------------------------------------------------- versions
+
+
+def release(case: Case) -> Release | None:
+    """The release as comparable numbers, also where it is only a hint (a fork's tag); None if the
+    text names none.
+
+    llama.cpp: b9235 is (0, 9235); commits and semantic versions take the build number of the
+    catalogue's row.
+    """
+    if case.plan.engine in GGUF_ENGINES:
+        return _build(case)
+    texts = [case.plan.engine_version]
+    if not case.launch.emitted:
+        texts = [case.launch.version_text, case.launch.engine_version]
+    for text in texts:
+        found = parse_release(text)
+        if found is not None:
+            return found
+    return None
+
+
+def _build(case: Case) -> Release | None:
+    text = case.launch.version_text
+    found = parse_release(text)
+    if found is not None and len(found) == 2:
+        return found
+    version = case.launch.engine_version
+    return build_order(version)
+
+
+def build_order(version: str | None) -> Release | None:
+    """The place of a catalogued llama.cpp version (b9445, 63d93d173, 0.5.0) among the build
+    numbers; None if unknown.
+    """
+    found = parse_release(version)
+    if version is None or (found is not None and len(found) == 2):
+        return found
+    rows = engines.get("llama-server").catalogue.notes.get("builds") or ()
+    return next(((0, int(row["order"])) for row in rows if row["id"] == version), None)
+
+
+def version_name(version: str | None) -> str:
+    """A catalogued version for messages: a llama.cpp commit gets its build number."""
+    order = build_order(version) if version and not re.match(r"b?\d+(\.|$)", version) else None
+    return f"about b{order[1]}" if order else version or "an unknown release"
+
+
+def version_label(case: Case) -> str:
+    """The version for messages, as written where it is known."""
+    return case.launch.version_text or case.launch.engine_version or "(unpinned)"
+
+
+def prefix_caching_on(case: Case) -> bool | None:
+    """Whether vLLM caches prefixes of this hybrid: as told, else the release's default; None where
+    neither is known.
+    """
+    if case.plan.prefix_caching is not None:
+        return case.plan.prefix_caching
+    if open_value(case, "--enable-prefix-caching"):
+        return None
+    return between(
+        release(case),
+        table("compatibility")["unknown_hybrid_prefix_caching"]["vllm_default_on_since"],
+        None,
+    )
