@@ -44,6 +44,7 @@ def _check_beside(table: str, path: Path) -> list[Problem]:
     others = [
         file
         for folder in (path.parent, *(d / table for d in user_dirs()))
+        if folder.resolve() != (knowledge_dir() / table).resolve()  # those are in the index
         for file in sorted(folder.glob("*.yaml"))
     ]
     merged = {**shipped, **usable(table, others), **own}
