@@ -112,6 +112,7 @@ class Acceptance(Frozen):
         """From counts of one run; `positions` are the accepted tokens by draft position. None
         where nothing was drafted.
         """
+        drafts, draft_tokens, accepted = map(finite, (drafts, draft_tokens, accepted))
         if not accepted and not drafts and not draft_tokens:
             return None
         return cls(
