@@ -12,6 +12,7 @@ from advisor.cli.output import say
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.shown import json_text
 from advisor.lint.unjudged import nothing_judged
+from advisor.lint.validate import validate
 
 if TYPE_CHECKING:
     from advisor.lint.report import Report
@@ -39,8 +40,6 @@ def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
 
 def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     """The report for the files."""
-    from advisor.lint.validate import validate
-
     return validate(
         files[0] if len(files) == 1 else files, changes=_complete(options), **told(options)
     )
@@ -53,7 +52,6 @@ def judged_again(
     printed.
     """
     from advisor.lint.report import merged
-    from advisor.lint.validate import validate
 
     if "-" not in changed:
         return judge(files, options)
@@ -96,7 +94,6 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
     """
     from advisor.lint import fixes
     from advisor.lint.apply_fixes import settled
-    from advisor.lint.validate import validate
 
     wanted = told(options)
     changed: dict[str, str] = {}

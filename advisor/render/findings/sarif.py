@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from advisor.domain.nouns import Finding
+from advisor.lint.fixes import shaped
+from advisor.render.findings.json_out import cleaned
+from advisor.rules import get_rule
 
 if TYPE_CHECKING:
     from advisor.lint.report import Report
@@ -52,15 +55,11 @@ def report_sarif(report: Report) -> dict[str, Any]:
             }
         ],
     }
-    from advisor.render.findings.json_out import cleaned
-
     clean: dict[str, Any] = cleaned(told, report)
     return clean
 
 
 def _rule(code: str) -> dict[str, Any]:
-    from advisor.rules import get_rule
-
     found = get_rule(code)
     return {
         "id": code,
@@ -114,8 +113,6 @@ def _fixes(finding: Finding, read: FileRead | None) -> list[dict[str, Any]]:
     """The edits as SARIF replacements, in the form that the place has."""
     if finding.fix is None or not finding.fix.edits or read is None:
         return []
-    from advisor.lint.fixes import shaped
-
     replacements = []
     for edit in (shaped(read.source.text, edit) for edit in finding.fix.edits):
         if edit is None:  # the place cannot take it
