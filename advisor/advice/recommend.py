@@ -191,6 +191,7 @@ def merged(running: Candidate, best: Candidate | None) -> tuple[Finding, ...]:
 
 
 def launch_text(plan: Plan) -> LaunchText:
+    """Return the launch command of a plan."""
     adapter = engines.get(plan.engine)
     return adapter.render(adapter.to_launch(plan))
 

@@ -64,9 +64,11 @@ class LazyGroup(click.Group):
     """A group whose commands are imported when they are asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all command names, in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command, None where there is none of that name."""
         target = COMMANDS.get(cmd_name)
         if target is None:
             return None
@@ -86,6 +88,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command to run. Raises UsageError with a suggestion for a misspelt name."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in COMMANDS:
             from difflib import get_close_matches

@@ -46,11 +46,13 @@ class Number(NumberType):
         self.low, self.high, self.whole = low, high, whole
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return the placeholder that the help shows."""
         return "N" if self.whole else "X"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | int:
+        """Return the number; fail where it is none or outside the limits."""
         kind = "a whole number" if self.whole else "a number"
         try:
             number = int(value) if self.whole else float(value)
@@ -72,6 +74,7 @@ class Tokens(Number):
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float | int:
+        """Return a number of tokens; `8k` is 8192."""
         text = str(value).strip().lower()
         factor = {"k": 1024, "m": 1024**2}.get(text[-1:])
         try:
@@ -89,11 +92,13 @@ class Rates(RatesType):
     name = "rates"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Return the placeholder that the help shows."""
         return "R1,R2,..."
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
+        """Return the rates; fail where one is no number from 0 to 1."""
         if isinstance(value, tuple):
             return value
         parts = str(value).split(",")

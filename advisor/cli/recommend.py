@@ -165,4 +165,5 @@ def wants_color() -> bool:
 
 
 def takes_unicode() -> bool:
+    """Whether standard output can print characters outside ASCII."""
     return (sys.stdout.encoding or "").lower().replace("-", "").startswith("utf")

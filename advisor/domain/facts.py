@@ -206,6 +206,7 @@ class LLM(Frozen):
 
     @property
     def is_moe(self) -> bool:
+        """Whether the model routes tokens to experts."""
         return bool(self.experts) or "moe" in self.arch
 
     @property

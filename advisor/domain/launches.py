@@ -41,6 +41,8 @@ class Flag(Frozen):
 
 
 class EnvVar(Frozen):
+    """One environment variable of a launch, with its place in the file."""
+
     name: str
     value: str | None = None
     line: int = 0
@@ -102,6 +104,7 @@ class Launch(Frozen):
         return None
 
     def env_value(self, name: str) -> str | None:
+        """Return the value of the last variable of that name, None where it is not set."""
         for var in reversed(self.env):
             if var.name == name:
                 return var.value

@@ -126,6 +126,8 @@ class Facts(Frozen):
 
 
 class Interval(Frozen):
+    """An 80 % interval: the 10th, 50th and 90th percentile."""
+
     p10: float
     p50: float
     p90: float
@@ -162,6 +164,8 @@ class MemoryBill(Frozen):
 
 
 class Estimate(Frozen):
+    """The predicted effect of a plan against the same plan without speculation."""
+
     output_tok_s: MetricEstimate
     tpot_ms: MetricEstimate
     ttft_ms: MetricEstimate
@@ -183,12 +187,16 @@ class Edit(Frozen):
 
 
 class Fix(Frozen):
+    """How to resolve a finding: a sentence, and the edits where they are known."""
+
     text: str  # what to do, for a person
     safe: bool = False  # keeps meaning: may be applied by --fix
     edits: tuple[Edit, ...] = ()
 
 
 class Finding(Frozen):
+    """One violation of a rule, with its place in the file."""
+
     code: str
     severity: Severity
     message: str
@@ -232,6 +240,8 @@ class Case(Frozen):
 
 
 class Reason(Frozen):
+    """One sentence behind a decision, with its sources."""
+
     text: str
     sources: tuple[str, ...] = ()
     weight: float = 0.0  # for the order of printing, larger first
@@ -248,6 +258,8 @@ class Candidate(Frozen):
 
 
 class Advice(Frozen):
+    """The answer to a request: decision, plan, estimate and what supports them."""
+
     request: Request
     facts: Facts
     decision: Decision

@@ -17,10 +17,12 @@ def data_root() -> Path:
 
 
 def knowledge_dir() -> Path:
+    """Return the folder of hardware, model, engine and rule facts."""
     return data_root() / "knowledge"
 
 
 def models_dir() -> Path:
+    """Return the folder of the trained model."""
     return data_root() / "models"
 
 

@@ -1,8 +1,8 @@
-"""Text from outside (a file, a name, a server's answer) made fit to be shown.
+r"""Text from outside (a file, a name, a server's answer) made fit to be shown.
 
 Every text form calls it at its edge. Control characters (C0, C1), overrides of the writing
 direction, characters without width and all else that no font draws become a visible escape such as
-`\\x1b` or `\\u202e`, and long values are cut. What it does not know: secrets, which
+`\x1b` or `\u202e`, and long values are cut. What it does not know: secrets, which
 `advisor.readers.secrets` takes out before.
 """
 

@@ -334,6 +334,7 @@ class Adapter(Writer):
         return image(self.catalogue, version or self.newest, hardware)
 
     def benchmark_command(self, plan: Plan, request: object) -> str:
+        """Return the engine's own benchmark command for the load of the request."""
         from advisor.engines.benchmarks import command
 
         return command(plan, request)

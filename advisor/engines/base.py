@@ -89,18 +89,23 @@ class EngineAdapter(Protocol):
     name: ClassVar[str]
 
     @property
-    def program(self) -> tuple[str, ...]: ...
+    def program(self) -> tuple[str, ...]:
+        """The words that start the server."""
 
     @property
-    def versions(self) -> tuple[str, ...]: ...
+    def versions(self) -> tuple[str, ...]:
+        """All catalogued releases, oldest first."""
 
     @property
-    def newest(self) -> str: ...
+    def newest(self) -> str:
+        """The newest catalogued release."""
 
     @property
-    def catalogue(self) -> Catalogue: ...
+    def catalogue(self) -> Catalogue:
+        """The options of every catalogued release."""
 
-    def resolve_version(self, text: str | None) -> VersionMatch: ...
+    def resolve_version(self, text: str | None) -> VersionMatch:
+        """Return the catalogued release that a version text means."""
 
     def read(
         self,
@@ -112,7 +117,8 @@ class EngineAdapter(Protocol):
         file: str = "",
         line: int = 0,
         form: str = "command",
-    ) -> Launch: ...
+    ) -> Launch:
+        """Parse a command line into a launch."""
 
     def read_mapping(
         self,
@@ -125,26 +131,38 @@ class EngineAdapter(Protocol):
         file: str = "",
         line: int = 0,
         form: str = "config",
-    ) -> Launch: ...
+    ) -> Launch:
+        """Parse the keys and values of a configuration file into a launch."""
 
-    def to_plan(self, launch: Launch, *, own_mtp: Callable[[str], bool] | None = None) -> Plan: ...
+    def to_plan(self, launch: Launch, *, own_mtp: Callable[[str], bool] | None = None) -> Plan:
+        """Return the plan that a launch states."""
 
-    def to_launch(self, plan: Plan) -> Launch: ...
+    def to_launch(self, plan: Plan) -> Launch:
+        """Return the launch of a plan. Raises AdvisorError where the release cannot run it."""
 
-    def units(self, launch: Launch) -> tuple[tuple[str, ...], ...]: ...
+    def units(self, launch: Launch) -> tuple[tuple[str, ...], ...]:
+        """Return the arguments, grouped as option and value."""
 
-    def render(self, launch: Launch) -> LaunchText: ...
+    def render(self, launch: Launch) -> LaunchText:
+        """Return the launch as arguments, environment and shell text."""
 
-    def migrate(self, launch: Launch, target_version: str) -> tuple[Launch, tuple[str, ...]]: ...
+    def migrate(self, launch: Launch, target_version: str) -> tuple[Launch, tuple[str, ...]]:
+        """Return the launch for another release, and notes on what changed."""
 
-    def problems(self, argv: Sequence[str], version: str) -> tuple[str, ...]: ...
+    def problems(self, argv: Sequence[str], version: str) -> tuple[str, ...]:
+        """Return what the release's parser would reject, one sentence each."""
 
-    def image(self, version: str | None, hardware: object = None) -> str | None: ...
+    def image(self, version: str | None, hardware: object = None) -> str | None:
+        """Return the official container image of a release, None where there is none."""
 
-    def benchmark_command(self, plan: Plan, request: object) -> str: ...
+    def benchmark_command(self, plan: Plan, request: object) -> str:
+        """Return the engine's own benchmark command for the load of the request."""
 
-    def canonical(self, plan: Plan) -> Plan: ...
+    def canonical(self, plan: Plan) -> Plan:
+        """Return the plan as its own launch reads back."""
 
-    def argv(self, launch: Launch) -> tuple[str, ...]: ...
+    def argv(self, launch: Launch) -> tuple[str, ...]:
+        """Return the launch as a list of arguments."""
 
-    def effective_prefix_caching(self, plan: Plan, hybrid: bool | None = None) -> bool | None: ...
+    def effective_prefix_caching(self, plan: Plan, hybrid: bool | None = None) -> bool | None:
+        """Whether the server caches prefixes, the release's default included; None where unknown."""

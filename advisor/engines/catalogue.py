@@ -35,6 +35,7 @@ class Catalogue(Records):
 
     @property
     def newest(self) -> str:
+        """The newest catalogued release."""
         return self.versions[-1]
 
     def index(self, version: str) -> int:
@@ -91,6 +92,7 @@ class Catalogue(Records):
         return self._options[key]
 
     def names(self, version: str | None = None) -> tuple[str, ...]:
+        """Return the canonical names of all options of a release, of any release without one."""
         return tuple(dict.fromkeys(name for name, _ in self._table(version or ANY).values()))
 
     def spelling(self, name: str, version: str | None, negated: bool = False) -> str | None:
@@ -197,6 +199,7 @@ class Catalogue(Records):
         return option is not None and not option.removed
 
     def takes_json(self, option: Option) -> bool:
+        """Whether the option's value is a JSON object."""
         return option.type in (
             "json",
             "parse_dataclass",
@@ -225,6 +228,7 @@ class Catalogue(Records):
         return self._state(record, version) if record is not None else None
 
     def json_fields(self, config: str, version: str | None = None) -> tuple[str, ...]:
+        """Return the keys of a JSON option that a release knows."""
         return tuple(
             n
             for n, record in self._config(config).items()

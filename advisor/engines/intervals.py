@@ -55,6 +55,7 @@ def unfold(record: Mapping[str, Any], versions: Sequence[str]) -> dict[str, Reco
 
 
 def intervals(tables: Sequence[Mapping[str, Record]], versions: Sequence[str]) -> dict[str, Record]:
+    """Return each name's record with the releases in which each of its states holds."""
     names = sorted({name for table in tables for name in table})
     return {
         n: fold({v: t[n] for v, t in zip(versions, tables, strict=True) if n in t}, versions)
@@ -65,6 +66,7 @@ def intervals(tables: Sequence[Mapping[str, Record]], versions: Sequence[str]) -
 def unfold_table(
     table: Mapping[str, Record], versions: Sequence[str]
 ) -> dict[str, dict[str, Record]]:
+    """Return the table of each release; the inverse of `intervals`."""
     rows = {name: unfold(record, versions) for name, record in table.items()}
     return {
         version: {name: states[version] for name, states in rows.items() if version in states}
@@ -73,4 +75,5 @@ def unfold_table(
 
 
 def without_none(row: Mapping[str, Any]) -> Record:
+    """Return the row without its empty values."""
     return {key: value for key, value in row.items() if value is not None}

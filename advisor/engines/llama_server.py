@@ -54,6 +54,8 @@ ALL_LAYERS = 99
 
 
 class LlamaServerAdapter(Adapter):
+    """Reads and writes launches of llama-server; reads those of its forks."""
+
     name = "llama-server"
     STYLE = "llama"
     PROGRAM = ("llama-server",)
@@ -72,6 +74,7 @@ class LlamaServerAdapter(Adapter):
 
     @property
     def engine(self) -> Engine:
+        """The engine, llama-server or one of its forks."""
         return self._engine
 
     # ------------------------------------------------------------ versions
@@ -200,6 +203,7 @@ class LlamaServerAdapter(Adapter):
     # ------------------------------------------------------------ writing
 
     def to_launch(self, plan: Plan) -> Launch:
+        """Return the launch of a plan. Raises AdvisorError for ik_llama.cpp, which is only read."""
         if plan.engine == "ik_llama.cpp":
             raise AdvisorError(
                 "launches for ik_llama.cpp are read but not written: ask for llama-server"
@@ -280,6 +284,7 @@ class LlamaServerAdapter(Adapter):
         return (option.choices or ()) if option is not None else ()
 
     def check_value(self, name: str, value: str, version: str) -> str | None:
+        """Return why the release rejects a value of `--spec-type`, None where it accepts it."""
         if name != TYPE:
             return None
         words = value.split(",")
@@ -292,6 +297,7 @@ class LlamaServerAdapter(Adapter):
     def migrate_rules(
         self, launch: Launch, target: str
     ) -> tuple[list[Flag], list[EnvVar], list[str]]:
+        """Return flags, environment and notes after the changes between two releases."""
         notes: list[str] = []
         flags = list(launch.flags)
         if self.catalogue.option("--load-mode", target) is not None:

@@ -56,6 +56,8 @@ AUTO_OWN_MTP, AUTO_OTHER = (
 
 
 class SglangAdapter(Adapter):
+    """Reads and writes launches of SGLang."""
+
     name = "sglang"
     UNDERSCORES = False
     PROGRAM = ("python", "-m", "sglang.launch_server")
@@ -232,6 +234,7 @@ class SglangAdapter(Adapter):
     def migrate_rules(
         self, launch: Launch, target: str
     ) -> tuple[list[Flag], list[EnvVar], list[str]]:
+        """Return flags, environment and notes after the changes between two releases."""
         notes: list[str] = []
         env = []
         for var in launch.env:

@@ -42,6 +42,8 @@ AUTO_TOOLS, TOOL_PARSER = "--enable-auto-tool-choice", "--tool-call-parser"
 
 
 class VllmAdapter(Adapter):
+    """Reads and writes launches of vLLM."""
+
     name = "vllm"
     PROGRAM = ("vllm", "serve")
     ENTRY = re.compile(
@@ -180,6 +182,9 @@ class VllmAdapter(Adapter):
     # ------------------------------------------------------------ checks and migration
 
     def check_value(self, name: str, value: str, version: str) -> str | None:
+        """Return why the release rejects a value of `--speculative-config`, None where it accepts
+        it.
+        """
         option, _, key = name.partition(".")
         if option != CONFIG:
             return None
@@ -196,6 +201,7 @@ class VllmAdapter(Adapter):
     def migrate_rules(
         self, launch: Launch, target: str
     ) -> tuple[list[Flag], list[EnvVar], list[str]]:
+        """Return flags, environment and notes after the changes between two releases."""
         notes: list[str] = []
         flags = [
             self._migrate_config(flag, target, notes)

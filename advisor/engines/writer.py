@@ -26,18 +26,22 @@ class Writer:
 
     @cached_property
     def catalogue(self) -> Catalogue:
+        """The options of every catalogued release."""
         return Catalogue(self.name, self.STYLE, self.UNDERSCORES)
 
     @property
     def engine(self) -> Engine:
+        """The engine's name."""
         return self.name  # type: ignore[return-value]
 
     @property
     def versions(self) -> tuple[str, ...]:
+        """All catalogued releases, oldest first."""
         return self.catalogue.versions
 
     @property
     def newest(self) -> str:
+        """The newest catalogued release."""
         return self.catalogue.newest
 
     def argv(self, launch: Launch) -> tuple[str, ...]:

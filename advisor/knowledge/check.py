@@ -28,6 +28,7 @@ def check_file(table: str, path: Path) -> list[Problem]:
 
 
 def check_alone(table: str, path: Path) -> list[Problem]:
+    """Return the problems of one fact file, without its references to other tables."""
     try:
         data = read_yaml(path)
     except FactFileError as error:

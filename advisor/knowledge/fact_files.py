@@ -176,6 +176,7 @@ def _odd_model(entry: LLM, file: str) -> Iterable[Problem]:
 
 
 def tidy(entry: Frozen) -> dict[str, Any]:
+    """Return the entry as plain JSON data, without the fields that have their default."""
     return entry.model_dump(mode="json", exclude_defaults=True)
 
 

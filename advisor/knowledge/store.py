@@ -125,6 +125,7 @@ def _hardware(ident: str) -> Hardware:
 
 
 def llm_ids() -> tuple[str, ...]:
+    """Return the ids of all known models."""
     return tuple(index()["llms"])
 
 
@@ -244,6 +245,7 @@ def _drafter_file(ident: str) -> DrafterFile | None:
 
 
 def quant_ids() -> tuple[str, ...]:
+    """Return the ids of all known quantisations."""
     return tuple(index()["quants"])
 
 

@@ -63,6 +63,7 @@ class Change:
         return [f"{head}; with {said}: expected {gains} against this file"]
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the recommendation in the form of the JSON report."""
         return {
             "decision": self.decision,
             "changes": [{"field": name, "from": old, "to": new} for name, old, new in self.fields],

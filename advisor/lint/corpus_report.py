@@ -39,6 +39,7 @@ class Score:
 
     @property
     def recall(self) -> float:
+        """Share of the faults that a file shows and the rules report; 1 where it shows none."""
         total = sum(self.visible.values())
         return sum(self.found.values()) / total if total else 1.0
 

@@ -48,6 +48,7 @@ class Surroundings:
         self.rollout_surge: bool | None = None
 
     def image_text(self) -> str:
+        """Return the image with its tag, "" where there is no image."""
         if self.image is None:
             return ""
         text = self.image.shown()
@@ -99,6 +100,7 @@ def is_ik(found: Found) -> bool:
 
 
 def key_of(found: Found) -> tuple[object, ...]:
+    """Return what makes two findings of the same command equal."""
     return (
         found.engine,
         found.at,

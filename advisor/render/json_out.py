@@ -150,6 +150,7 @@ def drafter_json(advice: Advice) -> dict[str, Any] | None:
 
 
 def estimate_json(estimate: Estimate | None) -> dict[str, Any] | None:
+    """Return an estimate in the form of the `recommend` JSON output, None for none."""
     if estimate is None:
         return None
     return {
@@ -170,6 +171,7 @@ def memory_json(bill: MemoryBill) -> dict[str, Any]:
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding in the form of the `recommend` JSON output."""
     fix = None if finding.fix is None else {"text": finding.fix.text, "safe": finding.fix.safe}
     return {
         "code": finding.code,
@@ -183,6 +185,7 @@ def finding_json(finding: Finding) -> dict[str, Any]:
 
 
 def runner_up_json(candidate: Candidate) -> dict[str, Any]:
+    """Return a rejected candidate with its estimate, regret and findings."""
     return {
         "plan": plan_json(candidate.plan),
         "estimate": estimate_json(candidate.estimate),
@@ -192,14 +195,17 @@ def runner_up_json(candidate: Candidate) -> dict[str, Any]:
 
 
 def evidence_json(row: Evidence) -> dict[str, Any]:
+    """Return one published benchmark; a number that is not finite becomes null."""
     return {name: number_or_none(getattr(row, name)) for name in EVIDENCE_FIELDS}
 
 
 def launch_json(launch: LaunchText) -> dict[str, Any]:
+    """Return a launch as arguments, environment and shell text."""
     return {"argv": list(launch.argv), "env": dict(launch.env), "text": launch.text}
 
 
 def metric_json(metric: MetricEstimate) -> dict[str, Any]:
+    """Return the speed-up of a metric and its values without and with speculation."""
     return {
         "speedup": finite(metric.speedup.model_dump()),
         "baseline": number_or_none(metric.baseline),
@@ -219,4 +225,5 @@ def finite(table: dict[str, Any]) -> dict[str, Any]:
 
 
 def number_or_none(value: Any) -> Any:
+    """Return the value, None in place of a number that JSON cannot hold."""
     return None if isinstance(value, float) and not isfinite(value) else value

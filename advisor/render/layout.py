@@ -143,6 +143,7 @@ class Paper:
 
 
 def source_tag(sources: Sequence[str]) -> str:
+    """Return the sources in brackets, "" where there are none."""
     return f" [{', '.join(sources)}]" if sources else ""
 
 

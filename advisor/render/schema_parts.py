@@ -28,16 +28,20 @@ def object_of(properties: Schema) -> Schema:
 
 
 def list_of(items: Schema) -> Schema:
+    """Return the schema of a list of such items."""
     return {"type": "array", "items": items}
 
 
 def ref(name: str) -> Schema:
+    """Return a reference to a named definition of the same schema."""
     return {"$ref": f"#/$defs/{name}"}
 
 
 def or_null(schema: Schema) -> Schema:
+    """Return a schema that also accepts null."""
     return {"anyOf": [schema, {"type": "null"}]}
 
 
 def enum(literal: Any) -> Schema:
+    """Return the schema of the values of a Literal type."""
     return {"enum": list(get_args(literal))}

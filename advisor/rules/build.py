@@ -27,6 +27,7 @@ def outputs() -> dict[Path, str]:
 
 
 def index_text(rules: tuple[Rule, ...]) -> str:
+    """Return the source of the rule index, which start-up reads in place of the rules."""
     rows = [f"    Row{tuple(r.row)!r}," for r in rules]
     return "\n".join(
         [
@@ -83,6 +84,7 @@ def _may_be_error(value: ast.expr) -> bool:
 
 
 def main() -> None:
+    """Write the rule index and the pages in docs/rules. Raises SystemExit for faulty rule data."""
     faults = problems(knowledge_dir() / "rules")
     if faults:
         raise SystemExit("knowledge/rules: " + "; ".join(faults))

@@ -114,6 +114,7 @@ def version_pinned(case: Case) -> bool:
 
 
 def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
+    """Return the finding of a hit; without a pinned release its severity is at most a warning."""
     severity = hit.severity or found.severity
     message = hit.message
     if found.versioned and not version_pinned(case):
@@ -182,10 +183,12 @@ def _why_not(case: Case) -> str:
 
 
 def capped(severity: Severity) -> Severity:
+    """Return the severity, a warning in place of an error."""
     return "warning" if severity == "error" else severity
 
 
 def place(finding: Finding) -> tuple[str, int, int, str, str]:
+    """Return the key by which findings are sorted: file, line, column, code, message."""
     return finding.file, finding.line, finding.column, finding.code, finding.message
 
 

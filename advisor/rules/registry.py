@@ -98,10 +98,12 @@ class Rule(NamedTuple):
 
     @property
     def row(self) -> Row:
+        """The rule's entry in the index."""
         return Row(self.code, self.slug, self.severity, self.engines, self.needs, self.speculative)
 
     @property
     def text(self) -> Text:
+        """The parts of the rule's docstring."""
         return parse_doc(self.doc)
 
 
@@ -203,10 +205,12 @@ def load(name: str) -> Rule:
 
 
 def module_name(row: Row) -> str:
+    """Return the name of the module that defines the rule."""
     return f"{row.code.lower()}_{row.slug.replace('-', '_')}"
 
 
 def load_row(row: Row) -> Rule:
+    """Import the rule of an index entry and return it."""
     return _FOUND.get(row.code) or load(module_name(row))
 
 

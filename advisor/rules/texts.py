@@ -45,10 +45,12 @@ def explanation(found: Rule) -> str:
 
 
 def family(code: str) -> str:
+    """Return the name of the code's family."""
     return FAMILIES.get(code[:3], "other")
 
 
 def given(example: Example) -> str:
+    """Return the example's settings in parentheses, "" where it has none."""
     pairs = ", ".join(f"{key} {value}" for key, value in example.given.items())
     return f" ({pairs})" if pairs else ""
 
@@ -59,6 +61,7 @@ def listing(rules: Iterable[Rule]) -> str:
 
 
 def as_dict(found: Rule) -> dict[str, object]:
+    """Return the rule in the form of `advisor rules --format json`."""
     text = found.text
     return {
         "code": found.code,

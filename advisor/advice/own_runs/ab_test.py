@@ -61,6 +61,7 @@ class LoadVerdict(Frozen):
 
     @property
     def comparable(self) -> bool:
+        """Whether the two runs differ in nothing but speculation."""
         return not self.differences
 
 

@@ -75,6 +75,7 @@ class Machine(_Part):
 
     @property
     def newest(self) -> str:
+        """The date of the newest run, YYYY-MM-DD; "" where there is none."""
         return max((run.date for run in self.runs), default="")
 
     def own_runs(self) -> tuple[OwnRun, ...]:
@@ -172,4 +173,5 @@ def with_run(machine: Machine, run: MachineRun) -> Machine:
 
 
 def today() -> str:
+    """Return today's date in UTC, YYYY-MM-DD."""
     return datetime.now(UTC).date().isoformat()

@@ -54,6 +54,7 @@ class Offload(NamedTuple):
 
     @property
     def flag(self) -> str:
+        """The llama-server option that keeps these layers' experts in system memory."""
         return "--cpu-moe" if self.layers >= self.of else f"--n-cpu-moe {self.layers}"
 
 

@@ -20,12 +20,14 @@ class Field(NamedTuple):
 
 
 def text(value: str | None) -> str:
+    """Return the value. Raises ValueError where there is none."""
     if value is None:
         raise ValueError("no value")
     return value
 
 
 def integer(value: str | None) -> int:
+    """Return the value as an int. Raises ValueError where it is none."""
     return int(text(value))
 
 
@@ -41,18 +43,22 @@ def human_integer(value: str | None) -> int:
 
 
 def number(value: str | None) -> float:
+    """Return the value as a float. Raises ValueError where it is none."""
     return float(text(value))
 
 
 def switch(value: str | None) -> bool:
+    """Return True for a switch that is on. Raises ValueError where the switch has a value."""
     if value not in (None, "false"):
         raise ValueError(value)
     return value is None
 
 
 def write_switch(value: bool) -> str | None:
+    """Return the flag's value for a switch: None for on, "false" for off."""
     return None if value else "false"
 
 
 def write_number(value: float) -> str:
+    """Return the shortest text of the number."""
     return f"{value:g}"

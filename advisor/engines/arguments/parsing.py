@@ -1,4 +1,4 @@
-"""The catalogue's stand-in for a real parser: would this release accept these arguments?"""
+"""Checks arguments as the release's own parser would, from its catalogue."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ TRUTHS = (TRUE | FALSE) - {
 
 
 class Walk(NamedTuple):
+    """A command line taken apart: flags, positional arguments and notes."""
+
     flags: tuple[Flag, ...]
     positionals: tuple[Token, ...]
     notes: tuple[str, ...]
@@ -76,6 +78,7 @@ class Reader(NamedTuple):
 
 
 def is_flag(token: Token) -> bool:
+    """Whether the token is an option's name, not a value or a negative number."""
     text = token.text
     return (
         text.startswith("-")

@@ -25,6 +25,7 @@ from advisor.engines.extract import build_catalogue, llama, releases
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Read a release and write its catalogue; exit status 1 where `--check` finds a difference."""
     parser = argparse.ArgumentParser(
         prog="python -m advisor.engines.extract",
         description=__doc__,

@@ -54,6 +54,7 @@ class Release(NamedTuple):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Write the catalogues of all engines and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m advisor.engines.extract.build_catalogue", description=__doc__
     )
@@ -226,6 +227,7 @@ def _corrected(
 
 
 def content_hash(options: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the options as sorted JSON."""
     return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
 
 

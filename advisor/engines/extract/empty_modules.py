@@ -21,6 +21,7 @@ class Anything:
         pass
 
     def __call__(self, *args: Any, **kwargs: object) -> Any:
+        """Return a single callable argument unchanged, as a decorator would, else anything."""
         return args[0] if len(args) == 1 and callable(args[0]) and not kwargs else Anything()
 
     def __getattr__(self, name: str) -> Any:
@@ -52,6 +53,8 @@ class Anything:
 
 
 class EmptyModule(types.ModuleType):
+    """A module in which every name exists and does nothing."""
+
     __path__ = ()  # type: ignore[assignment]  # a package: its submodules are empty too
     __version__ = "0.0.0"
 
@@ -70,15 +73,19 @@ class Finder:
     def find_spec(
         self, fullname: str, path: object = None, target: object = None
     ) -> ModuleSpec | None:
+        """Return a specification for the modules to replace, None for all others."""
         found = fullname.partition(".")[0] in self.names
         return ModuleSpec(fullname, self, is_package=True) if found else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
+        """Return an empty module."""
         return EmptyModule(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:
+        """Do nothing: an empty module has no code."""
         pass
 
 
 def install(names: tuple[str, ...]) -> None:
+    """Replace the named modules and their submodules by empty ones in this process."""
     sys.meta_path.append(Finder(names))

@@ -65,6 +65,7 @@ def verdict(
 
 
 def main() -> None:
+    """Print the options of the release in a folder as JSON."""
     task, engine, folder = sys.argv[1:4]
     os.environ.update(
         HF_HUB_OFFLINE="1",

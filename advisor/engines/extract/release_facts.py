@@ -222,6 +222,7 @@ def _literals(hint: Any) -> list[Any]:
 
 
 def vllm_environment() -> list[dict[str, Any]]:
+    """Return the environment variables of the imported vLLM with type and default."""
     envs = importlib.import_module("vllm.envs")
     typed: dict[str, tuple[str, str | None]] = {}
     for node in ast.walk(ast.parse(Path(str(envs.__file__)).read_text(encoding="utf-8"))):
@@ -246,6 +247,7 @@ def vllm_environment() -> list[dict[str, Any]]:
 
 
 def sglang_environment(folder: Path) -> list[dict[str, Any]]:
+    """Return the environment variables of an unpacked SGLang with type and default."""
     tree = ast.parse((folder / "sglang/srt/environ.py").read_text(encoding="utf-8"))
     rows = []
     for kind in (

@@ -24,6 +24,7 @@ class Point:
 
     @property
     def key(self) -> str:
+        """The load as text, the key of its rows."""
         return f"{self.concurrency}:{self.input_tokens}:{self.output_tokens}:{self.prefix_share:g}"
 
 
@@ -47,6 +48,7 @@ class Job:
     turns: int = 1
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the job as JSON data."""
         return asdict(self)
 
 
@@ -64,6 +66,7 @@ def points_decode() -> tuple[Point, ...]:
 
 
 def points_few(output_tokens: int = 128) -> tuple[Point, ...]:
+    """Return four loads of 1 to 16 requests, for a short round."""
     return tuple(Point(c, 2048, output_tokens) for c in (1, 4, 16)) + (
         Point(16, 64, 512, rounds=2),
     )

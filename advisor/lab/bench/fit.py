@@ -67,6 +67,7 @@ STEP, STEPS, ROBUST = 0.05, 12, 2.0
 
 
 def cell_of(row: Measured) -> Cell:
+    """Return input tokens, output tokens and concurrency of a row."""
     return int(row["input_tokens"]), int(row["output_tokens"]), int(row["concurrency"])
 
 
@@ -120,6 +121,7 @@ class Sweep:
 
     @classmethod
     def of(cls, rows: Sequence[Measured], hardware: str = "h200") -> Sweep:
+        """Return the sweep of measured rows, as arrays."""
         points, tau = table(rows, hardware)
         return cls(tuple(rows), points, tau, np.array([float(row["k"]) for row in rows]))
 
@@ -143,6 +145,7 @@ class Sweep:
         return out
 
     def noise(self, quantity: str) -> Floats:
+        """Return the standard deviation of each row's logarithm, shape (n,)."""
         shaky = (self.k > 0) & (self.points.concurrency <= HOST_BOUND_BATCH)
         return np.hypot(
             NOISE[quantity], np.where(shaky & (quantity != "ttft_ms"), HOST_BOUND_NOISE, 0.0)
@@ -218,6 +221,7 @@ class Fit:
     left: dict[str, float]
 
     def constants(self) -> Constants:
+        """Return the fitted constants."""
         return shifted(random_routing(), self.shifts)
 
 

@@ -40,6 +40,7 @@ def jiffies(text: str) -> Jiffies | None:
 
 
 def now() -> Jiffies | None:
+    """Return the processor times of this host, None where the system does not report them."""
     try:
         return jiffies(STAT.read_text())
     except OSError:

@@ -66,6 +66,7 @@ class Meter:
                 continue
 
     def close(self) -> None:
+        """Stop sampling; waits at most one second."""
         self._stop.set()
         if self._thread:
             self._thread.join(1.0)

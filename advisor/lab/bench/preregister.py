@@ -110,6 +110,7 @@ def speedups(job: Job, hardware: str = "h200") -> list[dict[str, float]]:
 
 
 def main(argv: list[str]) -> int:
+    """Write the predictions of a sweep to a new file; exit status 2 where it exists."""
     out = Path(argv[0])
     if out.exists():
         print(f"{out} exists: a pre-registration is written once", file=sys.stderr)

@@ -34,6 +34,7 @@ class ServedPoint:
 
     @property
     def key(self) -> str:
+        """The load as text, the key of its rows."""
         tail = f":{self.sampling}" if self.sampling else ""
         return f"{self.concurrency}:{self.input_tokens}:{self.length}:0{tail}"
 
@@ -68,6 +69,7 @@ class ServedJob:
     start_s: float = 300.0
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the job as JSON data."""
         return asdict(self)
 
 

@@ -62,6 +62,7 @@ class Driver:
         return [self.random.randrange(edge, top - edge) for _ in range(count)]
 
     async def ask(self, prompt: list[int], length: int, extra: dict[str, Any]) -> Served:
+        """Send one request to the server and return its streamed reply."""
         path, body = request(self.job.engine, prompt, length, extra)
         reply = await stream(self.job.port, path, body)
         return Served(self.job.engine, reply, self.job.k > 0)

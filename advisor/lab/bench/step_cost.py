@@ -41,10 +41,12 @@ def missing(jobs: Iterable[Job], folder: Path) -> tuple[Job, ...]:
 
 
 def rows_file(folder: Path, job: Job) -> Path:
+    """Return the file to which a job writes its rows."""
     return folder / f"{job.label}.jsonl"
 
 
 def progress(jobs: Iterable[Job], folder: Path, note: str = "") -> Progress:
+    """Return how many rows of the jobs are measured, and how many there will be."""
     listed = list(jobs)
     total = sum(job.turns * len({p.key for p in job.points}) for job in listed)
     left = sum(len(worker.missing(job.as_dict(), rows_file(folder, job))) for job in listed)
@@ -166,6 +168,7 @@ class Engine:
 
     @classmethod
     def spawn(cls, job: Job, folder: Path, gpu: str, deadline: float) -> Engine:
+        """Start the worker of a job on one GPU."""
         task, go, measure, log = (
             folder / f"{job.label}.{end}" for end in ("job.json", "go", "time", "log")
         )
@@ -196,9 +199,11 @@ class Engine:
         return cls(job, process, go, measure, log, said)
 
     def release(self) -> None:
+        """Let the worker load its model."""
         self.go.touch()
 
     def measure(self) -> None:
+        """Let the worker begin to measure."""
         self.start_timing.touch()
 
     def has_said(self, mark: str) -> bool:

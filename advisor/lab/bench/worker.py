@@ -76,6 +76,7 @@ class Driver:
         self.serial = 0
 
     def prompts(self, point: dict[str, Any], count: int) -> list[list[int]]:
+        """Return random prompts of token ids, with the point's share of a common prefix."""
         shared = int(point["input_tokens"] * point.get("prefix_share", 0.0))
         head = [self.random.randrange(1000, 200_000) for _ in range(shared)]
         rest = point["input_tokens"] - shared
@@ -245,6 +246,7 @@ def missing(job: dict[str, Any], out: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def main(argv: list[str] | None = None) -> int:
+    """Measure the points that a job still lacks and return the exit status."""
     parser = argparse.ArgumentParser(prog="advisor.lab.bench.worker")
     parser.add_argument("--job", required=True)
     parser.add_argument("--out", required=True)
@@ -275,6 +277,7 @@ def await_file(file: Path | None) -> None:
 
 
 def point_key(point: dict[str, Any]) -> str:
+    """Return the load as text, the key of its rows."""
     return f"{point['concurrency']}:{point['input_tokens']}:{point['output_tokens']}:{point.get('prefix_share', 0.0):g}"
 
 

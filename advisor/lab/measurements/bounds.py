@@ -39,9 +39,7 @@ def problems(rows: Iterable[Row]) -> list[Problem]:
 
 
 def factors(rows: Sequence[Row]) -> Floats:
-    """Measured speed over the highest that the hardware allows; 0 where a row states no rate.
-    (N,)
-    """
+    """Return measured speed over the hardware's limit, shape (N,); 0 where a row has no rate."""
     if not rows:
         return np.zeros(0)
     table, _ = encode_rows.from_rows([row.raw for row in rows])
@@ -69,8 +67,9 @@ def factors(rows: Sequence[Row]) -> Floats:
 
 
 def least_seconds(p: points.Points) -> tuple[Floats, Floats]:
-    """(reading the weights of one token once, computing one token) with all devices at their peaks;
-    p filled. (N,)
+    """Return the seconds to read a token's weights once and to compute one token, each (N,).
+
+    All devices run at their peaks; `p` is imputed.
     """
     mixer, ffn, routed = rates.params(p)
     mixer_rate, ffn_rate = (

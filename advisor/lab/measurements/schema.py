@@ -171,6 +171,7 @@ MAX_CSV_BYTES = 512 * 2**20  # a table is held in memory
 
 
 def measurements_dir() -> Path:
+    """Return the folder of measured runs."""
     return knowledge_dir() / "measurements"
 
 

@@ -263,7 +263,7 @@ def _described(line: Mapped) -> list[Mapped]:
 
 
 def _logical(text: Mapped) -> Iterator[Mapped]:
-    """Lines, joined where `\\`, a backtick or `^` continues them, or a text in quotes does."""
+    r"""Lines, joined where `\`, a backtick or `^` continues them, or a text in quotes does."""
     joined = replaced(text, _CONTINUED, lambda found, at: literal(" ", -2))
     at = 0
     for raw in joined.text.splitlines(keepends=True):

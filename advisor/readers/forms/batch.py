@@ -106,7 +106,7 @@ def words_of(line: Mapped, keep: bool = False) -> list[Mapped]:
 
 
 def unquoted(word: Mapped) -> Mapped:
-    """Quotes fall away, `\\"` and `""` inside them are a quote."""
+    r"""Quotes fall away, `\"` and `""` inside them are a quote."""
     text = word.text
     if '"' not in text and "'" not in text:
         return word

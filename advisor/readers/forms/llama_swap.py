@@ -21,6 +21,7 @@ _GIVEN = frozenset(("PORT", "MODEL_ID", "PID"))
 
 
 def is_llama_swap(document: Node) -> bool:
+    """Whether the document is a configuration of llama-swap."""
     models = document.get("models")
     return (
         models is not None
@@ -81,6 +82,7 @@ def _without_comments(text: Mapped) -> Mapped:
 
 
 def expanded(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
+    """Return the text with its macros replaced, at most eight levels deep."""
     if "${" not in text.text or depth > 8 or len(text) > 100_000:
         return text
     parts: list[Mapped] = []

@@ -25,6 +25,7 @@ _LINE = Lazy(r"^[ \t]*!((?:\\\r?\n|[^\n])*)(?:\n|\Z)|^[ \t]*%%?[A-Za-z][^\n]*(?:
 
 
 def is_notebook(document: Node) -> bool:
+    """Whether the document is a Jupyter notebook."""
     cells = document.get("cells")
     return cells is not None and cells.kind == "seq" and document.get("nbformat") is not None
 

@@ -17,10 +17,12 @@ from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
 
 def repository_name(name: Mapped) -> Mapped:
+    """Return the repository of an `hf://` address, any other name unchanged."""
     return name.part(5, len(name)) if name.text.startswith("hf://") else name
 
 
 def image_of(around: Surroundings, node: Node, reading: Reading) -> None:
+    """Set image and tag of the container from a mapping, where it names them."""
     image = node.get("image")
     if image is None and node.get("repository") is not None and node.get("tag") is not None:
         image = node  # a chart that keeps the command beside the image's name

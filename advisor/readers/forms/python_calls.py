@@ -73,6 +73,7 @@ class Program(PythonValues):
         self.sglang = bool(re.search(r"^\s*(import sglang|from sglang)", reading.source.text, re.M))
 
     def run(self) -> None:
+        """Find every launch in the program."""
         nodes = list(ast.walk(self.tree))
         self._assignments(nodes)
         self._defaults(nodes)
@@ -164,6 +165,7 @@ class Program(PythonValues):
     # -------------------------------------------------------------- what starts an engine
 
     def call(self, node: ast.Call) -> None:
+        """Add the launch of a call that creates an engine or its arguments."""
         name = dotted(node.func).rsplit(".", 1)[-1]
         if name == "prepare_server_args" and node.args:
             self.reading.add(
@@ -209,6 +211,7 @@ class Program(PythonValues):
         return [pair for name, (at, value) in known.items() for pair in self.pair(name, value, at)]
 
     def pair(self, name: str, value: ast.expr, at: int) -> list[Pair]:
+        """Return a keyword as an option, an empty list where its value is None."""
         value = self.followed(value)
         if isinstance(value, ast.Constant) and value.value is None:
             return []
@@ -241,6 +244,7 @@ class Program(PythonValues):
             read_command(split_words(text), self.reading, self.env, at=self.at(node))
 
     def words(self, node: ast.expr, depth: int = 0) -> list[Mapped]:
+        """Return the words of a list expression, names and sums followed."""
         node = self.followed(node)
         if not self.worth(STEP) or depth > 8:
             return []

@@ -52,6 +52,7 @@ class Export(Foreign):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the document is an export of AIPerf or GenAI-Perf."""
     one = doc.object
     if _is_server_metrics(one):
         return True
@@ -68,6 +69,7 @@ def _is_server_metrics(one: dict[str, Any]) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return the run of the export."""
     if _is_server_metrics(doc.object):
         return [_server_metrics(doc)]
     row = doc.object or _table(doc.text)

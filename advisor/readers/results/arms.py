@@ -40,6 +40,7 @@ class Gain(NamedTuple):
 
     @property
     def ratio(self) -> float:
+        """The gain as a ratio; above 1 is faster."""
         return math.exp(self.log)
 
     def interval(self, width: float = WIDTH) -> tuple[float, float]:
@@ -48,6 +49,7 @@ class Gain(NamedTuple):
 
     @property
     def verdict(self) -> Literal["faster", "slower", "no difference"]:
+        """Faster or slower where the difference is larger than its noise."""
         if abs(self.log) <= WIDTH * self.sd:
             return "no difference"
         return "faster" if self.log > 0 else "slower"

@@ -72,6 +72,7 @@ class Lines(Foreign):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the text is a log of vLLM, SGLang or llama-server with speeds."""
     if doc.values or "Serving Benchmark Result" in doc.text:
         return False
     return any(
@@ -81,6 +82,7 @@ def matches(doc: Document) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return the run of the log."""
     if _VLLM_SPEC.search(doc.text) or _VLLM_SPEED.search(doc.text):
         return [_vllm(doc)]
     return [_sglang(doc)] if _SGLANG_LINE.search(doc.text) else [_llama(doc)]

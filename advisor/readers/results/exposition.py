@@ -75,6 +75,7 @@ class Scrape(NamedTuple):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the text is a scrape of Prometheus metrics."""
     return not doc.values and bool(_TYPE.search(doc.text) or _SAMPLE.search(doc.text))
 
 
@@ -160,6 +161,7 @@ def between(first: Scrape, last: Scrape) -> Scrape:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return the totals since the server's start as one run."""
     note = "totals since the server's start: take a second scrape after the run for the run alone"
     return [run_of(scrape(doc.text, doc.name), doc.name, doc.sha256, notes=(note,))]
 

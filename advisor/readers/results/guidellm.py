@@ -24,11 +24,14 @@ class Distribution(Foreign):
     percentiles: dict[str, Number] = {}
 
     def latency(self) -> Latency | None:
+        """Return mean, standard deviation and percentiles, in the unit of the export."""
         p90, p99 = self.percentiles.get("p90"), self.percentiles.get("p99")
         return Latency.stated(mean=self.mean, p50=self.median, sd=self.std_dev, p90=p90, p99=p99)
 
 
 class ByStatus(Foreign):
+    """The distribution of a metric over the successful requests."""
+
     successful: Distribution | None = None
 
 
@@ -45,6 +48,7 @@ class Metrics(Foreign):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the document is a GuideLLM report."""
     rows = doc.object.get("benchmarks")
     return (
         isinstance(rows, list)
@@ -55,6 +59,7 @@ def matches(doc: Document) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return one run per benchmark of the report."""
     return [_run(doc, row, i) for i, row in enumerate(doc.object["benchmarks"])]
 
 

@@ -30,6 +30,7 @@ class Timings(Foreign):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the document holds answers of llama-server with timings."""
     return bool(doc.objects) and all(_has_timings(row) for row in doc.objects)
 
 
@@ -39,6 +40,7 @@ def _has_timings(row: dict[str, Any]) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return one run per answer."""
     out = []
     for i, row in enumerate(doc.objects):
         made = Timings.model_validate(row["timings"])

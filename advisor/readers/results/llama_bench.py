@@ -58,6 +58,7 @@ class Batch(Foreign):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the document is output of llama-bench or llama-batched-bench."""
     if doc.values:
         rows = doc.objects
         return bool(rows) and all(row.keys() >= _NEEDED or _batch(row) for row in rows)
@@ -75,6 +76,7 @@ def _table(text: str) -> re.Match[str] | None:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return one run per test."""
     if doc.objects:
         if _batch(doc.objects[0]):
             return [_batched(doc, Batch.model_validate(row)) for row in doc.objects]

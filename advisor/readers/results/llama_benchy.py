@@ -24,11 +24,14 @@ _NOTE = "output tok/s from the first to the last token, without the prompt's tim
 
 
 class Metric(Foreign):
+    """A metric of one test: mean, standard deviation and the values themselves."""
+
     mean: Number = None
     std: Number = None
     values: list[float] = []
 
     def latency(self) -> Latency | None:
+        """Return the distribution, from the values where they are listed."""
         of = Latency.of(self.values)
         return of if of else Latency.stated(mean=self.mean, sd=self.std)
 
@@ -58,6 +61,7 @@ class Report(Foreign):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the document is output of llama-benchy."""
     if doc.object:
         return {"latency_mode", "prefix_caching_enabled", "benchmarks"} <= doc.object.keys()
     head = doc.text.lstrip().split("\n", 1)[0].strip().split(",")
@@ -65,6 +69,7 @@ def matches(doc: Document) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return one run per load."""
     if doc.object:
         made = Report.model_validate(doc.object)
         return [

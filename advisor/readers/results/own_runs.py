@@ -74,6 +74,7 @@ class RunFile(Frozen):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the document is a run recorded by `advisor bench run`."""
     return bool(doc.objects) and doc.objects[0].get("format") == FORMAT
 
 
@@ -86,6 +87,7 @@ def parsed(doc: Document) -> RunFile:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return the run. Raises Unreadable where no request finished."""
     made = parsed(doc)
     header, good = made.header, [r for r in made.records if r.error is None and r.output_tokens > 0]
     if not good:

@@ -36,6 +36,8 @@ Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Frozen(BaseModel):
+    """Base of the records: immutable, unknown fields are errors."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

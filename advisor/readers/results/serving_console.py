@@ -39,16 +39,19 @@ class Block(Foreign):
     positions: tuple[float, ...] = ()
 
     def get(self, *labels: str) -> float | None:
+        """Return the first of these labels that has a number, None where none has."""
         return next(
             (self.numbers[name] for name in labels if self.numbers.get(name) is not None), None
         )
 
 
 def matches(doc: Document) -> bool:
+    """Whether the text is console output of a serving benchmark."""
     return not doc.values and _TITLE.search(doc.text) is not None
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return one run per result block."""
     starts = [found.start() for found in _TITLE.finditer(doc.text)]
     ends = [*starts[1:], len(doc.text)]
     out = []

@@ -49,6 +49,7 @@ class Result(Foreign):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the document is a result file of SGLang's bench_serving."""
     return bool(doc.objects) and all(_is_result(row) for row in doc.objects)
 
 
@@ -59,6 +60,7 @@ def _is_result(row: dict[str, Any]) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return one run per result."""
     several = len(doc.objects) > 1
     return [
         _run(doc, row, Result.model_validate(row), f"run {i + 1}" if several else "")

@@ -40,6 +40,7 @@ class LatencyResult(Foreign):
 
 
 def matches(doc: Document) -> bool:
+    """Whether the document is output of `vllm bench throughput` or `vllm bench latency`."""
     one = doc.object
     saved = {"elapsed_time", "total_num_tokens", "tokens_per_second"} <= one.keys()
     saved = saved or {"avg_latency", "latencies"} <= one.keys()
@@ -48,6 +49,7 @@ def matches(doc: Document) -> bool:
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
+    """Return the run of the benchmark."""
     if "avg_latency" in doc.object:
         return [_latency(doc, LatencyResult.model_validate(doc.object))]
     if doc.object:

@@ -22,6 +22,7 @@ MAX_ROUNDS = 16
 
 
 def if_statement(shell: Shell, node: Node) -> bool:
+    """Run the branches of an `if`; True where the script ends in it."""
     branches: list[tuple[list[Node], list[Node]]] = [([], [])]
     in_condition = True
     for child in node.children:
@@ -145,6 +146,7 @@ def _longer(one: list[Mapped] | None, other: list[Mapped] | None) -> list[Mapped
 
 
 def case_statement(shell: Shell, node: Node) -> bool:
+    """Run the branches of a `case`; True where the script ends in it."""
     asked = shell.scope.asked[0]
     subject = shell.value(node.child_by_field_name("value"))
     outside = shell.scope.asked[0] != asked
@@ -174,6 +176,7 @@ def case_statement(shell: Shell, node: Node) -> bool:
 
 
 def for_statement(shell: Shell, node: Node) -> bool:
+    """Run the body of a `for` once per known value; True where the script ends in it."""
     variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
     if body is None:
         return False

@@ -17,26 +17,34 @@ class Lazy:
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
+        """The compiled expression."""
         return re.compile(self.text, self.flags)
 
     @property
     def pattern(self) -> str:
+        """The source of the expression."""
         return self.text
 
     def match(self, text: str, start: int = 0) -> re.Match[str] | None:
+        """Same as `re.Pattern.match`."""
         return self.regex.match(text, start)
 
     def fullmatch(self, text: str) -> re.Match[str] | None:
+        """Same as `re.Pattern.fullmatch`."""
         return self.regex.fullmatch(text)
 
     def search(self, text: str) -> re.Match[str] | None:
+        """Same as `re.Pattern.search`."""
         return self.regex.search(text)
 
     def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Same as `re.Pattern.finditer`."""
         return self.regex.finditer(text)
 
     def findall(self, text: str) -> list[str]:
+        """Same as `re.Pattern.findall`."""
         return self.regex.findall(text)
 
     def sub(self, new: str | Callable[[re.Match[str]], str], text: str) -> str:
+        """Same as `re.Pattern.sub`."""
         return self.regex.sub(new, text)

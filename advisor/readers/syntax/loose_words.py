@@ -71,6 +71,7 @@ def _spans(text: str) -> list[tuple[int, int]]:
 
 
 def plain_words(line: Mapped) -> list[Mapped]:
+    """Return the words of a line without shell syntax."""
     return [plain_word(line.part(*one.span())) for one in _WORD.finditer(line.text)]
 
 

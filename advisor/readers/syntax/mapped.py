@@ -37,6 +37,7 @@ class Mapped:
         return f"Mapped({self.text!r}, {self.span()})"
 
     def part(self, start: int, end: int) -> Mapped:
+        """Return the text from start to end, with its offsets."""
         return Mapped(self.text[start:end], self.pos[start:end])
 
     def span(self) -> tuple[int, int] | None:
@@ -64,6 +65,7 @@ class Mapped:
 
     @property
     def holed(self) -> bool:
+        """Whether the text contains a variable of unknown value."""
         return HOLE_OPEN in self.text
 
     def shown(self) -> str:
@@ -72,6 +74,7 @@ class Mapped:
 
 
 def show(text: str) -> str:
+    """Return the text with unknown variables written as `${NAME}`."""
     return text.replace(HOLE_OPEN, "${").replace(HOLE_CLOSE, "}") if HOLE_OPEN in text else text
 
 

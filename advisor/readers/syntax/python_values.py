@@ -207,6 +207,7 @@ class PythonValues:
         return literal(value, found) if found >= 0 else made(value, at)
 
     def plain(self, node: ast.expr, depth: int = 0) -> object:
+        """Return the expression as dicts, lists and constants, None where it is not known."""
         node = self.followed(node)
         if depth > 12:
             return None

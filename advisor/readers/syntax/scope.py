@@ -42,6 +42,7 @@ class Scope:
         self.asked = [0]  # how often such a value was taken; one count for all copies
 
     def copy(self) -> Scope:
+        """Return a copy for a subshell; assignments in it stay there."""
         other = Scope(self.values, None if self.args is None else list(self.args))
         other.exported, other.unset, other.substitute = (
             dict(self.exported),
@@ -70,6 +71,7 @@ class Scope:
         return None
 
     def text(self, name: str) -> Mapped | None:
+        """Return the variable's value, the first element of an array, None where it is not set."""
         value = self.get(name)
         if isinstance(value, list):
             return value[0] if value else EMPTY

@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 
 
 def do_exit(shell: Shell, words: list[Mapped], at: int) -> bool:
+    """Run `exit`: the script ends."""
     return True
 
 
 def do_return(shell: Shell, words: list[Mapped], at: int) -> bool:
+    """Run `return`: the function, or a sourced script, ends."""
     shell.returning = True
     return True
 
 
 def do_set(shell: Shell, words: list[Mapped], at: int) -> bool:
+    """Run `set`: positional parameters; notes `set -a`."""
     for i, word in enumerate(words):
         if word.text == "--":
             shell.scope.args = words[i + 1 :]
@@ -33,12 +36,14 @@ def do_set(shell: Shell, words: list[Mapped], at: int) -> bool:
 
 
 def do_shift(shell: Shell, words: list[Mapped], at: int) -> bool:
+    """Run `shift`: drops the first positional parameter."""
     if shell.scope.args:
         shell.scope.args = shell.scope.args[1:]
     return False
 
 
 def do_eval(shell: Shell, words: list[Mapped], at: int) -> bool:
+    """Run `eval`: reads its words as a command, at most eight levels deep."""
     spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
     inner = type(shell)(
         join(spaced),
@@ -55,6 +60,7 @@ def do_eval(shell: Shell, words: list[Mapped], at: int) -> bool:
 
 
 def do_source(shell: Shell, words: list[Mapped], at: int) -> bool:
+    """Run `source`: notes that the other file is not read."""
     if words:
         shell.reading.note(f"{words[0].shown()} is sourced and not read", at)
     return False

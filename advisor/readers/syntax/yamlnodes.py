@@ -81,6 +81,7 @@ class Node:
 
     @property
     def is_null(self) -> bool:
+        """Whether the node is an unquoted null."""
         return (
             self.kind == "scalar"
             and self.style is None

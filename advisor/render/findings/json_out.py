@@ -43,6 +43,7 @@ def cleaned(data: Any, report: Report) -> Any:
 
 
 def finding_json(finding: Finding) -> dict[str, Any]:
+    """Return a finding in the form of the `validate` JSON report."""
     fix = finding.fix
     return {
         "code": finding.code,

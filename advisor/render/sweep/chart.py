@@ -49,6 +49,7 @@ class Curve(NamedTuple):
 
     @property
     def label(self) -> str:
+        """The curve's name in the legend."""
         return f"k={self.k}"
 
 

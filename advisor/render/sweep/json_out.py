@@ -47,6 +47,7 @@ def sweep_json_text(found: Sweep) -> str:
 
 
 def load_json(load: Load) -> dict[str, Any]:
+    """Return one load of a sweep in the form of its JSON output."""
     return {
         "setting": setting_json(load.setting),
         "decision": load.decision,
@@ -81,6 +82,7 @@ def point_json(point: Point) -> dict[str, Any]:
 
 
 def break_even_json(one: BreakEven) -> dict[str, Any]:
+    """Return a break-even point in the form of the sweep's JSON output."""
     plain = {name: value for name, value in one if name != "setting"}
     return plain | {"at": number_or_none(one.at), "setting": setting_json(one.setting)}
 
@@ -102,6 +104,7 @@ def k_ranges_json(one: KRanges) -> dict[str, Any]:
 
 
 def setting_json(setting: Setting) -> dict[str, Any]:
+    """Return the setting of a load; a number that is not finite becomes null."""
     return {name: number_or_none(value) for name, value in setting}
 
 

@@ -22,6 +22,7 @@ CATALOGUED = ("vllm", "sglang", "llama-server")
 
 
 def catalogue(case: Case) -> Catalogue:
+    """Return the option catalogue of the case's engine."""
     return engines.get(case.plan.engine).catalogue
 
 

@@ -160,20 +160,24 @@ def streams(case: Case) -> int | None:
 
 
 def is_gguf(case: Case) -> bool:
+    """Whether the engine loads GGUF files."""
     return case.plan.engine in GGUF_ENGINES
 
 
 def hardware_name(case: Case) -> str:
+    """Return the hardware's name for a message."""
     hw = case.facts.hardware
     return (hw.name or hw.id) if hw else "this hardware"
 
 
 def model_name(case: Case) -> str:
+    """Return the model's name for a message."""
     model = case.facts.model
     return (model.name or model.id) if model else "this model"
 
 
 def percent(ratio: float) -> str:
+    """Return a ratio as a signed change in percent: 1.24 is "+24.0 %"."""
     return f"{100 * (ratio - 1):+.1f} %"
 
 

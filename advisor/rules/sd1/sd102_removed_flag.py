@@ -119,6 +119,7 @@ def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
 
 
 def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
+    """Return the fix: the replacement where one exists, else the removal of the flag."""
     if use is not None:
         return Fix(text=f"Use {use} instead of {found.raw}.")
     return replace_fix(case, found, "", f"Remove {found.raw}.", safe=safe)

@@ -37,6 +37,7 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
 
 
 def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
+    """Return a hit where the option needs a number and the value is none."""
     kind = number_wanted(option, found.value or "")
     plain = case.plan.engine not in GGUF_ENGINES
     if kind is None or not plain:  # its types are read off its help
@@ -52,6 +53,7 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
 
 
 def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
+    """Return a hit where the option has a list of values and this is not one of them."""
     allowed = listed(case, found, option)
     if allowed is None:
         return None

@@ -107,7 +107,7 @@ def here(case: Case, found: Flag, theirs: tuple[str, ...]) -> tuple[str | None, 
 
 
 def mend(case: Case, found: Flag, use: str | None, same: bool) -> Fix:
-    """This engine's word in the place of the other's; what it has no word for goes."""
+    """Return the fix: the option of this engine, or its removal where this engine has none."""
     if use is None:
         return drop_fix(case, found, f"Remove {found.raw}.")
     if not same or found.origin == "env":

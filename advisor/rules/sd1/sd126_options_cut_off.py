@@ -20,18 +20,18 @@ _MEND = {
     ),
 )
 def options_cut_off(case: Case) -> Iterator[Hit]:
-    """Options on lines that no longer belong to the command.
+    r"""Options on lines that no longer belong to the command.
 
     Why: without a backslash at the line's end the command ends there, and a comment runs to the
     line's end whatever stands in it. The server starts without the options below; the shell takes
     the next line for a command of its own.
     Bad:
-        vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \\
-          # --enforce-eager \\
+        vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \
+          # --enforce-eager \
           --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     Good:
         # --enforce-eager
-        vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \\
+        vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 \
           --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     for note in case.launch.notes:

@@ -108,4 +108,5 @@ def padded(case: Case) -> bool | None:
 
 
 def expert_parallel(case: Case) -> bool:
+    """Whether the launch turns expert parallelism on."""
     return flag(case, "--enable-expert-parallel", "--ep-size", "--expert-parallel-size") is not None

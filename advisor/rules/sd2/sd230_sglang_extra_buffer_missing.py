@@ -72,4 +72,5 @@ def strategy_flag(case: Case) -> str:
 
 
 def no_radix(case: Case) -> bool:
+    """Whether the launch turns the radix cache off."""
     return has_switch(case, "--disable-radix-cache") or case.plan.prefix_caching is False

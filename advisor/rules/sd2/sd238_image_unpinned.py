@@ -38,6 +38,7 @@ def image_unpinned(case: Case) -> Iterator[Hit]:
 
 
 def floats(container: Container) -> bool:
+    """Whether the image's tag may name another release tomorrow."""
     tag = (container.tag or "latest").lower()
     if "$" in tag or (container.tag is None and "$" in (container.image or "")):
         return False  # a variable names the tag

@@ -24,15 +24,15 @@ SPREAD = (
     ),
 )
 def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
-    """More tensor- and pipeline-parallel ranks than the container is given GPUs, or than --gpus
+    r"""More tensor- and pipeline-parallel ranks than the container is given GPUs, or than --gpus
     tells of.
 
     Why: the server waits for devices that it cannot see, or refuses to start.
     Bad:
-        docker run --gpus '"device=0"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \\
+        docker run --gpus '"device=0"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \
             --tensor-parallel-size 2
     Good:
-        docker run --gpus '"device=0,1"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \\
+        docker run --gpus '"device=0,1"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \
             --tensor-parallel-size 2
     """
     container = case.launch.container

@@ -77,6 +77,7 @@ def published(case: Case, model: LLM) -> str | None:
 
 
 def its_own(case: Case, instead: str | None) -> Fix:
+    """Return the fix: the drafter trained for this model."""
     if instead is None:
         return Fix(text=OWN)
     what, found = f"Use {instead}.", place(case)
@@ -96,4 +97,5 @@ def severity(model: LLM, target: LLM | None) -> Severity | None:
 
 
 def place(case: Case) -> Flag | None:
+    """Return the flag that names the drafter, None where none does."""
     return flag(case, "--speculative-draft-model-path") or spec_flag(case)

@@ -54,6 +54,7 @@ def meant(case: Case, row: Row) -> bool:
 
 
 def misses(case: Case, row: Row) -> bool:
+    """Whether the device is the vendor, or below the compute capability, of the row."""
     if "vendor" in row:
         return case.facts.hardware is not None and case.facts.hardware.vendor == row["vendor"]
     digits = re.match(r"sm_(\d+)", compute_arch(case) or "")

@@ -13,11 +13,11 @@ from advisor.rules.kit.policy import sources
     sources=sources("regime", "windows_tp"),
 )
 def tp_on_windows(case: Case) -> Iterator[Hit]:
-    """Tensor parallelism on Windows.
+    r"""Tensor parallelism on Windows.
 
     Why: without peer-to-peer access the CPU relays every all-reduce; TP 2 ran at about 7 tok/s.
-    Bad: vllm serve 'C:\\models\\Qwen3.6-35B-A3B-AWQ' --tensor-parallel-size 2 --max-num-seqs 4
-    Good: vllm serve 'C:\\models\\Qwen3.6-35B-A3B-AWQ' --max-num-seqs 4
+    Bad: vllm serve 'C:\models\Qwen3.6-35B-A3B-AWQ' --tensor-parallel-size 2 --max-num-seqs 4
+    Good: vllm serve 'C:\models\Qwen3.6-35B-A3B-AWQ' --max-num-seqs 4
     """
     launch = case.launch
     if launch is None or case.plan.tp < 2:
