@@ -44,6 +44,7 @@ class Judged(NamedTuple):
 
     @property
     def model(self) -> str | None:
+        """The model of the launch as the file names it."""
         return self.launch.model
 
 
@@ -72,6 +73,7 @@ class Report(NamedTuple):
 
     @property
     def unreadable(self) -> bool:
+        """Whether a file could not be read."""
         return any(one.error for one in self.files)
 
     @property

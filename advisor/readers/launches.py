@@ -49,6 +49,7 @@ class LaunchMaker:
         self.named: dict[str, tuple[str, int]] | None = None
 
     def launches(self) -> tuple[Launch, ...]:
+        """Return the launches that were found, in the order of the file."""
         return tuple(self._launch(found) for found in self.found)
 
     def _launch(self, found: Found) -> Launch:

@@ -28,6 +28,7 @@ METRIC_NAMES = {
 
 
 def percent(ratio: float) -> str:
+    """Return a ratio as a signed change in percent: 1.24 is "+24.0 %"."""
     return f"{100 * (ratio - 1):+.1f} %"
 
 

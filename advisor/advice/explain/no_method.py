@@ -24,6 +24,7 @@ _ASSISTANT_GGUF = (
 
 
 def no_method(facts: Facts, base: Plan) -> str:
+    """Return why no method of speculation can run here."""
     for method in how.methods(facts):
         refusal = propose.no_path(facts, base, method)
         return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
@@ -68,6 +69,7 @@ def _no_room(facts: Facts, plan: Plan) -> str:
 
 
 def title(method: str) -> str:
+    """Return the method's name for a text."""
     return knowledge_drafters.TITLES.get(method, method.upper())
 
 

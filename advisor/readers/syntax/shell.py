@@ -110,12 +110,15 @@ class Shell:
     # -------------------------------------------------------------- helpers
 
     def text(self, node: Node) -> Mapped:
+        """Return the source text of a node."""
         return self.source.part(node.start_byte, node.end_byte)
 
     def value(self, node: Node | None) -> Mapped:
+        """Return a node's text, expanded without word splitting."""
         return EMPTY if node is None else expand_value(self.text(node), self.scope)
 
     def words(self, nodes: list[Node]) -> list[Mapped]:
+        """Return the words that the nodes expand to."""
         return [field for node in nodes for field in expand_word(self.text(node), self.scope)]
 
     def printed(self, body: Mapped) -> Mapped | None:
@@ -136,6 +139,7 @@ class Shell:
             self.nesting -= 1
 
     def statement(self, node: Node) -> bool:
+        """Run one statement; True where the script ends in it."""
         if not self.reading.step():
             return True
         handler = _STATEMENTS.get(node.type)
@@ -146,6 +150,7 @@ class Shell:
         return False
 
     def command(self, node: Node) -> bool:
+        """Run a simple command; True where the script ends in it."""
         name = node.child_by_field_name("name")
         if name is None:
             for child in node.named_children:
@@ -231,6 +236,7 @@ class Shell:
         return ended and not returned and len(self.reading.found) > found
 
     def redirected(self, node: Node) -> bool:
+        """Run a statement with redirections; True where the script ends in it."""
         body = node.child_by_field_name("body")
         for redirect in node.children_by_field_name("redirect"):
             if redirect.type == "heredoc_redirect":
@@ -258,12 +264,14 @@ class Shell:
         self.reading.inside(text, self.depth + 1)
 
     def function(self, node: Node) -> bool:
+        """Store a function for later calls; never ends the script."""
         name = node.child_by_field_name("name")
         if name is not None:
             self.functions[self.text(name).text] = node
         return False
 
     def subshell(self, node: Node) -> bool:
+        """Run a subshell, whose assignments and exit stay inside."""
         kept = self.scope
         self.scope = kept.copy()
         self.block(node)

@@ -46,7 +46,7 @@ def printed(body: Mapped, scope: Scope) -> Mapped | None:
 
 
 def here_text(text: Mapped, scope: Scope) -> Mapped:
-    """An unquoted here-document: variables, `\\\\`, `\\$` and joined lines; what a substitution
+    r"""An unquoted here-document: variables, `\\`, `\$` and joined lines; what a substitution
     prints is not known.
     """
     parts: list[Mapped] = []
@@ -99,6 +99,7 @@ def added(old: Value | None, new: Value) -> Value:
 
 
 def assign(shell: Shell, node: Node, export: bool = False) -> bool:
+    """Set a variable or an element of an array; never ends the script."""
     target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     if target is None:
         return False
@@ -143,6 +144,7 @@ def _assign_element(shell: Shell, target: Node, value: Node | None) -> bool:
 
 
 def prefix(shell: Shell, node: Node, env: Env) -> None:
+    """Add an assignment in front of a command to the command's environment."""
     target = node.child_by_field_name("name")
     if target is not None:
         env[shell.text(target).text] = EnvItem(
@@ -151,6 +153,7 @@ def prefix(shell: Shell, node: Node, env: Env) -> None:
 
 
 def declaration(shell: Shell, node: Node) -> bool:
+    """Run `export`, `declare`, `local` or `readonly`; never ends the script."""
     text = shell.text(node).text
     export = text.startswith("export") or bool(re.match(r"(declare|typeset)\s+-\w*x", text))
     for child in node.named_children:
@@ -173,6 +176,7 @@ def _word_assignment(shell: Shell, node: Node, export: bool) -> None:
 
 
 def unset(shell: Shell, node: Node) -> bool:
+    """Run `unset`; never ends the script."""
     for child in node.named_children:
         name = shell.text(child).text
         shell.scope.values.pop(name, None)

@@ -45,6 +45,7 @@ def flag(case: Case, *names: str) -> Flag | None:
 
 
 def flags(case: Case) -> tuple[Flag, ...]:
+    """Return the flags of the case's launch."""
     return case.launch.flags
 
 
@@ -125,6 +126,7 @@ def k_flag(case: Case) -> Flag | None:
 
 
 def env_line(launch: Launch | None, name: str) -> int:
+    """Return the line that sets the variable, 0 where none does."""
     return next((var.line for var in reversed(launch.env) if var.name == name), 0) if launch else 0
 
 
@@ -148,6 +150,7 @@ def k_words(plan: Plan) -> str:
 
 
 def speculates(plan: Plan) -> bool:
+    """Whether the plan uses speculative decoding."""
     return plan.method != "none"
 
 
@@ -213,6 +216,7 @@ def calls_tools(case: Case) -> bool:
 
 
 def fp8_kv(case: Case) -> bool:
+    """Whether the KV cache is stored in FP8."""
     return (case.plan.kv_cache_dtype or "").lower().startswith("fp8")
 
 

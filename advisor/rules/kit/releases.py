@@ -32,6 +32,7 @@ class Defect(NamedTuple):
 
     @property
     def versions(self) -> str:
+        """The affected releases in words."""
         if self.since and self.until:
             return self.since if self.since == self.until else f"{self.since} to {self.until}"
         if self.since:
@@ -41,6 +42,7 @@ class Defect(NamedTuple):
 
 @cache
 def defect(name: str) -> Defect:
+    """Return a known defect of an engine. Raises KeyError for a name that is not in the data."""
     row = table("defects")[name]
     return Defect(
         name,

@@ -28,11 +28,11 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     Bad: vllm serve Qwen/Qwen3-14B
         --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
-        "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}\'
+        "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}'
     Good: vllm serve Qwen/Qwen3-32B
         --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
-        "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}\'
+        "model":"RedHatAI/Qwen3-32B-speculator.eagle3"}'
     """
     draft, model = case.plan.draft_model, case.facts.model
     if not draft or model is None or case.plan.method not in TRAINED:

@@ -22,11 +22,11 @@ def drafter_k_too_high(case: Case) -> Iterator[Hit]:
     Bad: vllm serve openai/gpt-oss-120b
         --speculative-config
         '{"method":"eagle3","num_speculative_tokens":3,
-        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}\'
+        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
     Good: vllm serve openai/gpt-oss-120b
         --speculative-config
         '{"method":"eagle3","num_speculative_tokens":1,
-        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}\'
+        "model":"nvidia/gpt-oss-120b-Eagle3-throughput"}'
     """
     found = knowledge.drafter_home(case.plan.draft_model) if case.plan.draft_model else None
     if found is None:
