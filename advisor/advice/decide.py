@@ -30,7 +30,7 @@ from advisor.domain.nouns import (
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility as stakes
 from advisor.prediction.decision import decide_one, p_meets
-from advisor.prediction.predict import GOAL_WEIGHTS, judged_goal
+from advisor.prediction.goals import GOAL_WEIGHTS, judged_goal
 from advisor.prediction.utility import Z10
 
 Array = npt.NDArray[np.float64]

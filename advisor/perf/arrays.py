@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import METHODS
+from advisor.domain.sourced import sourced
 
 if TYPE_CHECKING:
     pass
@@ -30,7 +31,12 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int16]
 
-MAX_K = 8  # positions that are told apart in acceptance arrays; beyond, the last one repeats
+MAX_K = sourced(
+    8,
+    "draft positions",
+    "Positions told apart in acceptance arrays; beyond, the last one repeats",
+    "chosen",
+)
 
 # Vocabularies: a code is the index; 0 is "unknown" (methods: 0 is "none").
 ENGINES = (

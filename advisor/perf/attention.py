@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf.constants import Constants
 from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
@@ -19,7 +20,12 @@ _RDNA = ("gfx11", "gfx12")
 _SM12X = ("sm_120", "sm_121")
 # Cached per token and layer by MLA: 512 compressed and 64 for positions (DeepSeek, GLM, Kimi), 256
 # and 64 (Mistral Small 4), 512 (GLM-5.3)
-_MLA_ELEMENTS = (576, 320, 512)
+_MLA_ELEMENTS = sourced(
+    (576, 320, 512),
+    "elements",
+    "config.json of DeepSeek-V3, GLM-5.2 and Kimi K2; Mistral Small 4; GLM-5.3",
+    "read",
+)
 
 
 def attention_seconds(

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import re
 
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 
 NAN = float("nan")
-MOST_DRAFTED = (
-    256  # ours: four times the longest measured draft (64, lookups); more is a slip of the pen
+MOST_DRAFTED = sourced(
+    256,
+    "tokens",
+    "Four times the longest measured draft (64, lookups); more is a slip of the pen",
+    "chosen",
 )
 
 
@@ -59,7 +63,12 @@ def fraction(text: object) -> float:
     return value if 0 <= value <= 1 else NAN
 
 
-_FIRST_RELEASES, _LATER_RELEASES = 10560.0, 10850.0
+_FIRST_RELEASES, _LATER_RELEASES = sourced(
+    (10560.0, 10850.0),
+    "llama.cpp build",
+    "Builds from which the 0.1, 0.2 and the later tagged releases were cut",
+    "assumed",
+)
 
 
 def version_number(engine: str, text: str) -> float:

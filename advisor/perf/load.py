@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import engines_with, traits
 from advisor.perf import arrays as P
 from advisor.perf.constants import Constants
@@ -21,20 +22,47 @@ from advisor.perf.memory import SGLANG_FEW, SGLANG_STATE_SHARE, SGLANG_STATES
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-MEMORY_SHARE = 0.9  # of device memory, engines' usual default
-OVERHEAD_BYTES = 3e9  # activations and graphs
+MEMORY_SHARE = sourced(
+    0.9,
+    "share",
+    "vLLM: default of --gpu-memory-utilization; other engines are near it",
+    "read",
+)
+OVERHEAD_BYTES = sourced(
+    3e9,
+    "bytes",
+    "Activations, graphs and context of one engine",
+    "assumed",
+)
 # SGLang's own cap with speculation and no explicit --max-running-requests
 SPECULATING_SEQS = min(
     float(held[1]) for name in engines_with("running") if (held := traits(name).running)
 )
 # a limit that the memory sets and not an option: no request waits for a slot beside it
-SLOTS_HOLD = 1e9
-PAGE_TOKENS, HYBRID_PAGE_TOKENS = (
-    16.0,
-    1056.0,
-)  # prefix-cache granularity; one Mamba page on hybrid models (vLLM log, H200)
-PREFIX_DROP_FIXED = 3300.0  # vLLM 0.33 keeps the last matched block under MTP (vllm #38182)
-ACCEPT_SPREAD = 0.05  # relative spread of tokens per step between requests, beyond chance
+SLOTS_HOLD = sourced(
+    1e9,
+    "requests",
+    "Larger than any option: stands for no limit",
+    "chosen",
+)
+PAGE_TOKENS, HYBRID_PAGE_TOKENS = sourced(
+    (16.0, 1056.0),
+    "tokens",
+    "Prefix-cache granularity, and one Mamba page of hybrid models (vLLM log, H200)",
+    "measured",
+)
+PREFIX_DROP_FIXED = sourced(
+    3300.0,
+    "release as 100 x major and minor",
+    "vllm #38182: 0.33 keeps the last matched block under MTP",
+    "read",
+)
+ACCEPT_SPREAD = sourced(
+    0.05,
+    "share",
+    "Spread of tokens per step between requests, beyond chance",
+    "assumed",
+)
 
 
 class Load(NamedTuple):

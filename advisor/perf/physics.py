@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import verify_kernels
 from advisor.perf.attention import attention_seconds, serial_attention_seconds
@@ -39,8 +40,19 @@ Mask = npt.NDArray[np.bool_]
 
 # Nodes of a standard normal at the middles of eight equally likely classes: expert popularity is
 # lognormal.
-_NODES = np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341])
-_NODE, _HGX = 8, ("sm_80", "sm_90")
+_NODES = sourced(
+    np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341]),
+    "standard deviations",
+    "Quantiles of the standard normal at 1/16, 3/16, ... 15/16",
+    "derived",
+)
+_NODE = sourced(
+    8,
+    "GPUs",
+    "NVIDIA HGX A100, H100 and H200: eight GPUs on one NVSwitch",
+    "read",
+)
+_HGX = ("sm_80", "sm_90")
 
 
 class StepTerms(NamedTuple):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf.attention import attended
 from advisor.perf.constants import Constants
@@ -28,7 +29,12 @@ from advisor.perf.rates import (
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-GRAPH_TOKENS = 512  # vLLM captures graphs up to this many tokens a step by default
+GRAPH_TOKENS = sourced(
+    512,
+    "tokens",
+    "vLLM: default of max_cudagraph_capture_size",
+    "read",
+)
 
 
 def eager_seconds(p: P.Points, c: Constants, batch: Floats, step: Floats) -> Floats:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf.constants import ByPath, Constants
 
@@ -15,16 +16,31 @@ Floats = npt.NDArray[np.float64]
 _NO_INT8_TENSOR = ("sm_60", "sm_70")
 # of fp32, matrix kernels for a few tokens: 5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5
 # (mlx-dspark, M4 Pro)
-_TILED_SHARE = 0.6
+_TILED_SHARE = sourced(
+    0.6,
+    "share of the fp32 rate",
+    "5.6 of 13.6 TFLOP/s (MTPLX, M2 Max), 7.0 of 7.5 (mlx-dspark, M4 Pro)",
+    "derived",
+)
 _WGMMA = ("sm_90", "sm_100")
 # dp4a instructions issue on the integer pipe: full rate beside fp32 on Volta and Turing, half on
 # Ampere and Ada. Two V100 sources put the truth between the two laws; the geometric middle of 1 and
 # 2 is taken. CDNA lists its fp32 rate without the dual issue that RDNA counts, so its share of it
 # is twice as large.
-_INT_LANES = {"sm_70": 1.41, "sm_75": 1.41, "gfx9": 2.0}
+_INT_LANES = sourced(
+    {"sm_70": 1.41, "sm_75": 1.41, "gfx9": 2.0},
+    "ratio",
+    "NVIDIA and AMD instruction throughput tables, see above",
+    "derived",
+)
 # Unpacking cost of the quantisation relative to Q4_K: plain 8 bit needs none, codebook types a
 # table look-up more.
-_UNPACK = {"gguf-legacy": 1.4, "gguf-i": 0.85}
+_UNPACK = sourced(
+    {"gguf-legacy": 1.4, "gguf-i": 0.85},
+    "ratio",
+    "Unpacking steps of the formats in llama.cpp, see above",
+    "assumed",
+)
 
 
 def at(values: ByPath, points: P.Points) -> Floats:

@@ -11,13 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from advisor.domain.sourced import sourced
+
 # Columns that are read or written here
 READ = (
     "notes", "thinking", "spec_extra", "speedup_metric", "output_tok_s", "request_tok_s",
     "concurrency", "input_tokens",
 )  # fmt: skip
 _BACKENDS = ("vulkan", "rocm", "hip")
-_SAME = 0.03  # relative gap up to which output_tok_s counts as streams x request_tok_s
+_SAME = sourced(
+    0.03,
+    "share",
+    "Gap up to which output tok/s counts as streams x request tok/s: the replicate spread",
+    "measured",
+)
 
 _NO_PREFILL = ("pd disaggregation", "disaggregated prefill")
 

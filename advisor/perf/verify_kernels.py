@@ -16,27 +16,58 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
-LONGEST = 8.0  # MMVQ_MAX_BATCH_SIZE, and the longest batch of Metal's small-batch kernel
-METAL_EXPERTS = 31.0  # mul_mm_id starts at 32 tokens; below, every token reads its experts itself
-_METAL_K_FROM = 4.0
+LONGEST = sourced(
+    8.0,
+    "tokens",
+    "llama.cpp: MMVQ_MAX_BATCH_SIZE; longest batch of Metal's small-batch kernel",
+    "read",
+)
+METAL_EXPERTS = sourced(
+    31.0,
+    "tokens",
+    "llama.cpp, Metal: mul_mm_id from 32 tokens; below, each token reads its own experts",
+    "read",
+)
+_METAL_K_FROM = sourced(
+    4.0,
+    "tokens",
+    "llama.cpp, Metal: small-batch kernel of K-quants from 4 tokens",
+    "read",
+)
 # Upper bounds of bits per weight that tell Q2_K, Q3_K, Q4_K, Q5_K and Q6_K apart in a file's
 # average.
-_BITS = np.array([3.0, 4.0, 5.2, 6.2])
+_BITS = sourced(
+    np.array([3.0, 4.0, 5.2, 6.2]),
+    "bits",
+    "Between the bits per weight of Q2_K 2.6, Q3_K 3.4, Q4_K 4.5, Q5_K 5.5 and Q6_K 6.6",
+    "derived",
+)
 # Most tokens in the vector kernel for Q2_K .. Q6_K, by architecture, and the first build that has
 # the switch.
-_TUNED: dict[str, tuple[float, tuple[float, ...]]] = {
-    "sm_89": (10530, (4, 6, 8, 8, 8)),  # llama.cpp #26079, merged between b10454 and b10549
-    "sm_120": (10530, (5, 5, 5, 6, 7)),
-    "sm_121": (10530, (6, 8, 8, 8, 8)),
-    "sm_70": (10830, (4, 6, 5, 6, 7)),  # llama.cpp #28912
-    "gfx9": (9250, (5, 3, 3, 3, 5)),  # llama.cpp #23227: matrix cores of CDNA2 and later
-}
-_MATRIX_CORES = 100e12  # FLOP/s in bf16: tells CDNA from older cards of the same family
+_TUNED: dict[str, tuple[float, tuple[float, ...]]] = sourced(
+    {
+        "sm_89": (10530, (4, 6, 8, 8, 8)),  # llama.cpp #26079, merged between b10454 and b10549
+        "sm_120": (10530, (5, 5, 5, 6, 7)),
+        "sm_121": (10530, (6, 8, 8, 8, 8)),
+        "sm_70": (10830, (4, 6, 5, 6, 7)),  # llama.cpp #28912
+        "gfx9": (9250, (5, 3, 3, 3, 5)),  # llama.cpp #23227: matrix cores of CDNA2 and later
+    },
+    "build, tokens",
+    "llama.cpp #26079 and #23227: most tokens in the vector kernel, and since which build",
+    "read",
+)
+_MATRIX_CORES = sourced(
+    100e12,
+    "FLOP/s, bf16",
+    "Published bf16 rates of gfx9: MI210 and later above, older cards below",
+    "derived",
+)
 
 
 def dense_limit(p: P.Points) -> Floats:

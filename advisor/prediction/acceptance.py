@@ -19,25 +19,44 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import METHODS
+from advisor.domain.sourced import sourced
 from advisor.perf.arrays import FAMILIES, MAX_K, WORKLOADS, Points
 
 Floats = npt.NDArray[np.float64]
 
-MAX_DEPTH_K = 64  # drafts longer than this are cut
-USUAL_K = {
-    "mtp": 2.0,
-    "eagle": 3.0,
-    "eagle3": 3.0,
-    "draft_model": 8.0,
-    "ngram": 8.0,
-    "dflash": 8.0,
-    "dspark": 5.0,
-    "none": 0.0,
-}
-MEASURED_SD = (
-    0.03  # sd of log(tokens per step) of a stated acceptance: rounding, other prompts, counters
+MAX_DEPTH_K = sourced(
+    64,
+    "tokens",
+    "The longest measured draft; longer ones are cut",
+    "chosen",
 )
-POSITION_SD = 0.12  # sd, in logits, of one position around the common curve
+USUAL_K = sourced(
+    {
+        "mtp": 2.0,
+        "eagle": 3.0,
+        "eagle3": 3.0,
+        "draft_model": 8.0,
+        "ngram": 8.0,
+        "dflash": 8.0,
+        "dspark": 5.0,
+        "none": 0.0,
+    },
+    "tokens",
+    "Defaults of the engines and published launches, by method",
+    "assumed",
+)
+MEASURED_SD = sourced(
+    0.03,
+    "log ratio",
+    "Sd of a stated acceptance: rounding, other prompts, counters; the replicate spread",
+    "assumed",
+)
+POSITION_SD = sourced(
+    0.12,
+    "logits",
+    "Sd of one draft position around the common curve",
+    "assumed",
+)
 
 # Groups of indicator columns. "gguf-low" style effects are numbers, in _numbers.
 _METHODS = tuple(m for m in METHODS if m != "none")

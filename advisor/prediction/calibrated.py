@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.facts import OwnRun
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays as pts
 from advisor.perf import encode_rows, schedule
 from advisor.perf.row_text import row_text
@@ -21,7 +22,12 @@ from advisor.prediction.model import Model, prepare
 
 Floats = npt.NDArray[np.float64]
 
-OWN_SHARE = 0.7  # of the prior spread that own runs leave, below which a prediction is measured
+OWN_SHARE = sourced(
+    0.7,
+    "share",
+    "Of the prior spread that own runs leave, below which a prediction counts as measured",
+    "chosen",
+)
 
 
 def with_own_runs(

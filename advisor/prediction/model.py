@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays as pts
 from advisor.perf import imputation, physics, schedule
 from advisor.perf.constants import Constants, shifted
@@ -30,14 +31,27 @@ from advisor.prediction.spread import Spread
 Floats = npt.NDArray[np.float64]
 
 TTFT = pts.METRICS.index("ttft")
-MAX_LOG = 2.3  # a ratio beyond 10 is not believed
+MAX_LOG = sourced(
+    2.3,
+    "log ratio",
+    "The largest published speed-up is 4.8; a ratio beyond 10 is not believed",
+    "chosen",
+)
 Z10 = 1.2815515594
 
 # llama.cpp ends a separate draft early when its model is unsure: a larger k is a limit, not a
 # length
-EARLY_STOP_K = 8.0
-LOOKUP_K = (
-    3.0  # a lookup drafts in some steps only: over all steps it verifies about this many at most
+EARLY_STOP_K = sourced(
+    8.0,
+    "tokens",
+    "llama.cpp ends a separate draft when its model is unsure: a larger k is a limit",
+    "assumed",
+)
+LOOKUP_K = sourced(
+    3.0,
+    "tokens",
+    "A lookup drafts in some steps only: over all steps it verifies about this many",
+    "assumed",
 )
 SLOT_BY_SLOT = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
 

@@ -20,23 +20,49 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-COVERS = 1.01  # factor 2 in concurrency and context counts as the same cell
-NEAR = 0.3  # correlation from which a pair says something here
-SHORT = 1024  # prompts below this hardly move a step
+COVERS = sourced(
+    1.01,
+    "doublings",
+    "Factor 2 in concurrency and context counts as the same configuration",
+    "chosen",
+)
+NEAR = sourced(
+    0.3,
+    "correlation",
+    "From here on a pair says something of another load",
+    "chosen",
+)
+SHORT = sourced(
+    1024,
+    "tokens",
+    "Prompts below this hardly move a step",
+    "assumed",
+)
 # How fast two pairs of a cell lose touch: exponent of their correlation per unit of distance
 # (doublings; differs or not).
-FADE = np.array([0.25, 0.2, 0.25, 0.15, 0.1])
+FADE = sourced(
+    np.array([0.25, 0.2, 0.25, 0.15, 0.1]),
+    "exponent",
+    "A slower fade over k (0.08) moves the regret of k by 0.04 points (notes.md)",
+    "assumed",
+)
 MEASURES = ("streams", "context", "log_k", "workload", "metric")
 YES_OR_NO = 3  # measures from here on only differ or agree
 
 NUMBERS = (*MEASURES, "rig", "gain", "miss")
-CLEAR = 0.05  # log speed-up from which a measured pair is clearly on one side of 1
+CLEAR = sourced(
+    0.05,
+    "log ratio",
+    "Nearly twice the replicate spread of 0.029: clearly on one side of 1",
+    "derived",
+)
 
 
 class Pull(NamedTuple):

@@ -18,14 +18,30 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.facts import OwnRun
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
 
 Floats = npt.NDArray[np.float64]
 
-SHORT_TOKENS = 1024  # prompts below this hardly move a step
-USUAL_K = 2.0  # draft length at which the acceptance part has its stated size
-LEAST_SD = 0.05  # log; a measured gain is not known better than this
+SHORT_TOKENS = sourced(
+    1024,
+    "tokens",
+    "Prompts below this hardly move a step",
+    "assumed",
+)
+USUAL_K = sourced(
+    2.0,
+    "tokens",
+    "The k at which own_runs_acceptance was fitted",
+    "chosen",
+)
+LEAST_SD = sourced(
+    0.05,
+    "log ratio",
+    "Within a row, two runs of one machine differ by 0.045 (accuracy review)",
+    "measured",
+)
 # Columns of `places`
 STREAMS, CONTEXT, LOG_K, WORKLOAD, METHOD, MODEL, QUANT, ENGINE, WHOLE, FIRST = range(10)
 GRADED = (STREAMS, CONTEXT, LOG_K)  # distances; the others agree or differ

@@ -8,15 +8,12 @@ disagree.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import (
-    AdvisorError,
     Basis,
     Estimate,
     Facts,
@@ -26,9 +23,7 @@ from advisor.domain.nouns import (
     MetricEstimate,
     Plan,
 )
-from advisor.domain.paths import models_dir
-from advisor.domain.sealed import unsealed
-from advisor.domain.shown import shown
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays as pts
 from advisor.perf import memory, schedule
@@ -36,7 +31,9 @@ from advisor.perf.encode_plans import from_questions
 from advisor.prediction import acceptance as acc
 from advisor.prediction import calibrated, step_terms
 from advisor.prediction import neighbours as nearby
+from advisor.prediction.artefact import load
 from advisor.prediction.decision import PLAIN_SD
+from advisor.prediction.goals import ESTIMATED, GOAL_WEIGHTS, goal_chances, judged_goal
 from advisor.prediction.intervals import Predicted, chance, within
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
 from advisor.prediction.spread import stand_ins
@@ -45,20 +42,14 @@ from advisor.prediction.utility import Z10
 
 Floats = npt.NDArray[np.float64]
 
-ARTEFACT = "speedup.json"
-SCHEMA = 3  # of its layout
 BASES: tuple[Basis, ...] = ("measured", "interpolated", "extrapolated", "physics")
 PIECE = 16384  # points computed at once in a large table
-FAR = 2  # numbers filled in from which a point of a measured cell is extrapolated all the same
-# Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal: policy, not measurement;
-# decide.py uses the same.
-GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = {
-    "throughput": (1.0, 0.0, 0.0),
-    "tpot": (0.0, 1.0, 0.0),
-    "ttft": (0.0, 0.0, 1.0),
-    "balanced": (0.6, 0.4, 0.0),  # TTFT is predicted too badly to decide anything unasked
-}
-_ESTIMATED = ("output_tok_s", "tpot", "ttft")
+FAR = sourced(
+    2,
+    "numbers",
+    "Filled in, from which a point of a measured cell is extrapolated all the same",
+    "chosen",
+)
 
 
 class Samples(NamedTuple):
@@ -73,32 +64,12 @@ class Samples(NamedTuple):
 
 # Two candidates of one machine and model share most of the error: correlation of left-out errors
 # within sweeps over k.
-ERROR_CORRELATION = 0.8
-
-
-@lru_cache(maxsize=4)
-def load(path: Path | None = None) -> Model:
-    """The shipped model (or one at `path`). Raises AdvisorError where it is missing or not
-    readable.
-    """
-    where = path or models_dir() / ARTEFACT
-    try:
-        state = unsealed(where.read_bytes(), where.name, "reinstall, or run `advisor train`.")
-        if state.get("schema") != SCHEMA:
-            raise AdvisorError(
-                f"{where.name} has layout {shown(str(state.get('schema')), 20)}, this "
-                "release reads "
-                f"layout {SCHEMA}: reinstall, or run `advisor train`."
-            )
-        return Model.from_dict(state["model"])
-    except OSError as error:
-        raise AdvisorError(
-            f"the trained model {where.name} is missing; run `advisor train`."
-        ) from error
-    except (KeyError, ValueError, TypeError, IndexError) as error:
-        raise AdvisorError(
-            f"{where.name} is not a readable model ({error}); run `advisor train`."
-        ) from error
+ERROR_CORRELATION = sourced(
+    0.8,
+    "correlation",
+    "Left-out errors within sweeps over k, see above",
+    "measured",
+)
 
 
 def predict_points(points: pts.Points, model: Model | None = None, hide: bool = False) -> Predicted:
@@ -217,7 +188,7 @@ class Batch(NamedTuple):
         """What is expected of one case; `bill`, where it is at hand, is its memory bill."""
         facts, plan = self.cases[i]
         made = {}
-        for name in _ESTIMATED:
+        for name in ESTIMATED:
             speedup, base = _interval(self.found[name], i), float(self.baselines[name][i])
             made[name] = with_levels(name, speedup, base)
         basis = BASES[min(int(self.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
@@ -281,7 +252,7 @@ def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) 
         judged_goal(facts.goal or "balanced", bool(waits))
         for (facts, _), waits in zip(cases, crowded, strict=True)
     ]
-    chances = _goal_gains(goals, found, model)
+    chances = goal_chances(goals, found, model)
     return Batch(cases, found, baselines, lengths, belief.known, chances, terms)
 
 
@@ -295,8 +266,8 @@ def _all_metrics(
     what costs.
     """
     count = len(points)
-    metric = np.repeat([pts.METRICS.index(name) for name in _ESTIMATED], count).astype(np.int16)
-    asked = points.take(np.tile(np.arange(count), len(_ESTIMATED))).replace(metric=metric)
+    metric = np.repeat([pts.METRICS.index(name) for name in ESTIMATED], count).astype(np.int16)
+    asked = points.take(np.tile(np.arange(count), len(ESTIMATED))).replace(metric=metric)
     ready, full = prepare(asked)
     with one_thread():
         belief = acc.believe(model.acceptance, ready)
@@ -306,7 +277,7 @@ def _all_metrics(
             asked,
             model.doubted(asked, full, belief, of_metric(by_metric, full.metric)),
         )
-    found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(_ESTIMATED)}
+    found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(ESTIMATED)}
     return found, full.take(np.arange(count)), belief
 
 
@@ -329,19 +300,12 @@ def goal_logs(
     found, _, _ = _all_metrics(points, model or load())
 
     def mixed(column: str) -> Floats:
-        parts = zip(GOAL_WEIGHTS[goal], _ESTIMATED, strict=True)
+        parts = zip(GOAL_WEIGHTS[goal], ESTIMATED, strict=True)
         return np.asarray(
             sum(w * np.log(getattr(found[name], column)) for w, name in parts), dtype=np.float64
         )
 
     return mixed("p10"), mixed("p50"), mixed("p90")
-
-
-def judged_goal(goal: Goal, crowded: bool) -> Goal:
-    """The goal that is looked at: where speculation lets fewer requests run (`crowded`), the
-    quicker tokens of those that run are paid by those that wait, so a balanced goal is throughput.
-    """
-    return "throughput" if crowded and goal == "balanced" else goal
 
 
 def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
@@ -356,35 +320,6 @@ def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
 
 def _interval(found: Predicted, i: int) -> Interval:
     return Interval(p10=float(found.p10[i]), p50=float(found.p50[i]), p90=float(found.p90[i]))
-
-
-def _goal_gains(goals: Sequence[Goal], found: Mapping[str, Predicted], model: Model) -> Floats:
-    """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs
-    does. (N,)
-    """
-    chances = np.empty(len(goals))
-    for goal in dict.fromkeys(goals):
-        rows = np.array([other == goal for other in goals])
-        chances[rows] = _goal_gain(goal, found, model)[rows]
-    return chances
-
-
-def _goal_gain(goal: Goal, found: Mapping[str, Predicted], model: Model) -> Floats:
-    def mixed(column: str) -> Floats:
-        columns = (getattr(found[name], column) for name in _ESTIMATED)
-        logs = column.startswith("p")
-        return np.asarray(
-            sum(
-                w * (np.log(v) if logs else v)
-                for w, v in zip(GOAL_WEIGHTS[goal], columns, strict=True)
-            )
-        )
-
-    sd = mixed("sd")
-    measured = np.fmin(found["output_tok_s"].basis, found["tpot"].basis) == 0
-    p_gain = model.p_gain(mixed("mean"), np.fmax(sd, 1e-6))
-    likely = within(chance(p_gain, mixed("evidence"), measured), mixed("p10"), mixed("p90"))
-    return np.where(sd > 0, likely, 0.5)
 
 
 def _notes(facts: Facts, known: bool) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.perf import physics, prompt_cost
 from advisor.perf.arrays import METRICS, Points
 from advisor.perf.constants import Constants
@@ -24,12 +25,28 @@ Floats = npt.NDArray[np.float64]
 
 REASONS = ("row", "tokens", "stand_ins", "ttft", "ttft_several")
 # What a row may leave out; bandwidth and size count double.
-GUESSED = {
-    "bw": 2.0, "total_params": 2.0, "quant_bits": 1.0, "concurrency": 1.0, "gpus": 1.0,
-    "k": 1.0, "layers": 1.0, "input_tokens": 1.0,
-}  # fmt: skip
+GUESSED = sourced(
+    {
+        "bw": 2.0,
+        "total_params": 2.0,
+        "quant_bits": 1.0,
+        "concurrency": 1.0,
+        "gpus": 1.0,
+        "k": 1.0,
+        "layers": 1.0,
+        "input_tokens": 1.0,
+    },
+    "numbers",
+    "Bandwidth and size move a prediction most and count double",
+    "assumed",
+)
 _REQUEST, _TTFT = METRICS.index("request_tok_s"), METRICS.index("ttft")
-_TTFT_ELASTICITY = 0.15  # of the first token's time in the tokens of a step
+_TTFT_ELASTICITY = sourced(
+    0.15,
+    "exponent",
+    "Of the time to first token in the tokens of a step",
+    "assumed",
+)
 
 
 @dataclass(frozen=True)

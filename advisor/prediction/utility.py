@@ -13,11 +13,17 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 
 Array = npt.NDArray[np.float64]
 
-SAMPLES = 128
+SAMPLES = sourced(
+    128,
+    "deviates",
+    "Enough that the choice of k repeats; see _dimensions",
+    "chosen",
+)
 Z10 = 1.2815515594  # the 90th percentile of a standard normal
 _STEPS = tuple(
     float(np.sqrt(prime)) for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)

@@ -10,6 +10,7 @@ import pytest
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import knowledge_dir, models_dir
 from advisor.domain.sealed import sealed, unsealed
+from advisor.prediction import artefact
 from advisor.prediction import predict as predictor
 
 TEXT = '{\n"generated": "by us",\n"a": 1,\n"b": [2]\n}\n'
@@ -32,7 +33,7 @@ def test_any_change_is_told(change: tuple[str, str]) -> None:
 
 
 def test_a_changed_coefficient_or_layout_of_the_model_is_refused(tmp_path: Path) -> None:
-    text = (models_dir() / predictor.ARTEFACT).read_text()
+    text = (models_dir() / artefact.ARTEFACT).read_text()
     path = tmp_path / "speedup.json"
     path.write_text(text)
     predictor.load(path)

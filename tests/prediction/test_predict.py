@@ -33,8 +33,8 @@ from advisor.lab.training import dataset as training_data
 from advisor.perf import arrays as pts
 from advisor.perf import encode_plans
 from advisor.perf import encode_plans as points_plans
+from advisor.prediction import artefact, predict_table
 from advisor.prediction import predict as predictor
-from advisor.prediction import predict_table
 from advisor.prediction import threads as blas
 from advisor.prediction.decision import decide_one
 from advisor.prediction.predict_rows import predict_rows
@@ -361,7 +361,7 @@ def test_prediction_needs_no_heavy_library(tmp_path: Path) -> None:
 
 
 def test_artefact_is_small_plain_json() -> None:
-    text = (models_dir() / predictor.ARTEFACT).read_text(encoding="utf-8")
+    text = (models_dir() / artefact.ARTEFACT).read_text(encoding="utf-8")
     assert len(text) < 450_000
     state = json.loads(text)
     assert next(iter(state)) == "generated"

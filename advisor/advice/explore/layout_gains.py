@@ -36,7 +36,8 @@ from advisor.domain.nouns import (
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
-from advisor.prediction.predict import ERROR_CORRELATION, GOAL_WEIGHTS
+from advisor.prediction.goals import GOAL_WEIGHTS
+from advisor.prediction.predict import ERROR_CORRELATION
 
 Z10 = NormalDist().inv_cdf(0.9)
 NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)

@@ -20,8 +20,8 @@ from advisor.lab.evaluation import scores as evaluate_scores
 from advisor.lab.progress import bar
 from advisor.lab.training import dataset as training_data
 from advisor.lab.training import fitting, left_out, probe
+from advisor.prediction.artefact import ARTEFACT, SCHEMA
 from advisor.prediction.model import Model
-from advisor.prediction.predict import ARTEFACT, SCHEMA
 
 
 def train(progress: Any = iter) -> dict[str, Any]:

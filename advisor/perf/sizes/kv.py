@@ -7,12 +7,18 @@ from __future__ import annotations
 import math
 
 from advisor.domain.nouns import LLM, Plan
+from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
 
 SERVERS = ("vllm", "sglang")
 # Elements that MLA caches per token and layer (physics.py names the models): one vector, which
 # cannot be split over ranks.
-LATENT = (576, 320, 512)
+LATENT = sourced(
+    (576, 320, 512),
+    "elements",
+    "config.json of DeepSeek-V3, GLM-5.2 and Kimi K2; Mistral Small 4; GLM-5.3",
+    "read",
+)
 
 
 def full_layers(shape: LLM) -> int:

@@ -16,10 +16,21 @@ import math
 from typing import NamedTuple
 
 from advisor.domain.nouns import LLM
+from advisor.domain.sourced import sourced
 from advisor.perf.sizes import kv as kv_sizes
 
-PAGE_ALIGN = 16  # tokens
-CONV_STATE_BYTES = 16_384.0  # per kept step of one GDN layer: 8192 channels of 16 bit
+PAGE_ALIGN = sourced(
+    16,
+    "tokens",
+    "vLLM: attention block sizes are multiples of 16 tokens",
+    "read",
+)
+CONV_STATE_BYTES = sourced(
+    16_384.0,
+    "bytes",
+    "A kept step of one GDN layer: 8192 convolution channels of 16 bit (Qwen3.6 config.json)",
+    "derived",
+)
 
 
 class Pool(NamedTuple):

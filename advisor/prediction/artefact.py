@@ -1,0 +1,49 @@
+"""The trained artefact, models/speedup.json: where it lies, and how it is read."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from advisor.domain.nouns import AdvisorError
+from advisor.domain.paths import models_dir
+from advisor.domain.sealed import unsealed
+from advisor.domain.shown import shown
+from advisor.prediction.model import Model
+
+ARTEFACT = "speedup.json"
+SCHEMA = 3  # of its layout
+
+
+@lru_cache(maxsize=4)
+def load(path: Path | None = None) -> Model:
+    """Read the shipped model.
+
+    Parameters
+    ----------
+    path : Path, optional
+        Another artefact; default `models/speedup.json`.
+
+    Raises
+    ------
+    AdvisorError
+        The file is missing, not readable, or of another layout.
+    """
+    where = path or models_dir() / ARTEFACT
+    try:
+        state = unsealed(where.read_bytes(), where.name, "reinstall, or run `advisor train`.")
+        if state.get("schema") != SCHEMA:
+            raise AdvisorError(
+                f"{where.name} has layout {shown(str(state.get('schema')), 20)}, this "
+                "release reads "
+                f"layout {SCHEMA}: reinstall, or run `advisor train`."
+            )
+        return Model.from_dict(state["model"])
+    except OSError as error:
+        raise AdvisorError(
+            f"the trained model {where.name} is missing; run `advisor train`."
+        ) from error
+    except (KeyError, ValueError, TypeError, IndexError) as error:
+        raise AdvisorError(
+            f"{where.name} is not a readable model ({error}); run `advisor train`."
+        ) from error

@@ -1,0 +1,106 @@
+"""Numbers of the code that describe engines, hardware or measurements carry their source.
+
+A number at the top of a module of perf/ or prediction/ is wrapped in `sourced(value, unit,
+source, status)`, unless it is a limit of what is read or computed, which nothing could contradict.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from advisor.domain.sourced import Status
+
+PACKAGE = Path(__file__).resolve().parents[2] / "advisor"
+ROOMS = ("perf", "prediction")
+LATER = ("perf/memory.py", "perf/sizes/")  # not wrapped yet
+# Tolerances: how much is read, computed, searched or shown; positions in an array; mathematics.
+TOLERANCES = {
+    "prediction/acceptance.py": {"STEPS_DOWN"},
+    "prediction/artefact.py": {"SCHEMA"},
+    "prediction/intervals.py": {"SURE"},
+    "prediction/model.py": {"Z10"},
+    "prediction/neighbours.py": {"YES_OR_NO"},
+    "prediction/own_runs.py": {"STREAMS"},
+    "prediction/predict.py": {"PIECE"},
+    "prediction/predict_rows.py": {"BATCH"},
+    "prediction/predict_table.py": {"DIGITS"},
+    "prediction/utility.py": {"Z10"},
+}
+
+
+def numeric(node: ast.expr | None) -> bool:
+    """Whether an expression is a number or holds one."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, int | float) and not isinstance(node.value, bool)
+    if isinstance(node, ast.UnaryOp):
+        return numeric(node.operand)
+    if isinstance(node, ast.BinOp):
+        return numeric(node.left) or numeric(node.right)
+    if isinstance(node, ast.Tuple | ast.List | ast.Set):
+        return any(numeric(one) for one in node.elts)
+    if isinstance(node, ast.Dict):
+        return any(numeric(one) for one in node.values)
+    if isinstance(node, ast.Call):
+        return any(numeric(one) for one in node.args)
+    return False
+
+
+def names(node: ast.Assign | ast.AnnAssign) -> list[str]:
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [name.id for one in targets for name in ast.walk(one) if isinstance(name, ast.Name)]
+
+
+def is_sourced(node: ast.expr | None) -> bool:
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sourced"
+    )
+
+
+def constants() -> Iterator[tuple[str, list[str], ast.expr]]:
+    """(module, names, value) of each number at the top of a module of the rooms."""
+    for room in ROOMS:
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            where = path.relative_to(PACKAGE).as_posix()
+            if where.startswith(LATER):
+                continue
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.Assign | ast.AnnAssign) and numeric(node.value):
+                    assert node.value is not None
+                    yield where, names(node), node.value
+
+
+def test_numbers_carry_their_source() -> None:
+    bare = [
+        f"{where}: {', '.join(named)}"
+        for where, named, value in constants()
+        if not is_sourced(value)
+        and not set(named) & TOLERANCES.get(where, set())
+        and "CONSTANT_SOURCES" not in named
+    ]
+    assert not bare, "\n".join(bare)
+
+
+def test_no_tolerance_is_left_over() -> None:
+    found: dict[str, set[str]] = {where: set() for where in TOLERANCES}
+    for where, named, _ in constants():
+        found.setdefault(where, set()).update(named)
+    gone = {where: named - found[where] for where, named in TOLERANCES.items()}
+    assert not any(gone.values()), gone
+
+
+@pytest.mark.parametrize(
+    ("where", "value"),
+    [(f"{w}:{n[0]}", value) for w, n, value in constants() if is_sourced(value)],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+def test_a_source_says_unit_place_and_status(where: str, value: ast.Call) -> None:
+    assert len(value.args) == 4, where
+    unit, source, status = (ast.literal_eval(arg) for arg in value.args[1:])
+    assert isinstance(unit, str)
+    assert len(source) >= 15, f"{where}: say where the number is from"
+    assert status in get_args(Status), where
