@@ -301,7 +301,7 @@ FLOAT_FIELDS = tuple(
 
 
 def build(n: int, columns: Mapping[str, object]) -> Points:
-    """N points from some columns (arrays, lists or scalars); what is not named is NaN (codes: 0)."""
+    """N points from some columns (arrays, lists, scalars); what is not named is NaN (codes: 0)."""
     made: dict[str, object] = {}
     for name in FLOAT_FIELDS:
         shape = (n, MAX_K) if name == "given_conditional" else (n,)

@@ -187,7 +187,7 @@ def _path(engine: str, hardware: str, extra: str, version: str) -> float:
 
 
 def _graphs(text: str) -> Vector:
-    """Whether the server has CUDA graphs: eager is a setting of the server, neither arm has them."""
+    """Whether the server has CUDA graphs; eager is a setting of the server, for both arms."""
     word = normal(text)
     eager = word in ("0", "off", "none", "eager")
     whole = eager or word.startswith(("full", "1"))
@@ -277,7 +277,7 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     made["tiled"] = _together((engine, version), lambda e, v: tiled_kernels(_engine(e), v))
     made["version"] = _together((engine, version), lambda e, v: version_number(_engine(e), v))
     method, metric = word["spec_method"], word["speedup_metric"]
-    made["method"] = method.each(lambda text: P.METHOD_CODE.get(_method(text), 0))  # type: ignore[call-overload]
+    made["method"] = method.each(lambda text: P.METHOD_CODE.get(_method(text) or "", 0))
     made["metric"] = metric.each(lambda text: P.code(P.METRICS, _metric(text)))
     made["link"] = word["interconnect"].each(lambda text: P.code(P.LINKS, normal(text)))
     made["workload"] = word["workload"].each(lambda text: P.code(P.WORKLOADS, normal(text)))

@@ -148,7 +148,7 @@ def weight_bytes(p: P.Points) -> Floats:
 
 
 def _paged_states(p: P.Points) -> Mask:
-    """vLLM with recurrent layers: states and KV share pages of one size (see memory.hybrid_pool)."""
+    """vLLM with recurrent layers: states and KV share pages of one size (memory.hybrid_pool)."""
     return np.asarray(
         p.is_engine(*engines_with("states_in_pool")) & (p.state_bytes > 0) & (p.attn_layers > 0)
     )

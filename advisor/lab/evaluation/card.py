@@ -15,7 +15,7 @@ from advisor.lab.evaluation import scores
 from advisor.lab.evaluation.baselines import fixed_k
 from advisor.lab.evaluation.card_decisions import decisions, frontier
 from advisor.lab.evaluation.card_owners import owners
-from advisor.lab.evaluation.card_targets import percent, table, targets
+from advisor.lab.evaluation.card_targets import errors_of, percent, table, targets
 from advisor.lab.training.dataset import Examples
 
 if TYPE_CHECKING:
@@ -44,11 +44,7 @@ def compared(found: Evaluation) -> str:
         hid = mean if hidden is None else hidden
         cells: list[object] = [name]
         for pick, guess in ((known, mean), (rows, hid)):
-            error = em.ape(y, guess)[pick]
-            cells += [
-                percent(em.averaged(error, e.fold[pick], np.median).value),
-                percent(em.averaged(error, e.fold[pick]).value),
-            ]
+            cells += errors_of(y, guess, pick, e.fold)
         cells.append(f"{em.averaged((hid - y)[rows], e.fold[rows]).value:+.3f}")
         confused = em.confusion(y[rows], hid[rows] > 0, weight)
         cells += [percent(confused["balanced"], 0), f"{confused['mcc']:.2f}"]
@@ -61,8 +57,8 @@ def compared(found: Evaluation) -> str:
     for name, fit in found.candidates.items():
         line(name, fit.mean, fit.mean_hidden)
     two = _regret(e, found.shipped.mean, rows, fixed_k(2))
-    errors = ["median known", "MAPE known", "median unknown", "MAPE unknown", "log bias"]
-    header = ["model", *errors, "bal. acc.", "MCC", "k regret", "p90"]
+    errors = "median known | MAPE known | median unknown | MAPE unknown"
+    header = f"model | {errors} | log bias | bal. acc. | MCC | k regret | p90"
     note = f"k = 2 fixed: regret {percent(two.mean)} / {percent(two.p90)}."
     return table(header, lines) + "\n\n" + note
 
@@ -94,27 +90,17 @@ def split_lines(found: Evaluation) -> str:
             (told, fit.mean, fit.low, fit.high),
             (all_rows, fit.mean_hidden, fit.low_hidden, fit.high_hidden),
         ):
-            error = em.ape(ex.log_speedup, mean)[pick]
             cover, width, _ = em.coverage(ex.log_speedup[pick], low[pick], high[pick], folds[pick])
             cells += [
-                percent(em.averaged(error, folds[pick], np.median).value),
-                percent(em.averaged(error, folds[pick]).value),
+                *errors_of(ex.log_speedup, mean, pick, folds),
                 percent(cover.value, 0),
                 f"x{np.exp(width.value):.2f}",
             ]
         lines.append(cells)
-    header = [
-        "split",
-        "groups",
-        "median known",
-        "MAPE known",
-        "coverage",
-        "width",
-        "median unknown",
-        "MAPE unknown",
-        "coverage",
-        "width",
-    ]
+    header = (
+        "split | groups | median known | MAPE known | coverage | width | median unknown | "
+        "MAPE unknown | coverage | width"
+    )
     return table(header, lines)
 
 

@@ -13,12 +13,14 @@ from advisor.lab.evaluation.card_targets import percent, table
 if TYPE_CHECKING:
     from advisor.lab.evaluation.evaluate import Evaluation
 
-WORDS = """A setting is card, GPU count, model, quantisation family, engine, method, k, concurrency and metric; {owners} left-out
-groups share one with another. The first line is what remains for somebody who knows the true mean of every setting, estimated from
-the distances between owners: context, versions, clocks, prompts and what was counted are in it. A model of a setting cannot do
-better on new owners, however good it is; these lines are the floor under the targets of 10, 15 % and x1.25, and with a stated
-acceptance (owners' costs of a step compared) under those of 6, 9 % and x1.15. The side of 1 and the choice of k have no such floor:
-where somebody else measured the setting, both are known, and this model, which has not seen the owner, does about as well."""
+WORDS = """A setting is card, GPU count, model, quantisation family, engine, method, k, concurrency
+and metric; {owners} left-out groups share one with another. The first line is what remains for
+somebody who knows the true mean of every setting, estimated from the distances between owners:
+context, versions, clocks, prompts and what was counted are in it. A model of a setting cannot do
+better on new owners, however good it is; these lines are the floor under the targets of 10, 15 %
+and x1.25, and with a stated acceptance (owners' costs of a step compared) under those of 6, 9 % and
+x1.15. The side of 1 and the choice of k have no such floor: where somebody else measured the
+setting, both are known, and this model, which has not seen the owner, does about as well."""
 
 
 def owners(found: Evaluation) -> str:

@@ -12,7 +12,7 @@ from advisor.knowledge import store as knowledge
 from advisor.lab.evaluation import card_words as words
 from advisor.lab.evaluation import metrics as em
 from advisor.lab.evaluation import scores
-from advisor.lab.evaluation.card_targets import percent, table
+from advisor.lab.evaluation.card_targets import errors_of, percent, table
 from advisor.prediction.model import prepare
 from advisor.prediction.predict import FAR
 from advisor.prediction.spread import stand_ins
@@ -40,35 +40,18 @@ def breakdown(found: Evaluation, name: str, labels: npt.NDArray[np.str_]) -> str
             int((e.log_speedup[pick] < 0).sum()),
         ]
         for mean, chosen in ((o.mean, known), (o.mean_hidden, pick)):
-            if chosen.any():
-                error = em.ape(e.log_speedup, mean)[chosen]
-                cells += [
-                    percent(em.averaged(error, e.fold[chosen], np.median).value),
-                    percent(em.averaged(error, e.fold[chosen]).value),
-                ]
-            else:
-                cells += ["-", "-"]
+            cells += errors_of(e.log_speedup, mean, chosen, e.fold)
         cells.append(
             f"{em.averaged((o.mean_hidden - e.log_speedup)[pick], e.fold[pick]).value:+.2f}"
         )
         lines.append(cells)
-    return f"By {name}:\n\n" + table(
-        [
-            name,
-            "rows",
-            "folds",
-            "losses",
-            "median known",
-            "MAPE known",
-            "median unknown",
-            "MAPE unknown",
-            "log bias",
-        ],
-        lines,
-    )
+    errors = "median known | MAPE known | median unknown | MAPE unknown"
+    header = f"{name} | rows | folds | losses | {errors} | log bias"
+    return f"By {name}:\n\n{table(header, lines)}"
 
 
 def bands(values: Floats, edges: Sequence[float], names: Sequence[str]) -> npt.NDArray[np.str_]:
+    """The name of the band between `edges` in which each value lies; NaN in the first. (N,)"""
     return np.array(names)[np.digitize(np.nan_to_num(values, nan=edges[0] - 1), edges)]
 
 
@@ -144,18 +127,12 @@ def losses(found: Evaluation) -> str:
                     percent(float(doubt), 0),
                 ]
             )
-    header = [
-        "where",
-        "rows",
-        "losses",
-        "share lost (by rig)",
-        "called off",
-        "interval reaches below 1",
-    ]
+    header = "where | rows | losses | share lost (by rig) | called off | interval reaches below 1"
     return table(header, lines)
 
 
 def by_source(found: Evaluation) -> str:
+    """Each left-out source: how many rows, the means, the errors and the coverage."""
     e, o = found.examples, found.shipped
     lines = []
     for fold in np.unique(e.fold):
@@ -175,16 +152,10 @@ def by_source(found: Evaluation) -> str:
                     percent(float(inside), 0),
                 ]
             )
-    header = [
-        "left out",
-        "rows",
-        "acceptance stated",
-        "measured (mean)",
-        "predicted",
-        "MAPE",
-        "MAPE, acceptance ignored",
-        "in the interval",
-    ]
+    header = (
+        "left out | rows | acceptance stated | measured (mean) | predicted | MAPE | MAPE, "
+        "acceptance ignored | in the interval"
+    )
     return table(header, lines)
 
 
@@ -216,23 +187,15 @@ def seeds(found: Evaluation) -> str:
                 inside,
             ]
         )
-    header = [
-        "run",
-        "hardware",
-        "engine",
-        "method",
-        "k",
-        "c",
-        "metric",
-        "measured",
-        "10, 50, 90 %",
-        "p_gain",
-        "inside",
-    ]
+    header = (
+        "run | hardware | engine | method | k | c | metric | measured | 10, 50, 90 % | p_gain"
+        " | inside"
+    )
     return table(header, lines)
 
 
 def acceptance(found: Evaluation) -> str:
+    """Errors of the tokens per step on sources that were left out."""
     errors = found.acceptance
     rows = []
     for name, part in (("all sources", errors), ("MTP only", [x for x in errors if x["mtp"]])):
@@ -245,14 +208,10 @@ def acceptance(found: Evaluation) -> str:
             f"{spread:.2f}",
         ]
         rows.append([name, len(part), *cells])
-    header = [
-        "tokens per step",
-        "sources",
-        "mean absolute log error",
-        "fixed curve .82 .78 .75 ...",
-        "log bias",
-        "error / stated sd",
-    ]
+    header = (
+        "tokens per step | sources | mean absolute log error | fixed curve .82 .78 .75 ... | "
+        "log bias | error / stated sd"
+    )
     return table(header, rows)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.lab.evaluation import metrics as em
 from advisor.lab.evaluation import scores
@@ -16,14 +17,29 @@ from advisor.lab.training.spread_fit import quantile
 if TYPE_CHECKING:
     from advisor.lab.evaluation.evaluate import Evaluation
 
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Words = npt.NDArray[np.str_]
+
 
 def percent(value: float, digits: int = 1) -> str:
+    """A share as a percentage; "-" for NaN."""
     return "-" if np.isnan(value) else f"{100 * value:.{digits}f} %"
 
 
-def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A Markdown table."""
-    lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+def errors_of(measured: Floats, predicted: Floats, pick: Flags, folds: Words) -> list[object]:
+    """Median and mean absolute percentage error of the picked rows, averaged over folds; "-" where
+    no row is picked.
+    """
+    error = em.ape(measured, predicted)[pick]
+    each = (em.averaged(error, folds[pick], reduce) for reduce in (np.median, np.mean))
+    return [percent(score.value) for score in each]
+
+
+def table(header: Sequence[str] | str, rows: Iterable[Sequence[object]]) -> str:
+    """A Markdown table; `header` may be one string with " | " between the columns."""
+    names = header.split(" | ") if isinstance(header, str) else header
+    lines = ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
     return "\n".join(
         [*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)]
     )

@@ -54,7 +54,8 @@ def half_widths(errors: Floats, weight: Floats) -> tuple[float, float]:
     if len(errors) <= FEWEST:
         return 1.3, 1.3
     low, high = -quantile(errors, weight, 0.1), quantile(errors, weight, 0.9)
-    return tuple(round(FROM_OUTSIDE * max(w, LEAST_WIDTH), DIGITS) for w in (low, high))  # type: ignore[return-value]
+    low, high = (round(FROM_OUTSIDE * max(w, LEAST_WIDTH), DIGITS) for w in (low, high))
+    return low, high
 
 
 def gain_curve(z: Floats, gained: Flags, weight: Floats) -> tuple[tuple[float, float], ...]:
