@@ -6,17 +6,17 @@ Import is cheap: an adapter and its catalogue are loaded on first use and kept.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
-from advisor.engines.base import EngineAdapter, Match, Option, Token, VersionMatch
+from advisor.engines.base import Match, Option, Token, VersionMatch
 
 if TYPE_CHECKING:
     from advisor.domain.nouns import Engine
+    from advisor.engines.adapter import Adapter
 
 __all__ = [
     "ENGINES",
-    "EngineAdapter",
     "Match",
     "Option",
     "Token",
@@ -48,21 +48,25 @@ def canonical(name: str) -> Engine | None:
 
 
 @cache
-def _load(engine: Engine) -> EngineAdapter:
-    if engine == "vllm":
-        from advisor.engines.vllm import VllmAdapter
+def _load(engine: Engine) -> Adapter:
+    match engine:
+        case "vllm":
+            from advisor.engines.vllm import VllmAdapter
 
-        return VllmAdapter()
-    if engine == "sglang":
-        from advisor.engines.sglang import SglangAdapter
+            return VllmAdapter()
+        case "sglang":
+            from advisor.engines.sglang import SglangAdapter
 
-        return SglangAdapter()
-    from advisor.engines.llama_server import LlamaServerAdapter
+            return SglangAdapter()
+        case "llama-server" | "ik_llama.cpp":
+            from advisor.engines.llama_server import LlamaServerAdapter
 
-    return LlamaServerAdapter(engine)
+            return LlamaServerAdapter(engine)
+        case _:
+            assert_never(engine)
 
 
-def get(engine: str) -> EngineAdapter:
+def get(engine: str) -> Adapter:
     """The adapter of an engine. Raises UnknownFact; for an engine without an MTP path, AdvisorError
     with the plain answer.
     """

@@ -1,5 +1,4 @@
-"""What the three adapters share: reading arguments, plain fields between launch and plan, writing,
-migrating, checking.
+"""What the three adapters share: plain fields between launch and plan, migrating, checking.
 
 A subclass says which flags carry which field of a Plan (`FIELDS`), how its engine words
 speculation, and how it reads a version. Unset stays None: an engine's default is never written into
@@ -8,13 +7,11 @@ a plan.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar
 
 from advisor.domain.nouns import (
     AdvisorError,
-    Container,
     EnvVar,
     Flag,
     Launch,
@@ -23,169 +20,14 @@ from advisor.domain.nouns import (
 from advisor.engines import migration, model_names
 from advisor.engines.arguments import parsing
 from advisor.engines.arguments.fields import Extras, Field, Value
-from advisor.engines.arguments.reading import (
-    Reader,
-    Walk,
-    env_flags,
-    mapping_flags,
-    walk_argparse,
-    walk_llama,
-)
-from advisor.engines.base import Token, VersionMatch
-from advisor.engines.writer import Writer
+from advisor.engines.base import Token
+from advisor.engines.launch_reader import LaunchReader
 
 
-class Adapter(Writer):
-    """Base of the adapters; see EngineAdapter in base.py for the contract."""
+class Adapter(LaunchReader):
+    """All that the rest of the package needs to know of an engine; base of the three adapters."""
 
-    ENTRY: ClassVar[re.Pattern[str]] = re.compile(
-        r"$^"
-    )  # what stands before the options on a command line
     FIELDS: ClassVar[Mapping[str, Field]] = {}
-
-    # ------------------------------------------------------------ versions
-
-    def resolve_version(self, text: str | None) -> VersionMatch:
-        """The catalogued release of an image tag or version text. Floating tags, nightlies and
-        branches pin nothing.
-        """
-        from advisor.engines.versions import resolve_release
-
-        return resolve_release(self.name, self.versions, text)
-
-    def known_version(self, version: str | None) -> str | None:
-        """The version itself if catalogued. Raises AdvisorError naming the nearest for another
-        one.
-        """
-        if version is None or version in self.catalogue.versions:
-            return version
-        found = self.resolve_version(version)
-        if found.version is None:
-            raise AdvisorError(f"{self.name} {version} is not catalogued: {found.note}")
-        return found.version
-
-    # ------------------------------------------------------------ reading
-
-    def read(
-        self,
-        tokens: Sequence[Token],
-        env: Sequence[EnvVar] = (),
-        *,
-        version_text: str | None = None,
-        container: Container | None = None,
-        file: str = "",
-        line: int = 0,
-        form: str = "command",
-    ) -> Launch:
-        """A Launch of arguments as the engine's process would see them; a leading program name is
-        skipped.
-        """
-        version = self.resolve_version(version_text)
-        reader = self._reader(version)
-        set_flags, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
-        walk = (walk_llama if self.STYLE == "llama" else walk_argparse)(
-            self._arguments(tokens), reader
-        )
-        return self._launch(
-            set_flags, walk, rest, version, version_text, container, file, line, form
-        )
-
-    def read_mapping(
-        self,
-        items: Sequence[tuple[Token, Token | None]],
-        env: Sequence[EnvVar] = (),
-        *,
-        origin: str = "yaml",
-        version_text: str | None = None,
-        container: Container | None = None,
-        file: str = "",
-        line: int = 0,
-        form: str = "config",
-    ) -> Launch:
-        """A Launch of keys and values: `vllm serve --config` YAML, INI presets, Python keyword
-        arguments.
-        """
-        version = self.resolve_version(version_text)
-        reader = self._reader(version)
-        set_flags, rest = env_flags(env, reader) if self.STYLE == "llama" else ((), tuple(env))
-        walk = Walk(mapping_flags(items, reader, origin), (), ())
-        return self._launch(
-            set_flags, walk, rest, version, version_text, container, file, line, form
-        )
-
-    def _reader(self, version: VersionMatch) -> Reader:
-        return Reader(self.catalogue, version.version)
-
-    def _arguments(self, tokens: Sequence[Token]) -> list[Token]:
-        """The tokens after the program's own name."""
-        for count in range(min(len(tokens), 6), 0, -1):
-            if self.ENTRY.fullmatch(" ".join(token.text for token in tokens[:count])):
-                return list(tokens[count:])
-        return list(tokens)
-
-    def _launch(
-        self,
-        first: tuple[Flag, ...],
-        walk: Walk,
-        env: tuple[EnvVar, ...],
-        version: VersionMatch,
-        version_text: str | None,
-        container: Container | None,
-        file: str,
-        line: int,
-        form: str,
-    ) -> Launch:
-        flags = first + walk.flags
-        notes = list(walk.notes)
-        if version.note:
-            notes.append(version.note)
-        model = next(
-            (
-                f.value
-                for name in self.MODEL_FLAGS
-                for f in reversed(flags)
-                if f.name == name and f.value
-            ),
-            None,
-        )
-        left = list(walk.positionals)
-        if model is None and left and self.STYLE == "argparse" and not left[0].text.startswith("$"):
-            token = left.pop(0)
-            model = token.text
-            flags = (self._model_flag(token), *flags)
-        notes += [f"the argument '{_short(token.text)}' was not read" for token in left]
-        strays = tuple(self._model_flag(token).model_copy(update={"name": ""}) for token in left)
-        return Launch(
-            engine=self.engine,
-            engine_version=version.version,
-            version_text=version_text,
-            version_pinned=version.pinned,
-            fork=self._fork(version_text, container),
-            model=model,
-            flags=flags,
-            env=env,
-            container=container,
-            file=file,
-            line=line or (walk.flags[0].line if walk.flags else 0),
-            form=form,
-            notes=tuple(notes),
-            strays=strays,
-        )
-
-    def _model_flag(self, token: Token) -> Flag:
-        return Flag(
-            name=self.MODEL_FLAGS[0],
-            raw="",
-            value=token.text,
-            line=token.line,
-            column=token.column,
-            span=token.span,
-            value_span=token.span,
-            unresolved=token.unresolved,
-        )
-
-    def _fork(self, version_text: str | None, container: Container | None) -> str | None:
-        return None
 
     # ------------------------------------------------------------ launch -> plan
 
@@ -350,7 +192,3 @@ class Adapter(Writer):
         key = "prefix_caching_default_hybrid" if hybrid else "prefix_caching_default"
         value = self.catalogue.behaviour(key, plan.engine_version)
         return value if isinstance(value, bool) else None
-
-
-def _short(words: str) -> str:
-    return words if len(words) <= 40 else words[:37] + "..."

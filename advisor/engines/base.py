@@ -1,5 +1,5 @@
 """What every engine adapter shares: the token that readers hand over, the option that catalogues
-hand back, the protocol.
+hand back.
 
 A `Token` is one argument as the engine's process would see it, with its place in the file. Readers
 make tokens, adapters turn them into a `Launch`, a `Launch` into a `Plan`, and both ways back.
@@ -18,12 +18,10 @@ How a `Flag` of a `Launch` is to be read:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from advisor.domain.nouns import Container, EnvVar, Launch, LaunchText, Plan, Span
-    from advisor.engines.catalogue import Catalogue
+    from advisor.domain.nouns import Span
 
 
 SWITCH_VALUE = "a switch takes no value:"  # how a note on `--enforce-eager false` begins
@@ -81,88 +79,3 @@ class VersionMatch(NamedTuple):
     pinned: bool
     note: str = ""
     too_old: bool = False  # below the first catalogued release
-
-
-class EngineAdapter(Protocol):
-    """Everything the rest of the package needs to know of an engine."""
-
-    name: ClassVar[str]
-
-    @property
-    def program(self) -> tuple[str, ...]:
-        """The words that start the server."""
-
-    @property
-    def versions(self) -> tuple[str, ...]:
-        """All catalogued releases, oldest first."""
-
-    @property
-    def newest(self) -> str:
-        """The newest catalogued release."""
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """The options of every catalogued release."""
-
-    def resolve_version(self, text: str | None) -> VersionMatch:
-        """Return the catalogued release that a version text means."""
-
-    def read(
-        self,
-        tokens: Sequence[Token],
-        env: Sequence[EnvVar] = (),
-        *,
-        version_text: str | None = None,
-        container: Container | None = None,
-        file: str = "",
-        line: int = 0,
-        form: str = "command",
-    ) -> Launch:
-        """Parse a command line into a launch."""
-
-    def read_mapping(
-        self,
-        items: Sequence[tuple[Token, Token | None]],
-        env: Sequence[EnvVar] = (),
-        *,
-        origin: str = "yaml",
-        version_text: str | None = None,
-        container: Container | None = None,
-        file: str = "",
-        line: int = 0,
-        form: str = "config",
-    ) -> Launch:
-        """Parse the keys and values of a configuration file into a launch."""
-
-    def to_plan(self, launch: Launch, *, own_mtp: Callable[[str], bool] | None = None) -> Plan:
-        """Return the plan that a launch states."""
-
-    def to_launch(self, plan: Plan) -> Launch:
-        """Return the launch of a plan. Raises AdvisorError where the release cannot run it."""
-
-    def units(self, launch: Launch) -> tuple[tuple[str, ...], ...]:
-        """Return the arguments, grouped as option and value."""
-
-    def render(self, launch: Launch) -> LaunchText:
-        """Return the launch as arguments, environment and shell text."""
-
-    def migrate(self, launch: Launch, target_version: str) -> tuple[Launch, tuple[str, ...]]:
-        """Return the launch for another release, and notes on what changed."""
-
-    def problems(self, argv: Sequence[str], version: str) -> tuple[str, ...]:
-        """Return what the release's parser would reject, one sentence each."""
-
-    def image(self, version: str | None, hardware: object = None) -> str | None:
-        """Return the official container image of a release, None where there is none."""
-
-    def benchmark_command(self, plan: Plan, request: object) -> str:
-        """Return the engine's own benchmark command for the load of the request."""
-
-    def canonical(self, plan: Plan) -> Plan:
-        """Return the plan as its own launch reads back."""
-
-    def argv(self, launch: Launch) -> tuple[str, ...]:
-        """Return the launch as a list of arguments."""
-
-    def effective_prefix_caching(self, plan: Plan, hybrid: bool | None = None) -> bool | None:
-        """Whether the server caches prefixes, the release's default included; None where unknown."""

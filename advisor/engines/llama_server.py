@@ -18,9 +18,13 @@ from advisor.engines.arguments.fields import (
     Extras,
     Field,
     Value,
+    drop,
+    drop_if,
     integer,
+    last,
     switch,
     text,
+    whole,
     write_switch,
 )
 from advisor.engines.arguments.llama_words import (
@@ -114,44 +118,44 @@ class LlamaServerAdapter(Adapter):
         own_mtp: Callable[[str], bool],
     ) -> None:
         self._read_context(nouns, extra)
-        file = _last(extra, "--hf-file")
+        file = last(extra, "--hf-file")
         if file is not None and file.endswith(".gguf") and launch.model:
             nouns["model"] = f"{launch.model.partition(':')[0]}:{file}"
-            _drop(extra, "--hf-file")
-        keys, values = _last(extra, K_TYPE), _last(extra, V_TYPE)
+            drop(extra, "--hf-file")
+        keys, values = last(extra, K_TYPE), last(extra, V_TYPE)
         if keys is not None and keys == values:
             nouns["kv_cache_dtype"] = keys
-            _drop(extra, K_TYPE, V_TYPE)
-        split = _last(extra, SPLIT)
+            drop(extra, K_TYPE, V_TYPE)
+        split = last(extra, SPLIT)
         if split is not None and len(split.split(",")) > 1:
             nouns["tp"] = len(split.split(","))
             if set(split.split(",")) == {"1"}:
-                _drop(extra, SPLIT)
-        _drop_if(extra, FLASH, lambda v: v in (None, "on", "1", "true", "enabled"))
-        _drop_if(extra, LAYERS, lambda v: v in ("all", str(ALL_LAYERS)))
-        _drop_if(extra, JINJA, lambda v: v is None)
+                drop(extra, SPLIT)
+        drop_if(extra, FLASH, lambda v: v in (None, "on", "1", "true", "enabled"))
+        drop_if(extra, LAYERS, lambda v: v in ("all", str(ALL_LAYERS)))
+        drop_if(extra, JINJA, lambda v: v is None)
         self._read_speculation(launch, nouns, extra)
 
     def _read_context(self, nouns: dict[str, Value], extra: Extras) -> None:
         """-c is a total over the slots, unless they share one KV pool (-kvu, or slots left to
         auto).
         """
-        slots, total = _whole(_last(extra, SLOTS)), _whole(_last(extra, CTX))
+        slots, total = whole(last(extra, SLOTS)), whole(last(extra, CTX))
         if slots is not None and slots > 0:
             nouns["max_num_seqs"] = slots
-            _drop(extra, SLOTS)
+            drop(extra, SLOTS)
         if total is None or total <= 0:
             return
         unified = (UNIFIED, None) in extra or slots is None or slots < 1
         share = 1 if unified else int(nouns.get("max_num_seqs", 1))
         if total % share == 0:
-            _drop(extra, CTX)
+            drop(extra, CTX)
         nouns["max_model_len"] = total // share
 
     def _read_speculation(self, launch: Launch, nouns: dict[str, Value], extra: Extras) -> None:
-        written = _last(extra, TYPE)
+        written = last(extra, TYPE)
         words, inline = stages(extra) or speculation_words(written)
-        draft = _last(extra, DRAFT) or _last(extra, "--spec-draft-hf")
+        draft = last(extra, DRAFT) or last(extra, "--spec-draft-hf")
         if not words and any(name in ("-mtp", "--multi-token-prediction") for name, _ in extra):
             words = ["mtp"]
         if not words and (("--spec-default", None) in extra):
@@ -165,7 +169,7 @@ class LlamaServerAdapter(Adapter):
             (m for m in methods if m), None
         )
         if method is None:
-            counts = [_whole(_last(extra, name)) for name in (N_MAX, OLD_N_MAX)]
+            counts = [whole(last(extra, name)) for name in (N_MAX, OLD_N_MAX)]
             if asked := next((count for count in counts if count), None):
                 nouns["k"] = (
                     asked  # a count without a type drafts nothing, but it is what the file asks for
@@ -173,10 +177,10 @@ class LlamaServerAdapter(Adapter):
             return
         nouns["method"] = method
         if len(words) == 1 and written is not None and not inline and TYPES.get(method) == words[0]:
-            _drop(extra, TYPE)
-        if _last(extra, DRAFT) is not None:
-            nouns["draft_model"] = _last(extra, DRAFT)
-            _drop(extra, DRAFT)
+            drop(extra, TYPE)
+        if last(extra, DRAFT) is not None:
+            nouns["draft_model"] = last(extra, DRAFT)
+            drop(extra, DRAFT)
         nouns["k"] = self._read_k(launch.engine_version, method, inline, extra)
 
     def _read_k(
@@ -184,17 +188,17 @@ class LlamaServerAdapter(Adapter):
     ) -> int:
         if method == "ngram":
             name = MOD_N_MAX if self.catalogue.option(MOD_N_MAX, version) is not None else OLD_N_MAX
-            k = _whole(_last(extra, name))
+            k = whole(last(extra, name))
             if k is not None:
-                _drop(extra, name)
+                drop(extra, name)
             return k if k is not None else 0
-        k = _whole(inline.get("n_max")) if inline else None
+        k = whole(inline.get("n_max")) if inline else None
         for name in (N_MAX, OLD_N_MAX):
-            given = _whole(_last(extra, name))
+            given = whole(last(extra, name))
             if k is None and given is not None:
                 k = given
                 if name == N_MAX or version is not None:
-                    _drop(extra, name)
+                    drop(extra, name)
         if k is not None:
             return k
         default = self.catalogue.behaviour("draft_n_max_default", version)
@@ -334,26 +338,3 @@ class LlamaServerAdapter(Adapter):
     def _type_since(self, word: str) -> str:
         since = next((v for v in self.versions if word in self.spec_types(v)), None)
         return f"'{word}' is known from {since}" if since else f"no catalogued build has '{word}'"
-
-
-def _last(extra: Extras, name: str) -> str | None:
-    return next(
-        (value for key, value in reversed(extra) if key == name and value is not None), None
-    )
-
-
-def _drop(extra: Extras, *names: str) -> None:
-    extra[:] = [row for row in extra if row[0] not in names]
-
-
-def _drop_if(extra: Extras, name: str, test: Callable[[str | None], bool]) -> None:
-    rows = [value for key, value in extra if key == name]
-    if rows and test(rows[-1]):
-        _drop(extra, name)
-
-
-def _whole(value: str | None) -> int | None:
-    try:
-        return int(value) if value is not None else None
-    except ValueError:
-        return None

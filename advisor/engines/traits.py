@@ -41,6 +41,9 @@ class EngineTraits:
     linked: tuple[tuple[str, str], ...] = ()  # options of a server that spans linked machines
     linked_note: str = ""  # what to start on the other machines
     image_starts: bool = False  # the image's entrypoint is the server, so that only options follow
+    model_first: bool = False  # the model stands before the options, without a flag
+    json_speculation: bool = False  # one JSON option says all of speculation
+    diffusion: str | None = None  # its other server, which the same command may start
 
 
 _TRAITS: dict[Engine, EngineTraits] = {
@@ -65,6 +68,8 @@ _TRAITS: dict[Engine, EngineTraits] = {
         cache_types=("fp8", "fp8_e4m3"),
         shm="8gb",
         api_key_env="VLLM_API_KEY",
+        model_first=True,
+        json_speculation=True,
         caches=("huggingface", "vllm"),
         linked=(
             ("--nnodes", "{count}"),
@@ -90,6 +95,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         memory_share=True,
         outside_share=True,
         running=(256, 48),
+        diffusion="sglang-diffusion",
         quantizes_at_load=("fp8",),
         runs_repository_code=True,
         cache_types=("fp8_e4m3", "fp8_e5m2"),

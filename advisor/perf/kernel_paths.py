@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.engines.traits import gguf_engine
+from advisor.engines.traits import engines_with, gguf_engine
 from advisor.perf import arrays as P
 
 SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
@@ -38,7 +38,7 @@ def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> i
             name = "llamacpp-vulkan" if hw_class == P.CLASSES.index("igpu") else "llamacpp-rocm"
         else:
             name = "llamacpp-cuda"
-    elif engine in ("vllm", "sglang"):
+    elif engine in engines_with("replicas"):
         name = f"{engine}-cuda" if nvidia else "mlx" if word.startswith("apple") else "vllm-other"
     else:
         name = "mlx" if engine == "mlx" else "other"

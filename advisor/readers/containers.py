@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 from advisor import engines
+from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.found import Env, EnvItem, Found, Surroundings, size_bytes
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
 from advisor.readers.programs import BYSTANDERS, SHELLS, base_name, engine_start
@@ -195,7 +196,11 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
     words = _plain_args(engine, words)
     if words and words[0].text in _CLIENTS:
         return False
-    if words and not words[0].text.startswith("-") and (engine != "vllm" or engine_start(words, 0)):
+    if (
+        words
+        and not words[0].text.startswith("-")
+        and (not traits(engine).model_first or engine_start(words, 0))
+    ):
         return False
     if not words or not is_official(image):
         words = [*words, *_from_env(engine, env, words, reading, at)]
@@ -229,7 +234,7 @@ def _starts_something_else(first: Mapped, is_entrypoint: bool) -> bool:
 def _plain_args(engine: str, words: list[Mapped]) -> list[Mapped]:
     """Drop what only the image's own entrypoint takes: `serve`, `--server`, a leading `--`."""
     while words and words[0].text in ("serve", "vllm", "sglang", "--server", "--", "-s", "exec"):
-        if words[0].text == "-s" and engine not in ("llama-server", "ik_llama.cpp"):
+        if words[0].text == "-s" and not gguf_engine(engine):
             break
         words = words[1:]
     return words
@@ -270,7 +275,7 @@ def _from_env(
     has_model = any(
         word.text.split("=")[0] in ("--model", "--model-path", "-m", "-hf", "--hf-repo")
         for word in words
-    ) or (engine == "vllm" and bool(words) and not words[0].text.startswith("-"))
+    ) or (traits(engine).model_first and bool(words) and not words[0].text.startswith("-"))
     for name, item in env.items():
         value = item.value
         if value is None or not value.text:

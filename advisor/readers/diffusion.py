@@ -12,6 +12,7 @@ import re
 
 from advisor.domain.nouns import Launch
 from advisor.engines.no_mtp import answer, row
+from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 
 NAME = "sglang-diffusion"
@@ -21,7 +22,8 @@ def said_of(launch: Launch) -> str | None:
     """What to say of a launch that starts the diffusion server; None for the language model
     server.
     """
-    return answer(NAME) if launch.engine == "sglang" and is_diffusion(launch) else None
+    other = traits(launch.engine).diffusion
+    return answer(other) if other is not None and is_diffusion(launch) else None
 
 
 def is_diffusion(launch: Launch) -> bool:

@@ -6,11 +6,12 @@ Values of our own making are built by `model_construct`: no schema is compiled o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor import engines
 from advisor.domain.nouns import Container, EnvVar, Launch, Span
-from advisor.engines.base import EngineAdapter, Token
+from advisor.engines.base import Token
+from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
 from advisor.readers.found import Env, EnvItem, Found, Surroundings
 from advisor.readers.images import (
@@ -26,6 +27,9 @@ from advisor.readers.secrets import HIDDEN, is_secret_flag, is_secret_name
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
 from advisor.readers.syntax.marks import left_open
+
+if TYPE_CHECKING:
+    from advisor.engines.adapter import Adapter
 
 _MODEL_NAME = Lazy(
     r"(?:\w[\w-]*/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,"
@@ -75,7 +79,7 @@ class LaunchMaker:
                 f"the release {version_text} is only named in a comment or message: it is taken "
                 f"as a hint"
             )
-        fork = fork or (fork_of_values(launch.flags) if launch.engine == "llama-server" else None)
+        fork = fork or (fork_of_values(launch.flags) if gguf_engine(launch.engine) else None)
         if fork and not launch.fork:
             extra["fork"] = fork
         if (not launch.model or "${" in launch.model) and found.form not in ("ini", "config-yaml"):
@@ -129,7 +133,7 @@ class LaunchMaker:
             items.append((name, token))
         return items
 
-    def _tokens(self, found: Found, adapter: EngineAdapter, notes: list[str]) -> list[Token]:
+    def _tokens(self, found: Found, adapter: Adapter, notes: list[str]) -> list[Token]:
         tokens: list[Token] = []
         near = found.at
         hide = False
@@ -171,7 +175,7 @@ class LaunchMaker:
             word.holed or left_open(word.text),
         )
 
-    def _is_open_end(self, found: Found, number: int, adapter: EngineAdapter) -> bool:
+    def _is_open_end(self, found: Found, number: int, adapter: Adapter) -> bool:
         """Whether a word that is nothing but an unset variable stands where options stand, not
         where a value does.
         """
@@ -182,7 +186,7 @@ class LaunchMaker:
             return True
         before = found.words[number - 1].text if number else ""
         if not number:
-            return found.engine != "vllm"
+            return not traits(found.engine).model_first
         if not before.startswith("-") or "=" in before:
             return True
         option = adapter.catalogue.find(before, None)

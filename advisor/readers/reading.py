@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import reader
 from advisor.readers.found import Env, Found, is_ik, key_of
 from advisor.readers.secrets import (
@@ -78,7 +79,7 @@ class Reading:
         """Keep a found command, once, up to a bound."""
         if self.values:
             fill(found, self.values)
-        if found.engine == "llama-server" and is_ik(found):
+        if gguf_engine(found.engine) and is_ik(found):
             found.engine = "ik_llama.cpp"
         if len(found.words) > MAX_WORDS:
             self.note(

@@ -22,6 +22,7 @@ from advisor.domain.nouns import (
     Severity,
     Workload,
 )
+from advisor.render import schema_parts as part
 from advisor.render.json_out import (
     DRAFTER_FIELDS,
     EVIDENCE_FIELDS,
@@ -29,20 +30,7 @@ from advisor.render.json_out import (
     PLAN_FIELDS,
     SCHEMA_ID,
 )
-from advisor.render.schema_parts import BOOLEAN_OR_NULL as _BOOLEAN_OR_NULL
-from advisor.render.schema_parts import COUNT as _COUNT
-from advisor.render.schema_parts import COUNT_OR_NULL as _COUNT_OR_NULL
-from advisor.render.schema_parts import DIALECT, Schema
-from advisor.render.schema_parts import NUMBER as _NUMBER
-from advisor.render.schema_parts import NUMBER_OR_NULL as _NUMBER_OR_NULL
-from advisor.render.schema_parts import TEXT as _TEXT
-from advisor.render.schema_parts import TEXT_OR_NULL as _TEXT_OR_NULL
-from advisor.render.schema_parts import TEXTS as _TEXTS
-from advisor.render.schema_parts import enum as _enum
-from advisor.render.schema_parts import list_of as _list
-from advisor.render.schema_parts import object_of as _object
-from advisor.render.schema_parts import or_null as _or_null
-from advisor.render.schema_parts import ref as _ref
+from advisor.render.schema_parts import Schema
 
 # what `advisor schema NAME` prints -> the function that makes it
 SCHEMAS = {
@@ -70,55 +58,61 @@ def recommend_schema() -> Schema:
     parts: Schema = {
         "schema": {"const": SCHEMA_ID},
         "request": _request(),
-        "decision": _enum(Decision),
-        "decided_by": _TEXT | {"description": "the step that decided, e.g. estimate or rule"},
-        "gain": _or_null(_ref("interval")) | {"description": "speed-up for the goal"},
-        "plan": _ref("plan")
+        "decision": part.enum(Decision),
+        "decided_by": part.TEXT | {"description": "the step that decided, e.g. estimate or rule"},
+        "gain": part.or_null(part.ref("interval")) | {"description": "speed-up for the goal"},
+        "plan": part.ref("plan")
         | {"description": "what to run; without speculation: method none, k 0"},
-        "estimate": _or_null(_ref("estimate"))
+        "estimate": part.or_null(part.ref("estimate"))
         | {"description": "describes the plan in `candidate`"},
-        "candidate": _or_null(_ref("plan"))
+        "candidate": part.or_null(part.ref("plan"))
         | {"description": "the best speculative plan, null where none can run"},
-        "drafter": _or_null(_drafter())
+        "drafter": part.or_null(_drafter())
         | {"description": "the published drafter of the plan in `candidate`"},
-        "findings": _list(_ref("finding")),
-        "reasons": _list(_object({"text": _TEXT, "sources": _TEXTS})),
-        "runners_up": _list(_ref("runner_up")),
-        "evidence": _object({"newest": _TEXT_OR_NULL, "rows": _list(_ref("evidence"))}),
-        "would_change": _TEXTS,
-        "defaults": _list(_object({"field": _TEXT, "value": _TEXT, "why": _TEXT})),
-        "launch": _ref("launch"),
-        "launch_off": _ref("launch") | {"description": "the same without speculation"},
-        "launch_on": _or_null(_ref("launch"))
+        "findings": part.list_of(part.ref("finding")),
+        "reasons": part.list_of(part.object_of({"text": part.TEXT, "sources": part.TEXTS})),
+        "runners_up": part.list_of(part.ref("runner_up")),
+        "evidence": part.object_of(
+            {"newest": part.TEXT_OR_NULL, "rows": part.list_of(part.ref("evidence"))}
+        ),
+        "would_change": part.TEXTS,
+        "defaults": part.list_of(
+            part.object_of({"field": part.TEXT, "value": part.TEXT, "why": part.TEXT})
+        ),
+        "launch": part.ref("launch"),
+        "launch_off": part.ref("launch") | {"description": "the same without speculation"},
+        "launch_on": part.or_null(part.ref("launch"))
         | {"description": "the speculative candidate's launch"},
-        "measure_with": _TEXTS,
+        "measure_with": part.TEXTS,
     }
-    head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "advisor recommend --format json"}
-    return head | _object(parts) | {"$defs": _definitions()}
+    head = {"$schema": part.DIALECT, "$id": SCHEMA_ID, "title": "advisor recommend --format json"}
+    return head | part.object_of(parts) | {"$defs": _definitions()}
 
 
 def hardware_schema() -> Schema:
     """One hardware file of the user's own."""
-    return {"$schema": DIALECT} | Hardware.model_json_schema()
+    return {"$schema": part.DIALECT} | Hardware.model_json_schema()
 
 
 def model_schema() -> Schema:
     """One model file of the user's own."""
-    return {"$schema": DIALECT} | LLM.model_json_schema()
+    return {"$schema": part.DIALECT} | LLM.model_json_schema()
 
 
 def _definitions() -> Schema:
-    interval = _object({"p10": _NUMBER_OR_NULL, "p50": _NUMBER_OR_NULL, "p90": _NUMBER_OR_NULL})
+    interval = part.object_of(
+        {"p10": part.NUMBER_OR_NULL, "p50": part.NUMBER_OR_NULL, "p90": part.NUMBER_OR_NULL}
+    )
     return {
         "plan": _plan(),
         "interval": interval | {"description": "10th, 50th and 90th percentile"},
-        "metric": _object(
+        "metric": part.object_of(
             {
-                "speedup": _ref("interval"),
-                "baseline": _NUMBER_OR_NULL,
-                "value": _NUMBER_OR_NULL,
-                "baseline_range": _or_null(_ref("interval")),
-                "value_range": _or_null(_ref("interval")),
+                "speedup": part.ref("interval"),
+                "baseline": part.NUMBER_OR_NULL,
+                "value": part.NUMBER_OR_NULL,
+                "baseline_range": part.or_null(part.ref("interval")),
+                "value_range": part.or_null(part.ref("interval")),
             }
         )
         | {
@@ -128,20 +122,20 @@ def _definitions() -> Schema:
         "memory": _memory(),
         "estimate": _estimate(),
         "finding": _finding(),
-        "runner_up": _object(
+        "runner_up": part.object_of(
             {
-                "plan": _ref("plan"),
-                "estimate": _or_null(_ref("estimate")),
-                "regret": _NUMBER_OR_NULL,
-                "findings": _list(_ref("finding")),
+                "plan": part.ref("plan"),
+                "estimate": part.or_null(part.ref("estimate")),
+                "regret": part.NUMBER_OR_NULL,
+                "findings": part.list_of(part.ref("finding")),
             }
         ),
         "evidence": _evidence(),
-        "launch": _object(
+        "launch": part.object_of(
             {
-                "argv": _TEXTS,
-                "env": {"type": "object", "additionalProperties": _TEXT},
-                "text": _TEXT,
+                "argv": part.TEXTS,
+                "env": {"type": "object", "additionalProperties": part.TEXT},
+                "text": part.TEXT,
             },
         ),
     }
@@ -150,34 +144,34 @@ def _definitions() -> Schema:
 def _request() -> Schema:
     positive: Schema = {"type": "integer", "minimum": 1}
     rate: Schema = {"type": "number", "minimum": 0, "maximum": 1}
-    return _object(
+    return part.object_of(
         {
-            "hardware": _TEXT,
+            "hardware": part.TEXT,
             "gpus": positive,
             "tp": {"type": ["integer", "null"], "minimum": 1},
-            "interconnect": _TEXT_OR_NULL,
-            "model": _TEXT,
-            "quant": _TEXT_OR_NULL,
-            "engine": _TEXT_OR_NULL,
-            "engine_version": _TEXT_OR_NULL,
+            "interconnect": part.TEXT_OR_NULL,
+            "model": part.TEXT,
+            "quant": part.TEXT_OR_NULL,
+            "engine": part.TEXT_OR_NULL,
+            "engine_version": part.TEXT_OR_NULL,
             "method": {"enum": [*get_args(DraftMethod), None]},
             "concurrency": positive,
             "ctx_tokens": positive,
             "output_tokens": positive,
-            "workload": _enum(Workload),
-            "thinking": _BOOLEAN_OR_NULL,
+            "workload": part.enum(Workload),
+            "thinking": part.BOOLEAN_OR_NULL,
             "temperature": {"type": ["number", "null"], "minimum": 0},
             "prefix_share": rate,
             "acceptance": {"type": ["array", "null"], "items": rate},
             "acceptance_length": {"type": ["number", "null"], "minimum": 1},
             "acceptance_k": {"type": ["integer", "null"], "minimum": 1},
-            "goal": _enum(Goal),
+            "goal": part.enum(Goal),
             "max_ttft_ms": {"type": ["number", "null"], "exclusiveMinimum": 0},
             "max_tpot_ms": {"type": ["number", "null"], "exclusiveMinimum": 0},
             "max_num_seqs": {"type": ["integer", "null"], "minimum": 1},
             "max_model_len": {"type": ["integer", "null"], "minimum": 1},
             "memory_fraction": {"type": ["number", "null"], "exclusiveMinimum": 0, "maximum": 1},
-            "kv_cache_dtype": _TEXT_OR_NULL,
+            "kv_cache_dtype": part.TEXT_OR_NULL,
         }
     )
 
@@ -190,88 +184,98 @@ def _plan() -> Schema:
         "maxItems": 3,
     }
     kinds: Schema = {
-        "engine": _enum(Engine),
-        "engine_version": _TEXT_OR_NULL,
-        "model": _TEXT_OR_NULL,
+        "engine": part.enum(Engine),
+        "engine_version": part.TEXT_OR_NULL,
+        "model": part.TEXT_OR_NULL,
         "method": {"enum": list(METHODS)},
-        "k": _COUNT | {"description": "draft tokens beyond the bonus token"},
-        "k_schedule": _list(row)
+        "k": part.COUNT | {"description": "draft tokens beyond the bonus token"},
+        "k_schedule": part.list_of(row)
         | {"description": "rows of [batch from, batch to, k]; empty: k is fixed"},
-        "draft_model": _TEXT_OR_NULL,
-        "prefix_caching": _BOOLEAN_OR_NULL,
-        "kv_cache_dtype": _TEXT_OR_NULL,
-        "max_num_seqs": _COUNT_OR_NULL,
-        "max_num_batched_tokens": _COUNT_OR_NULL,
-        "max_model_len": _COUNT_OR_NULL,
+        "draft_model": part.TEXT_OR_NULL,
+        "prefix_caching": part.BOOLEAN_OR_NULL,
+        "kv_cache_dtype": part.TEXT_OR_NULL,
+        "max_num_seqs": part.COUNT_OR_NULL,
+        "max_num_batched_tokens": part.COUNT_OR_NULL,
+        "max_model_len": part.COUNT_OR_NULL,
         "memory_fraction": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
         "tp": {"type": "integer", "minimum": 1},
     }
-    return _object({name: kinds[name] for name in PLAN_FIELDS})
+    return part.object_of({name: kinds[name] for name in PLAN_FIELDS})
 
 
 def _drafter() -> Schema:
-    kinds: Schema = dict.fromkeys(DRAFTER_FIELDS, _TEXT)
+    kinds: Schema = dict.fromkeys(DRAFTER_FIELDS, part.TEXT)
     kinds |= {
-        "engines": {"type": "object", "additionalProperties": _TEXT},
-        "sources": _TEXTS,
-        "conflicts": _TEXTS,
+        "engines": {"type": "object", "additionalProperties": part.TEXT},
+        "sources": part.TEXTS,
+        "conflicts": part.TEXTS,
     }
-    kinds |= {"k": _COUNT_OR_NULL, "params_b": _NUMBER_OR_NULL, "size_gb": _NUMBER_OR_NULL}
-    return _object(kinds)
+    kinds |= {
+        "k": part.COUNT_OR_NULL,
+        "params_b": part.NUMBER_OR_NULL,
+        "size_gb": part.NUMBER_OR_NULL,
+    }
+    return part.object_of(kinds)
 
 
 def _estimate() -> Schema:
-    return _object(
+    return part.object_of(
         {
-            "output_tok_s": _ref("metric"),
-            "tpot_ms": _ref("metric"),
-            "ttft_ms": _ref("metric"),
-            "accepted_length": _ref("interval")
+            "output_tok_s": part.ref("metric"),
+            "tpot_ms": part.ref("metric"),
+            "ttft_ms": part.ref("metric"),
+            "accepted_length": part.ref("interval")
             | {"description": "tokens emitted per step, bonus token included"},
             "p_gain": {"type": ["number", "null"], "minimum": 0, "maximum": 1},
-            "memory": _or_null(_ref("memory")),
-            "basis": _enum(Basis),
-            "notes": _TEXTS,
+            "memory": part.or_null(part.ref("memory")),
+            "basis": part.enum(Basis),
+            "notes": part.TEXTS,
         }
     )
 
 
 def _memory() -> Schema:
-    kinds: Schema = dict.fromkeys(MEMORY_FIELDS, _NUMBER_OR_NULL)
+    kinds: Schema = dict.fromkeys(MEMORY_FIELDS, part.NUMBER_OR_NULL)
     kinds |= {
-        "weights_gib": _NUMBER,
-        "spec_gib": _NUMBER,
-        "kv_tokens": _COUNT_OR_NULL,
-        "requests": _COUNT_OR_NULL
+        "weights_gib": part.NUMBER,
+        "spec_gib": part.NUMBER,
+        "kv_tokens": part.COUNT_OR_NULL,
+        "requests": part.COUNT_OR_NULL
         | {"description": "of request_tokens, that run at once in one replica"},
-        "requests_without": _COUNT_OR_NULL,
-        "request_tokens": _COUNT_OR_NULL,
-        "fits": _BOOLEAN_OR_NULL,
+        "requests_without": part.COUNT_OR_NULL,
+        "request_tokens": part.COUNT_OR_NULL,
+        "fits": part.BOOLEAN_OR_NULL,
     }
     kinds["kv_tokens_lost"] = {
         "type": ["integer", "null"],
         "description": "against the same plan without speculation",
     }
-    return _object(kinds) | {"description": "GiB per GPU; KV tokens over all GPUs of one replica"}
+    return part.object_of(kinds) | {
+        "description": "GiB per GPU; KV tokens over all GPUs of one replica"
+    }
 
 
 def _finding() -> Schema:
-    fix = _object({"text": _TEXT, "safe": {"type": "boolean"}})
-    return _object(
+    fix = part.object_of({"text": part.TEXT, "safe": {"type": "boolean"}})
+    return part.object_of(
         {
             "code": {"type": "string", "pattern": "^SD[0-9]{3}$"},
-            "severity": _enum(Severity),
-            "message": _TEXT,
-            "flag": _TEXT_OR_NULL,
-            "fix": _or_null(fix),
-            "sources": _TEXTS,
-            "conflicts": _TEXTS,
+            "severity": part.enum(Severity),
+            "message": part.TEXT,
+            "flag": part.TEXT_OR_NULL,
+            "fix": part.or_null(fix),
+            "sources": part.TEXTS,
+            "conflicts": part.TEXTS,
         }
     )
 
 
 def _evidence() -> Schema:
-    kinds: Schema = dict.fromkeys(EVIDENCE_FIELDS, _TEXT)
-    kinds |= {"k": _COUNT_OR_NULL, "speedup": _NUMBER_OR_NULL, "covers": {"type": "boolean"}}
-    kinds |= dict.fromkeys(("concurrency", "input_tokens", "output_tokens"), _NUMBER_OR_NULL)
-    return _object(kinds)
+    kinds: Schema = dict.fromkeys(EVIDENCE_FIELDS, part.TEXT)
+    kinds |= {
+        "k": part.COUNT_OR_NULL,
+        "speedup": part.NUMBER_OR_NULL,
+        "covers": {"type": "boolean"},
+    }
+    kinds |= dict.fromkeys(("concurrency", "input_tokens", "output_tokens"), part.NUMBER_OR_NULL)
+    return part.object_of(kinds)

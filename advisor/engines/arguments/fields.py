@@ -62,3 +62,30 @@ def write_switch(value: bool) -> str | None:
 def write_number(value: float) -> str:
     """Return the shortest text of the number."""
     return f"{value:g}"
+
+
+def last(extra: Extras, name: str) -> str | None:
+    """The value that counts where an option stands several times."""
+    return next(
+        (value for key, value in reversed(extra) if key == name and value is not None), None
+    )
+
+
+def drop(extra: Extras, *names: str) -> None:
+    """Take options out of `extra`, in place."""
+    extra[:] = [row for row in extra if row[0] not in names]
+
+
+def drop_if(extra: Extras, name: str, test: Callable[[str | None], bool]) -> None:
+    """Take an option out of `extra` where its last value passes the test."""
+    rows = [value for key, value in extra if key == name]
+    if rows and test(rows[-1]):
+        drop(extra, name)
+
+
+def whole(value: str | None) -> int | None:
+    """A whole number, or None where the text is none."""
+    try:
+        return int(value) if value is not None else None
+    except ValueError:
+        return None

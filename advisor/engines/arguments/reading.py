@@ -88,21 +88,34 @@ def is_flag(token: Token) -> bool:
     )
 
 
+class _Seen(NamedTuple):
+    """What a walk over a command line has found so far."""
+
+    flags: list[Flag]
+    positionals: list[Token]
+    notes: list[str]
+
+    def add_word(self, token: Token, switch: str) -> None:
+        """A word that is no option: a stray value of the switch before it, or a positional."""
+        if switch and token.text.lower() in TRUTHS:
+            self.notes.append(f"{SWITCH_VALUE} {switch} is followed by '{token.text}'")
+            self.flags[-1] = self.flags[-1].model_copy(update={"value_span": token.span})
+        else:
+            self.positionals.append(token)
+
+    def walk(self) -> Walk:
+        return Walk(tuple(self.flags), tuple(self.positionals), tuple(self.notes))
+
+
 def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
     """Flags and positionals of an argparse command line."""
-    flags: list[Flag] = []
-    positionals: list[Token] = []
-    notes: list[str] = []
-    at, switch = 0, ""
+    seen = _Seen([], [], [])
+    flags, at, switch = seen.flags, 0, ""
     while at < len(tokens):
         token = tokens[at]
         at += 1
         if not is_flag(token):
-            if switch and token.text.lower() in TRUTHS:
-                notes.append(f"{SWITCH_VALUE} {switch} is followed by '{token.text}'")
-                flags[-1] = flags[-1].model_copy(update={"value_span": token.span})
-            else:
-                positionals.append(token)
+            seen.add_word(token, switch)
             switch = ""
             continue
         switch = ""
@@ -130,9 +143,9 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
         if found is not None and found.option.takes_value is False and not found.dotted:
             switch = "" if equals else name
             if equals and inline.lower() in TRUTHS:
-                notes.append(f"{SWITCH_VALUE} {name} is followed by '{inline}'")
+                seen.notes.append(f"{SWITCH_VALUE} {name} is followed by '{inline}'")
         flags.append(make_flag(token, name, found, known, values))
-    return Walk(tuple(flags), tuple(positionals), tuple(notes))
+    return seen.walk()
 
 
 def _packed(token: Token, reader: Reader) -> Flag | None:
@@ -150,19 +163,13 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
     """Flags of a llama.cpp command line: exact spellings; `--x=v` is refused by the server but the
     intent is read.
     """
-    flags: list[Flag] = []
-    positionals: list[Token] = []
-    notes: list[str] = []
-    at, switch = 0, ""
+    seen = _Seen([], [], [])
+    flags, at, switch = seen.flags, 0, ""
     while at < len(tokens):
         token = tokens[at]
         at += 1
         if not is_flag(token):
-            if switch and token.text.lower() in TRUTHS:
-                notes.append(f"{SWITCH_VALUE} {switch} is followed by '{token.text}'")
-                flags[-1] = flags[-1].model_copy(update={"value_span": token.span})
-            else:
-                positionals.append(token)
+            seen.add_word(token, switch)
             switch = ""
             continue
         name, equals, inline = token.text.partition("=")
@@ -184,7 +191,7 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
             name if found is not None and found.option.takes_value is False and not equals else ""
         )
         flags.append(make_flag(token, name, found, known or own, values))
-    return Walk(tuple(flags), tuple(positionals), tuple(notes))
+    return seen.walk()
 
 
 def _flagged(found: Match, follows: Token, reader: Reader) -> bool:

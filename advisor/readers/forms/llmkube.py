@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 
 from advisor import engines
+from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.forms.pods import (
     environment,
     image_of,
@@ -106,7 +107,7 @@ def _model_words(model: Node, engine: str, reading: Reading) -> list[Mapped]:
         name = repository_name(name)
         flag = (
             "--model"
-            if engine != "llama-server" or name.text.startswith(("/", "http"))
+            if not gguf_engine(engine) or name.text.startswith(("/", "http"))
             else "--hf-repo"
         )
         words += [made(flag, source.start), name]
@@ -114,10 +115,10 @@ def _model_words(model: Node, engine: str, reading: Reading) -> list[Mapped]:
         files is not None
         and files.items
         and files.items[0].kind == "scalar"
-        and engine == "llama-server"
+        and gguf_engine(engine)
     ):
         words += [made("--hf-file", files.start), scalar(files.items[0], reading.source)]
-    if layers is not None and engine == "llama-server":
+    if layers is not None and gguf_engine(engine):
         words += [made("--n-gpu-layers", layers.start), scalar(layers, reading.source)]
     return words
 
@@ -143,7 +144,7 @@ def _speculation_words(node: Node, engine: str, reading: Reading) -> list[Mapped
         for key, value in node.entries()
         if key.text != "enabled" and value.kind == "scalar"
     ]
-    if engine == "vllm":
+    if traits(engine).json_speculation:
         parts: list[Mapped] = []
         for key, value in fields:
             name, said = _kebab(key.text).replace("-", "_"), scalar(value, reading.source)
@@ -153,7 +154,7 @@ def _speculation_words(node: Node, engine: str, reading: Reading) -> list[Mapped
     words: list[Mapped] = []
     for key, value in fields:
         flag = _LLMKUBE_DRAFT.get(key.text)
-        if flag is None or engine != "llama-server":
+        if flag is None or not gguf_engine(engine):
             words += option_words(key, value, engine, reading)
             continue
         said = scalar(value, reading.source)
@@ -166,7 +167,7 @@ def _speculation_words(node: Node, engine: str, reading: Reading) -> list[Mapped
 
 def option_words(key: Node, value: Node, engine: str, reading: Reading) -> list[Mapped]:
     """A camelCase field as an engine's option, if the engine has one of that name."""
-    flag = _LLMKUBE.get(key.text, "") if engine == "llama-server" else ""
+    flag = _LLMKUBE.get(key.text, "") if gguf_engine(engine) else ""
     flag = _SLOTS.get(engine, "") if key.text == "parallelSlots" and not flag else flag
     flag = flag or "--" + _kebab(key.text)
     option = engines.get(engine).catalogue.find(flag, None)
@@ -175,12 +176,8 @@ def option_words(key: Node, value: Node, engine: str, reading: Reading) -> list[
     if option.takes_value is False or value.truth is not None:
         if flag == "--flash-attn":
             return [made(flag, key.start), made("on" if value.truth else "off", value.start)]
-        on = [made(flag, key.start)]
-        return (
-            on
-            if value.truth
-            else [made("--no-" + flag[2:], key.start)]
-            if value.truth is False and engine == "vllm"
-            else []
-        )
+        if value.truth is False:
+            off = engines.get(engine).catalogue.spelling(option.name, None, negated=True)
+            return [made(off, key.start)] if off else []
+        return [made(flag, key.start)] if value.truth else []
     return [made(flag, key.start), scalar(value, reading.source)]

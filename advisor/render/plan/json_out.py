@@ -7,23 +7,10 @@ from typing import Any
 
 from advisor.advice.explore.layouts import ClassResult, Instance, Layout, MixPlan
 from advisor.domain.nouns import Decision
+from advisor.render import schema_parts as part
 from advisor.render.json_out import finite, memory_json, number_or_none, plan_json
 from advisor.render.schema import recommend_schema
-from advisor.render.schema_parts import (
-    COUNT,
-    DIALECT,
-    NUMBER,
-    NUMBER_OR_NULL,
-    TEXT,
-    TEXT_OR_NULL,
-    TEXTS,
-    Schema,
-    enum,
-    list_of,
-    object_of,
-    or_null,
-    ref,
-)
+from advisor.render.schema_parts import Schema
 
 SCHEMA_ID = "urn:mtp-advisor:plan:1"
 
@@ -84,54 +71,54 @@ def plan_schema() -> Schema:
     """What `advisor plan --format json` prints."""
     known = recommend_schema()["$defs"]
     rate = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
-    seen = object_of(
+    seen = part.object_of(
         {
-            "name": TEXT,
-            "concurrency": NUMBER,
-            "output_tok_s": NUMBER_OR_NULL,
-            "tpot_ms": NUMBER_OR_NULL,
-            "ttft_ms": NUMBER_OR_NULL,
+            "name": part.TEXT,
+            "concurrency": part.NUMBER,
+            "output_tok_s": part.NUMBER_OR_NULL,
+            "tpot_ms": part.NUMBER_OR_NULL,
+            "ttft_ms": part.NUMBER_OR_NULL,
             "p_objective": rate,
-            "gain": ref("interval"),
+            "gain": part.ref("interval"),
         }
     )
-    server = object_of(
+    server = part.object_of(
         {
-            "name": TEXT,
-            "classes": TEXTS,
-            "gpus": COUNT,
-            "decision": enum(Decision),
-            "plan": ref("plan"),
-            "memory": ref("memory"),
-            "concurrency": NUMBER,
-            "slowdown": NUMBER,
+            "name": part.TEXT,
+            "classes": part.TEXTS,
+            "gpus": part.COUNT,
+            "decision": part.enum(Decision),
+            "plan": part.ref("plan"),
+            "memory": part.ref("memory"),
+            "concurrency": part.NUMBER,
+            "slowdown": part.NUMBER,
             "saturated": {"type": "boolean"},
         }
     )
-    layout = object_of(
+    layout = part.object_of(
         {
             "kind": {"enum": ["off", "on", "scheduled", "shared", "gpus", "model"]},
-            "title": TEXT,
-            "model": TEXT,
-            "refusal": TEXT_OR_NULL,
-            "gain": or_null(ref("interval"))
+            "title": part.TEXT,
+            "model": part.TEXT,
+            "refusal": part.TEXT_OR_NULL,
+            "gain": part.or_null(part.ref("interval"))
             | {"description": "against one server without speculation; above 1 is faster"},
             "p_gain": rate,
-            "objectives": COUNT,
-            "objectives_met": COUNT,
-            "device_gib": NUMBER_OR_NULL,
-            "usable_gib": NUMBER_OR_NULL,
-            "instances": list_of(server),
-            "classes": list_of(seen),
+            "objectives": part.COUNT,
+            "objectives_met": part.COUNT,
+            "device_gib": part.NUMBER_OR_NULL,
+            "usable_gib": part.NUMBER_OR_NULL,
+            "instances": part.list_of(server),
+            "classes": part.list_of(seen),
         }
     )
     parts = {
         "schema": {"const": SCHEMA_ID},
         "mix": {"type": "object"},
-        "chosen": COUNT | {"description": "index into layouts"},
-        "why": TEXTS,
-        "layouts": list_of(layout),
+        "chosen": part.COUNT | {"description": "index into layouts"},
+        "why": part.TEXTS,
+        "layouts": part.list_of(layout),
     }
     defs = {name: known[name] for name in ("plan", "interval", "memory")}
-    head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "advisor plan --format json"}
-    return head | object_of(parts) | {"$defs": defs}
+    head = {"$schema": part.DIALECT, "$id": SCHEMA_ID, "title": "advisor plan --format json"}
+    return head | part.object_of(parts) | {"$defs": defs}
