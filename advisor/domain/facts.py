@@ -116,7 +116,8 @@ class Drafter(Frozen):
     )
     params_b: float | None = None
     size_gb: float | None = None
-    env: dict[str, dict[str, str]] = {}  # noqa: RUF012 - engine -> variables that its page sets for the server
+    # engine -> variables that its page sets for the server
+    env: dict[str, dict[str, str]] = {}  # noqa: RUF012 - a field of a model
     reported: str = (
         ""  # acceptance that was reported of it: told to the user, not used in the estimate
     )

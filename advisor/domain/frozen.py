@@ -65,7 +65,8 @@ class Frozen:
         return hash((type(self), *(_hashable(self.__dict__[name]) for name in self.model_fields)))
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={self.__dict__[name]!r}' for name in self.model_fields)})"
+        fields = ", ".join(f"{name}={self.__dict__[name]!r}" for name in self.model_fields)
+        return f"{type(self).__name__}({fields})"
 
     def __iter__(self) -> Iterator[tuple[str, Any]]:
         """(field, value) in the order of declaration."""

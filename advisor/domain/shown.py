@@ -15,7 +15,10 @@ from typing import Any
 LIMIT = 1_000  # characters of one value; a longer one is cut in the middle
 
 # Of what `str.isprintable` lets pass: fillers, joiners and variation selectors, which draw nothing.
-_BLANK = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+_BLANK = (
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164"
+    "\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
+)
 # The quick test that most texts pass: everything but plain ASCII, and of that the controls.
 _SUSPECT = re.compile(r"[^\n\x20-\x7e]")
 _SPACES = "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"

@@ -1,5 +1,5 @@
-"""Numbers of releases, for comparisons: of a release's own text, read by `packaging`, and of the tags,
-builds and sentences that name one.
+"""Numbers of releases, for comparisons: of a release's own text, read by `packaging`, and of the
+tags, builds and sentences that name one.
 """
 
 from __future__ import annotations

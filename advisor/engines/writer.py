@@ -16,7 +16,9 @@ _ITEM = re.compile(r"(?:\$\{[^{}]*\}|\S)+")
 
 
 class Writer:
-    """The part of an adapter that writes: what its engine is called and how words stand together."""
+    """The part of an adapter that writes: what its engine is called and how words stand
+    together.
+    """
 
     name: ClassVar[str] = ""
     STYLE: ClassVar[Style] = "argparse"
@@ -88,7 +90,9 @@ class Writer:
         return [(tuple(head), False), *groups]
 
     def _left_to_the_environment(self, flag: Flag, version: str | None) -> bool:
-        """Whether a variable of unknown value sets this option: a secret handed down by the host."""
+        """Whether a variable of unknown value sets this option: a secret handed down by the
+        host.
+        """
         option = self.catalogue.option(flag.name, version) or self.catalogue.option(flag.name)
         takes_value = option is not None and option.takes_value is True
         return flag.origin == "env" and flag.value is None and takes_value

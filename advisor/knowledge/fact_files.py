@@ -211,7 +211,9 @@ def name_keys(table: Table) -> dict[str, str]:
 
 
 def claims(table: Table) -> tuple[dict[str, str], list[NameClash]]:
-    """The keys of `name_keys`, and what it would refuse. An id goes before another entry's alias."""
+    """The keys of `name_keys`, and what it would refuse. An id goes before another entry's
+    alias.
+    """
     keys: dict[str, str] = {}
     clashes: dict[tuple[str, str, str], NameClash] = {}
     for ident, entry in table.items():

@@ -51,7 +51,8 @@ def model_listing() -> str:
             else "-"
         )
         rows.append(
-            f"{m.id:<27}{_number(m.total_params_b):>9}{_number(m.active_params_b):>10}{_number(m.layers):>8}"
+            f"{m.id:<27}{_number(m.total_params_b):>9}{_number(m.active_params_b):>10}"
+            f"{_number(m.layers):>8}"
             f"{_number(m.mtp_layers):>5}  {shape:<8}{len({c.repository for c in m.checkpoints})}"
         )
     return "\n".join((head, *rows))
@@ -93,7 +94,10 @@ def _drafter(one: Drafter) -> str:
     head = textwrap.fill(
         one.repository, WIDTH, initial_indent=f"  {one.method:<16}", subsequent_indent=pad
     )
-    return f"{head}\n{textwrap.fill(more, WIDTH, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False)}"
+    filled = textwrap.fill(
+        more, WIDTH, initial_indent=pad, subsequent_indent=pad, break_on_hyphens=False
+    )
+    return f"{head}\n{filled}"
 
 
 def _citation(ident: str) -> str | None:

@@ -21,7 +21,9 @@ MAX_NAME = 400  # characters; a longer text is cut before it is searched
 
 
 def key_of(name: str) -> str:
-    """Normal form of a name: lower case, letters, digits and dots only ("RTX 3090" -> "rtx3090")."""
+    """Normal form of a name: lower case, letters, digits and dots only ("RTX 3090" ->
+    "rtx3090").
+    """
     return re.sub(r"[^a-z0-9.]+", "", name[:MAX_NAME].lower()).strip(".")
 
 

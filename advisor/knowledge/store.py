@@ -112,7 +112,9 @@ def hardware_ids() -> tuple[str, ...]:
 
 
 def hardware(name: str) -> Hardware:
-    """One accelerator by id, alias or a near spelling. Raises UnknownFact with the nearest names."""
+    """One accelerator by id, alias or a near spelling. Raises UnknownFact with the nearest
+    names.
+    """
     return _hardware(_find("hardware", "hardware", name))
 
 

@@ -1,4 +1,6 @@
-"""What `validate` answers: files, launches with what they mean, findings, and what was not judged."""
+"""What `validate` answers: files, launches with what they mean, findings, and what was not
+judged.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Found commands -> launches: words become tokens with places, secrets are hidden, and what the file
-says around a command (release, container, model) is put to it.
+"""Found commands -> launches: words become tokens with places, secrets are hidden, and what the
+file says around a command (release, container, model) is put to it.
 
 Values of our own making are built by `model_construct`: no schema is compiled on the way.
 """

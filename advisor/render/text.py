@@ -218,7 +218,9 @@ def _gains(advice: Advice, paper: Paper) -> list[str]:
 
 
 def predictable(metric: MetricEstimate) -> bool:
-    """Whether a time to first token can be told: the sign of its change is known, or its size is."""
+    """Whether a time to first token can be told: the sign of its change is known, or its size
+    is.
+    """
     gain = metric.speedup
     return not gain.p10 <= 1.0 <= gain.p90 or gain.p90 <= 1.5 * gain.p10
 

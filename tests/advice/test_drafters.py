@@ -90,7 +90,9 @@ def test_a_repository_belongs_to_one_model() -> None:
 
 
 def test_measured_sources_are_not_renamed() -> None:
-    """A source of drafters must not take the id of a measured one: it would replace its citation."""
+    """A source of drafters must not take the id of a measured one: it would replace its
+    citation.
+    """
     import yaml
 
     measured = {path.stem for path in (knowledge_dir() / "measurements" / "sources").glob("*.yaml")}
@@ -227,7 +229,9 @@ def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
         (
             {"hardware": "h100", "gpus": 4, "model": "llama-3.3-70b", "engine": "vllm"},
             [
-                '{"method":"eagle3","model":"RedHatAI/Llama-3.3-70B-Instruct-speculator.eagle3","num_speculative_tokens":K}'
+                '{"method":"eagle3",'
+                '"model":"RedHatAI/Llama-3.3-70B-Instruct-speculator.eagle3",'
+                '"num_speculative_tokens":K}'
             ],
         ),
         (

@@ -26,8 +26,8 @@ from advisor.render.findings.text import report_text
 KEPT = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
 INVISIBLE = "\u034f\u115f\u1160\u3164\ufe0f\u2800\u180e"
 DANGEROUS = st.sampled_from(
-    "\x00\x07\x08\x0b\x1b\x7f\x80\x85\x90\x9b\x9c\x9d\u061c\u200b\u200d\u200e\u202a\u202e\u2028\u2029"
-    "\u2060\u2066\u2069\ufeff\ufff9\U000e0041\ue000" + INVISIBLE
+    "\x00\x07\x08\x0b\x1b\x7f\x80\x85\x90\x9b\x9c\x9d\u061c\u200b\u200d\u200e\u202a\u202e"
+    "\u2028\u2029\u2060\u2066\u2069\ufeff\ufff9\U000e0041\ue000" + INVISIBLE
 )
 WORDS = st.sampled_from(
     [

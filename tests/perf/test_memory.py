@@ -441,7 +441,9 @@ def test_cards_with_ecc_have_what_their_driver_reports() -> None:
 
 
 def test_each_kind_of_memory_has_its_usable_share() -> None:
-    """Metal gives three quarters, CUDA on a unified chip 93.5 %; a card's driver reports its own."""
+    """Metal gives three quarters, CUDA on a unified chip 93.5 %; a card's driver reports its
+    own.
+    """
     cards = {name: knowledge.hardware(name) for name in ("gb10", "h200")}
     apple = next(
         found

@@ -264,7 +264,9 @@ def test_prefix_caching_costs_a_verify_step_and_no_plain_one() -> None:
 
 
 def test_apple_small_batches_run_in_half_precision() -> None:
-    """From M5 on half precision is twice as fast, so drafts to verify cost less beside the bytes."""
+    """From M5 on half precision is twice as fast, so drafts to verify cost less beside the
+    bytes.
+    """
     base = {"engine": "llama.cpp", "quant": "q4_k_m", "model": "qwen3.6-27b"}
     old, new = (
         points({**base, "hardware": "apple-m4-pro"}),

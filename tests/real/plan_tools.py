@@ -52,7 +52,9 @@ def quadlets(path: Path) -> str:
 
 
 def tool(name: str):  # type: ignore[no-untyped-def]
-    """The check of a file, by its name; None for what only people and programs of their own read."""
+    """The check of a file, by its name; None for what only people and programs of their own
+    read.
+    """
     if name == "docker-compose.yml":
         return deploy_tools.compose
     if name.endswith(".container"):

@@ -200,7 +200,9 @@ def _gain(way: _Way, found: Verdict) -> str:
 
 
 def _loads(facts: Facts) -> Iterator[_Way]:
-    """More and fewer requests, longer and shorter prompts; a load that does not fit ends its way."""
+    """More and fewer requests, longer and shorter prompts; a load that does not fit ends its
+    way.
+    """
     for field, label in _LOAD_NAMES.items():
         now = getattr(facts, field) or _LOADS[field][0]
         above = [value for value in _LOADS[field] if value > now]

@@ -1,4 +1,6 @@
-"""The nouns of a plan for several workloads: instances, layouts and what each class sees in them."""
+"""The nouns of a plan for several workloads: instances, layouts and what each class sees in
+them.
+"""
 
 from __future__ import annotations
 

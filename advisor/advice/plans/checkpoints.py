@@ -67,7 +67,9 @@ def _loads_form(engine: str | None, name: str) -> bool:
 
 
 def address(found: Checkpoint) -> str:
-    """A checkpoint as an engine takes it: the repository, with the file of a GGUF behind a colon."""
+    """A checkpoint as an engine takes it: the repository, with the file of a GGUF behind a
+    colon.
+    """
     return found.repository if found.file is None else f"{found.repository}:{found.file}"
 
 

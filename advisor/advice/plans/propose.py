@@ -31,9 +31,8 @@ from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.rules.kit.releases import between, defect
 
-REMOTE_CODE = (
-    "kimi",
-)  # families whose tokenizer and configuration are code of the repository (vLLM recipe of Kimi-K2.5)
+# families whose tokenizer and configuration are code of the repository (vLLM recipe of Kimi-K2.5)
+REMOTE_CODE = ("kimi",)
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
 

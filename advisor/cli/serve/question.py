@@ -109,7 +109,9 @@ class Question(Checked):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
     def told(self) -> dict[str, str]:
-        """What differs from the defaults, under the options' names, as a URL or a command has it."""
+        """What differs from the defaults, under the options' names, as a URL or a command has
+        it.
+        """
         out = {}
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)

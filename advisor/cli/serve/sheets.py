@@ -1,4 +1,6 @@
-"""Reports -> what the templates of the two sheets show: a checked configuration, benchmark files."""
+"""Reports -> what the templates of the two sheets show: a checked configuration, benchmark
+files.
+"""
 
 from __future__ import annotations
 

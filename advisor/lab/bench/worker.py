@@ -278,7 +278,8 @@ def await_file(file: Path | None) -> None:
 
 def point_key(point: dict[str, Any]) -> str:
     """Return the load as text, the key of its rows."""
-    return f"{point['concurrency']}:{point['input_tokens']}:{point['output_tokens']}:{point.get('prefix_share', 0.0):g}"
+    load = ":".join(str(point[name]) for name in ("concurrency", "input_tokens", "output_tokens"))
+    return f"{load}:{point.get('prefix_share', 0.0):g}"
 
 
 def measure(

@@ -60,7 +60,9 @@ Rate = Annotated[float, Field(gt=0, lt=1e6, allow_inf_nan=False)]
 
 
 class Run(BaseModel):
-    """One measured arm. Units are in the names; `k` counts drafted tokens beyond the bonus token."""
+    """One measured arm. Units are in the names; `k` counts drafted tokens beyond the bonus
+    token.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

@@ -30,7 +30,9 @@ _CPUS, _MEMORY_EXTRA_GIB = 4, 16
 
 
 def helm_values(advice: Advice) -> str:
-    """The values file. Raises AdvisorError for other engines than vLLM, and as compose_yaml does."""
+    """The values file. Raises AdvisorError for other engines than vLLM, and as compose_yaml
+    does.
+    """
     if serving.vendor(advice, FORM) != "nvidia":
         raise AdvisorError(f"{FORM} is written for NVIDIA only: {CHART} asks for nvidia.com/gpu")
     server = serving.server(advice, container=FORM)

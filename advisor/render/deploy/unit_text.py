@@ -12,7 +12,9 @@ _PLAIN = frozenset(ascii_letters + digits + "_./:=,+@-")
 
 
 def word(text: str, *, dollars: bool = True) -> str:
-    """One argument in systemd's quoting; `dollars` where variables would be expanded (ExecStart)."""
+    """One argument in systemd's quoting; `dollars` where variables would be expanded
+    (ExecStart).
+    """
     if text and set(text) <= _PLAIN:
         return text
     quoted = escape(text).replace("\\", "\\\\").replace('"', '\\"')

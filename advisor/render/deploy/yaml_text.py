@@ -26,7 +26,9 @@ class Noted:
 
 @dataclass(frozen=True)
 class Block:
-    """Lines of a literal block scalar; written quoted where YAML would not keep them as they are."""
+    """Lines of a literal block scalar; written quoted where YAML would not keep them as they
+    are.
+    """
 
     lines: tuple[str, ...]
 

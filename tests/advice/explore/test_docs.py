@@ -1,4 +1,6 @@
-"""The documentation of sweep, compare and plan: its picture holds today's data, its commands run."""
+"""The documentation of sweep, compare and plan: its picture holds today's data, its commands
+run.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A plan for a mix: one class is `recommend`, memory adds up, splits pay or are refused in words."""
+"""A plan for a mix: one class is `recommend`, memory adds up, splits pay or are refused in
+words.
+"""
 
 from __future__ import annotations
 

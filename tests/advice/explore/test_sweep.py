@@ -59,7 +59,9 @@ def _answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("asked", questions(24), ids=lambda r: f"{r.hardware}-{r.model}-{r.goal}")
 def test_each_load_is_what_recommend_answers_there(asked: Request) -> None:
-    """Decision, k, gain, P(gain), speeds and basis of every k that recommend shows, to the digit."""
+    """Decision, k, gain, P(gain), speeds and basis of every k that recommend shows, to the
+    digit.
+    """
     try:
         spread = recommend(asked).decided_by == "spread"
     except AdvisorError as refused:

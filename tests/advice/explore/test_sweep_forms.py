@@ -1,4 +1,6 @@
-"""The forms of a sweep: text of 80 columns, SVG and page that say what they show; golden in data."""
+"""The forms of a sweep: text of 80 columns, SVG and page that say what they show; golden in
+data.
+"""
 
 from __future__ import annotations
 

@@ -140,7 +140,9 @@ class Visit:
         raise AssertionError("the page is still busy after 15 s")
 
     def check(self, name: str) -> None:
-        """Nothing from elsewhere, no complaint, no sideways scrolling, no serious finding of axe."""
+        """Nothing from elsewhere, no complaint, no sideways scrolling, no serious finding of
+        axe.
+        """
         self.settle()
         self.page.wait_for_timeout(200)  # transitions end
         shot(self.page, f"{name}-{self.width}")

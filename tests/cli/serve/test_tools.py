@@ -1,4 +1,6 @@
-"""The tools for agents, through the protocol's own client: listed, called, refused in a sentence."""
+"""The tools for agents, through the protocol's own client: listed, called, refused in a
+sentence.
+"""
 
 from __future__ import annotations
 
