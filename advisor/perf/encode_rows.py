@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.nouns import METHODS
 from advisor.domain.shown import shown
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
@@ -277,7 +278,7 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     made["tiled"] = _together((engine, version), lambda e, v: tiled_kernels(_engine(e), v))
     made["version"] = _together((engine, version), lambda e, v: version_number(_engine(e), v))
     method, metric = word["spec_method"], word["speedup_metric"]
-    made["method"] = method.each(lambda text: P.code(P.METHODS, _method(text)))
+    made["method"] = method.each(lambda text: P.code(METHODS, _method(text)))
     made["metric"] = metric.each(lambda text: P.code(P.METRICS, _metric(text)))
     made["link"] = word["interconnect"].each(lambda text: P.code(P.LINKS, normal(text)))
     made["workload"] = word["workload"].each(lambda text: P.code(P.WORKLOADS, normal(text)))
