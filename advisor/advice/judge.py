@@ -95,7 +95,7 @@ def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
 
 def _refusal(error: Finding) -> str:
     fix = f"; {error.fix.text}" if error.fix is not None else ""
-    return f"this cannot be served as asked: {error.message} [{error.code}]{fix}"
+    return f"this setup cannot be served: {error.message} [{error.code}]{fix}"
 
 
 def _one_server(facts: Facts, plan: Plan) -> str:
@@ -105,7 +105,7 @@ def _one_server(facts: Facts, plan: Plan) -> str:
     share = memory.replica(facts, plan)
     return (
         f"{plan.engine} has no replicas, it spreads its layers over all {facts.gpus} GPUs: leave "
-        f"--tp out, or ask about one of "
+        f"--tp out, or request one of "
         f"{plan.dp} servers with --gpus {plan.tp} --concurrency {share.concurrency}"
     )
 

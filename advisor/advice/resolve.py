@@ -38,7 +38,7 @@ def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Qua
 def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Checkpoint | None:
     found = knowledge.checkpoint(model, quant, engine, "mtp")
     if found is None and "/" in request.model and "://" not in request.model:
-        note = "As asked; what it holds was not read."
+        note = "As requested; its contents were not read."
         return Checkpoint(
             quant=quant.id, repository=request.model, engines=(engine,), source="request", note=note
         )

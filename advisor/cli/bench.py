@@ -48,7 +48,7 @@ def bench() -> None:
     help="Folder for plan.yaml and run.sh.",
 )
 @click.option(
-    "--seeds", type=click.IntRange(1, 20), default=2, show_default=True, help="Repeats of each arm."
+    "--seeds", type=click.IntRange(1, 20), default=2, show_default=True, help="Repeats of each run."
 )
 def make_plan(out: Path, seeds: int, **asked: Any) -> None:
     """Plan the A/B of a setting: off first, warm-up, repeats, counters, versions.
@@ -65,9 +65,9 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
 
 @bench.command("run")
 @click.argument("folder", required=False, type=click.Path(file_okay=False, path_type=Path))
-@click.option("--url", help="A server that is already up, http://HOST:PORT; its arm is --arm.")
+@click.option("--url", help="A running server, http://HOST:PORT; --arm says whether it speculates.")
 @click.option(
-    "--arm", type=click.Choice(["off", "on"]), help="With --url: which arm that server is."
+    "--arm", type=click.Choice(["off", "on"]), help="With --url: on where that server speculates."
 )
 @click.option("--k", type=click.IntRange(0, 128), help="With --url: its draft tokens.")
 @click.option("--model", help="With --url and no plan: the model.")
@@ -103,10 +103,10 @@ def run_plan(
     stall: float,
     **load: Any,
 ) -> None:
-    """Run the A/B of a plan, or measure a server that is already up. Goes on where it was stopped.
+    """Run the A/B of a plan, or measure a running server. Resumes where it was stopped.
 
-    FOLDER holds plan.yaml (`advisor bench plan`) and takes the results. With --url the server of
-    one arm is measured into it; the load comes from the plan where there is one, else from the
+    FOLDER holds plan.yaml (`advisor bench plan`) and takes the results. With --url one running
+    server is measured into it; the load comes from the plan where there is one, else from the
     options.
     """
     folder = folder or Path("ab")
@@ -121,7 +121,7 @@ def run_plan(
         made = plans.read(folder) if there else _plan_of(server, arm, prompts, folder, load)
         mine = next((a for a in made.arms if a.name == arm), None)
         if mine is None:
-            raise AdvisorError(f"{folder / plans.PLAN} has no arm '{arm}'")
+            raise AdvisorError(f"{folder / plans.PLAN} has no run '{arm}'")
         if load["k"] is not None and not there:
             mine = mine.model_copy(update={"k": load["k"]})
         files = {
@@ -245,4 +245,4 @@ def import_rows(
         folder, where, {"id": source, "hardware": hardware, "date": date}, replace
     )
     files.write_index(where)
-    say(f"{count} arms in {where / 'runs' / name}.csv; next: advisor data check, advisor train")
+    say(f"{count} runs in {where / 'runs' / name}.csv; next: advisor data check, advisor train")

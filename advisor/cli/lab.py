@@ -102,8 +102,8 @@ def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Pa
 
 @data.command("index")
 def data_index() -> None:
-    """Compile index.jsonl, the measured pairs that recommendations look up."""
+    """Compile index.jsonl, the A/B runs that recommendations look up."""
     folder = measurements_dir()
     if not folder.is_dir():
         raise AdvisorError(f"{folder} is not there; run this in a checkout.")
-    say(f"{files.write_index(folder)} pairs")
+    say(f"{files.write_index(folder)} A/B runs")

@@ -30,11 +30,10 @@ _STANDARD = (Path("/dev/stdin"), Path("/dev/stdout"))
 def predict(rows: Path, out: Path) -> None:
     """Predict the speed-up of every row of a CSV (the columns of the measured runs).
 
-    Needed are the columns spec_method and model (or total_params_b). Where no speedup_metric is
-    named it is output_tok_s. All others may be missing, and a cell may be empty: what is not known
-    widens the interval. Added are speedup_p10, speedup_p50, speedup_p90, p_gain, decision (on,
-    off or measure, by the rule of recommend), basis and error, which says why a row cannot be
-    predicted.
+    The columns spec_method and model (or total_params_b) are required; speedup_metric defaults
+    to output_tok_s. All other columns and values may be missing: unknown values widen the
+    interval. The output adds speedup_p10, speedup_p50, speedup_p90, p_gain, decision (on, off or
+    measure, as in recommend), basis and error, which says why a row cannot be predicted.
 
     Exit status: 0 done, 1 every row has an error, 2 unusable input.
     """

@@ -60,11 +60,11 @@ def ab(
     form: str,
     **asked: Any,
 ) -> None:
-    """The verdict on an A/B: OFF is the run without speculation, ON the one with it.
+    """Evaluate an A/B benchmark: OFF is the run without speculation, ON the one with it.
 
-    Gains with their noise, whether the arms compare, accepted tokens and step time against what is
-    normal, and what to try next. Exit status 1 where the arms are no A/B, 2 where a file cannot be
-    read.
+    Prints the gains with their noise, whether the runs are comparable, acceptance and step time
+    against the expected values, and what to try next. Exit status: 1 if the runs are not
+    comparable, 2 if a file cannot be read.
     """
     left, right = read_all((off, *more_off)), read_all((on, *more_on))
     plan = settings.plan_of_launch(launch) if launch else None

@@ -56,7 +56,7 @@ def detect() -> tuple[Hardware, int]:
             " `advisor hardware list`, or add a file (see `advisor hardware validate`)"
         )
     raise AdvisorError(
-        "no accelerator found (asked nvidia-smi, rocm-smi, the system): give --hw, see `advisor "
+        "no accelerator found (tried nvidia-smi, rocm-smi, the system): give --hw, see `advisor "
         "hardware list`"
     )
 

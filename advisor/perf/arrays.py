@@ -34,7 +34,7 @@ Codes = npt.NDArray[np.int16]
 MAX_K = sourced(
     8,
     "draft positions",
-    "Positions told apart in acceptance arrays; beyond, the last one repeats",
+    "Separate positions in acceptance arrays; beyond them the last one repeats",
     "chosen",
 )
 

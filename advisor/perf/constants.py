@@ -200,7 +200,7 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     ),
     "prefix_verify_s": Provenance(
         "vLLM, recurrent layers, prefix caching: copies of states at page boundaries in a verify "
-        "step; none in a plain "
+        "step; none in a baseline "
         "step",
         "assumed",
         0.8,
@@ -309,7 +309,7 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         0.4,
     ),
     "verify_scale": Provenance(
-        "multiplier on what a verify step costs beyond a plain step, for a fit", "assumed", 0.15
+        "multiplier on what a verify step costs beyond a baseline step, for a fit", "assumed", 0.15
     ),
 }
 

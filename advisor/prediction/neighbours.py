@@ -36,7 +36,7 @@ COVERS = sourced(
 NEAR = sourced(
     0.3,
     "correlation",
-    "From here on a pair says something of another load",
+    "From here on an A/B run is evidence for another load",
     "chosen",
 )
 SHORT = sourced(

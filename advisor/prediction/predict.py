@@ -47,7 +47,7 @@ PIECE = 16384  # points computed at once in a large table
 FAR = sourced(
     2,
     "numbers",
-    "Filled in, from which a point of a measured cell is extrapolated all the same",
+    "Imputed numbers from which a row of a measured configuration still counts as extrapolated",
     "chosen",
 )
 

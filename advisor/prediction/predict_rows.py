@@ -44,7 +44,7 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     table = [] if isinstance(rows, Mapping | str) else list(rows)
     if isinstance(rows, Mapping | str) or not all(isinstance(row, Mapping) for row in table):
         raise AdvisorError(
-            "predict takes a list of rows, each a mapping from column to cell: predict([row])"
+            "predict takes a list of rows, each a mapping from column to value: predict([row])"
         )
     return predictor.predict_dicts(
         [{"speedup_metric": predictor.DEFAULT_METRIC, **row} for row in table]

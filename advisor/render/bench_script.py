@@ -58,7 +58,7 @@ def bench_script(advice: Advice, plan: BenchPlan) -> str:
     """
     lines = [
         "#!/usr/bin/env bash",
-        "# Made by `advisor bench plan`. The arm without speculation first; the engine's own "
+        "# Made by `advisor bench plan`. First the run without speculation; the engine's own "
         "benchmark; about",
         f"# {plan.requests} requests of {plan.input_tokens} prompt and {plan.output_tokens} "
         "output tokens, "

@@ -110,7 +110,7 @@ def ab_text(report: AbReport, width: int) -> str:
 def _load(load: LoadVerdict, width: int) -> list[str]:
     lines = [load.load]
     if not load.comparable:
-        text = "no verdict, the arms differ in more than speculation: " + "; ".join(
+        text = "no verdict, the runs differ in more than speculation: " + "; ".join(
             load.differences
         )
         return [*lines, fill(text, width, initial_indent="  ", subsequent_indent="  "), ""]

@@ -96,7 +96,7 @@ def shared_sidecar(machine: Machine, source: str, table: str) -> str:
         "title": f"own runs of a {machine.hardware}",
         "address": "sent by its owner",
         "date": machine.newest,
-        "holds": f"{len(machine.runs)} settings, {rows} arms",
+        "holds": f"{len(machine.runs)} settings, {rows} runs",
         "how": "advisor calibrate, advisor share",
         "reliability": "medium",
         "caveats": "figures with speculation follow from the baseline and the measured gain",

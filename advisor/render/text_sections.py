@@ -60,18 +60,20 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
     if advice.decision != "measure":
         return []
-    lines = paper.wrap("About 5 minutes an arm settle it. Arm A, without speculation:")
+    lines = paper.wrap("Run both; each takes about 5 minutes. Run A, without speculation:")
     lines += pack_launch(advice.launch_off, paper.width)
     if advice.launch_on is not None:
-        lines += [*paper.wrap("Arm B, with it:"), *pack_launch(advice.launch_on, paper.width)]
-    lines += paper.wrap("Against each arm, from another terminal, the same load:")
+        lines += [
+            *paper.wrap("Run B, with speculation:"),
+            *pack_launch(advice.launch_on, paper.width),
+        ]
+    lines += paper.wrap("Against each server, from another terminal, the same load:")
     for command in advice.measure_with:
         lines += pack_command(command, paper.width)
     if advice.measure_with:
         lines += paper.wrap(own_prompts(advice.plan.engine))
     lines += paper.wrap(
-        "Keep the faster arm; feed its acceptance back with --acceptance-length for a closer "
-        "estimate."
+        "Keep the faster setting. Passing its measured --acceptance-length narrows the estimate."
     )
     return _section("Measure it", lines)
 
@@ -92,7 +94,7 @@ def _findings(findings: Sequence[Finding], paper: Paper) -> list[str]:
             lines += paper.wrap(found.fix.text, "  fix: ")
         for conflict in found.conflicts:
             lines += paper.wrap(conflict, "  other evidence: ")
-    return _section("What the rules say", lines)
+    return _section("Findings", lines)
 
 
 def _memory(advice: Advice, paper: Paper) -> list[str]:
@@ -132,7 +134,7 @@ def _kv_words(bill: MemoryBill, asked: int) -> str:
         )
         text = (
             f"{bill.requests:,} request{'s' if bill.requests != 1 else ''} of "
-            f"{bill.request_tokens:,} tokens fit{without}, you asked for {asked:,}"
+            f"{bill.request_tokens:,} tokens fit{without}, {asked:,} requested"
             f"{': the others wait' if bill.requests < asked else ''}; "
         )
     text += f"room for {tokens:,} KV tokens"

@@ -12,7 +12,7 @@ FAMILIES = {
     "SD1": "flags and syntax",
     "SD2": "compatibility",
     "SD3": "memory",
-    "SD4": "speed regime",
+    "SD4": "load limits",
     "SD5": "evidence",
 }
 

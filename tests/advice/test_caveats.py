@@ -292,7 +292,7 @@ def test_a_compose_file_is_for_one_machine() -> None:
 
 def test_an_engine_against_the_hardware_is_contradicted() -> None:
     assert "llama.cpp runs on Metal" in reasons(recommend(hardware="apple-m4-max", engine="vllm"))
-    assert "was asked for, though" not in reasons(recommend(hardware="h100", engine="vllm"))
+    assert "was requested; " not in reasons(recommend(hardware="h100", engine="vllm"))
 
 
 def test_a_laptop_is_not_told_to_take_more_gpus() -> None:

@@ -364,12 +364,12 @@ def test_an_acceptance_of_ones_own_replaces_the_prior() -> None:
         ),
         (
             {"model": "qwen3.6-27b", "method": "eagle3"},
-            "EAGLE-3 was asked for: none is known",
+            "EAGLE-3 was requested: none is known",
             "another --method than eagle3",
         ),
         (
             {"model": "qwen3-8b", "method": "mtp"},
-            "MTP was asked for: none is known",
+            "MTP was requested: none is known",
             "another --method than mtp",
         ),
     ],

@@ -75,7 +75,7 @@ def test_index_is_in_step() -> None:
     [
         ({"tpot_ms": "0.0195", "request_tok_s": "51.3"}, "wrong unit"),
         ({"acceptance_rate": "81.8"}, "acceptance_rate"),
-        ({"speedup": "2.9"}, "the arms give"),
+        ({"speedup": "2.9"}, "the runs give"),
         ({"output_tok_s": "inf"}, "output_tok_s"),
         ({"output_tok_s": "-3"}, "output_tok_s"),
         ({"k": "two"}, "k:"),

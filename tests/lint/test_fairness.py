@@ -158,7 +158,7 @@ def test_two_remarks_stay_two() -> None:
 def test_what_a_bound_cuts_off_is_no_pass() -> None:
     text = "".join(f"vllm serve Qwen/Qwen3-8B --port {8000 + n}\n" for n in range(510))
     told = run(text=text)
-    assert told.return_value == 2 and "the rest was not judged" in told.output
+    assert told.return_value == 2 and "the rest was not checked" in told.output
     assert run("--skip-unrelated", text=text).return_value == 2
     large = "vllm serve Qwen/Qwen3-8B --port 1\n" + "#" * 600_001
     assert run("--skip-unrelated", text=large).return_value == 2

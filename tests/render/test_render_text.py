@@ -152,9 +152,9 @@ def test_measure_hands_over_both_arms_and_the_benchmark() -> None:
     advice = cases.measure()
     text = advice_text(advice, explain=True)
     section = text[text.index("\nMeasure it\n") :]
-    assert section.index("Arm A") < section.index("Arm B") < section.index("vllm bench serve")
+    assert section.index("Run A") < section.index("Run B") < section.index("vllm bench serve")
     assert "--dataset-name custom" in section, "random prompts say little about drafts"
-    assert '"num_speculative_tokens":2' in section[section.index("Arm B") :]
+    assert '"num_speculative_tokens":2' in section[section.index("Run B") :]
 
 
 def test_on_shows_the_arm_without_speculation_and_off_the_other() -> None:

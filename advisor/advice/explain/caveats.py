@@ -36,7 +36,7 @@ def _engine(facts: Facts) -> Reason | None:
     engine, why = engine_default(hardware)
     if not gguf_engine(engine):
         return None
-    return Reason(text=f"{facts.engine} was asked for, though {engine} is the engine for this "
+    return Reason(text=f"{facts.engine} was requested; {engine} is the default engine for this "
                        f"hardware: {why}",
                   sources=("knowledge/defaults.yaml",), weight=2.6)  # fmt: skip
 
@@ -110,7 +110,7 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
     )
     uses.append(f"--concurrency {base.dp} gives each one work")
     why = (
-        f"--tp {facts.tp} was asked for"
+        f"--tp {facts.tp} was requested"
         if facts.tp
         else f"{name}'s {f'{heads} ' if heads else ''}attention heads cannot be split over "
         f"{facts.gpus}"

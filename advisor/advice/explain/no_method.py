@@ -32,7 +32,7 @@ def no_method(facts: Facts, base: Plan) -> str:
     asked = facts.request.method if facts.request is not None else None
     if asked not in (None, "mtp"):
         why = knowledge_drafters.refusal(facts, asked)
-        return f"{title(asked or '')} was asked for: " + (why or f"none is known for {name}")
+        return f"{title(asked or '')} was requested: " + (why or f"none is known for {name}")
     if (
         asked in (None, "mtp")
         and gguf_engine(facts.engine)
@@ -56,7 +56,7 @@ def no_method(facts: Facts, base: Plan) -> str:
             f"{facts.engine} is known here"
         )
     if asked is not None:
-        return f"{title(asked)} was asked for: none is known for {name}"
+        return f"{title(asked)} was requested: none is known for {name}"
     return (
         f"{name} has no MTP head and no drafter is known for it here, so there is nothing to "
         "speculate with"

@@ -126,7 +126,7 @@ def _from_step(best: Candidate) -> list[Reason]:
         return []
     decoding = length.p50 * base / cycle
     text = (
-        f"A draft-and-verify cycle at k={best.plan.k} costs {cycle / base:.2f} plain steps and "
+        f"A draft-and-verify cycle at k={best.plan.k} costs {cycle / base:.2f} baseline steps and "
         f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
         f"while decoding{_what_else(best, decoding)}"
     )
@@ -184,7 +184,7 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
     text = (
         f"The estimate alone prefers k={rival.plan.k} ({percent(there)} against {percent(here)} "
         f"for the goal '{goal}'), but "
-        f"{chose[0].code} {said} and what is published goes first: measure both before you settle"
+        f"{chose[0].code} {said}; published results take precedence: benchmark both before choosing"
     )
     return [Reason(text=text, sources=("models/speedup.md", *chose[0].sources), weight=1.2)]
 
@@ -201,9 +201,8 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
         "speculation could shorten",
         "unsure": f"{expected}: too uncertain to choose without a benchmark",
         "estimate": expected,
-        "unknown_hardware": "Nothing is known of this accelerator: the ratio is that of "
-        "others, and "
-        "no speed can be told",
+        "unknown_hardware": "This accelerator is unknown: the ratio is that of other "
+        "accelerators, and absolute speeds cannot be predicted",
     }
     # what no other reason says comes first
     weight = {

@@ -203,9 +203,9 @@ def _gain(a: Arm, b: Arm) -> list[str]:
     left, right = a.estimate.accepted_length.p50, b.estimate.accepted_length.p50
     cost = [one.estimate.terms["cycle_ms"] / one.estimate.terms["base_step_ms"] for one in (a, b)]  # type: ignore[union-attr]
     return [
-        f"with speculation a cycle gives {right:.2f} tokens for {cost[1]:.2f} plain steps with "
-        f"{b.label} (k={b.advice.candidate.k}), {left:.2f} for {cost[0]:.2f} with {a.label} "
-        f"(k={a.advice.candidate.k})"
+        f"with speculation a cycle yields {right:.2f} tokens and costs {cost[1]:.2f} baseline "
+        f"steps with {b.label} (k={b.advice.candidate.k}), {left:.2f} for {cost[0]:.2f} with "
+        f"{a.label} (k={a.advice.candidate.k})"
     ]
 
 

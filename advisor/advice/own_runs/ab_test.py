@@ -230,7 +230,7 @@ def _why(
             )
         elif ratio < 0.8:
             words += (
-                ": faster than expected. Check that both arms ran the same build and power limit"
+                ": faster than expected. Check that both runs used the same build and power limit"
             )
         out.append(words)
     for run in on:

@@ -42,7 +42,7 @@ def runs_of(
     out = []
     for left, right in arms.pairs(off, on):
         if unlike := arms.unlike(left, right):
-            raise AdvisorError("the arms differ in more than speculation: " + "; ".join(unlike))
+            raise AdvisorError("the two runs differ in more than speculation: " + "; ".join(unlike))
         out.append(_run(left, right, setting, counters))
     return out
 

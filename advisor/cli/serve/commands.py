@@ -59,8 +59,8 @@ def _host_options(port: int) -> Callable[[Callable[..., None]], Callable[..., No
 def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
     """The page: ask, compare, check a configuration, read results; with the JSON API at /api.
 
-    It answers on this machine alone unless told otherwise, asks no other host, and keeps nothing of
-    what is pasted or sent.
+    By default it is reachable from this machine only. It connects to no other host and stores
+    nothing that is pasted or sent.
     """
     running = _needs("serve", "advisor.cli.serve.running")
     app = _needs("serve", "advisor.cli.serve.app")

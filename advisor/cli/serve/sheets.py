@@ -138,8 +138,8 @@ def _load(load: LoadVerdict) -> dict[str, Any]:
 
 def sheet_fields(given: dict[str, str], names: Sequence[str]) -> list[dict[str, Any]]:
     """The controls that say what a text or a file cannot tell itself."""
-    kinds = [("", [("", "not told"), *((word, word) for word in get_args(Workload))])]
-    hardware = [("", [("", "not told"), ("auto", "this machine")]), *hardware_groups()[1:]]
+    kinds = [("", [("", "not stated"), *((word, word) for word in get_args(Workload))])]
+    hardware = [("", [("", "not stated"), ("auto", "this machine")]), *hardware_groups()[1:]]
     models = [("", [("", "as the files state")]), *model_groups()]
     known: dict[str, dict[str, Any]] = {
         "hw": {"label": "Hardware", "groups": hardware, "size": "half"},

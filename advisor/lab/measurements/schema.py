@@ -230,7 +230,7 @@ def check_row(raw: Mapping[str, str]) -> tuple[Run | None, list[str]]:
 
 def _unit_problems(run: Run) -> Iterator[str]:
     if run.spec_method == "none" and run.k:
-        yield f"k = {run.k} in an arm without speculation"
+        yield f"k = {run.k} in a run without speculation"
     if (
         run.k is not None
         and run.acceptance_length is not None
@@ -302,7 +302,7 @@ def group_problems(rows: Sequence[Row]) -> list[Problem]:
                     Problem(
                         row.file,
                         row.line,
-                        f"{name} differs from the off arm {off.run_id} of its group",
+                        f"{name} differs from {off.run_id}, the group's run without speculation",
                     )
                 )
         metric = row.run.speedup_metric
@@ -312,7 +312,7 @@ def group_problems(rows: Sequence[Row]) -> list[Problem]:
                 Problem(
                     row.file,
                     row.line,
-                    f"speedup {row.run.speedup} but the arms give {found:.4f} ({metric})",
+                    f"speedup {row.run.speedup} but the runs give {found:.4f} ({metric})",
                 )
             )
     return out

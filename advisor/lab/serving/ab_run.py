@@ -170,7 +170,7 @@ def _wait(plan: BenchPlan, server: EngineProcess, arm: Arm, folder: Path) -> Non
     while time.monotonic() < end:
         if server.poll() is not None:
             raise AdvisorError(
-                f"the server of arm '{arm.name}' stopped with status {server.returncode} before "
+                f"the server of run '{arm.name}' stopped with status {server.returncode} before "
                 "it was ready: "
                 f"see {folder / f'server-{arm.name}.log'}"
             )
@@ -180,5 +180,5 @@ def _wait(plan: BenchPlan, server: EngineProcess, arm: Arm, folder: Path) -> Non
         except AdvisorError:
             time.sleep(0.5)
     raise AdvisorError(
-        f"the server of arm '{arm.name}' was not ready after {HEALTH_S / 60:.0f} minutes"
+        f"the server of run '{arm.name}' was not ready after {HEALTH_S / 60:.0f} minutes"
     )

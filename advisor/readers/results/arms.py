@@ -102,30 +102,28 @@ def pairs(
     if not left or not right:
         empty = "first" if not left else "second"
         raise Unreadable(
-            f"the {empty} arm has no run with a throughput or a time per token to compare"
+            f"the {empty} side has no run with a throughput or a time per token to compare"
         )
     if len(left) == 1 and len(right) == 1:
         return [(next(iter(left.values())), next(iter(right.values())))]
     common = [load for load in left if load in right]
     if not common:
-        raise Unreadable("the two arms have no load in common")
+        raise Unreadable("the two runs have no load in common")
     return [(left[load], right[load]) for load in common]
 
 
 def check_order(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun]) -> None:
     """Raise Unreadable where the arms are swapped, or one file stands for both."""
     if {run.sha256 for run in off if run.sha256} & {run.sha256 for run in on if run.sha256}:
-        raise Unreadable("the same file is given for both arms")
+        raise Unreadable("the same file is given for both runs")
     if any(run.speculates for run in off):
         if not any(run.speculates for run in on):
             raise Unreadable(
-                "the first arm states drafts and the second none: swapped? give OFF first, then ON"
+                "the first run drafts and the second does not: swapped? Give OFF first, then ON"
             )
-        raise Unreadable("both arms state drafts: the first must be the run without speculation")
+        raise Unreadable("both runs draft: the first must be the run without speculation")
     if on and all(run.speculates is False for run in on):
-        raise Unreadable(
-            "the second arm states that nothing was drafted: give the run with speculation as ON"
-        )
+        raise Unreadable("the second run drafted nothing: give the run with speculation as ON")
 
 
 def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
@@ -142,7 +140,7 @@ def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
     ):
         a, b = getattr(off, name), getattr(on, name)
         if (a or b) and (a is None) != (b is None) and name in ("concurrency", "request_rate"):
-            out.append(f"{label} is stated by one arm only")
+            out.append(f"{label} is stated for one run only")
         elif a and b and abs(math.log(a / b)) > TOLERANCE:
             out.append(f"{label} {a:g} and {b:g}")
     for name, label in (
@@ -163,7 +161,7 @@ def differences(off: BenchmarkRun, on: BenchmarkRun) -> list[str]:
     for run, which in ((off, "first"), (on, "second")):
         if run.failed and run.requests and run.failed / (run.failed + run.requests) > TOLERANCE:
             out.append(
-                f"{run.failed} of {run.failed + run.requests} requests failed in the {which} arm"
+                f"{run.failed} of {run.failed + run.requests} requests failed in the {which} run"
             )
     return out
 

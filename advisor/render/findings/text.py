@@ -102,14 +102,14 @@ def described(one: Judged) -> str:
     plan = one.plan
     spec = "no speculation" if plan.method == "none" else f"{plan.method}{k_words(plan)}"
     if plan.method == "none" and plan.k:
-        spec += f" ({plan.k} draft tokens are asked for, but no method)"
+        spec += f" ({plan.k} draft tokens are set, but no method)"
     return (
         f"{one.launch.engine} {version}{fork}, "
         f"{one.launch.model or 'model not in the file'}, {spec}"
     )
 
 
-_TOLD_BY = {
+_OPTIONS = {
     "hardware": "--hw",
     "concurrency": "--concurrency",
     "ctx_tokens": "--ctx",
@@ -127,18 +127,18 @@ def skipped_lines(report: Report) -> list[str]:
     closed: dict[tuple[str, ...], set[str]] = {}
     options: set[str] = set()
     for one in report.skipped:
-        lacking = tuple(name for name in one.needs if name not in _TOLD_BY)
+        lacking = tuple(name for name in one.needs if name not in _OPTIONS)
         if lacking:
             closed.setdefault(lacking, set()).add(one.code)
         else:
             open_to_all.add(one.code)
-            options |= {_TOLD_BY[name] for name in one.needs}
+            options |= {_OPTIONS[name] for name in one.needs}
     lines = []
     if open_to_all:
-        asked = ", ".join(option for option in _TOLD_BY.values() if option in options)
-        lines.append(f"not judged, give {asked}: {', '.join(sorted(open_to_all))}")
+        asked = ", ".join(option for option in _OPTIONS.values() if option in options)
+        lines.append(f"skipped, pass {asked}: {', '.join(sorted(open_to_all))}")
     return lines + [
-        f"not judged, for want of {', '.join(needs)}: {', '.join(sorted(codes))}"
+        f"skipped, {' and '.join(needs)} unknown: {', '.join(sorted(codes))}"
         for needs, codes in sorted(closed.items())
     ]
 
@@ -158,5 +158,5 @@ def summary(report: Report) -> str:
         f"{launches} launch{'es' if launches != 1 else ''} of {files} "
         f"file{'s' if files != 1 else ''}"
     )
-    end = "; the rest was not judged" if report.cut_short else ""
+    end = "; the rest was not checked" if report.cut_short else ""
     return f"{said or 'no findings'}{tail} in {where}{end}"

@@ -228,7 +228,7 @@ def description(found: Sweep, chart: Chart) -> str:
     text += crossings(chart)
     if chart.measured:
         count = len({point.run_id for point in chart.measured})
-        text.append(f"{count} measured pair{'s' if count > 1 else ''} shown as points.")
+        text.append(f"{count} A/B run{'s' if count > 1 else ''} shown as points.")
     return " ".join(text)
 
 

@@ -222,7 +222,7 @@ def _section(chart: Chart, count: int) -> list[str]:
 def _pairs(drawn: Sequence[Chart]) -> list[str]:
     seen = dict.fromkeys(point for chart in drawn for point in chart.measured)
     if not seen:
-        return ["<p>No measured pair lies near these loads.</p>"]
+        return ["<p>No A/B run near these loads was published.</p>"]
     head = ("load", "k", "metric", "gain", "source", "run")
     rows = [
         (
@@ -235,7 +235,7 @@ def _pairs(drawn: Sequence[Chart]) -> list[str]:
         )
         for p in seen
     ]
-    return ["<h2>Measured pairs</h2>", _table(head, rows)]
+    return ["<h2>A/B runs</h2>", _table(head, rows)]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -35,9 +35,9 @@ def sweep_schema() -> Schema:
         "k_ranges": part.list_of(_k_ranges())
         | {"description": "the best k per batch size, for each setting of the other fields"},
         "within": part.list_of(_within())
-        | {"description": "the largest load of each k within the objectives asked about"},
+        | {"description": "the largest load of each k within the given objectives"},
         "pairs": part.list_of(part.ref("evidence"))
-        | {"description": "measured pairs that cover a load, of the goal's metrics"},
+        | {"description": "A/B runs that match a load, of the goal's metrics"},
         "defaults": known["properties"]["defaults"],
     }
     defs = {

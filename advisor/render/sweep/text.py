@@ -132,7 +132,7 @@ def _table(found: Sweep, loads: Sequence[Load], paper: Paper) -> list[str]:
     rows: list[tuple[str, ...]] = [head]
     for load in loads:
         where = tuple(pair for pair in load.setting if axis is None or pair[0] == axis)
-        first = setting_words(where) or "as asked"
+        first = setting_words(where) or "as requested"
         rows.append((first, *_cells(load)))
     return _columns(rows, paper)
 
@@ -227,14 +227,14 @@ def _costs(found: Sweep, rate: Rate) -> list[str]:
             for name, each in kinds
             if name in names
         ]
-        rows.append((setting_words(load.setting) or "as asked", f"k={point.k}", *cells))
+        rows.append((setting_words(load.setting) or "as requested", f"k={point.k}", *cells))
     return ["", heading("Per million output tokens"), *_columns(rows, Paper(width=200))]
 
 
 def _pairs(found: Sweep, paper: Paper) -> list[str]:
     if not found.pairs:
-        return ["", "No measured pair lies near these loads."]
-    lines = ["", heading("Measured pairs")]
+        return ["", "No A/B run near these loads was published."]
+    lines = ["", heading("A/B runs")]
     for row in found.pairs:
         at = f"{number(row.concurrency)} requests" if row.concurrency else "load not stated"
         k = f"k={row.k}" if row.k is not None else "k not stated"

@@ -14,8 +14,8 @@ from advisor.rules.kit.values import accepted
 def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
     """Different types for the K and the V cache under llama.cpp.
 
-    Why: a default build has flash-attention kernels for equal types only; a mixed pair decodes
-    without one, or hangs.
+    Why: a default build has flash-attention kernels for equal types only; mixed types
+    decode without one, or hang.
     Bad: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q4_0
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf -fa on -ctk q8_0 -ctv q8_0
     """

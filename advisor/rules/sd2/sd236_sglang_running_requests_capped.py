@@ -14,8 +14,9 @@ WHAT = "Set --max-running-requests to the concurrency you serve."
 def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
     """Speculation without --max-running-requests: SGLang sets 48.
 
-    Why: the cap is set with a warning in the log only; above 48 streams requests wait and the
-    comparison with the plain server is not fair. A warning where more streams are asked for.
+    Why: SGLang sets the cap with no more than a log line. Above 48 concurrent requests the others
+    are queued, and a comparison with a server without speculation is not fair. A warning if the
+    concurrency is above the cap.
     Bad (concurrency=64): python3 -m sglang.launch_server --model-path Qwen/Qwen3.6-35B-A3B-FP8
         --speculative-algorithm NEXTN --speculative-num-steps 3 --speculative-eagle-topk 1
         --speculative-num-draft-tokens 4
@@ -28,7 +29,7 @@ def sglang_running_requests_capped(case: Case) -> Iterator[Hit]:
     streams = case.facts.concurrency
     yield Hit(
         f"speculation without --max-running-requests: SGLang caps it at {CAP['value']}"
-        + (f", and {streams} streams are asked for" if streams and streams > CAP["value"] else ""),
+        + (f", and the concurrency is {streams}" if streams and streams > CAP["value"] else ""),
         flag=spec_flag(case),
         severity="warning" if streams and streams > CAP["value"] else None,
         fix=add_fix(case, spec_flag(case), "--max-running-requests", str(streams), WHAT)

@@ -13,7 +13,7 @@ from advisor.rules.kit.flags import spec_config
     sources=("vllm 0.19.1 and 0.33.0 vllm/config/vllm.py",),
 )
 def async_padded_drafter(case: Case) -> Iterator[Hit]:
-    """Asynchronous scheduling asked for together with disable_padded_drafter_batch.
+    """Asynchronous scheduling together with disable_padded_drafter_batch.
 
     Why: the two exclude each other and the server refuses to start; without the explicit flag it
     falls back by itself.

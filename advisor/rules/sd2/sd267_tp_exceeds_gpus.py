@@ -24,8 +24,7 @@ SPREAD = (
     ),
 )
 def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
-    r"""More tensor- and pipeline-parallel ranks than the container is given GPUs, or than --gpus
-    tells of.
+    r"""More tensor- and pipeline-parallel ranks than GPUs in the container or in --gpus.
 
     Why: the server waits for devices that it cannot see, or refuses to start.
     Bad:

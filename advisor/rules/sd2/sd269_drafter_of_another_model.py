@@ -47,7 +47,7 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     instead = published(case, model)
     yield Hit(
         f"{drafter.repository} was trained for {drafter.target}, not for {model_name(case)}: its "
-        f"guesses do not fit",
+        f"drafts will be rejected",
         flag=place(case),
         severity=severity(model, knowledge.llm_from_text(drafter.target or "")),
         fix=its_own(case, instead),
@@ -61,8 +61,8 @@ def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
     if target is None or target.id == model.id or severity(model, target) is None:
         return
     yield Hit(
-        f"the drafter {draft} speaks of {target.name or target.id}, not of {model_name(case)}: its "
-        f"guesses do not fit",
+        f"the drafter {draft} is named for {target.name or target.id}, not for {model_name(case)}: "
+        f"its drafts will be rejected",
         flag=place(case),
         severity="error",
         fix=its_own(case, published(case, model)),

@@ -12,7 +12,7 @@ from advisor.rules.kit.policy import is_gguf
     sources=("llama-server 0.5.0 --help: --ctx-size, --parallel", "vllm and sglang request checks"),
 )
 def request_exceeds_context(case: Case) -> Iterator[Hit]:
-    """A request of the asked size is longer than the configured length per request.
+    """Requests of this size are longer than the configured length per request.
 
     Why: vLLM and SGLang refuse such requests; llama-server divides -c by its slots, so that four
     slots of -c 16384 hold 4096 tokens each, and refuses or truncates.

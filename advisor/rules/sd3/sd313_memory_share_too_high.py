@@ -38,5 +38,5 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
         f"speculating",
         flag=place,
         fix=set_fix(case, place, "0.92", "Set it to 0.90 to 0.94."),
-        conflicts=("one published pair of RTX 3090 runs at 0.98",),
+        conflicts=("a published server with two RTX 3090 runs at 0.98",),
     )

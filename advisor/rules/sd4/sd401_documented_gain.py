@@ -12,11 +12,10 @@ from advisor.rules.kit.policy import matches, rows, sources
     sources=sources("regime", "documented_gains"),
 )
 def documented_gain(case: Case) -> Iterator[Hit]:
-    """Speculation in a regime where a published measurement gains.
+    """Published benchmarks show a gain from speculation at this load.
 
-    Why: it tells what to expect. Mid concurrency on unified memory is the case that a rule of thumb
-    gets wrong: decoding there waits for memory, and the verified tokens mostly use experts that are
-    read anyway.
+    Why: medium concurrency on unified memory is where rules of thumb fail: decoding is limited by
+    memory bandwidth there, and the verified tokens mostly use experts that are read anyway.
     Bad (hw=gb10, concurrency=16, ctx=2048): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
         --gpu-memory-utilization 0.75 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'

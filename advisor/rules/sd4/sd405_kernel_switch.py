@@ -17,8 +17,8 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
     """The verify step of llama.cpp crosses from the kernels for few tokens to those for many.
 
     Why: up to 8 tokens are multiplied as vectors; the ninth moves to tiled kernels that run nearly
-    empty on fine-grained experts, and the step costs several plain ones. Counted are streams x (k +
-    1).
+    empty on fine-grained experts, and the step costs several baseline steps. The count is
+    concurrency x (k + 1).
     Bad: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type draft-mtp
         --spec-draft-n-max 8
     Good: llama-server -m Qwen3.6-35B-A3B-MTP-Q4_K_M.gguf -c 16384 --parallel 1 --spec-type
@@ -39,7 +39,7 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"{running} x ({case.plan.k} + 1) = {tokens} verified tokens a step exceed the {limit} "
         f"that llama.cpp's small-batch "
-        f"kernels take: on an A100 one stream at k=8 cost 4.7 plain steps (0.82x), at k=4 "
+        f"kernels take: on an A100 one stream at k=8 cost 4.7 baseline steps (0.82x), at k=4 "
         f"2.7 (1.49x)",
         flag=k_flag(case),
         severity=None if running == 1 else "info",

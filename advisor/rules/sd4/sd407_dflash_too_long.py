@@ -34,7 +34,7 @@ def dflash_too_long(case: Case) -> Iterator[Hit]:
         f"-9 % at 6, -15 % at 8, -47 % at 16",
         flag=k_flag(case),
         fix=k_fix(case, 2, f"Draft 2 tokens, {limit} at most."),
-        conflicts=("a GB10 fork reports 1.3x to 1.8x at 14 tokens without a controlled off arm",),
+        conflicts=("a GB10 fork reports 1.3x to 1.8x at 14 tokens, without a baseline run",),
         effect="k_max",
         k_max=limit,
     )

@@ -57,7 +57,7 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
     )
     yield Hit(
         f"{batch} requests{held} with k={case.plan.k} make steps of {tokens} tokens; CUDA graphs "
-        f"end at {largest}" + (", and so do those of plain steps" if batch > largest else ""),
+        f"end at {largest}" + (", and so do those of baseline steps" if batch > largest else ""),
         flag=k_flag(case),
         fix=k_fix(
             case,

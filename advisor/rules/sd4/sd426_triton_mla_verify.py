@@ -22,7 +22,7 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
     Why: FlashMLA, CUTLASS and FlashInfer's MLA kernels need Hopper or B200-class chips. The Triton
     kernel decodes one token a request, so every verify step takes the path of a prompt and reads
     the whole context anew. On a GB10 an EAGLE head that got 1.6 to 2.1 tokens a step accepted ran
-    at 0.49 to 0.77 of the plain speed.
+    at 0.49 to 0.77 of the baseline speed.
     Bad (hw=rtx-pro-6000): vllm serve zai-org/GLM-4.7-Flash
         --speculative-config '{"method":"mtp","num_speculative_tokens":1}'
     Good (hw=h200): vllm serve zai-org/GLM-4.7-Flash
@@ -37,9 +37,9 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"vLLM has only its Triton kernel for MLA on {hardware_name(case)}: a verify step reads "
         f"the context like a prompt; EAGLE "
-        "ran at 0.49 to 0.77 of the plain speed on a GB10",
+        "ran at 0.49 to 0.77 of the baseline speed on a GB10",
         flag=flag(case, "--attention-backend") or spec_flag(case),
-        fix=Fix(text="Run without speculation, or measure both arms first."),
+        fix=Fix(text="Run without speculation, or benchmark both first."),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
         effect="loss",

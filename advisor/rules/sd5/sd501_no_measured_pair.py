@@ -12,10 +12,10 @@ from advisor.rules.kit.policy import for_advice, hardware_name, model_name, sour
     sources=sources("claims", "no_pair"),
 )
 def no_measured_pair(case: Case) -> Iterator[Hit]:
-    """No clean measured pair covers this cell, though the hardware was measured.
+    """No published A/B benchmark matches this configuration, though the hardware was measured.
 
-    Why: the estimate then rests on neighbours and on the cost model; a pair of runs on the machine
-    itself outweighs both.
+    Why: the estimate then rests on similar configurations and on the cost model; an A/B benchmark
+    on the machine itself outweighs both.
     Bad (goal=balanced, hw=gb10, concurrency=200, ctx=512): vllm serve Qwen/Qwen3.6-27B-FP8
     --max-num-seqs 256
         --gpu-memory-utilization 0.75
@@ -38,9 +38,8 @@ def no_measured_pair(case: Case) -> Iterator[Hit]:
     if same and 0.5 <= (near.concurrency or 1) / asked <= 2:
         return  # only the length of its prompts is not published
     yield Hit(
-        f"no clean pair covers {model_name(case)} at {asked} streams on {hardware_name(case)}; "
-        f"the nearest one there "
-        f"is {near.model} {near.quant} on {near.engine} at {near.concurrency or 1:g} streams: "
-        f"measure first where it matters",
+        f"no published A/B benchmark of {model_name(case)} at concurrency {asked} on "
+        f"{hardware_name(case)}; the nearest is {near.model} {near.quant} on {near.engine} at "
+        f"concurrency {near.concurrency or 1:g}: benchmark first if the difference matters",
         sources=(near.source,),
     )

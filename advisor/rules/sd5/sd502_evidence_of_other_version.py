@@ -15,7 +15,7 @@ from advisor.rules.kit.releases import release
     sources=sources("claims", "no_pair"),
 )
 def evidence_of_other_version(case: Case) -> Iterator[Hit]:
-    """The pairs that cover this cell were measured with another release line of the engine.
+    """The published benchmarks of this configuration used another release line of the engine.
 
     Why: kernels, graph modes and cache defaults change between releases, and with them the sign of
     small effects.
@@ -39,7 +39,7 @@ def evidence_of_other_version(case: Case) -> Iterator[Hit]:
     newest = max(covering, key=lambda e: parse_release(e.engine_version) or ())
     when = f" of {newest.date}" if newest.date else ""
     yield Hit(
-        f"the newest pair for this load was measured with {newest.engine} "
+        f"the newest benchmark of this load was run with {newest.engine} "
         f"{newest.engine_version}{when}, not with "
         f"{'.'.join(map(str, asked))}",
         sources=(newest.source,),

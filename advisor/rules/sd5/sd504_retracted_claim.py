@@ -27,4 +27,4 @@ def retracted_claim(case: Case) -> Iterator[Hit]:
         return
     for row in rows("claims", "retracted"):
         if matches(row, case):
-            yield Hit(f"retracted: {row['text']}", sources=tuple(row["sources"]))
+            yield Hit(row["text"], sources=tuple(row["sources"]))

@@ -12,7 +12,7 @@ from advisor.rules.kit.policy import for_advice, hardware_name, sources
     sources=sources("claims", "no_pair"),
 )
 def hardware_never_measured(case: Case) -> Iterator[Hit]:
-    """No measured pair near this question is from this hardware: the estimate is extrapolated.
+    """No published benchmark near this load used this hardware: the estimate is extrapolated.
 
     Why: the cost model carries ratios across machines better than speeds, but engine and platform
     faults (lost graphs, slow verify kernels) are seen only by measuring there.
@@ -29,6 +29,6 @@ def hardware_never_measured(case: Case) -> Iterator[Hit]:
     hw = case.facts.hardware
     if hw is not None and not any(e.hardware == hw.id for e in case.facts.evidence):
         yield Hit(
-            f"no measured pair near this load is from {hardware_name(case)}: the estimate is "
+            f"no published benchmark near this load used {hardware_name(case)}: the estimate is "
             f"extrapolated from other machines"
         )

@@ -31,8 +31,8 @@ _USED = {
 def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
     """A rate of this hardware that the estimate uses is derived or recalled, or not known at all.
 
-    Why: memory bandwidth sets the plain step, the compute rate what verifying adds. The error
-    enters the speed-up where the two are near each other.
+    Why: memory bandwidth sets the baseline step, the compute rate what verifying adds. The error
+    enters the speed-up where the two are close.
     Bad (goal=balanced, hw=gb10, concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs
     32
         --gpu-memory-utilization 0.75

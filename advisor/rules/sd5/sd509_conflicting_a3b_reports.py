@@ -16,7 +16,8 @@ from advisor.rules.kit.policy import for_advice, is_sparse_moe, model_name, sour
 def conflicting_a3b_reports(case: Case) -> Iterator[Hit]:
     """Reports on MTP for the A3B hybrids contradict each other by quantisation and release.
 
-    Why: one number would mislead; the spread is what is known where no clean pair covers the cell.
+    Why: one number would mislead; without a published benchmark of this configuration only the
+    spread is known.
     Bad (goal=balanced, hw=rtx4090, gpus=2, concurrency=2, quant=awq-int4): vllm serve
     cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
         --tensor-parallel-size 2 --max-num-seqs 4 --speculative-config

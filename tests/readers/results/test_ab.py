@@ -85,9 +85,9 @@ def test_swapped_and_doubled_files_are_refused() -> None:
     for a, b, why in ((ON, OFF, "swapped"), (ON, ON, "same file"), (OFF, OFF, "same file")):
         with pytest.raises(Unreadable, match=why):
             arms.check_order(read_results(a), read_results(b))
-    with pytest.raises(Unreadable, match="both arms state drafts"):
+    with pytest.raises(Unreadable, match="both runs draft"):
         arms.check_order([drafted(sha256="a")], [drafted(sha256="b")])
-    with pytest.raises(Unreadable, match="nothing was drafted"):
+    with pytest.raises(Unreadable, match="drafted nothing"):
         arms.check_order([run(sha256="a")], [run(sha256="b", method="none")])
 
 
