@@ -193,6 +193,7 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
         engine = engine_by_options(words)
     if engine is None:
         return False
+    given = words
     words = _plain_args(engine, words)
     if words and words[0].text in _CLIENTS:
         return False
@@ -206,7 +207,11 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
         words = [*words, *_from_env(engine, env, words, reading, at)]
     if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
         return False
-    reading.add(Found(engine, words, env, at, reading.form, around, fork=fork_of_image(image)))
+    found = Found(engine, words, env, at, reading.form, around, fork=fork_of_image(image))
+    if engine == "vllm" and is_official(image) and not ran.entrypoint:
+        # the image's entrypoint is `vllm serve`: a second one is taken for the model's name
+        found.strays = [word for word in given[: len(given) - len(words)] if word.text != "--"]
+    reading.add(found)
     return True
 
 

@@ -84,6 +84,7 @@ class Found:
             around,
         )
         self.fork, self.pairs, self.origin = fork, pairs or [], origin
+        self.strays: list[Mapped] = []  # words that the program takes for arguments, and has none
         self.said = ""  # what its reader has to say of this launch alone
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.domain.nouns import Container, EnvVar, Launch, Span
+from advisor.domain.nouns import Container, EnvVar, Flag, Launch, Span
 from advisor.engines.base import Token
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
@@ -73,6 +73,8 @@ class LaunchMaker:
         else:
             launch = adapter.read(self._tokens(found, adapter, notes), env, **about)
         extra: dict[str, object] = {}
+        if found.strays:
+            extra["strays"] = (*map(self._stray, found.strays), *launch.strays)
         if not sure and launch.version_pinned:
             extra["version_pinned"] = False
             notes.append(
@@ -88,6 +90,19 @@ class LaunchMaker:
         if told != launch.notes:
             extra["notes"] = told
         return launch.model_copy(update=extra) if extra else launch
+
+    def _stray(self, word: Mapped) -> Flag:
+        token = self._token(word, word.first())
+        return Flag(
+            name="",
+            raw="",
+            value=token.text,
+            line=token.line,
+            column=token.column,
+            span=token.span,
+            value_span=token.span,
+            unresolved=token.unresolved,
+        )
 
     def _named_model(self, launch: Launch, extra: dict[str, Any], notes: list[str]) -> None:
         """A model that the command takes from outside, where the rest of the file (a message, a
@@ -165,7 +180,7 @@ class LaunchMaker:
         return tokens
 
     def _token(self, word: Mapped, near: int) -> Token:
-        span = word.span()
+        span = word.span() or self._without_quotes(word)
         line, column = self.source.place(near)
         return Token(
             word.shown(),
@@ -174,6 +189,18 @@ class LaunchMaker:
             Span.model_construct(start=span[0], end=span[1]) if span else None,
             word.holed or left_open(word.text),
         )
+
+    def _without_quotes(self, word: Mapped) -> tuple[int, int] | None:
+        """The place of JSON that no quotes surround, so that the shell takes its own away."""
+        if not word.text.startswith("{") or word.holed or min(word.pos) < 0:
+            return None
+        start, end = word.pos[0], word.pos[-1] + 1
+        written = self.source.text[start:end]
+        lost = written.count('"')
+        around = self.source.text[max(start - 1, 0) : start] + self.source.text[end : end + 1]
+        if not lost or lost % 2 or written.replace('"', "") != word.text or '"' in around:
+            return None
+        return start, end
 
     def _is_open_end(self, found: Found, number: int, adapter: Adapter) -> bool:
         """Whether a word that is nothing but an unset variable stands where options stand, not

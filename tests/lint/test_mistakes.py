@@ -23,7 +23,11 @@ TABLE: dict[str, Any] = yaml.safe_load(
     Path(__file__).with_name("mistakes.yaml").read_text(encoding="utf-8")
 )
 BASES: dict[str, dict[str, str]] = TABLE["bases"]
-ROWS: list[dict[str, Any]] = TABLE["mistakes"]
+OWN: list[dict[str, Any]] = TABLE["mistakes"]
+THREADS: list[dict[str, Any]] = yaml.safe_load(
+    Path(__file__).with_name("mistakes_threads.yaml").read_text(encoding="utf-8")
+)["mistakes"]
+ROWS = OWN + THREADS
 
 
 class Told(NamedTuple):
@@ -92,8 +96,9 @@ def share(wanted: list[Told], field: str, least: float) -> None:
 
 
 def test_the_table_is_what_it_says() -> None:
-    kinds = Counter(row["kind"] for row in ROWS)
+    kinds = Counter(row["kind"] for row in OWN)
     assert len(kinds) == 20 and set(kinds.values()) == {6}
+    assert len(THREADS) == 40 and all(row["source"] and row["codes"] for row in THREADS)
     engines = {
         launch.engine for base in BASES.values() for launch in read_text(base["text"]).launches
     }

@@ -146,6 +146,13 @@ def json_add_fix(case: Case, found: Flag | None, key: str, value: str, what: str
     return _at(case, found, place, f',"{key}":{value}', what)
 
 
+def json_drop_fix(case: Case, found: Flag | None, key: str, what: str) -> Fix:
+    """Take a key away that is not the only one."""
+    value = r'("[^"\\]*"|-?\d+(?:\.\d+)?|true|false|null)'
+    place = _in_json(found, rf'(\s*,\s*"{re.escape(key)}"\s*:\s*{value})(?=\s*[,}}])', 1)
+    return _at(case, found, place, "", what)
+
+
 def _dotted(case: Case, found: Flag | None, key: str) -> Flag | None:
     """--speculative-config.key of a launch that gives the keys one by one."""
     if found is None or "." not in found.name:

@@ -11,7 +11,7 @@ from typing import Any
 from advisor.domain.nouns import Case, Edit, Fix, Flag
 
 _LONGEST = 4_000
-_BARE = re.compile(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?P<after>\s*[,:}\]])")
+_BARE = re.compile(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")
 _TRUTHS = {"True": "true", "False": "false", "None": "null"}
 _OPENED = re.compile(r'(:\s*"[\w./-]+)(,\s*")')  # {"a":"b,"c": the quote behind b is lost
 _UNOPENED = re.compile(r'([:{,]\s*)([A-Za-z_][\w./-]*")')
@@ -56,6 +56,10 @@ def _tries(text: str) -> Iterator[str]:
     yield _OPENED.sub(r'\1"\2', text)
     yield _UNOPENED.sub(r'\1"\2', text)
     yield text.replace("\\", "")
+    if text[:1] == text[-1:] and text[:1] in ("'", '"'):
+        yield text[1:-1]  # quotes of a shell inside those of another language
+    if text.startswith("{{") and text.endswith("}}"):
+        yield text[1:-1]  # braces doubled for a template that nobody fills
     single = text.replace("'", '"')
     yield single
     yield re.sub(r"\b(True|False|None)\b", lambda found: _TRUTHS[found[0]], single)
@@ -74,7 +78,7 @@ def _quoted(found: re.Match[str]) -> str:
     word = found["word"]
     if word in ("true", "false", "null"):
         return found[0]
-    return f"{found['before']}{_TRUTHS.get(word) or json.dumps(word)}{found['after']}"
+    return f"{found['before']}{_TRUTHS.get(word) or json.dumps(word)}"
 
 
 def _closed(text: str) -> str:
@@ -94,7 +98,7 @@ def _closed(text: str) -> str:
 def _python(text: str) -> dict[str, Any] | None:
     try:
         found = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -106,6 +110,13 @@ def _is_object(text: str) -> bool:
         return False
 
 
+def quotes_lost(found: Flag) -> bool:
+    """Whether the JSON stands in the file with its quotes, and the shell takes them away."""
+    value, place = found.value or "", found.value_span
+    longer = place.end - place.start - len(value) if place is not None else 0
+    return longer > 0 and longer % 2 == 0 and value.startswith("{") and '"' not in value
+
+
 def mend_fix(case: Case, found: Flag, what: str) -> Fix:
     """Write the JSON as it was meant, in words only where the file does not hold it as read."""
     text = mended(found.value or "")
@@ -113,6 +124,10 @@ def mend_fix(case: Case, found: Flag, what: str) -> Fix:
     if text is None or place is None or found.unresolved:
         return Fix(text=what)
     said = f"Write it as {text}"
+    if quotes_lost(found):
+        quote = (place.start, place.end)
+        edits = tuple(Edit(file=case.launch.file, start=at, end=at, text="'") for at in quote)
+        return Fix(text="Put the JSON in single quotes: the shell takes its own away.", edits=edits)
     if place.end - place.start != len(found.value or ""):
         return Fix(text=f"{said}.")
     edit = Edit(file=case.launch.file, start=place.start, end=place.end, text=text)

@@ -63,7 +63,8 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     known, version, name = catalogue(case), catalogued_version(case), written(found)
     tables = table("compatibility")
     use = known.successor(name, version)
-    if use is None or (known.notes.get("removed_before") or {}).get(name):
+    before = (known.notes.get("removed_before") or {}).get(name)
+    if use is None or (before and not before.get("same_value")):
         sure = version is not None and pinned(case) and name in tables["safe_removals"]["value"]
         return removal_fix(case, found, use, sure)
     successors = known.notes.get("successors") or {}
@@ -120,6 +121,6 @@ def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
 
 def removal_fix(case: Case, found: Flag, use: str | None, safe: bool) -> Fix:
     """Return the fix: the replacement where one exists, else the removal of the flag."""
-    if use is not None:
+    if use is not None and case.launch.flag(use) is None:
         return Fix(text=f"Use {use} instead of {found.raw}.")
     return replace_fix(case, found, "", f"Remove {found.raw}.", safe=safe)

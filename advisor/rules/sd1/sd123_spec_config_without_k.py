@@ -6,12 +6,17 @@ from advisor.rules.kit.fixes import json_add_fix
 from advisor.rules.kit.flags import spec_config
 
 OWN_DEFAULT = ("ngram", "suffix")  # suffix decoding and n-gram have their own length
+# drafters of their own, whose configuration holds no n_predict
+NEED_K = ("eagle", "eagle3", "draft_model", "dflash")
 
 
 @rule(
     severity="info",
     engines=("vllm",),
-    sources=("vllm 0.33.0 vllm/config/speculative.py",),
+    sources=(
+        "vllm 0.33.0 vllm/config/speculative.py (_verify_args)",
+        "vllm-project/vllm#44566",
+    ),
 )
 def spec_config_without_k(case: Case) -> Iterator[Hit]:
     """--speculative-config without num_speculative_tokens.
@@ -27,14 +32,20 @@ def spec_config_without_k(case: Case) -> Iterator[Hit]:
         return
     if read.data.get("method") in OWN_DEFAULT or not read.data:
         return
+    needed = read.data.get("method") in NEED_K and bool(read.data.get("model"))
     yield Hit(
-        "no num_speculative_tokens: k is left to the checkpoint's number of MTP layers",
+        "no num_speculative_tokens: the server refuses a drafter without it"
+        if needed
+        else "no num_speculative_tokens: k is left to the checkpoint's number of MTP layers",
         flag=read.flag,
+        severity="error" if needed else None,
         fix=json_add_fix(
             case,
             read.flag,
             "num_speculative_tokens",
-            "2",
-            'Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).',
+            "3" if needed else "2",
+            'Add "num_speculative_tokens":3.'
+            if needed
+            else 'Add "num_speculative_tokens":2 (1 to 3 for one MTP layer).',
         ),
     )

@@ -15,6 +15,7 @@ WHAT = "Add --tool-call-parser qwen3_coder (or the one of your model)."
     sources=(
         "vLLM docs, tool calling: --enable-auto-tool-choice needs --tool-call-parser",
         "vllm 0.19.1 to 0.33.0 cli_args.py",
+        "vllm-project/vllm#55754",
     ),
 )
 def tool_parser_pair(case: Case) -> Iterator[Hit]:
@@ -39,7 +40,7 @@ def tool_parser_pair(case: Case) -> Iterator[Hit]:
         yield Hit(
             '--tool-call-parser without --enable-auto-tool-choice: tool_choice "auto" is refused',
             flag=parser,
-            severity="info",
+            severity="warning",
             fix=add_fix(
                 case, parser, "--enable-auto-tool-choice", None, "Add --enable-auto-tool-choice."
             ),

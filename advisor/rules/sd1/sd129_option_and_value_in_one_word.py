@@ -11,6 +11,7 @@ _JOINED = re.compile(r"(--?[A-Za-z][\w.-]*) \S")
 SPLIT_NOWHERE = (
     "compose",
     "kubernetes",
+    "python",
 )  # a chart or a wrapper may join the words and take them apart again
 
 
@@ -79,5 +80,20 @@ def apart(case: Case) -> Fix:
         if (word := _JOINED.match(one.value or "")) is not None
         and catalogue(case).find(word[1].replace("_", "-"), None) is not None
     ]
-    fixes = [replace_fix(case, one, one.value or "", what, safe=False) for one in joined]
+    fixes = [
+        replace_fix(case, one, joined_by_equals(case, one.value or ""), what, safe=False)
+        for one in joined
+    ]
     return Fix(text=what, edits=tuple(edit for fix in fixes for edit in fix.edits))
+
+
+def joined_by_equals(case: Case, word: str) -> str:
+    """OPTION=VALUE where the launch writes its other options so; else as it is, to be split."""
+    if any(
+        one.span is not None
+        and one.value_span is not None
+        and one.value_span.start == one.span.start + len(one.raw) + 1
+        for one in case.launch.flags
+    ):
+        return word.replace(" ", "=", 1)
+    return word

@@ -8,6 +8,7 @@ from advisor.rules.kit.case import flag, replace_fix
 from advisor.rules.kit.flags import CATALOGUED
 
 _PLAIN = re.compile(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
 _GGUF = re.compile(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
 # a tool that passes words on may take its own; these forms reach the server as they stand
 _DIRECT = ("document", "python", "helm")
@@ -49,9 +50,12 @@ def stray_argument(case: Case) -> Iterator[Hit]:
 
 def mend(case: Case, stray: Flag, model: bool) -> Fix:
     """-m before a model; else the word taken away."""
-    if stray.span is None:
+    if stray.span is None or case.launch.form == "batch":  # cmd has other quotes, and one variable
         return Fix(text="Write -m before it." if model else f"Remove '{stray.value}'.")
     if model:
         text = f"-m {shlex.quote(stray.value or '')}"
         return replace_fix(case, stray, text, "Write -m before it.", safe=False)
+    if _ADDRESS.fullmatch(stray.value or "") and flag(case, "--host") is None:
+        text = f"--host {stray.value}"
+        return replace_fix(case, stray, text, "Write --host before it.", safe=False)
     return replace_fix(case, stray, "", f"Remove '{stray.value}'.", safe=False)

@@ -5,6 +5,8 @@ from typing import Any
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import compute_arch, flag, model_text
+from advisor.rules.kit.fixes import drop_fix
+from advisor.rules.kit.models import base_name
 from advisor.rules.kit.policy import hardware_name, rows, sources
 from advisor.rules.kit.releases import between, release
 
@@ -39,7 +41,7 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
             f"{case.plan.engine} does not run {quant.id} on {hardware_name(case)}{least}",
             flag=flag(case, "--quantization") or flag(case, "--model", "--model-path"),
             severity=None if applies else "warning",
-            fix=Fix(text="Take a checkpoint in 16 bit, or a GGUF with llama-server."),
+            fix=otherwise(case),
             sources=tuple(row["sources"]),
         )
         return
@@ -59,3 +61,12 @@ def misses(case: Case, row: Row) -> bool:
         return case.facts.hardware is not None and case.facts.hardware.vendor == row["vendor"]
     digits = re.match(r"sm_(\d+)", compute_arch(case) or "")
     return digits is not None and int(digits[1]) < row["below"]
+
+
+def otherwise(case: Case) -> Fix:
+    """Leave the option out where it alone asks for the format; else another checkpoint."""
+    asked, name = flag(case, "--quantization"), base_name(case.launch.model or "")
+    what = "Take a checkpoint in 16 bit, or a GGUF with llama-server."
+    if asked is None or re.search(r"fp8|fp4|awq|gptq|int[48]|\d-?bit", name):
+        return Fix(text=what)
+    return drop_fix(case, asked, f"Leave {asked.raw} out, and serve it in 16 bit.")

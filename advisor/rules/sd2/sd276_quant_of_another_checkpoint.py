@@ -1,10 +1,10 @@
 import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case
+from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
-from advisor.rules.kit.fixes import drop_fix
+from advisor.rules.kit.fixes import drop_fix, set_fix
 from advisor.rules.kit.models import base_name
 
 # what a checkpoint's name says of its format, and what --quantization asks for
@@ -46,5 +46,15 @@ def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
         f"where config.json says so too",
         flag=found,
         severity="warning" if case.launch.fork else None,
-        fix=drop_fix(case, found, f"Leave {found.raw} out: the checkpoint says what it is."),
+        fix=other_kernel(case, found, held[0])
+        or drop_fix(case, found, f"Leave {found.raw} out: the checkpoint says what it is."),
     )
+
+
+def other_kernel(case: Case, found: Flag, held: str) -> Fix | None:
+    """The same kernel for the format that the checkpoint is in: awq_marlin for gptq_marlin."""
+    kind, _, kernel = (found.value or "").partition("_")
+    if {kind, held} != {"awq", "gptq"} or kernel not in ("", "marlin"):
+        return None
+    use = f"{held}_{kernel}" if kernel else held
+    return set_fix(case, found, use, f"Write {use}, or leave {found.raw} out.")
