@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from math import exp, log, sqrt
 from typing import NamedTuple
 
+from advisor.domain import normal
 from advisor.domain.nouns import Effect, Estimate, Finding, Interval
 from advisor.knowledge import store as knowledge
 from advisor.prediction.predict import with_levels
@@ -87,12 +88,9 @@ def posterior(prior: Interval, observations: Sequence[Observation]) -> Interval:
 
 def _p_gain(prior: float, before: Interval, after: Interval) -> float:
     """P(gain) moved by as many standard deviations as the median was, in step with the interval."""
-    from statistics import NormalDist  # start-up: only where something is documented
-
-    normal = NormalDist()
     share = min(max(prior, 1e-3), 1 - 1e-3)
     spread = [max(log(i.p90 / i.p10) / (2 * Z10), 1e-3) for i in (before, after)]
     moved = log(after.p50) / spread[1] - log(before.p50) / spread[0]
-    chance = normal.cdf(normal.inv_cdf(share) + moved)
+    chance = normal.cdf(normal.quantile(share) + moved)
     chance = max(chance, 0.9) if after.p10 > 1 else min(chance, 0.9)  # as the interval leaves it
     return min(chance, 0.1) if after.p90 < 1 else max(chance, 0.1)

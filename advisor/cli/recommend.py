@@ -18,7 +18,6 @@ from advisor.cli.output import say
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
-from advisor.render.flags import env_lines
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.notes import placeholder
 from advisor.render.schema import SCHEMAS, named_schema
@@ -129,6 +128,8 @@ def rendered(advice: Advice, form: str, explain: bool = False) -> str:
         )
     text = FORMS[form].write(advice)  # first, so that a refusal stands alone
     if form == "flags" and advice.launch.env:
+        from advisor.render.flags import env_lines  # start-up: only for this form
+
         say("set first: " + " ".join(env_lines(advice)), err=True)
     if form != "json" and (word := _placeholder(advice)):
         say(f"replace {word}: no public checkpoint of this quantisation is known here", err=True)

@@ -15,7 +15,10 @@ _TAG = re.compile(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)(?:\.?post(\d+))?")
 @cache
 def release(text: str | None) -> Release | None:
     """(0, 25, 1) of "v0.25.1" and of "0.25.1rc2"; None for a build, a commit or a branch."""
-    from packaging.version import InvalidVersion, Version  # only where releases are compared
+    parts = (text or "").removeprefix("v").split(".")
+    if len(parts) > 1 and all(part.isascii() and part.isdigit() for part in parts):
+        return tuple(map(int, parts))
+    from packaging.version import InvalidVersion, Version  # start-up: only for the other forms
 
     try:
         return Version(text or "").release

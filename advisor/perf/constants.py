@@ -32,7 +32,7 @@ def by_path(default: float, **special: float) -> ByPath:
     return tuple(values[name] for name in PATHS)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Constants:
     """Units: `_s` seconds, `eta`/`mfu`/`share` fractions of a peak, the rest pure numbers. See
     CONSTANT_SOURCES.

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.normal import cdf
 from advisor.domain.nouns import Decision
 from advisor.knowledge import store as knowledge
 
@@ -66,7 +67,5 @@ def p_meets(limit: float, value: float, metric: str, ratio_sd: float = 0.0) -> f
     ratio_sd : float
         Standard deviation of the log speed-up, added for the run with speculation.
     """
-    from statistics import NormalDist  # start-up: only for questions with an objective
-
     sd = float(np.hypot(knowledge.threshold(PLAIN_SD[metric]).value, ratio_sd))
-    return NormalDist(0.0, sd).cdf(float(np.log(limit / value)))
+    return cdf(float(np.log(limit / value)) / sd)

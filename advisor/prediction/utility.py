@@ -8,11 +8,11 @@ Used to choose among plans, for a question (advice/decide.py) and for the sweeps
 from __future__ import annotations
 
 from functools import cache
-from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.normal import quantile
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 
@@ -43,7 +43,6 @@ def _dimensions() -> Array:
     """Normal quantiles at equal steps of probability, ordered in each dimension by the multiples of
     another irrational number modulo 1, and made orthogonal. (dimensions, SAMPLES)
     """
-    quantile = NormalDist().inv_cdf
     z = np.array([quantile((i + 0.5) / SAMPLES) for i in range(SAMPLES)])
     ranks = np.argsort(
         np.argsort(np.arange(1, SAMPLES + 1) * np.array(_STEPS)[:, None] % 1.0, axis=1), axis=1

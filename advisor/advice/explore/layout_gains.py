@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log
-from statistics import NormalDist
 from typing import NamedTuple
 
 from advisor.advice import decide
@@ -23,6 +22,7 @@ from advisor.advice.explore.mixing import (
     widened,
 )
 from advisor.advice.explore.values import KRanges
+from advisor.domain import normal
 from advisor.domain.nouns import (
     Candidate,
     Decision,
@@ -39,7 +39,7 @@ from advisor.perf.sizes import device
 from advisor.prediction.goals import GOAL_WEIGHTS
 from advisor.prediction.predict import ERROR_CORRELATION
 
-Z10 = NormalDist().inv_cdf(0.9)
+Z10 = normal.quantile(0.9)
 NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
 _ERRORS = {"shared": "layout_error", "gpus": "layout_error", "model": "other_model_error"}
 

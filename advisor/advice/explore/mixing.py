@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import exp, log
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
+from advisor.domain import normal
 from advisor.domain.nouns import Basis, Estimate, Interval, MetricEstimate
 from advisor.prediction import intervals
 from advisor.prediction.predict import BASES
 
-Z10 = NormalDist().inv_cdf(0.9)
+Z10 = normal.quantile(0.9)
 METRICS = ("output_tok_s", "tpot_ms", "ttft_ms")
 
 
@@ -139,7 +139,7 @@ def averaged(intervals: Sequence[Interval], weights: Sequence[float]) -> Interva
 def chance(gain: Interval) -> float:
     """P(gain) as the 80 % interval tells it."""
     sd = max(log(gain.p90 / gain.p10) / (2 * Z10), 1e-6)
-    plain = NormalDist().cdf(log(gain.p50) / sd)
+    plain = normal.cdf(log(gain.p50) / sd)
     found = intervals.chance(np.array([plain]), np.zeros(1), np.zeros(1, dtype=bool))
     return float(found[0])
 
@@ -148,9 +148,8 @@ def chance_of_all(chances: Sequence[float], weights: Sequence[float]) -> float:
     """P(gain) of a mix from those of its classes, whose errors go together: the mean of the normal
     quantiles.
     """
-    normal = NormalDist()
     kept = [min(max(one, 1e-6), 1 - 1e-6) for one in chances]
-    return normal.cdf(sum(w * normal.inv_cdf(p) for w, p in zip(weights, kept, strict=True)))
+    return normal.cdf(sum(w * normal.quantile(p) for w, p in zip(weights, kept, strict=True)))
 
 
 def widened(gain: Interval, sd: float) -> Interval:
