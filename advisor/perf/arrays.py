@@ -14,10 +14,9 @@ device.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -142,7 +141,6 @@ def mask(
     return _chosen(tuple(vocabulary), tuple(names))[codes]
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
 class Points:
     """N plan points. All (N,) float64 unless marked; NaN = unknown.
 
@@ -242,7 +240,17 @@ class Points:
     workload: Codes
     family: Codes
     metric: Codes
-    filled: bool = False
+    filled: bool
+
+    def __init__(self, *, filled: bool = False, **columns: npt.NDArray[Any]) -> None:
+        # not a dataclass: its generated methods for 90 columns are a tenth of an answer's start
+        if columns.keys() ^ set(ALL_FIELDS):
+            wrong = ", ".join(sorted(columns.keys() ^ set(ALL_FIELDS)))
+            raise TypeError(f"Points takes every column once: {wrong}")
+        self.__dict__.update(columns, filled=filled)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"Points are not changed ({name}): use `replace`")
 
     def __len__(self) -> int:
         return len(self.k)
@@ -259,7 +267,7 @@ class Points:
     ) -> Points:
         """A copy with some fields changed; scalars are spread over all points."""
         n = len(self)
-        made: dict[str, object] = {}
+        made: dict[str, Any] = {}
         for name, value in changes.items():
             if name == "filled":
                 made[name] = bool(value)
@@ -268,7 +276,7 @@ class Points:
             else:
                 shape = (n, MAX_K) if name == "given_conditional" else (n,)
                 made[name] = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
-        return dataclasses.replace(self, **made)  # type: ignore[arg-type]
+        return Points(**(self.__dict__ | made))
 
     def is_path(self, *names: str) -> npt.NDArray[np.bool_]:
         """Mask of the points on one of the named kernel paths."""
@@ -296,13 +304,14 @@ CODE_FIELDS = (
     "metric",
 )
 FLOAT_FIELDS = tuple(
-    f.name for f in dataclasses.fields(Points) if f.name not in (*CODE_FIELDS, "filled")
+    name for name in Points.__annotations__ if name not in (*CODE_FIELDS, "filled")
 )
+ALL_FIELDS = (*FLOAT_FIELDS, *CODE_FIELDS)
 
 
 def build(n: int, columns: Mapping[str, object]) -> Points:
     """N points from some columns (arrays, lists, scalars); what is not named is NaN (codes: 0)."""
-    made: dict[str, object] = {}
+    made: dict[str, Any] = {}
     for name in FLOAT_FIELDS:
         shape = (n, MAX_K) if name == "given_conditional" else (n,)
         value = columns.get(name)
@@ -318,7 +327,7 @@ def build(n: int, columns: Mapping[str, object]) -> Points:
     unknown = set(columns) - set(FLOAT_FIELDS) - set(CODE_FIELDS)
     if unknown:
         raise KeyError(f"no such field of Points: {', '.join(sorted(unknown))}")
-    return Points(**made)  # type: ignore[arg-type]
+    return Points(**made)
 
 
 def concat(parts: Sequence[Points]) -> Points:

@@ -10,7 +10,6 @@ It does not decide (decide does) and does not read files (predict does).
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -108,7 +107,7 @@ def prepare(points: pts.Points) -> tuple[pts.Points, pts.Points]:
     early = points.is_method("draft_model") & points.is_path(*SLOT_BY_SLOT) & guessed
     k = np.where(early, np.fmin(k, EARLY_STOP_K), k)
     k = np.where(points.is_method("ngram") & guessed, np.fmin(k, LOOKUP_K), k)
-    raw = dataclasses.replace(points, k=k, given_k=given_k)
+    raw = points.replace(k=k, given_k=given_k)
     return raw, imputation.impute(raw)
 
 

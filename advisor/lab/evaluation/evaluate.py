@@ -133,8 +133,6 @@ def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[st
     """Error of tokens per step by source, each predicted by an acceptance model that has not seen
     it.
     """
-    import dataclasses
-
     out = []
     fixed = np.array([0.82, 0.78, 0.75, 0.73, 0.71, 0.70, 0.70, 0.70])
     groups = left_out.grouped(observations.source)
@@ -145,7 +143,7 @@ def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[st
     for source in np.unique(observations.source):
         here = observations.source == source
         model = models[groups[here][0]]
-        points = dataclasses.replace(observations.points.take(here), k=observations.k[here])
+        points = observations.points.take(here).replace(k=observations.k[here])
         belief = acc.believe(model, points, hide=True)
         error = np.log(belief.tau) - observations.log_tau[here]
         plain = np.log(acc.tokens_per_step(np.tile(fixed, (here.sum(), 1)), observations.k[here]))
