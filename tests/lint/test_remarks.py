@@ -1,0 +1,60 @@
+"""Every warning and error on the public files, each with a written judgement (remarks.csv).
+
+A file says nothing of hardware or load here. A new remark needs a judgement: is it one that the
+owner of the file would call right? At most one unfair remark in ten files, and no unfair error.
+"""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+
+from advisor.lint.validate import validate
+from advisor.lint.whole_file import said_once
+
+HERE = Path(__file__).resolve().parent
+FILES = sorted(
+    path for name in ("corpus", "corpus2") for path in (HERE.parent / name).glob("case-*")
+)
+Place = tuple[str, int, str, str]  # file, line, code, severity
+
+
+@cache
+def judgements() -> dict[Place, tuple[str, str]]:
+    with (HERE / "remarks.csv").open(encoding="utf-8", newline="") as file:
+        return {
+            (row["file"], int(row["line"]), row["code"], row["severity"]): (
+                row["judgement"],
+                row["why"],
+            )
+            for row in csv.DictReader(file)
+        }
+
+
+@cache
+def remarks() -> tuple[Place, ...]:
+    return tuple(
+        (path.name, one.finding.line, one.finding.code, one.finding.severity)
+        for path in FILES
+        for one in said_once(validate(str(path)).findings)
+        if one.finding.severity != "info"
+    )
+
+
+def test_every_remark_has_a_judgement() -> None:
+    assert len(FILES) == 98
+    missing = [place for place in remarks() if place not in judgements()]
+    assert not missing, "read the file, and write into remarks.csv whether the remark is fair"
+    assert all(word in ("fair", "unfair") and why for word, why in judgements().values())
+
+
+def test_no_judgement_is_left_over() -> None:
+    assert set(judgements()) == set(remarks())
+
+
+def test_at_most_one_unfair_remark_in_ten_files() -> None:
+    unfair = [place for place in remarks() if judgements()[place][0] == "unfair"]
+    print(f"{len(unfair)} unfair of {len(remarks())} remarks on {len(FILES)} files")
+    assert len(unfair) <= len(FILES) / 10
+    assert not [place for place in unfair if place[3] == "error"]
