@@ -1,8 +1,9 @@
 """Speed of `advisor validate`, as ratios of one run: `python tests/benchmarks/bench_validate.py`.
 
 Cold start: one compose file, against the bare import of click, pydantic and numpy (goal: at
-most 1.3), byte code kept. Warm: files a second in one process over both corpora, with hardware and load given
-(goal: at least 500). Processor time is compared, so that a busy machine does not blur the ratio.
+most 1.3), byte code kept. Warm: files a second in one process over both corpora, with hardware and
+load given (goal: at least 500). Processor time is compared, so that a busy machine does not blur
+the ratio.
 """
 
 from __future__ import annotations

@@ -52,6 +52,9 @@ NAMES = (
 WORDS = [
     word.encode()
     for word in (
+        "'{{",
+        "}}'",
+        "{'a': {'b', {}}}",
         "${A:-b}",
         "${A",
         "$(",
