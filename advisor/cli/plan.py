@@ -10,7 +10,7 @@ import click
 from advisor.advice.explore.layouts import Kind, MixPlan
 from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
-from advisor.cli.output import say
+from advisor.cli.output import write_files
 from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
 from advisor.cli.settings import HELP
 from advisor.domain.files import read_text_safely
@@ -64,13 +64,7 @@ def plan(mix: str, form: str, place: Path | None, deploy: str, kind: str | None)
             else plan_text(made, page_width(), wants_color(), unicode=takes_unicode())
         )
         return
-    files = folder(made, deploy, _index(made, kind))
-    if place.exists() and any(place.iterdir()):
-        raise AdvisorError(f"{place} is not empty: nothing was written")
-    place.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (place / name).write_text(text, encoding="utf-8")
-        say(place / name)
+    write_files(folder(made, deploy, _index(made, kind)), place)
 
 
 def _index(made: MixPlan, kind: str | None) -> int | None:
@@ -78,7 +72,7 @@ def _index(made: MixPlan, kind: str | None) -> int | None:
     if kind is None:
         return None
     same = [i for i, one in enumerate(made.layouts) if one.kind == kind]
-    able = [i for i in same if made.layouts[i].gain is not None]
+    gains = {i: gain.p50 for i in same if (gain := made.layouts[i].gain) is not None}
     if not same:
         raise AdvisorError(f"this mix has no layout of the kind {kind}")
-    return max(able, key=lambda i: made.layouts[i].gain.p50) if able else same[0]  # type: ignore[union-attr]
+    return max(gains, key=gains.__getitem__) if gains else same[0]

@@ -14,7 +14,7 @@ import click
 
 from advisor.advice.asked import advice_for, no_mtp_answer
 from advisor.cli.options import question_options
-from advisor.cli.output import say
+from advisor.cli.output import say, write_files
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
@@ -84,13 +84,7 @@ def write_folder(advice: Advice, form: str | None, place: Path) -> None:
     """Write the files of an answer into a folder that is new or empty, and name them."""
     from advisor.render.directory import folder  # imported where it is used: start-up time
 
-    files = folder(advice, form)
-    if place.exists() and any(place.iterdir()):
-        raise AdvisorError(f"{place} is not empty: nothing was written")
-    place.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (place / name).write_text(text, encoding="utf-8")
-        say(place / name)
+    write_files(folder(advice, form), place)
 
 
 @click.command()

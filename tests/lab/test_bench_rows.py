@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from advisor.cli.bench import bench
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench import fit, rows
+from advisor.lab.bench import fit, row_files, rows
 from advisor.lab.measurements import files
 from advisor.lab.measurements import schema as m
 from advisor.perf import prompt_cost
@@ -99,7 +99,9 @@ def test_weak_points_are_kept_and_not_trained_on(
         tmp_path, points, f"id: bench-demo\nhardware: h200\ndate: '2026-11-20'\n{about}\n"
     )
     found = [
-        r for r in rows.runs(rows.read_rows(where), rows.read_about(where, {})) if r["k"] == "2"
+        r
+        for r in rows.runs(row_files.read_rows(where), row_files.read_about(where, {}))
+        if r["k"] == "2"
     ]
     assert found
     assert all(r["use"] == "eval" and reason in r["use_why"] for r in found)
@@ -115,8 +117,8 @@ def test_long_prompts_have_no_decode_step_of_their_own() -> None:
 
 def test_compact_lines_give_the_same_points_back(tmp_path: Path) -> None:
     points = [point(0), point(0, concurrency=4, key="4:2048:128:0"), point(2)]
-    (tmp_path / "a.jsonl").write_text(rows.compact(points))
-    assert rows.read_rows(tmp_path) == points
+    (tmp_path / "a.jsonl").write_text(row_files.compact(points))
+    assert row_files.read_rows(tmp_path) == points
 
 
 def test_campaign_is_the_label_without_k() -> None:
@@ -140,10 +142,10 @@ def test_what_is_missing_is_named(tmp_path: Path, about: str, message: str) -> N
 
 def test_broken_and_empty_folders(tmp_path: Path) -> None:
     with pytest.raises(AdvisorError, match="no measured points"):
-        rows.read_rows(tmp_path)
+        row_files.read_rows(tmp_path)
     (tmp_path / "a.jsonl").write_text('{"label": "x"\n')
     with pytest.raises(AdvisorError, match=r"a\.jsonl:1"):
-        rows.read_rows(tmp_path)
+        row_files.read_rows(tmp_path)
 
 
 def test_command_refuses_twice_and_replaces(tmp_path: Path) -> None:
@@ -158,7 +160,7 @@ def test_shipped_rows_follow_from_the_raw_points() -> None:
     path = m.measurements_dir() / "runs" / f"{SOURCE}.csv"
     with path.open(newline="", encoding="utf-8") as handle:
         shipped = [{k: v for k, v in row.items() if v} for row in csv.DictReader(handle)]
-    made = rows.runs(rows.read_rows(RAW), rows.read_about(RAW, {}))
+    made = rows.runs(row_files.read_rows(RAW), row_files.read_about(RAW, {}))
     assert shipped == [{k: v for k, v in row.items() if v} for row in made]
 
 
@@ -171,7 +173,7 @@ def clean() -> list[dict[str, Any]]:
     """
     kept = [
         row
-        for row in rows.read_rows(RAW)
+        for row in row_files.read_rows(RAW)
         if re.fullmatch(r"qwen3\.6-35b-a3b-fp8-k\d-single", row["label"])
     ]
     plain = {row["key"] for row in kept if row["k"] == 0}

@@ -17,6 +17,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.knowledge import evidence as knowledge_evidence
 from advisor.lab.measurements import files
 from advisor.lab.measurements import schema as m
+from advisor.lab.measurements.columns import RUN_COLUMNS
 
 FOLDER = m.measurements_dir()
 ROWS = 9590
@@ -31,7 +32,7 @@ def rows_of(path: Path) -> list[dict[str, str]]:
 
 def write(path: Path, rows: list[dict[str, str]]) -> None:
     with path.open("w", newline="", encoding="utf-8") as handle:
-        writer = csv.DictWriter(handle, m.RUN_COLUMNS)
+        writer = csv.DictWriter(handle, RUN_COLUMNS)
         writer.writeheader()
         writer.writerows(rows)
 

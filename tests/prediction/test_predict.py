@@ -28,7 +28,8 @@ from advisor.advice.resolve import facts_for_request
 from advisor.cli.predict import predict as command
 from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.domain.paths import models_dir
-from advisor.lab.measurements.schema import RUN_COLUMNS, measurements_dir, read_csv
+from advisor.lab.measurements.columns import RUN_COLUMNS
+from advisor.lab.measurements.schema import measurements_dir, read_csv
 from advisor.lab.training import dataset as training_data
 from advisor.perf import arrays as pts
 from advisor.perf import encode_plans

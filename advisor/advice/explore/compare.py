@@ -201,7 +201,9 @@ def _gain(a: Arm, b: Arm) -> list[str]:
         return [f"{' and '.join(without)} cannot speculate here"]
     assert a.estimate is not None and b.estimate is not None
     left, right = a.estimate.accepted_length.p50, b.estimate.accepted_length.p50
-    cost = [one.estimate.terms["cycle_ms"] / one.estimate.terms["base_step_ms"] for one in (a, b)]  # type: ignore[union-attr]
+    cost = [
+        terms["cycle_ms"] / terms["base_step_ms"] for terms in (a.estimate.terms, b.estimate.terms)
+    ]
     return [
         f"with speculation a cycle yields {right:.2f} tokens and costs {cost[1]:.2f} baseline "
         f"steps with {b.label} (k={b.advice.candidate.k}), {left:.2f} for {cost[0]:.2f} with "

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from advisor.lab.bench.row_files import Measured
 from advisor.lab.bench.rows import (
-    Measured,
     campaign,
     decode_is_biased,
     plain_elsewhere,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import nnls
 
-from advisor.lab.bench.rows import read_rows
+from advisor.lab.bench.row_files import read_rows
 from advisor.lab.bench.shapes import VOCAB
 from advisor.lab.measurements.schema import measurements_dir
 from advisor.perf.verify_kernels import LONGEST

@@ -21,10 +21,8 @@ from advisor.domain.nouns import AdvisorError, UnknownFact
 from advisor.knowledge import evidence as knowledge_evidence
 from advisor.knowledge import store as knowledge
 from advisor.lab.measurements import bounds as measurement_bounds
+from advisor.lab.measurements.columns import ACCEPTANCE_COLUMNS, RARE_COLUMNS, RUN_COLUMNS
 from advisor.lab.measurements.schema import (
-    ACCEPTANCE_COLUMNS,
-    RARE_COLUMNS,
-    RUN_COLUMNS,
     Known,
     Problem,
     Row,

@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import AdvisorError
+from advisor.lab.measurements.columns import Run
 from advisor.lab.measurements.schema import (
     COLUMN_OF_METRIC,
     Row,
-    Run,
     by_group,
     measured,
     measurements_dir,

@@ -21,7 +21,7 @@ from tests.advice.explore.test_sweep import questions
 
 
 def ranges_of(top: int = 128, **asked: object) -> KRanges:
-    made = sweep(Request(**asked), {"concurrency": series(1, top)}).k_ranges  # type: ignore[arg-type]
+    made = sweep(Request(**asked), {"concurrency": series(1, top)}).k_ranges
     assert len(made) == 1
     return made[0]
 
@@ -56,7 +56,7 @@ def crossing(engine: str, **more: object) -> KRanges:
     """Ranges of curves that gain by half up to 32 requests and lose a tenth above, whatever the
     model says today.
     """
-    request = Request(hardware="h100", model="qwen3.6-27b", engine=engine, **more)  # type: ignore[arg-type]
+    request = Request(hardware="h100", model="qwen3.6-27b", engine=engine, **more)
     found = sweep(request, {"concurrency": [1, 8, 32, 64, 128], "k": [0, 1, 3]})
     answered = []
     for load in found.loads:
