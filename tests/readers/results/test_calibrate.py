@@ -217,7 +217,7 @@ def test_an_own_run_as_a_row_has_no_acceptance() -> None:
 
 @pytest.mark.parametrize("engine", ["vllm", "llama-server"])
 def test_watch_reads_a_server_and_says_what_to_do(engine: str) -> None:
-    pace = Pace(step_ms=10, ttft_ms=10, k=2, rates=(0.8, 0.6), engine=engine)  # type: ignore[arg-type]
+    pace = Pace(step_ms=10, ttft_ms=10, k=2, rates=(0.8, 0.6), engine=engine)
     server, url = start(pace)
     body = {"model": "m", "max_tokens": 60, "messages": [{"role": "user", "content": "a b c"}]}
     stop = threading.Event()
