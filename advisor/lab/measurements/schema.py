@@ -14,29 +14,17 @@ import io
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import NamedTuple
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from advisor.domain.files import lines_safely, open_safely
-from advisor.domain.nouns import AdvisorError, Method, Workload
+from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import knowledge_dir
 from advisor.domain.shown import shown
 from advisor.knowledge import store as knowledge
+from advisor.lab.measurements.columns import Accepted, Run
 
-DataEngine = Literal[
-    "vllm",
-    "sglang",
-    "llama.cpp",
-    "llama-server",
-    "ik_llama.cpp",
-    "mlx",
-    "tensorrt-llm",
-    "ollama",
-    "lmstudio",
-    "custom",
-]
-DataMetric = Literal["output_tok_s", "request_tok_s", "tpot", "ttft"]
 COLUMN_OF_METRIC = {
     "output_tok_s": "output_tok_s",
     "request_tok_s": "request_tok_s",
@@ -44,107 +32,6 @@ COLUMN_OF_METRIC = {
     "ttft": "ttft_ms",
 }
 SPEEDUP_TOLERANCE = 0.015  # published ratios are rounded; a larger gap means a wrong pairing
-
-
-def _empty(value: Any) -> Any:
-    return None if isinstance(value, str) and not value.strip() else value
-
-
-T = TypeVar("T")
-Opt = Annotated[T | None, BeforeValidator(_empty)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=1)]
-Tokens = Annotated[int, Field(ge=0, le=20_000_000)]
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Rate = Annotated[float, Field(gt=0, lt=1e6, allow_inf_nan=False)]
-
-
-class Run(BaseModel):
-    """One measured arm. Units are in the names; `k` counts drafted tokens beyond the bonus
-    token.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    run_id: Annotated[str, Field(min_length=1)]
-    source_id: Annotated[str, Field(min_length=1)]
-    group_id: Annotated[str, Field(min_length=1)]
-    model: Annotated[str, Field(min_length=1)]
-    total_params_b: Opt[Positive] = None
-    active_params_b: Opt[Positive] = None
-    is_moe: Opt[bool] = None
-    quant: str = ""
-    kv_cache_dtype: str = ""
-    hardware: Annotated[str, Field(min_length=1)]
-    gpu_count: Opt[Count] = None
-    interconnect: Opt[Literal["none", "pcie", "nvlink", "roce", "ethernet"]] = None
-    tp: Opt[Count] = None
-    engine: DataEngine
-    engine_version: str = ""
-    spec_method: Method
-    k: Opt[Annotated[int, Field(ge=0, le=128)]] = None
-    draft_min: Opt[Annotated[int, Field(ge=0)]] = None
-    spec_extra: str = ""
-    concurrency: Opt[Positive] = None
-    input_tokens: Opt[Tokens] = None
-    output_tokens: Opt[Tokens] = None
-    context_tokens: Opt[Tokens] = None
-    depth_tokens: Opt[Tokens] = None
-    workload: Opt[Workload] = None
-    temperature: Opt[Annotated[float, Field(ge=0, le=5)]] = None
-    prefix_caching: Opt[bool] = None
-    cuda_graphs: str = ""
-    output_tok_s: Opt[Rate] = None
-    request_tok_s: Opt[Rate] = None
-    ttft_ms: Opt[Positive] = None
-    tpot_ms: Opt[Positive] = None
-    itl_p99_ms: Opt[Positive] = None
-    acceptance_rate: Opt[Share] = None
-    acceptance_length: Opt[Annotated[float, Field(ge=1, le=129)]] = None
-    speedup: Opt[Annotated[float, Field(gt=0.01, lt=30, allow_inf_nan=False)]] = None
-    speedup_metric: Opt[DataMetric] = None
-    n_trials: Opt[Count] = None
-    stdev_tok_s: Opt[Annotated[float, Field(ge=0)]] = None
-    use: Literal["train", "eval", "no"]
-    use_why: str = ""
-    notes: str = ""
-    # what few publications say; a table without these columns is complete
-    machine: str = ""  # tells apart several machines of one kind in one source
-    n_requests: Opt[Count] = None
-    output_spread: Opt[Share] = None
-    max_num_seqs: Opt[Count] = None
-    max_num_batched_tokens: Opt[Count] = None
-    prefix_share: Opt[Share] = None
-
-
-class Accepted(BaseModel):
-    """Acceptance at one draft position (0-based), unconditional: P(this and all earlier ones
-    accepted); or the mean of all.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    source_id: Annotated[str, Field(min_length=1)]
-    model: Annotated[str, Field(min_length=1)]
-    quant: str = ""
-    engine: DataEngine
-    spec_method: Method
-    k: Opt[Count] = None
-    workload: str = ""
-    position: Annotated[int, Field(ge=0, le=64)] | Literal["mean"]
-    acceptance_rate: Share
-
-
-RUN_COLUMNS: tuple[str, ...] = tuple(Run.model_fields)
-RARE_COLUMNS = (
-    "machine",
-    "n_requests",
-    "output_spread",
-    "max_num_seqs",
-    "max_num_batched_tokens",
-    "prefix_share",
-)
-ACCEPTANCE_COLUMNS: tuple[str, ...] = tuple(Accepted.model_fields)
 
 
 class Problem(NamedTuple):
