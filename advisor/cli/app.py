@@ -120,7 +120,7 @@ def _needs_a_checkout(name: str) -> click.Command:
 @click.group(cls=LazyGroup, context_settings={**HELP, "max_content_width": 100})
 @click.version_option(package_name="mtp-advisor", prog_name="advisor")
 def cli() -> None:
-    """Configuration advisor for speculative decoding (MTP above all) on vLLM, SGLang and
+    """Configuration advisor for speculative decoding (mainly MTP) on vLLM, SGLang and
     llama-server.
     """
 

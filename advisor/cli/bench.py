@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @click.group()
 def bench() -> None:
-    """Measure a machine, so that predictions for it rest on data."""
+    """Benchmark a machine, to base its predictions on measurements."""
 
 
 @bench.command("plan")
@@ -51,7 +51,7 @@ def bench() -> None:
     "--seeds", type=click.IntRange(1, 20), default=2, show_default=True, help="Repeats of each run."
 )
 def make_plan(out: Path, seeds: int, **asked: Any) -> None:
-    """Plan the A/B of a setting: off first, warm-up, repeats, counters, versions.
+    """Plan an A/B benchmark: baseline first, warm-up, repeats, counters, versions.
 
     plan.yaml is what `advisor bench run` reads; run.sh does the same with the engine's own
     benchmark.
@@ -78,7 +78,7 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
 @click.option(
     "--requests",
     type=click.IntRange(1, 1_000_000),
-    help="Requests a seed  [default: 4 x concurrency, 16]",
+    help="Requests per seed  [default: 4 x concurrency, 16]",
 )
 @click.option("--seeds", type=click.IntRange(1, 20), default=2, show_default=True)
 @click.option("--warmup", type=click.IntRange(0, 1000), default=2, show_default=True)
@@ -93,7 +93,7 @@ def make_plan(out: Path, seeds: int, **asked: Any) -> None:
     type=click.FloatRange(0.1, 3600),
     default=60,
     show_default=True,
-    help="Longest silence, s.",
+    help="Abort after this long without a token, s.",
 )
 def run_plan(
     folder: Path | None,
@@ -103,7 +103,7 @@ def run_plan(
     stall: float,
     **load: Any,
 ) -> None:
-    """Run the A/B of a plan, or measure a running server. Resumes where it was stopped.
+    """Run the A/B benchmark of a plan, or measure a running server. Resumes where it was stopped.
 
     FOLDER holds plan.yaml (`advisor bench plan`) and takes the results. With --url one running
     server is measured into it; the load comes from the plan where there is one, else from the
@@ -230,7 +230,7 @@ bench.add_command(step_cost)
 @click.option(
     "--into", type=click.Path(path_type=Path), help="Measurements folder; default: the shipped one."
 )
-@click.option("--replace", is_flag=True, help="Write this source anew if it is there.")
+@click.option("--replace", is_flag=True, help="Overwrite the source if it exists.")
 def import_rows(
     folder: Path,
     source: str | None,
@@ -239,7 +239,7 @@ def import_rows(
     into: Path | None,
     replace: bool,
 ) -> None:
-    """Take the points of a sweep into the measured runs, as one source with a sidecar."""
+    """Import a sweep into the measured runs, as one source with its metadata."""
     where = into or measurements_dir()
     name, count = import_folder(
         folder, where, {"id": source, "hardware": hardware, "date": date}, replace

@@ -57,14 +57,14 @@ from advisor.lab.bench.shapes import VOCAB, config
     "--gpus", default="0", show_default=True, help="Comma list of GPU indices, one engine on each."
 )
 @click.option(
-    "--minutes", type=click.FloatRange(min=1), help="Stop before this time; a later call goes on."
+    "--minutes", type=click.FloatRange(min=1), help="Stop before this time; a later call resumes."
 )
 @click.option(
     "--turns",
     type=click.IntRange(min=1),
     default=1,
     show_default=True,
-    help="Take every point this often.",
+    help="Repeats of every point.",
 )
 @click.option("--only", multiple=True, help="Labels to measure (see --list).")
 @click.option(
@@ -84,8 +84,9 @@ def step_cost(
     only: tuple[str, ...],
     list_only: bool,
 ) -> None:
-    """Step time of an engine over k, concurrency and context: 1 to 8 minutes per engine start.
-    Resumable: the same command takes up what is missing.
+    """Measure an engine's step time over k, concurrency and context.
+
+    An engine start takes 1 to 8 minutes; the same command again resumes.
 
     vLLM and SGLang start with random weights of the model's shape; llama-server takes the file
     given by --gguf. Acceptance is forced and an input: only step costs are measured.

@@ -30,7 +30,7 @@ FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
     "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
 )
 @click.option("--on", "more_on", multiple=True, type=FILE, help="Another run with speculation.")
-@click.option("--launch", type=FILE, help="The launch that ran: compose.yml, a script, a unit.")
+@click.option("--launch", type=FILE, help="Launch of the benchmark: compose.yml, a script, a unit.")
 @click.option("--name", default="own", show_default=True, help="The machine's name.")
 @setting_options
 def calibrate(
@@ -41,11 +41,10 @@ def calibrate(
     name: str,
     **asked: Any,
 ) -> None:
-    """Add your runs to a private machine file, which `advisor recommend --machine NAME` answers
-    with.
+    """Add your runs to a private machine file for `advisor recommend --machine NAME`.
 
     OFF is the run without speculation, ON the one with it; a server's /metrics after the run adds
-    what was accepted. The file holds a few numbers, versions, dates and hashes of the inputs: no
+    the acceptance. The file holds a few numbers, versions, dates and hashes of the inputs: no
     prompts, no host names.
     """
     machines.path_of(name)  # before files are read
@@ -56,7 +55,7 @@ def calibrate(
     request, path = added.request, machines.path_of(name)
     write(
         f"{added.runs} run{'s' if added.runs != 1 else ''} added to machine '{name}', "
-        f"{len(added.machine.runs)} in all: {_shown(path)}\n"
+        f"{len(added.machine.runs)} in total: {_shown(path)}\n"
     )
     if (advice := added.next) is not None:
         write(
@@ -101,10 +100,9 @@ def _arms(
     "--out", type=click.Path(file_okay=False, path_type=Path), default=Path("."), show_default=True
 )
 def share(name: str, out: Path) -> None:
-    """Write the runs of a machine as the CSV and YAML that a maintainer takes into the
-    measurements.
+    """Write a machine's runs as CSV and YAML, to contribute them to the measurements.
 
-    Look through both files before you send them; they hold what the machine file holds.
+    Review both files before you send them; they hold what the machine file holds.
     """
     machine = machines.load(name)
     out.mkdir(parents=True, exist_ok=True)

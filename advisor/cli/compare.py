@@ -35,7 +35,7 @@ form_option = click.option(
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Form of the answer.",
+    help="Output format.",
 )
 
 
@@ -45,16 +45,16 @@ def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--watts",
             type=click.FloatRange(0, 1e6, min_open=True),
-            help="Power of the whole machine: energy per million tokens.",
+            help="Power of the machine: adds energy per million tokens.",
         ),
         click.option(
-            "--price", metavar="X/h", help="Price of the whole machine: 2.10/h; cost per million."
+            "--price", metavar="X/h", help="Price of the machine, 2.10/h: adds cost per million."
         ),
         click.option(
             "--users-within",
             "within",
             metavar="LIMITS",
-            help="The most requests at once within tpot=50ms,ttft=2s.",
+            help="Find the largest concurrency within limits: tpot=50ms,ttft=2s.",
         ),
     ):
         command = option(command)
@@ -79,7 +79,7 @@ def compare(
     form: str,
     **asked: Any,
 ) -> None:
-    """Two or three choices side by side, and what makes the difference: hardware, models, engines,
+    """Compare two or three choices and explain the difference: hardware, models, engines,
     releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files.
     """
     style = (page_width(), wants_color())
@@ -128,7 +128,10 @@ def _files(
 @question_options
 @form_option
 def why_not(what: str, form: str, **asked: Any) -> None:
-    """Why the answer is not WHAT: k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME."""
+    """Explain why WHAT was not recommended.
+
+    WHAT is k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME.
+    """
     request, _ = question(asked)
     found = answered(request, what)
     text = why_not_text(found, page_width(), wants_color(), unicode=takes_unicode())

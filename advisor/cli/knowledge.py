@@ -34,51 +34,51 @@ def _validate(table: str, files: tuple[str, ...]) -> None:
 
 @click.group()
 def hardware() -> None:
-    """Known accelerators: list, show, validate an own file."""
+    """Known accelerators: list, show, or validate your own file."""
 
 
 @hardware.command("list")
 def hardware_list() -> None:
-    """One line for each accelerator: id, memory, bandwidth, architecture."""
+    """List the accelerators: id, memory, bandwidth, architecture."""
     say(hardware_listing())
 
 
 @hardware.command("show")
 @click.argument("name", shell_complete=completing("hardware"))
 def hardware_show(name: str) -> None:
-    """All that is known of one accelerator, each number with its source."""
+    """Show the facts of one accelerator, each number with its source."""
     _show("hardware", name)
 
 
 @hardware.command("validate")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 def hardware_validate(files: tuple[str, ...]) -> None:
-    """Check own hardware files (YAML). Exit status 2 if one cannot be used."""
+    """Check your own hardware files (YAML). Exit status 2 if one cannot be used."""
     _validate("hardware", files)
 
 
 @click.group()
 def models() -> None:
-    """Known models: list, show, validate an own file."""
+    """Known models: list, show, or validate your own file."""
 
 
 @models.command("list")
 def models_list() -> None:
-    """One line for each model: id, parameters, layers, MTP."""
+    """List the models: id, parameters, layers, MTP."""
     say(model_listing())
 
 
 @models.command("show")
 @click.argument("name", shell_complete=completing("model"))
 def models_show(name: str) -> None:
-    """All that is known of one model, with its checkpoints."""
+    """Show the facts of one model, with its checkpoints."""
     _show("llms", name)
 
 
 @models.command("validate")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 def models_validate(files: tuple[str, ...]) -> None:
-    """Check own model files (YAML). Exit status 2 if one cannot be used."""
+    """Check your own model files (YAML). Exit status 2 if one cannot be used."""
     _validate("llms", files)
 
 
@@ -91,7 +91,7 @@ def knowledge() -> None:
 @click.option(
     "--check",
     is_flag=True,
-    help="Only say whether the index is up to date; exit status 1 if it is not.",
+    help="Do not write; exit status 1 if the index is out of date.",
 )
 def knowledge_build(check: bool) -> None:
     """Compile knowledge/*.yaml into knowledge/index.json."""

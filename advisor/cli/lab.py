@@ -31,7 +31,7 @@ from advisor.lab.training import train as training
     "--out", type=click.Path(path_type=Path), help="Where to write; default: the shipped artefact."
 )
 def train(check: bool, quick: bool, out: Path | None) -> None:
-    """Fit the model to the measured runs and write models/speedup.json (same data, same bytes)."""
+    """Fit the model to the measured runs and write models/speedup.json (deterministic)."""
     if check:
         reasons = training.stale() if quick else training.check()
         for reason in reasons:
@@ -52,7 +52,7 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
     "--calibrated",
     "own",
     is_flag=True,
-    help="Instead: what one and three own runs of a source say of its other rows.",
+    help="Instead: score predictions calibrated with one and three runs of each source.",
 )
 def evaluate(out: Path | None, fast: bool, plots: Path | None, own: bool) -> None:
     """Score the model on sources it has not seen and write the model card."""
@@ -94,7 +94,7 @@ def data_check(path: Path | None) -> None:
     "--into", type=click.Path(path_type=Path), help="Measurements folder; default: the shipped one."
 )
 def data_add(runs: Path, acceptance: Path | None, sources: Path | None, into: Path | None) -> None:
-    """Take new rows in, split by source, each with a sidecar."""
+    """Add rows, split into one CSV per source with its metadata."""
     added = files.add(into or measurements_dir(), runs, acceptance, sources)
     files.write_index(into or measurements_dir())
     say(f"added {len(added)} sources: {', '.join(added)}")

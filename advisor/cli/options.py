@@ -182,8 +182,8 @@ def _word(name: str, words: tuple[str, ...], text: str, **more: Any) -> Option:
 
 
 _OPTIONS: tuple[Option, ...] = (
-    _name("--hw", "Hardware, e.g. gb10, 3090, h100; auto asks this machine.", "hardware"),
-    _count("--gpus", "GPUs in all  [default: --tp, else 1]"),
+    _name("--hw", "Hardware, e.g. gb10, 3090, h100; auto detects this machine.", "hardware"),
+    _count("--gpus", "Total number of GPUs  [default: --tp, else 1]"),
     _count("--tp", "Tensor-parallel ranks per replica."),
     _word(
         "--interconnect", INTERCONNECTS, "Link between the GPUs; roce or ethernet between machines."
@@ -203,11 +203,11 @@ _OPTIONS: tuple[Option, ...] = (
     _word(
         "--method",
         get_args(DraftMethod),
-        "How to draft  [default: the model's own head, else a published drafter]",
+        "Draft method  [default: the model's own head, else a published drafter]",
     ),
-    _count("--concurrency", "Requests at once.", default=1),
+    _count("--concurrency", "Concurrent requests.", default=1),
     _tokens("--ctx ctx_tokens", "Prompt tokens per request: 2048, 32k.", default=2048),
-    _tokens("--output-tokens", "Answer tokens per request.", default=512),
+    _tokens("--output-tokens", "Output tokens per request.", default=512),
     _word("--workload", WORKLOADS, f"{', '.join(WORKLOADS)}.", default="mixed", metavar="WORD"),
     click.option(
         "--thinking/--no-thinking",
@@ -215,43 +215,49 @@ _OPTIONS: tuple[Option, ...] = (
         help="Whether the model reasons before it answers.",
     ),
     _number("--temperature", "Sampling temperature  [default: the model card's]"),
-    _number("--prefix-share", "Part of the prompt that requests share, 0 to 1.", default=0.0),
+    _number("--prefix-share", "Share of the prompt common to all requests, 0 to 1.", default=0.0),
     click.option(
         "--acceptance",
         type=Rates(),
-        help="Measured acceptance by draft position, each given the one before: 0.82,0.63.",
+        help="Measured acceptance rate per draft position, if the previous one was accepted: "
+        "0.82,0.63.",
     ),
     _number("--acceptance-length", "Measured tokens per step, bonus token included: 2.43."),
     _count("--acceptance-k", "The k at which --acceptance-length was measured."),
-    _word("--goal", get_args(Goal), "What counts.", default="balanced"),
-    _number("--max-ttft-ms", "Objective: the longest time to the first token."),
-    _number("--max-tpot-ms", "Objective: the longest time per output token."),
-    _count("--max-num-seqs", "Request slots of a server  [default: what the memory holds]"),
-    _tokens("--max-model-len", "Longest request in tokens: 32k  [default: what memory gives]"),
-    _number("--gpu-memory-utilization memory_fraction", "Share of the GPU's memory, 0.05 to 1."),
+    _word("--goal", get_args(Goal), "Metric to optimise.", default="balanced"),
+    _number("--max-ttft-ms", "Objective: maximum time to first token."),
+    _number("--max-tpot-ms", "Objective: maximum time per output token."),
+    _count(
+        "--max-num-seqs", "Maximum concurrent requests of a server  [default: what fits in memory]"
+    ),
+    _tokens("--max-model-len", "Maximum tokens of a request: 32k  [default: what fits in memory]"),
+    _number(
+        "--gpu-memory-utilization memory_fraction",
+        "Share of GPU memory the server may use, 0.05 to 1.",
+    ),
     _name("--kv-cache-dtype", "KV cache type: fp8, q8_0, auto  [default: 16 bit]", metavar="TYPE"),
 )
 
 
 _SETTING: tuple[Option, ...] = (
-    _name("--hw hardware", "Hardware that ran it, e.g. gb10, 3090, h100.", "hardware"),
-    _count("--gpus", "GPUs in all."),
+    _name("--hw hardware", "Hardware of the benchmark, e.g. gb10, 3090, h100.", "hardware"),
+    _count("--gpus", "Total number of GPUs."),
     _count("--tp", "Tensor-parallel ranks."),
     _name("--model", "Model  [default: what the files or the launch state]", "model"),
     _name("--quant", "Quantisation.", "quant"),
     _name("--engine", "vllm, sglang or llama-server  [default: what the files state]", "engine"),
-    _name("--engine-version", "Release that ran.", metavar="VERSION"),
+    _name("--engine-version", "Engine release of the benchmark.", metavar="VERSION"),
     _word(
         "--method",
         get_args(DraftMethod),
-        "How drafts were made  [default: what the files state, else mtp]",
+        "Draft method  [default: what the files state, else mtp]",
     ),
     click.option(
         "--k",
         type=Number(1, 31, whole=True),
-        help="Draft tokens a step  [default: what the files state]",
+        help="Draft tokens per step  [default: what the files state]",
     ),
-    _word("--workload", WORKLOADS, "Kind of text of the prompts.", metavar="WORD"),
+    _word("--workload", WORKLOADS, "Kind of prompts.", metavar="WORD"),
 )
 
 

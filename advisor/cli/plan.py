@@ -28,13 +28,13 @@ from advisor.render.plan.text import plan_text
     type=click.Choice(["text", "json"]),
     default="text",
     show_default=True,
-    help="Form of the answer.",
+    help="Output format.",
 )
 @click.option(
     "--out",
     "place",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write a folder: the servers, the router, A/B scripts, and why.",
+    help="Write servers, router, A/B scripts and reasons to a folder.",
 )
 @click.option(
     "--form",
@@ -42,22 +42,23 @@ from advisor.render.plan.text import plan_text
     type=click.Choice(FORMS),
     default="compose",
     show_default=True,
-    help="What --out starts the servers with; ray covers several machines.",
+    help="Deployment format of --out; ray covers several machines.",
 )
 @click.option(
     "--layout",
     "kind",
     type=click.Choice(get_args(Kind)),
-    help="The layout that --out writes  [default: the chosen one]",
+    help="Layout to write with --out  [default: the recommended one]",
 )
 def plan(mix: str, form: str, place: Path | None, deploy: str, kind: str | None) -> None:
-    """One server or two, with or without speculation, for several workloads on one machine. MIX is
-    a YAML file of classes (docs/plan.md); - reads standard input.
+    """Plan one or two servers, with or without speculation, for several workloads on one machine.
+
+    MIX is a YAML file of request classes (docs/explore.md); - reads standard input.
     """
     made = plan_mix(read_mix(read_text_safely("/dev/stdin" if mix == "-" else mix, MOST_BYTES)))
     if place is None:
         if kind is not None:
-            raise click.UsageError("--layout says what --out writes: give --out, too")
+            raise click.UsageError("--layout needs --out")
         write(
             mix_plan_json_text(made)
             if form == "json"

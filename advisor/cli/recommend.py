@@ -24,7 +24,9 @@ from advisor.render.schema import SCHEMAS, named_schema
 from advisor.render.text import advice_text, quiet_line
 
 machine_option = click.option(
-    "--machine", metavar="NAME", help="Your machine, from `advisor calibrate`: its runs count."
+    "--machine",
+    metavar="NAME",
+    help="Use the measurements of this machine, see `advisor calibrate`.",
 )
 SCHEMA_NAMES = tuple(SCHEMAS)
 
@@ -38,24 +40,27 @@ SCHEMA_NAMES = tuple(SCHEMAS)
     type=click.Choice(["text", *FORMS]),
     default="text",
     show_default=True,
-    help="Form of the answer.",
+    help="Output format.",
 )
-@click.option("--explain", is_flag=True, help="All reasons, rules, memory, evidence and sources.")
-@click.option("--quiet", is_flag=True, help="One line: decision, k, gain, chance.")
 @click.option(
-    "--ab", is_flag=True, help="Write both runs, without and with speculation, on two ports."
+    "--explain", is_flag=True, help="Print all reasons, findings, memory, evidence and sources."
+)
+@click.option("--quiet", is_flag=True, help="Print one line: decision, k, gain, probability.")
+@click.option(
+    "--ab", is_flag=True, help="Print both launches, without and with speculation, on two ports."
 )
 @click.option(
     "--out",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write a folder: the launch, the A/B script, how to roll back, and why.",
+    help="Write the launch, the A/B script, the rollback and the reasons to a folder.",
 )
 def recommend(
     form: str, explain: bool, quiet: bool, ab: bool, folder: Path | None, **asked: Any
 ) -> None:
-    """Speculative decoding on, off or measure first: which k, what it gains, why, and the launch to
-    paste.
+    """Recommend speculative decoding on or off, with k, expected gain, reasons and launch command.
+
+    The third answer, measure, comes with the A/B benchmark to run.
     """
     if ab and (form == "text" or not FORMS[form].compares):
         both = [name for name, known in FORMS.items() if known.compares]
@@ -91,7 +96,7 @@ def write_folder(advice: Advice, form: str | None, place: Path) -> None:
 @question_options
 @machine_option
 def compose(**asked: Any) -> None:
-    """The recommended launch as a complete docker-compose.yml."""
+    """Print the recommended launch as a complete docker-compose.yml."""
     answer = no_mtp_answer(asked)
     if answer:
         raise AdvisorError(answer)

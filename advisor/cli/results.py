@@ -26,17 +26,17 @@ FORMAT = click.Choice(["text", "json"])
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
 @click.option("--format", "form", type=FORMAT, default="text", show_default=True)
 def results(files: tuple[Path, ...], form: str) -> None:
-    """What benchmark files hold: engine, k, load, TTFT, TPOT, ITL, output tok/s, acceptance by
-    position.
+    """Show what benchmark files contain.
 
-    The format is found by content: vllm bench, sglang.benchmark.serving, llama-bench, GuideLLM,
-    AIPerf, llama-benchy, a server's /metrics, log lines of the engines and more. Exit status 2
-    where a file cannot be read.
+    Engine, k, load, TTFT, TPOT, ITL, output tok/s and acceptance by position, as far as they are
+    stated. The format is detected from the content: vllm bench, sglang.benchmark.serving, llama-
+    bench, GuideLLM, AIPerf, llama-benchy, a server's /metrics, log lines of the engines and more.
+    Exit status 2 where a file cannot be read.
     """
     runs = read_all(files)
     if form == "json":
         rows = [json.loads(run.model_dump_json(exclude_none=True)) for run in runs]
-        write(json.dumps({"schema": "advisor/readers/results/1", "runs": rows}, indent=2) + "\n")
+        write(json.dumps({"schema": "advisor/results/1", "runs": rows}, indent=2) + "\n")
         return
     write(runs_text(runs, page_width()))
 
@@ -48,7 +48,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
     "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
 )
 @click.option("--on", "more_on", multiple=True, type=FILE, help="Another run with speculation.")
-@click.option("--launch", type=FILE, help="The launch that ran: compose.yml, a script, a unit.")
+@click.option("--launch", type=FILE, help="Launch of the benchmark: compose.yml, a script, a unit.")
 @setting_options
 @click.option("--format", "form", type=FORMAT, default="text", show_default=True)
 def ab(

@@ -14,7 +14,7 @@ from advisor.rules.registry import load_row
 @click.command()
 @click.argument("code", shell_complete=completing("rule"))
 def explain(code: str) -> None:
-    """Explain one rule (by code or slug): why, bad, good, sources."""
+    """Explain one rule (by code or slug): reason, examples, sources."""
     say(rulebook.explain(code))
 
 

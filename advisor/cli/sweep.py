@@ -32,7 +32,7 @@ from advisor.render.sweep.text import sweep_text
     default=("concurrency=1..128",),
     show_default=True,
     metavar="NAME=VALUES",
-    help="What varies, e.g. concurrency=1..128, k=0..4, ctx=512,8192; give it several times.",
+    help="Field and its values, e.g. concurrency=1..128, k=0..4, ctx=512,8192; repeatable.",
 )
 @click.option(
     "--format",
@@ -40,12 +40,12 @@ from advisor.render.sweep.text import sweep_text
     type=click.Choice(["text", "csv", "json"]),
     default="text",
     show_default=True,
-    help="Form of the answer.",
+    help="Output format.",
 )
 @click.option(
     "--plot",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the picture, too: FILE.svg, FILE.png, or FILE.html (a page of its own).",
+    help="Also write the plot: FILE.svg, FILE.png or a self-contained FILE.html.",
 )
 @objective_options
 def sweep(
@@ -57,8 +57,10 @@ def sweep(
     watts: float | None,
     **asked: Any,
 ) -> None:
-    """Gain against load, one curve a k: where it pays, where it stops to, what was measured, and
-    the best k per load as the engine takes it.
+    """Show the gain over the load, one curve per k.
+
+    Includes where speculation stops paying off, published measurements, and the best k per load
+    in the engine's own format.
     """
     vary: dict[str, tuple[Value, ...]] = {}
     for name, values in (parsed(text) for text in varied):

@@ -30,29 +30,32 @@ def _codes(
     show_default=True,
 )
 @click.option(
-    "--select", multiple=True, callback=_codes, help="Only these codes or families (SD201, SD2)."
+    "--select",
+    multiple=True,
+    callback=_codes,
+    help="Check only these codes or families (SD201, SD2).",
 )
-@click.option("--ignore", multiple=True, callback=_codes, help="Leave out these codes or families.")
+@click.option("--ignore", multiple=True, callback=_codes, help="Skip these codes or families.")
 @click.option(
     "--fail-on",
     type=click.Choice(list(RANK)),
     default="error",
     show_default=True,
-    help="Exit 1 from here on.",
+    help="Lowest severity that exits with 1.",
 )
 @click.option(
     "--hw",
     shell_complete=completing("hardware"),
-    help="Hardware, as in `advisor hardware`; auto: this machine's.",
+    help="Hardware, as in `advisor hardware`; auto detects this machine.",
 )
-@click.option("--gpus", type=click.IntRange(1, 1024), help="Number of devices.")
-@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Requests in flight.")
+@click.option("--gpus", type=click.IntRange(1, 1024), help="Number of GPUs.")
+@click.option("--concurrency", type=click.IntRange(1, 100_000), help="Concurrent requests.")
 @click.option("--ctx", type=click.IntRange(1, 10_000_000), help="Prompt tokens per request.")
 @click.option(
     "--output-tokens", type=click.IntRange(1, 10_000_000), help="Output tokens per request."
 )
 @click.option("--workload", type=click.Choice(WORKLOADS))
-@click.option("--engine-version", help="The release that runs, whatever the file says.")
+@click.option("--engine-version", help="Engine release; overrides the file's.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change; change nothing.")
 @click.option("--fix", is_flag=True, help="Apply the safe fixes in place.")
 @click.option(
@@ -63,17 +66,18 @@ def _codes(
     help="Print the launch for another release of its engine (with --fix: rewrite its flags).",
 )
 @click.option(
-    "--skip-unrelated", is_flag=True, help="A file that starts no engine is no error (for hooks)."
+    "--skip-unrelated", is_flag=True, help="Do not fail on files that start no engine (for hooks)."
 )
 @click.option(
-    "--color/--no-color", default=None, help="Colour; default: on a terminal without NO_COLOR."
+    "--color/--no-color",
+    default=None,
+    help="Colour the output; default: on a terminal without NO_COLOR.",
 )
 def validate(files: tuple[str, ...], **options: Any) -> None:
-    """Find what will crash, slow down, corrupt or silently not happen in a launch configuration.
+    """Report settings of a launch that crash, slow down, corrupt output or are silently ignored.
 
-    FILE is a script, compose file, manifest, unit, preset, ... of any form, a folder, or - for
-    standard input. Exit status: 0 clean, 1 findings at or above --fail-on, 2 not read, or not
-    to its end.
+    FILE is a script, compose file, manifest, unit, preset, ..., a folder, or - for standard
+    input. Exit status: 0 clean, 1 findings at or above --fail-on, 2 not read completely.
     """
     context = click.get_current_context()
     context.exit(run(files or ("-",), options))

@@ -22,13 +22,13 @@ from advisor.render.watch_text import watch_text
     type=click.FloatRange(0.2, 3600),
     default=30,
     show_default=True,
-    help="How long to look.",
+    help="Observation time, s.",
 )
 @setting_options
 def watch(url: str, seconds: float, **asked: Any) -> None:
-    """Read a running server and say: drafts on, off or another k, and what it saw.
+    """Observe a running server and recommend speculation on, off or another k.
 
-    Reads /metrics twice, /v1/models and /props; sends nothing else. Load, lengths, accepted tokens
+    Reads /metrics twice, /v1/models and /props; sends nothing else. Load, lengths, acceptance
     and KV use are those between the two readings. With --hw the current traffic is compared with a
     prediction.
     """

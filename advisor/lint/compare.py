@@ -44,7 +44,7 @@ class Change:
         if self.problem:
             return [f"recommend: {self.problem}"]
         heads = {
-            "measure": "recommend: measure both ways first",
+            "measure": "recommend: measure both first",
             "keep": "recommend: keep this file's drafter",
         }
         head = heads.get(self.decision, f"recommend: speculation {self.decision}")
@@ -53,14 +53,15 @@ class Change:
         if not self.fields:
             return [f"{head}; nothing to change here"]
         said = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, old, new in self.fields)
-        gains = ", ".join(f"{name} x{ratio:.2f}" for name, ratio in self.ratios)
+        gains = ", ".join(_gain(name, ratio) for name, ratio in self.ratios)
         if not gains:
             return [f"{head}; with {said}"]
         if self.why:
             return [
-                f"{head}; with {said}: {self.why} (the estimate alone: {gains} against this file)"
+                f"{head}; with {said}: {self.why} "
+                f"(the estimate alone: {gains} than the current file)"
             ]
-        return [f"{head}; with {said}: expected {gains} against this file"]
+        return [f"{head}; with {said}: expected {gains} than the current file"]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the recommendation in the form of the JSON report."""
@@ -73,9 +74,20 @@ class Change:
         }
 
 
+_METRICS = {"output_tok_s": "output tok/s", "tpot": "TPOT", "ttft": "TTFT"}
+
+
+def _gain(metric: str, ratio: float) -> str:
+    """A ratio of speeds in words: 0.5 of TPOT is "TPOT 2.00x slower"."""
+    word = "faster" if ratio >= 1 else "slower"
+    if metric == "output_tok_s":
+        word = "more" if ratio >= 1 else "fewer"
+    return f"{_METRICS.get(metric, metric)} {max(ratio, 1 / ratio):.2f}x {word}"
+
+
 def _shown(value: Any) -> str:
     if value is None:
-        return "the default"
+        return "default"
     return (
         {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
     )

@@ -41,7 +41,7 @@ def comparison_text(
     if any(arm.within for arm in found.arms):
         rows.append(("users within", *(_users(arm.within) for arm in found.arms)))
     lines = columns(rows, paper)
-    lines += ["", heading("What makes the difference")]
+    lines += ["", heading("Differences")]
     for line in found.differences:
         lines += paper.item(line)
     return finish(lines, color=color, unicode=unicode) + "\n"

@@ -125,12 +125,12 @@ def _verdict(advice: Advice) -> str:
 
 
 _BECAUSE = {
-    "rule": "; a rule forbids it all the same",
-    "small": ": too unsure a gain to switch it on",
+    "rule": "; a rule forbids it nevertheless",
+    "small": ": the gain is too uncertain to turn it on",
     "objective": "; the latency objective decides",
     "one_token": "; an answer of one token has no step to shorten",
-    "unsure": ": too unsure to switch it on unmeasured",
-    "unknown_hardware": "; nothing is known of this accelerator, so measure",
+    "unsure": ": too uncertain to turn it on without a benchmark",
+    "unknown_hardware": "; this accelerator is unknown, so measure first",
 }
 
 
@@ -143,9 +143,9 @@ def beyond(gain: Interval, estimate: Estimate) -> str:
     of a gain, and leave the size of it open.
     """
     if estimate.p_gain > 0.9 and gain.p10 < 1:
-        return " (as runs measured nearby gained)"
+        return " (similar benchmarks gained)"
     if estimate.p_gain < 0.1 and gain.p90 > 1:
-        return " (as runs measured nearby lost)"
+        return " (similar benchmarks lost)"
     return ""
 
 

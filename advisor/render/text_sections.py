@@ -116,7 +116,7 @@ def _memory(advice: Advice, paper: Paper) -> list[str]:
         lines += paper.wrap(_kv_words(bill, _asked(advice)), "  ")
     if bill.fits is False and bill.short_gib:
         lines += paper.wrap(f"It does not fit: {number(bill.short_gib)} GiB short.", "  ")
-    return _section("Memory bill per GPU, with speculation", lines)
+    return _section("Memory per GPU, with speculation", lines)
 
 
 def _asked(advice: Advice) -> int:
@@ -135,7 +135,7 @@ def _kv_words(bill: MemoryBill, asked: int) -> str:
         text = (
             f"{bill.requests:,} request{'s' if bill.requests != 1 else ''} of "
             f"{bill.request_tokens:,} tokens fit{without}, {asked:,} requested"
-            f"{': the others wait' if bill.requests < asked else ''}; "
+            f"{': the others are queued' if bill.requests < asked else ''}; "
         )
     text += f"room for {tokens:,} KV tokens"
     if lost is None:
@@ -147,7 +147,7 @@ def _kv_words(bill: MemoryBill, asked: int) -> str:
 
 def _defaults(advice: Advice, paper: Paper) -> list[str]:
     table = [[field, value, why] for field, value, why in advice.facts.defaults]
-    return _section("Chosen for you", paper.rows(table))
+    return _section("Defaults", paper.rows(table))
 
 
 def _runners_up(advice: Advice, paper: Paper) -> list[str]:
@@ -176,12 +176,12 @@ def candidate_words(candidate: Candidate) -> str:
 def _evidence(advice: Advice, paper: Paper) -> list[str]:
     lines = chain.from_iterable(paper.item(evidence_words(row)) for row in advice.facts.evidence)
     newest = f" (newest {advice.evidence_newest})" if advice.evidence_newest else ""
-    return _section(f"Measured nearby{newest}", lines)
+    return _section(f"Similar benchmarks{newest}", lines)
 
 
 def evidence_words(row: Evidence) -> str:
     """One line for a measured pair."""
-    load = [f"{number(row.concurrency)} at once" if row.concurrency is not None else ""]
+    load = [f"concurrency {number(row.concurrency)}" if row.concurrency is not None else ""]
     if row.input_tokens is not None:
         load.append(f"{row.input_tokens:.0f} prompt tokens")
     if row.output_tokens is not None:
@@ -195,7 +195,7 @@ def evidence_words(row: Evidence) -> str:
     metric = _METRIC_NAMES.get(row.metric, row.metric)
     words = [f"{metric} {number(row.speedup)}x: {setting}, {how}", *filter(None, load)]
     return (
-        ", ".join(words) + (", covers this case" if row.covers else "") + source_tag([row.run_id])
+        ", ".join(words) + (", matches this setup" if row.covers else "") + source_tag([row.run_id])
     )
 
 
@@ -207,7 +207,7 @@ def _off_launch(advice: Advice, paper: Paper) -> list[str]:
     if advice.launch_on is None:
         return []
     return _section(
-        "With speculation, to try it all the same", pack_launch(advice.launch_on, paper.width)
+        "With speculation, if you want to try it", pack_launch(advice.launch_on, paper.width)
     )
 
 
@@ -216,7 +216,7 @@ def _step_time(advice: Advice, paper: Paper) -> list[str]:
     notes = advice.estimate.notes if advice.estimate is not None else ()
     lines = paper.rows([[name.replace("_", " "), number(value)] for name, value in terms.items()])
     return _section(
-        "The estimate's parts", [*lines, *chain.from_iterable(paper.item(note) for note in notes)]
+        "Parts of the estimate", [*lines, *chain.from_iterable(paper.item(note) for note in notes)]
     )
 
 

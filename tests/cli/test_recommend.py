@@ -370,8 +370,8 @@ def test_tokens_are_counted_in_k(said: str, tokens: int) -> None:
 def test_quiet_and_explain() -> None:
     assert run(*GB10, "--quiet").out.count("\n") == 1
     assert run(*GB10, "--quiet").out.startswith("on, MTP k=")
-    assert "Memory bill" in run(*GB10, "--explain").out
-    assert "Memory bill" not in run(*GB10).out
+    assert "Memory per GPU" in run(*GB10, "--explain").out
+    assert "Memory per GPU" not in run(*GB10).out
     for clash in (("--quiet", "--explain"), ("--quiet", "--format", "json")):
         assert run(*GB10, *clash).code == 2
 

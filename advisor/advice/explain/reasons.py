@@ -108,7 +108,7 @@ def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
     for code, finding in {f.code: f for f in others if f.code not in known}.items():
         told.append(
             Reason(
-                text=f"Other k set aside: {finding.message} [{code}]",
+                text=f"Other k excluded: {finding.message} [{code}]",
                 sources=finding.sources,
                 weight=0.4,
             )
@@ -147,11 +147,11 @@ def _what_else(best: Candidate, decoding: float) -> str:
         f"{terms['requests_verify']:.0f} instead of {terms['requests_base']:.0f} requests at once"
         if crowded
         else "",
-        "the prompts and runs measured nearby",
+        "prefill and nearby benchmarks",
         f"documented losses ({', '.join(codes)})" if codes else "",
     ]
     said = " and ".join(part for part in parts if part)
-    return f"; with {said}, {estimate.output_tok_s.speedup.p50:.2f}x in all"
+    return f"; with {said}, {estimate.output_tok_s.speedup.p50:.2f}x overall"
 
 
 def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> list[Reason]:
@@ -195,7 +195,7 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
     gain = f"P(gain) {best.estimate.p_gain:.0%}" if best.estimate is not None else ""
     expected = f"{EXPECTED} '{goal}' is {percent(interval.p50)} ({span}, {gain})"
     texts = {
-        "rule": "A finding forbids speculation here",
+        "rule": "A rule forbids speculation here",
         "objective": _objective_text(facts, best),
         "one_token": "An answer of one token ends with the prompt: there is no step that "
         "speculation could shorten",

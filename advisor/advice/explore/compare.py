@@ -174,7 +174,7 @@ def _speed(a: Arm, b: Arm) -> list[str]:
         return []
     ratio = left["base_step_ms"] / right["base_step_ms"]
     if 0.97 < ratio < 1.03:
-        out = [f"{b.label} takes as long as {a.label} for a step without speculation"]
+        out = [f"a step without speculation takes as long with {b.label} as with {a.label}"]
     else:
         word = "shorter" if ratio > 1 else "longer"
         size = max(ratio, 1 / ratio)
@@ -216,7 +216,7 @@ def _memory(a: Arm, b: Arm) -> list[str]:
     if not left or not right or 0.9 < left / right < 1.1:
         return []
     return [
-        f"{b.label} has room for {right:,} KV tokens, {a.label} for {left:,} (weights "
+        f"the KV cache of {b.label} holds {right:,} tokens, that of {a.label} {left:,} (weights "
         f"{b.memory.weights_gib:.1f} against {a.memory.weights_gib:.1f} GiB per GPU)"
     ]
 
@@ -239,9 +239,9 @@ def _release(a: Arm, b: Arm) -> list[str]:
         had, has = (between(at, row.get("since"), row.get("until")) for at in (before, after))
         if bool(had) == bool(has):
             continue
-        word = "ends" if had else "begins"
+        word = "fixed in" if had else "present in"
         note = str(row.get("note", "")).rstrip(".")
-        out.append(f"{word} with {b.label}: {note} [{row['sources'][0]}]")
+        out.append(f"{word} {b.label}: {note} [{row['sources'][0]}]")
     return out + _options(left.engine, left.engine_version, right.engine_version, b.label)
 
 
@@ -260,7 +260,7 @@ def _options(engine: str, before: str, after: str, label: str) -> list[str]:
         if catalogue.default(name, before) != catalogue.default(name, after)
     ]
     out = []
-    for word, names in (("new", came), ("gone", went), ("another default", changed)):
+    for word, names in (("new", came), ("removed", went), ("changed default", changed)):
         if not names:
             continue
         first = [name for name in names if any(part in name for part in _NOTED)] or names
@@ -280,7 +280,7 @@ def _findings(a: Arm, b: Arm) -> list[str]:
     out = []
     for codes, one in ((left - right, a), (right - left, b)):
         if codes:
-            out.append(f"findings of {one.label} alone: {', '.join(sorted(codes))}")
+            out.append(f"findings only for {one.label}: {', '.join(sorted(codes))}")
     return out
 
 

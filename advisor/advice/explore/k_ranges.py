@@ -75,7 +75,7 @@ def _ranges(setting: Setting, method: Method, group: Sequence[Answered]) -> KRan
         why="",
     )
     if len(rows) == 1:
-        return made.model_copy(update={"why": f"{_named(static)} serves every load as well"})
+        return made.model_copy(update={"why": f"{_named(static)} is best at every load"})
     first = _plan(group, max(k for _, _, k in rows), method)
     try:
         words = engine_words.written(first, rows)

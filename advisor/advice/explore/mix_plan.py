@@ -86,7 +86,7 @@ def _scheduled(mix: Mix, whole: Asked) -> Draft:
         return draft._replace(refusal="there is nothing to schedule")
     ranges = found[0]
     if not ranges.pays:
-        return draft._replace(refusal=f"static is better: {ranges.why}", k_ranges=ranges)
+        return draft._replace(refusal=f"one fixed k is better: {ranges.why}", k_ranges=ranges)
     most = max(k for _, _, k in ranges.rows)
     plan = next(
         (p for p in whole.question.plans if p.k == most and p.method == ranges.method), None
@@ -290,7 +290,7 @@ def _chosen(layouts: Sequence[Layout]) -> tuple[int, list[str]]:
     if layouts[best].objectives_met > layouts[one].objectives_met:
         why.append(
             f"Split ({sentence}): {layouts[best].objectives_met} of {layouts[best].objectives} "
-            f"objectives are met, one server meets {layouts[one].objectives_met}; {told} in all"
+            f"objectives are met, one server meets {layouts[one].objectives_met}; {told} overall"
         )
         return best, why
     fewer = layouts[best].objectives_met < layouts[one].objectives_met

@@ -42,7 +42,7 @@ def why_not(request: Request, asked: str) -> WhyNot:
     if sign and value and name in NAMES:
         return _name(request, name, value, asked)
     raise AdvisorError(
-        f"'{shown(asked, 40)}': ask why-not k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME"
+        f"'{shown(asked, 40)}' is not one of k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME"
     )
 
 
@@ -56,7 +56,7 @@ def _name(request: Request, name: str, value: str, asked: str) -> WhyNot:
         "quant": base.quant,
     }[field]
     if value in (now, base.engine if field == "engine" else now):
-        return WhyNot(asked=asked, head=f"{asked} is what the answer has", reasons=())
+        return WhyNot(asked=asked, head=f"{asked} is already recommended", reasons=())
     found = compare(request if field != "quant" else base, (str(now), value))
     a, b = (arm.estimate for arm in found.arms)
     if a is None or b is None or not a.output_tok_s.value or not b.output_tok_s.value:
@@ -92,10 +92,10 @@ def _k(request: Request, k: int, asked: str) -> WhyNot:
     if point is None or chosen is None:
         return WhyNot(asked=asked, head=(lacking or ["it cannot run here"])[0], reasons=())
     if k == best:
-        return WhyNot(asked=asked, head=f"k={k} is the k of the answer", reasons=_own(chosen, load))
+        return WhyNot(asked=asked, head=f"k={k} is already recommended", reasons=_own(chosen, load))
     head = (
         f"k={k} is expected to gain {_percent(point.gain.p50)}, k={best} "
-        f"{_percent(chosen.gain.p50)}; k={best} has the least to regret"
+        f"{_percent(chosen.gain.p50)}; k={best} has the lowest expected regret"
     )
     return WhyNot(asked=asked, head=head, reasons=tuple(_against(base, point, chosen, load)))
 
@@ -105,7 +105,9 @@ def _off(load: Load, both: Load, asked: str) -> WhyNot:
     point = both.point(best, load.best_method)
     if load.decision != "on" or point is None:
         word = "measure first" if load.decision == "measure" else load.decision
-        return WhyNot(asked=asked, head=f"the answer is {word}: no speculation runs", reasons=())
+        return WhyNot(
+            asked=asked, head=f"the answer is {word}: speculation is not turned on", reasons=()
+        )
     return WhyNot(
         asked=asked,
         head=f"k={best} is expected to gain {_percent(point.gain.p50)} "
@@ -148,9 +150,9 @@ def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str
         out.append(f"room for {mine:,} KV tokens instead of {theirs:,}")
     sizes = _loads_of(base, point.k)
     out.append(
-        f"it is the best k at {sizes} requests at once"
+        f"it is the best k for {sizes} concurrent requests"
         if sizes
-        else f"it is the best k at no load from 1 to {MOST} requests at once"
+        else f"it is never the best k from 1 to {MOST} concurrent requests"
     )
     return out
 

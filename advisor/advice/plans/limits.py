@@ -141,16 +141,22 @@ def told(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     length, tokens = plan.max_model_len, need(facts)
     if request.max_model_len is None and length is not None and length > context(facts):
         whole = memory.room(facts, plan, length)
-        free = "the memory holds it in every slot" if traits(plan.engine).pool == "slots" else ""
-        share = f"free: one such request takes {100 / whole:.0f} % of the KV pool" if whole else ""
+        free = "fits in memory for every slot" if traits(plan.engine).pool == "slots" else ""
+        share = (
+            f"one request of this length takes {100 / whole:.0f} % of the KV pool" if whole else ""
+        )
         rows.append(("max_model_len", str(length), free or share))
     if request.max_num_seqs is None and plan.max_num_seqs is not None:
         room = memory.room(facts, plan, tokens)
         asked = ceil(request.concurrency / plan.dp)
         if plan.max_num_seqs < asked:
-            why = f"all that the memory holds of {asked}; the others wait"
+            why = f"all that fits in memory of {asked}; the others are queued"
         else:
-            why = f"the memory holds {int(room):,} of {tokens:,} tokens" if room else "for the load"
+            why = (
+                f"{int(room):,} requests of {tokens:,} tokens fit in memory"
+                if room
+                else "for the load"
+            )
         rows.append(("max_num_seqs", str(plan.max_num_seqs), why))
     if request.kv_cache_dtype is None and plan.kv_cache_dtype is not None:
         plain = plan.model_copy(update={"kv_cache_dtype": None})

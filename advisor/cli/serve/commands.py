@@ -38,13 +38,17 @@ def _host_options(port: int) -> Callable[[Callable[..., None]], Callable[..., No
                 "hosts",
                 multiple=True,
                 metavar="NAME",
-                help="Another name under which it is reached, e.g. behind a proxy; repeatable.",
+                help="Another host name of this server, e.g. behind a proxy; repeatable.",
             ),
             click.option(
                 "--host", default="127.0.0.1", show_default=True, help="Address to listen on."
             ),
             click.option(
-                "--port", type=PORT, default=port, show_default=True, help="0: any free one."
+                "--port",
+                type=PORT,
+                default=port,
+                show_default=True,
+                help="Port; 0 picks a free one.",
             ),
         ):
             command = option(command)
@@ -55,9 +59,9 @@ def _host_options(port: int) -> Callable[[Callable[..., None]], Callable[..., No
 
 @click.command(context_settings=HELP)
 @_host_options(8765)
-@click.option("--open", "opens", is_flag=True, help="Show it in the browser.")
+@click.option("--open", "opens", is_flag=True, help="Open the page in the browser.")
 def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
-    """The page: ask, compare, check a configuration, read results; with the JSON API at /api.
+    """Serve the web page: recommendations, comparisons, checks, results; JSON API at /api.
 
     By default it is reachable from this machine only. It connects to no other host and stores
     nothing that is pasted or sent.
@@ -77,14 +81,13 @@ def serve(host: str, port: int, hosts: tuple[str, ...], opens: bool) -> None:
     required=True,
     help="A new or empty folder.",
 )
-@click.option("--hw", "hardware", multiple=True, help="Hardware; default: the commonest.")
-@click.option("--model", "models", multiple=True, help="Models; default: two of the commonest.")
+@click.option("--hw", "hardware", multiple=True, help="Hardware; default: the most common.")
+@click.option("--model", "models", multiple=True, help="Models; default: the two most common.")
 def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> None:
-    """A static copy of the page: answers for the usual hardware and loads, to put on any web
-    server.
+    """Write a static copy of the page with answers for common hardware and loads.
 
-    It needs no server of its own and loads nothing from elsewhere; index.html opens from a folder,
-    too.
+    Any web server can host it, and index.html also opens from a folder; nothing is loaded from
+    elsewhere.
     """
     site = _needs("serve", "advisor.cli.serve.site")
     if place.exists() and any(place.iterdir()):
@@ -97,9 +100,9 @@ def page(place: Path, hardware: tuple[str, ...], models: tuple[str, ...]) -> Non
 @click.option("--http", is_flag=True, help="Streamable HTTP instead of standard input and output.")
 @_host_options(8766)
 def mcp(http: bool, host: str, port: int, hosts: tuple[str, ...]) -> None:
-    """Tools for agents (Model Context Protocol): recommend, sweep, validate, explain, ab.
+    """Serve tools for agents (Model Context Protocol): recommend, sweep, validate, explain, ab.
 
-    docs/agents.md shows how the usual clients take it.
+    docs/agents.md shows how to configure common clients.
     """
     tools = _needs("mcp", "advisor.cli.serve.tools")
     if not http:

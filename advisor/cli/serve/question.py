@@ -62,7 +62,7 @@ class Question(Checked):
     """The options of `advisor recommend`."""
 
     hw: Name | None = Field(None, description="Hardware: an id, an alias, or auto for this machine")
-    gpus: int | None = _within("gpus", None, "GPUs in all; default: tp, else 1")
+    gpus: int | None = _within("gpus", None, "Total number of GPUs; default: tp, else 1")
     tp: int | None = _within("tp", None, "Tensor-parallel ranks per replica")
     interconnect: Interconnect | None = Field(None, description="Link between the GPUs")
     model: Name = Field(DEFAULT_MODEL, description="Model: an id, an alias or a repository")

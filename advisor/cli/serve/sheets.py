@@ -85,7 +85,7 @@ def _added(added: Added) -> dict[str, Any]:
     many = "run" if added.runs == 1 else "runs"
     words = {"machine": name, "model": request.model, "concurrency": str(request.concurrency)}
     return {
-        "text": f"{added.runs} {many} added to machine {name}, {len(added.machine.runs)} in all.",
+        "text": f"{added.runs} {many} added to machine {name}, {len(added.machine.runs)} in total.",
         "next": f"Next, an A/B at {advice.concurrency} requests at once with k = {advice.k} "
         "would narrow "
         f"the expected gain most, from a factor of {exp(advice.now / 2):.2f} either way to "

@@ -54,7 +54,7 @@ class Ran(Checked):
     """What the files were measured on: the options of `advisor ab` beside its files."""
 
     hardware: str | None = Field(None, alias="hw", max_length=200, description="Hardware")
-    gpus: int | None = _count("gpus", "GPUs in all")
+    gpus: int | None = _count("gpus", "Total number of GPUs")
     tp: int | None = _count("tp", "Tensor-parallel ranks")
     model: str | None = Field(None, max_length=200, description="Model; default: as stated")
     quant: str | None = Field(None, max_length=200, description="Quantisation")
@@ -136,7 +136,7 @@ def _plan(launch: Iterable[Sent]) -> Any:
 def runs_json(runs: Iterable[BenchmarkRun]) -> dict[str, Any]:
     """What `advisor results --format json` prints."""
     rows = [json.loads(run.model_dump_json(exclude_none=True)) for run in runs]
-    return {"schema": "advisor/readers/results/1", "runs": rows}
+    return {"schema": "advisor/results/1", "runs": rows}
 
 
 def ab_json(report: AbReport) -> dict[str, Any]:

@@ -197,7 +197,7 @@ def _ranges(ranges: KRanges, paper: Paper) -> list[str]:
     """The best k per load, or that one k is better."""
     lines = ["", heading("Best k per load")]
     if not ranges.pays:
-        return [*lines, *paper.item(f"static is better: {ranges.why}")]
+        return [*lines, *paper.item(f"one fixed k is better: {ranges.why}")]
     told = ", ".join(
         f"{number(first)} to {number(last)}: {f'k={k}' if k else 'none'}"
         for first, last, k in ranges.rows

@@ -40,7 +40,14 @@ def test_text_keeps_to_eighty_columns_without_colour(found: Sweep) -> None:
         free = [line for line in text.splitlines() if not line.startswith(("  --", "    --"))]
         assert max(map(len, free)) <= width, width
     text = sweep_text(found, 80)
-    for word in ("k=1", "o measured", "requests at once", "80 % interval", "[seed000]", "static"):
+    for word in (
+        "k=1",
+        "o measured",
+        "requests at once",
+        "80 % interval",
+        "[seed000]",
+        "one fixed k",
+    ):
         assert word in text
     assert sweep_text(found, 80, unicode=False).isascii()
 

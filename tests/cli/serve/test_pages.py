@@ -273,7 +273,7 @@ def test_runs_are_remembered_as_the_command_line_remembers_them(
     assert ran.code == 0, ran.err
     files = [("off", (off.name, off.read_bytes())), ("on", (on.name, on.read_bytes()))]
     shown = page.post("/part/results", files=files, data={**told, "machine": "page"}).text
-    assert "1 run added to machine page, 1 in all" in shown
+    assert "1 run added to machine page, 1 in total" in shown
     folder = tmp_path / "advisor" / "machines"
     one, other = ((folder / f"{name}.yaml").read_text() for name in ("cli", "page"))
     assert one.replace("name: cli", "name: page") == other
