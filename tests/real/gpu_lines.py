@@ -1,7 +1,8 @@
 """What a machine with a GPU needs for `gpu_starts.py`, written where advisor is installed:
-`python -m tests.real.gpu_lines FOLDER`.
+`python -m tests.real.gpu_lines FOLDER [sglang]`.
 
-FOLDER gets launches.jsonl (every distinct vLLM launch of the grid's questions, both arms) and
+FOLDER gets launches.jsonl (every distinct launch of the grid's questions about vLLM, or SGLang, in
+both arms) and
 models/ID-FORM/config.json, the model's real shape with the checkpoint's kind of quantisation; the
 same with four layers under models/ID-FORM-short.
 """
@@ -20,13 +21,12 @@ from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench import shapes
 from tests import grid
 
-VERSION = "0.25.1"
+VERSIONS = {"vllm": "0.25.1", "sglang": "0.5.17"}
 SHORT = 4  # layers of a model that is started: three linear ones and a full one
 
 # shapes of the grid's models that the step-cost sweep lacks: knowledge/llms/ID.yaml
 MORE = {
     "qwen3.5-35b-a3b": shapes.SHAPES["qwen3.6-35b-a3b"],
-    "qwen3.5-9b": shapes.Shape(32, 4096, 16, 4, 32, 16, ffn=12288),
     "qwen3.5-122b-a10b": shapes.Shape(
         48, 3072, 32, 2, 64, 16, experts=256, topk=8, moe_ffn=1024, shared_ffn=1024
     ),
@@ -62,8 +62,17 @@ def form(repository: str) -> str:
     return "bf16"
 
 
+# What the published 4-bit checkpoints leave in BF16, as patterns: the picture tower (its sizes fit
+# no kernel), the draft head, routers and the small projections of the linear layers.
+KEPT_PARTS = ("visual", "mtp", "in_proj_a", "in_proj_b", "conv1d", "shared_expert_gate")
+
+
 def quantisation(kind: str, kept: list[str]) -> dict[str, Any]:
     """The quantization_config of a kind other than fp8; `kept` names the modules left in BF16."""
+    if kind == "awq":
+        kept = [*kept, *KEPT_PARTS]  # matched as parts of names
+    elif kind in ("packed", "nvfp4"):
+        kept = ["lm_head", r"re:.*mlp\.gate$", *(f"re:.*{part}.*" for part in KEPT_PARTS)]
     if kind == "awq":
         return {
             "quant_method": "awq",
@@ -151,13 +160,18 @@ def config(model: str, kind: str, layers: int | None = None) -> dict[str, Any]:
     return out
 
 
-def rows() -> list[dict[str, Any]]:
-    """Every distinct launch for vLLM 0.25.1 that the grid's questions about vLLM give."""
+def checkpoint(argv: tuple[str, ...]) -> str:
+    """The repository that a launch loads."""
+    return argv[argv.index("--model-path") + 1] if "--model-path" in argv else argv[2]
+
+
+def rows(engine: str = "vllm") -> list[dict[str, Any]]:
+    """Every distinct launch for one engine's release that the grid's questions about it give."""
     found: dict[str, dict[str, Any]] = {}
     for asked in grid.requests():
-        if asked.engine != "vllm":
+        if asked.engine != engine:
             continue
-        request = asked.model_copy(update={"engine_version": VERSION})
+        request = asked.model_copy(update={"engine_version": VERSIONS[engine]})
         try:
             with patch.object(changes, "would_change", return_value=()):
                 advice = pipeline.recommend(request)
@@ -173,7 +187,8 @@ def rows() -> list[dict[str, Any]]:
                     "hardware": request.hardware,
                     "gpus": request.gpus,
                     "model": request.model,
-                    "form": form(argv[2]),
+                    "form": form(checkpoint(argv)),
+                    "engine": engine,
                 },
             )
     return list(found.values())
@@ -181,7 +196,7 @@ def rows() -> list[dict[str, Any]]:
 
 def main() -> None:
     folder = Path(sys.argv[1])
-    launches = rows()
+    launches = rows(*sys.argv[2:3])
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "launches.jsonl").write_text("".join(json.dumps(row) + "\n" for row in launches))
     for model, kind in sorted({(row["model"], row["form"]) for row in launches}):

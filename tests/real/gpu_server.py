@@ -1,4 +1,4 @@
-"""One `vllm serve` of an emitted launch on a machine with a GPU; copied beside `gpu_starts.py`."""
+"""One server of an emitted launch on a machine with a GPU; copied beside `gpu_starts.py`."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ def put(argv: list[str], name: str, value: str) -> list[str]:
 class Server:
     """One `vllm serve` of a launch on this machine."""
 
+    counters_wanted = COUNTERS
+    drafts_counter = COUNTERS[1]  # above zero where drafts were made
+    tokens = 48  # asked for
+
     def __init__(self, folder: Path, row: dict[str, Any], log: Path, short: bool = True) -> None:
         self.row, self.log, self.port = row, log, port()
         argv = [model_path(folder, row, short), *row["argv"][3:], *ADDED]
@@ -60,13 +64,16 @@ class Server:
         self.begin = time.monotonic()
 
     def start(self) -> None:
+        self.spawn([sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", *self.argv], ENV)
+
+    def spawn(self, command: list[str], env: dict[str, str]) -> None:
         self.begin = time.monotonic()
         with self.log.open("wb") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", *self.argv],
+                command,
                 stdout=out,
                 stderr=out,
-                env={**os.environ, **ENV, **self.row["env"]},
+                env={**os.environ, **env, **self.row["env"]},
                 start_new_session=True,
             )
 
@@ -95,7 +102,7 @@ class Server:
         found: dict[str, float] = {}
         for line in self.ask("/metrics").splitlines():
             name = line.split("{")[0].split(" ")[0]
-            if name in COUNTERS:
+            if name in self.counters_wanted:
                 found[name] = found.get(name, 0.0) + float(line.rsplit(" ", 1)[1])
         return found
 

@@ -1,10 +1,11 @@
-"""Emitted vLLM launches against the real engine on a machine with a GPU:
+"""Emitted launches of vLLM or SGLang against the real engine on a machine with a GPU:
 docs/research/gpu-starts.md.
 
     python gpu_starts.py configs FOLDER OUT.json         # each builds the engine's configuration
     python gpu_starts.py starts FOLDER OUT.json [--ab DIR]  # some are started, asked, stopped
 
-FOLDER comes from `python -m tests.real.gpu_lines`. Nothing of the package is imported: vLLM alone.
+FOLDER comes from `python -m tests.real.gpu_lines`. Nothing of the package is imported: the engine
+alone.
 Of a launch only the model's path changes for `configs`; what `starts` adds is ADDED in
 gpu_server.py, and the
 KV cache is cut so that several engines share the card.
@@ -22,6 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import gpu_sglang  # type: ignore[import-not-found]
 import gpu_tokenizer  # type: ignore[import-not-found]  # beside this script, as is the next
 from gpu_server import ADDED, ENV, Server, model_path  # type: ignore[import-not-found]
 
@@ -32,8 +34,10 @@ WANTED = (
     ("qwen3-next-80b-a3b", "fp8"),
     ("qwen3.6-35b-a3b", "bf16"),
     ("qwen3.5-35b-a3b", "gptq"),
+    ("qwen3.5-9b", "packed"),
+    ("qwen3.6-35b-a3b", "awq"),
 )  # both arms of each
-SEATS = 6  # engines at a time
+SEATS = 8  # engines at a time
 AB_S = 70.0  # kept of the time limit for the A/B
 RATES = (0.816, 0.635, 0.48, 0.36)  # forced acceptance by position, in the A/B alone
 ADVISOR = "import sys; from advisor.cli.app import main; sys.exit(main())"
@@ -109,6 +113,16 @@ def configs(folder: Path, out: Path, limit: float) -> bool:
     return told["accepted"] == len(todo)
 
 
+def requests(argv: list[str]) -> int:
+    """The requests that a launch serves at once."""
+    name = "--max-num-seqs" if "--max-num-seqs" in argv else "--max-running-requests"
+    return int(argv[argv.index(name) + 1])
+
+
+def drafts(argv: list[str]) -> bool:
+    return "--speculative-config" in argv or "--speculative-algorithm" in argv
+
+
 def pair(rows: list[dict[str, Any]], model: str, form: str) -> list[dict[str, Any]]:
     """Both arms of one model and kind for one GPU, an H200 if one was asked about."""
     fits = [
@@ -116,13 +130,11 @@ def pair(rows: list[dict[str, Any]], model: str, form: str) -> list[dict[str, An
         for row in rows
         if (row["model"], row["form"]) == (model, form)
         and row["gpus"] == 1
-        and int(row["argv"][row["argv"].index("--max-num-seqs") + 1]) <= 64
+        and requests(row["argv"]) <= 64
         and not row["hardware"].startswith(("apple", "strix", "mi300", "rx"))
     ]
     fits.sort(key=lambda row: row["hardware"] not in ("h200", "h100-sxm"))
-    arms = [
-        [r for r in fits if ("--speculative-config" in r["argv"]) is on] for on in (False, True)
-    ]
+    arms = [[r for r in fits if drafts(r["argv"]) is on] for on in (False, True)]
     return [found[0] for found in arms if found]
 
 
@@ -131,20 +143,20 @@ def one(folder: Path, row: dict[str, Any], log: Path, until: float) -> dict[str,
     told = {key: row[key] for key in ("argv", "env", "hardware", "model", "form")}
     if time.monotonic() > until - 60:
         return {**told, "ok": False, "message": "not reached"}
-    server = Server(folder, row, log)
+    server = (gpu_sglang.Server if row["engine"] == "sglang" else Server)(folder, row, log)
     told["started_with"] = server.argv[1:]
     server.start()
     try:
         server.wait(until)
         told["seconds_to_health"] = round(time.monotonic() - server.begin, 1)
-        body = {"model": "m", "max_tokens": 48, "temperature": 0.7, "ignore_eos": True}
+        body = {"model": "m", "max_tokens": server.tokens, "temperature": 0.7, "ignore_eos": True}
         body["messages"] = [{"role": "user", "content": "Say what a draft model is for."}]
         answer = json.loads(server.ask("/v1/chat/completions", body))
         told["usage"] = answer["usage"]
         told["counters"] = server.counters()
-        drafts = told["counters"].get("vllm:spec_decode_num_draft_tokens_total", 0.0)
-        told["ok"] = answer["usage"]["completion_tokens"] == 48 and (
-            ("--speculative-config" in row["argv"]) == (drafts > 0)
+        drafted = told["counters"].get(server.drafts_counter, 0.0)
+        told["ok"] = answer["usage"]["completion_tokens"] == server.tokens and (
+            drafts(row["argv"]) == (drafted > 0)
         )
     except Exception as failure:
         told |= {"ok": False, "message": f"{type(failure).__name__}: {failure}"}
@@ -224,14 +236,29 @@ def starts(folder: Path, out: Path, limit: float, ab: Path | None, skip: int) ->
     logs.mkdir(exist_ok=True)
     rows = launches(folder)
     todo = [row for model, form in WANTED[skip:] for row in pair(rows, model, form)]
-    told: dict[str, Any] = {"versions": versions(), "added": ADDED, "env": ENV, "layers": 4}
+    sglang = rows[0]["engine"] == "sglang"
+    told: dict[str, Any] = {"versions": gpu_sglang.versions() if sglang else versions()}
+    told |= (
+        {"added": gpu_sglang.ADDED, "env": gpu_sglang.ENV}
+        if sglang
+        else {
+            "added": ADDED,
+            "env": ENV,
+        }
+    )
+    told["layers"] = 4
     arms = both_arms(folder, logs) if ab else []
     try:
         until = begin + limit - (AB_S if ab else 20)
         with ThreadPoolExecutor(SEATS) as pool:
-            told["starts"] = list(
-                pool.map(lambda n: one(folder, todo[n], logs / f"{n}.log", until), range(len(todo)))
-            )
+            told["starts"] = []
+            tasks = [
+                pool.submit(one, folder, row, logs / f"{n}.log", until)
+                for n, row in enumerate(todo)
+            ]
+            for task in tasks:
+                told["starts"].append(task.result())
+                out.write_text(json.dumps(told, indent=1))
         told["started"] = sum(row["ok"] for row in told["starts"])
         out.write_text(json.dumps(told, indent=1))
         if ab:
@@ -262,7 +289,9 @@ def main() -> int:
     if options.out is None:
         parser.error("name the result file after the folder")
     if options.task == "configs":
-        return 0 if configs(folder, options.out, options.limit) else 1
+        sglang = launches(folder)[0]["engine"] == "sglang"
+        build = gpu_sglang.configs if sglang else configs
+        return 0 if build(folder, options.out, options.limit) else 1
     return 0 if starts(folder, options.out, options.limit, options.ab, options.skip) else 1
 
 

@@ -43,6 +43,10 @@ class Job:
     max_model_len: int = 32_960
     env: dict[str, str] = field(default_factory=dict)
     rates: tuple[float, ...] = RATES
+    method: str = "mtp"  # or "eagle3", "ngram"
+    kv_cache_dtype: str = "auto"
+    # KV cache in GiB where engines share a GPU; None: what gpu_memory_utilization leaves
+    kv_gib: float | None = None
     # how often every point is taken in this one engine start; labels of later turns:
     # worker.turn_label
     turns: int = 1
@@ -91,6 +95,43 @@ def points_shared(output_tokens: int = 128) -> tuple[Point, ...]:
         + tuple(Point(c, 2048, output_tokens, prefix_share=0.5) for c in (4, 16))
         + tuple(Point(c, 2048, output_tokens) for c in (1, 16))
     )
+
+
+def points_shape(depth: bool = False) -> tuple[Point, ...]:
+    """The load of `shapes_sweep`: 1 to 64 requests, and a deeper one where asked."""
+    wide = tuple(Point(c, 2048, 128, rounds=2) for c in (1, 4, 16, 64))
+    return (*wide, Point(16, 8192, 128, rounds=1)) if depth else wide
+
+
+def shapes_sweep() -> tuple[Job, ...]:
+    """Shapes and paths that `sweep` lacks, in order of value, in groups of engines that fit one
+    80 GB card or, side by side, one of 140 GB (their `kv_gib` is given).
+    """
+    nine, glm, llama = "qwen3.5-9b", "glm-4.7-flash", "llama-3.1-8b"
+    budget = (Point(4, 8192, 128, rounds=2), Point(16, 2048, 128), Point(1, 2048, 128))
+    half = tuple(Point(c, 8192, 128, prefix_share=0.5, rounds=2) for c in (1, 4, 16))
+    few: dict[str, Any] = {"max_num_seqs": 64, "max_model_len": 9216}
+
+    def job(label: str, model: str, k: int, gib: float, **more: Any) -> Job:
+        points = more.pop("points", points_shape())
+        quant = "fp8" if model == glm else "bf16"
+        name = f"{model}-{quant}-k{k}{label}"
+        return Job(name, model, quant, k, points, kv_gib=gib, **few, **more)
+
+    jobs = [job("", nine, k, gib) for k, gib in ((0, 12), (2, 19), (4, 26))]
+    jobs += [job("", glm, k, 8.2) for k in (0, 2, 4)]
+    deep = points_shape(depth=True)
+    jobs.append(job("", llama, 0, 19, points=deep))
+    jobs.append(job("-eagle3", llama, 2, 19, points=deep, method="eagle3"))
+    jobs.append(job("-ngram", llama, 2, 19, method="ngram"))
+    for k, method in ((0, "mtp"), (2, "eagle3")):
+        jobs.append(job("-fp8kv", llama, k, 11, points=deep, method=method, kv_cache_dtype="fp8"))
+    for k, gib in ((0, 8), (2, 10)):
+        small: dict[str, Any] = {"points": budget, "max_num_batched_tokens": 2048}
+        jobs.append(job("-mnbt2048", nine, k, gib, **small))
+    for k, gib in ((0, 10), (2, 12)):
+        jobs.append(job("-prefix", nine, k, gib, points=half, prefix_caching=True))
+    return tuple(jobs)
 
 
 def sweep(model: str = "qwen3.6-35b-a3b", quant: str = "fp8", turns: int = 1) -> tuple[Job, ...]:

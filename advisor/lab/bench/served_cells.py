@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from advisor.lab.bench.cells import RATES
 from advisor.lab.bench.shapes import VOCAB
+from advisor.lab.bench.shapes import vocabulary as vocabulary_of
 
 LLAMA_PORT, SGLANG_PORT = 9100, 9200
 KS = (0, 2, 4, 1, 3, 8, 6)  # most valuable first
@@ -165,10 +166,15 @@ def sglang_job(
     version: str = "",
     overlap: bool = True,
     layers: int | None = None,
+    method: str = "mtp",
+    tree: tuple[int, int] | None = None,
+    seat: int | None = None,
 ) -> ServedJob:
     """An SGLang server over a model's shape with random weights and forced acceptance.
 
     SGLang draws one accepted length a step for the whole batch: requests do not drift apart.
+    `tree` is (top-k, draft tokens) where drafts branch; `seat` numbers servers that start side by
+    side on one card, each at its own port.
     """
     rates = RATES[:k]
     asked: dict[str, Any] = {
@@ -176,7 +182,10 @@ def sglang_job(
         "quant": quant,
         "k": k,
         "overlap": overlap,
-        "port": SGLANG_PORT,
+        "port": SGLANG_PORT + (seat or 0),
+        "method": method,
+        "tree": tree,
+        "beside": seat is not None,
     }
     asked |= {
         "clients": max(p.concurrency for p in points),
@@ -188,10 +197,14 @@ def sglang_job(
     if k:
         env |= {
             "SGLANG_SIMULATE_ACC_LEN": f"{1 + sum(rates):.3f}",
-            "SGLANG_SIMULATE_ACC_TOKEN_MODE": "real-draft-token",
+            # the draft's own tokens are only to be had from a chain
+            "SGLANG_SIMULATE_ACC_TOKEN_MODE": "fixed" if tree else "real-draft-token",
         }
     return ServedJob(
-        f"{model}-{quant}-k{k}{'' if overlap else '-sync'}",
+        f"{model}-{quant}-k{k}"
+        + ("" if overlap else "-sync")
+        + (f"-{method}" if k and method != "mtp" else "")
+        + (f"-tree{tree[0]}x{tree[1]}" if tree else ""),
         "sglang",
         version,
         model,
@@ -199,10 +212,12 @@ def sglang_job(
         k,
         (sys.executable, "-m", "advisor.lab.bench.sglang_server", json.dumps(asked)),
         points,
-        SGLANG_PORT,
-        rates=rates,
-        env=env,
-        settings={"overlap": overlap, "attention": "fa3", "deep_gemm": False},
+        SGLANG_PORT + (seat or 0),
+        vocabulary_of(model),
+        rates,
+        env,
+        {"overlap": overlap, "attention": "fa3", "deep_gemm": False}
+        | {"method": method, "tree": tree, "beside": seat is not None},
     )
 
 
@@ -218,3 +233,21 @@ def sglang_sweep(model: str, quant: str, version: str = "") -> tuple[ServedJob, 
     jobs += [sglang_job(k, closed(few, "t0"), **about) for k in (1, 3)]
     jobs += [sglang_job(k, closed(few, "t0"), overlap=False, **about) for k in (2, 0)]
     return tuple(jobs)
+
+
+def sglang_shapes(version: str = "") -> tuple[ServedJob, ...]:
+    """Shapes and paths that `sglang_sweep` lacks, as servers that start side by side, three at a
+    time: EAGLE-3 as a chain and as a tree (the server's own default of four branches), then a
+    dense model with its own MTP head.
+    """
+    points = closed(((1, 2048), (4, 2048), (16, 2048), (64, 2048)), "t0")
+    about: dict[str, Any] = {"quant": "bf16", "version": version}
+    llama, nine = about | {"model": "llama-3.1-8b"}, about | {"model": "qwen3.5-9b"}
+    return (
+        sglang_job(0, points, **llama, seat=0),
+        sglang_job(3, points, **llama, method="eagle3", seat=1),
+        sglang_job(3, points, **llama, method="eagle3", tree=(4, 16), seat=2),
+        sglang_job(0, points, **nine, seat=0),
+        sglang_job(2, points, **nine, seat=1),
+        sglang_job(3, points, **nine, seat=2),
+    )

@@ -189,11 +189,18 @@ async def _ready(job: ServedJob, server: EngineProcess, until: float) -> bool:
 
 
 async def measure(
-    job: ServedJob, folder: Path, deadline: float, tell: Callable[[str], None]
+    job: ServedJob,
+    folder: Path,
+    deadline: float,
+    tell: Callable[[str], None],
+    server: EngineProcess | None = None,
 ) -> str:
-    """Start the job's server and take the points that are left; returns how it ended."""
+    """Start the job's server and take the points that are left; returns how it ended.
+
+    A `server` that is given has been started before.
+    """
     out, begin = rows_file(folder, job), time.time()
-    server, meter = spawn(job, folder / f"{job.label}.log"), Meter()
+    server, meter = server or spawn(job, folder / f"{job.label}.log"), Meter()
     try:
         if not await _ready(job, server, min(deadline, begin + job.start_s)):
             return f"not ready, see {job.label}.log"
@@ -242,11 +249,14 @@ def run(
     folder: Path,
     *,
     seconds: float = float("inf"),
+    together: int = 1,
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
     """Measure what is missing, one server at a time, until done or `seconds` have passed.
 
-    A job that fails is told and left for the next call; the sweep goes on with the next job.
+    `together` servers start side by side (their ports must differ); nothing is timed before all of
+    them answer, and they are timed one after the other. A job that fails is told and left for the
+    next call; the sweep goes on with the next job.
     """
     folder.mkdir(parents=True, exist_ok=True)
     listed = tuple(jobs)
@@ -254,13 +264,32 @@ def run(
     if threading.current_thread() is threading.main_thread():
         # A sweep that is ended from outside takes its server with it.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    for job in listed:
-        if not missing(job, folder) or time.time() >= deadline:
-            continue
 
-        def say(note: str) -> None:
-            tell(progress(listed, folder, note))
+    def say(note: str) -> None:
+        tell(progress(listed, folder, note))
 
-        ended = asyncio.run(measure(job, folder, deadline, say))
-        say(f"{job.label}: {ended}")
+    todo = [job for job in listed if missing(job, folder)]
+    while todo and time.time() < deadline:
+        group, todo = todo[:together], todo[together:]
+        servers = [spawn(job, folder / f"{job.label}.log") for job in group]
+        try:
+            if together > 1:
+                asyncio.run(_all_ready(group, servers, deadline))
+            for job, server in zip(group, servers, strict=True):
+                ended = asyncio.run(measure(job, folder, deadline, say, server))
+                say(f"{job.label}: {ended}")
+        finally:
+            for server in servers:
+                server.end(signal.SIGINT, signal.SIGKILL, seconds=STOP_S)
     return progress(listed, folder, "finished")
+
+
+async def _all_ready(
+    jobs: Sequence[ServedJob], servers: Sequence[EngineProcess], deadline: float
+) -> None:
+    """Until every server answers, has ended, or its time to start is over."""
+    pairs = zip(jobs, servers, strict=True)
+    begin = time.time()
+    await asyncio.gather(
+        *(_ready(job, server, min(deadline, begin + job.start_s)) for job, server in pairs)
+    )

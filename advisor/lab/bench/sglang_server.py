@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from advisor.lab.bench.more_shapes import eagle3
 from advisor.lab.bench.shapes import config
 
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
@@ -41,6 +42,8 @@ def arguments(asked: dict[str, Any], folder: str) -> dict[str, Any]:
         "host": "127.0.0.1",
         "port": asked["port"],
     }
+    if asked.get("beside"):  # other servers on this card: their schedulers must not spin
+        made |= {"sleep_on_idle": True, "max_total_tokens": clients * asked["context"] * 3 // 4}
     if k:
         made |= {
             "speculative_algorithm": "NEXTN",
@@ -48,6 +51,14 @@ def arguments(asked: dict[str, Any], folder: str) -> dict[str, Any]:
             "speculative_eagle_topk": 1,
             "speculative_num_draft_tokens": k + 1,
         }
+    if k and asked.get("method") == "eagle3":
+        made |= {
+            "speculative_algorithm": "EAGLE3",
+            "speculative_draft_model_path": f"{folder}/eagle3",
+        }
+    if k and asked.get("tree"):
+        topk, tokens = asked["tree"]
+        made |= {"speculative_eagle_topk": topk, "speculative_num_draft_tokens": tokens}
     return made
 
 
@@ -57,6 +68,9 @@ def main() -> None:
     folder = tempfile.mkdtemp(prefix="shape-")
     shape = config(asked["model"], asked["quant"], asked.get("layers"))
     Path(folder, "config.json").write_text(json.dumps(shape))
+    if asked.get("method") == "eagle3":
+        Path(folder, "eagle3").mkdir()
+        Path(folder, "eagle3", "config.json").write_text(json.dumps(eagle3()))
     # SGLang's own imports take half a minute: not for those who only list jobs.
     from sglang.srt.entrypoints.http_server import launch_server
     from sglang.srt.server_args import ServerArgs

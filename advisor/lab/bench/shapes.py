@@ -1,8 +1,8 @@
 """Model configurations with real shapes and no weights, for step-cost sweeps with random weights.
 
 Shapes as in the released config.json of the Qwen3.5/3.6 family (read through
-ai-dynamo/aiconfigurator@095f58a model configs). Only this family: another architecture needs its
-own builder.
+ai-dynamo/aiconfigurator@095f58a model configs); other architectures have their builders in
+more_shapes.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from advisor.domain.nouns import UnknownFact
+from advisor.lab.bench import more_shapes
 
 
 @dataclass(frozen=True)
@@ -35,18 +36,26 @@ SHAPES = {
         40, 2048, 16, 2, 32, 16, experts=256, topk=8, moe_ffn=512, shared_ffn=512
     ),
     "qwen3.6-27b": Shape(64, 5120, 24, 4, 48, 16, ffn=17408),
+    "qwen3.5-9b": Shape(32, 4096, 16, 4, 32, 16, ffn=12288),
 }
 VOCAB = 248_320
+
+
+def vocabulary(model: str) -> int:
+    """Entries of a model's vocabulary: token ids of prompts stay below it."""
+    return more_shapes.VOCABULARIES.get(model, VOCAB)
 
 
 def config(model: str, quant: str, layers: int | None = None) -> dict[str, Any]:
     """A config.json as a dict for `model` at bf16 or fp8 (block 128x128); `layers` shortens it for
     a smoke run.
     """
-    if model not in SHAPES:
-        raise UnknownFact("bench model", model, tuple(SHAPES))
+    if model not in SHAPES and model not in more_shapes.LAYERS:
+        raise UnknownFact("bench model", model, (*SHAPES, *more_shapes.LAYERS))
     if quant not in ("bf16", "fp8"):
         raise UnknownFact("bench quantisation", quant, ("bf16", "fp8"))
+    if model in more_shapes.LAYERS:
+        return more_shapes.config(model, quant, layers)
     shape = SHAPES[model]
     depth = layers or shape.layers
     kind = "qwen3_5_moe" if shape.experts else "qwen3_5"

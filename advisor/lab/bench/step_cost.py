@@ -60,9 +60,14 @@ def run(
     gpus: tuple[str, ...] = ("0",),
     seconds: float = float("inf"),
     start_s: float = 240.0,
+    together: int = 1,
     tell: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
     """Measure what is missing, one engine per GPU at a time, until done or `seconds` have passed.
+
+    `together` engines start side by side on a GPU (jobs must then give their `kv_gib`); they take
+    their times one after the other, the rest idle. Starts take most of a sweep's time, and most of
+    a start is work of a few cores.
 
     GPUs work in rounds: nothing is timed before every engine of the round has warmed its shapes,
     and no engine starts before all have finished. On an H200 an engine that started beside another
@@ -82,9 +87,10 @@ def run(
         """The next round: an engine per GPU, importing only."""
         if time.time() + start_s >= deadline:
             return []
-        taken = [left.pop(0) for _ in gpus if left]
-        for job, gpu in zip(taken, gpus, strict=False):
-            started.append(Engine.spawn(job, folder, gpu, deadline))
+        seats = [gpu for _ in range(together) for gpu in gpus]
+        taken = [left.pop(0) for _ in seats if left]
+        for job, gpu in zip(taken, seats, strict=False):
+            started.append(Engine.spawn(job, folder, gpu, deadline, alone=together == 1))
         return started[len(started) - len(taken) :]
 
     def say(note: str) -> None:
@@ -114,19 +120,34 @@ def _round(
     _wait(engines, worker.BOOT)
     following = begin()
     _wait(engines, worker.WARM)
-    for engine in engines:
-        engine.measure()
+    _wait(following, worker.IMPORTED)
     written = _written(engines, folder)
-    while any(engine.process.poll() is None for engine in engines):
-        time.sleep(POLL_S)  # a look at sizes only: what is measured is bound by this host
-        if _written(engines, folder) != written:
-            written = _written(engines, folder)
-            say("measuring")
+    for turn in _turns(engines):
+        for engine in turn:
+            engine.measure()
+        while any(engine.process.poll() is None for engine in turn):
+            time.sleep(POLL_S)  # a look at sizes only: what is measured is bound by this host
+            if _written(engines, folder) != written:
+                written = _written(engines, folder)
+                say("measuring")
     for engine in engines:
         code = engine.process.returncode
         say(f"{engine.job.label}: {'done' if code == 0 else f'stopped with status {code}'}")
         engine.process.end()
     return following or begin()
+
+
+def _turns(engines: Iterable[Engine]) -> list[list[Engine]]:
+    """The engines of a round in turns, one of each GPU at a time."""
+    turns: list[list[Engine]] = []
+    for engine in engines:
+        free = (turn for turn in turns if engine.gpu not in {one.gpu for one in turn})
+        turn = next(free, None)
+        if turn is None:
+            turns.append([engine])
+        else:
+            turn.append(engine)
+    return turns
 
 
 def _written(engines: Iterable[Engine], folder: Path) -> int:
@@ -165,9 +186,10 @@ class Engine:
     start_timing: Path
     log: Path
     said: int  # bytes in the log before this start
+    gpu: str = "0"
 
     @classmethod
-    def spawn(cls, job: Job, folder: Path, gpu: str, deadline: float) -> Engine:
+    def spawn(cls, job: Job, folder: Path, gpu: str, deadline: float, alone: bool = True) -> Engine:
         """Start the worker of a job on one GPU."""
         task, go, measure, log = (
             folder / f"{job.label}.{end}" for end in ("job.json", "go", "time", "log")
@@ -176,7 +198,10 @@ class Engine:
         go.unlink(missing_ok=True)
         measure.unlink(missing_ok=True)
         caches = {
-            "VLLM_CACHE_ROOT": str(folder / f"cache-{gpu}" / "vllm"),
+            # engines that compile at the same time must not write one folder
+            "VLLM_CACHE_ROOT": str(
+                folder / f"cache-{gpu}" / ("vllm" if alone else f"vllm-{job.label}")
+            ),
             "TRITON_CACHE_DIR": str(folder / f"cache-{gpu}" / "triton"),
             "TORCHINDUCTOR_CACHE_DIR": str(folder / f"cache-{gpu}" / "inductor"),
         }
@@ -196,7 +221,7 @@ class Engine:
         said = log.stat().st_size if log.exists() else 0
         with log.open("ab") as sink:
             process = EngineProcess(command, sink, environment)
-        return cls(job, process, go, measure, log, said)
+        return cls(job, process, go, measure, log, said, gpu)
 
     def release(self) -> None:
         """Let the worker load its model."""

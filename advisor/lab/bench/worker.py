@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.lab.bench import host
+from advisor.lab.bench.power import Meter
 
 START = time.time()
 # A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default
@@ -37,6 +38,7 @@ ENV = {
     "VLLM_NO_USAGE_STATS": "1",
     "HF_HUB_OFFLINE": "1",
 }
+IMPORTED = "IMPORTED"  # the log line that says that vLLM is imported
 BOOT = "BOOT "  # starts the log line that says the engine serves
 WARM = "WARM "  # and the one that says that every shape ran once
 LEAST_PROMPTS = 12  # per timed point: with fewer, one stray compilation decides the figure
@@ -70,18 +72,21 @@ def outside(spans: list[tuple[float, float]], gaps: list[tuple[float, float]]) -
 class Driver:
     """A closed loop of clients on one engine."""
 
-    def __init__(self, engine: Any, sampling: Any, seed: int = 1) -> None:
-        self.engine, self.sampling = engine, sampling
+    def __init__(
+        self, engine: Any, sampling: Any, seed: int = 1, ids: tuple[int, int] = (1000, 200_000)
+    ) -> None:
+        self.engine, self.sampling, self.ids = engine, sampling, ids
         self.random = random.Random(seed)
+        self.span = (0.0, 0.0)  # of the last run, in seconds of time.perf_counter
         self.serial = 0
 
     def prompts(self, point: dict[str, Any], count: int) -> list[list[int]]:
         """Return random prompts of token ids, with the point's share of a common prefix."""
         shared = int(point["input_tokens"] * point.get("prefix_share", 0.0))
-        head = [self.random.randrange(1000, 200_000) for _ in range(shared)]
+        head = [self.random.randrange(*self.ids) for _ in range(shared)]
         rest = point["input_tokens"] - shared
         return [
-            head + [self.random.randrange(1000, 200_000) for _ in range(rest)] for _ in range(count)
+            head + [self.random.randrange(*self.ids) for _ in range(rest)] for _ in range(count)
         ]
 
     def run(self, point: dict[str, Any], count: int) -> dict[str, Any]:
@@ -127,7 +132,8 @@ class Driver:
             if outputs:
                 calls.append((len(first) - known, len(outputs), now - before))
                 before = now
-        wall = time.perf_counter() - begin
+        self.span = (begin, time.perf_counter())
+        wall = self.span[1] - begin
         return {
             **_row(wall, added, first, last, tokens, gaps, updates),
             "prompt_calls": prompt_calls(calls),
@@ -194,17 +200,22 @@ def _row(
 
 def engine_arguments(job: dict[str, Any], model_dir: str) -> dict[str, Any]:
     """Keyword arguments of vLLM's LLM() for one job."""
-    k = job["k"]
-    speculative = None
+    k, method = job["k"], job.get("method", "mtp")
+    speculative: dict[str, Any] | None = None
     if k:
         speculative = {
-            "method": "mtp",
+            "method": method,
             "num_speculative_tokens": k,
             "rejection_sample_method": "synthetic",
             "synthetic_acceptance_rates": list(job["rates"][:k]),
-            "draft_sample_method": "probabilistic",
         }
-    return {
+        if method == "ngram":
+            speculative |= {"prompt_lookup_min": 1, "prompt_lookup_max": 2}
+        else:
+            speculative["draft_sample_method"] = "probabilistic"
+        if method == "eagle3":
+            speculative["model"] = f"{model_dir}/eagle3"
+    made = {
         "model": model_dir,
         "load_format": "dummy",
         "skip_tokenizer_init": True,
@@ -217,8 +228,24 @@ def engine_arguments(job: dict[str, Any], model_dir: str) -> dict[str, Any]:
         "disable_log_stats": True,
         "speculative_config": speculative,
         "gdn_prefill_backend": "triton",
+        "kv_cache_dtype": job.get("kv_cache_dtype", "auto"),
         "seed": 0,
     }
+    if job.get("kv_gib"):  # engines share the card: the share is only what must be free
+        made["kv_cache_memory_bytes"] = int(job["kv_gib"] * 2**30)
+        made["gpu_memory_utilization"] = 0.05
+    return made
+
+
+def write_shape(job: dict[str, Any], folder: Path) -> None:
+    """The model's config.json, with that of its draft head where it has one of its own."""
+    from advisor.lab.bench import more_shapes
+    from advisor.lab.bench.shapes import config
+
+    (folder / "config.json").write_text(json.dumps(config(job["model"], job["quant"])))
+    if job.get("method") == "eagle3":
+        (folder / "eagle3").mkdir()
+        (folder / "eagle3" / "config.json").write_text(json.dumps(more_shapes.eagle3()))
 
 
 def finished(path: Path, label: str) -> set[str]:
@@ -263,6 +290,7 @@ def main(argv: list[str] | None = None) -> int:
         os.environ.setdefault(name, value)
     import vllm  # noqa: F401  (slow: done before the machine is free)
 
+    print(IMPORTED, file=sys.stderr, flush=True)
     await_file(asked.go)
     return measure(job, todo, out, asked.deadline, asked.time)
 
@@ -292,10 +320,11 @@ def measure(
     """Start the engine and take every point that is left before the deadline; 3 when it cut the
     list short.
     """
-    from advisor.lab.bench.shapes import config
+    from advisor.lab.bench.shapes import vocabulary
 
     folder = tempfile.mkdtemp(prefix="shape-")
-    Path(folder, "config.json").write_text(json.dumps(config(job["model"], job["quant"])))
+    write_shape(job, Path(folder))
+    ngram = job.get("method") == "ngram"
     import torch  # type: ignore[import-not-found,unused-ignore]
     import vllm
     from vllm import LLM, SamplingParams
@@ -309,6 +338,8 @@ def measure(
             ignore_eos=True,
             detokenize=False,
             output_kind=RequestOutputKind.DELTA,
+            # lookups find their drafts in every step: eight words, in prompts and answers
+            allowed_token_ids=list(range(1000, 1008)) if ngram else None,
         )
 
     engine = LLM(**engine_arguments(job, folder)).llm_engine
@@ -317,6 +348,8 @@ def measure(
         "max_num_batched_tokens": job["max_num_batched_tokens"],
         "rates": list(job["rates"][: job["k"]]),
         "env": job.get("env", {}),
+        "method": job.get("method", "mtp"),
+        "kv_gib": job.get("kv_gib"),
         "vllm": vllm.__version__,
         "torch": torch.__version__,
         "gpu": torch.cuda.get_device_name(0),
@@ -324,7 +357,8 @@ def measure(
     }
     cache = engine.vllm_config.cache_config
     base |= {"kv_blocks": cache.num_gpu_blocks, "block_size": cache.block_size}
-    driver = Driver(engine, sampling)
+    ids = (1000, 1008) if ngram else (1000, min(200_000, vocabulary(job["model"]) - 2000))
+    driver, meter = Driver(engine, sampling, ids=ids), Meter()
     print(BOOT + json.dumps(base), file=sys.stderr, flush=True)
     driver.run({"concurrency": 2, "input_tokens": 256, "output_tokens": 32}, 2)
     # The first run of a shape pays kernel compilation: all of it before anything is timed.
@@ -340,6 +374,9 @@ def measure(
         speed, before = host.loop_ms(), host.now()
         row = driver.run(point, max(LEAST_PROMPTS, point["rounds"] * point["concurrency"]))
         row |= {"host_loop_ms": speed, **host.shares(before, host.now())}
+        row |= meter.between(*driver.span)
+        if row["power_w"] is not None:
+            row["joule_per_token"] = round(row["power_w"] / row["output_tok_s"], 4)
         text = json.dumps({"label": label, **base, **point, "key": point_key(point), **row})
         with out.open("a") as sink:
             sink.write(text + "\n")
