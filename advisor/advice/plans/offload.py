@@ -13,7 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from advisor import engines
-from advisor.advice.plans import propose
+from advisor.advice.plans import checkpoints, propose
 from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, Plan, Quant
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
@@ -87,7 +87,8 @@ def offload(facts: Facts) -> Offload | None:
 
 def _quants(facts: Facts) -> list[Quant]:
     """What to try: the one that the question is about, where it has four bits or more as GGUF, then
-    the usual ones, those that somebody publishes first.
+    what somebody publishes: the usual ones, else the others of four bits or more, the smallest
+    first, then the largest below. Last the usual ones of which no file is known.
     """
     names = RELEASED.get(facts.model.family if facts.model else "", QUANTS)
     usual = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
@@ -97,12 +98,18 @@ def _quants(facts: Facts) -> list[Quant]:
         if own is not None and own.family.startswith("gguf") and (own.bits or 0.0) >= FOUR_BITS
         else []
     )
-    return [
-        *first,
-        *sorted(
-            (q for q in usual if q not in first), key=lambda quant: not _published(facts, quant)
-        ),
-    ]
+    named = [quant for quant in usual if _published(facts, quant)]
+    others = [quant for quant in _others(facts) if quant not in usual]
+    wide = [quant for quant in reversed(others) if (quant.bits or 0.0) >= FOUR_BITS]
+    narrow = [quant for quant in others if quant not in wide]
+    return list({q.id: q for q in (*first, *named, *wide, *narrow, *usual)}.values())
+
+
+def _others(facts: Facts) -> tuple[Quant, ...]:
+    """The published GGUF files of the model, most bits first."""
+    if facts.model is None or facts.hardware is None:
+        return ()
+    return checkpoints.others(facts.model, "llama-server", facts.hardware, ())
 
 
 def layer_gib(shape: LLM, quant: Quant) -> float:

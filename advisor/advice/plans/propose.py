@@ -111,11 +111,26 @@ def speculative_plans(facts: Facts, base: Plan) -> tuple[Plan, ...]:
 
 def no_path(facts: Facts, base: Plan, method: Method) -> str | None:
     """Why this engine version cannot run the method at all, in one sentence; None when it can."""
+    if method == "mtp" and (lost := headless(facts)):
+        return lost
     try:
         engines.get(base.engine).to_launch(with_method(facts, base, method, 1))
     except AdvisorError as refusal:
         return str(refusal)
     return None
+
+
+def headless(facts: Facts) -> str | None:
+    """Why MTP has no checkpoint to run from: the published ones of this quantisation left the head
+    out. None where one keeps it or may keep it, and where none is known at all.
+    """
+    plain = reference(facts, "none")
+    if not plain.known or facts.quant is None or reference(facts, "mtp").known:
+        return None
+    return (
+        f"{plain.model} was made without the MTP head, and no {facts.quant.id} checkpoint that "
+        f"keeps it is known"
+    )
 
 
 def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
