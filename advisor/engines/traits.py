@@ -11,6 +11,8 @@ from typing import Literal, cast
 
 from advisor.domain.nouns import Engine
 
+ALL_ADDRESSES = "0.0.0.0"  # what a server listens on to be reached from anywhere
+
 
 @dataclass(frozen=True, slots=True)
 class EngineTraits:

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from advisor.advice import recommend as pipeline
-from advisor.advice.judge import opened
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG
-from advisor.advice.resolve import bare_facts, facts_for_request
+from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -143,11 +142,12 @@ def test_almost_every_answered_question_names_a_checkpoint_that_exists(
     for model in knowledge.index()["llms"]:
         for machine in MACHINES:
             try:
-                facts = bare_facts(Request(hardware=machine, model=model))
-                plan = opened(facts).base.plan
+                made = recommend(hardware=machine, model=model, what_if=False)
             except AdvisorError:
                 continue  # does not fit, and the message says what would
-            if str(plan.model).startswith(PLACEHOLDER_ORG):
+            launches = (made.launch, made.launch_off, made.launch_on)
+            words = [word for launch in launches if launch for word in launch.argv]
+            if any(word.startswith(PLACEHOLDER_ORG) for word in words):
                 unknown.append((model, machine))
             else:
                 known += 1
@@ -179,6 +179,18 @@ def test_weights_are_quantised_at_load_where_only_16_bit_ones_are_published() ->
 def test_a_name_starts_that_model_and_not_its_relative(name: str, repository: str) -> None:
     made = recommend(hardware="b200", gpus=8, model=name, engine="vllm", quant="fp8")
     assert made.plan.model == repository
+
+
+def test_files_that_lost_the_head_are_not_drafted_with() -> None:
+    """Published GGUF files of Qwen3-Next leave the MTP tensors out: nothing is proposed with them,
+    and the text says which way there is.
+    """
+    made = recommend(hardware="apple-m4-max", model="qwen3-next-80b-a3b")
+    assert made.decision == "off" and made.candidate is None
+    text = " ".join(advice_text(made, explain=True).split())
+    assert "was made without the MTP head" in text and "that keeps the MTP head" in text
+    kept = recommend(hardware="apple-m4-max", model="qwen3.6-35b-a3b")
+    assert kept.candidate is not None and kept.candidate.method == "mtp"
 
 
 def test_a_class_of_models_cannot_be_launched() -> None:

@@ -79,6 +79,8 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     base = verdict.candidates[0].plan
     found = how.methods(facts)
     if found:
+        if found[0] == "mtp" and propose.headless(facts):
+            return ("a checkpoint that keeps the MTP head, such as another --quant may have",)
         if propose.no_path(facts, base, found[0]) is not None:
             return (_newer(facts, base, found[0]),)
         return (*_flips(verdict, list(_loads(facts))), *_more_memory(facts)) or (

@@ -11,7 +11,7 @@ import shlex
 from advisor.domain.nouns import Advice
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import comment_text
+from advisor.render.deploy.yaml_text import comment
 
 FORM = "a docker command"
 _HOME = '"$HOME/.cache/{0}:/root/.cache/{0}"'  # the one place where the shell expands a variable
@@ -27,7 +27,7 @@ def docker_run(advice: Advice) -> str:
     title += server.note_lines()
     lines = [*_options(server, maker), *_start(server, image)]
     lines += [shlex.join(unit) for unit in server.units]
-    head = "".join(f"# {comment_text(line)}\n" for line in title)
+    head = "".join(f"{comment(line)}\n" for line in title)
     return head + "docker run " + " \\\n  ".join(lines) + "\n"
 
 

@@ -15,7 +15,7 @@ from advisor.domain.nouns import Advice, AdvisorError, Flag
 from advisor.engines.traits import traits
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import comment_text
+from advisor.render.deploy.yaml_text import comment
 
 FORM = "an environment file"
 _PLAIN = re.compile(r"[\w./:=,+@%-]*")
@@ -38,7 +38,7 @@ def env_file(advice: Advice) -> str:
     title.append(f"secrets ({', '.join(server.secrets)}) belong into a file of their own")
     if not gguf:
         title.append(f"start: {shlex.join(server.program)} with the words of SERVER_ARGS")
-    lines = [f"# {comment_text(line)}" for line in title]
+    lines = [comment(line) for line in title]
     lines += [f"{name}={_value(value)}" for name, value in pairs.items()]
     return "\n".join(lines) + "\n"
 

@@ -11,7 +11,7 @@ import shlex
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import Block, comment_text, document
+from advisor.render.deploy.yaml_text import Block, comment, document
 
 _PORT = "${PORT}"  # llama-swap gives each model one
 
@@ -50,7 +50,7 @@ def _lines(server: Server) -> list[str]:
     lines = [shlex.join(server.program)]
     for unit, note in zip(server.units, server.notes, strict=True):
         if note:
-            lines.append(f"# {comment_text(note)}")
+            lines += comment(note).split("\n")
         if unit == ("--port", port):
             lines.append(f"--port {_PORT}")
         else:

@@ -14,7 +14,7 @@ from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
 from advisor.render.deploy.unit_text import command, escape, word
-from advisor.render.deploy.yaml_text import comment_text
+from advisor.render.deploy.yaml_text import comment
 
 FORM = "a Podman Quadlet"
 
@@ -27,7 +27,7 @@ def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> 
     maker = serving.vendor(advice, FORM)
     title = serving.title(advice, "recommend --format quadlet")
     lines = [
-        *(f"# {comment_text(line)}" for line in title),
+        *(comment(line) for line in title),
         "[Unit]",
         f"Description={escape(f'{server.plan.engine} server')}",
         "",
@@ -35,7 +35,7 @@ def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> 
         f"ContainerName={server.name}",
         f"# {notes.IMAGE}",
         f"Image={word(serving.image(advice, FORM))}",
-        *(f"# {comment_text(note)}" for note in server.note_lines()),
+        *(comment(note) for note in server.note_lines()),
         *_command(server),
         *_devices(server, maker),
         *_surroundings(server),
@@ -76,7 +76,7 @@ def _surroundings(server: Server) -> list[str]:
     return [
         f"# {notes.SHM}",
         f"ShmSize={'16g' if server.gpus > 1 else (server.traits.shm or '1gb').removesuffix('b')}",
-        "# this machine only; drop the address to serve the network. " + comment_text(key),
+        comment(f"this machine only; drop the address to serve the network. {key}"),
         f"PublishPort=127.0.0.1:{server.port}:{server.port}",
         *(f"Volume=%h/.cache/{name}:/root/.cache/{name}" for name in server.traits.caches),
         *(

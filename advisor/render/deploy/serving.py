@@ -14,7 +14,7 @@ from math import ceil
 from advisor import engines
 from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
-from advisor.engines.traits import EngineTraits, traits
+from advisor.engines.traits import ALL_ADDRESSES, EngineTraits, traits
 from advisor.render.deploy.yaml_text import Noted
 from advisor.render.notes import unit_note
 from advisor.rules.kit.case import table
@@ -23,7 +23,7 @@ from advisor.rules.kit.case import table
 LOAD_S_PER_GIB = Quantity(value=17.0, source="seed000", status="derived")
 UNKNOWN_WEIGHTS_GIB = 70.0
 TOKEN = "HF_TOKEN"  # what Hugging Face's libraries read their token from
-ALL_ADDRESSES, LOOPBACK = "0.0.0.0", "127.0.0.1"
+LOOPBACK = "127.0.0.1"
 LOOPBACK_NOTE = "this machine only; the default is every address"
 
 

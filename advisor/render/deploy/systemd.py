@@ -11,7 +11,7 @@ from advisor.domain.nouns import Advice, AdvisorError
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
 from advisor.render.deploy.unit_text import command, escape, word
-from advisor.render.deploy.yaml_text import comment_text
+from advisor.render.deploy.yaml_text import comment
 
 _DEVICE_GROUPS = {"amd": "video render", "intel": "video render"}
 
@@ -27,14 +27,14 @@ def systemd_unit(advice: Advice) -> str:
     server = serving.server(advice)
     title = serving.title(advice, "recommend --format systemd")
     lines = [
-        *(f"# {comment_text(line)}" for line in title),
+        *(comment(line) for line in title),
         "[Unit]",
         f"Description={escape(f'{server.plan.engine} server')}",
         "Wants=network-online.target",
         "After=network-online.target",
         "",
         "[Service]",
-        *(f"# {comment_text(note)}" for note in server.note_lines()),
+        *(comment(note) for note in server.note_lines()),
         *_user(server, maker),
         *_environment(server),
         f"ExecStart=/usr/bin/env {command((server.program, *server.units))}",
@@ -72,7 +72,7 @@ def _environment(server: Server) -> list[str]:
         f"# secrets ({', '.join(server.secrets)}) as NAME=value lines, in a file that only root "
         "reads (chmod 600)",
         f"EnvironmentFile=-/etc/{server.name}/secrets.env",
-        f"# it listens on this machine only. {comment_text(key)}",
+        comment(f"it listens on this machine only. {key}"),
         *(
             f"Environment={word(f'{name}={value}', dollars=False)}"
             for name, value in server.env.items()

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-_COMMENT_WIDTH = 110
+_COMMENT_WIDTH, _LONGEST = 110, 1000
 _RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
@@ -55,13 +56,14 @@ def _escape(ch: str) -> str:
 
 def document(data: Mapping[str, Any], head: Sequence[str] = ()) -> str:
     """A whole document; `head` becomes comment lines at the top."""
-    return "\n".join([*(f"# {comment_text(line)}" for line in head), *_mapping(data, "")]) + "\n"
+    return "\n".join([*(comment(line) for line in head), *_mapping(data, "")]) + "\n"
 
 
-def comment_text(text: str) -> str:
-    """One line that cannot end the comment."""
-    line = " ".join("".join(ch if ch.isprintable() else " " for ch in text).split())
-    return line if len(line) <= _COMMENT_WIDTH else line[: _COMMENT_WIDTH - 3].rstrip() + "..."
+def comment(text: str, indent: str = "") -> str:
+    """Comment lines of which none can end the comment; a text without end is cut."""
+    line = " ".join("".join(ch if ch.isprintable() else " " for ch in text[:_LONGEST]).split())
+    wrapped = wrap(line, _COMMENT_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(f"{indent}# {part}" for part in wrapped or [""])
 
 
 def _mapping(data: Mapping[str, Any], indent: str) -> list[str]:
@@ -105,7 +107,7 @@ def _unwrap(held: Any, lines: list[str], indent: str) -> Any:
     if not isinstance(held, Noted):
         return held
     if held.comment:
-        lines.append(f"{indent}# {comment_text(held.comment)}")
+        lines.append(comment(held.comment, indent))
     return held.value
 
 
