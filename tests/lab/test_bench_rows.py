@@ -151,7 +151,7 @@ def test_broken_and_empty_folders(tmp_path: Path) -> None:
 def test_command_refuses_twice_and_replaces(tmp_path: Path) -> None:
     where = [str(folder(tmp_path, [point(0), point(2)])), "--into", str(tmp_path / "m")]
     run = CliRunner().invoke
-    assert "4 arms" in run(bench, ["import", *where]).output
+    assert "4 runs" in run(bench, ["import", *where]).output
     assert isinstance(run(bench, ["import", *where]).exception, AdvisorError)
     assert run(bench, ["import", *where, "--replace"]).exit_code == 0
 
