@@ -26,8 +26,7 @@ _LEAD = re.compile(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 def unknown_flag(case: Case) -> Iterator[Hit]:
     """A flag that no catalogued release of the engine knows.
 
-    Why: the server refuses to start; many such flags come from a neighbour engine, a guess or a
-    typo.
+    Why: the server refuses to start; such flags often come from another engine, a guess or a typo.
     Bad (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --decode-threshold 4
     Good (version=0.25.1): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     """
@@ -61,7 +60,8 @@ def joined(case: Case, found: Flag) -> Hit:
     what = f"Write {found.raw} {found.value}."
     text = f"{found.raw} {shlex.quote(found.value or '')}"
     return Hit(
-        f"{case.plan.engine} does not read {found.raw}=VALUE: the value is an argument of its own",
+        f"{case.plan.engine} does not read {found.raw}=VALUE: pass the value as a separate "
+        "argument",
         flag=found,
         fix=replace_fix(case, found, text, what, safe=pinned(case))
         if not found.unresolved

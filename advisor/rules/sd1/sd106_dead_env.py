@@ -21,8 +21,7 @@ DEAD = table("compatibility")["dead_env"]
 def dead_env(case: Case) -> Iterator[Hit]:
     """An environment variable that the release no longer reads.
 
-    Why: the setting has no effect, and nothing says so; a benchmark then compares two equal
-    servers.
+    Why: the setting is silently ignored; a benchmark then compares two equal servers.
     Bad (version=0.25.1):
         export VLLM_ATTENTION_BACKEND=FLASH_ATTN
         vllm serve Qwen/Qwen3.6-35B-A3B-FP8

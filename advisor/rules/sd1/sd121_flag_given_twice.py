@@ -15,8 +15,7 @@ from advisor.rules.kit.flags import CATALOGUED, catalogue, written
 def flag_given_twice(case: Case) -> Iterator[Hit]:
     """One option twice with different values.
 
-    Why: the last one wins without a word, and the value that a reader sees first is not the one in
-    force.
+    Why: the last one silently wins, and a reader sees the wrong value first.
     Bad: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 8 --max-num-seqs 64
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
     """
@@ -42,7 +41,7 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
             continue
         first[found.name] = found
         yield Hit(
-            f"{found.raw} is given twice: {found.value} is in force, {earlier.value} is not",
+            f"{found.raw} is set twice: {found.value} is used, {earlier.value} is not",
             flag=found,
             fix=drop_fix(
                 case,

@@ -26,7 +26,7 @@ WHAT = "Add --spec-type draft-mtp (for a GGUF with the MTP head), or remove the 
 def spec_numbers_without_type(case: Case) -> Iterator[Hit]:
     """Draft lengths without a speculative type or a draft model.
 
-    Why: --spec-type defaults to none, so nothing is drafted and nothing says so; a benchmark then
+    Why: --spec-type defaults to none, so nothing is drafted, silently; a benchmark then
     compares two equal servers.
     Bad: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-draft-n-max 2
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --spec-type draft-mtp

@@ -8,7 +8,7 @@ from advisor.rules import Hit, rule
 _CONTINUE = "End the line above with a backslash."
 _MEND = {
     "a comment": "Move the comment above the command.",
-    "blanks": "Delete the blanks behind the backslash.",
+    "blanks": "Delete the spaces after the backslash.",
 }
 
 
@@ -20,7 +20,7 @@ _MEND = {
     ),
 )
 def options_cut_off(case: Case) -> Iterator[Hit]:
-    r"""Options on lines that no longer belong to the command.
+    r"""Options on lines that are not part of the command.
 
     Why: without a backslash at the line's end the command ends there, and a comment runs to the
     line's end whatever stands in it. The server starts without the options below; the shell takes

@@ -61,8 +61,8 @@ def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
     if known:
         more = f" and {len(known) - 3} more" if len(known) > 3 else ""
         yield Hit(
-            f"{', '.join(known[:3])}{more} and the value stand in one argument, which the server "
-            f"does not take apart",
+            f"{', '.join(known[:3])}{more} and the value are one argument, which the server does "
+            "not split",
             line=launch.line,
             severity="error" if launch.form in SPLIT_NOWHERE and not launch.fork else None,
             fix=apart(case),
@@ -71,7 +71,7 @@ def option_and_value_in_one_word(case: Case) -> Iterator[Hit]:
 
 def apart(case: Case) -> Fix:
     """Each word an item of its own, where the form of the list is known."""
-    what = "Give the value an item of its own" + (
+    what = "Pass the value as a separate item" + (
         ", or write OPTION=VALUE." if case.plan.engine != "llama-server" else "."
     )
     joined = [

@@ -21,7 +21,7 @@ _ON = ("true", "yes", "on", "enabled")
     ),
 )
 def switch_given_a_value(case: Case) -> Iterator[Hit]:
-    """A switch with `true` or `false` behind it.
+    """A switch followed by `true` or `false`.
 
     Why: the parser of a switch takes no value, so the word belongs to nothing, or is taken for the
     model, and the server stops before it loads. Written to switch something off, it would have

@@ -15,7 +15,7 @@ from advisor.rules.kit.flags import spec_config
     ),
 )
 def draft_parallel_size(case: Case) -> Iterator[Hit]:
-    """A tensor-parallel size of the drafter that vLLM does not run.
+    """A tensor-parallel size of the drafter that vLLM does not support.
 
     Why: the drafter runs on one GPU or on as many as the model; any other size is refused, and so
     is the key tensor_parallel_size inside --speculative-config.

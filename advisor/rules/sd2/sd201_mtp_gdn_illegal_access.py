@@ -15,7 +15,7 @@ def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
     """MTP on a hybrid (GDN) model with a vLLM release whose verify path can read outside the state.
 
     Why: workers die with an illegal memory access after minutes of long or multi-turn traffic, not
-    at boot. Fewer draft tokens make it rarer; only speculation off avoids it.
+    at boot. Fewer draft tokens make it rarer; disabling speculation is the only workaround.
     Bad (version=0.27.1): vllm serve Qwen/Qwen3.6-27B-FP8
         --speculative-config '{"method":"mtp","num_speculative_tokens":3}'
     Good (version=0.27.1): vllm serve Qwen/Qwen3.6-27B-FP8
@@ -28,8 +28,8 @@ def mtp_gdn_illegal_access(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"MTP{drafts} on a hybrid model under vLLM {version_label(case)} can end in an illegal "
         f"memory access "
-        "after minutes of multi-turn traffic; a lower k makes it rarer, only speculation off "
-        "avoids it",
+        "after minutes of multi-turn traffic; a lower k makes it rarer; disabling speculation is "
+        "the only workaround",
         flag=k_flag(case),
         severity="info" if case.plan.k <= 1 else None,
         fix=Fix(

@@ -28,7 +28,7 @@ def mtp_prefix_caching_accuracy(case: Case) -> Iterator[Hit]:
         return
     affected = affects(DEFECT, case)
     unfixed = (
-        "no release with the fix was read"
+        "no release with the fix is known"
         if affected is False
         else "fixes #43650, #48375 and #47861 were in flight"
     )

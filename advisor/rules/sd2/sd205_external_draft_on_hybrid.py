@@ -21,7 +21,7 @@ def external_draft_on_hybrid(case: Case) -> Iterator[Hit]:
 
     Why: the recurrent state cannot be rolled back token by token. Older builds refuse the draft
     model; newer ones save and restore the state at every partly rejected round and run at a quarter
-    of the plain speed (30.9 against 115.7 tok/s).
+    of the baseline speed (30.9 against 115.7 tok/s).
     Bad (version=0.5.0): llama-server -m /models/Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md
         /models/Qwen3.5-0.8B.gguf
         --spec-type draft-simple --spec-draft-n-max 8

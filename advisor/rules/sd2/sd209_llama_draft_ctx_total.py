@@ -22,8 +22,8 @@ LONGEST_CTX = (
 def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
     """MTP with several slots and a total context beyond what the model has.
 
-    Why: the draft context is sized from the total, not from one slot's share, and the server dies
-    at the first decode.
+    Why: the draft context is sized from the total, not from one slot's share, and the server
+    crashes at the first decode.
     Bad (version=b10752): llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 1048576
         --parallel 4
         --spec-type draft-mtp
@@ -46,8 +46,7 @@ def llama_draft_ctx_total(case: Case) -> Iterator[Hit]:
     if affects(DEFECT, case) is not False:
         yield Hit(
             f"a total context of {total} tokens with MTP and several slots: the draft context is "
-            f"sized from the total, and the "
-            "server was seen to die at the first decode",
+            f"sized from the total, and a server crashed at its first decode",
             flag=place,
             fix=set_fix(
                 case,

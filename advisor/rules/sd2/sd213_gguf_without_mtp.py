@@ -16,7 +16,7 @@ SPLIT = table("compatibility")["split_mtp_publishers"]
     sources=(*SPLIT["sources"], "ggml-org/llama.cpp#22673"),
 )
 def gguf_without_mtp(case: Case) -> Iterator[Hit]:
-    """draft-mtp on a GGUF that has no MTP tensors, as far as its name tells.
+    """draft-mtp on a GGUF that has no MTP tensors, judging by its name.
 
     Why: most GGUF files drop the MTP head; loading then fails or speculation is left out.
     Publishers who keep it say MTP in the name.
@@ -49,10 +49,10 @@ def gguf_without_mtp(case: Case) -> Iterator[Hit]:
     publisher = any(part in name for part in SPLIT["value"])
     yield Hit(
         "draft-mtp needs a GGUF that keeps the MTP tensors; "
-        + ("this one has none" if known is False else "the name of this one does not say so"),
+        + ("this one has none" if known is False else "the name of this file does not include MTP"),
         flag=flag(case, "--hf-repo", "--hf-file", "--model"),
         severity="error" if known is False else "warning" if publisher else "info",
         fix=Fix(
-            text="Use a GGUF whose name says MTP, for example unsloth/Qwen3.6-35B-A3B-MTP-GGUF."
+            text="Use a GGUF with MTP in its name, for example unsloth/Qwen3.6-35B-A3B-MTP-GGUF."
         ),
     )

@@ -48,8 +48,7 @@ def tp_kv_heads(case: Case) -> Iterator[Hit]:
     elif model.kv_heads and tp > model.kv_heads:
         yield Hit(
             f"tensor parallelism {tp} is more than the {model.kv_heads} KV heads: every KV head "
-            f"is kept "
-            f"{-(-tp // model.kv_heads)} times",
+            f"is stored {-(-tp // model.kv_heads)} times",
             flag=place,
             fix=Fix(
                 text=f"Tensor parallelism {model.kv_heads} and several replicas use the memory "

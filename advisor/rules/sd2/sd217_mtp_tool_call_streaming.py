@@ -32,8 +32,7 @@ def mtp_tool_call_streaming(case: Case) -> Iterator[Hit]:
         flag=flag(case, "--tool-call-parser"),
         severity="warning" if case.facts.workload == "agent" else None,
         fix=Fix(
-            text="Test streamed tool calls; else ask without streaming, or switch MTP off "
-            "for tools."
+            text="Test streamed tool calls; otherwise disable streaming, or MTP, for tool calls."
         ),
         conflicts=DEFECT.conflicts,
         versions=DEFECT.versions,

@@ -30,6 +30,6 @@ def tool_parser_mismatch(case: Case) -> Iterator[Hit]:
         f"the tool-call parser '{parser}' is not for {model.name or model.id}: calls can stay in "
         f"the text",
         flag=flag(case, "--tool-call-parser"),
-        fix=Fix(text=f"Use {' or '.join(ROW['use'])}, as the chat template asks."),
+        fix=Fix(text=f"Use {' or '.join(ROW['use'])} to match the chat template."),
         conflicts=tuple(ROW["conflicts"]),
     )

@@ -32,7 +32,7 @@ def sglang_spec_triple(case: Case) -> Iterator[Hit]:
     missing = [name for name in TRIPLE if name not in given]
     if given and missing:
         yield Hit(
-            f"{', '.join(given)} without {' and '.join(missing)}: SGLang wants all three or none",
+            f"{', '.join(given)} without {' and '.join(missing)}: SGLang needs all three or none",
             flag=flag(case, given[0]) or spec_flag(case),
             severity="warning" if unread(case) else None,
             fix=completed(case, given, missing),

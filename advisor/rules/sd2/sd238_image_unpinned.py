@@ -11,7 +11,7 @@ FLOATING = ("latest", "nightly", "main", "master", "dev", "stable")
     sources=("compose and Kubernetes documentation on image tags",),
 )
 def image_unpinned(case: Case) -> Iterator[Hit]:
-    """An image tag that moves.
+    """An image tag that is not fixed to one release.
 
     Why: the next pull can bring removed flags, changed defaults and other numbers; findings that
     depend on the version cannot be sure.
@@ -30,7 +30,7 @@ def image_unpinned(case: Case) -> Iterator[Hit]:
         return
     if floats(container):
         yield Hit(
-            f"the image tag '{container.tag or 'latest'}' moves",
+            f"the image tag '{container.tag or 'latest'}' can change to another release",
             flag="image",
             line=container.image_line,
             fix=Fix(text="Pin a release tag."),

@@ -30,7 +30,7 @@ def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
         )
     if checkpoints is not None and integer(checkpoints.value) == 0:
         yield Hit(
-            "no context checkpoints on a hybrid: a changed prompt is computed again from its start",
+            "no context checkpoints on a hybrid: a changed prompt is recomputed from its start",
             flag=checkpoints,
             fix=set_fix(
                 case,

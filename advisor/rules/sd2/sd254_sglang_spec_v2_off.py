@@ -32,8 +32,8 @@ def sglang_spec_v2_off(case: Case) -> Iterator[Hit]:
             flag=spec_flag(case),
             fix=Fix(text="Set SGLANG_ENABLE_SPEC_V2=1."),
             conflicts=(
-                "the seeds say that a second full model is loaded without it; the source does "
-                "not support that",
+                "reports say that a second full model is loaded without it; the source code does "
+                "not show that",
             ),
             versions=DEFECT.versions,
         )

@@ -16,7 +16,7 @@ DEFECT = defect("sglang-backend-downgrade")
     sources=DEFECT.sources,
 )
 def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
-    """NEXTN with trtllm_mha attention, which SGLang moves to triton without a word.
+    """NEXTN with trtllm_mha attention, which SGLang silently moves to triton.
 
     Why: long prompts are then slower with speculation than without.
     Bad (version=0.5.21): sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --attention-backend
@@ -34,7 +34,7 @@ def sglang_backend_downgrade(case: Case) -> Iterator[Hit]:
         and affects(DEFECT, case) is not False
     ):
         yield Hit(
-            "NEXTN moves trtllm_mha attention to triton in silence: long prompts get slower than "
+            "NEXTN silently moves trtllm_mha attention to triton: long prompts get slower than "
             "without speculation",
             flag=flag(case, "--attention-backend"),
             fix=Fix(text="Name a backend that NEXTN keeps, and read the chosen one in the log."),

@@ -12,8 +12,8 @@ ROW = table("compatibility")["mamba_track_interval"]
 def mamba_track_interval(case: Case) -> Iterator[Hit]:
     """A Mamba tracking interval that does not fit the draft tokens or the page size.
 
-    Why: SGLang wants it at least as long as the draft and a multiple of the page size, and asserts
-    both.
+    Why: SGLang requires it to be at least as long as the draft and a multiple of the page size, and
+    asserts both.
     Bad: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval
         100
     Good: sglang serve --model-path Qwen/Qwen3.6-35B-A3B-FP8 --page-size 64 --mamba-track-interval

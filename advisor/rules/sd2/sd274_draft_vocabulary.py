@@ -25,7 +25,7 @@ def draft_vocabulary(case: Case) -> Iterator[Hit]:
 
     Why: draft tokens are numbers of the target's vocabulary. vLLM refuses unequal sizes; SGLang
     refuses them or, before it checked, answered with wrong tokens; llama-server gives up drafting
-    or translates each token, which costs more than it wins.
+    or translates each token, which costs more than it gains.
     Bad: vllm serve meta-llama/Llama-3.3-70B-Instruct
         --speculative-config
         '{"method":"draft_model","model":"Qwen/Qwen3-0.6B","num_speculative_tokens":4}'

@@ -42,12 +42,12 @@ def quant_of_another_checkpoint(case: Case) -> Iterator[Hit]:
     if found is None or asked is None or len(held) != 1 or held[0] == asked:
         return
     yield Hit(
-        f"{found.raw} {found.value} on a checkpoint whose name says {held[0]}: the server stops "
-        f"where config.json says so too",
+        f"{found.raw} {found.value} on a checkpoint with {held[0]} in its name: the server "
+        "stops if config.json says the same",
         flag=found,
         severity="warning" if case.launch.fork else None,
         fix=other_kernel(case, found, held[0])
-        or drop_fix(case, found, f"Leave {found.raw} out: the checkpoint says what it is."),
+        or drop_fix(case, found, f"Leave {found.raw} out: the checkpoint states its format."),
     )
 
 

@@ -14,7 +14,7 @@ from advisor.rules.kit.policy import bill, demand_tokens, sources, streams, unkn
 def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
     """The KV pool holds fewer tokens than the load has in flight.
 
-    Why: requests wait or are preempted and prefilled again; TTFT and the tail of the inter-token
+    Why: requests are queued or preempted and prefilled again; TTFT and the tail of the inter-token
     latency grow, with speculation more than without.
     Bad (hw=rtx3090, concurrency=32, ctx=32768, quant=awq-int4): vllm serve
     cyankiwi/Qwen3.6-35B-A3B-AWQ-4bit
@@ -42,7 +42,7 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
     yield Hit(
         f"the KV pool holds about {max(0, found.kv_tokens):,} tokens{lost}, but {running} "
         f"requests of {each:,} tokens need "
-        f"{demand:,}: about {min(max(0, fit), running)} of them run at once, the rest waits",
+        f"{demand:,}: about {min(max(0, fit), running)} of them run at once, the rest are queued",
         flag=flag(
             case,
             "--gpu-memory-utilization",

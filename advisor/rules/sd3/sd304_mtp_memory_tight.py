@@ -50,7 +50,7 @@ def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
         f"speculation costs {found.spec_gib:.2f} GiB of weights and {found.kv_tokens_lost:,} of "
         f"{before:,} KV tokens "
         f"({100 * found.kv_tokens_lost / before:.0f} %), and the load needs {demand:,}"
-        + (": without it everything fits, with it some requests wait" if decides else ""),
+        + (": without it everything fits, with it some requests are queued" if decides else ""),
         flag=spec_flag(case),
         severity="warning" if decides else None,
         fix=Fix(text=_LOWER_FIRST.get(case.plan.engine, _LOWER_FIRST["llama-server"])),

@@ -17,7 +17,7 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
 
     Why: with fewer slots than concurrent requests the rest queues and TTFT grows; with many times
     more, graphs, state slots (one more per draft token) and, in llama-server, context are reserved
-    for nobody.
+    in vain.
     Bad (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 4
     Good (concurrency=16): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 32
     """
@@ -27,8 +27,8 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
     place = flag(case, "--max-num-seqs", "--max-running-requests", "--parallel")
     if slots < running:
         yield Hit(
-            f"{running} concurrent requests meet {slots} slots: {running - slots} of them wait at "
-            f"any time",
+            f"{slots} slot{'s' if slots != 1 else ''} for {running} concurrent requests: "
+            f"{running - slots} are always queued",
             flag=place,
             severity="warning",
             fix=set_fix(
@@ -40,7 +40,7 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
     ):
         yield Hit(
             f"{slots} slots for {running} concurrent request{'s' if running != 1 else ''} reserve "
-            f"memory that nobody uses",
+            "memory that is never used",
             flag=place,
             fix=set_fix(
                 case, place, str(max(4, 2 * running)), f"Set about {max(4, 2 * running)} slots."

@@ -34,8 +34,8 @@ def memory_share_too_high(case: Case) -> Iterator[Hit]:
         return
     place = flag(case, "--gpu-memory-utilization", "--mem-fraction-static")
     yield Hit(
-        f"a memory share of {share:g} leaves no room for what the profile run does not see while "
-        f"speculating",
+        f"a memory share of {share:g} leaves no room for buffers of speculation that the profile "
+        "run does not include",
         flag=place,
         fix=set_fix(case, place, "0.92", "Set it to 0.90 to 0.94."),
         conflicts=("a published server with two RTX 3090 runs at 0.98",),

@@ -60,7 +60,7 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
         )
         return
     load = f"{running} concurrent prompts of {ctx:,} tokens on {hardware_name(case)}"
-    near = "such a load is" if strength == 1 else "such a load comes near"
+    near = "such a load is" if strength == 1 else "such a load is close to"
     yield Hit(
         f"{load}: {near} a documented loss for throughput and TPOT ({whose})",
         flag=spec_flag(case),

@@ -42,7 +42,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
         what = (
             f"M{chip[1]} was not measured with llama.cpp"
             if chip
-            else "the chip is not named, and that decides"
+            else "the chip is not named, and the result depends on it"
         )
         todo = (
             "Measure with speculation off and with 3 drafts."
@@ -64,7 +64,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
         wasted = case.plan.k in (1, 2) and not sparse and _rereads(case)
         tokens = case.plan.k + 1
         yield Hit(
-            f"{told}; a step of {tokens} tokens of a K-quant reads the weights {tokens} times"
+            f"{told}; Metal reads K-quant weights {tokens} times for a step of {tokens} tokens"
             if wasted
             else told,
             flag=k_flag(case) if wasted else None,
@@ -74,7 +74,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
             )
             if wasted
             else None,
-            conflicts=("a model card of 2026-05 says that Apple Silicon gains nothing (seed004)",),
+            conflicts=("a model card of 2026-05 found no gain on Apple Silicon (seed004)",),
             effect="support",
             k_best=best,
         )
@@ -84,11 +84,11 @@ def apple_llama(case: Case) -> Iterator[Hit]:
     )  # larger chips of the generation were not measured
     off = here or stated
     advice = (
-        "Switch speculation off with llama.cpp; an MLX server with MTP is another matter (1.1x "
-        "to 1.2x, M3 Ultra)."
+        "Switch speculation off with llama.cpp; an MLX server with MTP gained 1.1x to 1.2x "
+        "(M3 Ultra)."
     )
     yield Hit(
-        f"{hardware_name(case)}, as measured on {told}"
+        f"{hardware_name(case)}, measured on {told}"
         + (f"; {_STATED}" if stated and not here else ""),
         flag=spec_flag(case),
         fix=Fix(text=advice if off else f"Draft {best} token, or measure."),

@@ -26,7 +26,6 @@ def thinking_apart(case: Case) -> Iterator[Hit]:
         return
     if request.thinking is None and (model.thinking_default is not None or model.reasoning_parser):
         yield Hit(
-            "measure the acceptance with thinking on and off apart: the given figure does not "
-            "say which it is, and the two "
-            "differ in acceptance and in answer length"
+            "measure the acceptance with thinking on and off separately: the given value does not "
+            "state the mode, and the two differ in acceptance and answer length"
         )

@@ -18,8 +18,8 @@ def saturated_server(case: Case) -> Iterator[Hit]:
     """Speculation on a server that runs many requests at once.
 
     Why: once the batch fills the compute, or the KV pool limits the batch, every verified token
-    takes from another request; MTP also shrinks that pool. Where the break-even lies is not
-    settled: it depends on machine and model.
+    takes from another request; MTP also shrinks that pool. Where the break-even lies depends on
+    machine and model.
     Bad (hw=gb10, concurrency=64): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 64
         --gpu-memory-utilization 0.75 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'

@@ -18,7 +18,7 @@ def tp_where_one_fits(case: Case) -> Iterator[Hit]:
     """Tensor parallelism over a slow link for a sparse model that fits one device.
 
     Why: each layer waits for an all-reduce over PCIe or the network, in the draft passes as well;
-    with 3B active parameters that is a large part of a step. Replicas have no such wait.
+    with 3B active parameters that is a large part of a step. Replicas do not have this cost.
     Bad (hw=rtx-pro-6000, gpus=2, interconnect=pcie): vllm serve Qwen/Qwen3.6-35B-A3B-FP8
     --max-num-seqs 32
         --tensor-parallel-size 2

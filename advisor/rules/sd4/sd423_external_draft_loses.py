@@ -18,8 +18,8 @@ def external_draft_loses(case: Case) -> Iterator[Hit]:
 
     Why: every partly rejected round saves and restores the recurrent state. On an RTX 3090 a 0.8B
     draft model ran at 0.14 to
-    0.29 of the plain speed over 1 to 32 draft tokens, whatever the acceptance. (SD205 says it of a
-    file.)
+    0.29 of the baseline speed over 1 to 32 draft tokens, whatever the acceptance. (SD205 says it of
+    a file.)
     Bad (goal=balanced): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -md
         Qwen3.5-0.8B-Q4_K_M.gguf -c 16384 --parallel 1
         --spec-type draft-simple --spec-draft-n-max 8

@@ -18,7 +18,7 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
 
     Why: a step of such a target reads little more than a draft of 0.6B, and each drafted token is
     one more launch of all the draft's layers. On an H100 a 0.6B draft for Qwen3-30B-A3B ran at 0.71
-    to 0.82 of the plain speed with 2 draft tokens and at
+    to 0.82 of the baseline speed with 2 draft tokens and at
     0.31 to 0.45 with 8, although up to 6.5 tokens a step were accepted. From 4 streams on one draft
     token gains.
     Bad (hw=h100-sxm, concurrency=1): vllm serve Qwen/Qwen3-30B-A3B

@@ -27,7 +27,7 @@ def superseded_claim(case: Case) -> Iterator[Hit]:
     for row in rows("claims", "superseded"):
         if matches(row, case):
             yield Hit(
-                f"superseded: {row['text']}",
+                f"outdated: {row['text']}",
                 sources=tuple(row["sources"]),
                 conflicts=tuple(row["conflicts"]),
             )

@@ -36,8 +36,7 @@ def random_weights_evidence(case: Case) -> Iterator[Hit]:
     }
     if used:
         yield Hit(
-            "measured step costs here come from random weights with a set acceptance: they are a "
-            "cost, the gain still rests on "
-            "the acceptance that is assumed",
+            "measured step costs here come from random weights with a set acceptance: the gain "
+            "still depends on an assumed acceptance",
             sources=tuple(sorted(used)),
         )

@@ -12,7 +12,7 @@ from advisor.rules.kit.policy import for_advice, model_name, sources
     sources=sources("claims", "proxy_shape"),
 )
 def stand_in_shape(case: Case) -> Iterator[Hit]:
-    """The model's own shape was not read; another model's stands in.
+    """The model's own shape is unknown; another model's is used.
 
     Why: layer, expert and head sizes enter each cost of the step and the memory bill.
     Bad (goal=balanced, hw=rtx5090, concurrency=1): vllm serve Qwen/Qwen3.8-27B-FP8 --max-num-seqs 4
@@ -27,7 +27,7 @@ def stand_in_shape(case: Case) -> Iterator[Hit]:
     if model is None or shape is None or model.proxy is None or shape.id == model.id:
         return
     yield Hit(
-        f"the shape of {model_name(case)} was not read; costs and memory are those of "
+        f"the shape of {model_name(case)} is unknown; costs and memory are those of "
         f"{shape.name or shape.id}",
         sources=(model.source,) if model.source else (),
     )

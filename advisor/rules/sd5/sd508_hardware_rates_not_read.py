@@ -5,6 +5,7 @@ from advisor.rules import Hit, rule
 from advisor.rules.kit.case import table
 from advisor.rules.kit.policy import for_advice, hardware_name, sources
 
+_STATUS = {"recall": "recalled"}
 _RATES = {
     "memory_bandwidth_gb_s": "memory bandwidth",
     "bf16_tflops": "BF16 rate",
@@ -70,7 +71,7 @@ def _weakness(hw: Hardware, name: str) -> str | None:
         return f"the {_RATES[name]} is not known" if name == "memory_bandwidth_gb_s" else None
     statuses = table("claims")["weak_statuses"]["statuses"]
     return (
-        f"the {_RATES[name]} is {rate.status}, not read from a datasheet"
+        f"the {_RATES[name]} is {_STATUS.get(rate.status, rate.status)}, not taken from a datasheet"
         if rate.status in statuses
         else None
     )
