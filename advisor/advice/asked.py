@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from advisor import engines
 from advisor.advice import recommend as pipeline
 from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Request, UnknownFact, clash
+from advisor.domain.patterns import pattern
 from advisor.knowledge import store as knowledge
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
     return name, gpus
 
 
-_COUNTED = re.compile(r"(\d{1,4}) ?[x*] ?(\S.*)", re.IGNORECASE)
+_COUNTED = pattern(r"(\d{1,4}) ?[x*] ?(\S.*)", re.IGNORECASE)
 
 
 def counted(name: str) -> tuple[str, int | None]:

@@ -12,6 +12,8 @@ import json
 import re
 from typing import Any
 
+from advisor.domain.patterns import pattern
+
 LIMIT = 1_000  # characters of one value; a longer one is cut in the middle
 
 # Of what `str.isprintable` lets pass: fillers, joiners and variation selectors, which draw nothing.
@@ -20,13 +22,13 @@ _BLANK = (
     "\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
 )
 # The quick test that most texts pass: everything but plain ASCII, and of that the controls.
-_SUSPECT = re.compile(r"[^\n\x20-\x7e]")
+_SUSPECT = pattern(r"[^\n\x20-\x7e]")
 _SPACES = "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
-_HIDDEN = re.compile(f"[{_BLANK}]")
+_HIDDEN = pattern(f"[{_BLANK}]")
 # More marks than any script puts on one letter: they run over the lines above and below.
 _MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
-_STACKED = re.compile(f"({_MARK}{{4}}){_MARK}+")
-_LINE_ENDS = re.compile(r"[\t\r\n\v\f\x85\u2028\u2029]+")
+_STACKED = pattern(f"({_MARK}{{4}}){_MARK}+")
+_LINE_ENDS = pattern(r"[\t\r\n\v\f\x85\u2028\u2029]+")
 
 
 def is_plain(ch: str) -> bool:
@@ -89,8 +91,8 @@ def _json_escape(found: re.Match[str]) -> str:
 
 
 # What a spreadsheet computes when a cell begins with it; a number such as -1.5 or +3 is none.
-_FORMULA = re.compile(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = re.compile(
+_FORMULA = pattern(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = pattern(
     r"[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?%?|[+-]?(?:inf|nan|infinity)", re.I
 )
 

@@ -7,13 +7,13 @@ repository still exists, and how well a drafter fits a fine-tune of its model.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Drafter, DrafterFile, DraftMethod, Facts
+from advisor.domain.patterns import pattern
 from advisor.domain.versions import before, release
 
-_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+")
+_REPOSITORY = pattern(r"[\w.-]+/[\w.-]+")
 TITLES = {"eagle": "EAGLE", "eagle3": "EAGLE-3", "dflash": "DFlash"}
 DRAFT_LAYERS = {
     "mtp": 1,

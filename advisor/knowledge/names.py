@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from advisor.domain.nouns import UnknownFact
+from advisor.domain.patterns import pattern as late
 
-_NOISE = re.compile(r"[\s_\-/()]+")
-_SHARD = re.compile(r"[-_.]\d{5}-of-\d{5}")  # a file of a split checkpoint
-_DIGITS = re.compile(r"\d+")
-_LETTERS = re.compile(r"[a-z]+")
+_NOISE = late(r"[\s_\-/()]+")
+_SHARD = late(r"[-_.]\d{5}-of-\d{5}")  # a file of a split checkpoint
+_DIGITS = late(r"\d+")
+_LETTERS = late(r"[a-z]+")
 MAX_NAME = 400  # characters; a longer text is cut before it is searched
 
 
@@ -160,26 +161,26 @@ def _whole_dotted(form: str, dotted: str) -> bool:
 # ---------------------------------------------------------------- quantisations
 
 _STEP = r"[_-](?:k[_-]?(?:xxl|xl|[slm])?|[01]|nl|xxs|xs|kss?|[sm](?![a-z]))"
-_GGUF = re.compile(rf"(?<![a-z0-9])(ud[-_ .]?)?(i?q\d(?:{_STEP}){{0,3}})(?![a-z0-9])")
+_GGUF = late(rf"(?<![a-z0-9])(ud[-_ .]?)?(i?q\d(?:{_STEP}){{0,3}})(?![a-z0-9])")
 _WORDS = (  # first hit wins; the order puts the telling words before the general ones
-    (re.compile(r"exl3[-_ ]?(\d(?:\.\d+)?) ?bpw|(\d(?:\.\d+)?) ?bpw"), "exl3-{}bpw"),
-    (re.compile(r"prismaquant"), "prismaquant-4.75bit"),
-    (re.compile(r"rocmfp8"), "rocmfp8"),
-    (re.compile(r"rocmfp4"), "rocmfp4"),
-    (re.compile(r"nvfp4|modelopt[-_]?fp4"), "nvfp4"),
-    (re.compile(r"mxfp4"), "mxfp4"),
-    (re.compile(r"int8[-_ a-z]*auto[-_]?round|auto[-_]?round[-_ a-z]*int8"), "int8-autoround"),
-    (re.compile(r"auto[-_]?round"), "int4-autoround"),
-    (re.compile(r"(?:awq|gptq)[-_ a-z]*(?:int8|8[-_]?bit)"), "int8-w8a8"),
-    (re.compile(r"awq|gptq|paro(?![a-z])|w4a16|w4a8"), "awq-int4"),
-    (re.compile(r"w8a8[-_]?fp8|fp8"), "fp8"),
-    (re.compile(r"w8a8|w8a16|int8|bnb[-_]?8bit"), "int8-w8a8"),
-    (re.compile(r"(?<![a-z])oq([2-8])(?![0-9])"), "oq{}"),
-    (re.compile(r"mlx[-_ a-z]*?([2-8])[-_ ]?bit|([2-8])[-_ ]?bit[-_ a-z]*mlx"), "mlx-{}bit"),
-    (re.compile(r"(?<![a-z])fp4(?![0-9])|w4a4"), "fp4"),
-    (re.compile(r"int4|bnb[-_]?4bit|nf4|bitsandbytes"), "int4"),
-    (re.compile(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![0-9])"), "bf16"),
-    (re.compile(r"(?<![0-9.])([2-8])[-_ ]?bit"), "mlx-{}bit"),
+    (late(r"exl3[-_ ]?(\d(?:\.\d+)?) ?bpw|(\d(?:\.\d+)?) ?bpw"), "exl3-{}bpw"),
+    (late(r"prismaquant"), "prismaquant-4.75bit"),
+    (late(r"rocmfp8"), "rocmfp8"),
+    (late(r"rocmfp4"), "rocmfp4"),
+    (late(r"nvfp4|modelopt[-_]?fp4"), "nvfp4"),
+    (late(r"mxfp4"), "mxfp4"),
+    (late(r"int8[-_ a-z]*auto[-_]?round|auto[-_]?round[-_ a-z]*int8"), "int8-autoround"),
+    (late(r"auto[-_]?round"), "int4-autoround"),
+    (late(r"(?:awq|gptq)[-_ a-z]*(?:int8|8[-_]?bit)"), "int8-w8a8"),
+    (late(r"awq|gptq|paro(?![a-z])|w4a16|w4a8"), "awq-int4"),
+    (late(r"w8a8[-_]?fp8|fp8"), "fp8"),
+    (late(r"w8a8|w8a16|int8|bnb[-_]?8bit"), "int8-w8a8"),
+    (late(r"(?<![a-z])oq([2-8])(?![0-9])"), "oq{}"),
+    (late(r"mlx[-_ a-z]*?([2-8])[-_ ]?bit|([2-8])[-_ ]?bit[-_ a-z]*mlx"), "mlx-{}bit"),
+    (late(r"(?<![a-z])fp4(?![0-9])|w4a4"), "fp4"),
+    (late(r"int4|bnb[-_]?4bit|nf4|bitsandbytes"), "int4"),
+    (late(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![0-9])"), "bf16"),
+    (late(r"(?<![0-9.])([2-8])[-_ ]?bit"), "mlx-{}bit"),
 )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from advisor.domain.nouns import AdvisorError, Flag
+from advisor.domain.patterns import pattern
 from advisor.engines.base import Match, Option
 from advisor.engines.catalogue import Catalogue
 
-_NEGATIVE = re.compile(r"-\d+$|-\d*\.\d+$")
-_HUMAN = re.compile(r"(\d+(?:\.\d+)?[kKmMgGtT]?|-1)$")
+_NEGATIVE = pattern(r"-\d+$|-\d*\.\d+$")
+_HUMAN = pattern(r"(\d+(?:\.\d+)?[kKmMgGtT]?|-1)$")
 Check = Callable[[str, str, str], "str | None"]
 
 

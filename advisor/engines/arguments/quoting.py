@@ -8,7 +8,9 @@ import re
 import shlex
 from collections.abc import Sequence
 
-_VARIABLE = re.compile(r"\$\{[A-Za-z_]\w*\}")
+from advisor.domain.patterns import pattern
+
+_VARIABLE = pattern(r"\$\{[A-Za-z_]\w*\}")
 
 
 def join(words: Sequence[str], live: bool) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 
 from advisor.domain.nouns import Launch
+from advisor.domain.patterns import pattern
 
 # options of a server that is one of several nodes
 _NODES = (
@@ -42,7 +43,7 @@ _EVERYWHERE = ("0.0.0.0", "::", "127.0.0.1", "localhost", "*")  # addresses that
 _PODS = ("kubernetes", "llmkube")
 # each application, and each model of a chart, gets devices of its own, named or not
 _PLACED = ("ray-serve", "helm-values")
-_TRANSFERS = re.compile(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
+_TRANSFERS = pattern(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
 
 
 def is_node(launch: Launch) -> bool:

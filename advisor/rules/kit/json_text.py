@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag
+from advisor.domain.patterns import pattern
 
 _LONGEST = 4_000
-_BARE = re.compile(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")
+_BARE = pattern(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")
 _TRUTHS = {"True": "true", "False": "false", "None": "null"}
-_OPENED = re.compile(r'(:\s*"[\w./-]+)(,\s*")')  # {"a":"b,"c": the quote behind b is lost
-_UNOPENED = re.compile(r'([:{,]\s*)([A-Za-z_][\w./-]*")')
+_OPENED = pattern(r'(:\s*"[\w./-]+)(,\s*")')  # {"a":"b,"c": the quote behind b is lost
+_UNOPENED = pattern(r'([:{,]\s*)([A-Za-z_][\w./-]*")')
 
 
 def problem(text: str) -> str | None:
@@ -28,7 +29,7 @@ def problem(text: str) -> str | None:
     return None if isinstance(data, dict) else f"it holds a {type(data).__name__}, not an object"
 
 
-_NOTHING = re.compile(r"[:\[,]\s*[,}\]]")
+_NOTHING = pattern(r"[:\[,]\s*[,}\]]")
 
 
 def emptied(found: Flag) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import Case, Flag
+from advisor.domain.patterns import pattern as late
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.rules.kit.case import flags
@@ -181,7 +182,7 @@ def slip(word: str, near: str | None) -> bool:
     return close or _one_slip(one, other) or _longer(one, other)
 
 
-_DIGITS = re.compile(r"\d")
+_DIGITS = late(r"\d")
 
 
 def _one_slip(one: str, other: str) -> bool:
