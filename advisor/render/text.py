@@ -73,7 +73,7 @@ def first_screen(advice: Advice, paper: Paper) -> list[str]:
     reasons = [r for r in strongest(advice.reasons) if not r.text.startswith(EXPECTED)]
     tries = [(reasons[:2], True), (reasons[:2], False)]
     tries += [([reasons[0], other], False) for other in reasons[2:]]
-    tries += [(reasons[:1], False)] if len(reasons) > 2 else []
+    tries += [(reasons[:1], False)]
     for told, blanks in tries:
         lines = _screen(advice, paper, told, blanks)
         if paper.width < _TABLE_WIDTH or screen_height(lines, paper.width) < SCREEN_LINES:

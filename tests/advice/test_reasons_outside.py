@@ -9,7 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from advisor import recommend
 from advisor.advice.explain import measured
+from advisor.render.text import advice_text
 
 
 def best(k: int = 2) -> Any:
@@ -38,3 +40,30 @@ def test_only_what_lies_outside_is_named(gains: dict[str, float], k: int, named:
     for metric in ("output_tok_s", "tpot", "ttft"):
         assert (measured.METRIC_NAMES[metric] in said) == (metric in named)
     assert bool(said) == bool(named)
+
+
+def test_the_documented_case_tells_measurement_estimate_and_cause_on_its_first_screen() -> None:
+    advice = recommend(hardware="gb10", concurrency=16, ctx_tokens=2048)
+    assert advice.estimate is not None
+    screen = " ".join(advice_text(advice).split())
+    expected = advice.estimate.output_tok_s.speedup.p50
+    assert f"Measured 1.24x here with random text, {expected:.2f}x expected" in screen
+    assert "mixed text accepts" in screen and "tokens a step (+" in screen
+    assert len(advice_text(advice).splitlines()) <= 24
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 16, 32])
+@pytest.mark.parametrize("hardware", ["gb10", "h200", "h100", "rtx3090", "apple-m4-max"])
+def test_a_measured_run_away_from_the_estimate_comes_with_its_causes(
+    hardware: str, concurrency: int
+) -> None:
+    advice = recommend(hardware=hardware, concurrency=concurrency, goal="throughput")
+    best = advice.candidate
+    if best is None or advice.estimate is None:
+        return
+    expected = advice.estimate.output_tok_s.speedup.p50
+    runs = [row for row in advice.facts.evidence if row.covers and row.metric == "output_tok_s"]
+    told = [reason.text for reason in advice.reasons if "measured" in reason.text.lower()]
+    for row in runs[:1]:
+        near = abs(row.speedup / expected - 1) <= 0.1
+        assert near or row.k != best.k or any("expected:" in text for text in told), (row, expected)

@@ -7,7 +7,7 @@ What it does not know: whether the runs were made with care; their source says.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log
+from math import exp, log
 
 from advisor.advice.decide import GOAL_METRICS
 from advisor.domain.nouns import (
@@ -17,6 +17,7 @@ from advisor.domain.nouns import (
     Goal,
     Reason,
 )
+from advisor.knowledge import store as knowledge
 from advisor.prediction import predict
 
 METRIC_NAMES = {
@@ -48,8 +49,8 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
     if covering:
         return [
             Reason(
-                text=_other_text(facts, rows, best)
-                or f"Measured here{_outside(rows, best)}: {evidence_text(rows)}",
+                text=(_difference(facts, rows, best) or f"Measured here{_outside(rows, best)}: ")
+                + evidence_text(rows),
                 sources=(rows[0].source,),
                 weight=2.5 - 0.1 * i,
             )
@@ -87,28 +88,57 @@ def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
     )
 
 
-FAR = 0.095  # log ratio: a tenth
+# log ratio from which a measured run near the question is not what is expected of it
+FAR = log(1.05)
 
 
-def _other_text(facts: Facts, rows: Sequence[Evidence], best: Candidate) -> str:
-    """Why the estimate differs from what was measured here with another kind of text; nothing where
-    it lies near or the text is the same.
+def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate) -> str:
+    """Why the estimate is not what was measured here, by cause and share: the text, the load, and
+    what is left; nothing where it lies near or is of another k.
     """
     row, estimate = rows[0], best.estimate
     printed = _PRINTED.get(row.metric)
     if estimate is None or printed is None or row.k != best.plan.k or row.metric == "ttft":
         return ""
     expected = getattr(estimate, printed).speedup.p50
-    if not row.workload or row.workload == facts.workload or abs(log(expected / row.speedup)) < FAR:
+    if abs(log(expected / row.speedup)) < FAR:
         return ""
-    here = facts.workload or "this"
-    then = predict.tokens_per_step(facts.model_copy(update={"workload": row.workload}), best.plan)
-    now = estimate.accepted_length.p50
-    return (
-        f"Measured {row.speedup:.2f}x here with {row.workload} text ({then:.2f} tokens/step); "
-        f"{expected:.2f}x is expected as {here} text accepts {now:.2f} (--workload "
-        f"{row.workload} if yours does not)"
-    )
+    text = facts.workload or "this"
+    other = row.workload if row.workload and row.workload != facts.workload else facts.workload
+    load = {
+        "concurrency": int(row.concurrency or facts.concurrency or 1),
+        "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or 2048),
+    }
+    read = facts.model_copy(update={"workload": other})
+    there = read.model_copy(update=load)
+    tokens, gains = predict.medians([(one, best.plan) for one in (facts, read, there)])
+    gain = [float(value) for value in gains[row.metric]]
+    parts = []
+    if other != facts.workload:
+        parts.append(
+            f"{text} text accepts {tokens[0]:.2f} instead of {tokens[1]:.2f} tokens a step "
+            f"({_share(gain[0] / gain[1])})"
+        )
+    if any(getattr(facts, name) != value for name, value in load.items()):
+        parts.append(f"the load is another ({_share(gain[1] / gain[2])})")
+    if abs(log(expected / gain[0])) >= FAR / 2:
+        codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
+        what = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
+        parts.append(f"{what} ({_share(expected / gain[0])})")
+    gain_left = row.speedup / gain[2]
+    if abs(log(gain_left)) >= FAR / 2:
+        spread = knowledge.threshold("owner_sd_same_regime").value
+        parts.append(
+            f"{_share(gain_left)} is left: owners of one setting differ by "
+            f"{100 * (exp(spread) - 1):.0f} %"
+        )
+    how = f" with {row.workload} text" if row.workload else ""
+    why = "; ".join(parts)
+    return f"Measured {row.speedup:.2f}x here{how}, {expected:.2f}x expected: {why}. The run: "
+
+
+def _share(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.0f} %"
 
 
 def evidence_text(rows: Sequence[Evidence]) -> str:

@@ -11,7 +11,7 @@ from math import log
 
 from advisor.advice.decide import Verdict, goal_interval, meets, p_objective, vetoes
 from advisor.advice.explain import caveats as circumstances
-from advisor.advice.explain.measured import FAR, from_evidence, percent
+from advisor.advice.explain.measured import from_evidence, percent
 from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.domain.nouns import (
     Candidate,
@@ -27,6 +27,7 @@ from advisor.perf import memory
 
 PHYSICS = "physics core"
 EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
+SAME_GAIN = 0.05  # log ratio: nothing else to name between the gain and that of decoding
 _MISSED = (
     "Neither with nor without speculation are the latency objectives met here, so they do "
     "not decide"
@@ -138,7 +139,7 @@ def _what_else(best: Candidate, decoding: float) -> str:
     not.
     """
     estimate = best.estimate
-    if estimate is None or abs(log(estimate.output_tok_s.speedup.p50 / decoding)) < FAR / 2:
+    if estimate is None or abs(log(estimate.output_tok_s.speedup.p50 / decoding)) < SAME_GAIN:
         return ""
     terms = estimate.terms
     crowded = terms.get("requests_verify", 1) < terms.get("requests_base", 1)
