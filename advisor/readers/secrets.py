@@ -59,6 +59,8 @@ _ABOUT = _set(
     provider backend budget ratio
     """
 )
+_PINNED = _set("k memory cpu core numa")  # what is pinned to a place, and is no secret
+_TAILS = ("password", "passphrase", "apikey")  # PGPASSWORD
 _ADDRESS = _set("webhook dsn")  # here the address itself is the secret
 _PARTS = Lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Forms of tokens: what stands in every text that holds one, and the pattern, tried only then. No
@@ -158,9 +160,10 @@ def is_secret_name(name: str) -> bool:
     words = _words(name)
     while words and words[-1].isdigit():
         words.pop()
-    if not words or words[-1] in _ABOUT:
-        # SLACK_WEBHOOK_URL is one, TOKEN_FILE is none
-        return len(words) > 1 and words[-1] in ("url", "uri") and bool(_ADDRESS & set(words))
+    if not words:
+        return False
+    if words[-1] in _ABOUT:  # SLACK_WEBHOOK_URL is one, TOKEN_FILE is none
+        return words[-1] in ("url", "uri") and bool(_ADDRESS & set(words))
     last, before = words[-1], words[:-1]
     if before and before[-1] in _SWITCHED:
         return False
@@ -169,9 +172,9 @@ def is_secret_name(name: str) -> bool:
     if last in ("token", "tokens"):
         return not any(word in _COUNTED for word in before)
     if last == "pin":
-        return len(words) > 1 and before[-1] not in ("k", "memory", "cpu", "core", "numa")
-    if last.endswith(("password", "passphrase", "apikey")):
-        return True  # PGPASSWORD
+        return bool(before) and before[-1] not in _PINNED
+    if last.endswith(_TAILS):
+        return True
     return last in _SECRET_WORDS or "".join(words[-2:]) in _SECRET_WORDS
 
 
@@ -236,18 +239,11 @@ def learn_from_text(redactor: Redactor, text: str) -> None:
     """Find `NAME=value` and `NAME: value` with a telling name anywhere in a text, for the lines
     that a diff shows.
     """
-    low = text.lower()
-    starts: set[int] = set()
-    for word in _TELLING:
-        at = low.find(word)
-        while at >= 0:
-            starts.add(text.rfind("\n", 0, at) + 1)
-            end = text.find("\n", at)
-            at = low.find(word, end) if end >= 0 else -1
-    for start in sorted(starts)[:MAX_LINES]:
-        end = text.find("\n", start)
-        after = text.find("\n", end + 1) if end >= 0 else -1  # a YAML list has it on the next line
-        _learn(redactor, text[start : after if after >= 0 else len(text)][:MAX_LINE])
+    lines, low = text.split("\n"), text.lower()
+    words = [word for word in _TELLING if word in low]
+    told = [n for n, line in enumerate(low.split("\n")) if any(word in line for word in words)]
+    for number in told[:MAX_LINES]:  # a YAML list has the value on the next line
+        _learn(redactor, "\n".join(lines[number : number + 2])[:MAX_LINE])
 
 
 def _learn(redactor: Redactor, text: str) -> None:

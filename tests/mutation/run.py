@@ -28,7 +28,11 @@ TARGETS = {
     "advisor/advice/decide.py": ("tests/advice/test_decide_table.py",),
     "advisor/perf/memory.py": ("tests/perf/test_memory.py",),
     "advisor/perf/physics.py": ("tests/perf/test_physics.py", "tests/perf/test_physics_points.py"),
-    "advisor/lint/fixes.py": ("tests/lint/test_fixes.py", "tests/lint/test_fix_writes.py"),
+    "advisor/lint/fixes.py": (
+        "tests/lint/test_fixes.py",
+        "tests/lint/test_fix_additions.py",
+        "tests/lint/test_fix_writes.py",
+    ),
     "advisor/readers/secrets.py": ("tests/readers/test_secrets.py",),
     "advisor/rules/sd1/*.py": ("tests/rulebook/test_rules.py", "tests/rulebook/test_effects.py"),
     "advisor/rules/sd3/*.py": ("tests/rulebook/test_rules.py",),

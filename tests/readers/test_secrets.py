@@ -225,6 +225,7 @@ def test_a_short_secret_goes_only_where_it_stands_alone() -> None:
 
 
 def test_the_longer_of_two_secrets_goes_first() -> None:
+    assert redacted("azlmnopqrst", "zlmnopqrst", "azlmnopqrst") == HIDDEN
     assert redacted("abcdefghijklm", "abcdefghij", "abcdefghijklm") == HIDDEN
 
 
@@ -279,7 +280,43 @@ def test_a_text_without_one_tells_none() -> None:
         ("KEYS", False),
         ("ALLOW_AUTH", False),
         ("PRIMARY_KEY", False),
+        ("PASS_WORD", True),
+        ("MY_PASS_WORD", True),
+        ("MYPASSPHRASE", True),
+        ("SOMEAPIKEY", True),
+        ("MASTER_KEYS", True),
+        ("PARTITION_KEYS", False),
+        ("MEMORY_PIN", False),
+        ("CPU_PIN", False),
+        ("NUMA_PIN", False),
+        ("webhook", True),
+        ("2", False),
     ],
 )
 def test_names_at_the_border(name: str, secret: bool) -> None:
     assert is_secret_name(name) is secret
+
+
+@pytest.mark.parametrize("name", ["-pat", "-PIN", "-sas", "-pass"])
+def test_short_options_of_other_programs_are_none(name: str) -> None:
+    assert not is_secret_flag(name)
+
+
+def test_letters_at_the_ends_of_a_secret_are_a_part_of_it() -> None:
+    assert redacted("a XabcdefghijkX b", "XabcdefghijkX") == f"a {HIDDEN} b"
+
+
+def test_a_secret_may_hold_a_blank() -> None:
+    assert redacted("x Zk4rr trT9wq y", "Bearer Zk4rr trT9wq") == f"x {HIDDEN} y"
+
+
+def test_the_line_behind_the_next_is_not_looked_at() -> None:
+    redactor = Redactor()
+    learn_from_text(redactor, "- --api-key\n\n- Zk4trT9wq\n")
+    assert redactor.values == set()
+
+
+def test_lines_are_found_beyond_the_first_of_a_word() -> None:
+    redactor = Redactor()
+    learn_from_text(redactor, "\n" + "\n".join(f"T{n}_TOKEN=Zk4trT9w{n}q" for n in range(9)))
+    assert len(redactor.values) == 9
