@@ -20,14 +20,12 @@ from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.side_by_side import side_by_side
-from advisor.render.compare_text import (
+from advisor.render.compare_json import (
     comparison_json_text,
-    comparison_text,
     files_json_text,
-    files_text,
     why_not_json_text,
-    why_not_text,
 )
+from advisor.render.compare_text import comparison_text, files_text, why_not_text
 
 form_option = click.option(
     "--format",

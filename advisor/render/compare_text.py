@@ -1,10 +1,8 @@
-"""Comparison, files side by side and why-not -> text and JSON."""
+"""Comparison, files side by side and why-not -> text."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any
 
 from advisor.advice.explore.compare import Arm, Comparison
 from advisor.advice.explore.values import Rate, Within
@@ -12,15 +10,23 @@ from advisor.advice.explore.why_not import WhyNot
 from advisor.domain.nouns import Estimate, Interval
 from advisor.lint.side_by_side import SideBySide
 from advisor.render.columns import Rows, columns
-from advisor.render.json_out import advice_json, finite, memory_json
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number
 
 
 def comparison_text(
     found: Comparison, rate: Rate, width: int = 80, color: bool = False, *, unicode: bool = True
 ) -> str:
-    """A column an arm, then what makes the difference."""
+    """A column for each choice, then what makes the difference."""
     paper = Paper(width=max(width, MIN_WIDTH))
+    lines = columns(comparison_rows(found, rate), paper)
+    lines += ["", heading("Differences")]
+    for line in found.differences:
+        lines += paper.item(line)
+    return finish(lines, color=color, unicode=unicode) + "\n"
+
+
+def comparison_rows(found: Comparison, rate: Rate) -> Rows:
+    """The choices side by side: a row for each figure, headed by the choices' names."""
     rows: Rows = [("", *(arm.label for arm in found.arms))]
     for name, cell in (
         ("hardware", lambda a: a.advice.facts.hardware.name or a.advice.facts.hardware.id),
@@ -40,31 +46,7 @@ def comparison_text(
     rows += _costs(found.arms, rate)
     if any(arm.within for arm in found.arms):
         rows.append(("users within", *(_users(arm.within) for arm in found.arms)))
-    lines = columns(rows, paper)
-    lines += ["", heading("Differences")]
-    for line in found.differences:
-        lines += paper.item(line)
-    return finish(lines, color=color, unicode=unicode) + "\n"
-
-
-def comparison_json_text(found: Comparison, rate: Rate) -> str:
-    """The arms with their whole answers, and the differences, as indented JSON."""
-    arms = []
-    for arm in found.arms:
-        speeds = _speeds(arm)
-        arms.append(
-            {
-                "label": arm.label,
-                "kind": arm.kind,
-                "answer": advice_json(arm.advice),
-                "memory": memory_json(arm.memory),
-                "within": [finite(one.model_dump()) for one in arm.within],
-                "cost_per_million": [rate.cost(s) for s in speeds],
-                "kwh_per_million": [rate.energy_kwh(s) for s in speeds],
-            }
-        )
-    made = {"arms": arms, "differences": list(found.differences)}
-    return json.dumps(made, indent=2, allow_nan=False) + "\n"
+    return rows
 
 
 def files_text(
@@ -94,29 +76,6 @@ def files_text(
     return finish(lines, color=color, unicode=unicode) + "\n"
 
 
-def files_json_text(found: SideBySide) -> str:
-    """The same as indented JSON."""
-    made = {
-        "arms": [
-            {
-                "file": arm.label,
-                "plan": arm.judged.plan.model_dump(mode="json"),
-                "speeds": None
-                if arm.estimate is None
-                else {
-                    name: getattr(arm.estimate, name).value
-                    for name in ("output_tok_s", "tpot_ms", "ttft_ms")
-                },
-                "findings": list(arm.codes),
-                "other_launches": arm.others,
-            }
-            for arm in found.arms
-        ],
-        "differences": [{"name": d.name, "values": list(d.values)} for d in found.differences],
-    }
-    return json.dumps(made, indent=2) + "\n"
-
-
 def why_not_text(
     found: WhyNot, width: int = 80, color: bool = False, *, unicode: bool = True
 ) -> str:
@@ -126,16 +85,6 @@ def why_not_text(
     for line in found.reasons:
         lines += paper.item(line)
     return finish(lines, color=color, unicode=unicode) + "\n"
-
-
-def why_not_json_text(found: WhyNot) -> str:
-    """The same as indented JSON."""
-    made: dict[str, Any] = {
-        "asked": found.asked,
-        "answer": found.head,
-        "reasons": list(found.reasons),
-    }
-    return json.dumps(made, indent=2) + "\n"
 
 
 # ---------------------------------------------------------------- cells
@@ -175,7 +124,7 @@ def _value(estimate: Estimate | None, name: str) -> str:
     return number(value) if value is not None else "-"
 
 
-def _speeds(arm: Arm) -> list[float]:
+def speeds(arm: Arm) -> list[float]:
     """Output tok/s without speculation, and with it where it can run."""
     if arm.estimate is None:
         return []
@@ -189,7 +138,7 @@ def _costs(arms: Sequence[Arm], rate: Rate) -> Rows:
     for title, each in (("cost per 1M tokens", rate.cost), ("kWh per 1M tokens", rate.energy_kwh)):
         cells = []
         for arm in arms:
-            found = [each(speed) for speed in _speeds(arm)]
+            found = [each(speed) for speed in speeds(arm)]
             cells.append(" > ".join(number(v) for v in found if v is not None))
         if any(cells):
             rows.append((title, *cells))

@@ -37,6 +37,8 @@ SCHEMAS = {
     "recommend": "advisor.render.schema:recommend_schema",
     "validate": "advisor.render.findings.json_out:validate_schema",
     "sweep": "advisor.render.sweep.schema:sweep_schema",
+    "compare": "advisor.render.compare_json:compare_schema",
+    "why-not": "advisor.render.compare_json:why_not_schema",
     "plan": "advisor.render.plan.json_out:plan_schema",
     "hardware": "advisor.render.schema:hardware_schema",
     "model": "advisor.render.schema:model_schema",

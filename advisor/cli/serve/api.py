@@ -17,17 +17,26 @@ from advisor import rules as rulebook
 from advisor.advice.asked import question as request_of
 from advisor.advice.explore.axes import parsed
 from advisor.advice.explore.sweep import sweep as swept
-from advisor.cli.serve import answers, uploads
-from advisor.cli.serve.check import Pasted, checkup, judged
-from advisor.cli.serve.mixes import Mixed, planned
+from advisor.cli.serve import answers
 from advisor.cli.serve.question import Question, question_from
+from advisor.cli.serve.sheets import uploads
+from advisor.cli.serve.sheets.check import Pasted, checkup, judged
+from advisor.cli.serve.sheets.choices import Doubt, Sides, compared, doubted
+from advisor.cli.serve.sheets.mixes import Mixed, planned
 from advisor.domain.nouns import AdvisorError
+from advisor.render.compare_json import (
+    compare_schema,
+    comparison_json,
+    why_not_json,
+    why_not_schema,
+)
 from advisor.render.findings.json_out import report_json, validate_schema
 from advisor.render.forms import FORMS
 from advisor.render.json_out import advice_json
 from advisor.render.plan.json_out import mix_plan_json, plan_schema
 from advisor.render.schema import recommend_schema
 from advisor.render.sweep.json_out import sweep_json
+from advisor.render.sweep.schema import sweep_schema
 from advisor.rules import texts
 from advisor.rules.registry import index as rule_index
 from advisor.rules.registry import load_row
@@ -107,7 +116,19 @@ def launch(form: str, question: Annotated[Question, Query()]) -> PlainTextRespon
     return PlainTextResponse(FORMS[form].write(answers.advice(question)))
 
 
-@router.get("/sweep", responses=_described({"type": "object"}))
+@router.get("/compare", responses=_described(_inlined(compare_schema())))
+def compare(asked: Annotated[Sides, Query()]) -> JSONResponse:
+    """What `advisor compare --format json` prints."""
+    return JSONResponse(comparison_json(*compared(asked)))
+
+
+@router.get("/why-not", responses=_described(_inlined(why_not_schema())))
+def why_not(asked: Annotated[Doubt, Query()]) -> JSONResponse:
+    """What `advisor why-not --format json` prints."""
+    return JSONResponse(why_not_json(doubted(asked)))
+
+
+@router.get("/sweep", responses=_described(_inlined(sweep_schema())))
 def sweep(asked: Annotated[Varied, Query()]) -> JSONResponse:
     """What `advisor sweep --format json` prints."""
     return JSONResponse(sweep_json(swept_for(asked)))

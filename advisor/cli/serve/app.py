@@ -17,11 +17,13 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
-from advisor.cli.serve import answers, api, pages, sheet_pages
+from advisor.cli.serve import answers, api, pages
 from advisor.cli.serve.controls import controls
 from advisor.cli.serve.guard import LOOPBACK, Guard
 from advisor.cli.serve.html import version
 from advisor.cli.serve.question import Question, question_from, sentence_of
+from advisor.cli.serve.sheets import choice_pages
+from advisor.cli.serve.sheets import pages as sheet_pages
 from advisor.domain.nouns import AdvisorError
 
 FILES = ("/api/results", "/api/ab", "/part/results", "/results")  # paths that take files
@@ -79,6 +81,7 @@ def create_app(hosts: Iterable[str] = ()) -> ASGIApp:
     app.include_router(api.router)
     app.include_router(pages.router)
     app.include_router(sheet_pages.router)
+    app.include_router(choice_pages.router)
     app.add_exception_handler(AdvisorError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     return Guard(app, (*LOOPBACK, *hosts), FILES)

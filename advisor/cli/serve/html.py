@@ -12,6 +12,7 @@ from jinja2 import DictLoader, Environment, StrictUndefined
 
 TABS = (
     ("answer", "/", "Answer"),
+    ("compare", "/compare", "Compare"),
     ("check", "/check", "Check"),
     ("results", "/results", "Results"),
     ("mix", "/mix", "Workloads"),

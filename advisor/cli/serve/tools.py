@@ -1,4 +1,4 @@
-"""The tools for agents: recommend, sweep, validate, explain, ab, over the Model Context Protocol.
+"""The tools for agents, over the Model Context Protocol: recommend, sweep, compare, plan, ...
 
 A tool takes the options of the command of the same name; contents of files come as text, never as a
 path. Bad input is a tool error in one sentence, so that a model can correct itself.
@@ -20,15 +20,26 @@ from pydantic import BaseModel, Field, create_model
 from starlette.types import ASGIApp
 
 from advisor import rules as rulebook
-from advisor.cli.serve import answers, uploads
+from advisor.advice.explore.mix import MOST_BYTES
+from advisor.cli.serve import answers
 from advisor.cli.serve.api import Varied, swept_for
-from advisor.cli.serve.check import Pasted, checkup
 from advisor.cli.serve.guard import LOOPBACK, Guard
 from advisor.cli.serve.html import version
 from advisor.cli.serve.question import Checked, Question, checked
+from advisor.cli.serve.sheets import uploads
+from advisor.cli.serve.sheets.check import Pasted, checkup
+from advisor.cli.serve.sheets.choices import Doubt, Sides, compared, doubted
+from advisor.cli.serve.sheets.mixes import Mixed, planned
 from advisor.domain.nouns import AdvisorError
+from advisor.render.compare_json import (
+    compare_schema,
+    comparison_json,
+    why_not_json,
+    why_not_schema,
+)
 from advisor.render.findings.json_out import report_json, validate_schema
 from advisor.render.json_out import advice_json
+from advisor.render.plan.json_out import mix_plan_json, plan_schema
 from advisor.render.schema import recommend_schema
 from advisor.render.sweep.json_out import sweep_json
 from advisor.render.sweep.schema import sweep_schema
@@ -37,10 +48,11 @@ FILE_CHARACTERS = 4_000_000
 INSTRUCTIONS = (
     "Configuration advice for serving LLMs with speculative decoding on vLLM, SGLang and "
     "llama-server. Ask `recommend` whether to turn it on for a setup, `sweep` how that depends on "
-    "the load, `validate` what is wrong with a launch command or compose file, `explain` what a "
-    "rule code (SD201) means, and `ab` for the verdict on two benchmark runs. A speed-up "
-    "above 1 is "
-    "faster, for latencies too; intervals are p10 to p90."
+    "the load, `compare` how two or three choices differ, `why_not` why the answer has another, "
+    "`plan` how to serve several workloads on one machine, `validate` what is wrong with a launch "
+    "command or compose file, `explain` what a rule code (SD201) means, and `ab` for the verdict "
+    "on two benchmark runs. A speed-up above 1 is faster, for latencies too; intervals are p10 to "
+    "p90."
 )
 _LONG = ("candidate", "drafter", "runners_up", "evidence", "launch_off", "launch_on")
 _POINT = ("method", "k", "gain", "p_gain", "decision", "basis")
@@ -59,6 +71,22 @@ class Swept(Varied):
 
     hw: str = Field(max_length=200, description="Hardware: an id, an alias, or auto")
     full: bool = _FULL
+
+
+class Beside(Sides):
+    """The options of `compare`."""
+
+    full: bool = _FULL
+
+
+class Mix(Checked):
+    """The mix of `plan`."""
+
+    mix: str = Field(
+        max_length=MOST_BYTES,
+        description="YAML: hardware, model, and classes with name, concurrency or rate, prompt, "
+        "output, and if known workload, goal, max_tpot_ms, max_ttft_ms",
+    )
 
 
 class Explained(Checked):
@@ -93,6 +121,29 @@ def sweep(asked: Swept) -> dict[str, Any]:
         for load in told["loads"]:
             load["points"] = [{key: point[key] for key in _POINT} for point in load["points"]]
     return told
+
+
+def compare(asked: Beside) -> dict[str, Any]:
+    """Two or three choices of one kind side by side, and what makes the difference: hardware,
+    models, quantisations, engines, or releases of an engine.
+    """
+    told = comparison_json(*compared(asked))
+    if not asked.full:
+        for arm in told["arms"]:
+            arm["answer"] = {k: v for k, v in arm["answer"].items() if k not in _LONG}
+    return told
+
+
+def why_not(asked: Doubt) -> dict[str, Any]:
+    """Why the answer is another than this k, engine, quantisation, model or hardware."""
+    return why_not_json(doubted(asked))
+
+
+def plan(asked: Mix) -> dict[str, Any]:
+    """How to serve several workloads on one machine: one server or two, with or without
+    speculation, with the gain, memory and objectives of each layout.
+    """
+    return mix_plan_json(planned(checked(Mixed, {"text": asked.mix})))
 
 
 def validate(pasted: Pasted) -> dict[str, Any]:
@@ -200,6 +251,9 @@ def server() -> MCPServer:
         tools=[
             _tool(recommend, Asked, "Recommend", loosened(recommend_schema())),
             _tool(sweep, Swept, "Sweep", loosened(sweep_schema())),
+            _tool(compare, Beside, "Compare", loosened(compare_schema())),
+            _tool(why_not, Doubt, "Why not", loosened(why_not_schema())),
+            _tool(plan, Mix, "Plan several workloads", loosened(plan_schema())),
             _tool(validate, Pasted, "Check a configuration", loosened(_validated())),
             _tool(explain, Explained, "Explain a rule", None),
             _tool(ab, Compared, "Judge an A/B", report),

@@ -34,7 +34,7 @@ def sweep_schema() -> Schema:
         "break_even": part.list_of(_break_even()),
         "k_ranges": part.list_of(_k_ranges())
         | {"description": "the best k per batch size, for each setting of the other fields"},
-        "within": part.list_of(_within())
+        "within": part.list_of(within_schema())
         | {"description": "the largest load of each k within the given objectives"},
         "pairs": part.list_of(part.ref("evidence"))
         | {"description": "A/B runs that match a load, of the goal's metrics"},
@@ -86,7 +86,8 @@ def _point() -> Schema:
     )
 
 
-def _within() -> Schema:
+def within_schema() -> Schema:
+    """Return the schema of the largest load of one k within objectives."""
     return part.object_of(
         {
             "method": {"enum": list(METHODS)},

@@ -237,7 +237,7 @@ def test_answers_that_fail_are_not_kept() -> None:
 
 
 def test_a_mix_is_planned_as_the_command_line_plans_it(page: TestClient, tmp_path: Path) -> None:
-    from advisor.cli.serve.mixes import EXAMPLE
+    from advisor.cli.serve.sheets.mixes import EXAMPLE
 
     path = tmp_path / "mix.yaml"
     path.write_text(EXAMPLE)
@@ -285,3 +285,44 @@ def test_runs_are_remembered_as_the_command_line_remembers_them(
         got = page.post("/part/results", files=files, data={**told, "machine": name})
         assert got.status_code == 400 and "no name for a machine" in got.text
     assert sorted(path.name for path in tmp_path.rglob("*.yaml")) == ["cli.yaml", "page.yaml"]
+
+
+def test_choices_side_by_side_are_the_command_lines(page: TestClient) -> None:
+    query = "names=gb10%2C+h100&users_within=tpot%3D50ms&price=2.10%2Fh&what="
+    text = page.get(f"/compare?{query}").text
+    made = page.get("/api/compare?names=gb10,h100&users_within=tpot%3D50ms&price=2.10/h").json()
+    ran = run(
+        "compare", "gb10", "h100", "--users-within", "tpot=50ms", "--price", "2.10/h",
+        "--format", "json",
+    )  # fmt: skip
+    assert made == json.loads(ran.out)
+    assert '<th scope="col">gb10</th><th scope="col">h100</th>' in text
+    for line in made["differences"]:
+        assert f"<li>{line}</li>" in html.unescape(text)
+    assert "users within" in text and "cost per 1M tokens" in text
+
+
+def test_why_not_is_the_command_lines(page: TestClient) -> None:
+    text = html.unescape(page.get("/why-not?what=k%3D4&hw=gb10&names=").text)
+    made = page.get("/api/why-not?what=k%3D4&hw=gb10").json()
+    assert made == json.loads(run("why-not", "k=4", "--hw", "gb10", "--format", "json").out)
+    assert made["answer"] in text and all(line in text for line in made["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("/compare?names=gb10", "names"),
+        ("/compare?names=gb10,vllm", "compare names of one kind"),
+        ("/compare?names=gb10,h100&price=cheap", "price"),
+        ("/why-not?what=k%3D4", "which hardware"),
+        ("/why-not?hw=gb10", "what is missing"),
+        ("/why-not?hw=gb10&what=colour%3Dred", "why-not k=4"),
+    ],
+)
+def test_choices_that_cannot_be_compared_get_a_sentence(
+    page: TestClient, address: str, said: str
+) -> None:
+    got = page.get(address)
+    assert got.status_code == 400 and said in html.unescape(got.text)
+    assert page.get("/compare").status_code == 200

@@ -20,6 +20,7 @@ from cli_run import run
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from advisor.cli.serve.sheets.mixes import EXAMPLE
 from advisor.cli.serve.tools import server
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -33,6 +34,9 @@ def calls() -> dict[str, dict[str, Any]]:
     return {
         "recommend": {"hw": "gb10", "concurrency": 16, "ctx": 2048},
         "sweep": {"hw": "gb10", "vary": ["concurrency=1,4,16", "k=0..3"]},
+        "compare": {"names": ["gb10", "h100"], "users_within": "tpot=50ms", "price": "2.10/h"},
+        "why_not": {"what": "k=4", "hw": "gb10"},
+        "plan": {"mix": EXAMPLE},
         "validate": {"text": LAUNCH, "name": "start.sh"},
         "explain": {"code": "SD201"},
         "ab": {

@@ -10,9 +10,9 @@ from typing import Any, get_args
 
 from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict
 from advisor.advice.own_runs.adding import Added
-from advisor.cli.serve.check import Checkup
 from advisor.cli.serve.controls import hardware_groups, model_groups
 from advisor.cli.serve.question import question_from
+from advisor.cli.serve.sheets.check import Checkup
 from advisor.cli.serve.views import findings
 from advisor.domain.nouns import Workload
 from advisor.readers.results.run import BenchmarkRun

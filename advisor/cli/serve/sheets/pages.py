@@ -11,13 +11,13 @@ from fastapi import APIRouter, Request
 from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse
 
-from advisor.cli.serve import uploads
 from advisor.cli.serve.api import router as api_router
-from advisor.cli.serve.check import Pasted, checkup
-from advisor.cli.serve.mixes import EXAMPLE, Mixed, mix_view, planned
 from advisor.cli.serve.pages import page
 from advisor.cli.serve.question import checked
-from advisor.cli.serve.sheets import check_view, results_view, sheet_fields
+from advisor.cli.serve.sheets import uploads
+from advisor.cli.serve.sheets.check import Pasted, checkup
+from advisor.cli.serve.sheets.mixes import EXAMPLE, Mixed, mix_view, planned
+from advisor.cli.serve.sheets.views import check_view, results_view, sheet_fields
 from advisor.domain.nouns import AdvisorError
 from advisor.render.plan.folder import FORMS
 

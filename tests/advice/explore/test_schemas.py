@@ -1,0 +1,110 @@
+"""What sweep, compare, why-not and plan print as JSON is what `advisor schema` describes, and a
+sweep's figures are those of `recommend` and `predict`.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from cli_run import run
+
+from advisor import predict
+from advisor.cli.serve.sheets.mixes import EXAMPLE
+from advisor.render.schema import named_schema
+
+GB10 = ["--hw", "gb10", "--concurrency", "8"]
+CALLS = {
+    "compare": [
+        ["gb10", "h100", "--users-within", "tpot=50ms,ttft=2s", "--price", "2.10/h"],
+        ["vllm@0.25.1", "vllm@0.32.0", "sglang", *GB10, "--watts", "200"],
+        ["fp8", "bf16", "--hw", "h100"],
+        ["qwen3.6-35b-a3b", "llama-3.3-70b", "--hw", "h200"],
+    ],
+    "why-not": [["k=4", *GB10], ["engine=sglang", *GB10], ["k=2", "--hw", "apple-m4-max"]],
+    "sweep": [
+        [*GB10, "--vary", "concurrency=1,4,16", "--vary", "k=0..3"],
+        ["--hw", "h100", "--vary", "ctx=512,8192", "--users-within", "tpot=50ms"],
+        ["--hw", "apple-m4-max", "--engine", "llama-server", "--vary", "concurrency=1,2"],
+        ["--hw", "h200", "--model", "qwen2.5-72b", "--vary", "concurrency=1,2"],
+    ],
+}
+
+
+@pytest.mark.parametrize(("name", "words"), [(n, w) for n, calls in CALLS.items() for w in calls])
+def test_output_is_as_its_schema(name: str, words: list[str]) -> None:
+    ran = run(name, *words, "--format", "json")
+    assert ran.code == 0, ran.err
+    schema = named_schema(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(json.loads(ran.out), schema)
+
+
+@pytest.mark.parametrize("change", ["", "hardware: h100\ngpus: 2\n", "hardware: rtx3090\n"])
+def test_a_plan_is_as_its_schema(change: str, tmp_path: Path) -> None:
+    mix = tmp_path / "mix.yaml"
+    mix.write_text(EXAMPLE.replace("hardware: gb10\n", change) if change else EXAMPLE)
+    ran = run("plan", str(mix), "--format", "json")
+    if ran.code:  # a machine too small for the model is refused in one sentence
+        assert ran.code == 2 and ran.err.count("\n") <= 3 and not ran.out
+        return
+    made = json.loads(ran.out)
+    jsonschema.validate(made, named_schema("plan"))
+    made["layouts"][0]["extra"] = 1
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(made, named_schema("plan"))
+
+
+# the loads of one request, and of several where no documented finding moves the answer
+SETTINGS: list[tuple[dict[str, Any], tuple[int, ...]]] = [
+    ({"hw": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm", "quant": "fp8"}, (1, 4, 16)),
+    ({"hw": "h100", "model": "qwen3.6-27b", "engine": "sglang", "quant": "fp8"}, (1, 4, 16)),
+    ({"hw": "rtx5090", "model": "qwen3.6-27b", "engine": "llama-server", "quant": "q4_k_m"}, (1,)),
+]
+
+
+@pytest.mark.parametrize(("setting", "loads"), SETTINGS, ids=["gb10", "h100", "rtx5090"])
+def test_a_sweep_gives_the_numbers_of_recommend_and_predict(
+    setting: dict[str, Any], loads: tuple[int, ...]
+) -> None:
+    """To the digit those of `recommend`, and those of a table's row that says what the launch
+    sets within 1 %.
+    """
+    words = [f"--{name}={value}" for name, value in setting.items()]
+    vary = ["--vary", f"concurrency={','.join(map(str, loads))}", "--vary", "k=1..5"]
+    made = json.loads(run("sweep", *words, *vary, "--format", "json").out)
+    compared = same = 0
+    for load in made["loads"]:
+        at = str(load["setting"]["concurrency"])
+        one = json.loads(run("recommend", *words, "--concurrency", at, "--format", "json").out)
+        assert load["decision"] == one["decision"] and load["best_k"] == one["candidate"]["k"]
+        for point in (point for point in load["points"] if point["method"] == "mtp"):
+            if point["k"] == one["candidate"]["k"]:
+                assert point["output_tok_s"] == one["estimate"]["output_tok_s"]
+                assert point["tpot_ms"] == one["estimate"]["tpot_ms"]
+                same += 1
+            (row,) = predict([row_of(setting, made["request"], point, at)])
+            gain = point["output_tok_s"]["speedup"]
+            for name in ("p10", "p50", "p90"):
+                assert row[f"speedup_{name}"] == pytest.approx(gain[name], rel=0.01)
+            assert row["basis"] == point["basis"] and row["decision"] == point["decision"]
+            compared += 1
+    assert same == len(loads) and compared == 5 * len(loads)
+
+
+def row_of(
+    setting: dict[str, Any], request: dict[str, Any], point: dict[str, Any], load: str
+) -> dict[str, str]:
+    """The row of a table that says what a point of a sweep runs."""
+    caching = point["plan"]["prefix_caching"]
+    return {
+        "hardware": setting["hw"], "model": setting["model"], "engine": setting["engine"],
+        "quant": setting["quant"], "engine_version": request["engine_version"],
+        "spec_method": "mtp", "k": str(point["k"]), "concurrency": load, "input_tokens": "2048",
+        "output_tokens": "512", "workload": "mixed", "speedup_metric": "output_tok_s",
+        "gpu_count": "1", "tp": "1", "interconnect": "none",
+        "prefix_caching": "" if caching is None else str(int(caching)),
+    }  # fmt: skip
