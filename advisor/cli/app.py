@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 from io import StringIO
 
 import click
 
+from advisor.cli.lazy import LazyGroup
 from advisor.cli.output import say
 from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
@@ -60,30 +60,17 @@ ONE_THREAD = (
 )
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are asked for."""
+class Commands(LazyGroup):
+    """The commands of `advisor`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return all command names, in the order of the help."""
-        return list(COMMANDS)
+    targets = COMMANDS
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command, None where there is none of that name."""
-        target = COMMANDS.get(cmd_name)
-        if target is None:
-            return None
         if cmd_name in ONE_THREAD and "numpy" not in sys.modules:
-            os.environ.setdefault(
-                VARIABLE, "1"
-            )  # numpy is then spared making threads that a prediction does not use
-        module, attribute = target.split(":")
-        try:
-            command: click.Command = getattr(import_module(module), attribute)
-        except ModuleNotFoundError as error:
-            if not (error.name or "").startswith("advisor.lab."):
-                raise
-            return _needs_a_checkout(cmd_name)
-        return command
+            # numpy is then spared making threads that a prediction does not use
+            os.environ.setdefault(VARIABLE, "1")
+        return super().get_command(ctx, cmd_name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -99,25 +86,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
 
-def _needs_a_checkout(name: str) -> click.Command:
-    """A command whose code and data stay in the repository: it says so instead of failing."""
-
-    def refuse(**_: object) -> None:
-        raise AdvisorError(
-            f"`advisor {name}` needs a checkout of the repository: the measurements that it reads "
-            "are not part of the installed package."
-        )
-
-    return click.Command(
-        name,
-        callback=refuse,
-        help="Needs a checkout of the repository.",
-        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-        add_help_option=False,
-    )
-
-
-@click.group(cls=LazyGroup, context_settings={**HELP, "max_content_width": 100})
+@click.group(cls=Commands, context_settings={**HELP, "max_content_width": 100})
 @click.version_option(package_name="mtp-advisor", prog_name="advisor")
 def cli() -> None:
     """Configuration advisor for speculative decoding (mainly MTP) on vLLM, SGLang and

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import click
@@ -12,15 +13,12 @@ from advisor.advice.asked import request_from
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.recommend import recommend
-from advisor.cli.bench_step_cost import step_cost
+from advisor.cli.lazy import LazyGroup
 from advisor.cli.options import question_options
 from advisor.cli.output import say
 from advisor.cli.recommend import page_width, write
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench.rows import import_folder
-from advisor.lab.measurements import files
-from advisor.lab.measurements.schema import measurements_dir
 from advisor.lab.serving import ab_run
 from advisor.lab.serving import plan as plans
 from advisor.lab.serving.load import Progress as ProgressOfLoad
@@ -33,7 +31,18 @@ from advisor.render.results_text import ab_text
 T = TypeVar("T")
 
 
-@click.group()
+class Benchmarks(LazyGroup):
+    """The commands of `advisor bench`; those that measure for the repository stay in it."""
+
+    targets = MappingProxyType(
+        {
+            "step-cost": "advisor.cli.bench_step_cost:step_cost",
+            "import": "advisor.cli.bench_step_cost:import_rows",
+        }
+    )
+
+
+@click.group(cls=Benchmarks)
 def bench() -> None:
     """Benchmark a machine, to base its predictions on measurements."""
 
@@ -213,36 +222,3 @@ def _with_bar(work: Callable[[ab_run.Tell], T]) -> T:
             bar.update(tasks[name], completed=progress.done)
 
         return work(tell)
-
-
-bench.add_command(step_cost)
-
-
-@bench.command("import")
-@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option(
-    "--id", "source", help="Source id, starts with `bench-`; default: about.yaml of the folder."
-)
-@click.option("--hardware", help="Hardware id; default: about.yaml of the folder.")
-@click.option(
-    "--date", help="Day of the measurement, YYYY-MM-DD; default: about.yaml of the folder."
-)
-@click.option(
-    "--into", type=click.Path(path_type=Path), help="Measurements folder; default: the shipped one."
-)
-@click.option("--replace", is_flag=True, help="Overwrite the source if it exists.")
-def import_rows(
-    folder: Path,
-    source: str | None,
-    hardware: str | None,
-    date: str | None,
-    into: Path | None,
-    replace: bool,
-) -> None:
-    """Import a sweep into the measured runs, as one source with its metadata."""
-    where = into or measurements_dir()
-    name, count = import_folder(
-        folder, where, {"id": source, "hardware": hardware, "date": date}, replace
-    )
-    files.write_index(where)
-    say(f"{count} runs in {where / 'runs' / name}.csv; next: advisor data check, advisor train")

@@ -1,4 +1,6 @@
-"""`advisor bench step-cost`: step times of an engine over draft length, concurrency and context."""
+"""`advisor bench step-cost` and `import`: an engine's step times over draft length, concurrency and
+context, and their way into the measured runs.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +14,11 @@ from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench import served_cells, served_worker
 from advisor.lab.bench import step_cost as driver
 from advisor.lab.bench.cells import Job, sweep
+from advisor.lab.bench.rows import import_folder
 from advisor.lab.bench.served_cells import ServedJob
 from advisor.lab.bench.shapes import VOCAB, config
+from advisor.lab.measurements import files
+from advisor.lab.measurements.schema import measurements_dir
 
 
 @click.command("step-cost")
@@ -158,3 +163,33 @@ def _run(
             else served_worker.run(served, out, seconds=seconds, tell=tell)
         )
     say(f"{last.done} of {last.total} points in {out}; run the same command again for the rest.")
+
+
+@click.command("import")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option(
+    "--id", "source", help="Source id, starts with `bench-`; default: about.yaml of the folder."
+)
+@click.option("--hardware", help="Hardware id; default: about.yaml of the folder.")
+@click.option(
+    "--date", help="Day of the measurement, YYYY-MM-DD; default: about.yaml of the folder."
+)
+@click.option(
+    "--into", type=click.Path(path_type=Path), help="Measurements folder; default: the shipped one."
+)
+@click.option("--replace", is_flag=True, help="Overwrite the source if it exists.")
+def import_rows(
+    folder: Path,
+    source: str | None,
+    hardware: str | None,
+    date: str | None,
+    into: Path | None,
+    replace: bool,
+) -> None:
+    """Import a sweep into the measured runs, as one source with its metadata."""
+    where = into or measurements_dir()
+    name, count = import_folder(
+        folder, where, {"id": source, "hardware": hardware, "date": date}, replace
+    )
+    files.write_index(where)
+    say(f"{count} runs in {where / 'runs' / name}.csv; next: advisor data check, advisor train")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -98,17 +99,24 @@ def test_the_data_travels_inside_the_package(wheel: Path) -> None:
 
 
 def test_the_wheel_is_small(wheel: Path) -> None:
-    """Only what an answer reads: no measurements, no research, no training."""
+    """Only what an answer reads: no measurements, no research, no training.
+
+    The files are more than the 500 that were planned when there were 148 rules, each a file of its
+    own, and modules of up to 500 lines.
+    """
     with zipfile.ZipFile(wheel) as packed:
         entries = packed.infolist()
-    assert len(entries) <= 540  # wanted 500: one rule one file, 165 of them, and the page
-    assert sum(entry.file_size for entry in entries) <= 4.1 * 2**20  # wanted 4 MiB
-    assert not [e.filename for e in entries if "/lab/training/" in e.filename]
+    assert len(entries) <= 560
+    assert sum(entry.file_size for entry in entries) <= 4 * 2**20
+    assert not [e.filename for e in entries if re.search("/lab/(training|bench)/", e.filename)]
 
 
 def test_a_command_that_needs_a_checkout_says_so(python: Path, tmp_path: Path) -> None:
-    done = advisor(python, tmp_path, "train", "--check")
-    assert done.returncode == 2 and "needs a checkout" in done.stderr
+    for words in (["train", "--check"], ["data", "check"], ["bench", "step-cost", "--gpus", "0"]):
+        done = advisor(python, tmp_path, *words)
+        assert done.returncode == 2 and "needs a checkout" in done.stderr, words
+        assert f"`advisor {words[0]}" in done.stderr
+    assert advisor(python, tmp_path, "bench", "--help").returncode == 0
     assert advisor(python, tmp_path, "--help").returncode == 0
 
 

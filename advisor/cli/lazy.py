@@ -1,0 +1,57 @@
+"""Groups of commands that are imported when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+
+import click
+
+from advisor.domain.nouns import AdvisorError
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they run.
+
+    `targets` maps a command's name to "module:attribute". A command whose modules stay in the
+    repository says so in an installed package.
+    """
+
+    targets: Mapping[str, str] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return all command names, in the order of the help."""
+        return [*super().list_commands(ctx), *self.targets]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return a command, None where there is none of that name."""
+        target = self.targets.get(cmd_name)
+        if target is None:
+            return super().get_command(ctx, cmd_name)
+        module, attribute = target.split(":")
+        try:
+            command: click.Command = getattr(import_module(module), attribute)
+        except ModuleNotFoundError as error:
+            # advisor.lab and the commands over it
+            if not (error.name or "").startswith(("advisor.lab", "advisor.cli.")):
+                raise
+            return _needs_a_checkout(f"{ctx.info_name} {cmd_name}" if ctx.parent else cmd_name)
+        return command
+
+
+def _needs_a_checkout(name: str) -> click.Command:
+    """A command whose code and data stay in the repository: it says so instead of failing."""
+
+    def refuse(**_: object) -> None:
+        raise AdvisorError(
+            f"`advisor {name}` needs a checkout of the repository: the measurements that it reads "
+            "or writes are not part of the installed package."
+        )
+
+    return click.Command(
+        name.rsplit(maxsplit=1)[-1],
+        callback=refuse,
+        help="Needs a checkout of the repository.",
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        add_help_option=False,
+    )
