@@ -8,9 +8,8 @@ from io import StringIO
 
 import click
 
-from advisor.cli.lazy import LazyGroup
+from advisor.cli.lazy import HELP, LazyGroup
 from advisor.cli.output import say
-from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
 from advisor.prediction.threads import VARIABLE
 

@@ -13,9 +13,9 @@ import click
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.adding import add_runs
+from advisor.cli.lazy import HELP
 from advisor.cli.options import setting_options
 from advisor.cli.recommend import write
-from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun

@@ -15,9 +15,9 @@ from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import why_not as answered
 from advisor.advice.explore.within import objectives
 from advisor.advice.explore.within import price as per_hour_of
+from advisor.cli.lazy import HELP
 from advisor.cli.options import question_options
 from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
-from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.side_by_side import side_by_side
 from advisor.render.compare_json import (

@@ -9,6 +9,10 @@ import click
 
 from advisor.domain.nouns import AdvisorError
 
+# Named by the two main commands too: click keeps the help option of a command's first context,
+# which may have no parent.
+HELP = {"help_option_names": ["-h", "--help"]}
+
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they run.

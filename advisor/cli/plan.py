@@ -10,9 +10,9 @@ import click
 from advisor.advice.explore.layouts import Kind, MixPlan
 from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
+from advisor.cli.lazy import HELP
 from advisor.cli.output import write_files
 from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
-from advisor.cli.settings import HELP
 from advisor.domain.files import read_text_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.render.plan.folder import FORMS, folder

@@ -12,9 +12,9 @@ import click
 
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import judge_ab
+from advisor.cli.lazy import HELP
 from advisor.cli.options import setting_options
 from advisor.cli.recommend import page_width, write
-from advisor.cli.settings import HELP
 from advisor.readers.results.formats import read_all
 from advisor.render.results_text import ab_text, runs_text
 

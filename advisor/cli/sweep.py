@@ -13,10 +13,10 @@ from advisor.advice.explore.sweep import sweep as swept
 from advisor.advice.explore.values import Sweep, Value
 from advisor.advice.explore.within import objectives, users_within
 from advisor.cli.compare import objective_options, rate_of
+from advisor.cli.lazy import HELP
 from advisor.cli.options import question_options
 from advisor.cli.output import say
 from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
-from advisor.cli.settings import HELP
 from advisor.domain.nouns import AdvisorError
 from advisor.render.sweep.json_out import sweep_csv, sweep_json_text
 from advisor.render.sweep.text import sweep_text

@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 import click
 
+from advisor.cli.lazy import HELP
 from advisor.cli.options import completing
-from advisor.cli.settings import HELP
 from advisor.cli.validate_run import RANK, run
 from advisor.domain.nouns import Workload
 

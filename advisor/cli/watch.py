@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from advisor.advice.own_runs.watching import advise, observe
+from advisor.cli.lazy import HELP
 from advisor.cli.options import setting_options
 from advisor.cli.recommend import page_width, write
-from advisor.cli.settings import HELP
 from advisor.readers.results import server as client
 from advisor.render.watch_text import watch_text
 
