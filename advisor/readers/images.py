@@ -137,8 +137,12 @@ def said_version(text: str, engine: str) -> tuple[str | None, bool]:
     words = {"vllm": ("vllm",), "sglang": ("sglang",)}.get(
         engine, ("llama.cpp", "llamacpp", "llama-server")
     )
-    for pattern in (_INSTALL, _SAID):
-        for found in pattern.finditer(text[:100_000]):
+    text = text[:100_000]
+    low = text.lower()
+    if not any(word in low for word in words):
+        return None, False
+    for pattern in (_INSTALL, _SAID) if "==" in low or "@" in low else (_SAID,):
+        for found in pattern.finditer(text):
             if found.group("engine").lower() in words:
                 return found.group("version"), pattern is _INSTALL
     return None, False

@@ -128,6 +128,7 @@ _FORMS: tuple[tuple[tuple[str, ...], Lazy], ...] = (
         ),
     ),
 )
+_MARK = Lazy("|".join(re.escape(mark) for marks, _ in _FORMS for mark in marks))
 _RUN = Lazy(r"[\w-]{27}")  # the next ones have no mark, but are long
 _UNMARKED = Lazy(
     r"\b[MNO][a-zA-Z\d_-]{23,25}\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}|\b\d{8,10}:[0-9A-Za-z_-]{35}"
@@ -209,9 +210,10 @@ class Redactor:
         for value in sorted(self.values, key=len, reverse=True):
             if value in text:
                 text = _replaced(text, value)
-        for marks, form in _FORMS:
-            if any(mark in text for mark in marks):
-                text = form.sub(HIDDEN, text)
+        if _MARK.search(text):  # most texts hold none
+            for marks, form in _FORMS:
+                if any(mark in text for mark in marks):
+                    text = form.sub(HIDDEN, text)
         return _UNMARKED.sub(HIDDEN, text) if _RUN.search(text) else text
 
 

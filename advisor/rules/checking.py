@@ -43,7 +43,7 @@ def _checked(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], tupl
     skipped: list[Skipped] = []
     file = case.launch.file
     for row in rows:
-        missing = tuple(name for name in row.needs if not has(case, name))
+        missing = row.needs and tuple(name for name in row.needs if not has(case, name))
         if missing:
             skipped.append(Skipped(code=row.code, needs=missing, file=file))
             continue

@@ -230,7 +230,18 @@ def _aligned(value: str, raw: str, base: int, style: str | None) -> list[int]:
     elif style in ("'", '"'):
         i = 1
     pos: list[int] = []
-    for char in value:
+    whole = style not in ("'", '"')  # then what is the same in both is taken a line at a time
+    at = 0
+    while at < len(value):
+        char = value[at]
+        if whole and i < len(raw) and raw[i] == char != "\n":
+            end = value.find("\n", at)
+            line = value[at : end if end >= 0 else len(value)]
+            if raw.startswith(line, i):
+                pos += range(base + i, base + i + len(line))
+                at, i = at + len(line), i + len(line)
+                continue
+        at += 1
         while (
             i < len(raw)
             and raw[i] != char
