@@ -202,12 +202,15 @@ def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:
 def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     """A plan with what every rule says of it."""
     findings, _ = rules.check(case_of(facts, plan, estimate))
-    return _candidate(plan, estimate, findings)
+    return _candidate(facts, plan, estimate, findings)
 
 
-def _candidate(plan: Plan, estimate: Estimate | None, findings: tuple[Finding, ...]) -> Candidate:
+def _candidate(
+    facts: Facts, plan: Plan, estimate: Estimate | None, findings: tuple[Finding, ...]
+) -> Candidate:
     if estimate is not None:
-        estimate = observations.update(estimate, observations.documented(findings))
+        known = observations.documented(findings)
+        estimate = observations.update(estimate, known, facts.output_tokens)
     return Candidate(plan=plan, estimate=estimate, findings=findings)
 
 
@@ -216,7 +219,7 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     how they are answered.
     """
     findings = rules.deciding(case_of(facts, plan, estimate))
-    return _candidate(plan, estimate, findings)
+    return _candidate(facts, plan, estimate, findings)
 
 
 def fitting(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:

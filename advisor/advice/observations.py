@@ -51,14 +51,19 @@ def _observation(strength: float, value: str, sd: str) -> Observation:
     return Observation(log(knowledge.threshold(value).value), held)
 
 
-def update(estimate: Estimate, observations: Sequence[Observation]) -> Estimate:
+def update(
+    estimate: Estimate, observations: Sequence[Observation], output_tokens: int | None = None
+) -> Estimate:
     """The estimate with the observations taken into its output tok/s, TPOT and P(gain).
 
     The prior of each metric is normal in the log speed-up with the two half-widths of its 80 %
-    interval; the posterior's median is the precision-weighted mean.
+    interval; the posterior's median is the precision-weighted mean. Where speculation lets fewer
+    requests run, see `_in_a_queue`, which needs the tokens of an answer.
     """
     if not observations:
         return estimate
+    if estimate.terms.get("requests_verify", 1) < estimate.terms.get("requests_base", 1):
+        return _in_a_queue(estimate, observations, output_tokens or 1)
     changed = {}
     for name in ("output_tok_s", "tpot_ms"):
         metric = getattr(estimate, name)
@@ -70,6 +75,34 @@ def update(estimate: Estimate, observations: Sequence[Observation]) -> Estimate:
         )
     before, after = estimate.output_tok_s.speedup, changed["output_tok_s"].speedup
     return estimate.model_copy(update=changed | {"p_gain": _p_gain(estimate.p_gain, before, after)})
+
+
+def _in_a_queue(
+    estimate: Estimate, observations: Sequence[Observation], output_tokens: int
+) -> Estimate:
+    """The same where requests wait for those that run: a documented loss is one of the whole.
+
+    The memory says how many run, so a loss that is documented elsewhere does not raise what so few
+    of them give, and leaves the step of those that run as it is; the others wait longer: TTFT is
+    what the answers of all leave beside their own.
+    """
+    whole, step, first = estimate.output_tok_s, estimate.tpot_ms, estimate.ttft_ms
+    speedup = posterior(whole.speedup, observations)
+    if speedup.p50 >= whole.speedup.p50:
+        return estimate
+    chance = {"p_gain": _p_gain(estimate.p_gain, whole.speedup, speedup)}
+    if None in (whole.baseline, step.value, first.baseline, first.value):
+        changed = {"output_tok_s": whole.model_copy(update={"speedup": speedup})}
+        return estimate.model_copy(update=changed | chance)
+    own = (output_tokens - 1) * (step.value or 0.0)
+    waited = ((first.value or 0.0) + own) * whole.speedup.p50 / speedup.p50 - own
+    longer = (first.value or 0.0) / waited
+    ttft = Interval(**{name: value * longer for name, value in first.speedup.model_dump().items()})
+    changed = {
+        "output_tok_s": with_levels("output_tok_s", speedup, whole.baseline or 0.0),
+        "ttft_ms": with_levels("ttft", ttft, first.baseline or 0.0),
+    }
+    return estimate.model_copy(update=changed | chance)
 
 
 def posterior(prior: Interval, observations: Sequence[Observation]) -> Interval:
