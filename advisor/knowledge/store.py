@@ -136,12 +136,24 @@ def llm(name: str) -> LLM:
     UnknownFact.
     """
     text = str(name)
+    if text.strip().lower().endswith((".json", ".gguf")) and (own := _own_file(text)) is not None:
+        return own
     found = find_name(text, index()["llms_keys"]) or _model_in(text)
     if found is None:
         raise UnknownFact(
             "model", text[:80], nearest(text.rsplit("/", 1)[-1], index()["llms_keys"])
         )
     return _llm(found)
+
+
+def _own_file(text: str) -> LLM | None:
+    """The model of a config.json or a GGUF that is there. Raises AdvisorError where it tells
+    none.
+    """
+    from advisor.knowledge.model_files import names_a_file, read_model  # start-up: rarely asked
+
+    known = {ident: _llm(ident) for ident in llm_ids()}
+    return read_model(text, known) if names_a_file(text) else None
 
 
 @cache

@@ -6,7 +6,7 @@ four engines or models each; both are sliced by machine.
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -46,10 +46,12 @@ SETTINGS: tuple[dict[str, Any], ...] = (
     {"workload": "random", "goal": "throughput"},
 )
 ORDER = {"off": 0, "measure": 1, "on": 2}
-SAME = 0.01  # of P(gain): the noise of the schedule's own steps
-# Share of lines that come back: two settings of which runs are measured on both sides of a load
-# without any (a GB10 with random text) bend the posterior there.
-BACK = {"fast": 0.1, "large": 0.2}
+SAME = 0.005  # of P(gain): the noise of the schedule's own steps
+# Share of lines that come back to a decision which they had left. The gain itself turns there: a
+# mixture of experts loses most at a few requests, where each draft reads experts of its own, and
+# gains again with many (GB10, measured: on at 1 and at 16 requests, off at 4); and where the
+# memory sets the number of requests, one more of them is a step. Largest share measured: an H200.
+BACK = 0.17
 ALLOWED_BY = {"rule", "objective", "one_token", "no_method", "unknown_hardware"}
 
 
@@ -92,8 +94,9 @@ def check_each(found: dict[tuple[int, int], Advice]) -> None:
 
 
 def check_lines(found: dict[tuple[int, int], Advice]) -> tuple[int, int]:
-    """(lines that come back to a decision which they had left, lines). A better decision never
-    stands beside a worse chance: both come from the same posterior.
+    """(lines that come back to a decision which they had left, lines). Along each line there is one
+    border of the chance: a better decision never stands beside a worse chance, wherever on the
+    line, but for a median that falls below 1, with which nothing is on.
     """
     lines = [
         [found[load] for load in sorted(found) if load[axis] == at]
@@ -103,19 +106,24 @@ def check_lines(found: dict[tuple[int, int], Advice]) -> tuple[int, int]:
     back = 0
     for line in lines:
         known = [a for a in line if a.estimate is not None and a.decided_by not in ALLOWED_BY]
-        steps = []
-        for one, other in pairwise(known):
-            if one.estimate is None or other.estimate is None:
-                continue
-            step = ORDER[other.decision] - ORDER[one.decision]
-            chance = other.estimate.p_gain - one.estimate.p_gain
-            # where runs of this very setting were measured a smaller chance is enough
-            same = (one.estimate.basis == "measured") == (other.estimate.basis == "measured")
-            assert not same or not step or step * chance > -SAME, (step, chance, other.request)
-            steps.append(step)
-        signs = [step > 0 for step in steps if step]
-        back += len(set(signs)) > 1
+        for one, other in combinations(known, 2):
+            check_border(one, other)
+        steps = [ORDER[b.decision] - ORDER[a.decision] for a, b in pairwise(known)]
+        back += len({step > 0 for step in steps if step}) > 1
     return back, len(lines)
+
+
+def check_border(one: Advice, other: Advice) -> None:
+    assert one.estimate is not None and other.estimate is not None
+    assert one.gain is not None and other.gain is not None
+    step = ORDER[other.decision] - ORDER[one.decision]
+    chance = other.estimate.p_gain - one.estimate.p_gain
+    worse = one if step > 0 else other
+    # where runs of this very setting were measured a smaller chance is enough
+    same = (one.estimate.basis == "measured") == (other.estimate.basis == "measured")
+    loss = worse.gain is not None and worse.gain.p50 <= 1
+    fine = not step or not same or step * chance > -SAME or loss
+    assert fine, (one.decision, other.decision, step, chance, other.request)
 
 
 @pytest.mark.parametrize("hardware", FAST)
@@ -124,7 +132,7 @@ def test_one_border_along_each_line(hardware: str) -> None:
     assert len(found) >= 20
     check_each(found)
     back, lines = check_lines(found)
-    assert back <= max(1, BACK["fast"] * lines), f"{back} of {lines} lines come back"
+    assert back <= 1, f"{back} of {lines} lines come back"
 
 
 @pytest.mark.slow
@@ -136,7 +144,7 @@ def test_one_border_along_each_line_of_the_large_grid(hardware: str) -> None:
         check_each(found)
         more, count = check_lines(found)
         back, lines = back + more, lines + count
-    assert back <= max(2, BACK["large"] * lines), f"{back} of {lines} lines come back"
+    assert back <= BACK * lines, f"{back} of {lines} lines come back"
 
 
 @pytest.mark.parametrize("hardware", ["gb10", "h100", "rtx3090", "strix-halo"])

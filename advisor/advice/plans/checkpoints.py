@@ -56,6 +56,8 @@ def own_name(request: Request | None) -> str | None:
     name = request.model.strip() if request is not None else ""
     if "/" not in name or "://" in name or len(name) > 400:
         return None
+    if name.endswith("/config.json"):
+        return name.removesuffix("/config.json")  # the folder is what an engine takes
     published = knowledge.index()["repositories"]
     return None if name.partition(":")[0].lower() in published else name
 

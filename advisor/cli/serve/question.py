@@ -10,7 +10,15 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, TypeVar, get_args
 from urllib.parse import urlencode
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from advisor.domain.nouns import (
     LIMITS,
@@ -25,6 +33,16 @@ from advisor.domain.nouns import (
 
 DEFAULT_MODEL = "qwen3.6-35b-a3b"
 Name = Annotated[str, Field(max_length=200)]
+
+
+def _no_file(name: str) -> str:
+    """The name; a file of this machine is not for those who ask over a socket."""
+    if name.lower().endswith((".json", ".gguf")) and ":" not in name:
+        raise ValueError("a model's file is read on the command line only; give the model's name")
+    return name
+
+
+ModelName = Annotated[Name, AfterValidator(_no_file)]
 
 
 def _within(name: str, default: Any, text: str, alias: str | None = None) -> Any:
@@ -65,7 +83,7 @@ class Question(Checked):
     gpus: int | None = _within("gpus", None, "Total number of GPUs; default: tp, else 1")
     tp: int | None = _within("tp", None, "Tensor-parallel ranks per replica")
     interconnect: Interconnect | None = Field(None, description="Link between the GPUs")
-    model: Name = Field(DEFAULT_MODEL, description="Model: an id, an alias or a repository")
+    model: ModelName = Field(DEFAULT_MODEL, description="Model: an id, an alias or a repository")
     quant: Name | None = Field(None, description="Quantisation; default: the best that fits")
     engine: Name | None = Field(
         None, description=f"One of {', '.join(get_args(Engine))}; with a version: vllm@0.25.1"

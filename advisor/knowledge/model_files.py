@@ -1,0 +1,258 @@
+"""A model by its own file: config.json of a repository, or the header of a GGUF.
+
+The known model of the same shape where there is one; else a model of the file's own numbers, whose
+acceptance is that of its family. What it does not know: whether the weights beside the file belong
+to it, and what a tokenizer or a chat template asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Mapping
+from typing import IO, Any
+
+from advisor.domain.facts import LLM
+from advisor.domain.files import open_safely
+from advisor.domain.nouns import AdvisorError
+from advisor.domain.shown import shown
+
+ENDINGS = ("config.json", ".gguf")
+MAX_CONFIG = 1 << 20
+MAX_HEADER = 1 << 26  # bytes of a GGUF before its tensors: vocabularies take 10 MB
+MAX_ENTRIES = 1 << 17  # keys or tensors
+MAX_STRINGS = 1 << 20  # of one list
+_SAME = ("layers", "hidden", "heads", "kv_heads", "experts", "moe_ffn", "dense_ffn")
+# config.json: the names that families use for one thing
+_NAMES = {
+    "layers": ("num_hidden_layers", "n_layer", "num_layers"),
+    "hidden": ("hidden_size", "n_embd", "d_model"),
+    "heads": ("num_attention_heads", "n_head"),
+    "kv_heads": ("num_key_value_heads",),
+    "head_dim": ("head_dim",),
+    "vocab": ("vocab_size",),
+    "dense_ffn": ("intermediate_size",),
+    "experts": ("num_experts", "n_routed_experts", "num_local_experts"),
+    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token"),
+    "moe_ffn": ("moe_intermediate_size",),
+    "shared_ffn": ("shared_expert_intermediate_size",),
+    "mtp_layers": ("mtp_num_hidden_layers", "num_nextn_predict_layers"),
+    "max_context_tokens": ("max_position_embeddings",),
+}
+_KEYS = {
+    "layers": "block_count",
+    "hidden": "embedding_length",
+    "heads": "attention.head_count",
+    "kv_heads": "attention.head_count_kv",
+    "head_dim": "attention.key_length",
+    "dense_ffn": "feed_forward_length",
+    "experts": "expert_count",
+    "experts_per_token": "expert_used_count",
+    "moe_ffn": "expert_feed_forward_length",
+    "shared_ffn": "expert_shared_feed_forward_length",
+    "mtp_layers": "nextn_predict_layers",
+    "max_context_tokens": "context_length",
+}
+
+
+def names_a_file(text: str) -> bool:
+    """Whether a model is given as a file of its own that is there."""
+    return text.strip().lower().endswith(ENDINGS) and os.path.isfile(text.strip())
+
+
+def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
+    """The model of a file: a known one of the same shape, else one of the file's own numbers.
+
+    Raises AdvisorError in one sentence for a file that is not readable, too large, or tells no
+    layers.
+    """
+    path = path.strip()
+    fields = _gguf(path) if path.lower().endswith(".gguf") else _config(path)
+    if not fields.get("layers") or not fields.get("hidden"):
+        raise AdvisorError(f"{shown(path)} tells neither layers nor width: no model can be read")
+    for model in known.values():
+        if model.proxy is None and all(_alike(getattr(model, n), fields.get(n)) for n in _SAME):
+            return model
+    folder = os.path.dirname(os.path.abspath(path)) if path.endswith(".json") else path
+    name = str(fields.pop("name", "") or os.path.basename(folder))
+    made = _sized(fields)
+    return LLM(
+        id="".join(c if c.isalnum() or c in ".-" else "-" for c in name.lower())[:80],
+        name=shown(name, 80),
+        source="config",
+        note=f"Read from {shown(os.path.basename(path), 80)}.",
+        **made,
+    )
+
+
+def _alike(known: Any, read: Any) -> bool:
+    return (known or 0) == (read or 0) or (read is None and known is not None)
+
+
+def _config(path: str) -> dict[str, Any]:
+    """The fields of a config.json; those of the text model where it has several."""
+    with open_safely(path, MAX_CONFIG) as stream:
+        try:
+            whole = json.loads(stream.read(MAX_CONFIG))
+        except (ValueError, RecursionError):
+            raise AdvisorError(f"{shown(path)} is no JSON") from None
+    if not isinstance(whole, dict):
+        raise AdvisorError(f"{shown(path)} holds no configuration of a model")
+    inner = whole.get("text_config")
+    config = whole | inner if isinstance(inner, dict) else whole
+    found = {
+        field: next((v for n in names if (v := _count(config.get(n)))), None)
+        for field, names in _NAMES.items()
+    }
+    if found["experts"]:
+        found["dense_ffn"] = None if found["moe_ffn"] else found["dense_ffn"]
+        found["moe_ffn"] = found["moe_ffn"] or _count(config.get("intermediate_size"))
+    types = config.get("layer_types")
+    every = _count(config.get("full_attention_interval"))
+    linear = 0
+    if isinstance(types, list):
+        linear = sum("linear" in str(kind) for kind in types[:1000])
+    elif every and found["layers"]:
+        linear = found["layers"] - found["layers"] // every
+    state = (
+        (_count(config.get("linear_num_value_heads")) or 0)
+        * (_count(config.get("linear_value_head_dim")) or 0)
+        * (_count(config.get("linear_key_head_dim")) or 0)
+    )
+    text = str(config.get("_name_or_path") or "").rsplit("/", 1)[-1]
+    multimodal = any(key in whole for key in ("vision_config", "audio_config"))
+    more = {"linear_layers": linear, "state": state, "name": text, "multimodal": multimodal}
+    return found | more | {"family": str(config.get("model_type") or "")[:40]}
+
+
+def _count(value: Any) -> int | None:
+    """A whole number that a shape can have."""
+    fine = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 1 << 31
+    return value if fine else None
+
+
+def _sized(fields: dict[str, Any]) -> dict[str, Any]:
+    """Parameter counts from the shape; what a GGUF counted stays."""
+    layers, hidden, vocab = fields["layers"], fields["hidden"], fields.get("vocab") or 150_000
+    heads = fields.get("heads") or max(hidden // 128, 1)
+    kv = fields.get("kv_heads") or heads
+    width = fields.get("head_dim") or hidden // heads
+    linear, state = fields.pop("linear_layers", 0) or 0, fields.pop("state", 0)
+    full = layers - linear
+    attention = 2 * hidden * width * (heads + kv)
+    experts, moe = fields.get("experts"), fields.get("moe_ffn")
+    expert = 3 * hidden * (moe or 0)
+    shared = 3 * hidden * (fields.get("shared_ffn") or 0) * layers if experts else 0
+    dense = 0 if experts else 3 * hidden * (fields.get("dense_ffn") or 4 * hidden) * layers
+    mixer, head = attention * layers, vocab * hidden
+    body = mixer + shared + dense + 2 * head
+    total = fields.pop("total", None) or body + (experts or 0) * expert * layers
+    active = body + (fields.get("experts_per_token") or 0) * expert * layers - head
+    kind = "moe" if experts else "dense"
+    return fields | {
+        "arch": f"hybrid-gdn-{kind}" if linear else kind,
+        "heads": heads,
+        "kv_heads": kv,
+        "head_dim": width,
+        "vocab": vocab,
+        "moe_layers": layers if experts else None,
+        "full_attention_layers": full,
+        "linear_layers": linear,
+        "total_params_b": total / 1e9,
+        "active_params_b": min(active, total) / 1e9,
+        "mixer_params_b": mixer / 1e9,
+        "dense_ffn_params_b": dense / 1e9,
+        "expert_params_m": expert / 1e6 if experts else None,
+        "shared_params_b": shared / 1e9,
+        "lm_head_params_b": head / 1e9,
+        "mtp_params_b": (mixer + shared + dense) / layers / 1e9 if fields["mtp_layers"] else None,
+        "kv_elems_per_token": float(2 * kv * width * full),
+        "state_mb_per_seq": 4e-6 * state * linear if linear else None,
+        "mtp_layers": fields["mtp_layers"] or 0,
+    }
+
+
+# ---------------------------------------------------------------- GGUF
+
+# bytes and format of the plain types of values, by code (ggml's gguf.md)
+_PLAIN = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_STRING, _LIST = 8, 9
+
+
+class _Header:
+    """Reads a GGUF header front to back, in bounds."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self.stream, self.name, self.read = stream, name, 0
+
+    def take(self, size: int) -> bytes:
+        self.read += size
+        data = self.stream.read(size) if size >= 0 and self.read <= MAX_HEADER else b""
+        if len(data) != size:
+            raise AdvisorError(f"{self.name}: the header of this GGUF is cut off or too long")
+        return data
+
+    def number(self, form: str) -> Any:
+        return struct.unpack("<" + form, self.take(struct.calcsize("<" + form)))[0]
+
+    def string(self) -> str:
+        return self.take(self.number("Q")).decode("utf-8", "replace")
+
+    def value(self, kind: int) -> Any:
+        """One value; of a list its numbers, or of strings their count."""
+        if kind in _PLAIN:
+            return self.number(_PLAIN[kind])
+        if kind == _STRING:
+            return self.string()
+        inner, count = (self.number("I"), self.number("Q")) if kind == _LIST else (None, 0)
+        if count > MAX_STRINGS or (inner != _STRING and inner not in _PLAIN):
+            raise AdvisorError(
+                f"{self.name}: the header of this GGUF holds a value of no known kind"
+            )
+        if inner == _STRING:
+            for _ in range(count):
+                self.take(self.number("Q"))
+            return count
+        form = _PLAIN[inner]
+        return struct.unpack(f"<{count}{form}", self.take(count * struct.calcsize("<" + form)))
+
+
+def _gguf(path: str) -> dict[str, Any]:
+    """The fields of a GGUF's header, with its tensors counted."""
+    with open_safely(path) as stream:
+        header = _Header(stream, shown(os.path.basename(path), 80))
+        if header.take(4) != b"GGUF" or header.number("I") not in (2, 3):
+            raise AdvisorError(f"{header.name} is no GGUF file of version 2 or 3")
+        tensors, keys = header.number("Q"), header.number("Q")
+        if max(tensors, keys) > MAX_ENTRIES:
+            raise AdvisorError(f"{header.name}: the header of this GGUF is cut off or too long")
+        values = {header.string(): header.value(header.number("I")) for _ in range(keys)}
+        total = 0
+        for _ in range(tensors):
+            header.string()
+            dims = [header.number("Q") for _ in range(min(header.number("I"), 4))]
+            header.take(12)
+            size = 1
+            for dim in dims:
+                size *= dim
+            total += size
+    arch = str(values.get("general.architecture", ""))
+    found = {name: _count(_most(values.get(f"{arch}.{key}"))) for name, key in _KEYS.items()}
+    if found["experts"]:
+        found["dense_ffn"] = None if found["moe_ffn"] else found["dense_ffn"]
+    extra = found["mtp_layers"] or 0  # counted among the blocks
+    layers = (found["layers"] or 0) - extra
+    found["layers"] = layers
+    every = _count(values.get(f"{arch}.full_attention_interval"))
+    found["linear_layers"] = layers - layers // every if every else 0
+    ssm = (values.get(f"{arch}.ssm.{key}") for key in ("state_size", "inner_size"))
+    found["state"] = (_count(next(ssm)) or 0) * (_count(next(ssm)) or 0)
+    vocab = _count(values.get("tokenizer.ggml.tokens"))
+    name = str(values.get("general.name") or "")[:80]
+    return found | {"vocab": vocab, "total": total or None, "name": name, "family": arch[:40]}
+
+
+def _most(value: Any) -> Any:
+    """A value that may differ by layer: the largest."""
+    return max(value, default=None) if isinstance(value, tuple) else value
