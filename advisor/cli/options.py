@@ -181,8 +181,21 @@ def _word(name: str, words: tuple[str, ...], text: str, **more: Any) -> Option:
     )
 
 
+def once(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> str | None:
+    """The value of an option that asks for one thing. Raises BadParameter where it has two."""
+    if len(values) > 1:
+        raise click.BadParameter("one machine a question; `advisor compare` takes two", ctx, param)
+    return values[0] if values else None
+
+
 _OPTIONS: tuple[Option, ...] = (
-    _name("--hw", "Hardware, e.g. gb10, 3090, h100; auto detects this machine.", "hardware"),
+    _name(
+        "--hw",
+        "Hardware, e.g. gb10, 3090, h100; auto detects this machine.",
+        "hardware",
+        multiple=True,
+        callback=once,
+    ),
     _count("--gpus", "Total number of GPUs  [default: --tp, else 1]"),
     _count("--tp", "Tensor-parallel ranks per replica."),
     _word(
