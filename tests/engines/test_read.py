@@ -438,7 +438,7 @@ def test_places_are_kept() -> None:
         ("llama-server", "server-cuda-b9553", "b9553", True),
         ("llama-server", "b9235", "b9445", True),
         ("llama-server", "b9000", "63d93d173", True),
-        ("llama-server", "0.3.0", "b10359", False),
+        ("llama-server", "0.3.0", "b10605", False),
         ("llama-server", "f49e9178767d", "b8643", True),
         ("llama-server", "b11312", "0.5.0", True),
         ("llama-server", "b99999", None, False),
