@@ -63,7 +63,7 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     """
     goal: Goal = facts.goal or "balanced"
     scored = _score(candidates, goal)
-    eligible = allowed(scored)
+    eligible = allowed_candidates(scored)
     if not eligible:
         speculative = [i for i, c in enumerate(scored) if c.estimate is not None]
         best = min(speculative, key=lambda i: scored[i].regret) if speculative else None
@@ -91,7 +91,7 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
     return Verdict(decision, best, "unsure" if decision == "measure" else "estimate", scored)
 
 
-def allowed(candidates: Sequence[Candidate]) -> list[int]:
+def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:
     """The speculative candidates that no finding forbids, within the largest k that the documented
     sweeps allow.
     """

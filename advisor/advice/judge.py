@@ -44,7 +44,7 @@ class Question(NamedTuple):
     bills: tuple[MemoryBill, ...]  # what each of these plans takes of one replica's memory
 
 
-def opened(facts: Facts, judging: Judge | None = None) -> Question:
+def candidate_plans(facts: Facts, judging: Judge | None = None) -> Question:
     """The plans that answer a question. Raises AdvisorError where not even the one without
     speculation can run.
     """
@@ -66,7 +66,7 @@ def workable_base(facts: Facts, judging: Judge | None = None) -> Candidate:
     """
     refusals: list[tuple[float, str]] = []  # GiB short, why
     tight: Candidate | None = None
-    for split in placement.ordered(facts, propose.splits(facts)):
+    for split in placement.order_splits(facts, propose.splits(facts)):
         plan = propose.base_plan(facts, split)
         if plan.dp > 1 and plan.engine not in memory.SERVERS:
             raise AdvisorError(_one_server(facts, plan))
@@ -117,16 +117,16 @@ def _crowds_out(facts: Facts, plan: Plan) -> bool:
     return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
 
 
-def estimated(
+def estimate_plans(
     facts: Facts, plans: Sequence[Plan], bills: Sequence[MemoryBill] = ()
 ) -> list[Estimate]:
     """One estimate per plan, of all its replicas together: each serves its share of the requests.
     `bills`: those of one replica for each plan, where they are at hand.
     """
-    return estimated_each([(facts, plans, bills)])[0]()
+    return estimate_questions([(facts, plans, bills)])[0]()
 
 
-def estimated_each(questions: Sequence[Planned]) -> list[Callable[[], list[Estimate]]]:
+def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[Estimate]]]:
     """The same for several questions, computed at once, since the predictor's time goes by its
     calls more than by what is in them; the estimates of a question are written out when it is
     its turn.
@@ -164,7 +164,7 @@ def _without_levels(estimate: Estimate) -> Estimate:
     return estimate.model_copy(update=bare)
 
 
-def judged(
+def judge_plans(
     asked: Question, estimates: Sequence[Estimate], judging: Judge | None = None
 ) -> tuple[Candidate, ...]:
     """The plan without speculation and each of the others with its estimate and what the rules say
@@ -222,7 +222,7 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     return _candidate(facts, plan, estimate, findings)
 
 
-def fitting(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:
+def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:
     """The plans whose memory bill fits."""
     return tuple(plan for plan, _ in _billed(facts, plans))
 

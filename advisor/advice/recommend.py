@@ -16,10 +16,10 @@ from advisor.advice import decide
 from advisor.advice.explain import reasons
 from advisor.advice.explain import what_if as changes
 from advisor.advice.judge import (
-    estimated,
+    candidate_plans,
+    estimate_plans,
     judge,
-    judged,
-    opened,
+    judge_plans,
 )
 from advisor.advice.plans import k_schedule, limits
 from advisor.advice.plans import topology as linked
@@ -57,18 +57,18 @@ def recommend(
     Raises AdvisorError (UnknownFact for names) with one sentence when the question cannot be
     answered as asked.
     """
-    request = request if request is not None else checked(asked)
+    request = request if request is not None else check_request(asked)
     facts = with_own_runs(facts_for_request(request), machine)
     try:
-        question = opened(facts)
+        question = candidate_plans(facts)
     except AdvisorError:
         from advisor.advice.plans import spread  # start-up: only where nothing fits
 
         if (found := spread.answer(request, facts)) is not None:
             return found
         raise
-    estimates = estimated(question.facts, question.plans, question.bills)
-    advice = advise(request, question.facts, judged(question, estimates), what_if)
+    estimates = estimate_plans(question.facts, question.plans, question.bills)
+    advice = advise(request, question.facts, judge_plans(question, estimates), what_if)
     if machine is None:
         return advice
     from advisor.advice.own_runs.calibration import calibrated_reason  # start-up: pydantic and YAML
@@ -87,7 +87,7 @@ def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
     return facts.model_copy(update={"own_runs": own_runs_for(machine, facts)})
 
 
-def checked(asked: Mapping[str, Any]) -> Request:
+def check_request(asked: Mapping[str, Any]) -> Request:
     """A Request from keywords, with types and ranges checked; as many GPUs as `tp` where only that
     is given.
 
@@ -114,11 +114,14 @@ def advise(
     base = verdict.candidates[0]
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
     if best is not None and verdict.decision == "on":
-        best = scheduled(facts, verdict.candidates, best)
+        best = with_schedule(facts, verdict.candidates, best)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
     told = reasons.explain(facts, verdict)
-    chosen = (*facts.defaults, *limits.told(memory.replica(facts, running.plan), running.plan))
+    chosen = (
+        *facts.defaults,
+        *limits.limit_choices(memory.replica(facts, running.plan), running.plan),
+    )
     changed = Later(partial(changes.would_change, facts, verdict)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
     return Advice(
@@ -131,7 +134,7 @@ def advise(
         estimate=best.estimate if best is not None else None,
         gain=gain_of(facts, best),
         decided_by=verdict.rule,
-        findings=merged(running, best),
+        findings=merge_findings(running, best),
         plan_findings=running.findings,
         reasons=told,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
@@ -156,20 +159,20 @@ def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
     return decide.goal_interval(best.estimate, facts.goal or "balanced")
 
 
-def scheduled(facts: Facts, candidates: Sequence[Candidate], best: Candidate) -> Candidate:
+def with_schedule(facts: Facts, candidates: Sequence[Candidate], best: Candidate) -> Candidate:
     """The same candidate with a k per batch size where that pays and no rule speaks against it."""
     if not k_schedule.takes_one(best.plan):
         return best
-    allowed = decide.allowed(candidates)
+    allowed = decide.allowed_candidates(candidates)
     ranges = k_schedule.schedule(facts, [candidates[i].plan for i in allowed], best.plan)
     if not ranges or best.estimate is None:
         return best
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})
     if request_slots(facts) is None:
-        plan = limits.held(facts, plan)
+        plan = limits.cap_slots(facts, plan)
     bill = memory.bill(facts, plan)  # state slots are kept for the largest k
     # what the schedule itself costs is part of it: states for the largest k, graphs that it loses
-    estimate = estimated(facts, [plan], [bill])[0]
+    estimate = estimate_plans(facts, [plan], [bill])[0]
     judged = judge(facts, plan, estimate)
     goal = facts.goal or "balanced"
     now, then = (decide.goal_interval(c.estimate, goal).p50 for c in (best, judged))
@@ -184,7 +187,7 @@ def scheduled(facts: Facts, candidates: Sequence[Candidate], best: Candidate) ->
     )
 
 
-def merged(running: Candidate, best: Candidate | None) -> tuple[Finding, ...]:
+def merge_findings(running: Candidate, best: Candidate | None) -> tuple[Finding, ...]:
     """Findings of the plan to run and of the best speculative candidate, each once, worst first."""
     both = (*running.findings, *(best.findings if best is not None else ()))
     return reasons.strongest(tuple({(f.code, f.message): f for f in both}.values()))

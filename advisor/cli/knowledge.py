@@ -8,7 +8,7 @@ import sys
 
 import click
 
-from advisor.cli.options import completing
+from advisor.cli.options import complete_names
 from advisor.cli.output import say
 from advisor.knowledge import store
 from advisor.knowledge.listing import entry_text, hardware_listing, model_listing
@@ -44,7 +44,7 @@ def hardware_list() -> None:
 
 
 @hardware.command("show")
-@click.argument("name", shell_complete=completing("hardware"))
+@click.argument("name", shell_complete=complete_names("hardware"))
 def hardware_show(name: str) -> None:
     """Show the facts of one accelerator, each number with its source."""
     _show("hardware", name)
@@ -69,7 +69,7 @@ def models_list() -> None:
 
 
 @models.command("show")
-@click.argument("name", shell_complete=completing("model"))
+@click.argument("name", shell_complete=complete_names("model"))
 def models_show(name: str) -> None:
     """Show the facts of one model, with its checkpoints."""
     _show("llms", name)

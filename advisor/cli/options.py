@@ -118,7 +118,7 @@ def shown(value: object) -> str:
     return shown_text(str(value), 40)
 
 
-def completing(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def complete_names(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Shell completion of one kind of name, from what is loaded only when a shell asks."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
@@ -161,7 +161,7 @@ def _number(names: str, text: str, whole: bool = False, **more: Any) -> Option:
 
 def _name(name: str, text: str, kind: str = "", **more: Any) -> Option:
     if kind:
-        more["shell_complete"] = completing(kind)
+        more["shell_complete"] = complete_names(kind)
     return click.option(
         *name.split(),
         metavar=more.pop("metavar", "NAME"),

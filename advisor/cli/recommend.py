@@ -81,7 +81,7 @@ def recommend(
     if folder is not None:
         write_folder(advice, None if form == "text" else form, folder)
     else:
-        written = FORMS[form].write_both(advice) if ab else rendered(advice, form, explain)
+        written = FORMS[form].write_both(advice) if ab else render_form(advice, form, explain)
         write(quiet_line(advice, unicode=takes_unicode()) if quiet else written)
 
 
@@ -100,7 +100,7 @@ def compose(**asked: Any) -> None:
     answer = no_mtp_answer(asked)
     if answer:
         raise AdvisorError(answer)
-    write(rendered(advice_for(asked), "compose"))
+    write(render_form(advice_for(asked), "compose"))
 
 
 @click.command()
@@ -112,7 +112,7 @@ def schema(name: str) -> None:
     write(json.dumps(named_schema(name), indent=2) + "\n")
 
 
-def rendered(advice: Advice, form: str, explain: bool = False) -> str:
+def render_form(advice: Advice, form: str, explain: bool = False) -> str:
     """The advice in one of the forms; what a pipe must not pick up (environment for `flags`, a
     model to replace) goes to standard error.
     """

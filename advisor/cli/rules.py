@@ -5,14 +5,14 @@ from __future__ import annotations
 import click
 
 from advisor import rules as rulebook
-from advisor.cli.options import completing
+from advisor.cli.options import complete_names
 from advisor.cli.output import say
 from advisor.rules.checking import chosen
 from advisor.rules.registry import load_row
 
 
 @click.command()
-@click.argument("code", shell_complete=completing("rule"))
+@click.argument("code", shell_complete=complete_names("rule"))
 def explain(code: str) -> None:
     """Explain one rule (by code or slug): reason, examples, sources."""
     say(rulebook.explain(code))

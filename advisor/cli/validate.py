@@ -7,7 +7,7 @@ from typing import Any, get_args
 import click
 
 from advisor.cli.lazy import HELP
-from advisor.cli.options import completing
+from advisor.cli.options import complete_names
 from advisor.cli.validate_run import RANK, run
 from advisor.domain.nouns import Workload
 
@@ -45,7 +45,7 @@ def _codes(
 )
 @click.option(
     "--hw",
-    shell_complete=completing("hardware"),
+    shell_complete=complete_names("hardware"),
     help="Hardware, as in `advisor hardware`; auto detects this machine.",
 )
 @click.option("--gpus", type=click.IntRange(1, 1024), help="Number of GPUs.")

@@ -32,7 +32,7 @@ def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
         return int(bool(apply_fixes(report, options)))
     fixing = options["fix"] or options["unsafe_fixes"]
     if fixing and (changed := apply_fixes(report, options)):
-        report = judged_again(files, changed, options)
+        report = check_again(files, changed, options)
     status = exit_status(report, options)
     show(report, options, aside=bool(fixing) and "-" in files)
     return status
@@ -41,13 +41,11 @@ def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
 def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
     """The report for the files."""
     return validate(
-        files[0] if len(files) == 1 else files, changes=_complete(options), **told(options)
+        files[0] if len(files) == 1 else files, changes=_complete(options), **context_of(options)
     )
 
 
-def judged_again(
-    files: tuple[str, ...], changed: dict[str, str], options: dict[str, Any]
-) -> Report:
+def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[str, Any]) -> Report:
     """The report after fixes. Standard input cannot be read twice: its text is judged as it was
     printed.
     """
@@ -55,7 +53,7 @@ def judged_again(
 
     if "-" not in changed:
         return judge(files, options)
-    piped = validate(text=changed["-"], name="-", changes=_complete(options), **told(options))
+    piped = validate(text=changed["-"], name="-", changes=_complete(options), **context_of(options))
     others = tuple(name for name in files if name != "-")
     return merged([piped, judge(others, options)]) if others else piped
 
@@ -65,7 +63,7 @@ def _complete(options: dict[str, Any]) -> bool:
     return bool(options["hw"] and options["concurrency"] and options["ctx"])
 
 
-def told(options: dict[str, Any]) -> dict[str, Any]:
+def context_of(options: dict[str, Any]) -> dict[str, Any]:
     """What the caller tells beside the files."""
     names = (
         "hw",
@@ -95,7 +93,7 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
     from advisor.lint import fixes
     from advisor.lint.apply_fixes import settled
 
-    wanted = told(options)
+    wanted = context_of(options)
     changed: dict[str, str] = {}
     for read in report.reads:
         change = settled(

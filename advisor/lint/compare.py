@@ -178,10 +178,10 @@ def _ratios(one: Judged, wanted: Plan) -> tuple[tuple[str, float], ...]:
     facts = one.facts
     if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
         return ()  # not known, or the file's plan cannot start on these devices
-    from advisor.advice.judge import estimated
+    from advisor.advice.judge import estimate_plans
 
     try:
-        old, new = estimated(facts, (one.plan, wanted))
+        old, new = estimate_plans(facts, (one.plan, wanted))
     except AdvisorError:
         return ()
     ratios = []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from advisor.advice.decide import (
-    allowed,
+    allowed_candidates,
     decide,
     effects,
     goal_interval,
@@ -123,12 +123,14 @@ def test_a_warning_forbids_nothing() -> None:
 def test_the_largest_documented_k_is_kept_to() -> None:
     limit = finding(effect="k_max", k_max=2)
     plans = [OFF, at(1, gain=1.2), at(2, limit, gain=1.3), at(4, limit, gain=1.9)]
-    assert allowed(plans) == [1, 2]
+    assert allowed_candidates(plans) == [1, 2]
     assert verdict(*plans[1:])[:2] == ("on", 2)
     lower = [OFF, at(2, finding(effect="k_max", k_max=3)), at(3, finding(effect="k_max", k_max=2))]
-    assert allowed(lower) == [1]  # the smaller of two limits
-    assert allowed([OFF, at(4, limit)]) == [1]  # a limit that nothing keeps to leaves all
-    assert allowed([OFF, at(4), at(5)]) == [1, 2]
+    assert allowed_candidates(lower) == [1]  # the smaller of two limits
+    assert allowed_candidates([OFF, at(4, limit)]) == [
+        1
+    ]  # a limit that nothing keeps to leaves all
+    assert allowed_candidates([OFF, at(4), at(5)]) == [1, 2]
 
 
 # ---------------------------------------------------------------- which k

@@ -141,7 +141,7 @@ def test_a_bad_file_stops_the_build(tmp_path: Path) -> None:
 
 
 def facts(**asked: Any) -> Facts:
-    return facts_for_request(pipeline.checked({"hardware": "h200"} | asked))
+    return facts_for_request(pipeline.check_request({"hardware": "h200"} | asked))
 
 
 @pytest.mark.parametrize(

@@ -113,9 +113,9 @@ def test_a_k_schedule_keeps_to_the_documented_limit() -> None:
     with k = 5.
     """
     asked = {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64}
-    facts = facts_for_request(pipeline.checked(asked))
+    facts = facts_for_request(pipeline.check_request(asked))
     base = judging.workable_base(facts)
-    plans = judging.fitting(facts, propose.speculative_plans(facts, base.plan))
+    plans = judging.plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
     limits = [
         f.k_max
         for plan in plans

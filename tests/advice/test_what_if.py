@@ -132,18 +132,18 @@ def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any
     load.
     """
     for streams in (1, 16, 64):
-        request = pipeline.checked({**asked, "concurrency": streams})
+        request = pipeline.check_request({**asked, "concurrency": streams})
         try:
-            full = judging.opened(knowledge_resolve.facts_for_request(request))
+            full = judging.candidate_plans(knowledge_resolve.facts_for_request(request))
         except AdvisorError:
             continue
-        estimates = judging.estimated(full.facts, full.plans)
-        brief = judging.opened(knowledge_resolve.bare_facts(request), judging.weigh)
+        estimates = judging.estimate_plans(full.facts, full.plans)
+        brief = judging.candidate_plans(knowledge_resolve.bare_facts(request), judging.weigh)
         assert brief.plans == full.plans and brief.bills == full.bills == tuple(
             one.memory for one in estimates
         )
-        one = decide.decide(full.facts, judging.judged(full, estimates))
-        other = decide.decide(brief.facts, judging.judged(brief, estimates, judging.weigh))
+        one = decide.decide(full.facts, judging.judge_plans(full, estimates))
+        other = decide.decide(brief.facts, judging.judge_plans(brief, estimates, judging.weigh))
         assert (one.decision, one.best, one.rule) == (other.decision, other.best, other.rule)
 
 

@@ -233,7 +233,7 @@ def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(
 )
 def test_python_refuses_what_the_command_line_refuses(asked: dict[str, object], part: str) -> None:
     with pytest.raises(AdvisorError) as refused:
-        pipeline.checked({"hardware": "gb10", **asked})
+        pipeline.check_request({"hardware": "gb10", **asked})
     text = str(refused.value)
     assert part in text and "\n" not in text and "pydantic" not in text
 
@@ -267,7 +267,7 @@ def test_python_takes_what_the_command_line_takes() -> None:
         {"acceptance_length": 32, "acceptance_k": 31, "temperature": None, "tp": None},
     )
     for asked in ends:
-        request = pipeline.checked({"hardware": "gb10", **asked})
+        request = pipeline.check_request({"hardware": "gb10", **asked})
         for name, value in asked.items():
             assert getattr(request, name) == (tuple(value) if isinstance(value, list) else value)
 

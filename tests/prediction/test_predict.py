@@ -306,7 +306,7 @@ def test_plans_of_several_questions_in_one_table_are_those_of_each() -> None:
     ]
     parts = [
         (q.facts, q.plans)
-        for q in (judging.opened(facts_for_request(request)) for request in asked)
+        for q in (judging.candidate_plans(facts_for_request(request)) for request in asked)
     ]
     whole, each = (
         points_plans.from_questions(parts),

@@ -163,7 +163,7 @@ def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
             asked = request.model_copy(
                 update={"gpus": gpus, "tp": request.tp if gpus == request.gpus else None}
             )
-            question = judging.opened(knowledge_resolve.bare_facts(asked), judging.weigh)
+            question = judging.candidate_plans(knowledge_resolve.bare_facts(asked), judging.weigh)
         except AdvisorError:
             continue
         if any(
@@ -178,14 +178,16 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
     """The first condition of each way under which the decision is another one."""
     asked = [question for way in ways for question in way.questions]
     made = iter(
-        judging.estimated_each(
+        judging.estimate_questions(
             [(question.facts, question.plans, question.bills) for question in asked]
         )
     )
     for way in ways:
         estimates = [next(made) for _ in way.questions]
         for label, question, own in zip(way.labels, way.questions, estimates, strict=True):
-            found = decide.decide(question.facts, judging.judged(question, own(), judging.weigh))
+            found = decide.decide(
+                question.facts, judging.judge_plans(question, own(), judging.weigh)
+            )
             if found.decision != verdict.decision:
                 yield f"{label}{_gain(way, found)}: {_WORDS[found.decision]}"
                 break
@@ -220,7 +222,7 @@ def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
         try:
             bare = knowledge_resolve.bare_facts(request)
             same = bare.model_copy(update={"own_runs": facts.own_runs})
-            questions.append(judging.opened(same, judging.weigh))
+            questions.append(judging.candidate_plans(same, judging.weigh))
         except AdvisorError:
             break
         labels.append(

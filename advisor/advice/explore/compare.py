@@ -126,9 +126,9 @@ def _asked(request: Request, name: str) -> tuple[Kind, Request]:
 def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | None) -> Arm:
     try:
         facts = facts_for_request(request)
-        question = judge.opened(facts)
-        made = judge.estimated(facts, question.plans, question.bills)
-        candidates: tuple[Candidate, ...] = judge.judged(question, made)
+        question = judge.candidate_plans(facts)
+        made = judge.estimate_plans(facts, question.plans, question.bills)
+        candidates: tuple[Candidate, ...] = judge.judge_plans(question, made)
         advice = advise(request, facts, candidates)
     except UnknownFact:
         raise
@@ -136,7 +136,7 @@ def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | Non
         raise AdvisorError(f"{name}: {error}") from None
     estimate = advice.estimate
     if estimate is None:
-        estimate = judge.estimated(facts, [question.base.plan])[0]
+        estimate = judge.estimate_plans(facts, [question.base.plan])[0]
     return Arm(
         label=name,
         kind=kind,

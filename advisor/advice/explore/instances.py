@@ -106,7 +106,7 @@ def asked(
             }
         )
     facts = resolve.bare_facts(frame)
-    question = judge.opened(facts, judge.weigh)
+    question = judge.candidate_plans(facts, judge.weigh)
     return Asked(
         classes=tuple(classes),
         loads=tuple(loads),
@@ -174,7 +174,7 @@ def served(several: Sequence[Asked], mix: Mix) -> list[Served]:
         bills: Sequence[MemoryBill] = one.question.bills if one.question.plans else ()
         for facts in (*one.exact, *one.single):
             questions.append((facts, one.plans, bills))
-    made = iter(judge.estimated_each(questions))
+    made = iter(judge.estimate_questions(questions))
     out = []
     for one in several:
         each = [next(made)() for _ in one.each]
@@ -234,7 +234,7 @@ def _decided(one: Asked, columns: Sequence[Sequence[Candidate]]) -> tuple[Decisi
         return verdicts[0].decision, verdicts[0].best
     allowed = set(range(1, len(columns[0])))
     for verdict in verdicts:
-        allowed &= set(decide.allowed(verdict.candidates))
+        allowed &= set(decide.allowed_candidates(verdict.candidates))
     if not allowed:
         return "off", next((v.best for v in verdicts if v.best is not None), None)
     kept = [

@@ -142,7 +142,7 @@ def _with_ranges(
     for one in group:
         point = next((p for p in one.load.points if p.method == plan.method), None)
         plans.append((point.plan if point is not None else plan).model_copy(update=with_rows))
-    made = judge.estimated_each(
+    made = judge.estimate_questions(
         [(one.facts, [own], ()) for one, own in zip(group, plans, strict=True)]
     )
     out = []

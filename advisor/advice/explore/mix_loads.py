@@ -41,11 +41,11 @@ def curves(mix: Mix) -> dict[int, Curve]:
     questions: list[tuple[Facts, tuple[Plan, ...], tuple[()]]] = []
     for i in wanted:
         facts = resolve.bare_facts(mix.request(mix.classes[i], 1))
-        base = judge.opened(facts, judge.weigh).base.plan
+        base = judge.candidate_plans(facts, judge.weigh).base.plan
         for load in GRID:
             plan = base.model_copy(update={"max_num_seqs": max(load, base.max_num_seqs or 1)})
             questions.append((facts.model_copy(update={"concurrency": load}), (plan,), ()))
-    made = [written()[0] for written in judge.estimated_each(questions)]
+    made = [written()[0] for written in judge.estimate_questions(questions)]
     return {
         i: np.array([times(e, "baseline") for e in made[n * len(GRID) : (n + 1) * len(GRID)]])
         for n, i in enumerate(wanted)

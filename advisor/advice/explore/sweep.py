@@ -18,7 +18,7 @@ from advisor.advice.explore.k_ranges import Answered, k_ranges
 from advisor.advice.explore.values import Load, Point, Setting, Sweep, Value
 from advisor.advice.plans import methods as how
 from advisor.advice.plans import propose as proposals
-from advisor.advice.recommend import checked, with_own_runs
+from advisor.advice.recommend import check_request, with_own_runs
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
@@ -92,7 +92,7 @@ def sweep(
         at all can be served.
     """
     found = axes(vary)
-    base, facts = pinned(request, tuple(name for name, _ in found.fields))
+    base, facts = pin_choices(request, tuple(name for name, _ in found.fields))
     asked = [_asked(base, setting, found, machine) for setting in _settings(found)]
     if all(one.question is None for one in asked):
         raise AdvisorError(asked[0].refusal or "no load can be served")
@@ -122,7 +122,7 @@ def sweep(
     )
 
 
-def pinned(request: Request, varied: Sequence[str] = ()) -> tuple[Request, Facts]:
+def pin_choices(request: Request, varied: Sequence[str] = ()) -> tuple[Request, Facts]:
     """The request with the engine, release and quantisation that its answer has, but for those
     that are varied or that depend on what is; and its facts.
     """
@@ -152,10 +152,10 @@ def _asked(base: Request, setting: Setting, found: Axes, machine: Machine | None
     request = base.model_copy(update=told)
     names = {name for name, _ in setting} & {"workload", "goal"}
     if names:  # words of a closed vocabulary, unlike names that the knowledge looks up
-        request = checked(request.model_dump())
+        request = check_request(request.model_dump())
     try:
         facts = with_own_runs(resolve.bare_facts(request), machine)
-        question = judge.opened(facts, judge.weigh)
+        question = judge.candidate_plans(facts, judge.weigh)
     except AdvisorError as error:
         if any(name in _FREES for name, _ in setting):
             raise  # an unknown name, or one that does not run here: no load would help
@@ -195,7 +195,7 @@ def _estimated(asked: Sequence[_Asked]) -> list[list[Estimate]]:
     questions = [one.question for one in asked if one.question is not None]
     out: list[list[Estimate]] = []
     for _, group in groupby(questions, key=lambda question: question.facts.own_runs):
-        made = judge.estimated_each([(q.facts, q.plans, q.bills) for q in group])
+        made = judge.estimate_questions([(q.facts, q.plans, q.bills) for q in group])
         out += [written() for written in made]
     return out
 
@@ -211,7 +211,7 @@ def _load(
     ks: tuple[int, ...] | None,
 ) -> Load:
     facts = question.facts
-    candidates = judge.judged(question, estimates, judge.weigh)
+    candidates = judge.judge_plans(question, estimates, judge.weigh)
     verdict = decide.decide(facts, candidates)
     best = verdict.candidates[verdict.best].plan if verdict.best is not None else None
     points = [_point(facts, candidates[0], candidate) for candidate in verdict.candidates[1:]]
@@ -259,7 +259,7 @@ def _codes(findings: Sequence[Finding]) -> tuple[str, ...]:
 
 def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
     """The point without speculation: its absolute speeds are the baselines of the others."""
-    first = estimates[0] if estimates else judge.estimated(facts, [plan])[0]
+    first = estimates[0] if estimates else judge.estimate_plans(facts, [plan])[0]
 
     def metric(one: MetricEstimate) -> MetricEstimate:
         return MetricEstimate(speedup=NO_GAIN, baseline=one.baseline, value=one.baseline)

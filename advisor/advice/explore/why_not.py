@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.compare import Comparison, compare
-from advisor.advice.explore.sweep import pinned, sweep
+from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import Load, Point
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import AdvisorError, Request
@@ -48,7 +48,7 @@ def why_not(request: Request, asked: str) -> WhyNot:
 
 def _name(request: Request, name: str, value: str, asked: str) -> WhyNot:
     field = "hardware" if name == "hw" else name
-    base, facts = pinned(request)
+    base, facts = pin_choices(request)
     now = {
         "hardware": facts.hardware.id if facts.hardware else request.hardware,
         "model": facts.model.id if facts.model else request.model,
@@ -78,7 +78,7 @@ def _running(estimate: object, decision: str) -> float:
 
 
 def _k(request: Request, k: int, asked: str) -> WhyNot:
-    base, _ = pinned(request)
+    base, _ = pin_choices(request)
     load = sweep(base, {}).loads[0]  # what recommend weighs
     best = load.best_k
     if best is None:

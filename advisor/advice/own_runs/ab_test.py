@@ -162,7 +162,7 @@ def question(request: Request, setting: Setting) -> tuple[Facts, Plan]:
     none can run.
     """
     facts = facts_for_request(request)
-    made = judge.opened(facts)
+    made = judge.candidate_plans(facts)
     near = [plan for plan in made.plans if plan.method == setting.method]
     plan = next((plan for plan in near if plan.k == setting.k), None)
     if plan is None:
@@ -276,7 +276,11 @@ def _next(
     request = setting.request.model_copy(update=acceptance_fields(on, plan.k))
     try:
         known, _ = question(request, setting)
-        others = [p for p in judge.opened(known).plans if p.method == plan.method and p.k != plan.k]
+        others = [
+            p
+            for p in judge.candidate_plans(known).plans
+            if p.method == plan.method and p.k != plan.k
+        ]
         found = predict.estimate(known, [plan, *others])
     except AdvisorError:
         return None

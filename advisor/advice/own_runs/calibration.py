@@ -176,7 +176,7 @@ def next_measurement(machine: Machine, request: Request, setting: Setting) -> Ne
     now = _width(facts, plan)
     if now < ENOUGH:
         return None
-    plans = [p for p in judge.opened(facts).plans if p.method == plan.method][:8]
+    plans = [p for p in judge.candidate_plans(facts).plans if p.method == plan.method][:8]
     loads = sorted({*LOADS, request.concurrency})
     best: Next | None = None
     for load in loads:

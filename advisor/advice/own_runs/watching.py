@@ -110,7 +110,7 @@ def advise(seen: Seen, asked: Mapping[str, Any]) -> Word:
     k = found.k or server.k
     request = found.request.model_copy(update=acceptance_fields([run], k))
     try:
-        question = judge.opened(facts_for_request(request))
+        question = judge.candidate_plans(facts_for_request(request))
         plans = [plan for plan in question.plans if plan.method == found.method]
         estimates = predict.estimate(question.facts, plans) if plans else []
     except AdvisorError as error:

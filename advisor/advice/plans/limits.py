@@ -65,7 +65,7 @@ def slots(facts: Facts, replicas: int) -> int:
     return 1 << (wanted - 1).bit_length() if traits(facts.engine).replicas else wanted
 
 
-def held(facts: Facts, plan: Plan) -> Plan:
+def cap_slots(facts: Facts, plan: Plan) -> Plan:
     """The plan with no more slots than its memory holds; as it is where not even one request fits
     or where the memory is not known.
     """
@@ -132,7 +132,7 @@ def _reads_8_bits(facts: Facts, plan: Plan) -> bool:
     return traits(plan.engine).pool == "slots" or arch.startswith(FP8_ARCHS)
 
 
-def told(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
+def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
     """The limits that were chosen, each with its price or reason."""
     request = facts.request
     rows: list[tuple[str, str, str]] = []

@@ -13,7 +13,7 @@ from advisor.prediction import predict as predictor
 Split = tuple[int, int]  # (tp, dp)
 
 
-def ordered(facts: Facts, splits: Sequence[Split]) -> tuple[Split, ...]:
+def order_splits(facts: Facts, splits: Sequence[Split]) -> tuple[Split, ...]:
     """The splits as they are, for linked machines the fastest first: a link costs every step more
     than a small model's part of the weights saves, while a large dense one gains.
     """

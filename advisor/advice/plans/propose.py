@@ -170,7 +170,7 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     )
     if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
         plan = plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
-    plan = serving.held(facts, serving.kv_cache(facts, plan))
+    plan = serving.cap_slots(facts, serving.kv_cache(facts, plan))
     widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
     return serving.roomy(facts, plan, (plan, *widest))
 
@@ -267,7 +267,7 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
         }
     )
     given = facts.request.max_num_seqs if facts.request is not None else None
-    return plan if given is not None else serving.held(facts, plan)
+    return plan if given is not None else serving.cap_slots(facts, plan)
 
 
 def prefix_caching(facts: Facts, method: Method) -> bool | None:

@@ -47,8 +47,8 @@ def formula(hardware: str, model: str, classes: list[tuple[int, int, int]]) -> l
     for _, prompt, output in classes:
         for load, into in ((total, alone), (1, single)):
             facts = facts_of(hardware, model, load, prompt, output)
-            plan = judge.opened(facts, judge.weigh).base.plan
-            into.append(times(judge.estimated(facts, [plan])[0], "baseline"))
+            plan = judge.candidate_plans(facts, judge.weigh).base.plan
+            into.append(times(judge.estimate_plans(facts, [plan])[0], "baseline"))
     shares = [clients / total for clients, _, _ in classes]
     return together(alone, single, shares, [output for _, _, output in classes])
 
@@ -60,7 +60,7 @@ def test_a_mix_follows_the_simulation(setting: tuple[str, str, list[tuple[int, i
     """
     hardware, model, classes = setting
     first = facts_of(hardware, model, sum(c for c, _, _ in classes), *classes[0][1:])
-    plan = judge.opened(first, judge.weigh).base.plan
+    plan = judge.candidate_plans(first, judge.weigh).base.plan
     point, constants = from_plans(first, [plan]), predictor.load().speeds
     asked = [Asked(*one) for one in classes]
     server = Server(point, constants, asked, budget_of(point, constants))
