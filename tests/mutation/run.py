@@ -26,7 +26,7 @@ FLOOR = 0.85
 # module -> the tests that must notice; quick ones, as each mutant runs them
 TARGETS = {
     "advisor/advice/decide.py": ("tests/advice/test_decide_table.py",),
-    "advisor/perf/memory.py": ("tests/perf/test_memory.py",),
+    "advisor/perf/memory.py": ("tests/perf/test_memory.py", "tests/perf/test_memory_parts.py"),
     "advisor/perf/physics.py": ("tests/perf/test_physics.py", "tests/perf/test_physics_points.py"),
     "advisor/lint/fixes.py": (
         "tests/lint/test_fixes.py",
