@@ -91,7 +91,7 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
             )
         gpus = count
     if name.lower() == "auto":
-        from advisor.knowledge.detect import (
+        from advisor.knowledge.detect import (  # start-up: only for --hw auto
             detect,  # start-up: only where the hardware is asked of the machine
         )
 

@@ -70,7 +70,7 @@ def _thinking(request: Request, model: LLM) -> tuple[bool | None, list[Default]]
 def _machine(request: Request) -> tuple[Hardware, list[Default]]:
     if request.hardware.strip().lower() != "auto":
         return knowledge.hardware(request.hardware), []
-    from advisor.knowledge.detect import (
+    from advisor.knowledge.detect import (  # start-up: only for --hw auto
         detect,  # start-up: only where the hardware is asked of the machine
     )
 

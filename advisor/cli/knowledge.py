@@ -21,7 +21,7 @@ def _show(table: str, name: str) -> None:
 def _validate(table: str, files: tuple[str, ...]) -> None:
     from pathlib import Path
 
-    from advisor.knowledge.check import check_file
+    from advisor.knowledge.check import check_file  # start-up: only this command
 
     problems = [problem for name in files for problem in check_file(table, Path(name))]
     for file, field, reason in problems:
@@ -95,7 +95,7 @@ def knowledge() -> None:
 )
 def knowledge_build(check: bool) -> None:
     """Compile knowledge/*.yaml into knowledge/index.json."""
-    from advisor.knowledge.build import write_index
+    from advisor.knowledge.build import write_index  # start-up: only this command
 
     path, same = write_index(check)
     if check and not same:

@@ -30,7 +30,7 @@ def explain(code: str) -> None:
 )
 def rules(form: str, select: tuple[str, ...]) -> None:
     """List the rules that validate and recommend share."""
-    from advisor.rules import texts
+    from advisor.rules import texts  # start-up: only this command
 
     found = [load_row(row) for row in chosen(select, None)]
     if form == "json":

@@ -24,7 +24,7 @@ RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
 def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
     """Judge the files and act on the options; the exit status."""
     if options["target_version"]:
-        from advisor.lint.migrate import migrate_files
+        from advisor.lint.migrate import migrate_files  # start-up: only for this option
 
         return migrate_files(files, options)
     report = judge(files, options)
@@ -49,7 +49,7 @@ def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[s
     """The report after fixes. Standard input cannot be read twice: its text is judged as it was
     printed.
     """
-    from advisor.lint.report import merged
+    from advisor.lint.report import merged  # start-up: only for this option
 
     if "-" not in changed:
         return judge(files, options)
@@ -78,7 +78,7 @@ def context_of(options: dict[str, Any]) -> dict[str, Any]:
     )
     wanted = {name: options[name] for name in names if options[name]}
     if wanted.get("hw") == "auto":
-        from advisor.knowledge.detect import detect
+        from advisor.knowledge.detect import detect  # start-up: only for this option
 
         found, gpus = detect()
         wanted = {"gpus": gpus, **wanted, "hw": found.id}
@@ -90,8 +90,8 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
     its text always comes out, changed or not, and always counts as new, because it cannot be
     read again.
     """
-    from advisor.lint import fixes
-    from advisor.lint.apply_fixes import settled
+    from advisor.lint import fixes  # start-up: only for this option
+    from advisor.lint.apply_fixes import settled  # start-up: only for this option
 
     wanted = context_of(options)
     changed: dict[str, str] = {}
@@ -126,18 +126,18 @@ def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
     """
     form = options["form"]
     if form == "text":
-        from advisor.render.findings.text import report_text
+        from advisor.render.findings.text import report_text  # start-up: only for this option
 
         colour = _colour(options["color"], aside)
         click.echo(report_text(report, colour), color=colour, err=aside)
     elif form == "github":
-        from advisor.render.findings.github import report_github
+        from advisor.render.findings.github import report_github  # start-up: only for this option
 
         if text := report_github(report):
             click.echo(text, err=aside)
     else:
-        from advisor.render.findings.json_out import report_json
-        from advisor.render.findings.sarif import report_sarif
+        from advisor.render.findings.json_out import report_json  # start-up: only for this option
+        from advisor.render.findings.sarif import report_sarif  # start-up: only for this option
 
         data = report_json(report) if form == "json" else report_sarif(report)
         say(json_text(data), err=aside)

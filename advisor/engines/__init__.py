@@ -51,15 +51,17 @@ def canonical(name: str) -> Engine | None:
 def _load(engine: Engine) -> Adapter:
     match engine:
         case "vllm":
-            from advisor.engines.vllm import VllmAdapter
+            from advisor.engines.vllm import VllmAdapter  # start-up: one engine of three
 
             return VllmAdapter()
         case "sglang":
-            from advisor.engines.sglang import SglangAdapter
+            from advisor.engines.sglang import SglangAdapter  # start-up: one engine of three
 
             return SglangAdapter()
         case "llama-server" | "ik_llama.cpp":
-            from advisor.engines.llama_server import LlamaServerAdapter
+            from advisor.engines.llama_server import (
+                LlamaServerAdapter,
+            )  # start-up: one engine of three
 
             return LlamaServerAdapter(engine)
         case _:
@@ -83,6 +85,6 @@ def no_mtp_answer(name: str) -> str | None:
     """What to say of an engine without an MTP path: by version, what it costs, what to run instead.
     None: not such an engine.
     """
-    from advisor.engines.no_mtp import answer
+    from advisor.engines.no_mtp import answer  # start-up: engines without MTP
 
     return answer(name)

@@ -171,13 +171,13 @@ class Adapter(LaunchReader):
 
     def image(self, version: str | None, hardware: object = None) -> str | None:
         """The container image of a release, only where a source shows that it exists; else None."""
-        from advisor.engines.images import image
+        from advisor.engines.images import image  # start-up: only some forms
 
         return image(self.catalogue, version or self.newest, hardware)
 
     def benchmark_command(self, plan: Plan, request: object) -> str:
         """Return the engine's own benchmark command for the load of the request."""
-        from advisor.engines.benchmarks import command
+        from advisor.engines.benchmarks import command  # start-up: only some forms
 
         return command(plan, request)
 

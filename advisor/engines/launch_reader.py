@@ -35,7 +35,7 @@ class LaunchReader(Writer):
         """The catalogued release of an image tag or version text. Floating tags, nightlies and
         branches pin nothing.
         """
-        from advisor.engines.versions import resolve_release
+        from advisor.engines.versions import resolve_release  # start-up: only with a release named
 
         return resolve_release(self.name, self.versions, text)
 

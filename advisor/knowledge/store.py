@@ -46,7 +46,7 @@ def index() -> Index:
         raise AdvisorError(f"{path} is missing: {REMEDY}") from None
     folders = [f for f in user_dirs() if (f / "hardware").is_dir() or (f / "llms").is_dir()]
     if folders:
-        from advisor.knowledge.build import merge_user_files
+        from advisor.knowledge.build import merge_user_files  # start-up: only with own facts
 
         data = merge_user_files(data, folders)
     return data

@@ -100,7 +100,7 @@ def change_for(one: Judged) -> Change | None:
     facts = one.facts
     if facts.hardware is None or facts.model is None:
         return None
-    from advisor.advice.recommend import recommend
+    from advisor.advice.recommend import recommend  # start-up: only with a load given
 
     try:
         advice = recommend(_request(one))
@@ -178,7 +178,7 @@ def _ratios(one: Judged, wanted: Plan) -> tuple[tuple[str, float], ...]:
     facts = one.facts
     if facts.concurrency is None or facts.shape is None or one.plan.tp * one.plan.pp > facts.gpus:
         return ()  # not known, or the file's plan cannot start on these devices
-    from advisor.advice.judge import estimate_plans
+    from advisor.advice.judge import estimate_plans  # start-up: only with a load given
 
     try:
         old, new = estimate_plans(facts, (one.plan, wanted))

@@ -124,7 +124,7 @@ def _estimate(facts: Facts, plan: Plan, launch: Launch) -> Estimate | None:
         or _unsized(launch)
     ):
         return None
-    from advisor.prediction import predict as predictor
+    from advisor.prediction import predict as predictor  # start-up: only with a load given
 
     try:
         return predictor.estimate(facts, [plan])[0]

@@ -182,7 +182,7 @@ def understand(launch: Launch, given: Given) -> Judged:
     """What a launch means, what is known of it, and what is expected of it where hardware and load
     are told.
     """
-    from advisor import engines
+    from advisor import engines  # start-up: only where a launch is judged
 
     plan = engines.get(launch.engine).to_plan(launch, own_mtp=_own_mtp)
     facts = launch_facts(
@@ -201,7 +201,7 @@ def understand(launch: Launch, given: Given) -> Judged:
 @cache
 def _own_mtp(model: str) -> bool:
     """Whether a model has its own MTP head: by its shape where we have it, else by its name."""
-    from advisor.engines import model_names
+    from advisor.engines import model_names  # start-up: only where a launch is judged
 
     found = knowledge.llm_from_text(model)
     return (
@@ -212,7 +212,7 @@ def _own_mtp(model: str) -> bool:
 
 
 def _with_change(one: Judged) -> Judged:
-    from advisor.lint.compare import change_for
+    from advisor.lint.compare import change_for  # start-up: only with a load given
 
     return one._replace(change=change_for(one))
 

@@ -30,7 +30,7 @@ HEAVY = {
     "yaml",
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
-MOST_LINES = 400  # to shrink to 350
+MOST_LINES = 390  # to shrink to 350
 MOST_FILES = 20  # in a folder, rules apart: each rule is a file
 MOST_ROOMS = 14  # twelve packages, __init__.py and py.typed
 MOST_INSIDE = 40  # imports of our own inside functions
@@ -85,16 +85,17 @@ def test_the_package_has_twelve_rooms() -> None:
     assert len(top) <= MOST_ROOMS, sorted(top)
 
 
-def test_few_imports_hide_inside_functions() -> None:
-    found = [
-        f"{path.relative_to(ROOT)}:{node.lineno}"
-        for path in FILES
-        for outer in ast.walk(ast.parse(path.read_text()))
-        if isinstance(outer, ast.FunctionDef)
-        for node in ast.walk(outer)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("advisor")
-    ]
-    assert len(set(found)) <= MOST_INSIDE, f"{len(set(found))} imports inside functions"
+def test_few_imports_hide_inside_functions_each_with_its_reason() -> None:
+    found: dict[str, bool] = {}
+    for path in FILES:
+        lines = path.read_text().splitlines()
+        for outer in ast.walk(ast.parse("\n".join(lines))):
+            for node in ast.walk(outer) if isinstance(outer, ast.FunctionDef) else ():
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("advisor"):
+                    reason = "#" in lines[node.lineno - 1] + lines[node.lineno - 2]
+                    found[f"{path.relative_to(ROOT)}:{node.lineno}"] = reason
+    assert len(found) <= MOST_INSIDE, f"{len(found)} imports inside functions"
+    assert [place for place, reason in found.items() if not reason] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))

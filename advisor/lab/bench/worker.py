@@ -26,8 +26,9 @@ from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
-from advisor.lab.bench import host
+from advisor.lab.bench import host, more_shapes
 from advisor.lab.bench.power import Meter
+from advisor.lab.bench.shapes import config, vocabulary
 
 START = time.time()
 # A machine without flashinfer or DeepGEMM takes these paths; said in the rows because a default
@@ -239,9 +240,6 @@ def engine_arguments(job: dict[str, Any], model_dir: str) -> dict[str, Any]:
 
 def write_shape(job: dict[str, Any], folder: Path) -> None:
     """The model's config.json, with that of its draft head where it has one of its own."""
-    from advisor.lab.bench import more_shapes
-    from advisor.lab.bench.shapes import config
-
     (folder / "config.json").write_text(json.dumps(config(job["model"], job["quant"])))
     if job.get("method") == "eagle3":
         (folder / "eagle3").mkdir()
@@ -320,8 +318,6 @@ def measure(
     """Start the engine and take every point that is left before the deadline; 3 when it cut the
     list short.
     """
-    from advisor.lab.bench.shapes import vocabulary
-
     folder = tempfile.mkdtemp(prefix="shape-")
     write_shape(job, Path(folder))
     ngram = job.get("method") == "ngram"
