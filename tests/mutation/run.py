@@ -27,7 +27,11 @@ FLOOR = 0.85
 TARGETS = {
     "advisor/advice/decide.py": ("tests/advice/test_decide_table.py",),
     "advisor/perf/memory.py": ("tests/perf/test_memory.py", "tests/perf/test_memory_parts.py"),
-    "advisor/perf/physics.py": ("tests/perf/test_physics.py", "tests/perf/test_physics_points.py"),
+    "advisor/perf/physics.py": (
+        "tests/perf/test_physics.py",
+        "tests/perf/test_physics_points.py",
+        "tests/perf/test_draft_seconds.py",
+    ),
     "advisor/lint/fixes.py": (
         "tests/lint/test_fixes.py",
         "tests/lint/test_fix_additions.py",
