@@ -37,7 +37,7 @@ def launch_facts(
     """
     named = plan.model or launch.model or ""
     model = knowledge.llm_from_text(named) or knowledge.llm_from_text(plan.served_model_name or "")
-    quant = _launch_quant(named, plan)
+    quant = _published_quant(model, named) or _launch_quant(named, plan)
     hardware = knowledge.hardware(hw) if hw else None
     parallel = max(plan.tp, 1) * max(plan.pp, 1) * max(plan.dp, 1)
     facts = Facts(
@@ -61,6 +61,16 @@ def launch_facts(
     if hardware is None or model is None or plan.method == "none":
         return facts  # only what is said of speculation rests on measured pairs
     return facts.model_copy(update={"evidence": nearest_pairs(facts)})
+
+
+def _published_quant(model: LLM | None, named: str) -> Quant | None:
+    """The quantisation that our own launches of this very file are priced with: the first that
+    names it, where a file stands for two.
+    """
+    for known in model.checkpoints if model is not None else ():
+        if known.file is not None and checkpoints.address(known).lower() == named.lower():
+            return knowledge.quant(known.quant)
+    return None
 
 
 def _launch_quant(named: str, plan: Plan) -> Quant | None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from advisor.domain.nouns import AdvisorError, Estimate, Facts, Finding, Launch, Plan, Skipped
+from advisor import rules
+from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, Launch, Plan, Skipped
 from advisor.domain.shown import shown
 from advisor.readers import FileRead
 
@@ -124,9 +125,14 @@ def _estimate(facts: Facts, plan: Plan, launch: Launch) -> Estimate | None:
         or _unsized(launch)
     ):
         return None
-    from advisor.prediction import predict as predictor  # start-up: only with a load given
+    from advisor.advice import observations  # start-up: numpy, only where a load is known
+    from advisor.prediction import predict as predictor  # start-up: the same
 
     try:
-        return predictor.estimate(facts, [plan])[0]
+        made = predictor.estimate(facts, [plan])[0]
     except AdvisorError:
         return None
+    case = Case.model_construct(facts=facts, plan=plan, estimate=made, launch=launch, siblings=())
+    return observations.update(
+        made, observations.documented(rules.deciding(case)), facts.output_tokens
+    )
