@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
@@ -91,11 +92,7 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
             )
         gpus = count
     if name.lower() == "auto":
-        from advisor.knowledge.detect import (  # start-up: only for --hw auto
-            detect,  # start-up: only where the hardware is asked of the machine
-        )
-
-        found, count = detect()
+        found, count = _detection().detect()
         name, gpus = found.id, gpus or count
     else:
         name = _as_the_driver_says(name)
@@ -125,8 +122,12 @@ def _as_the_driver_says(name: str) -> str:
     try:
         knowledge.hardware(name)
     except UnknownFact:
-        from advisor.knowledge import detect as knowledge_detect  # start-up
-
-        found = knowledge_detect.match(name)
+        found = _detection().match(name)
         return found.id if found is not None else name
     return name
+
+
+def _detection() -> ModuleType:
+    from advisor.knowledge import detect  # start-up: only where the machine is asked
+
+    return detect

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
@@ -71,8 +72,7 @@ def recommend(
     advice = advise(request, question.facts, judge_plans(question, estimates), what_if)
     if machine is None:
         return advice
-    from advisor.advice.own_runs.calibration import calibrated_reason  # start-up: pydantic and YAML
-
+    calibrated_reason = _calibration().calibrated_reason
     return advice.model_copy(
         update={"reasons": (calibrated_reason(machine, advice), *advice.reasons)}
     )
@@ -82,9 +82,13 @@ def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
     """The facts with the user's own runs of a machine, where one is named."""
     if machine is None:
         return facts
-    from advisor.advice.own_runs.calibration import own_runs_for  # start-up: pydantic and YAML
+    return facts.model_copy(update={"own_runs": _calibration().own_runs_for(machine, facts)})
 
-    return facts.model_copy(update={"own_runs": own_runs_for(machine, facts)})
+
+def _calibration() -> ModuleType:
+    from advisor.advice.own_runs import calibration  # start-up: pydantic and YAML
+
+    return calibration
 
 
 def check_request(asked: Mapping[str, Any]) -> Request:
