@@ -59,7 +59,7 @@ def _load(engine: Engine) -> Adapter:
 
             return SglangAdapter()
         case "llama-server" | "ik_llama.cpp":
-            from advisor.engines.llama_server import (
+            from advisor.engines.llama_server import (  # start-up: only the engine asked about
                 LlamaServerAdapter,
             )  # start-up: one engine of three
 
