@@ -38,8 +38,15 @@ TARGETS = {
         "tests/lint/test_fix_writes.py",
     ),
     "advisor/readers/secrets.py": ("tests/readers/test_secrets.py",),
-    "advisor/rules/sd1/*.py": ("tests/rulebook/test_rules.py", "tests/rulebook/test_effects.py"),
-    "advisor/rules/sd3/*.py": ("tests/rulebook/test_rules.py",),
+    "advisor/rules/sd1/*.py": (
+        "tests/rulebook/test_rules.py",
+        "tests/rulebook/test_effects.py",
+        "tests/rulebook/test_load_mode.py",
+    ),
+    "advisor/rules/sd3/*.py": (
+        "tests/rulebook/test_rules.py",
+        "tests/rulebook/test_what_would_fit.py",
+    ),
     "advisor/rules/sd4/*.py": (
         "tests/rulebook/test_rules.py",
         "tests/rulebook/test_regime_rules.py",
