@@ -12,7 +12,7 @@ import csv
 import re
 from typing import Any
 
-from advisor.readers.results.document import Document
+from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency, Number
 
 FORMAT = "aiperf"
@@ -149,8 +149,10 @@ def _server_metrics(doc: Document) -> BenchmarkRun:
                 key = rest.removesuffix("_total")
                 totals[key] = totals.get(key, 0.0) + total
                 if key.endswith("accepted_tokens_per_pos"):
-                    position = int(_find(row, ("position",), 2) or 0)
-                    at[position] = at.get(position, 0.0) + total
+                    position = str(_find(row, ("position",), 2) or 0)
+                    if not position.isdecimal() or len(position) > 4:
+                        raise Unreadable("a draft position is not a whole number")
+                    at[int(position)] = at.get(int(position), 0.0) + total
     names = ("num_drafts", "num_draft_tokens", "num_accepted_tokens")
     drafts, drafted, accepted = (totals.get(f"spec_decode_{name}") for name in names)
     positions = [at.get(i, 0.0) for i in range(min(len(at), 64))]
