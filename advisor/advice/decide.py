@@ -155,7 +155,9 @@ def _utility_samples(logs: tuple[Array, Array, Array] | None, index: int) -> Arr
     """
     if logs is None:
         return np.zeros(stakes.SAMPLES)
-    return np.asarray(stakes.utilities(*logs, stakes.deviates(index))[0], dtype=np.float64)
+    return np.asarray(
+        stakes.utilities(*stakes.evened(*logs), stakes.deviates(index))[0], dtype=np.float64
+    )
 
 
 def _logs(interval: Interval) -> tuple[Array, Array, Array]:

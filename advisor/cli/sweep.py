@@ -82,9 +82,9 @@ def sweep(
 
 def _save(place: Path, found: Sweep) -> None:
     """Write the picture and name it on standard error, so that the answer can be piped."""
-    from advisor.render.sweep.plot import picture_bytes  # start-up: matplotlib
+    from advisor.render.sweep.plot import written  # start-up: matplotlib
 
-    picture = picture_bytes(found, place)
+    picture = written(found, place)
     try:
         place.write_bytes(picture)
     except OSError as error:

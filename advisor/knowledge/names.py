@@ -206,10 +206,15 @@ def architecture_among(entries: dict[str, Any], name: str) -> str:
         return "unknown"
     if text.startswith("sm_"):
         text = text.rstrip("af")  # sm_90a, sm_120f: the same chip
-    for word, entry in entries.items():
-        for known in entry["names"]:
-            if text == known or (not known.startswith("sm_") and text.startswith(known)):
-                return str(word)
+    whole = [word for word, entry in entries.items() if text in entry["names"]]
+    begun = [
+        (len(known), word)
+        for word, entry in entries.items()
+        for known in entry["names"]
+        if not known.startswith("sm_") and text.startswith(known)
+    ]
+    if whole or begun:  # apple9 is not apple: a whole name first, then the longest beginning
+        return str(whole[0] if whole else max(begun)[1])
     from difflib import get_close_matches  # start-up: only on the way to an error
 
     near = [known for entry in entries.values() for known in entry["names"]]

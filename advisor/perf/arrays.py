@@ -124,7 +124,7 @@ def code(vocabulary: Sequence[str], word: str) -> int:
     return vocabulary.index(word) if word in vocabulary else 0
 
 
-METHOD_CODE = {name: index for index, name in enumerate(METHODS)}
+METHOD_CODE: dict[str, int] = {name: index for index, name in enumerate(METHODS)}
 
 
 @cache

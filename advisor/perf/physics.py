@@ -164,7 +164,7 @@ def _small_batch_seconds(
     experts = np.where(
         tokens <= verify_kernels.expert_limit(p),
         expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate,
-        expert_read * c.mmq_moe + tokens * 2 * routed / tiled_rate,
+        expert_read * at(c.mmq_moe, p) + tokens * 2 * routed / tiled_rate,
     )
     return dense, experts
 
@@ -270,6 +270,16 @@ def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> F
 # ---------------------------------------------------------------- drafting
 
 
+def _rolls_back(p: P.Points) -> Mask:
+    llamacpp = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
+    return np.asarray(llamacpp & (p.is_hybrid > 0))
+
+
+def replays_states(p: P.Points) -> Mask:
+    """Where llama.cpp takes recurrent states back after a rejected separate draft. (N,)"""
+    return np.asarray(_rolls_back(p) & p.is_method("draft_model"))
+
+
 def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context: Floats) -> Floats:
     """All drafting of one cycle for `batch` requests: k passes (or one block pass) of the point's
     method. 0 for none.
@@ -305,10 +315,7 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     )
     model_pass = p.draft_params * small_bytes / bandwidth + depth * draft_layer + at(c.host_s, p)
     model = k * (model_pass + _draft_ops(p, c, batch, p.draft_params))
-    rollback = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm") & (
-        p.is_hybrid > 0
-    )
-    model = model + np.where(rollback, c.state_checkpoint_s, 0.0)
+    model = model + np.where(_rolls_back(p), c.state_checkpoint_s, 0.0)
 
     block_params = c.dflash_layers * 12 * p.hidden**2
     block = (block_params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / bandwidth + launch

@@ -12,7 +12,7 @@ from advisor.domain.shown import shown
 from advisor.prediction.model import Model
 
 ARTEFACT = "speedup.json"
-SCHEMA = 3  # of its layout
+SCHEMA = 4  # of its layout
 
 
 @lru_cache(maxsize=4)

@@ -17,7 +17,7 @@ from advisor.perf import encode_rows, schedule
 from advisor.perf.row_text import row_text
 from advisor.prediction import acceptance as acc
 from advisor.prediction import own_runs
-from advisor.prediction.intervals import Predicted, chance, within
+from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model, prepare
 
 Floats = npt.NDArray[np.float64]
@@ -64,15 +64,16 @@ def with_own_runs(
 def _shifted(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     """A prediction with its mean moved and its interval narrowed."""
     mean, sd = found.mean + made.shift * found.sd, found.sd * made.scale
-    low = mean - (found.mean - np.log(found.p10)) * made.scale
-    high = mean + (np.log(found.p90) - found.mean) * made.scale
+    below, above = found.below * made.scale, found.above * made.scale
     off = found.sd == 0
     basis = np.where(~off & (made.scale < OWN_SHARE), 0, found.basis).astype(np.int8)
     likely = model.p_gain(mean, np.where(off, 1.0, sd))
-    likely = within(chance(likely, found.evidence * made.scale, basis == 0), low, high)
-    p_gain = np.where(off, found.p_gain, likely)
-    p10, p50, p90 = (np.where(off, 1.0, np.exp(value)) for value in (low, mean, high))
-    return found._replace(p10=p10, p50=p50, p90=p90, p_gain=p_gain, basis=basis, mean=mean, sd=sd)
+    likely = chance(likely, found.evidence * made.scale, basis == 0)
+    now = posterior(mean, mean - below, mean + above, likely)
+    p_gain = np.where(off, found.p_gain, now.p_gain)
+    p10, p50, p90 = (np.where(off, 1.0, np.exp(value)) for value in now[:3])
+    quantiles = {"p10": p10, "p50": p50, "p90": p90, "p_gain": p_gain}
+    return found._replace(**quantiles, basis=basis, mean=mean, sd=sd, below=below, above=above)
 
 
 def _scale(runs: Sequence[OwnRun], name: str, full: pts.Points, model: Model) -> Floats:

@@ -25,7 +25,12 @@ DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
 PLAIN_SD = {"tpot": "plain_tpot_error", "ttft": "plain_ttft_error"}
 
 
-def decide(median: Floats, p_gain: Floats, open_sign: npt.NDArray[np.bool_] | None = None) -> Codes:
+def decide(
+    median: Floats,
+    p_gain: Floats,
+    open_sign: npt.NDArray[np.bool_] | None = None,
+    on_from: Floats | None = None,
+) -> Codes:
     """The decision for each of N posteriors.
 
     Parameters
@@ -38,12 +43,16 @@ def decide(median: Floats, p_gain: Floats, open_sign: npt.NDArray[np.bool_] | No
         Whether the metric is the time to first token and its 80 % interval holds 1: such an answer
         is "measure", since P(gain) of this metric is not calibrated well enough to decide alone.
 
+    on_from : ndarray, shape (N,), optional
+        P(gain) from which each is on; default the threshold `decision_on_p_gain`.
+
     Returns
     -------
     ndarray of int8, shape (N,)
         Index into `DECISIONS`; NaN in either input gives "measure".
     """
-    on = (median > 1.0) & (p_gain >= knowledge.threshold("decision_on_p_gain").value)
+    least = knowledge.threshold("decision_on_p_gain").value if on_from is None else on_from
+    on = (median > 1.0) & (p_gain >= least)
     off = p_gain <= knowledge.threshold("decision_off_p_gain").value
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
     return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)

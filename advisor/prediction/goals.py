@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from advisor.domain.nouns import Goal
 from advisor.domain.sourced import sourced
-from advisor.prediction.intervals import Predicted, chance, within
-from advisor.prediction.model import Model
+from advisor.prediction.intervals import Predicted, chance_of_both
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,30 +36,20 @@ def judged_goal(goal: Goal, crowded: bool) -> Goal:
     return "throughput" if crowded and goal == "balanced" else goal
 
 
-def goal_chances(goals: Sequence[Goal], found: Mapping[str, Predicted], model: Model) -> Floats:
+def goal_chances(goals: Sequence[Goal], found: Mapping[str, Predicted]) -> Floats:
     """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs
     does. (N,)
     """
     chances = np.empty(len(goals))
     for goal in dict.fromkeys(goals):
         rows = np.array([other == goal for other in goals])
-        chances[rows] = _goal_gain(goal, found, model)[rows]
+        chances[rows] = _goal_chance(goal, found)[rows]
     return chances
 
 
-def _goal_gain(goal: Goal, found: Mapping[str, Predicted], model: Model) -> Floats:
-    def mixed(column: str) -> Floats:
-        columns = (getattr(found[name], column) for name in ESTIMATED)
-        logs = column.startswith("p")
-        return np.asarray(
-            sum(
-                w * (np.log(v) if logs else v)
-                for w, v in zip(GOAL_WEIGHTS[goal], columns, strict=True)
-            )
-        )
-
-    sd = mixed("sd")
-    measured = np.fmin(found["output_tok_s"].basis, found["tpot"].basis) == 0
-    p_gain = model.p_gain(mixed("mean"), np.fmax(sd, 1e-6))
-    likely = within(chance(p_gain, mixed("evidence"), measured), mixed("p10"), mixed("p90"))
-    return np.where(sd > 0, likely, 0.5)
+def _goal_chance(goal: Goal, found: Mapping[str, Predicted]) -> Floats:
+    parts = [(w, found[name]) for w, name in zip(GOAL_WEIGHTS[goal], ESTIMATED, strict=True) if w]
+    if len(parts) == 1:
+        return parts[0][1].p_gain
+    none = np.any([one.sd <= 0 for _, one in parts], axis=0)
+    return np.where(none, 0.5, chance_of_both(parts))

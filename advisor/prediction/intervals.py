@@ -1,17 +1,23 @@
-"""Predicted speed-ups with their intervals, and the bounds of a chance of a gain."""
+"""Predicted speed-ups with their quantiles and chance of a gain, as one distribution."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.knowledge import store as knowledge
+from advisor.prediction import normal
+from advisor.prediction.utility import Z10
 
 Floats = npt.NDArray[np.float64]
 
 SURE = 0.005  # no chance is nearer to 0 or 1
+LEAST_WIDTH = 1e-6  # of a half-width, in log
+HALVINGS = 14  # of a chance
+LEAST_SIDE = 1e-5  # of the probability of one side
 
 
 class Predicted(NamedTuple):
@@ -27,23 +33,103 @@ class Predicted(NamedTuple):
     tau: Floats  # tokens per step, bonus token included
     mean: Floats  # of the log speed-up
     sd: Floats
-    evidence: Floats  # of a gain, from pairs measured nearby, in log odds
+    evidence: Floats  # side of 1 of the pairs measured nearby, -1 to 1
+    below: Floats  # from `mean` to the 10th percentile before the chance of a gain is known, in log
+    above: Floats  # to the 90th
 
 
-def within(p_gain: Floats, low: Floats, high: Floats) -> Floats:
-    """The chance of a gain as the 80 % interval leaves it: an interval (ends in log) that holds 1
-    leaves a tenth for either side, one that does not leaves less. (N,)
+class Posterior(NamedTuple):
+    """Quantiles of N log speed-ups, and the probability that each is above 0."""
+
+    low: Floats  # 10th percentile
+    median: Floats
+    high: Floats  # 90th percentile
+    p_gain: Floats
+
+
+def posterior(mean: Floats, low: Floats, high: Floats, p_gain: Floats) -> Posterior:
+    """A split normal whose two sides of 1 are reweighted to a given chance of a gain.
+
+    What is known of the size of a gain (a normal with a half-width of its own on either side) and
+    what is known of its sign (calibrated, with measured pairs) are two facts. The density that is
+    nearest to the first and has the second is the first times one factor below 0 and another above.
+
+    Parameters
+    ----------
+    mean, low, high : ndarray, shape (N,)
+        Mode of the log speed-up, and the 10th and 90th percentile that a normal with each side's
+        width would have.
+    p_gain : ndarray, shape (N,)
+        Probability of a gain, above 0 and below 1.
+
+    Returns
+    -------
+    Posterior
+        So that `low` > 0 means `p_gain` >= 0.9, `median` > 0 means 0.5, and `high` < 0 means 0.1.
     """
-    p = np.where(low > 0, np.fmax(p_gain, 0.9), np.fmin(p_gain, 0.9))
-    return np.asarray(np.where(high < 0, np.fmin(p, 0.1), np.fmax(p, 0.1)), dtype=np.float64)
+    below, above = mean - low, high - mean
+    low, median, high = (quantile(mean, below, above, p_gain, share) for share in (0.1, 0.5, 0.9))
+    return Posterior(low, median, high, p_gain)
 
 
-def chance(p_gain: Floats, evidence: Floats, measured: npt.NDArray[np.bool_]) -> Floats:
-    """The chance of a gain with the evidence of measured pairs (log odds); where the configuration
-    itself was not `measured`, within what was ever confirmed (`chance_least` to `chance_most`).
-    (N,)
+def quantile(
+    mean: Floats, below: Floats, above: Floats, p_gain: Floats, share: Floats | float
+) -> Floats:
+    """The quantile at `share` of the distribution that `posterior` describes; `below` and `above`
+    are the half-widths of its 80 % interval before the chance of a gain is known. (N,)
+    """
+    below, above = (np.fmax(side, LEAST_WIDTH) / Z10 for side in (below, above))
+    gained = 1 - normal.cdf(-mean / np.where(mean > 0, below, above))
+    gained = np.clip(gained, LEAST_SIDE, 1 - LEAST_SIDE)
+    lost = share < 1 - p_gain
+    there = np.where(lost, share * (1 - gained) / (1 - p_gain), 1 - (1 - share) * gained / p_gain)
+    z = normal.quantile(there)
+    value = mean + z * np.where(z < 0, below, above)
+    return np.where(lost, np.fmin(value, 0.0), np.fmax(value, 0.0))
+
+
+def chance_of_both(parts: Sequence[tuple[float, Predicted]]) -> Floats:
+    """The chance that a weighted mean of log speed-ups gains, when what is good for one is good for
+    all: the share at which the weighted mean of their quantiles crosses 0. (N,)
+    """
+    sides = np.stack([1 - found.p_gain for _, found in parts])
+    low, high = sides.min(axis=0), sides.max(axis=0)
+    for _ in range(HALVINGS):
+        share = (low + high) / 2
+        value = sum(
+            weight * quantile(f.mean, f.below, f.above, f.p_gain, share) for weight, f in parts
+        )
+        low, high = np.where(value > 0, low, share), np.where(value > 0, share, high)
+    return np.asarray(1 - (low + high) / 2, dtype=np.float64)
+
+
+def chance(
+    p_gain: Floats,
+    evidence: Floats,
+    measured: npt.NDArray[np.bool_],
+    sign: float | None = None,
+) -> Floats:
+    """The chance of a gain once the measured pairs nearby are counted.
+
+    Parameters
+    ----------
+    p_gain : ndarray, shape (N,)
+        Calibrated chance without them.
+    evidence : ndarray, shape (N,)
+        Their side of 1, -1 (losses, at this place) to 1 (gains); 0 where there are none.
+    measured : ndarray of bool, shape (N,)
+        Whether the configuration itself was measured; elsewhere the chance stays within what was
+        ever confirmed (`chance_least` to `chance_most`).
+    sign : float, optional
+        Log odds of one such pair; default the threshold `measured_sign`.
+
+    Returns
+    -------
+    ndarray, shape (N,)
     """
     p = np.clip(p_gain, SURE, 1 - SURE)
-    p = 1 / (1 + np.exp(-np.log(p / (1 - p)) - evidence))
+    held = knowledge.threshold("measured_sign").value if sign is None else sign
+    p = 1 / (1 + np.exp(-np.log(p / (1 - p)) - held * evidence))
+    p = np.clip(p, SURE, 1 - SURE)
     least, most = (knowledge.threshold(name).value for name in ("chance_least", "chance_most"))
     return np.asarray(np.where(measured, p, np.clip(p, least, most)), dtype=np.float64)

@@ -24,6 +24,7 @@ from advisor.perf import imputation, physics, schedule
 from advisor.perf.constants import Constants, shifted
 from advisor.prediction import acceptance as acc
 from advisor.prediction import spread as doubt
+from advisor.prediction import switches
 from advisor.prediction.neighbours import Nearby
 from advisor.prediction.spread import Spread
 
@@ -89,7 +90,7 @@ class Calibration:
 @dataclass(frozen=True)
 class Raw:
     """Model output before the neighbours and the calibration; (N,) each. `mean` and `sd` in log
-    speed-up of the point's metric, `reasons` (N, 5) what the sd is made of.
+    speed-up of the point's metric, `reasons` (N, 6) what the sd is made of.
     """
 
     mean: Floats
@@ -208,8 +209,13 @@ class Model:
         self, points: pts.Points, full: pts.Points, belief: acc.Acceptance, physics: Floats
     ) -> Raw:
         """The physics of each point's metric with every known reason for doubt as its sd."""
-        reasons = doubt.reasons(points, full, belief, self.constants)
-        return Raw(physics, self.spread.sd(reasons), reasons, belief, full)
+
+        def price(part: pts.Points, constants: Constants, here: npt.NDArray[np.bool_]) -> Floats:
+            return of_metric(log_physics(part, constants, belief.tau[here]), part.metric)
+
+        both = switches.mixed(full, self.constants, physics, price)
+        reasons = doubt.reasons(points, full, belief, self.constants, both.between)
+        return Raw(both.median, self.spread.sd(reasons), reasons, belief, full)
 
     def interval(
         self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]

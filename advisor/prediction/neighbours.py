@@ -66,9 +66,8 @@ CLEAR = sourced(
 
 
 class Pull(NamedTuple):
-    """Result of the update, (N,). `evidence`: of a gain, in log odds. `covered`: a pair of the
-    cell at
-    this k, within a factor 2; `near`: any pair of the cell.
+    """Result of the update, (N,) each. `evidence`: side of 1 of the nearest pairs, -1 to 1;
+    `covered`: a pair of the cell at this k, within a factor 2; `near`: any pair of the cell.
     """
 
     mean: Floats
@@ -205,14 +204,14 @@ def _correlation(a: Floats, b: Floats) -> Floats:
 
 
 def _cell(pairs: Floats, where: Floats) -> tuple[Floats, Floats, npt.NDArray[np.bool_]]:
-    """Shift of the points of one cell, evidence of a gain in log odds, and whether a pair is near
+    """Shift of the points of one cell, side of 1 of its nearest pairs, and whether a pair is near
     enough to say something.
     """
     places, rig, gain, miss = pairs[:, : len(MEASURES)], pairs[:, -3], pairs[:, -2], pairs[:, -1]
     touch = _correlation(where, places)
     near = touch.max(axis=1) >= NEAR
     side, nearest = _owners(touch, rig, np.clip(gain / CLEAR, -1, 1))
-    evidence = knowledge.threshold("measured_sign").value * nearest**2 * side
+    evidence = nearest**2 * side
     told = np.isfinite(miss)
     if not told.any():
         return np.zeros(len(where)), evidence, near

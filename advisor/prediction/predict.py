@@ -34,7 +34,7 @@ from advisor.prediction import neighbours as nearby
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import PLAIN_SD
 from advisor.prediction.goals import ESTIMATED, GOAL_WEIGHTS, goal_chances, judged_goal
-from advisor.prediction.intervals import Predicted, chance, within
+from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
 from advisor.prediction.spread import stand_ins
 from advisor.prediction.threads import one_thread
@@ -110,20 +110,15 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
     no_gain = ends & (points.metric == pts.METRICS.index("output_tok_s"))
     mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
-    likely = within(chance(model.p_gain(mean, sd), evidence, covered), low, high)
-    p_gain = np.where(off, 0.5, likely)
+    below, above = mean - low, high - mean
+    made = posterior(mean, low, high, chance(model.p_gain(mean, sd), evidence, covered))
+    p_gain = np.where(off, 0.5, np.where(no_gain, np.fmin(made.p_gain, 0.1), made.p_gain))
+    quantiles = (np.where(no_gain, np.fmin(value, 0.0), value) for value in made[:3])
     basis = _basis(model, raw, points, covered, near)
-    return Predicted(
-        np.exp(low),
-        np.exp(mean),
-        np.exp(high),
-        p_gain,
-        basis,
-        raw.belief.tau,
-        mean,
-        np.where(off, 0.0, sd),
-        evidence,
-    )
+    p10, p50, p90 = (np.exp(np.where(off, 0.0, value)) for value in quantiles)
+    sd = np.where(off, 0.0, sd)
+    tau = raw.belief.tau
+    return Predicted(p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above)
 
 
 def _basis(
@@ -248,14 +243,14 @@ def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) 
         )
     tau = belief.tau[: len(cases)]
     terms = step_terms.terms(full, model, tau)
-    found |= step_terms.crowded(found, baselines, full, terms, tau)
+    found |= step_terms.crowded(found, baselines, full, terms, tau, model)
     lengths = (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
     crowded = terms["requests_verify"] < terms["requests_base"]
     goals = [
         judged_goal(facts.goal or "balanced", bool(waits))
         for (facts, _), waits in zip(cases, crowded, strict=True)
     ]
-    chances = goal_chances(goals, found, model)
+    chances = goal_chances(goals, found)
     return Batch(cases, found, baselines, lengths, belief.known, chances, terms)
 
 

@@ -2,8 +2,8 @@
 
 Each reason for doubt has a size per point and a weight that was fitted to the errors on left-out
 sources (non-negative least squares of their squares, lab/training/spread_fit.py): the row itself,
-what the acceptance leaves open, numbers that were filled in, and the time to first token. It does
-not know one builder's engine from another's: what depends on a build is part of the row's variance.
+what the acceptance leaves open, numbers that were filled in, the time to first token, and
+mechanisms that depend on a build (switches.py).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from advisor.prediction.acceptance import Acceptance
 
 Floats = npt.NDArray[np.float64]
 
-REASONS = ("row", "tokens", "stand_ins", "ttft", "ttft_several")
+REASONS = ("row", "tokens", "stand_ins", "ttft", "ttft_several", "switches")
 # What a row may leave out; bandwidth and size count double.
 GUESSED = sourced(
     {
@@ -53,10 +53,10 @@ _TTFT_ELASTICITY = sourced(
 class Spread:
     """Weights of the reasons, in the order of REASONS; the defaults serve until a fit."""
 
-    weights: tuple[float, ...] = (0.04, 1.0, 0.0025, 0.0625, 0.16)
+    weights: tuple[float, ...] = (0.04, 1.0, 0.0025, 0.0625, 0.16, 1.0)
 
     def sd(self, reasons: Floats) -> Floats:
-        """Standard deviation of the log speed-up (N,) from the sizes of its reasons (N, 5)."""
+        """Standard deviation of the log speed-up (N,) from the sizes of its reasons (N, 6)."""
         return np.asarray(np.sqrt(reasons @ np.array(self.weights)), dtype=np.float64)
 
     def to_dict(self) -> dict[str, float]:
@@ -91,8 +91,12 @@ def elasticity(full: Points, constants: Constants) -> Floats:
     return np.asarray(np.where(full.metric == _REQUEST, 1.0, chosen), dtype=np.float64)
 
 
-def reasons(points: Points, full: Points, belief: Acceptance, constants: Constants) -> Floats:
-    """The size of each reason for doubt, (N, 5): `points` as read, `full` the imputed ones."""
+def reasons(
+    points: Points, full: Points, belief: Acceptance, constants: Constants, switches: Floats
+) -> Floats:
+    """The size of each reason for doubt, (N, 6): `points` as read, `full` the imputed ones,
+    `switches` the variance between the states of uncertain mechanisms.
+    """
     slow = full.metric == _TTFT
     open_tokens = (elasticity(full, constants) * belief.log_tau_sd) ** 2
     columns = (
@@ -101,5 +105,6 @@ def reasons(points: Points, full: Points, belief: Acceptance, constants: Constan
         stand_ins(points),
         slow.astype(float),
         (slow & (full.concurrency > 1)).astype(float),
+        switches,
     )
     return np.column_stack(columns)

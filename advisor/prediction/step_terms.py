@@ -12,7 +12,7 @@ import numpy.typing as npt
 from advisor.perf import arrays as pts
 from advisor.perf import physics, prompt_cost
 from advisor.perf.load import load as loaded
-from advisor.prediction.intervals import Predicted
+from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model
 
 Floats = npt.NDArray[np.float64]
@@ -60,6 +60,7 @@ def crowded(
     full: pts.Points,
     terms: Mapping[str, Floats],
     tau: Floats,
+    model: Model,
 ) -> dict[str, Predicted]:
     """The three gains where the KV pool holds fewer requests with speculation than without, as one
     story.
@@ -71,20 +72,35 @@ def crowded(
     """
     crowded = terms["requests_verify"] < terms["requests_base"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        tpot = _capped(found["tpot"], crowded, baselines["tpot"] * tau / terms["cycle_ms"])
+        tpot = _capped(found["tpot"], crowded, baselines["tpot"] * tau / terms["cycle_ms"], model)
         step = baselines["tpot"] / tpot.p50
         most = 1e3 * terms["requests_verify"] / step
-        speed = _capped(found["output_tok_s"], crowded, most / baselines["output_tok_s"])
+        speed = _capped(found["output_tok_s"], crowded, most / baselines["output_tok_s"], model)
         whole = (
             1e3 * full.concurrency * full.output_tokens / (baselines["output_tok_s"] * speed.p50)
         )
         waiting = whole - np.fmax(full.output_tokens - 1, 0) * step
-        ttft = _capped(found["ttft"], crowded & (waiting > 0), baselines["ttft"] / waiting)
+        ttft = _capped(found["ttft"], crowded & (waiting > 0), baselines["ttft"] / waiting, model)
     return {"tpot": tpot, "output_tok_s": speed, "ttft": ttft}
 
 
-def _capped(found: Predicted, where: npt.NDArray[np.bool_], most: Floats) -> Predicted:
-    """The gain with a median of at most `most` at these points; its interval moves along."""
-    down = np.where(where, np.fmin(most / found.p50, 1.0), 1.0)
-    scaled = {name: getattr(found, name) * down for name in ("p10", "p50", "p90")}
-    return found._replace(**scaled, mean=found.mean + np.log(down))
+def _capped(
+    found: Predicted, where: npt.NDArray[np.bool_], most: Floats, model: Model
+) -> Predicted:
+    """The gain with a median of at most `most` at these points; the rest moves along."""
+    down = np.where(where, np.log(np.fmin(most / found.p50, 1.0)), 0.0)
+    if not down.any():
+        return found
+    mean = found.mean + down
+    sure = chance(
+        model.p_gain(mean, np.where(found.sd > 0, found.sd, 1.0)), found.evidence, found.basis == 0
+    )
+    made = posterior(mean, mean - found.below, mean + found.above, sure)
+    low, middle, high = (np.exp(value) for value in made[:3])
+    moved = {
+        "p10": np.where(down < 0, np.fmin(low, most), found.p10),
+        "p50": np.where(down < 0, np.fmin(middle, most), found.p50),
+        "p90": np.where(down < 0, high, found.p90),
+        "p_gain": np.where(down < 0, made.p_gain, found.p_gain),
+    }
+    return found._replace(**moved, mean=mean)

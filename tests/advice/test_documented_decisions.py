@@ -4,7 +4,9 @@ speed-up inside the interval.
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import pytest
@@ -15,27 +17,20 @@ from advisor.advice import recommend as pipeline
 from advisor.advice.decide import vetoes
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.nouns import Advice, Estimate, Goal, Plan, Request
+from advisor.domain.nouns import Advice, Estimate, Goal, Interval, Plan, Request
 from advisor.prediction import predict as predictor
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "test_documented_decisions.yaml").read_text()
 )["cases"]
-# Measured points outside the printed 80 % interval, each with its reason: at most a fifth of all.
+# Measured points outside the printed 80 % interval, each with its reason.
 KNOWN_MISSES: dict[tuple[str, str], str] = {
-    ("2x3090-vllm-k1-single", "ttft"): "the time to first token is not predicted as a number",
-    ("3090-llama-draft-model-32", "request_tok_s"): (
-        "a separate draft on a hybrid model: 0.40 to 0.61 measured, a quarter expected"
+    ("3090-llama-draft-model-64", "request_tok_s"): (
+        "a separate draft on a hybrid model: 0.40 at 8 tokens, 0.61 at 64; the engine ends drafts "
+        "early, so 64 is priced as 8"
     ),
-    ("3090-llama-draft-model-64", "request_tok_s"): "the same",
     ("3090-llama-dflash-eight-streams", "output_tok_s"): (
         "eight streams drafted one after the other, 0.26 measured by one source alone"
-    ),
-    ("gb10-c-mid-concurrency", "ttft"): (
-        "measured with prefix caching, which cuts the plain arm's prompts"
-    ),
-    ("3090-llama-dflash-first-report", "request_tok_s"): (
-        "not trained on: its author replaced it, the off arm was another binary"
     ),
 }
 
@@ -104,33 +99,60 @@ def printed(estimate: Estimate, metric: str) -> Any:
     }[metric].speedup
 
 
-def misses(measured_only_on: bool = False) -> list[tuple[str, str, str]]:
+def has_measured_pair(case: dict[str, Any]) -> bool:
+    """Whether its author still stands by the pair."""
+    return (
+        case["evidence"] == "measured"
+        and case["arm"]["method"] != "none"
+        and "superseded_by" not in case
+    )
+
+
+@cache
+def measured_points() -> tuple[tuple[str, str, float, Interval], ...]:
+    """(case, metric, measured ratio, printed interval) of every measured pair."""
     out = []
     for case in CASES:
-        if case["evidence"] != "measured" or case["arm"]["method"] == "none":
-            continue
-        facts, plan = arm_plan(case, ask(case))
-        estimate = predictor.estimate(facts, [plan])[0]
-        for metric, ratio in case["measured"].items():
-            interval = printed(estimate, metric)
-            if not interval.p10 <= ratio <= interval.p90:
-                out.append(
-                    (
-                        case["id"],
-                        metric,
-                        f"{ratio:.3f} outside {interval.p10:.3f} to {interval.p90:.3f}",
-                    )
-                )
-    return out
+        if has_measured_pair(case):
+            facts, plan = arm_plan(case, ask(case))
+            estimate = predictor.estimate(facts, [plan])[0]
+            out += [
+                (case["id"], metric, ratio, printed(estimate, metric))
+                for metric, ratio in case["measured"].items()
+            ]
+    return tuple(out)
+
+
+def middle_half(interval: Interval) -> tuple[float, float]:
+    """The 50 % interval: each side's share of its half-width in a normal."""
+    part = NormalDist().inv_cdf(0.75) / NormalDist().inv_cdf(0.9)
+    low, high = interval.p50 / interval.p10, interval.p90 / interval.p50
+    return interval.p50 / low**part, interval.p50 * high**part
 
 
 def test_measured_speedups_lie_inside_the_printed_interval() -> None:
-    found = misses()
-    unknown = [m for m in found if (m[0], m[1]) not in KNOWN_MISSES]
-    assert not unknown, unknown
-    measured = sum(
-        len(case["measured"])
-        for case in CASES
-        if case["evidence"] == "measured" and case["arm"]["method"] != "none"
-    )
-    assert len(found) <= 0.2 * measured
+    outside = {
+        (case, metric)
+        for case, metric, ratio, interval in measured_points()
+        if not interval.p10 <= ratio <= interval.p90
+    }
+    assert outside <= set(KNOWN_MISSES), outside - set(KNOWN_MISSES)
+    assert len(outside) <= 2
+    assert len(outside) <= 0.2 * len(measured_points())
+
+
+def test_half_of_the_measured_speedups_lie_inside_the_half_interval() -> None:
+    inside = [
+        low <= ratio <= high
+        for _, _, ratio, interval in measured_points()
+        for low, high in [middle_half(interval)]
+    ]
+    assert sum(inside) >= 0.5 * len(inside)
+
+
+def test_the_median_is_near_what_was_measured() -> None:
+    """Six of ten medians within 15 %; the others are single prompts, streams drafted one after the
+    other, and times to first token with cached prompts.
+    """
+    near = [abs(interval.p50 / ratio - 1) <= 0.15 for _, _, ratio, interval in measured_points()]
+    assert sum(near) >= 0.6 * len(near)

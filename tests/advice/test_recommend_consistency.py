@@ -171,12 +171,17 @@ def test_the_refusal_tells_of_the_split_that_comes_nearest() -> None:
 
 
 def test_the_chance_agrees_with_the_interval_of_the_goal() -> None:
-    """An interval that holds 1 leaves more than a tenth for a loss, for a mixed goal as well."""
+    """An interval that holds 1 leaves a tenth for either side, one that does not leaves less, and a
+    median above 1 says that a gain is likelier: for a mixed goal as well.
+    """
     for asked in ({"hardware": "gb10", "concurrency": 16}, {"hardware": "h200", "concurrency": 64}):
         made = recommend(**asked)
         interval = decide.goal_interval(made.estimate, "balanced")
-        assert made.estimate is not None and interval.p10 < 1 < interval.p90
-        assert 0.1 <= made.estimate.p_gain <= 0.9
+        assert made.estimate is not None
+        chance = made.estimate.p_gain
+        assert (interval.p10 > 1) == (chance > 0.9)
+        assert (interval.p50 > 1) == (chance > 0.5)
+        assert (interval.p90 < 1) == (chance < 0.1)
 
 
 def test_an_answer_of_one_token_has_nothing_to_shorten() -> None:
@@ -189,11 +194,12 @@ def test_an_answer_of_one_token_has_nothing_to_shorten() -> None:
 
 
 def test_measured_pairs_of_another_load_do_not_overrule_a_sure_estimate() -> None:
-    """Pairs with answers of 126 tokens gain; for 16 tokens the estimate, which knows them, excludes
-    a gain.
+    """Pairs with answers of 126 tokens gain; for 16 tokens the estimate, which knows them, expects
+    a loss: four to one against a gain, where nobody measured.
     """
     made = recommend(hardware="h200", concurrency=3, workload="random", output_tokens=16)
-    assert decide.goal_interval(made.estimate, "balanced").p90 < 1
+    assert decide.goal_interval(made.estimate, "balanced").p50 < 0.7
+    assert made.estimate is not None and made.estimate.p_gain < 0.25
     assert made.decision == "off" and not any(row.covers for row in made.facts.evidence)
     assert not any(reason.text.startswith("The estimate alone prefers") for reason in made.reasons)
 
@@ -242,7 +248,7 @@ def test_documented_gains_do_not_outvote_an_expected_loss() -> None:
         workload="chat",
         prefix_share=0.3,
         goal="throughput",
-        acceptance_length=1.38,
+        acceptance_length=1.2,
         acceptance_k=2,
     )
     interval = decide.goal_interval(made.estimate, "throughput")
@@ -311,7 +317,14 @@ def test_sglang_does_not_speculate_on_apple_chips(model: str) -> None:
             "concurrency": 128,
             "output_tokens": 2048,
         },
-        {"hardware": "rtx4090", "model": "qwen3.8-27b", "concurrency": 8, "ctx_tokens": 128},
+        {
+            "hardware": "rtx4090",
+            "gpus": 4,
+            "interconnect": "pcie",
+            "model": "llama-3.3-70b",
+            "concurrency": 16,
+            "quant": "fp8",
+        },
         {
             "hardware": "rtx4090",
             "gpus": 4,

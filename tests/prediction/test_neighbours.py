@@ -92,11 +92,10 @@ def evidence(gains: Sequence[float], at: tuple[float, ...] = HERE) -> float:
 
 
 def test_the_side_of_measured_pairs_moves_the_odds() -> None:
-    most = knowledge.threshold("measured_sign").value
-    assert evidence([0.3]) == pytest.approx(most)
-    assert evidence([-0.3, -0.2]) == pytest.approx(-most)
+    assert evidence([0.3]) == pytest.approx(1.0)
+    assert evidence([-0.3, -0.2]) == pytest.approx(-1.0)
     assert evidence([0.3, -0.3]) == pytest.approx(0.0)
-    assert 0 < evidence([0.01]) < 0.5 * most  # hardly on either side
+    assert 0 < evidence([0.01]) < 0.5  # hardly on either side
     along = [evidence([-0.3], moved(streams=d)) for d in (0.0, 1.0, 3.0, 8.0)]
     assert along == sorted(along)
 

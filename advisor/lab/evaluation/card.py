@@ -55,8 +55,8 @@ def compared(found: Evaluation) -> str:
     for name, guess in found.baselines.items():
         line(name, guess, None)
     for name, fit in found.candidates.items():
-        line(name, fit.mean, fit.mean_hidden)
-    two = _regret(e, found.shipped.mean, rows, fixed_k(2))
+        line(name, fit.median, fit.median_hidden)
+    two = _regret(e, found.shipped.median, rows, fixed_k(2))
     errors = "median known | MAPE known | median unknown | MAPE unknown"
     header = f"model | {errors} | log bias | bal. acc. | MCC | k regret | p90"
     note = f"k = 2 fixed: regret {percent(two.mean)} / {percent(two.p90)}."
@@ -87,8 +87,8 @@ def split_lines(found: Evaluation) -> str:
     for name, ex, folds, fit, all_rows, told in items:
         cells: list[object] = [name, len(set(folds[all_rows].tolist()))]
         for pick, mean, low, high in (
-            (told, fit.mean, fit.low, fit.high),
-            (all_rows, fit.mean_hidden, fit.low_hidden, fit.high_hidden),
+            (told, fit.median, fit.low, fit.high),
+            (all_rows, fit.median_hidden, fit.low_hidden, fit.high_hidden),
         ):
             cover, width, _ = em.coverage(ex.log_speedup[pick], low[pick], high[pick], folds[pick])
             cells += [

@@ -31,9 +31,9 @@ def _cells(made: scores.Decided) -> list[object]:
 
 def _codes(found: LeftOut, hidden: bool) -> Codes:
     mean, chance = (
-        (found.mean_hidden, found.p_gain_hidden) if hidden else (found.mean, found.p_gain)
+        (found.median_hidden, found.p_gain_hidden) if hidden else (found.median, found.p_gain)
     )
-    return decide(np.exp(mean), chance)
+    return decide(np.exp(mean), chance, on_from=found.on_from)
 
 
 def decisions(found: Evaluation) -> str:
@@ -67,8 +67,8 @@ def frontier(found: Evaluation) -> str:
     off = knowledge.threshold("decision_off_p_gain").value
     lines: list[list[object]] = []
     for name, mean, chance in (
-        ("used where stated", o.mean[rows], o.p_gain[rows]),
-        ("ignored", o.mean_hidden[rows], o.p_gain_hidden[rows]),
+        ("used where stated", o.median[rows], o.p_gain[rows]),
+        ("ignored", o.median_hidden[rows], o.p_gain_hidden[rows]),
     ):
         for bound in ON_BOUNDS:
             codes = np.select([(chance >= bound) & (mean > 0), chance <= off], [2, 0], 1)

@@ -45,7 +45,7 @@ def predicted_measured(found: Evaluation, path: Path) -> None:
     for method in sorted(set(e.method.tolist())):
         pick = scores.scored_rows(e) & (e.method == method)
         axes.scatter(
-            np.exp(e.log_speedup[pick]), np.exp(o.mean[pick]), s=9, alpha=0.5, label=method
+            np.exp(e.log_speedup[pick]), np.exp(o.median[pick]), s=9, alpha=0.5, label=method
         )
     line = np.array([0.15, 3.6])
     axes.plot(line, line, color="black", lw=0.8)
@@ -60,7 +60,7 @@ def predicted_measured(found: Evaluation, path: Path) -> None:
 def residuals(found: Evaluation, path: Path) -> None:
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
-    gap = o.mean - e.log_speedup
+    gap = o.median - e.log_speedup
     folds = sorted(
         set(e.fold[rows].tolist()), key=lambda f: float(gap[rows & (e.fold == f)].mean())
     )
@@ -105,7 +105,7 @@ def regret(found: Evaluation, path: Path) -> None:
     for name, rule in (("model", None), ("k = 2", 2.0), ("k = 3", 3.0)):
         each = em.regrets(
             e.log_speedup[rows],
-            o.mean[rows],
+            o.median[rows],
             e.points.k[rows],
             e.sweep[rows],
             None if rule is None else fixed_k(rule),
@@ -119,13 +119,13 @@ def regret(found: Evaluation, path: Path) -> None:
 def intervals(found: Evaluation, path: Path) -> None:
     e, o = found.examples, found.shipped
     rows = np.flatnonzero(scores.scored_rows(e))
-    order = rows[np.argsort(o.mean[rows], kind="stable")]
+    order = rows[np.argsort(o.median[rows], kind="stable")]
     figure, axes = _axes(
         "80 % intervals of left-out rows, in order of the prediction", "row", "speed-up", (8.0, 4.0)
     )
     x = np.arange(len(order))
     axes.fill_between(x, np.exp(o.low[order]), np.exp(o.high[order]), alpha=0.3, lw=0)
-    axes.plot(x, np.exp(o.mean[order]), lw=0.8)
+    axes.plot(x, np.exp(o.median[order]), lw=0.8)
     axes.scatter(x, np.exp(e.log_speedup[order]), s=3, color="black")
     axes.axhline(1, color="grey", lw=0.6)
     axes.set_yscale("log")

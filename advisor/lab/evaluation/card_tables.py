@@ -39,10 +39,10 @@ def breakdown(found: Evaluation, name: str, labels: npt.NDArray[np.str_]) -> str
             len(set(e.fold[pick].tolist())),
             int((e.log_speedup[pick] < 0).sum()),
         ]
-        for mean, chosen in ((o.mean, known), (o.mean_hidden, pick)):
+        for mean, chosen in ((o.median, known), (o.median_hidden, pick)):
             cells += errors_of(e.log_speedup, mean, chosen, e.fold)
         cells.append(
-            f"{em.averaged((o.mean_hidden - e.log_speedup)[pick], e.fold[pick]).value:+.2f}"
+            f"{em.averaged((o.median_hidden - e.log_speedup)[pick], e.fold[pick]).value:+.2f}"
         )
         lines.append(cells)
     errors = "median known | MAPE known | median unknown | MAPE unknown"
@@ -61,7 +61,7 @@ def derived_metrics(found: Evaluation) -> str:
     lines = []
     for metric in ("output_tok_s", "request_tok_s", "tpot", "ttft"):
         pick = e.metric == metric
-        error = em.ape(e.log_speedup, o.mean)[pick]
+        error = em.ape(e.log_speedup, o.median)[pick]
         lines.append(
             [
                 metric,
@@ -146,9 +146,9 @@ def by_source(found: Evaluation) -> str:
                     int(pick.sum()),
                     int(e.acceptance_known[pick].sum()),
                     f"{np.exp(y.mean()):.2f}",
-                    f"{np.exp(o.mean[pick].mean()):.2f}",
-                    percent(float(em.ape(y, o.mean[pick]).mean())),
-                    percent(float(em.ape(y, o.mean_hidden[pick]).mean())),
+                    f"{np.exp(o.median[pick].mean()):.2f}",
+                    percent(float(em.ape(y, o.median[pick]).mean())),
+                    percent(float(em.ape(y, o.median_hidden[pick]).mean())),
                     percent(float(inside), 0),
                 ]
             )
@@ -167,7 +167,7 @@ def seeds(found: Evaluation) -> str:
         np.isin(e.source, ["seed000", "seed001", "seed004", "repo2x3090"]) & e.primary
     ):
         inside = "yes" if o.low[i] <= e.log_speedup[i] <= o.high[i] else "no"
-        low, middle, high = (f"{np.exp(value[i]):.2f}" for value in (o.low, o.mean, o.high))
+        low, middle, high = (f"{np.exp(value[i]):.2f}" for value in (o.low, o.median, o.high))
         case = [
             e.run_id[i],
             e.hardware[i],
@@ -255,8 +255,8 @@ def bases(found: Evaluation) -> str:
     for label in ("measured", "interpolated", "extrapolated"):
         pick = rows & (labels == label)
         if pick.any():
-            error = em.ape(e.log_speedup, o.mean_hidden)[pick]
-            right = ((o.mean_hidden > 0) == (e.log_speedup > 0))[pick].astype(float)
+            error = em.ape(e.log_speedup, o.median_hidden)[pick]
+            right = ((o.median_hidden > 0) == (e.log_speedup > 0))[pick].astype(float)
             folds = e.fold[pick]
             lines.append(
                 [

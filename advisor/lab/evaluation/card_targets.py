@@ -59,8 +59,8 @@ def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
         out.append((name, target, reached, "yes" if met else "no"))
 
     for name, pick, mean, low, high, goals in (
-        ("known", known, o.mean, o.low, o.high, (0.06, 0.09, 1.15)),
-        ("unknown", rows, o.mean_hidden, o.low_hidden, o.high_hidden, (0.10, 0.15, 1.25)),
+        ("known", known, o.median, o.low, o.high, (0.06, 0.09, 1.15)),
+        ("unknown", rows, o.median_hidden, o.low_hidden, o.high_hidden, (0.10, 0.15, 1.25)),
     ):
         error, folds = em.ape(y, mean)[pick], e.fold[pick]
         middle, average = em.averaged(error, folds, np.median), em.averaged(error, folds)

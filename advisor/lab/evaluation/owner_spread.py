@@ -138,7 +138,7 @@ def compare(examples: Examples, out: LeftOut, rows: Flags) -> Owners:
         "the setting's true mean (estimated)": _errors(found, found.floor()),
         "mean of the other owners of the setting": _errors(found, found.others - found.value),
         "this model, acceptance unknown": _errors(
-            found, _means(out.mean_hidden, found) - found.value
+            found, _means(out.median_hidden, found) - found.value
         ),
         "same kind of text, too: its true mean (estimated)": _errors(same_text, same_text.floor()),
     }
@@ -147,11 +147,11 @@ def compare(examples: Examples, out: LeftOut, rows: Flags) -> Owners:
         lines["where acceptance is stated: the true cost of a step (estimated)"] = _errors(
             told, told.floor()
         )
-        lines["there: this model"] = _errors(told, _means(out.mean - y, told))
+        lines["there: this model"] = _errors(told, _means(out.median - y, told))
     lost = found.value < 0
     called = {
         "sign of the other owners' mean": _called(lost, found.others < 0),
-        "this model": _called(lost, _means(out.mean, found) < 0),
+        "this model": _called(lost, _means(out.median, found) < 0),
     }
     sweeps = _sweeps(examples, out, rows)
     regret = {
@@ -202,7 +202,8 @@ def _regret_of(
         [np.mean([y[other[k]].mean() for other in others if k in other]) for k in common]
     )
     ours = (
-        np.array([values[ks[k]].mean() for k in common]) for values in (out.low, out.mean, out.high)
+        np.array([values[ks[k]].mean() for k in common])
+        for values in (out.low, out.median, out.high)
     )
     picks: dict[str, Callable[[], int]] = {
         "the other owners' best k": lambda: int(theirs.argmax()) if theirs.max() > 0 else -1,

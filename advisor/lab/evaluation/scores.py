@@ -39,8 +39,8 @@ def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
     y = examples.log_speedup
     out: dict[str, Any] = {}
     cases = (
-        ("known", known, found.mean, found.low, found.high),
-        ("hidden", rows, found.mean_hidden, found.low_hidden, found.high_hidden),
+        ("known", known, found.median, found.low, found.high),
+        ("hidden", rows, found.median_hidden, found.low_hidden, found.high_hidden),
     )
     for name, pick, mean, low, high in cases:
         folds = examples.fold[pick]
@@ -71,7 +71,7 @@ def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> em.Regret:
     not of the
     highest median.
     """
-    predicted = np.stack([found.low, found.mean, found.high], axis=1)[rows]
+    predicted = np.stack([found.low, found.median, found.high], axis=1)[rows]
     k, sweep = examples.points.k[rows], examples.sweep[rows]
     return em.sweep_regret(
         examples.log_speedup[rows],
@@ -117,10 +117,10 @@ def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float
     alike, by_source = np.ones(len(y)), em.group_weight(examples.fold[rows])
     out: dict[str, float] = {"losses": int((y < 0).sum())}
     for tail, mean, chance in (
-        ("", found.mean[rows], found.p_gain[rows]),
-        ("_hidden", found.mean_hidden[rows], found.p_gain_hidden[rows]),
+        ("", found.median[rows], found.p_gain[rows]),
+        ("_hidden", found.median_hidden[rows], found.p_gain_hidden[rows]),
     ):
-        codes = decide(np.exp(mean), chance)
+        codes = decide(np.exp(mean), chance, on_from=found.on_from[rows])
         for name, weight in (("", alike), ("_by_source", by_source)):
             made = decided(y, codes, weight)
             for key in ("loss_on", "loss_off", "gain_on", "gain_off", "measure"):

@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import GroupKFold
 
-from advisor.lab.training import acceptance_fit, spread_fit
+from advisor.lab.training import acceptance_fit, bounds, spread_fit
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.fitting import Setting, Slopes, fit
 from advisor.lab.training.folds import each
 from advisor.prediction import neighbours as nearby
-from advisor.prediction.intervals import chance, within
+from advisor.prediction.intervals import chance, posterior
 from advisor.prediction.model import TTFT, Calibration, Model, prepare
 from advisor.prediction.spread import Spread
 
@@ -34,9 +34,11 @@ GROUPS = 20
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """Predictions of M rows by models that have not seen them. (M,) each; `known` uses stated
-    acceptances, `covered` and `near` say whether another source measured the configuration or its
-    cell.
+    """Predictions of M rows by models that have not seen them. (M,) each.
+
+    `mean` is what the model says before the chance of a gain is known, `median` with it; `known`
+    uses stated acceptances, `covered` and `near` say whether another source measured the
+    configuration or its cell.
     """
 
     mean: Floats
@@ -46,13 +48,17 @@ class LeftOut:
     known: Flags
     covered: Flags
     near: Flags
-    evidence: Floats  # of a gain, from other sources' pairs nearby, in log odds
+    evidence: Floats  # side of 1 of other sources' pairs nearby, -1 to 1
+    median: Floats
+    median_hidden: Floats
     low: Floats
     high: Floats
     low_hidden: Floats
     high_hidden: Floats
     p_gain: Floats
     p_gain_hidden: Floats
+    on_from: Floats  # bound for "on", chosen without the source
+    sign: Floats  # log odds of a measured pair, chosen without the source
     tau: Floats
     tau_hidden: Floats
     reasons: Floats  # (M, R)
@@ -156,8 +162,9 @@ def _finish(
     """Spread, intervals and chances of each group from the errors of the other groups."""
     n = len(test)
     decoding = test.points.metric != TTFT
-    names = ("sd", "low", "high", "p_gain")
+    names = ("sd", "low", "median", "high", "p_gain")
     made = {name + tail: np.zeros(n) for name in names for tail in ("", "_hidden")}
+    made |= {"on_from": np.zeros(n), "sign": np.zeros(n)}
     nobody = np.zeros(n, dtype=bool)
     for fold in np.unique(folds):
         here, rest = folds == fold, folds != fold
@@ -166,21 +173,44 @@ def _finish(
             part, test.log_speedup[rest], decoding[rest], weight[rest]
         )
         model = Model.calibrated(spread, calibration)
+        chosen = _bounds(model, part, test.take(np.flatnonzero(rest)), weight[rest])
+        made["on_from"][here], made["sign"][here] = chosen
         for tail, told in (("", raw["known"]), ("_hidden", nobody)):
             mean = raw[f"mean{tail}"][here]
             sd = spread.sd(raw[f"reasons{tail}"][here])
             low, high = model.interval(mean, sd, told[here])
-            likely = chance(model.p_gain(mean, sd), raw["evidence"][here], raw["covered"][here])
-            likely = within(likely, low, high)
-            for name, value in zip(names, (sd, low, high, likely), strict=True):
+            likely = chance(
+                model.p_gain(mean, sd), raw["evidence"][here], raw["covered"][here], chosen.sign
+            )
+            for name, value in zip(names, (sd, *posterior(mean, low, high, likely)), strict=True):
                 made[name + tail][here] = value
     columns: dict[str, npt.NDArray[Any]] = {**raw, **made}
     return LeftOut(**columns)
 
 
-def learned(found: LeftOut, examples: Examples, labels: Words) -> tuple[Spread, Calibration]:
-    """The shipped spread and calibration: from all left-out predictions."""
-    names = ("mean", "mean_hidden", "reasons", "reasons_hidden", "known")
+def _bounds(
+    model: Model, raw: dict[str, npt.NDArray[Any]], rows: Examples, weight: Floats
+) -> bounds.Bounds:
+    """The bounds of a decision that left-out predictions ask for, acceptance known and ignored."""
+    use = rows.primary & (rows.points.metric != TTFT)
+    likely = [
+        model.p_gain(raw[f"mean{tail}"], model.spread.sd(raw[f"reasons{tail}"]))[use]
+        for tail in ("", "_hidden")
+    ]
+    evidence, covered = (np.tile(raw[name][use], 2) for name in ("evidence", "covered"))
+    gained = np.tile(rows.log_speedup[use] > 0, 2)
+    return bounds.choose(
+        np.concatenate(likely), evidence, covered, gained, np.tile(np.sqrt(weight[use]), 2)
+    )
+
+
+def learned(
+    found: LeftOut, examples: Examples, labels: Words
+) -> tuple[Spread, Calibration, bounds.Bounds]:
+    """The shipped spread, calibration and bounds: from all left-out predictions."""
+    names = ("mean", "mean_hidden", "reasons", "reasons_hidden", "known", "evidence", "covered")
     raw = {name: getattr(found, name) for name in names}
-    decoding = examples.points.metric != TTFT
-    return second_stage(raw, examples.log_speedup, decoding, row_weight(labels))
+    decoding, weight = examples.points.metric != TTFT, row_weight(labels)
+    spread, calibration = second_stage(raw, examples.log_speedup, decoding, weight)
+    chosen = _bounds(Model.calibrated(spread, calibration), raw, examples, weight)
+    return spread, calibration, chosen

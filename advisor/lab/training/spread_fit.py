@@ -95,7 +95,8 @@ def calibration(
     guessed = half_widths((measured - means[1]) / sds[1], weight)
     z = np.concatenate([(mean / sd)[decoding] for mean, sd in zip(means, sds, strict=True)])
     gained = np.tile(measured[decoding] > 0, 2)
-    curve = gain_curve(z, gained, np.tile(weight[decoding], 2))
+    # rows of a source are neither independent nor one: each weighs 1 / sqrt(rows of its source)
+    curve = gain_curve(z, gained, np.tile(np.sqrt(weight[decoding]), 2))
     return Calibration((told[0], guessed[0]), (told[1], guessed[1]), curve)
 
 

@@ -18,8 +18,8 @@ from advisor.domain.paths import models_dir
 from advisor.domain.sealed import sealed
 from advisor.lab.evaluation import scores as evaluate_scores
 from advisor.lab.progress import bar
+from advisor.lab.training import bounds, fitting, left_out, probe
 from advisor.lab.training import dataset as training_data
-from advisor.lab.training import fitting, left_out, probe
 from advisor.prediction.artefact import ARTEFACT, SCHEMA
 from advisor.prediction.model import Model
 
@@ -33,7 +33,7 @@ def train(progress: Any = iter) -> dict[str, Any]:
     chords = fitting.slopes(examples, observations)
     found = left_out.cross_predict(examples, observations, examples.fold, chords, progress=progress)
     model = fitting.fit(examples, observations, chords, fitting.Setting(absolute=True))
-    spread, calibration = left_out.learned(found, examples, examples.fold)
+    spread, calibration, chosen = left_out.learned(found, examples, examples.fold)
     model = replace(model, spread=spread, calibration=calibration)
     model = Model.from_dict(json.loads(json.dumps(model.to_dict())))  # as rounded in the artefact
     return {
@@ -43,6 +43,7 @@ def train(progress: Any = iter) -> dict[str, Any]:
         "rows": len(examples),
         "sources_left_out": len(set(examples.fold.tolist())),
         "groups": left_out.GROUPS,
+        "bounds": chosen._asdict(),
         "scores": evaluate_scores.headline(examples, found),
         "probe": probe.predictions(model, training_data.examples()),
         "model": model.to_dict(),
@@ -94,6 +95,7 @@ def stale() -> list[str]:
     if shipped.get("schema") != SCHEMA:
         return [f"{ARTEFACT} has another layout; run `advisor train`"]
     reasons = probe.below_floor(shipped["scores"])
+    reasons += bounds.differs(bounds.Bounds(**shipped["bounds"]))
     if shipped["data"] != probe.data_hash():
         reasons.append(f"measured values changed since {ARTEFACT} was trained; run `advisor train`")
         return reasons

@@ -1,0 +1,82 @@
+"""Mechanisms that depend on a build: the prediction is a mixture of both states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from advisor.knowledge import store as knowledge
+from advisor.perf import encode_rows
+from advisor.perf.constants import Constants
+from advisor.prediction import switches
+from advisor.prediction.model import log_physics, of_metric, prepare
+from advisor.prediction.predict import predict_points
+
+SERIAL = {
+    "hardware": "rtx3090", "model": "qwen3.8-27b", "quant": "awq-int4", "engine": "vllm",
+    "spec_method": "mtp", "k": "3", "concurrency": "1", "context_depth": "65536",
+    "input_tokens": "65536", "output_tokens": "512", "speedup_metric": "request_tok_s",
+}  # fmt: skip
+APPLE9 = {
+    "hardware": "apple-m3-ultra", "model": "qwen3.8-27b", "quant": "q4_k_m",
+    "engine": "llama.cpp", "spec_method": "mtp", "k": "4", "concurrency": "1",
+    "input_tokens": "512", "output_tokens": "256", "speedup_metric": "request_tok_s",
+}  # fmt: skip
+
+
+def states(row: dict[str, str]) -> tuple[float, float, float, float]:
+    """Log speed-up with the mechanism, without it, the mixture's median, the variance between."""
+    points, _ = encode_rows.from_rows([row])
+    _, full = prepare(points)
+    constants, tau = Constants(), np.array([2.5])
+
+    def price(part, c, here):  # type: ignore[no-untyped-def]
+        return of_metric(log_physics(part, c, tau[here]), part.metric)
+
+    everything = np.ones(1, dtype=bool)
+    slow = price(full, constants, everything)
+    fast = slow
+    for switch in switches.SWITCHES:
+        if switch.where(full, constants).any():
+            fast = price(full, switches._without(constants, switch), everything)
+    made = switches.mixed(full, constants, slow, price)
+    return float(slow[0]), float(fast[0]), float(made.median[0]), float(made.between[0])
+
+
+@pytest.mark.parametrize("row", [SERIAL, APPLE9], ids=["serial verify", "Apple9"])
+def test_the_median_lies_between_the_states_nearer_to_the_likely_one(row: dict[str, str]) -> None:
+    slow, fast, median, between = states(row)
+    assert slow < fast - 0.05, "a row on which the two states differ"
+    assert slow < median < fast and median - slow < fast - median
+    assert 0 < between < (fast - slow) ** 2 / 4 + 1e-9
+
+
+def test_a_certain_state_is_that_state(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = knowledge.threshold
+
+    def sure(name: str):  # type: ignore[no-untyped-def]
+        found = real(name)
+        return found.model_copy(update={"value": 1.0}) if name.startswith("switch_") else found
+
+    monkeypatch.setattr(switches.knowledge, "threshold", sure)
+    slow, _, median, between = states(SERIAL)
+    assert median == pytest.approx(slow, abs=1e-4) and between == 0.0
+
+
+def test_the_interval_spans_both_states() -> None:
+    slow, fast, _, _ = states(SERIAL)
+    points, _ = encode_rows.from_rows([SERIAL])
+    found = predict_points(points)
+    assert np.log(found.p90[0] / found.p10[0]) > fast - slow
+
+
+def test_nothing_is_priced_twice_where_no_mechanism_is_uncertain() -> None:
+    row = {**SERIAL, "hardware": "h200"}
+    points, _ = encode_rows.from_rows([row])
+    _, full = prepare(points)
+
+    def never(*_: object) -> None:
+        raise AssertionError("priced again")
+
+    made = switches.mixed(full, Constants(), np.zeros(1), never)  # type: ignore[arg-type]
+    assert made.median[0] == 0 and made.between[0] == 0
