@@ -240,8 +240,8 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         0.5,
     ),
     "mmq_moe": Provenance(
-        "llama.cpp #15525, RTX 3090, DeepSeek-V2-Lite Q4_0: steps of 2, 4, 8 and 16 tokens take "
-        "11.0, 13.7, 16.8 and 20.4 ms, 0.24 ms an expert more, whose read takes 0.17 ms at 80 % of the "
+        "llama.cpp #15525, RTX 3090, DeepSeek-V2-Lite Q4_0: 11.0, 13.7, 16.8 and 20.4 ms for steps "
+        "of 2, 4, 8 and 16 tokens, 0.24 ms an expert more, whose read takes 0.17 ms at 80 % of the "
         "bandwidth; Vulkan #25356: 65 ms at 8 sequences, 109 at 9",
         "derived",
         0.1,
