@@ -38,6 +38,7 @@ def positive(text: object) -> float:
 
 
 def not_negative(text: object) -> float:
+    """Return the number, NaN where it is none or below 0."""
     value = number(text)
     return value if value >= 0 else NAN
 
@@ -49,16 +50,19 @@ def draft_tokens(text: object) -> float:
 
 
 def at_least_one(text: object) -> float:
+    """Return the number, NaN where it is none or below 1."""
     value = number(text)
     return value if value >= 1 else NAN
 
 
 def boolean(text: object) -> float:
+    """Return 1.0 for a true word, 0.0 for a false one, NaN for any other."""
     word = str(text).strip().lower()
     return 1.0 if word in _TRUE else 0.0 if word in _FALSE else NAN
 
 
 def fraction(text: object) -> float:
+    """Return the number, NaN where it is none or outside 0 to 1."""
     value = number(text)
     return value if 0 <= value <= 1 else NAN
 

@@ -110,6 +110,8 @@ class Constants:
 
 
 class Provenance(NamedTuple):
+    """Where a constant comes from, and how wide its prior is."""
+
     source: str
     status: str  # read, derived, assumed
     log_sd: float  # prior width of log(true / default)

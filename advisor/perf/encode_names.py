@@ -30,6 +30,7 @@ def _value(quantity: object, scale: float) -> float:
 
 
 def scaled(value: float | None, scale: float = 1.0) -> float:
+    """Return the value times the scale, NaN where it is None."""
     return NAN if value is None else float(value) * scale
 
 
@@ -127,6 +128,7 @@ def quant_vector(quant: Quant) -> Vector:
 
 @lru_cache(maxsize=4096)
 def hardware_of(name: str) -> Vector:
+    """Return the encoded facts of a hardware name; of an unknown name its architecture at most."""
     try:
         return hardware_vector(knowledge.hardware(name)) if name else {}
     except UnknownFact:
@@ -163,6 +165,7 @@ def model_of(name: str) -> tuple[Vector, bool]:
 
 @lru_cache(maxsize=4096)
 def quant_of(name: str) -> Vector:
+    """Return the encoded facts of a quantisation, an empty mapping where it is unknown."""
     if not name:
         return {}
     try:

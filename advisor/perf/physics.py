@@ -70,6 +70,7 @@ class StepTerms(NamedTuple):
 
     @property
     def total(self) -> Floats:
+        """The time of the step, s: the sum of its terms."""
         times = (
             self.dense,
             self.experts,

@@ -48,6 +48,7 @@ class Prefill(NamedTuple):
     per_token_s: Floats
 
     def seconds(self, tokens: Floats) -> Floats:
+        """Return the time to compute this many prompt tokens in one step, s."""
         return np.asarray(
             np.fmax(self.small_s + (tokens - self.small_tokens) * self.per_token_s, 0.0)
         )

@@ -128,11 +128,13 @@ def log_gradient(conditional: Floats, k: Floats) -> Floats:
 
 
 def sigmoid(x: Floats) -> Floats:
+    """Return 1 / (1 + exp(-x)), element by element."""
     out: Floats = 1.0 / (1.0 + np.exp(-np.clip(x, -30, 30)))
     return out
 
 
 def logit(p: Floats) -> Floats:
+    """Return log(p / (1 - p)), element by element; p is limited to 0.001 to 0.999."""
     q = np.clip(p, 1e-3, 1 - 1e-3)
     out: Floats = np.log(q / (1 - q))
     return out
@@ -203,6 +205,7 @@ class AcceptanceModel:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> AcceptanceModel:
+        """Return the model of a saved state. Raises KeyError where a part is missing."""
         p = len(state["beta"])
         covariance = np.zeros((p, p))
         covariance[np.tril_indices(p)] = state["covariance"]
@@ -215,6 +218,7 @@ class AcceptanceModel:
         )
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the state as plain numbers, rounded for the artefact."""
         p = len(self.beta)
         lower = self.covariance[np.tril_indices(p)]
         return {

@@ -78,10 +78,12 @@ class Calibration:
     gain: tuple[tuple[float, float], ...] = ((-2.0, 0.05), (0.0, 0.5), (2.0, 0.95))
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the state as plain numbers."""
         return {"low": list(self.low), "high": list(self.high), "gain": [*map(list, self.gain)]}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Calibration:
+        """Return the calibration of a saved state. Raises KeyError where a part is missing."""
         low, high = (tuple(map(float, state[key])) for key in ("low", "high"))
         gain = tuple((float(z), float(p)) for z, p in state["gain"])
         return cls((low[0], low[1]), (high[0], high[1]), gain)
@@ -232,6 +234,7 @@ class Model:
         return np.asarray(np.interp(mean / sd, z, p), dtype=np.float64)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the state of all parts as plain numbers."""
         return {
             "acceptance": self.acceptance.to_dict(),
             "constants": dict(sorted(self.shifts.items())),
@@ -245,6 +248,7 @@ class Model:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Model:
+        """Return the model of a saved state. Raises KeyError where a part is missing."""
         return cls(
             acceptance=acc.AcceptanceModel.from_dict(state["acceptance"]),
             shifts=state["constants"],

@@ -151,6 +151,7 @@ class Nearby:
         return Pull(out, evidence, covered, near)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the measured rows and their keys in a compact form."""
         cells, pairs = np.unique(self.keys, return_counts=True)
         return {
             "numbers": list(NUMBERS),
@@ -161,6 +162,7 @@ class Nearby:
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Nearby:
+        """Return the neighbours of a saved state. Raises KeyError where a part is missing."""
         keys = np.repeat(
             np.array(state["cells"], dtype=np.int64), np.array(state["pairs"], dtype=np.int64)
         )

@@ -29,6 +29,8 @@ csv.field_size_limit(MAX_LINE)
 
 
 class Done(NamedTuple):
+    """How many rows were predicted, and how many of them have an error."""
+
     rows: int
     errors: int
     first: str | None = None  # the first row's error, of those with one

@@ -60,10 +60,12 @@ class Spread:
         return np.asarray(np.sqrt(reasons @ np.array(self.weights)), dtype=np.float64)
 
     def to_dict(self) -> dict[str, float]:
+        """Return each reason's weight by its name."""
         return dict(zip(REASONS, self.weights, strict=True))
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Spread:
+        """Return the spread of a saved state. Raises KeyError where a reason is missing."""
         return cls(tuple(float(state[name]) for name in REASONS))
 
 

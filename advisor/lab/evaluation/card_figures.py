@@ -38,6 +38,7 @@ def _save(figure: Any, path: Path) -> None:
 
 
 def predicted_measured(found: Evaluation, path: Path) -> None:
+    """Draw predicted against measured speed-ups of left-out rows."""
     e, o = found.examples, found.shipped
     figure, axes = _axes(
         "Left-out sources: predicted against measured", "measured speed-up", "predicted speed-up"
@@ -58,6 +59,7 @@ def predicted_measured(found: Evaluation, path: Path) -> None:
 
 
 def residuals(found: Evaluation, path: Path) -> None:
+    """Draw the log of predicted over measured by left-out group."""
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
     gap = o.median - e.log_speedup
@@ -79,6 +81,7 @@ def residuals(found: Evaluation, path: Path) -> None:
 
 
 def calibration(found: Evaluation, path: Path) -> None:
+    """Draw the share of rows that gained over the predicted probability."""
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
     weight = em.group_weight(e.rig)[rows]
@@ -95,6 +98,7 @@ def calibration(found: Evaluation, path: Path) -> None:
 
 
 def regret(found: Evaluation, path: Path) -> None:
+    """Draw the regret of the chosen k over measured sweeps, as a share of the best speed."""
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
     figure, axes = _axes(
@@ -117,6 +121,7 @@ def regret(found: Evaluation, path: Path) -> None:
 
 
 def intervals(found: Evaluation, path: Path) -> None:
+    """Draw the 80 % intervals of left-out rows with their measured values."""
     e, o = found.examples, found.shipped
     rows = np.flatnonzero(scores.scored_rows(e))
     order = rows[np.argsort(o.median[rows], kind="stable")]

@@ -30,6 +30,7 @@ class Score:
     high: float
 
     def text(self, form: str = "{:.1f}", scale: float = 100.0) -> str:
+        """Return the score with its range, "-" where it is not a number."""
         if np.isnan(self.value):
             return "-"
         parts = [form.format(scale * v) for v in (self.value, self.low, self.high)]

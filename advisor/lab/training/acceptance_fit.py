@@ -84,6 +84,7 @@ class Observations:
     sd: Floats
 
     def without(self, sources: set[str]) -> Observations:
+        """Return the observations of all other sources."""
         keep = ~np.isin(self.source, list(sources))
         return Observations(
             self.points.take(keep),
@@ -94,6 +95,7 @@ class Observations:
         )
 
     def plus(self, other: Observations) -> Observations:
+        """Return both sets of observations, one after the other."""
         return Observations(
             concat([self.points, other.points]),
             np.concatenate([self.k, other.k]),

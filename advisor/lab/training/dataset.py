@@ -79,6 +79,7 @@ class Examples:
         return len(self.log_speedup)
 
     def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Examples:
+        """Return the examples at these positions or where the mask is true."""
         picked = {name: value[index] for name, value in vars(self).items() if name != "points"}
         return Examples(points=self.points.take(index), **picked)
 
@@ -90,6 +91,8 @@ def fold_of(source: str, rig: str) -> str:
 
 
 class Pair(NamedTuple):
+    """A measured row with speculation beside its baseline."""
+
     row: Row
     metric: str
     speedup: float

@@ -41,6 +41,7 @@ LLAMA_COMPUTE_GIB = 0.8
 
 
 def release_of(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
+    """Return the release of the plan, else of the facts; None where neither states one."""
     return release(plan.engine_version or facts.engine_version or "")
 
 

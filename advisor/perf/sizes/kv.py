@@ -28,7 +28,6 @@ def full_layers(shape: LLM) -> int:
 
 def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
     """Bytes of K and V for one token over those layers; 16 bit unless the dtype says otherwise."""
-
     if shape.kv_elems_per_token is None:
         return None
     width = table("kv_cache_types").get((kv_dtype or "").lower(), math.nan)
