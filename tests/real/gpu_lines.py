@@ -143,6 +143,10 @@ def config(model: str, kind: str, layers: int | None = None) -> dict[str, Any]:
     if model == NEXT:
         out = next_config(layers)
         kept = ["lm_head", "model.embed_tokens", "mtp.fc"]
+        for i in range(layers or 48):
+            kept += [f"model.layers.{i}.linear_attn.{part}" for part in ("in_proj_ba", "conv1d")]
+            kept += [f"model.layers.{i}.mlp.{part}" for part in ("gate", "shared_expert_gate")]
+        kept += ["mtp.layers.0.mlp.gate", "mtp.layers.0.mlp.shared_expert_gate"]
         if kind == "fp8":
             out["quantization_config"] = {
                 "quant_method": "fp8",

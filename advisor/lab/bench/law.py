@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
-from advisor.lab.bench.row_files import read_rows
+from advisor.lab.bench.row_files import read_about, read_rows
+from advisor.lab.bench.rows import reason_of
 from advisor.lab.bench.shapes import VOCAB
 from advisor.lab.measurements.schema import measurements_dir
 from advisor.perf.verify_kernels import LONGEST
@@ -36,10 +38,15 @@ class Law(NamedTuple):
     cycle_error: float
 
 
+MIXTURES = {"qwen3.6-35b-a3b": (EXPERTS, TOPK)}
+
+
 def reached(point: Point) -> list[float]:
-    """Terms of vLLM and SGLang."""
+    """Terms of vLLM and SGLang; a dense model reaches no experts."""
     n = point["concurrency"] * (point["k"] + 1)
-    experts = 1 - (1 - TOPK / EXPERTS) ** n
+    experts = 0.0
+    if found := MIXTURES.get(point.get("model", "qwen3.6-35b-a3b")):
+        experts = 1 - (1 - found[1] / found[0]) ** n
     return [1.0, experts, n, float(point["k"] > 0), point["k"]]
 
 
@@ -95,9 +102,21 @@ def laws() -> list[Law]:
     sglang = read_rows(raw / "bench-h200-sglang-0517")
     sglang = [p for p in sglang if p["sampling"] == "t0" and "sync" not in p["label"]]
     vllm = [p for p in read_rows(raw / "h200-vllm-0251") if _plain_vllm(p)]
+    newer = {e: _trusted(raw / f"bench-h200-{e}-shapes") for e in ("vllm", "sglang")}
+    chains = [
+        (f"{name}, {title}", [p for p in newer[e] if p["model"] == m and "tree" not in p["label"]])
+        for e, name, m, title in (
+            ("vllm", "vLLM", "qwen3.5-9b", "Qwen3.5-9B BF16"),
+            ("sglang", "SGLang", "qwen3.5-9b", "Qwen3.5-9B BF16"),
+        )
+    ]
     return [
         fit("vLLM, 35B-A3B FP8", [p for p in vllm if p["input_tokens"] == DEPTH], reached),
         fit("SGLang, 35B-A3B FP8", [p for p in sglang if p["input_tokens"] == DEPTH], reached),
+        *(
+            fit(name, [p for p in points if p["input_tokens"] == DEPTH], reached)
+            for name, points in chains
+        ),
         *(
             fit(
                 f"llama-server, {name}", [p for p in slots if p["label"].startswith(label)], sampled
@@ -109,6 +128,17 @@ def laws() -> list[Law]:
             )
         ),
     ]
+
+
+def _trusted(folder: Path) -> list[Point]:
+    """The points of a folder whose decode step its about.yaml does not set apart."""
+    about = read_about(folder, {})
+
+    def counts(point: Point) -> bool:
+        weak = reason_of(point, about)
+        return weak is None or weak.decode_from is not None
+
+    return [point for point in read_rows(folder) if counts(point)]
 
 
 def _plain_vllm(point: Point) -> bool:

@@ -70,7 +70,7 @@ def machine_of(label: str, about: Mapping[str, Any]) -> str:
 
 def campaign(label: str) -> str:
     """What the arms of one campaign share in their label: all but the draft length."""
-    return re.sub(r"-k\d+(?=-|$)", "", label)
+    return re.sub(r"-(eagle3|ngram)$", "", re.sub(r"-k\d+(?=-|$)", "", label))
 
 
 def decode_is_biased(row: Measured) -> bool:
@@ -157,7 +157,7 @@ def _setting(row: Measured, about: Mapping[str, Any], group: str) -> dict[str, s
         "tp": "1",
         "engine": about.get("engine", "vllm"),
         "engine_version": str(row["vllm"]),
-        "spec_method": "mtp" if k else "none",
+        "spec_method": row.get("method", "mtp") if k else "none",
         "k": str(k) if k else "",
         "concurrency": str(row["concurrency"]),
         "input_tokens": str(row["input_tokens"]),

@@ -36,6 +36,7 @@ def in_columns(row: dict[str, Any]) -> dict[str, Any]:
         "prefix_caching": False,
         "prefix_share": 0.0,
         "max_num_seqs": settings.get("slots", 64),
+        "method": settings.get("method", "mtp"),
         "temperature": TEMPERATURES[sampling],
         "notes": NOTE + SAMPLERS.get(sampling, ""),
         "acceptance_length": accepted(row),
