@@ -140,7 +140,7 @@ class LaunchReader(Writer):
             model = token.text
             flags = (self._model_flag(token), *flags)
         notes += [f"the argument '{_short(token.text)}' was not read" for token in left]
-        strays = tuple(self._model_flag(token).model_copy(update={"name": ""}) for token in left)
+        strays = tuple(map(self.stray, left))
         return Launch(
             engine=self.engine,
             engine_version=version.version,
@@ -157,6 +157,10 @@ class LaunchReader(Writer):
             notes=tuple(notes),
             strays=strays,
         )
+
+    def stray(self, token: Token) -> Flag:
+        """An argument that belongs to no option."""
+        return self._model_flag(token).model_copy(update={"name": ""})
 
     def _model_flag(self, token: Token) -> Flag:
         return Flag(

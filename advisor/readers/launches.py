@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.domain.nouns import Container, EnvVar, Flag, Launch, Span
+from advisor.domain.nouns import Container, EnvVar, Launch, Span
 from advisor.engines.base import Token
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
@@ -74,7 +74,8 @@ class LaunchMaker:
             launch = adapter.read(self._tokens(found, adapter, notes), env, **about)
         extra: dict[str, object] = {}
         if found.strays:
-            extra["strays"] = (*map(self._stray, found.strays), *launch.strays)
+            words = (self._token(word, word.first()) for word in found.strays)
+            extra["strays"] = (*map(adapter.stray, words), *launch.strays)
         if not sure and launch.version_pinned:
             extra["version_pinned"] = False
             notes.append(
@@ -90,19 +91,6 @@ class LaunchMaker:
         if told != launch.notes:
             extra["notes"] = told
         return launch.model_copy(update=extra) if extra else launch
-
-    def _stray(self, word: Mapped) -> Flag:
-        token = self._token(word, word.first())
-        return Flag(
-            name="",
-            raw="",
-            value=token.text,
-            line=token.line,
-            column=token.column,
-            span=token.span,
-            value_span=token.span,
-            unresolved=token.unresolved,
-        )
 
     def _named_model(self, launch: Launch, extra: dict[str, Any], notes: list[str]) -> None:
         """A model that the command takes from outside, where the rest of the file (a message, a
