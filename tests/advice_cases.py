@@ -233,7 +233,11 @@ def measure() -> Advice:
         update={
             "decision": "measure",
             "estimate": estimate(1.02),
-            "measure_with": (bench,),
+            "measure_with": (
+                "advisor bench plan --hw gb10 --out ab",
+                "advisor bench run ab",
+                bench,
+            ),
             "launch_on": launch(),
         }
     )

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.advice import decide
+from advisor.advice import decide, measuring
 from advisor.advice.explain import reasons
 from advisor.advice.explain import what_if as changes
 from advisor.advice.judge import (
@@ -146,7 +146,7 @@ def advise(
         launch=launch_text(linked.on_each(facts, running.plan)),
         launch_off=launch_text(linked.on_each(facts, base.plan)),
         launch_on=launch_text(linked.on_each(facts, best.plan)) if best is not None else None,
-        measure_with=measure_commands(facts, base.plan) if verdict.decision == "measure" else (),
+        measure_with=measuring.commands(request, facts, base.plan) if best is not None else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
     )
 
@@ -201,8 +201,3 @@ def launch_text(plan: Plan) -> LaunchText:
     """Return the launch command of a plan."""
     adapter = engines.get(plan.engine)
     return adapter.render(adapter.to_launch(plan))
-
-
-def measure_commands(facts: Facts, plan: Plan) -> tuple[str, ...]:
-    """The benchmark to run against each arm of the A/B."""
-    return (engines.get(plan.engine).benchmark_command(plan, facts),)

@@ -59,7 +59,8 @@ def _section(title: str, lines: Iterable[str]) -> list[str]:
 
 def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
     if advice.decision != "measure":
-        return []
+        lines = [line for one in advice.measure_with[:2] for line in pack_command(one, paper.width)]
+        return _section("Measure it on your machine", lines)
     lines = paper.wrap("Run both; each takes about 5 minutes. Run A, without speculation:")
     lines += pack_launch(advice.launch_off, paper.width)
     if advice.launch_on is not None:
@@ -68,10 +69,13 @@ def _ab_plan(advice: Advice, paper: Paper) -> list[str]:
             *pack_launch(advice.launch_on, paper.width),
         ]
     lines += paper.wrap("Against each server, from another terminal, the same load:")
-    for command in advice.measure_with:
+    for command in advice.measure_with[2:]:
         lines += pack_command(command, paper.width)
     if advice.measure_with:
         lines += paper.wrap(own_prompts(advice.plan.engine))
+        lines += paper.wrap("Or let the advisor start both servers, measure and judge:")
+    for command in advice.measure_with[:2]:
+        lines += pack_command(command, paper.width)
     lines += paper.wrap(
         "Keep the faster setting. Passing its measured --acceptance-length narrows the estimate."
     )

@@ -132,19 +132,16 @@ class Visit:
         self.page.wait_for_load_state("load")
         if not self.scripted:
             return
-        under_way = self.page.locator(".busy, [data-load]")
-        for _ in range(300):
-            if not under_way.count():
-                return
-            self.page.wait_for_timeout(50)
-        raise AssertionError("the page is still busy after 15 s")
+        self.page.locator(".busy, [data-load]").first.wait_for(state="detached")
 
     def check(self, name: str) -> None:
         """Nothing from elsewhere, no complaint, no sideways scrolling, no serious finding of
         axe.
         """
         self.settle()
-        self.page.wait_for_timeout(200)  # transitions end
+        self.page.evaluate(  # transitions end, on a machine of any pace
+            "Promise.allSettled(document.getAnimations().map(one => one.finished)).then(() => 0)"
+        )
         shot(self.page, f"{name}-{self.width}")
         assert not self.strangers, self.strangers
         assert not self.complaints, self.complaints
