@@ -22,9 +22,9 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 BARE = "import click, pydantic, numpy"
-ASK = (
+ASK = (  # as the command itself starts
     "import sys; from advisor.cli.app import main; "
-    "main(['recommend','--hw','gb10','--concurrency','16','--ctx','2048'])"
+    "sys.argv = ['advisor','recommend','--hw','gb10','--concurrency','16','--ctx','2048']; main()"
 )
 
 
