@@ -218,7 +218,7 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     """A plan with what can change the decision only: for questions of which no more is told than
     how they are answered.
     """
-    findings = rules.deciding(case_of(facts, plan, estimate))
+    findings = rules.decisive_findings(case_of(facts, plan, estimate))
     return _candidate(facts, plan, estimate, findings)
 
 

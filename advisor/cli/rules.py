@@ -7,7 +7,7 @@ import click
 from advisor import rules as rulebook
 from advisor.cli.options import complete_names
 from advisor.cli.output import say
-from advisor.rules.checking import chosen
+from advisor.rules.checking import select_rows
 from advisor.rules.registry import load_row
 
 
@@ -32,7 +32,7 @@ def rules(form: str, select: tuple[str, ...]) -> None:
     """List the rules that validate and recommend share."""
     from advisor.rules import texts  # start-up: only this command
 
-    found = [load_row(row) for row in chosen(select, None)]
+    found = [load_row(row) for row in select_rows(select, None)]
     if form == "json":
         import json
 

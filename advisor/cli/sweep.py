@@ -82,9 +82,9 @@ def sweep(
 
 def _save(place: Path, found: Sweep) -> None:
     """Write the picture and name it on standard error, so that the answer can be piped."""
-    from advisor.render.sweep.plot import written  # start-up: matplotlib
+    from advisor.render.sweep.plot import picture_bytes  # start-up: matplotlib
 
-    picture = written(found, place)
+    picture = picture_bytes(found, place)
     try:
         place.write_bytes(picture)
     except OSError as error:

@@ -11,7 +11,7 @@ import click
 from advisor.cli.output import say
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.shown import json_text
-from advisor.lint.unjudged import nothing_judged
+from advisor.lint.unjudged import no_launch_message
 from advisor.lint.validate import validate
 
 if TYPE_CHECKING:
@@ -91,12 +91,12 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
     read again.
     """
     from advisor.lint import fixes  # start-up: only for this option
-    from advisor.lint.apply_fixes import settled  # start-up: only for this option
+    from advisor.lint.apply_fixes import apply_rounds  # start-up: only for this option
 
     wanted = context_of(options)
     changed: dict[str, str] = {}
     for read in report.reads:
-        change = settled(
+        change = apply_rounds(
             read.source,
             report,
             lambda text, name: validate(text=text, name=name, **wanted),
@@ -154,7 +154,7 @@ def exit_status(report: Report, options: dict[str, Any]) -> int:
     """
     if report.unreadable:
         return 2
-    if not options["skip_unrelated"] and (problem := nothing_judged(report)):
+    if not options["skip_unrelated"] and (problem := no_launch_message(report)):
         raise AdvisorError(problem)
     if report.cut_short:
         return 2

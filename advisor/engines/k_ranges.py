@@ -35,7 +35,7 @@ class Written(NamedTuple):
     file_text: str | None = None
 
 
-def written(plan: Plan, ranges: Ranges) -> Written:
+def schedule_arguments(plan: Plan, ranges: Ranges) -> Written:
     """The arguments for a plan with these ranges in place of its k.
 
     Raises AdvisorError in one sentence where the engine, its release or the plan takes one k only.

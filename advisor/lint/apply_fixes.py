@@ -18,7 +18,9 @@ Judge = Callable[[str, str], Report]  # (text, name) -> its report
 ROUNDS = 12
 
 
-def settled(source: Source, report: Report, judge: Judge, unsafe: bool = False) -> fixes.Change:
+def apply_rounds(
+    source: Source, report: Report, judge: Judge, unsafe: bool = False
+) -> fixes.Change:
     """The file's text after all fixes that hold, applied in rounds (a fix may wait for one that it
     overlaps with).
 
@@ -31,7 +33,7 @@ def settled(source: Source, report: Report, judge: Judge, unsafe: bool = False) 
     refused: list[Finding] = []
     for _ in range(ROUNDS):
         left = [one for one in at.findings if not _refused(one, refused)]
-        change = fixes.planned(now, left, unsafe)
+        change = fixes.apply_edits(now, left, unsafe)
         if change.text == now.text:
             break
         after = _judged(judge, change.text, source.name)
@@ -52,7 +54,7 @@ def _one_by_one(
     """(the first fix that holds alone, its report, those before it that do not)."""
     bad: list[Finding] = []
     for finding in findings:
-        change = fixes.planned(now, [finding], unsafe)
+        change = fixes.apply_edits(now, [finding], unsafe)
         if change.text == now.text:
             continue
         after = _judged(judge, change.text, now.name)

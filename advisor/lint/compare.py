@@ -13,7 +13,7 @@ from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.perf.encode_plans import without_graphs
 
 if TYPE_CHECKING:
-    from advisor.lint.report import Judged
+    from advisor.lint.report import CheckedLaunch
 
 _FIELDS = (
     "method",
@@ -93,7 +93,7 @@ def _shown(value: Any) -> str:
     )
 
 
-def change_for(one: Judged) -> Change | None:
+def change_for(one: CheckedLaunch) -> Change | None:
     """Ask `recommend` about the launch's own model, quantisation and engine. None where the model
     is not known.
     """
@@ -117,7 +117,7 @@ def change_for(one: Judged) -> Change | None:
     return Change(advice.decision, _fields(one.plan, wanted), ratios, why=why)
 
 
-def _own_drafter(one: Judged) -> str:
+def _own_drafter(one: CheckedLaunch) -> str:
     """What the file's own drafter is expected to gain where `recommend` has none for the model;
     nothing where it would lose.
     """
@@ -134,7 +134,7 @@ def _own_drafter(one: Judged) -> str:
     )
 
 
-def _request(one: Judged) -> Request:
+def _request(one: CheckedLaunch) -> Request:
     facts = one.facts
     asked: dict[str, Any] = {
         "hardware": facts.hardware.id if facts.hardware else "",
@@ -171,7 +171,7 @@ def _fields(present: Plan, wanted: Plan) -> tuple[tuple[str, Any, Any], ...]:
     return tuple(found)
 
 
-def _ratios(one: Judged, wanted: Plan) -> tuple[tuple[str, float], ...]:
+def _ratios(one: CheckedLaunch, wanted: Plan) -> tuple[tuple[str, float], ...]:
     """New over present speed of each metric, above 1 is faster; empty where the load or the shape
     is not known.
     """

@@ -20,7 +20,7 @@ from statistics import median
 from advisor import engines
 from advisor.domain.nouns import AdvisorError
 from advisor.knowledge import store as knowledge
-from advisor.lint.report import Judged, Report
+from advisor.lint.report import CheckedLaunch, Report
 from advisor.lint.validate import validate
 
 
@@ -100,7 +100,7 @@ def differences(report: Report, row: dict[str, str]) -> list[str]:
     return min((_differences(one, row) for one in report.launches), key=len)
 
 
-def _differences(one: Judged, row: dict[str, str]) -> list[str]:
+def _differences(one: CheckedLaunch, row: dict[str, str]) -> list[str]:
     wrong: list[str] = []
     engine = engines.canonical(row["engine"])
     if engine and one.launch.engine != engine:
@@ -114,7 +114,7 @@ def _differences(one: Judged, row: dict[str, str]) -> list[str]:
     return wrong
 
 
-def same_model(one: Judged, wanted: str) -> bool:
+def same_model(one: CheckedLaunch, wanted: str) -> bool:
     """Whether the launch is of the model that the index names: by identity where known, else by
     its name's words.
     """

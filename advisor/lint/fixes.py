@@ -40,7 +40,7 @@ class Change(NamedTuple):
     conflicting: tuple[Finding, ...]
 
 
-def planned(source: Source, findings: Sequence[Finding], unsafe: bool = False) -> Change:
+def apply_edits(source: Source, findings: Sequence[Finding], unsafe: bool = False) -> Change:
     """Apply the edits of the findings' fixes to a text. A fix that overlaps an earlier one is left
     for the next run.
     """
@@ -51,7 +51,7 @@ def planned(source: Source, findings: Sequence[Finding], unsafe: bool = False) -
         fix = finding.fix
         if fix is None or not fix.edits or not (fix.safe or unsafe) or finding.file != source.name:
             continue
-        fitted = [shaped(source.text, edit) for edit in fix.edits]
+        fitted = [shape_edit(source.text, edit) for edit in fix.edits]
         edits = [edit for edit in fitted if edit is not None]
         if len(edits) < len(fitted):
             continue
@@ -85,7 +85,7 @@ def apply(text: str, edits: Sequence[Edit]) -> str:
 # ---------------------------------------------------------------- fitting an edit into its form
 
 
-def shaped(text: str, edit: Edit) -> Edit | None:
+def shape_edit(text: str, edit: Edit) -> Edit | None:
     """The edit as the form of its place needs it; an edit of a value only stays as it is. None: the
     form is not one that can be edited without guessing.
     """

@@ -38,7 +38,7 @@ def migrate_files(files: Sequence[str], options: Mapping[str, Any]) -> int:
     found = 0
     for path in expand(files):
         read = read_one(path, given)
-        moved = migrated(read, options["target_version"])
+        moved = migrate_launches(read, options["target_version"])
         found += len(moved)
         if options["diff"] or options["fix"] or options["unsafe_fixes"]:
             _rewrite(read, moved, options)
@@ -51,7 +51,7 @@ def migrate_files(files: Sequence[str], options: Mapping[str, Any]) -> int:
     return 0
 
 
-def migrated(read: FileRead, target: str) -> list[Migrated]:
+def migrate_launches(read: FileRead, target: str) -> list[Migrated]:
     """The launches whose engine has the release `target`. Raises AdvisorError if no launch's engine
     has it.
     """
@@ -144,7 +144,7 @@ def _variables(launch: Launch, after: Launch) -> list[Edit]:
 
 def _words(new: Flag, old: Flag) -> str:
     """A new flag as it is written where an old one stood."""
-    name = written(new, old)
+    name = spell_like(new, old)
     if old.origin in ("ini", "env"):
         return f"{name} = {new.value or 'true'}"
     if old.origin in ("yaml", "python"):
@@ -155,7 +155,7 @@ def _words(new: Flag, old: Flag) -> str:
 def _changed(launch: Launch, after: Launch, old: Flag, new: Flag) -> list[Edit]:
     if old.span is None:
         return []
-    file, spelling, found = launch.file, written(new, old), []
+    file, spelling, found = launch.file, spell_like(new, old), []
     if old.origin != "cli" and _still_known(launch, after, old):
         spelling = old.raw
     if old.raw.isupper():
@@ -203,7 +203,7 @@ def _still_known(launch: Launch, after: Launch, old: Flag) -> bool:
     )
 
 
-def written(new: Flag, old: Flag) -> str:
+def spell_like(new: Flag, old: Flag) -> str:
     """The new spelling in the manner of the old one: keys have no dashes, Python has
     underscores.
     """
@@ -214,13 +214,13 @@ def written(new: Flag, old: Flag) -> str:
 
 def _rewrite(read: FileRead, moved: Sequence[Migrated], options: Mapping[str, Any]) -> None:
     changes = tuple(dict.fromkeys(edit for one in moved for edit in one.edits))
-    change = rewritten(read, moved)
+    change = rewrite_file(read, moved)
     clean = read.redactor.clean
     hand = sorted(
         {
             read.source.place(edit.start)[0]
             for edit in changes
-            if fixes.shaped(read.source.text, edit) is None
+            if fixes.shape_edit(read.source.text, edit) is None
         }
     )
     if options["diff"]:
@@ -252,7 +252,7 @@ def _of_variables(one: Migrated) -> list[str]:
     return [f"{flag.line}: {flag.raw} not rewritten" for flag in old if flag.raw not in spelled]
 
 
-def rewritten(read: FileRead, moved: Sequence[Migrated]) -> fixes.Change:
+def rewrite_file(read: FileRead, moved: Sequence[Migrated]) -> fixes.Change:
     """The file with the edits of its launches; those that its form does not take are left out."""
     findings = [
         Finding(
@@ -265,7 +265,7 @@ def rewritten(read: FileRead, moved: Sequence[Migrated]) -> fixes.Change:
         for one in moved
         for edit in _joined(one.edits)
     ]
-    return fixes.planned(read.source, findings)
+    return fixes.apply_edits(read.source, findings)
 
 
 def _joined(edits: Sequence[Edit]) -> list[Edit]:

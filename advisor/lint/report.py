@@ -28,7 +28,7 @@ class Given(NamedTuple):
     engine_version: str | None = None
 
 
-class Judged(NamedTuple):
+class CheckedLaunch(NamedTuple):
     """One launch with what it means and, where hardware and load are known, what is expected of
     it.
     """
@@ -71,7 +71,7 @@ class Report(NamedTuple):
     files: tuple[FileReport, ...] = ()
     findings: tuple[Finding, ...] = ()
     skipped: tuple[Skipped, ...] = ()
-    launches: tuple[Judged, ...] = ()
+    launches: tuple[CheckedLaunch, ...] = ()
     reads: tuple[FileRead, ...] = ()
 
     @property
@@ -134,5 +134,5 @@ def _estimate(facts: Facts, plan: Plan, launch: Launch) -> Estimate | None:
         return None
     case = Case.model_construct(facts=facts, plan=plan, estimate=made, launch=launch, siblings=())
     return observations.update(
-        made, observations.documented(rules.deciding(case)), facts.output_tokens
+        made, observations.documented(rules.decisive_findings(case)), facts.output_tokens
     )

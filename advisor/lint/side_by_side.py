@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Estimate, Plan
-from advisor.lint.report import Judged, Report
+from advisor.lint.report import CheckedLaunch, Report
 from advisor.lint.validate import validate
 from advisor.prediction import predict as predictor
 
@@ -22,7 +22,7 @@ class FileArm(NamedTuple):
     """One file's first launch. `others` counts the further ones."""
 
     label: str
-    judged: Judged
+    judged: CheckedLaunch
     estimate: Estimate | None  # None where hardware, model or load are not known
     codes: tuple[str, ...]  # of the findings on the file
     others: int
@@ -81,7 +81,7 @@ def _arm(path: str, report: Report) -> FileArm:
     return FileArm(label, first, _estimate(first), codes, len(report.launches) - 1)
 
 
-def _estimate(one: Judged) -> Estimate | None:
+def _estimate(one: CheckedLaunch) -> Estimate | None:
     if one.estimate is not None:
         return one.estimate
     facts = one.facts

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from advisor.lint.report import Report
 
 
-def nothing_judged(report: Report) -> str | None:
+def no_launch_message(report: Report) -> str | None:
     """One sentence where no launch was found, None where there is one."""
     if report.launches:
         return None

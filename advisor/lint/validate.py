@@ -20,7 +20,7 @@ from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
 from advisor.knowledge import store as knowledge
 from advisor.lint.cut_fixes import continued
 from advisor.lint.ignores import unsuppressed
-from advisor.lint.report import FileReport, Given, Judged, Report, merged
+from advisor.lint.report import CheckedLaunch, FileReport, Given, Report, merged
 from advisor.lint.whole_file import fair
 from advisor.readers import FileRead, read_bytes, read_path, read_text
 from advisor.readers.reading import cut_short
@@ -74,13 +74,15 @@ def validate(
     if text is None and isinstance(source, str) and source != "-" and _is_text(source):
         text = source
     if text is not None:
-        return judged(read_text(text, name, version=engine_version), given, select, ignore, changes)
+        return check_launch(
+            read_text(text, name, version=engine_version), given, select, ignore, changes
+        )
     paths = [source] if isinstance(source, str | os.PathLike) else list(source or ())
     if not paths:
         raise AdvisorError("no file is named; give a path, or - for standard input")
     files = list(expand(os.fspath(path) for path in paths))
     if len(files) == 1 and len(paths) == 1:
-        return judged(read_one(files[0], given), given, select, ignore, changes)
+        return check_launch(read_one(files[0], given), given, select, ignore, changes)
     return merged([_tolerant(path, given, select, ignore, changes) for path in files])
 
 
@@ -134,10 +136,10 @@ def _tolerant(
         read = read_one(path, given)
     except AdvisorError as error:
         return Report(files=(FileReport(path, error=str(error)),))
-    return judged(read, given, select, ignore, changes)
+    return check_launch(read, given, select, ignore, changes)
 
 
-def judged(
+def check_launch(
     read: FileRead,
     given: Given,
     select: Sequence[str] | None = None,
@@ -148,7 +150,7 @@ def judged(
     launches = read.launches
     findings: list[Finding] = []
     skipped: list[Skipped] = []
-    told: list[Judged] = []
+    told: list[CheckedLaunch] = []
     for number, launch in enumerate(launches):
         one = understand(launch, given)
         siblings = launches[:number] + launches[number + 1 :]
@@ -178,7 +180,7 @@ def judged(
     return Report((about,), cleaned, tuple(dict.fromkeys(skipped)), tuple(told), (read,))
 
 
-def understand(launch: Launch, given: Given) -> Judged:
+def understand(launch: Launch, given: Given) -> CheckedLaunch:
     """What a launch means, what is known of it, and what is expected of it where hardware and load
     are told.
     """
@@ -195,7 +197,7 @@ def understand(launch: Launch, given: Given) -> Judged:
         output_tokens=given.output_tokens,
         workload=given.workload,
     )
-    return Judged(launch, plan, facts)
+    return CheckedLaunch(launch, plan, facts)
 
 
 @cache
@@ -211,7 +213,7 @@ def _own_mtp(model: str) -> bool:
     )
 
 
-def _with_change(one: Judged) -> Judged:
+def _with_change(one: CheckedLaunch) -> CheckedLaunch:
     from advisor.lint.compare import change_for  # start-up: only with a load given
 
     return one._replace(change=change_for(one))

@@ -40,7 +40,7 @@ def fair(read: FileRead, findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in kept if finding.code not in answered]
 
 
-def said_once(findings: Sequence[Finding]) -> list[Said]:
+def merge_repeats(findings: Sequence[Finding]) -> list[Said]:
     """The findings in their order, those that say the same of several places of a file as one."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from advisor.domain.nouns import Launch
 from advisor.readers.detect import form_of
-from advisor.readers.diffusion import said_of
+from advisor.readers.diffusion import diffusion_note
 from advisor.readers.dispatch import reader
 from advisor.readers.launches import LaunchMaker
 from advisor.readers.reading import Reading
@@ -70,7 +70,7 @@ def read_source(source: Source, form: str | None = None, *, version: str | None 
 
 def _judged(launches: tuple[Launch, ...], reading: Reading) -> tuple[Launch, ...]:
     """The launches of servers that we know; of the others it is said that they are there."""
-    others = {id(launch): said for launch in launches if (said := said_of(launch))}
+    others = {id(launch): said for launch in launches if (said := diffusion_note(launch))}
     for launch in launches:
         if id(launch) in others:
             reading.note(f"line {launch.line}: {others[id(launch)]}")

@@ -18,7 +18,7 @@ from advisor.knowledge import store as knowledge
 NAME = "sglang-diffusion"
 
 
-def said_of(launch: Launch) -> str | None:
+def diffusion_note(launch: Launch) -> str | None:
     """What to say of a launch that starts the diffusion server; None for the language model
     server.
     """

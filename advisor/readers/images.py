@@ -122,7 +122,7 @@ _INSTALL = Lazy(
 )
 
 
-def said_image(text: str) -> tuple[str, int] | None:
+def image_comment(text: str) -> tuple[str, int] | None:
     """An `# image: name:tag` comment, which scripts that run inside a container carry: the image
     and its offset.
     """
@@ -130,7 +130,7 @@ def said_image(text: str) -> tuple[str, int] | None:
     return (found.group(1), found.start(1)) if found else None
 
 
-def said_version(text: str, engine: str) -> tuple[str | None, bool]:
+def version_in_text(text: str, engine: str) -> tuple[str | None, bool]:
     """A version that the file names for the engine, and whether it installs it (else a comment or a
     message says it).
     """

@@ -18,9 +18,9 @@ from advisor.readers.images import (
     counts_for,
     fork_of_image,
     fork_of_values,
-    said_version,
     split_image,
     version_in,
+    version_in_text,
 )
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import HIDDEN, is_secret_flag, is_secret_name
@@ -241,7 +241,7 @@ class LaunchMaker:
     def _said(self, engine: str) -> tuple[str | None, bool]:
         """What `said_version` finds for an engine, looked for once a file."""
         if engine not in self.said:
-            self.said[engine] = said_version(self.source.text, engine)
+            self.said[engine] = version_in_text(self.source.text, engine)
         return self.said[engine]
 
     def _version(self, found: Found) -> tuple[str | None, str | None, bool]:

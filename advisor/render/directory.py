@@ -120,7 +120,7 @@ def _by_batch_size(advice: Advice) -> dict[str, str]:
         if row[0] <= (plan.max_num_seqs or row[0])
     ]
     try:
-        made = k_ranges.written(plan, reached) if len(reached) > 1 else None
+        made = k_ranges.schedule_arguments(plan, reached) if len(reached) > 1 else None
     except AdvisorError:
         return {}
     if made is None or made.file_name is None or made.file_text is None:

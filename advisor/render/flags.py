@@ -13,12 +13,12 @@ import shlex
 
 from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice
-from advisor.render.deploy.serving import written
+from advisor.render.deploy.serving import server_of
 
 
 def flags_text(advice: Advice) -> str:
     """The options of the launch to run, positionals first, one a line; ends in a line feed."""
-    server = written(advice, topology.on_each(advice.facts, advice.plan))
+    server = server_of(advice, topology.on_each(advice.facts, advice.plan))
     return "".join(shlex.join(unit) + "\n" for unit in server.units)
 
 

@@ -5,7 +5,7 @@ summary and the sections Why, Bad and Good; add cases in tests/rules/sdNNN.yaml;
 advisor.rules.build`.
 """
 
-from advisor.rules.checking import check, deciding, version_pinned
+from advisor.rules.checking import check, decisive_findings, version_pinned
 from advisor.rules.registry import Hit, Lacking, Rule, all_rules, get_rule, rule
 
 __all__ = [
@@ -14,7 +14,7 @@ __all__ = [
     "Rule",
     "all_rules",
     "check",
-    "deciding",
+    "decisive_findings",
     "explain",
     "get_rule",
     "rule",

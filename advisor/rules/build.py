@@ -42,14 +42,14 @@ def index_text(rules: tuple[Rule, ...]) -> str:
             "",
             "# rules that only inform: never an error, and without an effect on the decision",
             "INFORMING = frozenset((",
-            *(f"    {code!r}," for code in informing(rules)),
+            *(f"    {code!r}," for code in informational_codes(rules)),
             "))",
             "",
         ]
     )
 
 
-def informing(rules: tuple[Rule, ...]) -> tuple[str, ...]:
+def informational_codes(rules: tuple[Rule, ...]) -> tuple[str, ...]:
     """Codes of the rules that cannot change what is decided, as their files are written."""
     return tuple(
         r.code

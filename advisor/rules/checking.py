@@ -7,7 +7,7 @@ from functools import cache
 
 from advisor.domain.nouns import Case, Finding, Flag, Severity, Skipped
 from advisor.domain.versions import parse_release
-from advisor.rules.registry import Hit, Lacking, Rule, deciding_rows, get_rule, index, load_row
+from advisor.rules.registry import Hit, Lacking, Rule, decisive_rows, get_rule, index, load_row
 from advisor.rules.row import Row
 
 # Flags and their syntax. A launch of ours is written from the catalogue that these rules judge by,
@@ -26,12 +26,12 @@ def check(
     """
     speaking = _speaking(case.plan.engine, case.plan.method != "none", case.launch.emitted)
     if select or ignore:
-        wanted = frozenset(row.code for row in chosen(select, ignore))
+        wanted = frozenset(row.code for row in select_rows(select, ignore))
         speaking = tuple(row for row in speaking if row.code in wanted)
     return _checked(case, speaking)
 
 
-def deciding(case: Case) -> tuple[Finding, ...]:
+def decisive_findings(case: Case) -> tuple[Finding, ...]:
     """Those findings of a case that can change what is decided: errors, and what has an effect."""
     rows = _deciding(case.plan.engine, case.plan.method != "none", case.launch.emitted)
     findings, _ = _checked(case, rows)
@@ -56,7 +56,7 @@ def _checked(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], tupl
     return tuple(sorted(set_like(findings), key=place)), tuple(dict.fromkeys(skipped))
 
 
-def chosen(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[Row]:
+def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> Iterable[Row]:
     """The rows that --select and --ignore leave. Raises UnknownFact for a code that does not
     exist.
     """
@@ -86,7 +86,7 @@ def _speaking(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
 @cache
 def _deciding(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
     """Those of them that can change what is decided."""
-    return tuple(row for row in deciding_rows() if _applies(row, engine, speculates, emitted))
+    return tuple(row for row in decisive_rows() if _applies(row, engine, speculates, emitted))
 
 
 def _applies(row: Row, engine: str, speculates: bool, emitted: bool) -> bool:

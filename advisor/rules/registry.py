@@ -187,7 +187,7 @@ def index() -> tuple[Row, ...]:
 
 
 @cache
-def deciding_rows() -> tuple[Row, ...]:
+def decisive_rows() -> tuple[Row, ...]:
     """The rules that can change what is decided; one that is not yet in the generated index counts
     among them.
     """

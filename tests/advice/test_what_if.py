@@ -101,7 +101,7 @@ def test_only_the_question_asked_is_judged_in_full(
     """
     full: list[Case] = []
     brief: list[Case] = []
-    check, deciding = rules.check, rules.deciding
+    check, deciding = rules.check, rules.decisive_findings
 
     def counted(
         case: Case, **narrowed: Any

@@ -290,18 +290,18 @@ def _judge(read: FileRead) -> None:
 
     from advisor.lint import fixes
     from advisor.lint.report import Given
-    from advisor.lint.validate import judged
+    from advisor.lint.validate import check_launch
     from advisor.render.findings.github import report_github
     from advisor.render.findings.json_out import report_json
     from advisor.render.findings.sarif import report_sarif
     from advisor.render.findings.text import report_text
 
     try:
-        report = judged(read, Given())
+        report = check_launch(read, Given())
     except AdvisorError as error:
         _sound(str(error))
         return
-    change = fixes.planned(read.source, report.findings, unsafe=True)
+    change = fixes.apply_edits(read.source, report.findings, unsafe=True)
     shown = [
         report_text(report),
         json.dumps(report_json(report)),

@@ -20,7 +20,7 @@ def added(marked: str, new: str) -> str | None:
     """
     at = marked.index("@")
     text = marked.replace("@", "", 1)
-    edit = fixes.shaped(text, Edit(file="-", start=at, end=at, text=new))
+    edit = fixes.shape_edit(text, Edit(file="-", start=at, end=at, text=new))
     return None if edit is None else fixes.apply(text, [edit])
 
 
@@ -151,7 +151,7 @@ LIST = "args:\n  - --a\n  - --b\n"
 def test_a_word_of_a_list_is_quoted_where_yaml_needs_it(word: str, written: str) -> None:
     at = LIST.index("--a")
     text = f"--x {shlex.quote(word)}"
-    edit = fixes.shaped(LIST, Edit(file="-", start=at, end=at + 3, text=text))
+    edit = fixes.shape_edit(LIST, Edit(file="-", start=at, end=at + 3, text=text))
     assert edit is not None
     assert fixes.apply(LIST, [edit]) == f"args:\n  - --x\n  - {written}\n  - --b\n"
 
@@ -163,7 +163,9 @@ def test_a_word_of_a_list_is_quoted_where_yaml_needs_it(word: str, written: str)
 def test_double_quotes_where_the_file_has_them(word: str, written: str) -> None:
     text = 'args:\n  - "--a"\n  - "--b"\n'
     at = text.index("--a")
-    edit = fixes.shaped(text, Edit(file="-", start=at, end=at + 3, text=f"--x {shlex.quote(word)}"))
+    edit = fixes.shape_edit(
+        text, Edit(file="-", start=at, end=at + 3, text=f"--x {shlex.quote(word)}")
+    )
     assert edit is not None
     assert fixes.apply(text, [edit]) == f'args:\n  - --x\n  - {written}\n  - "--b"\n'
 
@@ -171,7 +173,7 @@ def test_double_quotes_where_the_file_has_them(word: str, written: str) -> None:
 def test_as_many_of_both_quotes_are_single_ones() -> None:
     text = "args:\n  - \"--a\"\n  - '--b'\n"
     at = text.index("--a")
-    edit = fixes.shaped(text, Edit(file="-", start=at, end=at + 3, text="--x 8"))
+    edit = fixes.shape_edit(text, Edit(file="-", start=at, end=at + 3, text="--x 8"))
     assert edit is not None and fixes.apply(text, [edit]).splitlines()[2] == "  - '8'"
 
 
@@ -203,7 +205,7 @@ def test_edits_of_one_place_are_not_made_together(
         fix = Fix(text="t", safe=True, edits=(edit,))
         return Finding(code="SD101", severity="warning", message="m", file="-", fix=fix)
 
-    change = fixes.planned(source, [found(one, "a"), found(other, "b")])
+    change = fixes.apply_edits(source, [found(one, "a"), found(other, "b")])
     assert (len(change.applied), len(change.conflicting)) == ((2, 0) if both else (1, 1))
 
 
@@ -241,7 +243,7 @@ def taken(marked: str, new: str = "") -> str | None:
     start = marked.index("<<")
     end = marked.index(">>") - 2
     text = marked.replace("<<", "", 1).replace(">>", "", 1)
-    edit = fixes.shaped(text, Edit(file="own.name", start=start, end=end, text=new))
+    edit = fixes.shape_edit(text, Edit(file="own.name", start=start, end=end, text=new))
     if edit is None:
         return None
     assert edit.file == "own.name"

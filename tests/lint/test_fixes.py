@@ -40,7 +40,7 @@ def changed(text: str, name: str, new: str, file: str = "-") -> str:
     """
     read = read_text(text, file)
     flag = next(flag for launch in read.launches for flag in launch.flags if flag.name == name)
-    return fixes.planned(read.source, [finding(read.source, flag_edit(flag, new, file))]).text
+    return fixes.apply_edits(read.source, [finding(read.source, flag_edit(flag, new, file))]).text
 
 
 LIST = (
@@ -148,7 +148,7 @@ def test_windows_newlines_and_marks_are_kept(tmp_path: Path) -> None:
     read = read_path(str(link))
     flag = read.launches[0].flag("--enforce-eager")
     assert flag is not None
-    change = fixes.planned(
+    change = fixes.apply_edits(
         read.source, [finding(read.source, flag_edit(flag, "--port 8", str(link)))]
     )
     assert fixes.write(change)
@@ -167,7 +167,7 @@ def test_a_file_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
     read = read_path(str(path))
     flag = read.launches[0].flag("--port")
     assert flag is not None
-    change = fixes.planned(
+    change = fixes.apply_edits(
         read.source, [finding(read.source, flag_edit(flag, "--port 2", str(path)))]
     )
     path.write_text("other\n")
@@ -182,10 +182,10 @@ def test_unsafe_fixes_wait_and_overlaps_are_left() -> None:
     same = finding(source, Edit(file="-", start=15, end=23, text="--port 2"))
     other = finding(source, Edit(file="-", start=20, end=28, text="x"))
     unsafe = finding(source, Edit(file="-", start=23, end=36, text=""), safe=False)
-    change = fixes.planned(source, [first, same, other, unsafe])
+    change = fixes.apply_edits(source, [first, same, other, unsafe])
     assert change.text == "vllm serve m/A --port 2 --dtype auto\n"
     assert change.applied == (first, same) and change.conflicting == (other,)
-    assert fixes.planned(source, [unsafe], unsafe=True).text != source.text
+    assert fixes.apply_edits(source, [unsafe], unsafe=True).text != source.text
     assert "-vllm serve m/A --port 1" in fixes.diff(change)
 
 

@@ -71,7 +71,8 @@ def judged(number: int, row: dict[str, Any]) -> Told:
     named = [f for f in new if f.code in row["codes"]]
     source = report.reads[0].source
     restored = any(
-        fixes.planned(source, [f], unsafe=True).text == BASES[row["base"]]["text"] for f in named
+        fixes.apply_edits(source, [f], unsafe=True).text == BASES[row["base"]]["text"]
+        for f in named
     )
     return Told(
         f"{number} {row['kind']} in {row['base']}: {row['was'][:40]!r} -> {row['now'][:40]!r}",

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from advisor.lint.validate import validate
-from advisor.lint.whole_file import said_once
+from advisor.lint.whole_file import merge_repeats
 
 HERE = Path(__file__).resolve().parent
 FILES = sorted(
@@ -37,7 +37,7 @@ def remarks() -> tuple[Place, ...]:
     return tuple(
         (path.name, one.finding.line, one.finding.code, one.finding.severity)
         for path in FILES
-        for one in said_once(validate(str(path)).findings)
+        for one in merge_repeats(validate(str(path)).findings)
         if one.finding.severity != "info"
     )
 

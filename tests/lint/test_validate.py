@@ -14,7 +14,7 @@ from advisor.domain.nouns import AdvisorError
 from advisor.lint.compare import Change
 from advisor.lint.ignores import unsuppressed
 from advisor.lint.report import Given
-from advisor.lint.validate import judged, validate
+from advisor.lint.validate import check_launch, validate
 from advisor.readers import read_text
 from advisor.render.findings.json_out import report_json, validate_schema
 from advisor.render.findings.sarif import report_sarif
@@ -203,7 +203,7 @@ def test_inline_ignores(text: str, kept: bool) -> None:
 
 def test_ignores_cost_nothing_where_there_are_none() -> None:
     read = read_text(REMOVED)
-    report = judged(read, Given())
+    report = check_launch(read, Given())
     assert unsuppressed(read, read.launches, report.findings) == list(report.findings)
 
 

@@ -12,8 +12,8 @@ import pytest
 from advisor import engines
 from advisor.domain.nouns import Case, Launch
 from advisor.engines import Token
-from advisor.lint.apply_fixes import settled
-from advisor.lint.migrate import migrated, rewritten
+from advisor.lint.apply_fixes import apply_rounds
+from advisor.lint.migrate import migrate_launches, rewrite_file
 from advisor.lint.report import Given, Report
 from advisor.lint.validate import understand, validate
 from advisor.readers import read_text
@@ -42,12 +42,12 @@ def codes(text: str, **told: Any) -> set[str]:
 
 
 def moved(text: str, target: str) -> str:
-    return migrated(read_text(text + "\n", "-"), target)[0].text
+    return migrate_launches(read_text(text + "\n", "-"), target)[0].text
 
 
 def in_place(text: str, target: str) -> str:
     read = read_text(text + "\n", "-")
-    return rewritten(read, migrated(read, target)).text.removesuffix("\n")
+    return rewrite_file(read, migrate_launches(read, target)).text.removesuffix("\n")
 
 
 # ---------------------------------------------------------------- rules
@@ -148,7 +148,7 @@ def test_no_fix_adds_a_flag_that_is_there(text: str) -> None:
         return validate(text=text, name=name, concurrency=64, select=["SD236", "SD307"])
 
     report = judge(text + "\n", "-")
-    assert settled(report.reads[0].source, report, judge, unsafe=True).text == text + "\n"
+    assert apply_rounds(report.reads[0].source, report, judge, unsafe=True).text == text + "\n"
 
 
 def test_adding_a_flag_is_refused_where_the_launch_has_it_in_any_spelling() -> None:

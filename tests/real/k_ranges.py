@@ -24,7 +24,7 @@ from advisor.advice.explore.axes import series
 from advisor.advice.explore.sweep import sweep
 from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.engines.extract.releases import cache, unpacked
-from advisor.engines.k_ranges import Written, written
+from advisor.engines.k_ranges import Written, schedule_arguments
 
 Ranges = tuple[tuple[int, int, int], ...]
 QUESTIONS = [
@@ -118,7 +118,7 @@ def main() -> int:
         check = check_sglang if engine == "sglang" else check_vllm
         judge = loader if engine == "sglang" else module
         plan = Plan(engine=engine, engine_version=version, model="m", method="mtp", k=1)
-        tables = [(rows, written(plan, rows)) for rows in MADE]
+        tables = [(rows, schedule_arguments(plan, rows)) for rows in MADE]
         for question in QUESTIONS:
             request = Request(engine=engine, engine_version=version, **question)
             try:

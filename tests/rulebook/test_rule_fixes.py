@@ -13,8 +13,8 @@ import yaml
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix
 from advisor.lint import fixes
-from advisor.lint.apply_fixes import settled, worse
-from advisor.lint.migrate import migrated, rewritten
+from advisor.lint.apply_fixes import apply_rounds, worse
+from advisor.lint.migrate import migrate_launches, rewrite_file
 from advisor.lint.report import Report
 from advisor.lint.validate import validate
 from advisor.readers import read_path, read_text
@@ -35,7 +35,7 @@ def fixed(text: str, name: str, unsafe: bool, **told: Any) -> fixes.Change:
         return validate(text=text, name=name, **told)
 
     report = judge(text, name)
-    return settled(report.reads[0].source, report, judge, unsafe)
+    return apply_rounds(report.reads[0].source, report, judge, unsafe)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['code']} {row['name']}")
@@ -65,7 +65,7 @@ def test_real_files_get_better_or_stay(path: Path, unsafe: bool, tmp_path: Path)
     copy = tmp_path / path.name
     copy.write_bytes(path.read_bytes())
     before = validate(str(copy))
-    change = settled(
+    change = apply_rounds(
         before.reads[0].source, before, lambda text, name: validate(text=text, name=name), unsafe
     )
     assert fixes.write(change) == (change.text != before.reads[0].source.text)
@@ -77,7 +77,7 @@ def test_real_files_get_better_or_stay(path: Path, unsafe: bool, tmp_path: Path)
     assert [one.launch.model for one in after.launches] == [
         one.launch.model for one in before.launches
     ]
-    again = settled(
+    again = apply_rounds(
         after.reads[0].source, after, lambda text, name: validate(text=text, name=name), unsafe
     )
     assert not fixes.write(again)
@@ -98,11 +98,11 @@ def test_real_files_migrate_to_every_release(path: Path) -> None:
         adapter = engines.get(engine)
         for version in adapter.versions:
             try:
-                moved = migrated(read, version)
+                moved = migrate_launches(read, version)
             except AdvisorError as error:
                 assert "cannot be said" in str(error)
                 continue
-            change = rewritten(read, moved)
+            change = rewrite_file(read, moved)
             back = read_text(change.text, read.source.name, version=version)
             assert len(back.launches) == len(read.launches)
             for one in moved:
@@ -112,7 +112,7 @@ def test_real_files_migrate_to_every_release(path: Path) -> None:
                     flag.unresolved or flag.origin == "python" for flag in one.launch.flags
                 )
                 assert accepted(written, version) or by_hand or (path.stem, version) in BY_HAND
-            assert rewritten(back, migrated(back, version)).text == change.text
+            assert rewrite_file(back, migrate_launches(back, version)).text == change.text
 
 
 # preset files for builds older than presets
@@ -170,7 +170,7 @@ def accepted(launch: Any, version: str) -> bool:
 def test_migration_writes_variables(engine: str, text: str, version: str, expected: str) -> None:
     read = read_text(text)
     assert read.launches[0].engine == engine
-    assert rewritten(read, migrated(read, version)).text == expected
+    assert rewrite_file(read, migrate_launches(read, version)).text == expected
 
 
 def test_a_fix_that_makes_things_worse_is_not_made() -> None:
@@ -189,7 +189,7 @@ def test_a_fix_that_makes_things_worse_is_not_made() -> None:
         for code, edit in (("SD101", breaks), ("SD102", works))
     )
     read = validate(text=text)
-    change = settled(
+    change = apply_rounds(
         source, read._replace(findings=findings), lambda text, name: validate(text=text, name=name)
     )
     assert change.text == text.replace("4", "8")
@@ -202,13 +202,14 @@ def test_places_that_cannot_be_edited_are_left() -> None:
     text = "vllm serve m/A --port ${P:-1} --dtype auto\n"
     start = text.index("--port")
     edit = Edit(file="-", start=start, end=text.index("1}") + 1, text="")
-    gone = fixes.shaped(text, edit)
+    gone = fixes.shape_edit(text, edit)
     assert gone is not None and fixes.apply(text, [gone]) == "vllm serve m/A --dtype auto\n"
     inner = "vllm serve m/A --port ${P:-${Q:-1}}\n"
     start = inner.index("--port")
     assert (
-        fixes.shaped(inner, Edit(file="-", start=start, end=inner.index("1}") + 1, text="")) is None
+        fixes.shape_edit(inner, Edit(file="-", start=start, end=inner.index("1}") + 1, text=""))
+        is None
     )
     flow = "env: {A: '1', VLLM_USE_V1: '1'}\n"
     at = flow.index("VLLM")
-    assert fixes.shaped(flow, Edit(file="-", start=at, end=flow.index("'}"), text="")) is None
+    assert fixes.shape_edit(flow, Edit(file="-", start=at, end=flow.index("'}"), text="")) is None

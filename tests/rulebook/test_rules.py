@@ -12,7 +12,7 @@ from rulecases import RuleCase, case_of, doc_cases, findings, judged, yaml_cases
 
 from advisor import rules as rulebook
 from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact
-from advisor.rules import Hit, Lacking, all_rules, build, check, deciding, get_rule
+from advisor.rules import Hit, Lacking, all_rules, build, check, decisive_findings, get_rule
 from advisor.rules.registry import SEVERITIES, Rule, index, module_name, parse_doc, rule, rule_files
 
 RULES = all_rules()
@@ -91,7 +91,7 @@ def test_what_decides_is_found_without_the_rules_that_only_inform() -> None:
                 expected = tuple(
                     f for f in check(told)[0] if f.severity == "error" or f.effect is not None
                 )
-                assert deciding(told) == expected, case.name
+                assert decisive_findings(told) == expected, case.name
 
 
 @pytest.mark.parametrize(

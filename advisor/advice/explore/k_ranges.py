@@ -78,7 +78,7 @@ def _ranges(setting: Setting, method: Method, group: Sequence[Answered]) -> KRan
         return made.model_copy(update={"why": f"{_named(static)} is best at every load"})
     first = _plan(group, max(k for _, _, k in rows), method)
     try:
-        words = engine_words.written(first, rows)
+        words = engine_words.schedule_arguments(first, rows)
     except AdvisorError as refusal:
         return made.model_copy(update={"why": str(refusal)})
     gains = simple

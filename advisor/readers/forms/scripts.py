@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from advisor.readers.containers import engine_by_options
 from advisor.readers.found import Found, Surroundings
-from advisor.readers.images import said_image
+from advisor.readers.images import image_comment
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, literal
 from advisor.readers.syntax.words import split_words
@@ -19,7 +19,7 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
     """A script, or a command; `depth` above 0 where it stands inside another text."""
     reading.form = "shell" if "\n" in text.text.strip() else "command"
     around = None
-    said = said_image(text.text)
+    said = image_comment(text.text)
     if said is not None:
         around = Surroundings(
             image=literal(said[0], said[1]) if not depth else None, kind="comment"

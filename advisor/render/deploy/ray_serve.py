@@ -52,7 +52,7 @@ def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
 
 
 def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any], Server]:
-    server = serving.written(advice, _one_replica(advice.plan), suffix)
+    server = serving.server_of(advice, _one_replica(advice.plan), suffix)
     replicas = advice.plan.dp
     model: dict[str, Any] = {
         "model_loading_config": {

@@ -146,10 +146,10 @@ def server(
     local = traits(plan.engine).listens_locally
     wanted = (None if local else LOOPBACK) if not container else (ALL_ADDRESSES if local else None)
     plan = plan.model_copy(update={"host": plan.host or wanted, "port": port or plan.port})
-    return written(advice, plan, suffix)
+    return server_of(advice, plan, suffix)
 
 
-def written(advice: Advice, plan: Plan, suffix: str = "") -> Server:
+def server_of(advice: Advice, plan: Plan, suffix: str = "") -> Server:
     """The server of exactly this plan."""
     adapter = engines.get(plan.engine)
     launch = adapter.to_launch(plan)

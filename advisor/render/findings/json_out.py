@@ -8,7 +8,7 @@ from advisor.domain.nouns import METHODS, Finding
 from advisor.domain.shown import cut, shown_lines
 
 if TYPE_CHECKING:
-    from advisor.lint.report import FileReport, Judged, Report
+    from advisor.lint.report import CheckedLaunch, FileReport, Report
 
 
 MAX_TEXT = 10_000  # characters of one text
@@ -74,7 +74,7 @@ def _file(one: FileReport) -> dict[str, Any]:
     }
 
 
-def _launch(one: Judged) -> dict[str, Any]:
+def _launch(one: CheckedLaunch) -> dict[str, Any]:
     launch = one.launch
     told: dict[str, Any] = {
         "file": launch.file,

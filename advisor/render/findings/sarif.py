@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from advisor.domain.nouns import Finding
-from advisor.lint.fixes import shaped
+from advisor.lint.fixes import shape_edit
 from advisor.render.findings.json_out import cleaned
 from advisor.rules import get_rule
 
@@ -114,7 +114,7 @@ def _fixes(finding: Finding, read: FileRead | None) -> list[dict[str, Any]]:
     if finding.fix is None or not finding.fix.edits or read is None:
         return []
     replacements = []
-    for edit in (shaped(read.source.text, edit) for edit in finding.fix.edits):
+    for edit in (shape_edit(read.source.text, edit) for edit in finding.fix.edits):
         if edit is None:  # the place cannot take it
             continue
         (line, column), (end_line, end_column) = (

@@ -8,11 +8,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import Finding
-from advisor.lint.whole_file import said_once
+from advisor.lint.whole_file import merge_repeats
 from advisor.rules.kit.case import k_words
 
 if TYPE_CHECKING:
-    from advisor.lint.report import Judged, Report
+    from advisor.lint.report import CheckedLaunch, Report
 
 _COLOURS = {"error": "31", "warning": "33", "info": "36"}
 
@@ -26,7 +26,7 @@ def report_text(report: Report, color: bool = False) -> str:
                 f"{report.shown(one.file)}: {_paint('unreadable', 'error', color)} "
                 f"{_without_name(report.shown(one.error), report.shown(one.file))}"
             )
-    for finding, also in said_once(report.findings):
+    for finding, also in merge_repeats(report.findings):
         lines += _finding(finding, report, color, also)
     if lines:
         lines.append("")
@@ -93,7 +93,7 @@ def _launches(report: Report) -> list[str]:
     return lines
 
 
-def described(one: Judged) -> str:
+def described(one: CheckedLaunch) -> str:
     """One launch in one line: engine, version, model, speculation."""
     version = one.launch.engine_version or one.launch.version_text or "version not pinned"
     if one.launch.engine_version and not one.launch.version_pinned:

@@ -37,7 +37,7 @@ _STYLE: Any = {
 FORMS = (".svg", ".png", ".html")
 
 
-def written(found: Sweep, path: Path) -> bytes:
+def picture_bytes(found: Sweep, path: Path) -> bytes:
     """The picture in the form that the file's name asks for.
 
     Raises AdvisorError where the name ends otherwise or no number varies.

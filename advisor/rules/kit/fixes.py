@@ -17,7 +17,7 @@ from advisor.domain.nouns import Case, Edit, EnvVar, Fix, Flag, Launch, Span
 from advisor.rules.kit.case import flag, k_flag, rename_fix, replace_fix, spec_flag, value_fix
 
 
-def shared(case: Case, place: Span | None, alike: bool = True) -> bool:
+def is_shared(case: Case, place: Span | None, alike: bool = True) -> bool:
     """Whether another launch of the file stands on the same characters (with `alike`: one of
     another release).
     """
@@ -40,7 +40,7 @@ def shared(case: Case, place: Span | None, alike: bool = True) -> bool:
     return False
 
 
-def pinned(case: Case) -> bool:
+def release_pinned(case: Case) -> bool:
     """Whether the release is fixed and no fork's, so that the catalogue speaks for it."""
     return case.launch.emitted or (case.launch.version_pinned and case.launch.fork is None)
 
@@ -94,7 +94,7 @@ def drop_fix(case: Case, found: Flag | None, what: str, *, safe: bool = False) -
     if found is None or found.origin not in ("cli", "ini") or found.unresolved:
         return Fix(text=what)
     return replace_fix(
-        case, found, "", what, safe=safe and not shared(case, found.span, alike=False)
+        case, found, "", what, safe=safe and not is_shared(case, found.span, alike=False)
     )
 
 
@@ -102,7 +102,7 @@ def set_fix(case: Case, found: Flag | None, value: str, what: str, *, safe: bool
     """Give a flag another value, whatever its form."""
     if found is None or found.unresolved or found.origin == "env":
         return Fix(text=what)
-    return value_fix(case, found, value, what, safe=safe and not shared(case, found.span))
+    return value_fix(case, found, value, what, safe=safe and not is_shared(case, found.span))
 
 
 # ---------------------------------------------------------------- inside --speculative-config
@@ -192,7 +192,7 @@ def _at(
     if found is None or place is None:
         return Fix(text=what)
     edit = Edit(file=case.launch.file, start=place[0], end=place[1], text=text)
-    return Fix(text=what, safe=safe and not shared(case, found.span), edits=(edit,))
+    return Fix(text=what, safe=safe and not is_shared(case, found.span), edits=(edit,))
 
 
 # ---------------------------------------------------------------- environment variables
@@ -218,7 +218,7 @@ def rename_env_fix(case: Case, name: str, use: str, what: str, *, safe: bool) ->
         return Fix(text=what)
     start = var.span.start
     edit = Edit(file=case.launch.file, start=start, end=start + len(name), text=use)
-    return Fix(text=what, safe=safe and not shared(case, var.span), edits=(edit,))
+    return Fix(text=what, safe=safe and not is_shared(case, var.span), edits=(edit,))
 
 
 def drop_env_fix(
@@ -235,7 +235,7 @@ def drop_env_fix(
         return Fix(text=what)
     edit = Edit(file=case.launch.file, start=var.span.start, end=var.span.end, text="")
     edits = (edit, *(instead.edits if instead is not None else ()))
-    return Fix(text=what, safe=safe and not shared(case, var.span), edits=edits)
+    return Fix(text=what, safe=safe and not is_shared(case, var.span), edits=edits)
 
 
 def caching_off_fix(case: Case, what: str) -> Fix:

@@ -32,7 +32,7 @@ def catalogued_version(case: Case) -> str | None:
     return version if version in catalogue(case).versions else None
 
 
-def written(found: Flag) -> str:
+def lookup_spelling(found: Flag) -> str:
     """The spelling to look up: as written on a command line, as a long flag for keys, canonical for
     environment variables.
     """
@@ -50,9 +50,11 @@ WRAPPERS = {("sglang", "--model-type")}
 DYNAMO = "--dyn-"  # read by NVIDIA Dynamo's workers, which pass the engine what is left
 
 
-def standing(case: Case, found: Flag) -> Standing:
+def option_at_release(case: Case, found: Flag) -> Standing:
     """How the engine takes a flag at the case's release (or at any release where none is known)."""
-    return _standing(case.plan.engine, catalogued_version(case), written(found), found.known)
+    return _standing(
+        case.plan.engine, catalogued_version(case), lookup_spelling(found), found.known
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -82,7 +84,7 @@ def gone(case: Case, found: Flag) -> Removed | None:
     """The removal that hits this flag at the case's release; where no release is known, any
     removal.
     """
-    return _gone(case.plan.engine, catalogued_version(case), written(found))
+    return _gone(case.plan.engine, catalogued_version(case), lookup_spelling(found))
 
 
 @lru_cache(maxsize=8192)
@@ -96,12 +98,12 @@ def _gone(engine: str, version: str | None, name: str) -> Removed | None:
 
 def owners(case: Case, found: Flag) -> tuple[str, ...]:
     """Other engines that know this spelling in full."""
-    return _owners(case.plan.engine, written(found))
+    return _owners(case.plan.engine, lookup_spelling(found))
 
 
 def gone_everywhere(case: Case, found: Flag) -> bool:
     """Whether no catalogued release that takes the other options takes this spelling."""
-    known, name = catalogue(case), written(found)
+    known, name = catalogue(case), lookup_spelling(found)
     return not any(
         option is not None and not option.removed
         for option in (known.find(name, version) for version in candidates(case, found))

@@ -5,8 +5,14 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix, replace_fix
-from advisor.rules.kit.fixes import drop_fix, pinned
-from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, standing, written
+from advisor.rules.kit.fixes import drop_fix, release_pinned
+from advisor.rules.kit.flags import (
+    CATALOGUED,
+    catalogue,
+    catalogued_version,
+    lookup_spelling,
+    option_at_release,
+)
 from advisor.rules.kit.values import slip
 
 PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options beside
@@ -33,14 +39,14 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
     if any(found.raw in PLUGINS for found in flags(case)):
         return  # the options of an extension are not catalogued
     for found in flags(case):
-        if standing(case, found) != "unknown":
+        if option_at_release(case, found) != "unknown":
             continue
-        if catalogue(case).find(written(found), catalogued_version(case)) is not None:
+        if catalogue(case).find(lookup_spelling(found), catalogued_version(case)) is not None:
             yield joined(case, found)
             continue
-        near = meant(case, written(found))
-        near = near if near and close(written(found), near) else None
-        misspelt = slip(written(found), near)
+        near = meant(case, lookup_spelling(found))
+        near = near if near and close(lookup_spelling(found), near) else None
+        misspelt = slip(lookup_spelling(found), near)
         if case.plan.engine not in CATALOGUED and not misspelt:
             continue  # a fork without a catalogue of its own
         hint = f"; the nearest is {near}" if near else ""
@@ -63,7 +69,7 @@ def joined(case: Case, found: Flag) -> Hit:
         f"{case.plan.engine} does not read {found.raw}=VALUE: pass the value as a separate "
         "argument",
         flag=found,
-        fix=replace_fix(case, found, text, what, safe=pinned(case))
+        fix=replace_fix(case, found, text, what, safe=release_pinned(case))
         if not found.unresolved
         else Fix(text=what),
         everywhere=True,

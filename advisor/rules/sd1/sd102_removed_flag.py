@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix, replace_fix, table
-from advisor.rules.kit.fixes import pinned, shared
+from advisor.rules.kit.fixes import is_shared, release_pinned
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
     catalogued_version,
     gone,
     gone_everywhere,
-    standing,
-    written,
+    lookup_spelling,
+    option_at_release,
 )
 from advisor.rules.kit.releases import version_name
 
@@ -38,7 +38,7 @@ def removed_flag(case: Case) -> Iterator[Hit]:
     for found in flags(case):
         removal = (
             gone(case, found)
-            if found.origin != "env" and standing(case, found) == "removed"
+            if found.origin != "env" and option_at_release(case, found) == "removed"
             else None
         )
         if removal is None:
@@ -60,12 +60,16 @@ def successor_fix(case: Case, found: Flag) -> Fix:
 
     Safe only where the release is pinned: on another one the old name may be the right one.
     """
-    known, version, name = catalogue(case), catalogued_version(case), written(found)
+    known, version, name = catalogue(case), catalogued_version(case), lookup_spelling(found)
     tables = table("compatibility")
     use = known.successor(name, version)
     before = (known.notes.get("removed_before") or {}).get(name)
     if use is None or (before and not before.get("same_value")):
-        sure = version is not None and pinned(case) and name in tables["safe_removals"]["value"]
+        sure = (
+            version is not None
+            and release_pinned(case)
+            and name in tables["safe_removals"]["value"]
+        )
         return removal_fix(case, found, use, sure)
     successors = known.notes.get("successors") or {}
     row = successors.get(name) or {}
@@ -77,17 +81,19 @@ def successor_fix(case: Case, found: Flag) -> Fix:
         or found.origin == "env"
     ):
         return Fix(text=f"Use {use} instead of {found.raw}.")
-    rivals = [other for other in flags(case) if "value" in (successors.get(written(other)) or {})]
+    rivals = [
+        other for other in flags(case) if "value" in (successors.get(lookup_spelling(other)) or {})
+    ]
     if "value" in row and len(rivals) > 1:
         return _together(case, found, use, rivals)
     usual = found.origin == "cli" or (found.value == "false") == found.raw.startswith("no")
     safe = (
         usual
-        and pinned(case)
+        and release_pinned(case)
         and name in tables["safe_renames"]["value"]
         and case.plan.method != "ngram"
     )
-    safe = safe and version is not None and not shared(case, found.span)
+    safe = safe and version is not None and not is_shared(case, found.span)
     what = f"Write {use} {value} instead of {found.raw}."
     if "value" not in row:
         return rename_fix(case, found, use, what, safe=safe)
@@ -115,7 +121,7 @@ def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
         replace_fix(case, one, f"{use} {value}" if one is rivals[0] else "", what, safe=False)
         for one in rivals
     ]
-    safe = pinned(case) and not any(shared(case, one.span) for one in rivals)
+    safe = release_pinned(case) and not any(is_shared(case, one.span) for one in rivals)
     return Fix(text=what, safe=safe, edits=tuple(edit for one in edits for edit in one.edits))
 
 

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, written
+from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.sd1.sd102_removed_flag import successor_fix
 
 
@@ -24,10 +24,10 @@ def deprecated_flag(case: Case) -> Iterator[Hit]:
     """
     version = catalogued_version(case)
     for found in flags(case):
-        option = catalogue(case).find(written(found), version) if found.known else None
+        option = catalogue(case).find(lookup_spelling(found), version) if found.known else None
         if option is None or not option.deprecated or option.removed:
             continue
-        use = catalogue(case).successor(written(found), version)
+        use = catalogue(case).successor(lookup_spelling(found), version)
         yield Hit(
             f"{found.raw} is deprecated in {case.plan.engine} {version}"
             + (f"; use {use}" if use else ""),

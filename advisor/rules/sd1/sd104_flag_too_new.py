@@ -4,7 +4,13 @@ from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import drop_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, standing, written
+from advisor.rules.kit.flags import (
+    CATALOGUED,
+    catalogue,
+    catalogued_version,
+    lookup_spelling,
+    option_at_release,
+)
 
 SHORTHAND = ("--spec-method", "--spec-model", "--spec-tokens")  # SD118 speaks of these
 
@@ -23,9 +29,9 @@ def flag_too_new(case: Case) -> Iterator[Hit]:
     Good (version=0.26.0): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-scheduled-tokens 4096
     """
     for found in flags(case):
-        if found.name in SHORTHAND or standing(case, found) != "too-new":
+        if found.name in SHORTHAND or option_at_release(case, found) != "too-new":
             continue
-        ever = catalogue(case).find(written(found), None)
+        ever = catalogue(case).find(lookup_spelling(found), None)
         since = ever.since if ever else "a later release"
         yield Hit(
             f"{case.plan.engine} {catalogued_version(case)} has no {found.raw}; it came "

@@ -5,7 +5,7 @@ from advisor.engines import Option
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flags
 from advisor.rules.kit.fixes import set_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, written
+from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.kit.values import Taken, listed, nearest, number_wanted, slip, taken
 
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
@@ -28,7 +28,7 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
     for found in flags(case):
         if not found.known or found.name in LISTS or found.value is None or found.unresolved:
             continue
-        option = catalogue(case).find(written(found), version)
+        option = catalogue(case).find(lookup_spelling(found), version)
         if option is None or not option.takes_value or "." in found.name:
             continue
         hit = no_number(case, found, option) or off_the_list(case, found, option)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, model_text, replace_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, written
+from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 
 _NAME = re.compile(r"--?[\w-]+(\.\w[\w.-]*)?")
 OWN_RULE = ("--flash-attn",)  # SD120
@@ -35,7 +35,9 @@ def flag_needs_value(case: Case) -> Iterator[Hit]:
         ):
             continue
         option = (
-            catalogue(case).find(written(found), catalogued_version(case)) if found.known else None
+            catalogue(case).find(lookup_spelling(found), catalogued_version(case))
+            if found.known
+            else None
         )
         if option is not None and option.takes_value and not option.many:
             yield Hit(

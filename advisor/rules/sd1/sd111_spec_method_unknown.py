@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
-from advisor.rules.kit.fixes import json_fix, pinned
+from advisor.rules.kit.fixes import json_fix, release_pinned
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config
 from advisor.rules.kit.values import nearest, slip
 
@@ -58,7 +58,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         f" before {later[0]}" if later else f"; use '{near}'" if near else ""
     )
     fix = Fix(text=f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ...")
-    sure = near == MEANT.get(method.lower()) and pinned(case)
+    sure = near == MEANT.get(method.lower()) and release_pinned(case)
     if place is not None and near and place.name == "--spec-method":
         fix = value_fix(case, place, near, f"Use '{near}'.", safe=sure)
     elif near:

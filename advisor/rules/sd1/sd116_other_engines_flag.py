@@ -5,7 +5,13 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix
 from advisor.rules.kit.fixes import drop_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, owners, standing, written
+from advisor.rules.kit.flags import (
+    CATALOGUED,
+    catalogue,
+    lookup_spelling,
+    option_at_release,
+    owners,
+)
 from advisor.rules.kit.values import spelling
 
 # One intent in the words of each engine. The value means the same in all of them.
@@ -79,7 +85,7 @@ def other_engines_flag(case: Case) -> Iterator[Hit]:
     Good: llama-server -m /models/Qwen3.6-27B-MTP-Q4_K_M.gguf --ctx-size 32768
     """
     for found in flags(case):
-        if found.known or standing(case, found) != "foreign":
+        if found.known or option_at_release(case, found) != "foreign":
             continue
         theirs = owners(case, found)
         use, same = here(case, found, theirs)
@@ -96,8 +102,8 @@ def other_engines_flag(case: Case) -> Iterator[Hit]:
 def here(case: Case, found: Flag, theirs: tuple[str, ...]) -> tuple[str | None, bool]:
     """(the option of this engine that says it, whether it takes the same value)."""
     for owner in theirs:
-        option = engines.get(owner).catalogue.find(written(found), None)
-        names = {written(found), option.name if option is not None else ""}
+        option = engines.get(owner).catalogue.find(lookup_spelling(found), None)
+        names = {lookup_spelling(found), option.name if option is not None else ""}
         for table in (SAME, ALIKE):
             for row in table:
                 use = row.get(case.plan.engine)

@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import drop_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue, written
+from advisor.rules.kit.flags import CATALOGUED, catalogue, lookup_spelling
 
 
 @rule(
@@ -29,7 +29,7 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
             or earlier.unresolved
         ):
             continue
-        option = catalogue(case).find(written(found)) if found.known else None
+        option = catalogue(case).find(lookup_spelling(found)) if found.known else None
         if (
             earlier.origin != found.origin
             or option is None

@@ -15,7 +15,7 @@ from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import KRanges
 from advisor.advice.resolve import bare_facts
 from advisor.domain.nouns import AdvisorError, Interval, Plan, Request
-from advisor.engines.k_ranges import written
+from advisor.engines.k_ranges import schedule_arguments
 from advisor.lint.validate import validate
 from tests.advice.explore.test_sweep import questions
 
@@ -124,7 +124,7 @@ ROWS = ((1, 8, 3), (9, 64, 1))
 
 
 def test_vllm_says_the_ranges_in_its_speculative_config() -> None:
-    name, value = written(PLAN, ROWS).arguments
+    name, value = schedule_arguments(PLAN, ROWS).arguments
     told = json.loads(value)
     assert name == "--speculative-config"
     assert told["num_speculative_tokens_per_batch_size"] == [[1, 8, 3], [9, 64, 1]]
@@ -145,7 +145,7 @@ def test_what_takes_one_k_only_is_refused_in_one_sentence(
     change: dict[str, object], word: str
 ) -> None:
     with pytest.raises(AdvisorError, match=word):
-        written(PLAN.model_copy(update=change), ROWS)
+        schedule_arguments(PLAN.model_copy(update=change), ROWS)
 
 
 def test_the_engines_own_costs_can_make_one_k_better() -> None:

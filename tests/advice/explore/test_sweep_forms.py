@@ -18,7 +18,7 @@ from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Sweep
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.render.sweep.chart import charts
-from advisor.render.sweep.plot import page, png, svg, written
+from advisor.render.sweep.plot import page, picture_bytes, png, svg
 from advisor.render.sweep.text import sweep_text
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -167,9 +167,9 @@ def test_page_needs_nothing_from_elsewhere(found: Sweep) -> None:
 def test_a_picture_that_cannot_be_is_refused(found: Sweep) -> None:
     names = sweep(Request(hardware="gb10"), {"hardware": ["gb10", "h100"]})
     with pytest.raises(AdvisorError, match="nothing to plot"):
-        written(names, Path("a.svg"))
+        picture_bytes(names, Path("a.svg"))
     assert "gb10" in sweep_text(names)
     two = sweep(Request(hardware="gb10"), {"concurrency": [1, 8], "ctx_tokens": [512, 8192]})
     with pytest.raises(AdvisorError, match="one chart"):
-        written(two, Path("a.svg"))
+        picture_bytes(two, Path("a.svg"))
     assert png(charts(found)[0]).startswith(b"\x89PNG")

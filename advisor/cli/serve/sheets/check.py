@@ -13,10 +13,10 @@ from pydantic import Field
 from advisor.cli.serve.question import Checked
 from advisor.domain.nouns import LIMITS, AdvisorError, Workload
 from advisor.knowledge.detect import detect
-from advisor.lint.apply_fixes import settled
+from advisor.lint.apply_fixes import apply_rounds
 from advisor.lint.fixes import shown_diff
 from advisor.lint.report import Report
-from advisor.lint.unjudged import nothing_judged
+from advisor.lint.unjudged import no_launch_message
 from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
 
@@ -75,7 +75,7 @@ def judged(pasted: Pasted) -> Report:
     """What `advisor validate` reports. Raises AdvisorError where nothing is there to judge."""
     complete = bool(pasted.hw and pasted.concurrency and pasted.ctx)
     report = validate(text=pasted.text, name=file_name(pasted), changes=complete, **told(pasted))
-    if problem := nothing_judged(report):
+    if problem := no_launch_message(report):
         raise AdvisorError(problem)
     return report
 
@@ -95,8 +95,8 @@ def checkup(pasted: Pasted) -> Checkup:
     def again(text: str, name: str) -> Report:
         return validate(text=text, name=name, **wanted)
 
-    safe = settled(read.source, report, again)
-    every = settled(read.source, report, again, unsafe=True)
+    safe = apply_rounds(read.source, report, again)
+    every = apply_rounds(read.source, report, again, unsafe=True)
     learn_from_text(read.redactor, read.source.text)
     secret = read.redactor.clean(read.source.text) != read.source.text
     return Checkup(
