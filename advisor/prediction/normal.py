@@ -37,7 +37,7 @@ _TAIL = sourced(
     "read",
 )
 _EDGE = sourced(0.02425, "probability", "Where Acklam's two parts meet", "read")
-LEAST = sourced(1e-9, "probability", "No quantile further out is asked for", "chosen")
+LEAST = sourced(1e-9, "probability", "No quantile further out is used", "chosen")
 
 
 def cdf(z: Floats) -> Floats:

@@ -111,7 +111,9 @@ def test_only_the_question_asked_is_judged_in_full(
         return check(case, **narrowed)
 
     monkeypatch.setattr(rules, "check", counted)
-    monkeypatch.setattr(rules, "deciding", lambda case: brief.append(case) or deciding(case))  # type: ignore[func-returns-value]
+    monkeypatch.setattr(
+        rules, "decisive_findings", lambda case: brief.append(case) or deciding(case)
+    )  # type: ignore[func-returns-value]
     advice = recommend(**asked)
     assert not brief, "nobody has asked what would change it"
     assert len(advice.would_change) >= 0

@@ -14,7 +14,7 @@ def fixed(options: str) -> tuple[str, list[str]]:
     """The options after all fixes for 0.5.0, and what the fixes of SD102 say."""
     text = f"{HEAD}{options} --jinja\n"
     report = validate(text=text, name="a.sh", engine_version="0.5.0", select=["SD102"])
-    change = fixes.planned(report.reads[0].source, report.findings, unsafe=True)
+    change = fixes.apply_edits(report.reads[0].source, report.findings, unsafe=True)
     told = [finding.fix.text for finding in report.findings if finding.fix is not None]
     return change.text.removeprefix(HEAD).removesuffix(" --jinja\n"), told
 
