@@ -281,3 +281,25 @@ def test_predictions_for_another_card_are_written_once(tmp_path: Path) -> None:
     here = preregister.predict(cells.sweep()[0])[0]["decode_step_ms"]
     assert first > here, "an H100 reads its memory slower than an H200"
     assert preregister.main([str(out)]) == 2
+
+
+def test_engines_of_one_card_take_turns(tmp_path: Path) -> None:
+    """Nothing is timed beside another engine of the same GPU; GPUs work side by side."""
+    job = cells.Job("j", "qwen3.6-35b-a3b", "fp8", 0, ())
+    seats = [
+        step_cost.Engine(job, None, tmp_path, tmp_path, tmp_path, 0, gpu)  # type: ignore[arg-type]
+        for gpu in ("0", "1", "0", "1", "0")
+    ]
+    turns = [[engine.gpu for engine in turn] for turn in step_cost._turns(seats)]
+    assert turns == [["0", "1"], ["0", "1"], ["0"]]
+
+
+def test_shapes_sweep_gives_every_engine_its_memory_and_every_prompt_known_tokens() -> None:
+    jobs = cells.shapes_sweep()
+    assert len({job.label for job in jobs}) == len(jobs)
+    assert all(job.kv_gib for job in jobs)
+    for job in jobs:
+        shape = shapes.config(job.model, job.quant)
+        words = shape.get("text_config", shape)["vocab_size"]
+        assert words == shapes.vocabulary(job.model)
+        assert worker.engine_arguments(job.as_dict(), "m")["gpu_memory_utilization"] == 0.05
