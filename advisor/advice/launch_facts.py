@@ -54,7 +54,7 @@ def launch_facts(
         ctx_tokens=ctx_tokens,
         output_tokens=output_tokens,
         workload=cast("Workload | None", workload),
-        temperature=knowledge.default_temperature(model, workload) if model else None,
+        temperature=model.temperature(workload) if model else None,
         thinking=model.thinking_default if model else None,
         drafters=knowledge.drafters(model) if model else (),
     )

@@ -50,7 +50,7 @@ def _temperature(
 ) -> tuple[float | None, list[Default]]:
     if request.temperature is not None:
         return request.temperature, []
-    value = knowledge.default_temperature(model, request.workload, thinking)
+    value = model.temperature(request.workload, thinking)
     if value is None:
         return None, []
     source = model.default_temperature.source if model.default_temperature else model.source

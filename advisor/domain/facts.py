@@ -200,6 +200,19 @@ class LLM(Frozen):
     source: str = ""
     note: str = ""
 
+    def temperature(
+        self, workload: str | None = None, thinking: bool | None = None
+    ) -> float | None:
+        """Sampling temperature that the model card recommends for this kind of work, None where
+        none is known.
+        """
+        found = self.default_temperature
+        if workload == "code" and self.code_temperature:
+            found = self.code_temperature
+        if thinking is False and self.direct_temperature:
+            found = self.direct_temperature
+        return found.value if found else None
+
     @property
     def is_class(self) -> bool:
         """A class of models in measurements that do not name theirs; nothing can be launched."""

@@ -341,20 +341,3 @@ def threshold(ident: str) -> Quantity:
     return Quantity(
         value=found["value"], source=found["source"], status=found.get("status", "read")
     )
-
-
-# ---------------------------------------------------------------- defaults and facts
-
-
-def default_temperature(
-    model: LLM, workload: str | None = None, thinking: bool | None = None
-) -> float | None:
-    """Sampling temperature that the model card recommends for this kind of work, None where none is
-    known.
-    """
-    found = model.default_temperature
-    if workload == "code" and model.code_temperature:
-        found = model.code_temperature
-    if thinking is False and model.direct_temperature:
-        found = model.direct_temperature
-    return found.value if found else None

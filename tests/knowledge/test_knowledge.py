@@ -291,10 +291,10 @@ def test_default_quant(hw: str, model: str, engine: str, gpus: int, quant: str) 
 
 def test_default_temperature_follows_workload_and_thinking() -> None:
     model = knowledge.llm("qwen3.6-35b-a3b")
-    assert knowledge.default_temperature(model, "chat") == 1.0
-    assert knowledge.default_temperature(model, "code") == 0.6
-    assert knowledge.default_temperature(model, "chat", thinking=False) == 0.7
-    assert knowledge.default_temperature(knowledge.llm("hy3")) is None
+    assert model.temperature("chat") == 1.0
+    assert model.temperature("code") == 0.6
+    assert model.temperature("chat", thinking=False) == 0.7
+    assert knowledge.llm("hy3").temperature() is None
 
 
 # ---------------------------------------------------------------- requests

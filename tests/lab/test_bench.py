@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from advisor.domain.nouns import UnknownFact
-from advisor.lab.bench import cells, host, preregister, shapes, step_cost, worker
+from advisor.lab.bench import cells, host, point_rows, preregister, shapes, step_cost, worker
 from advisor.lab.bench.rows import campaign
 
 
@@ -73,7 +73,7 @@ def test_driver_counts_tokens_and_keeps_to_the_concurrency() -> None:
 
 
 def test_gaps_touched_by_a_wait_for_a_first_token_are_left_out() -> None:
-    kept = worker.outside(
+    kept = point_rows.outside(
         [(0.0, 1.0), (0.5, 2.0), (5.0, 6.0)], [(0.2, 0.4), (2.5, 3.0), (4.0, 5.5), (6.0, 6.5)]
     )
     assert kept == pytest.approx([0.5, 0.5])
@@ -253,8 +253,8 @@ def test_rounds_time_nothing_before_all_are_warm_and_start_nothing_before_all_ar
 
 def test_prompt_calls_are_grouped_by_first_tokens() -> None:
     calls = [(0, 4, 0.005), (0, 4, 0.007), (1, 4, 0.120), (0, 3, 0.006), (2, 4, 0.2)]
-    assert worker.prompt_calls(calls) == [[0, 3, 4, 6.0], [1, 1, 4, 120.0], [2, 1, 4, 200.0]]
-    assert worker.prompt_calls([]) == []
+    assert point_rows.prompt_calls(calls) == [[0, 3, 4, 6.0], [1, 1, 4, 120.0], [2, 1, 4, 200.0]]
+    assert point_rows.prompt_calls([]) == []
 
 
 def test_the_host_is_watched_while_a_point_is_timed() -> None:

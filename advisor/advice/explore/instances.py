@@ -138,7 +138,7 @@ def _of(
         }
     )
     if frame.model is not None:
-        warm = knowledge.default_temperature(frame.model, work.workload, frame.thinking)
+        warm = frame.model.temperature(work.workload, frame.thinking)
         made = made.model_copy(update={"temperature": warm})
     return made
 

@@ -334,20 +334,3 @@ def non_negative(matrix: Floats, target: Floats) -> Floats:
         for j in range(len(found)):
             found[j] = max(0.0, found[j] + (goal[j] - gram[j] @ found) / gram[j, j])
     return found
-
-
-def interference(rows: Sequence[Measured]) -> list[tuple[Measured, float]]:
-    """ms by which each prompt lengthens the run beyond the decode steps: wall time per request less
-    its share of decode time.
-
-    Rows whose decode step is biased, and those with next to no prompt, are left out.
-    """
-    out = []
-    for row in rows:
-        step = row.get("decode_step_p50_ms")
-        if not step or decode_is_biased(row) or row["input_tokens"] < 512:
-            continue
-        mean_tokens = row["tokens"] / row["prompts"]
-        decode = step * (mean_tokens - 1) / row["acceptance_length"] / row["concurrency"]
-        out.append((row, 1000 * row["wall_s"] / row["prompts"] - decode))
-    return out

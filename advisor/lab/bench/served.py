@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from advisor.engines.traits import traits
+from advisor.lab.bench.point_rows import outside, quantile
 from advisor.lab.bench.streams import Event, Reply, ServerError
-from advisor.lab.bench.worker import outside, quantile
 
 # Tokens that llama-server accepts in one step arrive one after the other within this time (s).
 TOGETHER_S = 1e-3

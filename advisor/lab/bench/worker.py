@@ -18,15 +18,14 @@ import argparse
 import json
 import os
 import random
-import statistics
 import sys
 import tempfile
 import time
-from bisect import bisect_left
 from pathlib import Path
 from typing import Any
 
 from advisor.lab.bench import host, more_shapes
+from advisor.lab.bench.point_rows import load_row, prompt_calls
 from advisor.lab.bench.power import Meter
 from advisor.lab.bench.shapes import config, vocabulary
 
@@ -44,30 +43,6 @@ BOOT = "BOOT "  # starts the log line that says the engine serves
 WARM = "WARM "  # and the one that says that every shape ran once
 LEAST_PROMPTS = 12  # per timed point: with fewer, one stray compilation decides the figure
 JITTER = 0.5  # output lengths drawn from osl * (1 +- JITTER): equal lengths lock the arms into step
-
-
-def quantile(values: list[float], share: float) -> float | None:
-    """Nearest-rank quantile of sorted values; None for an empty list."""
-    return values[min(len(values) - 1, int(share * len(values)))] if values else None
-
-
-def outside(spans: list[tuple[float, float]], gaps: list[tuple[float, float]]) -> list[float]:
-    """Lengths of the gaps (s) that no span touches: token gaps while nobody waited for a first
-    token.
-    """
-    merged: list[list[float]] = []
-    for low, high in sorted(spans):
-        if merged and low <= merged[-1][1]:
-            merged[-1][1] = max(high, merged[-1][1])
-        else:
-            merged.append([low, high])
-    starts = [low for low, _ in merged]
-    kept = []
-    for low, high in gaps:
-        before = bisect_left(starts, high) - 1
-        if before < 0 or merged[before][1] <= low:
-            kept.append(high - low)
-    return sorted(kept)
 
 
 class Driver:
@@ -136,67 +111,9 @@ class Driver:
         self.span = (begin, time.perf_counter())
         wall = self.span[1] - begin
         return {
-            **_row(wall, added, first, last, tokens, gaps, updates),
+            **load_row(wall, added, first, last, tokens, gaps, updates),
             "prompt_calls": prompt_calls(calls),
         }
-
-
-def prompt_calls(calls: list[tuple[int, int, float]]) -> list[list[float]]:
-    """Engine calls by how many requests got their first token in them: [firsts, calls, median
-    requests served, median ms].
-
-    A call is (firsts, requests served, seconds since the call before). Calls without a first token
-    are decode steps and chunks of longer prompts.
-    """
-    grouped: dict[int, list[tuple[int, float]]] = {}
-    for firsts, served, seconds in calls:
-        grouped.setdefault(firsts, []).append((served, seconds))
-    return [
-        [
-            firsts,
-            len(found),
-            statistics.median(served for served, _ in found),
-            round(1e3 * statistics.median(seconds for _, seconds in found), 3),
-        ]
-        for firsts, found in sorted(grouped.items())
-    ]
-
-
-def _row(
-    wall: float,
-    added: dict[int, float],
-    first: dict[int, float],
-    last: dict[int, float],
-    tokens: dict[int, int],
-    gaps: list[tuple[float, float]],
-    updates: int,
-) -> dict[str, Any]:
-    ttft = sorted(first[i] - added[i] for i in first)
-    tpot = sorted((last[i] - first[i]) / max(1, tokens[i] - 1) for i in first)
-    decode = outside([(added[i], first[i]) for i in first], gaps)
-    itl = sorted(high - low for low, high in gaps)
-    total = sum(tokens.values())
-
-    def ms(value: float | None) -> float | None:
-        return None if value is None else round(1e3 * value, 4)
-
-    return {
-        "prompts": len(first),
-        "wall_s": round(wall, 4),
-        "output_tok_s": round(total / wall, 2),
-        "ttft_ms": ms(sum(ttft) / len(ttft)),
-        "ttft_p99_ms": ms(quantile(ttft, 0.99)),
-        "tpot_ms": ms(sum(tpot) / len(tpot)),
-        "tpot_p50_ms": ms(quantile(tpot, 0.5)),
-        "tpot_p99_ms": ms(quantile(tpot, 0.99)),
-        "itl_p50_ms": ms(quantile(itl, 0.5)),
-        "itl_p99_ms": ms(quantile(itl, 0.99)),
-        "decode_step_p50_ms": ms(quantile(decode, 0.5)),
-        "decode_step_mean_ms": ms(sum(decode) / len(decode)) if decode else None,
-        "decode_steps": len(decode),
-        "acceptance_length": round((total - len(first)) / max(1, updates), 4),
-        "tokens": total,
-    }
 
 
 def engine_arguments(job: dict[str, Any], model_dir: str) -> dict[str, Any]:
