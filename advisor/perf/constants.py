@@ -120,9 +120,7 @@ class Provenance(NamedTuple):
 CONSTANT_SOURCES: dict[str, Provenance] = {
     "eta_bw": Provenance(
         "AIConfigurator systems/*.yaml, mem_bw_empirical_scaling_factor 0.8; Strix Halo 212 of "
-        "256 GB/s; llama.cpp "
-        "off CUDA and "
-        "ROCm vLLM lower by their published baselines",
+        "256 GB/s; llama.cpp off CUDA and ROCm vLLM lower by their published baselines",
         "read",
         0.15,
     ),
@@ -323,8 +321,7 @@ _NAMED = re.compile(r"(\w+)(?:\[([\w-]+)\])?$")
 
 
 def shifted(constants: Constants, logs: Mapping[str, float]) -> Constants:
-    """Constants times exp(log) for each named one: "rho" (all paths) or "mmvq_share[llamacpp-cuda]"
-    (one path).
+    """Constants times exp(log): of all paths ("rho") or of one ("mmvq_share[llamacpp-cuda]").
 
     Fractions stay below 1 (`eta`, `mfu`, `rho`, `share`). Raises KeyError for an unknown name.
     """
@@ -347,6 +344,6 @@ def shifted(constants: Constants, logs: Mapping[str, float]) -> Constants:
 
 
 def _ceiling(name: str) -> float:
-    return (
-        0.98 if name.startswith(("eta", "mfu", "rho")) else 1.2 if name == "expert_bw" else math.inf
-    )
+    if name.startswith(("eta", "mfu", "rho")):
+        return 0.98
+    return 1.2 if name == "expert_bw" else math.inf

@@ -24,12 +24,7 @@ from advisor.perf.arrays import FAMILIES, MAX_K, WORKLOADS, Points
 
 Floats = npt.NDArray[np.float64]
 
-MAX_DEPTH_K = sourced(
-    64,
-    "tokens",
-    "The longest measured draft; longer ones are cut",
-    "chosen",
-)
+MAX_DEPTH_K = sourced(64, "tokens", "The longest measured draft; longer ones are cut", "chosen")
 USUAL_K = sourced(
     {
         "mtp": 2.0,
@@ -51,12 +46,7 @@ MEASURED_SD = sourced(
     "Sd of a stated acceptance: rounding, other prompts, counters; the replicate spread",
     "assumed",
 )
-POSITION_SD = sourced(
-    0.12,
-    "logits",
-    "Sd of one draft position around the common curve",
-    "assumed",
-)
+POSITION_SD = sourced(0.12, "logits", "Sd of one draft position around the common curve", "assumed")
 
 # Groups of indicator columns. "gguf-low" style effects are numbers, in _numbers.
 _METHODS = tuple(m for m in METHODS if m != "none")

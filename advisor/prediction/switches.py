@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import attention, physics, verify_kernels
+from advisor.perf import attention, drafting, verify_kernels
 from advisor.perf.arrays import Points
 from advisor.perf.constants import Constants
 from advisor.prediction import normal
@@ -65,7 +65,7 @@ SWITCHES = (
         lambda p, _: verify_kernels.repeats(p, _tokens(p)),
     ),
     Switch(
-        "switch_state_replay", {"state_checkpoint_s": 0.0}, lambda p, _: physics.replays_states(p)
+        "switch_state_replay", {"state_checkpoint_s": 0.0}, lambda p, _: drafting.replays_states(p)
     ),
 )
 

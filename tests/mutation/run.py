@@ -30,6 +30,9 @@ TARGETS = {
     "advisor/perf/physics.py": (
         "tests/perf/test_physics.py",
         "tests/perf/test_physics_points.py",
+    ),
+    "advisor/perf/drafting.py": (
+        "tests/perf/test_physics.py",
         "tests/perf/test_draft_seconds.py",
     ),
     "advisor/lint/fixes.py": (

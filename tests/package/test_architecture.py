@@ -30,7 +30,7 @@ HEAVY = {
     "yaml",
 }
 FILES = sorted(PACKAGE.rglob("*.py"))
-MOST_LINES = 390  # to shrink to 350
+MOST_LINES = 350
 MOST_FILES = 20  # in a folder, rules apart: each rule is a file
 MOST_ROOMS = 14  # twelve packages, __init__.py and py.typed
 MOST_INSIDE = 40  # imports of our own inside functions

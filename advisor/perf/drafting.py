@@ -1,0 +1,111 @@
+"""Seconds that drafting takes in one cycle, by method."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.perf import arrays as P
+from advisor.perf.attention import serial_attention_seconds
+from advisor.perf.constants import Constants
+from advisor.perf.experts import reached_experts
+from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
+from advisor.perf.rates import at, small_batch_rate
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+
+def _rolls_back(p: P.Points) -> Mask:
+    llamacpp = p.is_path("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm")
+    return np.asarray(llamacpp & (p.is_hybrid > 0))
+
+
+def replays_states(p: P.Points) -> Mask:
+    """Where llama.cpp takes recurrent states back after a rejected separate draft. (N,)"""
+    return np.asarray(_rolls_back(p) & p.is_method("draft_model"))
+
+
+def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context: Floats) -> Floats:
+    """All drafting of one cycle for `batch` requests: k passes (or one block pass) of the point's
+    method. 0 for none.
+    """
+    p, c = points, constants
+    k = p.k
+    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+    head = p.draft_head_params * p.bytes_mtp_lm_head / bandwidth
+    launch = at(c.draft_pass_s, p)
+    one_layer = at(c.layer_launch_s, p) + np.where(
+        p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0
+    )
+    one_layer = np.where(p.eager > 0, np.fmax(one_layer, c.eager_layer_s), one_layer)
+    kv_layer = batch * context * p.kv_elems / np.fmax(p.global_layers, 1) * p.kv_bytes / bandwidth
+    first = _mtp_block(p, c, reached_experts(p, c, batch, k + 1), batch * (k + 1), bandwidth)
+    later = _mtp_block(p, c, reached_experts(p, c, batch, np.ones_like(k)), batch, bandwidth)
+    per_pass = head + launch + one_layer + kv_layer + _draft_ops(p, c, batch, p.draft_head_params)
+    mtp = first + np.fmax(k - 1, 0) * later + k * per_pass
+
+    eagle_params = 17 * p.hidden**2  # one layer of 12 h^2 and the fusion of three hidden states
+    eagle_head = np.where(
+        p.is_method("eagle3"), np.fmin(32_000 * p.hidden, p.lm_head_params), p.lm_head_params
+    )
+    eagle_pass = (eagle_params + eagle_head) * 2 / bandwidth + launch + one_layer + kv_layer
+    eagle = k * (eagle_pass + _draft_ops(p, c, batch, eagle_params + eagle_head))
+
+    small_bytes = np.where(p.is_path(*SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
+    # layers by size, between published configs: Qwen2.5-0.5B 24, Qwen3-0.6B and 1.7B 28,
+    # Llama-3.2-1B 16 and 3B 28, Llama-3.1-8B 32
+    depth = np.clip(22 + 4 * p.draft_params / 1e9, 12, 36)
+    draft_layer = np.where(
+        p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p)
+    )
+    model_pass = p.draft_params * small_bytes / bandwidth + depth * draft_layer + at(c.host_s, p)
+    model = k * (model_pass + _draft_ops(p, c, batch, p.draft_params))
+    model = model + np.where(_rolls_back(p), c.state_checkpoint_s, 0.0)
+
+    block_params = c.dflash_layers * 12 * p.hidden**2
+    block = (block_params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / bandwidth + launch
+    walk = serial_attention_seconds(p, c, context) / np.fmax(p.global_layers, 1)
+    block = block + c.dflash_layers * (one_layer + np.fmax(kv_layer, walk))
+    block = block + _draft_ops(p, c, batch * (k + 1), block_params + p.lm_head_params)
+
+    chosen = np.select(
+        [
+            p.is_method("mtp"),
+            p.is_method("eagle", "eagle3"),
+            p.is_method("draft_model"),
+            p.is_method("dflash"),
+            p.is_method("dspark"),
+            p.is_method("ngram"),
+        ],
+        [
+            mtp,
+            eagle,
+            model,
+            block,
+            block + k * c.dspark_token_s,
+            at(c.ngram_host_s, p) + batch * 10e-6,
+        ],
+        default=0.0,
+    )
+    return np.where(k > 0, chosen * at(c.draft_scale, p), 0.0)
+
+
+def _mtp_block(
+    p: P.Points, c: Constants, reached: Floats, tokens: Floats, bandwidth: Floats
+) -> Floats:
+    """Weights of one MTP layer, with the experts that its tokens reach, and its operations."""
+    all_experts = np.fmin(p.experts * p.expert_params, 0.95 * p.mtp_params)
+    core = p.mtp_params - all_experts
+    share = np.divide(reached, p.experts, out=np.zeros_like(core), where=p.experts > 0)
+    read = (core + all_experts * share) * p.bytes_mtp / bandwidth
+    return np.asarray(read + _draft_ops(p, c, tokens, core))
+
+
+def _draft_ops(p: P.Points, c: Constants, tokens: Floats, params: Floats) -> Floats:
+    """Operations of a drafter beyond its bytes: free on tensor cores for a few tokens, not in
+    matrix-vector kernels.
+    """
+    small = p.is_path(*SMALL_BATCH_PATHS)
+    vector = np.fmax(tokens - 1, 0) * 2 * params / small_batch_rate(p, c)
+    return np.where(small, vector, 2 * tokens * params / (p.bf16 * c.mfu_gemm * p.tp))

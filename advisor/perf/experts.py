@@ -1,0 +1,52 @@
+"""Experts that the tokens of one step reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.sourced import sourced
+from advisor.perf import arrays as P
+from advisor.perf.constants import Constants
+
+Floats = npt.NDArray[np.float64]
+
+# Nodes of a standard normal at the middles of eight equally likely classes: expert popularity is
+# lognormal.
+_NODES = sourced(
+    np.array([-1.5341, -0.8871, -0.4888, -0.1573, 0.1573, 0.4888, 0.8871, 1.5341]),
+    "standard deviations",
+    "Quantiles of the standard normal at 1/16, 3/16, ... 15/16",
+    "derived",
+)
+
+
+def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> Floats:
+    """Expected number of distinct experts that `tokens` independent tokens reach, lognormal
+    popularity of width `skew`.
+
+    Uniform routing (skew 0) gives E (1 - (1 - K/E)^tokens), the formula of MoESD (arXiv
+    2505.19645). 0 for dense models.
+    """
+    share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
+    weights = np.ones(1) if skew <= 0 else np.exp(skew * _NODES) / np.exp(skew * _NODES).mean()
+    left = np.zeros_like(share)
+    for weight in weights:
+        left += np.exp(tokens * np.log1p(-np.minimum(weight * share, 0.995)))
+    return np.asarray(experts * (1 - left / len(weights)))
+
+
+def effective_tokens(batch: Floats, per_request: Floats, rho: Floats | float) -> Floats:
+    """Independent tokens that a step's tokens are worth for routing: neighbours in one text share
+    experts (rho).
+    """
+    return np.asarray(batch * (1 + (1 - rho) * (per_request - 1)))
+
+
+def reached_experts(p: P.Points, c: Constants, batch: Floats, per_request: Floats) -> Floats:
+    """Distinct experts of one layer that a step reads: popular ones more often (skew), and
+    neighbours in one text share theirs (rho). Neighbours in random prompts share nothing: four
+    published or own sources with such prompts agree.
+    """
+    rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
+    return union(p.experts, p.topk, effective_tokens(batch, per_request, rho), c.skew)
