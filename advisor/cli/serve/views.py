@@ -16,7 +16,14 @@ from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import number
 from advisor.render.notes import placeholder
-from advisor.render.text import beyond, measured_ttft, predictable, schedule_words, strongest
+from advisor.render.text import (
+    beyond,
+    measured_ttft,
+    predictable,
+    rounded,
+    schedule_words,
+    strongest,
+)
 from advisor.render.text_sections import METHOD_NAMES, candidate_words
 
 FORM_NAMES = {
@@ -146,10 +153,15 @@ def metrics(advice: Advice) -> list[dict[str, Any]]:
 
 def _metric(name: str, unit: str, metric: MetricEstimate) -> dict[str, Any]:
     gain = metric.speedup
-    levels = ""
+    levels = levels_span = ""
     if metric.baseline is not None and metric.value is not None:
         scale, shown = (1e3, "s") if unit == "ms" and metric.baseline >= 1e5 else (1.0, unit)
-        levels = f"{number(metric.baseline / scale)} → {number(metric.value / scale)} {shown}"
+        levels = f"{rounded(metric.baseline / scale)} → {rounded(metric.value / scale)} {shown}"
+        if metric.baseline_range is not None and metric.value_range is not None:
+            levels_span = " → ".join(
+                f"{rounded(span.p10 / scale)} to {rounded(span.p90 / scale)}"
+                for span in (metric.baseline_range, metric.value_range)
+            )
     return {
         "name": name,
         "words": "",
@@ -157,6 +169,7 @@ def _metric(name: str, unit: str, metric: MetricEstimate) -> dict[str, Any]:
         "share": f"{(gain.p50 - 1) * 100:+.0f} %",
         "span": f"{number(gain.p10)} to {number(gain.p90)}",
         "levels": levels,
+        "levels_span": levels_span,
         "tone": "up" if gain.p10 > 1 else "down" if gain.p90 < 1 else "even",
         "bar": {key: place(getattr(gain, key)) for key in ("p10", "p50", "p90")},
         "one": place(1.0),
