@@ -11,13 +11,13 @@ from typing import NamedTuple
 from advisor.cli.app import main
 
 
-class Ran(NamedTuple):
+class Result(NamedTuple):
     code: int
     out: str
     err: str
 
 
-def run(*argv: str) -> Ran:
+def run(*argv: str) -> Result:
     """`advisor ARGV`; any exception but SystemExit passes through, so that a traceback fails the
     test.
     """
@@ -28,7 +28,7 @@ def run(*argv: str) -> Ran:
             main(list(argv))
         except SystemExit as stop:
             code = stop.code
-    return Ran(
+    return Result(
         int(code) if isinstance(code, int) else 0 if code is None else 1,
         out.getvalue(),
         err.getvalue(),

@@ -12,8 +12,8 @@ from functools import cache
 from unittest.mock import patch
 
 from advisor import engines
-from advisor.advice import recommend as pipeline
-from advisor.advice.explain import what_if as changes
+from advisor.advice import recommend
+from advisor.advice.explain import what_if
 from advisor.domain.nouns import Advice, AdvisorError, Request
 
 HARDWARE = (
@@ -110,9 +110,9 @@ def advices(
             continue
         try:
             with patch.object(
-                changes, "would_change", return_value=()
+                what_if, "would_change", return_value=()
             ):  # asks a dozen other questions for each
-                found.append((request, pipeline.recommend(request)))
+                found.append((request, recommend.recommend(request)))
         except AdvisorError as refusal:
             found.append((request, refusal))
     return tuple(found)

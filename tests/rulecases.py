@@ -56,7 +56,7 @@ class RuleCase(NamedTuple):
     severities: dict[str, str]
 
 
-def given_of(words: Mapping[str, Any]) -> dict[str, Any]:
+def parse_given(words: Mapping[str, Any]) -> dict[str, Any]:
     """What is told beside the text. An unknown word is an error, never ignored."""
     found: dict[str, Any] = {}
     for word, value in words.items():
@@ -70,10 +70,10 @@ def doc_cases() -> Iterator[RuleCase]:
     for rule in all_rules():
         text = rule.text
         yield RuleCase(
-            f"{rule.code}-bad", text.bad.text, given_of(text.bad.given), (rule.code,), (), {}
+            f"{rule.code}-bad", text.bad.text, parse_given(text.bad.given), (rule.code,), (), {}
         )
         yield RuleCase(
-            f"{rule.code}-good", text.good.text, given_of(text.good.given), (), (rule.code,), {}
+            f"{rule.code}-good", text.good.text, parse_given(text.good.given), (), (rule.code,), {}
         )
 
 
@@ -89,7 +89,7 @@ def yaml_cases() -> Iterator[RuleCase]:
             yield RuleCase(
                 f"{path.stem}-{row['name']}",
                 row["text"],
-                given_of(words),
+                parse_given(words),
                 tuple(expect),
                 tuple(never),
                 dict(severities),
@@ -98,10 +98,10 @@ def yaml_cases() -> Iterator[RuleCase]:
 
 def findings(case: RuleCase) -> tuple[Finding, ...]:
     """What the rules say of every launch of the text."""
-    return tuple(found for told in judged(case) for found in rules.check(told)[0])
+    return tuple(found for told in judge(case) for found in rules.check(told)[0])
 
 
-def judged(case: RuleCase) -> Iterator[Case]:
+def judge(case: RuleCase) -> Iterator[Case]:
     """Every launch of the text as `validate` judges it, with what only a Request can tell added to
     the facts.
     """
@@ -111,7 +111,7 @@ def judged(case: RuleCase) -> Iterator[Case]:
     for number, launch in enumerate(launches):
         told = understand(launch, given)
         others = launches[:number] + launches[number + 1 :]
-        facts = asked(told.facts, case.given)
+        facts = with_request(told.facts, case.given)
         yield Case(
             facts=facts, plan=told.plan, estimate=told.estimate, launch=launch, siblings=others
         )
@@ -122,7 +122,7 @@ def case_of(facts: Facts, plan: Plan) -> Case:
     return Case(facts=facts, plan=plan, launch=engines.get(plan.engine).to_launch(plan))
 
 
-def asked(facts: Facts, given: Mapping[str, Any]) -> Facts:
+def with_request(facts: Facts, given: Mapping[str, Any]) -> Facts:
     """The facts with the words that only a Request can tell."""
     words = {key: value for key, value in given.items() if key in ASKED}
     if not words:
@@ -141,7 +141,7 @@ def asked(facts: Facts, given: Mapping[str, Any]) -> Facts:
     )
     known: dict[str, Any] = {"request": request, "goal": words.get("goal") or facts.goal}
     if "evidence" in words:
-        known["evidence"] = (measured_by(words["evidence"], facts),)
+        known["evidence"] = (own_evidence(words["evidence"], facts),)
     if "quant" in words:
         known["quant"] = knowledge.quant(words["quant"])
     known |= {
@@ -152,7 +152,7 @@ def asked(facts: Facts, given: Mapping[str, Any]) -> Facts:
     return facts.model_copy(update=known)
 
 
-def measured_by(source: str, facts: Facts) -> Evidence:
+def own_evidence(source: str, facts: Facts) -> Evidence:
     """A gain of 10 % measured by one source in the very cell of the facts."""
     return Evidence(
         run_id="example",

@@ -28,7 +28,7 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.knowledge import store as knowledge
-from advisor.prediction import utility as stakes
+from advisor.prediction import utility
 from advisor.prediction.decision import decide_one, p_meets
 from advisor.prediction.goals import GOAL_WEIGHTS, judged_goal
 from advisor.prediction.utility import Z10
@@ -140,9 +140,9 @@ def _score(candidates: Sequence[Candidate], goal: Goal) -> tuple[Candidate, ...]
     logs = [
         None if c.estimate is None else _logs(goal_interval(c.estimate, goal)) for c in candidates
     ]
-    regret = stakes.regrets(np.stack([_utility_samples(one, i) for i, one in enumerate(logs)]))
+    regret = utility.regrets(np.stack([_utility_samples(one, i) for i, one in enumerate(logs)]))
     # each plan's own utility is that of the card, whatever else is proposed beside it
-    worth = [0.0 if one is None else float(stakes.expected(*one)[0]) for one in logs]
+    worth = [0.0 if one is None else float(utility.expected_utility(*one)[0]) for one in logs]
     return tuple(
         c.model_copy(update={"utility": worth[i], "regret": float(regret[i])})
         for i, c in enumerate(candidates)
@@ -154,9 +154,9 @@ def _utility_samples(logs: tuple[Array, Array, Array] | None, index: int) -> Arr
     None: no speculation.
     """
     if logs is None:
-        return np.zeros(stakes.SAMPLES)
+        return np.zeros(utility.SAMPLES)
     return np.asarray(
-        stakes.utilities(*stakes.evened(*logs), stakes.deviates(index))[0], dtype=np.float64
+        utility.utilities(*utility.symmetric(*logs), utility.deviates(index))[0], dtype=np.float64
     )
 
 

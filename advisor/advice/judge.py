@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 from advisor import engines, rules
 from advisor.advice import observations
-from advisor.advice.plans import methods as how
-from advisor.advice.plans import placement, propose
-from advisor.advice.plans import topology as linked
+from advisor.advice.plans import methods as draft_methods
+from advisor.advice.plans import placement, propose, topology
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.nouns import (
     AdvisorError,
@@ -24,7 +23,7 @@ from advisor.domain.nouns import (
     Plan,
 )
 from advisor.perf import memory
-from advisor.prediction import predict as predictor
+from advisor.prediction import predict
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
@@ -49,7 +48,7 @@ def candidate_plans(facts: Facts, judging: Judge | None = None) -> Question:
     speculation can run.
     """
     base = workable_base(facts, judging)
-    fit = _billed(facts, propose.speculative_plans(facts, base.plan))
+    fit = _plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
     plans = tuple(plan for plan, _ in fit)
     bills = tuple(
         made if plan.dp == 1 else memory.bill(memory.replica(facts, plan), plan)
@@ -112,7 +111,7 @@ def _one_server(facts: Facts, plan: Plan) -> str:
 
 def _crowds_out(facts: Facts, plan: Plan) -> bool:
     """Whether this split has no room for a method that the model and the engine have."""
-    methods = [m for m in how.methods(facts) if propose.no_path(facts, plan, m) is None]
+    methods = [m for m in draft_methods.methods(facts) if propose.no_path(facts, plan, m) is None]
     first = [propose.with_method(facts, plan, m, 1) for m in methods]
     return bool(first) and all(memory.bill(facts, one).fits is False for one in first)
 
@@ -139,14 +138,14 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
         cases += [(views[plan.tp, plan.dp], plan) for plan in plans]
     if not cases:
         return [list for _ in questions]
-    batch = predictor.estimating(cases)
+    batch = predict.predict_batch(cases)
     return [
-        partial(_written, batch, start, asked)
+        partial(_slice_estimates, batch, start, asked)
         for start, asked in zip(starts, questions, strict=True)
     ]
 
 
-def _written(batch: predictor.Batch, start: int, asked: Planned) -> list[Estimate]:
+def _slice_estimates(batch: predict.Batch, start: int, asked: Planned) -> list[Estimate]:
     """The estimates of one of several questions: those of the batch from `start` on."""
     facts, plans, bills = asked
     made = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
@@ -187,7 +186,7 @@ def _of_all(estimate: Estimate, replicas: float) -> Estimate:
     one = estimate.output_tok_s
     if replicas == 1 or one.baseline is None:
         return estimate
-    whole = predictor.with_levels("output_tok_s", one.speedup, replicas * one.baseline)
+    whole = predict.with_levels("output_tok_s", one.speedup, replicas * one.baseline)
     return estimate.model_copy(update={"output_tok_s": whole})
 
 
@@ -195,7 +194,7 @@ def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:
     """A plan as the rules see it: with the launch that will be printed. Raises AdvisorError where
     the release has no words for the plan.
     """
-    launch = engines.get(plan.engine).to_launch(linked.on_each(facts, plan))
+    launch = engines.get(plan.engine).to_launch(topology.on_each(facts, plan))
     return Case(facts=facts, plan=plan, estimate=estimate, launch=launch)
 
 
@@ -209,7 +208,7 @@ def _candidate(
     facts: Facts, plan: Plan, estimate: Estimate | None, findings: tuple[Finding, ...]
 ) -> Candidate:
     if estimate is not None:
-        known = observations.documented(findings)
+        known = observations.documented_observations(findings)
         estimate = observations.update(estimate, known, facts.output_tokens)
     return Candidate(plan=plan, estimate=estimate, findings=findings)
 
@@ -224,10 +223,10 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
 
 def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:
     """The plans whose memory bill fits."""
-    return tuple(plan for plan, _ in _billed(facts, plans))
+    return tuple(plan for plan, _ in _plans_that_fit(facts, plans))
 
 
-def _billed(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, MemoryBill]]:
+def _plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, MemoryBill]]:
     """The plans whose memory bill fits, each with that bill."""
     made = [(plan, memory.bill(facts, plan)) for plan in plans]
     return [(plan, bill) for plan, bill in made if bill.fits is not False]

@@ -33,7 +33,7 @@ class Observation(NamedTuple):
     sd: float
 
 
-def documented(findings: Sequence[Finding]) -> tuple[Observation, ...]:
+def documented_observations(findings: Sequence[Finding]) -> tuple[Observation, ...]:
     """The observations behind findings: at most one, since several rules often rest on the same
     reports. Documented gains are rows of measurements, and so part of the estimate already.
     """

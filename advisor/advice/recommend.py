@@ -15,15 +15,14 @@ from typing import TYPE_CHECKING, Any
 from advisor import engines
 from advisor.advice import decide, measuring
 from advisor.advice.explain import reasons
-from advisor.advice.explain import what_if as changes
+from advisor.advice.explain import what_if as what_if_loads
 from advisor.advice.judge import (
     candidate_plans,
     estimate_plans,
     judge,
     judge_plans,
 )
-from advisor.advice.plans import k_schedule, limits
-from advisor.advice.plans import topology as linked
+from advisor.advice.plans import k_schedule, limits, topology
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.later import Later
 from advisor.domain.nouns import (
@@ -126,7 +125,7 @@ def advise(
         *facts.defaults,
         *limits.limit_choices(memory.replica(facts, running.plan), running.plan),
     )
-    changed = Later(partial(changes.would_change, facts, verdict)) if what_if else ()
+    flips = Later(partial(what_if_loads.would_change, facts, verdict)) if what_if else ()
     facts = facts.model_copy(update={"defaults": chosen})
     return Advice(
         request=request,
@@ -142,10 +141,10 @@ def advise(
         plan_findings=running.findings,
         reasons=told,
         runners_up=tuple(sorted(others, key=lambda c: c.regret)[:3]),
-        would_change=changed,
-        launch=launch_text(linked.on_each(facts, running.plan)),
-        launch_off=launch_text(linked.on_each(facts, base.plan)),
-        launch_on=launch_text(linked.on_each(facts, best.plan)) if best is not None else None,
+        would_change=flips,
+        launch=launch_text(topology.on_each(facts, running.plan)),
+        launch_off=launch_text(topology.on_each(facts, base.plan)),
+        launch_on=launch_text(topology.on_each(facts, best.plan)) if best is not None else None,
         measure_with=measuring.commands(request, facts, base.plan) if best is not None else (),
         evidence_newest=max((e.date for e in facts.evidence if e.date), default=""),
     )

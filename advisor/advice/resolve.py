@@ -8,8 +8,7 @@ from __future__ import annotations
 from advisor.advice.choices.defaults import Default
 from advisor.advice.choices.engine import engine_for, version_for
 from advisor.advice.choices.quantisation import quant_default, quant_of_repository
-from advisor.advice.plans import checkpoints
-from advisor.advice.plans import topology as linked
+from advisor.advice.plans import checkpoints, topology
 from advisor.domain.nouns import (
     LLM,
     AdvisorError,
@@ -19,7 +18,7 @@ from advisor.domain.nouns import (
     Quant,
     Request,
 )
-from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
 
@@ -93,7 +92,7 @@ def _link(request: Request, hw: Hardware) -> tuple[str | None, list[Default]]:
     """The link between the accelerators, where it is asked for or where there is only one way to
     join them.
     """
-    found = linked.link_default(hw, request.gpus) if request.interconnect is None else None
+    found = topology.link_default(hw, request.gpus) if request.interconnect is None else None
     return (request.interconnect, []) if found is None else (found[0], [("interconnect", *found)])
 
 
@@ -172,5 +171,5 @@ def _measured_methods(facts: Facts) -> tuple[str, ...]:
     """
     asked = facts.request.method if facts.request is not None else None
     own = any(known is not None and known.mtp_layers for known in (facts.model, facts.shape))
-    found = () if own or asked else knowledge_drafters.methods(facts)
+    found = () if own or asked else drafters.methods(facts)
     return found or (asked or "mtp",)

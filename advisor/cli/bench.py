@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 
 import click
 
-from advisor.advice.asked import request_from
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import judge_ab
+from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
 from advisor.cli.lazy import LazyGroup
 from advisor.cli.options import question_options

@@ -55,7 +55,7 @@ def calibrate(
     request, path = added.request, machines.path_of(name)
     write(
         f"{added.runs} run{'s' if added.runs != 1 else ''} added to machine '{name}', "
-        f"{len(added.machine.runs)} in total: {_shown(path)}\n"
+        f"{len(added.machine.runs)} in total: {_short_path(path)}\n"
     )
     if (advice := added.next) is not None:
         write(
@@ -69,7 +69,7 @@ def calibrate(
     )
 
 
-def _shown(path: Path) -> str:
+def _short_path(path: Path) -> str:
     """A path with the home folder as ~."""
     home = Path.home()
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)

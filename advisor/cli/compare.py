@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from advisor.advice.asked import question, request_from
-from advisor.advice.explore.compare import compare as compared
+from advisor.advice.explore.compare import compare as compare_choices
 from advisor.advice.explore.compare import kind_of
 from advisor.advice.explore.values import Rate
-from advisor.advice.explore.why_not import why_not as answered
+from advisor.advice.explore.why_not import why_not as explain_why_not
 from advisor.advice.explore.within import objectives
 from advisor.advice.explore.within import price as per_hour_of
+from advisor.advice.questions import question, request_from
 from advisor.cli.lazy import HELP
 from advisor.cli.options import question_options
 from advisor.cli.recommend import page_width, takes_unicode, wants_color, write
@@ -87,7 +87,7 @@ def compare(
     if not asked.get("hw") and kind_of(names[0]) == "hardware":
         asked["hw"] = names[0]  # each name is its own
     limits = objectives(within) if within is not None else None
-    found = compared(request_from(asked), names, limits)
+    found = compare_choices(request_from(asked), names, limits)
     rate = rate_of(price, watts)
     write(
         comparison_json_text(found, rate)
@@ -131,6 +131,6 @@ def why_not(what: str, form: str, **asked: Any) -> None:
     WHAT is k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME.
     """
     request, _ = question(asked)
-    found = answered(request, what)
+    found = explain_why_not(request, what)
     text = why_not_text(found, page_width(), wants_color(), unicode=takes_unicode())
     write(why_not_json_text(found) if form == "json" else text)

@@ -1,4 +1,4 @@
-"""The options of a question, checked one by one; `advisor.advice.asked` turns them into a Request.
+"""The options of a question, checked one by one; `advisor.advice.questions` makes the Request.
 
 Names (hardware, model, quant, version) are left to the knowledge; numbers are refused here when
 they are nonsense.
@@ -21,7 +21,7 @@ from advisor.domain.nouns import (
     Interconnect,
     Workload,
 )
-from advisor.domain.shown import shown as shown_text
+from advisor.domain.printable import printable as shown_text
 from advisor.knowledge import store as knowledge
 from advisor.rules.registry import index
 
@@ -57,10 +57,10 @@ class Number(NumberType):
         try:
             number = int(value) if self.whole else float(value)
         except (TypeError, ValueError, OverflowError):
-            self.fail(f"'{shown(value)}' is not {kind}", param, ctx)
+            self.fail(f"'{excerpt(value)}' is not {kind}", param, ctx)
         if not (self.low <= number <= self.high and isfinite(number)):
             self.fail(
-                f"{shown(value)} is not {kind} from {self.low:,} to {self.high:,}", param, ctx
+                f"{excerpt(value)} is not {kind} from {self.low:,} to {self.high:,}", param, ctx
             )
         return number
 
@@ -113,7 +113,7 @@ class Rates(RatesType):
         return tuple(float(one.convert(part.strip(), param, ctx)) for part in parts)
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """The start of a value, safe to print."""
     return shown_text(str(value), 40)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import click
 
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.shown import shown_lines
+from advisor.domain.printable import printable_lines
 
 
 def say(text: object, *, err: bool = False, end: str = "\n") -> None:
     """Print lines of text without colour; what the output's encoding lacks becomes an escape."""
     encoding = (sys.stderr if err else sys.stdout).encoding or "utf-8"
-    told = shown_lines(f"{text}{end}").encode(encoding, "backslashreplace").decode(encoding)
+    told = printable_lines(f"{text}{end}").encode(encoding, "backslashreplace").decode(encoding)
     click.echo(told, nl=False, err=err)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from advisor.advice.asked import advice_for, no_mtp_answer
+from advisor.advice.questions import advice_for, no_mtp_answer
 from advisor.cli.lazy import HELP
 from advisor.cli.options import question_options
 from advisor.cli.output import say, write_files

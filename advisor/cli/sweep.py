@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from advisor.advice.asked import question
-from advisor.advice.explore.axes import parsed
-from advisor.advice.explore.sweep import sweep as swept
+from advisor.advice.explore.axes import parse_axis
+from advisor.advice.explore.sweep import sweep as run_sweep
 from advisor.advice.explore.values import Sweep, Value
 from advisor.advice.explore.within import objectives, users_within
+from advisor.advice.questions import question
 from advisor.cli.compare import objective_options, rate_of
 from advisor.cli.lazy import HELP
 from advisor.cli.options import question_options
@@ -63,10 +63,10 @@ def sweep(
     in the engine's own format.
     """
     vary: dict[str, tuple[Value, ...]] = {}
-    for name, values in (parsed(text) for text in varied):
+    for name, values in (parse_axis(text) for text in varied):
         vary[name] = (*vary.get(name, ()), *values)
     request, machine = question(asked)
-    found = swept(request, vary, machine=machine)
+    found = run_sweep(request, vary, machine=machine)
     if within is not None:
         seen = users_within(found.request, objectives(within), found.ks)
         found = found.model_copy(update={"within": seen})

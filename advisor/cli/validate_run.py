@@ -10,8 +10,8 @@ import click
 
 from advisor.cli.output import say
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.shown import json_text
-from advisor.lint.unjudged import no_launch_message
+from advisor.domain.printable import json_text
+from advisor.lint.unchecked import no_launch_message
 from advisor.lint.validate import validate
 
 if TYPE_CHECKING:
@@ -49,13 +49,13 @@ def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[s
     """The report after fixes. Standard input cannot be read twice: its text is judged as it was
     printed.
     """
-    from advisor.lint.report import merged  # start-up: only for this option
+    from advisor.lint.report import merge_reports  # start-up: only for this option
 
     if "-" not in changed:
         return judge(files, options)
     piped = validate(text=changed["-"], name="-", changes=_complete(options), **context_of(options))
     others = tuple(name for name in files if name != "-")
-    return merged([piped, judge(others, options)]) if others else piped
+    return merge_reports([piped, judge(others, options)]) if others else piped
 
 
 def _complete(options: dict[str, Any]) -> bool:
@@ -107,7 +107,7 @@ def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
             continue
         changed[read.source.name] = change.text
         if options["diff"]:
-            say(fixes.shown_diff(change, read.redactor), end="")
+            say(fixes.redacted_diff(change, read.redactor), end="")
         elif piped:
             click.echo(read.source.bom + change.text.encode(read.source.encoding), nl=False)
         else:

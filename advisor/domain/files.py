@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import IO, Any
 
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 
 MAX_DEPTH = 64
 MAX_NODES = 100_000
@@ -27,14 +27,14 @@ def open_safely(path: str | os.PathLike[str], limit: int | None = None) -> Itera
     """A regular file opened for reading bytes. Raises AdvisorError for what is none, is larger than
     `limit` bytes, or cannot be read; an error that the reader of the stream raises is passed on.
     """
-    name = shown(os.fspath(path))
-    descriptor = _opened(path, name)
+    name = printable(os.fspath(path))
+    descriptor = _open_descriptor(path, name)
     try:
         about = os.fstat(descriptor)
         if stat.S_ISDIR(about.st_mode):
             raise AdvisorError(f"{name}: is a directory; name the files in it")
         if not stat.S_ISREG(about.st_mode) and not (
-            _inherited(path) is not None and _is_pipe(about)
+            _inherited_descriptor(path) is not None and _is_pipe(about)
         ):
             raise AdvisorError(f"{name}: is not a regular file; only regular files are read")
         if limit is not None and about.st_size > limit:
@@ -46,7 +46,7 @@ def open_safely(path: str | os.PathLike[str], limit: int | None = None) -> Itera
         yield stream
 
 
-def _inherited(path: str | os.PathLike[str]) -> int | None:
+def _inherited_descriptor(path: str | os.PathLike[str]) -> int | None:
     """The number of a descriptor that the shell opened: `-` as /dev/stdin, `<(command)`."""
     found = _INHERITED.fullmatch(os.fspath(path))
     return None if found is None else int(found.group(1) or found.group(2) or 0)
@@ -56,11 +56,11 @@ def _is_pipe(about: os.stat_result) -> bool:
     return stat.S_ISFIFO(about.st_mode) or stat.S_ISSOCK(about.st_mode)
 
 
-def _opened(path: str | os.PathLike[str], name: str) -> int:
+def _open_descriptor(path: str | os.PathLike[str], name: str) -> int:
     """A descriptor that no pipe holds up; one that the shell opened is used as it is. Raises
     AdvisorError.
     """
-    number = _inherited(path)
+    number = _inherited_descriptor(path)
     if number is not None:
         try:
             return os.dup(number)
@@ -97,10 +97,10 @@ def read_bytes_safely(path: str | os.PathLike[str], limit: int) -> bytes:
             data = stream.read(limit + 1)
         except OSError as error:
             raise AdvisorError(
-                f"{shown(os.fspath(path))}: cannot be read ({_reason(error)})"
+                f"{printable(os.fspath(path))}: cannot be read ({_reason(error)})"
             ) from None
     if len(data) > limit:
-        raise AdvisorError(too_large(shown(os.fspath(path)), len(data), limit))
+        raise AdvisorError(too_large(printable(os.fspath(path)), len(data), limit))
     return data
 
 
@@ -110,7 +110,7 @@ def read_text_safely(path: str | os.PathLike[str], limit: int) -> str:
         return read_bytes_safely(path, limit).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise AdvisorError(
-            f"{shown(os.fspath(path))}: is not UTF-8 text; save it as UTF-8"
+            f"{printable(os.fspath(path))}: is not UTF-8 text; save it as UTF-8"
         ) from None
 
 
@@ -118,7 +118,7 @@ def read_yaml_safely(path: str | os.PathLike[str], limit: int) -> Any:
     """One YAML document of plain types. Raises AdvisorError for a file that is no such document, is
     nested too deeply, or uses aliases, of which a few lines make gigabytes.
     """
-    return yaml_safely(read_text_safely(path, limit), shown(os.fspath(path)))
+    return yaml_safely(read_text_safely(path, limit), printable(os.fspath(path)))
 
 
 def yaml_safely(text: str, name: str) -> Any:
@@ -135,7 +135,7 @@ def yaml_safely(text: str, name: str) -> Any:
         mark = getattr(error, "problem_mark", None)
         where = f"line {mark.line + 1}: " if mark else ""
         reason = " ".join(str(getattr(error, "problem", None) or error).split())
-        raise AdvisorError(f"{name}: {where}not YAML: {shown(reason, 200)}") from None
+        raise AdvisorError(f"{name}: {where}not YAML: {printable(reason, 200)}") from None
     check_plain(data, name)
     return data
 
@@ -162,11 +162,11 @@ def check_plain(data: Any, name: str, where: str = "") -> None:
     """Raise AdvisorError where a text holds a character that a terminal would obey or not draw."""
     if isinstance(data, str):
         text = data.replace("\n", " ").replace("\t", " ")
-        if shown(text, len(text)) != text:
+        if printable(text, len(text)) != text:
             raise AdvisorError(
-                f"{name}: {shown(where, 100) or 'the text'}: holds a character that cannot "
+                f"{name}: {printable(where, 100) or 'the text'}: holds a character that cannot "
                 "be shown "
-                f"({shown(data, 60)})"
+                f"({printable(data, 60)})"
             )
     elif isinstance(data, dict):
         for key, value in data.items():

@@ -183,7 +183,7 @@ def _find_makers(cls: type[Frozen]) -> dict[str, Callable[[Any], Any]]:
             kind = space.get(text.removeprefix("tuple[").split(",")[0].split(" ")[0].rstrip("]"))
             one = kind.from_plain if isinstance(kind, type) and issubclass(kind, Frozen) else None
             if text.startswith("tuple["):
-                makers[name] = _tuple_of(one or _tupled)
+                makers[name] = _tuple_of(one or _to_tuple)
             elif one is not None:
                 makers[name] = one
     return makers
@@ -193,7 +193,7 @@ def _tuple_of(one: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda items: tuple(one(item) for item in items)
 
 
-def _tupled(item: Any) -> Any:
+def _to_tuple(item: Any) -> Any:
     return tuple(item) if isinstance(item, list) else item
 
 

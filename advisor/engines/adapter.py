@@ -89,7 +89,7 @@ class Adapter(LaunchReader):
         written = list(self._write_fields(plan, version))
         env = dict(plan.env)
         written += self._write_meaning(plan, version, env)
-        written += [(name, value) for name, value in plan.extra if not self._consumed(name)]
+        written += [(name, value) for name, value in plan.extra if not self._is_consumed(name)]
         flags = tuple(self._flag(name, value, version) for name, value in written)
         parsing.refuse_unknown(self.catalogue, flags, version)
         if plan.model is not None:
@@ -121,7 +121,7 @@ class Adapter(LaunchReader):
     def _write_meaning(self, plan: Plan, version: str | None, env: dict[str, str]) -> Extras:
         raise NotImplementedError
 
-    def _consumed(self, name: str) -> bool:
+    def _is_consumed(self, name: str) -> bool:
         """Whether an entry of `extra` is written by `_write_meaning` (a key of a JSON option)."""
         return False
 

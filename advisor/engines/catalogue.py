@@ -15,7 +15,7 @@ from advisor.engines.base import Match, Option
 from advisor.engines.records import ANY, Records
 
 
-class Removed(NamedTuple):
+class Removal(NamedTuple):
     """An option that is gone: the first release without it (None: before the first catalogued one),
     what to use instead.
     """
@@ -130,7 +130,7 @@ class Catalogue(Records):
         option = self.option(name, version)
         return option.default if option is not None else None
 
-    def removed(self, name: str, version: str | None = None) -> Removed | None:
+    def removal(self, name: str, version: str | None = None) -> Removal | None:
         """When a spelling was dropped and what replaces it; None if the release takes it or will
         take it later, or if nothing is known. Without a release: if the newest takes it and it
         was never gone before.
@@ -140,7 +140,7 @@ class Catalogue(Records):
         gone = (self.notes.get("removed_before") or {}).get(name)
         successor = (self.notes.get("successors") or {}).get(name) or {}
         if gone is not None:
-            return Removed(None, gone.get("use"), gone["message"], gone.get("source", ""))
+            return Removal(None, gone.get("use"), gone["message"], gone.get("source", ""))
         alive = [version for version in self.versions if self._knows(name, version)]
         if (
             not alive
@@ -153,7 +153,7 @@ class Catalogue(Records):
         message = successor.get("message") or f"{name} is gone since {first_without}" + (
             f": use {use}" if use else ""
         )
-        return Removed(
+        return Removal(
             first_without,
             use,
             message,

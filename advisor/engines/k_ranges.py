@@ -27,7 +27,7 @@ SCHEDULE_SINCE = "0.24.0"
 HEADS = ("mtp", "eagle", "eagle3")  # what SGLang adapts
 
 
-class Written(NamedTuple):
+class KRangeArguments(NamedTuple):
     """Ranges as an engine takes them: the arguments that say them, and the file that they name."""
 
     arguments: tuple[str, ...]
@@ -35,7 +35,7 @@ class Written(NamedTuple):
     file_text: str | None = None
 
 
-def schedule_arguments(plan: Plan, ranges: Ranges) -> Written:
+def schedule_arguments(plan: Plan, ranges: Ranges) -> KRangeArguments:
     """The arguments for a plan with these ranges in place of its k.
 
     Raises AdvisorError in one sentence where the engine, its release or the plan takes one k only.
@@ -46,7 +46,7 @@ def schedule_arguments(plan: Plan, ranges: Ranges) -> Written:
     return write(plan, ranges)
 
 
-def _vllm(plan: Plan, ranges: Ranges) -> Written:
+def _vllm(plan: Plan, ranges: Ranges) -> KRangeArguments:
     if plan.dp > 1:
         raise AdvisorError("with data parallelism vLLM switches a k per batch size off")
     if _older(plan, SCHEDULE_SINCE):
@@ -57,10 +57,10 @@ def _vllm(plan: Plan, ranges: Ranges) -> Written:
     flag = launch.flag(SPECULATIVE)
     if flag is None or flag.value is None:
         raise AdvisorError(f"vLLM takes no ranges of k for {plan.method}")
-    return Written((SPECULATIVE, flag.value))
+    return KRangeArguments((SPECULATIVE, flag.value))
 
 
-def _sglang(plan: Plan, ranges: Ranges) -> Written:
+def _sglang(plan: Plan, ranges: Ranges) -> KRangeArguments:
     if plan.method not in HEADS:
         raise AdvisorError(f"SGLang adapts k for {', '.join(HEADS)} only, not {plan.method}")
     if _older(plan, TIERS_SINCE):
@@ -75,11 +75,14 @@ def _sglang(plan: Plan, ranges: Ranges) -> Written:
     ]
     table = {str(first): {"candidate_steps": [k]} for first, _, k in ranges}
     text = json.dumps(table, indent=2) + "\n"
-    return Written((*told, ADAPTIVE, ADAPTIVE_CONFIG, FILE), FILE, text)
+    return KRangeArguments((*told, ADAPTIVE, ADAPTIVE_CONFIG, FILE), FILE, text)
 
 
 def _older(plan: Plan, than: str) -> bool:
     return before(plan.engine_version, than)
 
 
-_WRITERS: dict[Engine, Callable[[Plan, Ranges], Written]] = {"vllm": _vllm, "sglang": _sglang}
+_WRITERS: dict[Engine, Callable[[Plan, Ranges], KRangeArguments]] = {
+    "vllm": _vllm,
+    "sglang": _sglang,
+}

@@ -51,7 +51,7 @@ def _flag(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag |
     base, dot, key = flag.name.partition(".")
     option = catalogue.option(base, target)
     if option is None or option.removed:
-        return _renamed(adapter, flag, target, notes)
+        return _rename(adapter, flag, target, notes)
     if dot:
         return flag.model_copy(
             update={"raw": f"{catalogue.spelling(base, target) or base}.{key}", "known": True}
@@ -109,7 +109,7 @@ def _value(option: Option, flag: Flag, notes: list[str]) -> str | None:
     return value
 
 
-def _renamed(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag | None:
+def _rename(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag | None:
     forward = adapter.catalogue.replacement(flag.name, target)
     older = adapter.catalogue.predecessor(flag.name, target)
     if forward is not None or older is not None:
@@ -125,7 +125,7 @@ def _renamed(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Fla
         if option is not None and option.takes_value is False and flag.value != "false":
             return flag.model_copy(update=update | {"value": None})  # a choice that was a switch
         return flag.model_copy(update=update | ({"value": value} if value else {}))
-    gone = adapter.catalogue.removed(flag.name, target)
+    gone = adapter.catalogue.removal(flag.name, target)
     if gone is not None:
         notes.append(f"{flag.raw or flag.name} dropped: {gone.message}")
         return None

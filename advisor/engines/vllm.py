@@ -119,7 +119,7 @@ class VllmAdapter(Adapter):
             rows.append((CONFIG, json.dumps(self._config(plan, version), separators=(",", ":"))))
         return rows
 
-    def _consumed(self, name: str) -> bool:
+    def _is_consumed(self, name: str) -> bool:
         return name.startswith(CONFIG + ".")
 
     def _config(self, plan: Plan, version: str | None) -> dict[str, Any]:
@@ -127,7 +127,7 @@ class VllmAdapter(Adapter):
         config |= {
             name[len(CONFIG) + 1 :]: json.loads(value or "null")
             for name, value in plan.extra
-            if self._consumed(name)
+            if self._is_consumed(name)
         }
         config = {key: value for key, value in config.items() if value is not None}
         method = self.catalogue.json_field("SpeculativeConfig", "method", version)

@@ -81,7 +81,7 @@ class Writer:
         head = list(self.PROGRAM)
         groups: list[tuple[tuple[str, ...], bool]] = []
         for flag in launch.flags:
-            if self._left_to_the_environment(flag, launch.engine_version):
+            if self._environment_sets(flag, launch.engine_version):
                 continue
             if flag.raw == "" and flag.name in self.MODEL_FLAGS:
                 head.append(flag.value or "")
@@ -90,7 +90,7 @@ class Writer:
                 groups.append((self._words(flag, launch.engine_version), live))
         return [(tuple(head), False), *groups]
 
-    def _left_to_the_environment(self, flag: Flag, version: str | None) -> bool:
+    def _environment_sets(self, flag: Flag, version: str | None) -> bool:
         """Whether a variable of unknown value sets this option: a secret handed down by the
         host.
         """

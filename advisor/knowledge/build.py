@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.paths import knowledge_dir
-from advisor.domain.sealed import sealed
+from advisor.domain.seal import seal
 from advisor.knowledge.check import check_alone, lost_proxies, usable
 from advisor.knowledge.fact_files import (
     KINDS,
@@ -113,7 +113,7 @@ def index_text(index: Index) -> str:
             lines.append(f"{json.dumps(name)}:{{\n{rows}}}")
         else:
             lines.append(f"{json.dumps(name)}:{json.dumps(value, separators=(',', ':'))}")
-    return sealed("{" + ",\n".join(lines) + "}\n")
+    return seal("{" + ",\n".join(lines) + "}\n")
 
 
 def write_index(check: bool = False) -> tuple[Path, bool]:

@@ -53,7 +53,7 @@ def pick(facts: Facts, method: str, model: str | None) -> Drafter | None:
     return found[fit.index(max(fit))] if found else None
 
 
-def named(facts: Facts, repository: str | None) -> Drafter | None:
+def find_drafter(facts: Facts, repository: str | None) -> Drafter | None:
     """The known drafter of this repository, whatever the engine; None where the file does not have
     it.
     """
@@ -71,7 +71,7 @@ def size_bytes(drafter: Drafter) -> float | None:
 
 def layers(facts: Facts, method: str, repository: str | None) -> int:
     """Layers of the drafter that keep keys and values, about as wide as the target's."""
-    known = named(facts, repository)
+    known = find_drafter(facts, repository)
     return (known.layers if known is not None else None) or DRAFT_LAYERS.get(method, 0)
 
 

@@ -28,7 +28,7 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import knowledge_dir
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 from advisor.knowledge.drafters import odd
 from advisor.knowledge.names import (
     architecture_among,
@@ -82,10 +82,10 @@ def read_yaml(path: Path) -> Any:
     try:
         return read_yaml_safely(path, MAX_FILE_BYTES)
     except AdvisorError as error:
-        reason = str(error).removeprefix(f"{shown(str(path))}: ")
+        reason = str(error).removeprefix(f"{printable(str(path))}: ")
         where, _, rest = reason.partition(": ")
         line = where if re.fullmatch(r"line \d+", where) else ""
-        raise FactFileError([(shown(str(path)), line, rest if line else reason)]) from None
+        raise FactFileError([(printable(str(path)), line, rest if line else reason)]) from None
 
 
 def check_entry(table: str, data: object, file: str) -> tuple[Frozen | None, list[Problem]]:

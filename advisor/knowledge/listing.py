@@ -58,7 +58,7 @@ def model_listing() -> str:
     return "\n".join((head, *rows))
 
 
-def _wrapped(label: str, text: str) -> str:
+def _wrap(label: str, text: str) -> str:
     return textwrap.fill(
         text,
         WIDTH,
@@ -73,11 +73,11 @@ def _lines(entry: Frozen) -> Iterator[str]:
         if value is None or value in ("", ()) or name == "checkpoints":
             continue
         if isinstance(value, Quantity):
-            yield _wrapped(name, f"{value.value:g}  ({value.status}: {value.source})")
+            yield _wrap(name, f"{value.value:g}  ({value.status}: {value.source})")
         elif isinstance(value, tuple):
-            yield _wrapped(name, ", ".join(map(str, value)))
+            yield _wrap(name, ", ".join(map(str, value)))
         else:
-            yield _wrapped(name, f"{value:g}" if isinstance(value, float) else str(value))
+            yield _wrap(name, f"{value:g}" if isinstance(value, float) else str(value))
 
 
 def _checkpoint(point: Checkpoint) -> str:

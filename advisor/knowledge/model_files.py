@@ -16,7 +16,7 @@ from typing import IO, Any
 from advisor.domain.facts import LLM
 from advisor.domain.files import open_safely
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 
 ENDINGS = ("config.json", ".gguf")
 MAX_CONFIG = 1 << 20
@@ -70,18 +70,20 @@ def read_model(path: str, known: Mapping[str, LLM]) -> LLM:
     path = path.strip()
     fields = _gguf(path) if path.lower().endswith(".gguf") else _config(path)
     if not fields.get("layers") or not fields.get("hidden"):
-        raise AdvisorError(f"{shown(path)} tells neither layers nor width: no model can be read")
+        raise AdvisorError(
+            f"{printable(path)} tells neither layers nor width: no model can be read"
+        )
     for model in known.values():
         if model.proxy is None and all(_alike(getattr(model, n), fields.get(n)) for n in _SAME):
             return model
     folder = os.path.dirname(os.path.abspath(path)) if path.endswith(".json") else path
     name = str(fields.pop("name", "") or os.path.basename(folder))
-    made = _sized(fields)
+    made = _parameter_counts(fields)
     return LLM(
         id="".join(c if c.isalnum() or c in ".-" else "-" for c in name.lower())[:80],
-        name=shown(name, 80),
+        name=printable(name, 80),
         source="config",
-        note=f"Read from {shown(os.path.basename(path), 80)}.",
+        note=f"Read from {printable(os.path.basename(path), 80)}.",
         **made,
     )
 
@@ -96,9 +98,9 @@ def _config(path: str) -> dict[str, Any]:
         try:
             whole = json.loads(stream.read(MAX_CONFIG))
         except (ValueError, RecursionError):
-            raise AdvisorError(f"{shown(path)} is no JSON") from None
+            raise AdvisorError(f"{printable(path)} is no JSON") from None
     if not isinstance(whole, dict):
-        raise AdvisorError(f"{shown(path)} holds no configuration of a model")
+        raise AdvisorError(f"{printable(path)} holds no configuration of a model")
     inner = whole.get("text_config")
     config = whole | inner if isinstance(inner, dict) else whole
     found = {
@@ -132,7 +134,7 @@ def _count(value: Any) -> int | None:
     return value if fine else None
 
 
-def _sized(fields: dict[str, Any]) -> dict[str, Any]:
+def _parameter_counts(fields: dict[str, Any]) -> dict[str, Any]:
     """Parameter counts from the shape; what a GGUF counted stays."""
     layers, hidden, vocab = fields["layers"], fields["hidden"], fields.get("vocab") or 150_000
     heads = fields.get("heads") or max(hidden // 128, 1)
@@ -221,7 +223,7 @@ class _Header:
 def _gguf(path: str) -> dict[str, Any]:
     """The fields of a GGUF's header, with its tensors counted."""
     with open_safely(path) as stream:
-        header = _Header(stream, shown(os.path.basename(path), 80))
+        header = _Header(stream, printable(os.path.basename(path), 80))
         if header.take(4) != b"GGUF" or header.number("I") not in (2, 3):
             raise AdvisorError(f"{header.name} is no GGUF file of version 2 or 3")
         tensors, keys = header.number("Q"), header.number("Q")

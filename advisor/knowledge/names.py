@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from advisor.domain.nouns import UnknownFact
-from advisor.domain.patterns import pattern as late
+from advisor.domain.patterns import pattern
 
-_NOISE = late(r"[\s_\-/()]+")
-_SHARD = late(r"[-_.]\d{5}-of-\d{5}")  # a file of a split checkpoint
-_DIGITS = late(r"\d+")
-_LETTERS = late(r"[a-z]+")
+_NOISE = pattern(r"[\s_\-/()]+")
+_SHARD = pattern(r"[-_.]\d{5}-of-\d{5}")  # a file of a split checkpoint
+_DIGITS = pattern(r"\d+")
+_LETTERS = pattern(r"[a-z]+")
 MAX_NAME = 400  # characters; a longer text is cut before it is searched
 
 
@@ -129,7 +129,7 @@ def find_model(
         plain = dotted.replace(".", "")
         for form, ident, loose in forms:
             found = _whole(form, dotted) or (
-                loose and _whole(form, plain) and _whole_dotted(form, dotted)
+                loose and _whole(form, plain) and _is_whole_dotted(form, dotted)
             )
             if found and not any(word in dotted for word in exclude.get(ident, ())):
                 return ident
@@ -148,7 +148,7 @@ def _whole(form: str, hay: str) -> bool:
     return False
 
 
-def _whole_dotted(form: str, dotted: str) -> bool:
+def _is_whole_dotted(form: str, dotted: str) -> bool:
     """A form without dots, found in a text whose dots were dropped: it must not end in the middle
     of a number.
     """
@@ -161,26 +161,26 @@ def _whole_dotted(form: str, dotted: str) -> bool:
 # ---------------------------------------------------------------- quantisations
 
 _STEP = r"[_-](?:k[_-]?(?:xxl|xl|[slm])?|[01]|nl|xxs|xs|kss?|[sm](?![a-z]))"
-_GGUF = late(rf"(?<![a-z0-9])(ud[-_ .]?)?(i?q\d(?:{_STEP}){{0,3}})(?![a-z0-9])")
+_GGUF = pattern(rf"(?<![a-z0-9])(ud[-_ .]?)?(i?q\d(?:{_STEP}){{0,3}})(?![a-z0-9])")
 _WORDS = (  # first hit wins; the order puts the telling words before the general ones
-    (late(r"exl3[-_ ]?(\d(?:\.\d+)?) ?bpw|(\d(?:\.\d+)?) ?bpw"), "exl3-{}bpw"),
-    (late(r"prismaquant"), "prismaquant-4.75bit"),
-    (late(r"rocmfp8"), "rocmfp8"),
-    (late(r"rocmfp4"), "rocmfp4"),
-    (late(r"nvfp4|modelopt[-_]?fp4"), "nvfp4"),
-    (late(r"mxfp4"), "mxfp4"),
-    (late(r"int8[-_ a-z]*auto[-_]?round|auto[-_]?round[-_ a-z]*int8"), "int8-autoround"),
-    (late(r"auto[-_]?round"), "int4-autoround"),
-    (late(r"(?:awq|gptq)[-_ a-z]*(?:int8|8[-_]?bit)"), "int8-w8a8"),
-    (late(r"awq|gptq|paro(?![a-z])|w4a16|w4a8"), "awq-int4"),
-    (late(r"w8a8[-_]?fp8|fp8"), "fp8"),
-    (late(r"w8a8|w8a16|int8|bnb[-_]?8bit"), "int8-w8a8"),
-    (late(r"(?<![a-z])oq([2-8])(?![0-9])"), "oq{}"),
-    (late(r"mlx[-_ a-z]*?([2-8])[-_ ]?bit|([2-8])[-_ ]?bit[-_ a-z]*mlx"), "mlx-{}bit"),
-    (late(r"(?<![a-z])fp4(?![0-9])|w4a4"), "fp4"),
-    (late(r"int4|bnb[-_]?4bit|nf4|bitsandbytes"), "int4"),
-    (late(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![0-9])"), "bf16"),
-    (late(r"(?<![0-9.])([2-8])[-_ ]?bit"), "mlx-{}bit"),
+    (pattern(r"exl3[-_ ]?(\d(?:\.\d+)?) ?bpw|(\d(?:\.\d+)?) ?bpw"), "exl3-{}bpw"),
+    (pattern(r"prismaquant"), "prismaquant-4.75bit"),
+    (pattern(r"rocmfp8"), "rocmfp8"),
+    (pattern(r"rocmfp4"), "rocmfp4"),
+    (pattern(r"nvfp4|modelopt[-_]?fp4"), "nvfp4"),
+    (pattern(r"mxfp4"), "mxfp4"),
+    (pattern(r"int8[-_ a-z]*auto[-_]?round|auto[-_]?round[-_ a-z]*int8"), "int8-autoround"),
+    (pattern(r"auto[-_]?round"), "int4-autoround"),
+    (pattern(r"(?:awq|gptq)[-_ a-z]*(?:int8|8[-_]?bit)"), "int8-w8a8"),
+    (pattern(r"awq|gptq|paro(?![a-z])|w4a16|w4a8"), "awq-int4"),
+    (pattern(r"w8a8[-_]?fp8|fp8"), "fp8"),
+    (pattern(r"w8a8|w8a16|int8|bnb[-_]?8bit"), "int8-w8a8"),
+    (pattern(r"(?<![a-z])oq([2-8])(?![0-9])"), "oq{}"),
+    (pattern(r"mlx[-_ a-z]*?([2-8])[-_ ]?bit|([2-8])[-_ ]?bit[-_ a-z]*mlx"), "mlx-{}bit"),
+    (pattern(r"(?<![a-z])fp4(?![0-9])|w4a4"), "fp4"),
+    (pattern(r"int4|bnb[-_]?4bit|nf4|bitsandbytes"), "int4"),
+    (pattern(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![0-9])"), "bf16"),
+    (pattern(r"(?<![0-9.])([2-8])[-_ ]?bit"), "mlx-{}bit"),
 )
 
 
@@ -193,8 +193,8 @@ def quant_word(text: str) -> str | None:
         if gguf := _GGUF.search(low):
             prefix = "ud-" if gguf.group(1) else ""
             return prefix + gguf.group(2).replace("-", "_")
-        for pattern, name in _WORDS:
-            if hit := pattern.search(low):
+        for words, name in _WORDS:
+            if hit := words.search(low):
                 return name.format(next((g.removesuffix(".0") for g in hit.groups() if g), ""))
     return None
 

@@ -25,7 +25,7 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import knowledge_dir, user_dirs
-from advisor.domain.sealed import unsealed
+from advisor.domain.seal import unseal
 from advisor.knowledge.names import find_model, find_name, key_of, nearest, quant_word
 from advisor.knowledge.shapes import approximate, quant_by_rule
 
@@ -41,7 +41,7 @@ def index() -> Index:
     """The compiled facts. Raises AdvisorError if the index is missing or unreadable."""
     path = knowledge_dir() / "index.json"
     try:
-        data: Index = unsealed(path.read_bytes(), str(path), REMEDY)
+        data: Index = unseal(path.read_bytes(), str(path), REMEDY)
     except OSError:
         raise AdvisorError(f"{path} is missing: {REMEDY}") from None
     folders = [f for f in user_dirs() if (f / "hardware").is_dir() or (f / "llms").is_dir()]

@@ -32,11 +32,11 @@ def apply_rounds(
     applied: list[Finding] = []
     refused: list[Finding] = []
     for _ in range(ROUNDS):
-        left = [one for one in at.findings if not _refused(one, refused)]
+        left = [one for one in at.findings if not _is_refused(one, refused)]
         change = fixes.apply_edits(now, left, unsafe)
         if change.text == now.text:
             break
-        after = _judged(judge, change.text, source.name)
+        after = _judge(judge, change.text, source.name)
         if after is None or worse(at, after):
             change, after, bad = _one_by_one(now, at, left, judge, unsafe)
             refused += bad
@@ -57,14 +57,14 @@ def _one_by_one(
         change = fixes.apply_edits(now, [finding], unsafe)
         if change.text == now.text:
             continue
-        after = _judged(judge, change.text, now.name)
+        after = _judge(judge, change.text, now.name)
         if after is not None and not worse(at, after):
             return change, after, bad
         bad.append(finding)
     return fixes.Change(now, now.text, (), ()), None, bad
 
 
-def _refused(finding: Finding, refused: Sequence[Finding]) -> bool:
+def _is_refused(finding: Finding, refused: Sequence[Finding]) -> bool:
     """Whether the same fix was refused before (its place may have moved)."""
     return any(
         (one.code, one.message, one.flag) == (finding.code, finding.message, finding.flag)
@@ -72,7 +72,7 @@ def _refused(finding: Finding, refused: Sequence[Finding]) -> bool:
     )
 
 
-def _judged(judge: Judge, text: str, name: str) -> Report | None:
+def _judge(judge: Judge, text: str, name: str) -> Report | None:
     try:
         return judge(text, name)
     except AdvisorError:

@@ -52,7 +52,9 @@ class Change:
             return [f"{head}; {self.why}"]
         if not self.fields:
             return [f"{head}; nothing to change here"]
-        said = ", ".join(f"{name} {_shown(old)} -> {_shown(new)}" for name, old, new in self.fields)
+        said = ", ".join(
+            f"{name} {_value_text(old)} -> {_value_text(new)}" for name, old, new in self.fields
+        )
         gains = ", ".join(_gain(name, ratio) for name, ratio in self.ratios)
         if not gains:
             return [f"{head}; with {said}"]
@@ -85,7 +87,7 @@ def _gain(metric: str, ratio: float) -> str:
     return f"{_METRICS.get(metric, metric)} {max(ratio, 1 / ratio):.2f}x {word}"
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if value is None:
         return "default"
     return (

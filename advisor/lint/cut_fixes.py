@@ -12,7 +12,7 @@ _BLANKS = re.compile(r"\\[ \t]+(?=\r?\n)")
 _REMARK = re.compile(r"(?:^|[ \t;&|])#")
 
 
-def continued(source: Source, finding: Finding) -> Finding:
+def continue_line(source: Source, finding: Finding) -> Finding:
     """The finding with the edit that joins the line above to the lost options: a backslash, or the
     blanks behind one taken away. As it is where a comment stands between.
     """

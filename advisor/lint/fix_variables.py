@@ -21,7 +21,7 @@ _PREFIX = re.compile(
 _CONTINUES = ("\\", "^", "`")
 
 
-def variable_gone(text: str, edit: Edit) -> Edit | None:
+def remove_variable(text: str, edit: Edit) -> Edit | None:
     """The edit that takes the assignment at the edit's place away; None where its surroundings are
     not understood.
     """
@@ -33,31 +33,33 @@ def variable_gone(text: str, edit: Edit) -> Edit | None:
     below = min(stop + 1, len(text))
     if "\n" in text[start:end]:  # - name: NAME / value: ...
         item = re.fullmatch(r"[ \t]*-[ \t]+name:[ \t]*[\"']?", before)
-        return _gone(edit, line, below) if item and _nothing(after) else None
+        return _removal(edit, line, below) if item and _nothing(after) else None
     if flow := re.search(r"[\[,]\s*$", before):
         return _of_flow(text, edit, start, end, flow.group().strip())
     if option := _OPTION.search(before):
         start, before = line + option.start(), before[: option.start()]
         if not before.strip() and after in _CONTINUES:
-            return _gone(edit, line, below)
-        return _gone(edit, start, _past_blanks(text, end)) if after else None
+            return _removal(edit, line, below)
+        return _removal(edit, start, _past_blanks(text, end)) if after else None
     if _ALONE.fullmatch(before) and _nothing(after):
-        return None if _continued(text, line) else _gone(edit, line, below)
+        return None if _is_continued(text, line) else _removal(edit, line, below)
     if _PREFIX.fullmatch(before) and after and not _nothing(after):
         if not before.strip() and after in _CONTINUES:
-            return _gone(edit, line, below)
-        return _gone(edit, start, _past_blanks(text, end)) if text[end : end + 1] in " \t" else None
+            return _removal(edit, line, below)
+        return (
+            _removal(edit, start, _past_blanks(text, end)) if text[end : end + 1] in " \t" else None
+        )
     return None
 
 
 def _of_flow(text: str, edit: Edit, start: int, end: int, opened: str) -> Edit | None:
     """`["NAME=v", ...]`: with one of the commas around it."""
     if after := re.match(r"[ \t]*,[ \t]*", text[end:]):
-        return _gone(edit, start, end + after.end())
+        return _removal(edit, start, end + after.end())
     if not re.match(r"\s*\]", text[end:]):
         return None
     head = re.search(r",\s*$", text[:start]) if opened == "," else None
-    return _gone(edit, head.start() if head else start, end)
+    return _removal(edit, head.start() if head else start, end)
 
 
 def _with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
@@ -75,7 +77,7 @@ def _nothing(after: str) -> bool:
     return not after or after.startswith("#")
 
 
-def _continued(text: str, line: int) -> bool:
+def _is_continued(text: str, line: int) -> bool:
     """Whether the line above goes on with this one."""
     return text[:line].rstrip("\r\n").endswith(_CONTINUES)
 
@@ -86,5 +88,5 @@ def _past_blanks(text: str, end: int) -> int:
     return end
 
 
-def _gone(edit: Edit, start: int, end: int) -> Edit:
+def _removal(edit: Edit, start: int, end: int) -> Edit:
     return Edit(file=edit.file, start=start, end=end, text="")

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError, Edit, Finding
-from advisor.domain.shown import shown
-from advisor.lint.fix_variables import variable_gone
+from advisor.domain.printable import printable
+from advisor.lint.fix_variables import remove_variable
 from advisor.readers.secrets import Redactor, learn_from_text
 from advisor.readers.source import MAX_BYTES, Source
 
@@ -90,7 +90,7 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
     form is not one that can be edited without guessing.
     """
     if edit.start == edit.end:
-        return _added(text, edit)
+        return _addition(text, edit)
     if edit.text and not edit.text.startswith("-"):
         return edit
     inside = text[edit.start : edit.end]
@@ -101,19 +101,19 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
             return None
         edit = edit.model_copy(update={"end": edit.end + 1})
     if not edit.text and _VARIABLE.match(text, edit.start):
-        return variable_gone(text, edit)
+        return remove_variable(text, edit)
     line = text.rfind("\n", 0, edit.start) + 1
     before = text[line : edit.start]
     if item := _ITEM_BEFORE.search(before):
         return _list_item(text, edit, line, item)
     if flow := _FLOW_BEFORE.search(text[max(0, edit.start - 200) : edit.start]):
         return _flow_item(text, edit, flow.group("quote"))
-    start, end = _quoted(text, edit.start, edit.end)
+    start, end = _with_quotes(text, edit.start, edit.end)
     edit = edit.model_copy(update={"start": start, "end": end})
     return edit if edit.text else _word(text, edit, line)
 
 
-def _added(text: str, edit: Edit) -> Edit | None:
+def _addition(text: str, edit: Edit) -> Edit | None:
     """Something new before a flag: an item, a line of its own where the flag has one, or words."""
     line = text.rfind("\n", 0, edit.start) + 1
     before, newline = text[line : edit.start], _newline(text)
@@ -162,7 +162,7 @@ def _newline(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _quoted(text: str, start: int, end: int) -> tuple[int, int]:
+def _with_quotes(text: str, start: int, end: int) -> tuple[int, int]:
     """The place with the quotes of its words, which spans leave out: `--flag '{...` ends before the
     closing one.
     """
@@ -278,7 +278,7 @@ def diff(change: Change) -> str:
     )
 
 
-def shown_diff(change: Change, redactor: Redactor) -> str:
+def redacted_diff(change: Change, redactor: Redactor) -> str:
     """The diff without the secrets that may stand on the lines around a change."""
     learn_from_text(redactor, change.source.text)
     return redactor.clean(diff(change))
@@ -306,12 +306,12 @@ def write(change: Change) -> bool:
             _take_over(path, temporary)
             os.fsync(stream.fileno())
         if read_bytes_safely(path, MAX_BYTES) != before:
-            raise AdvisorError(f"{shown(path)}: was changed while it was judged; run again")
+            raise AdvisorError(f"{printable(path)}: was changed while it was judged; run again")
         os.replace(temporary, path)
         temporary = ""
     except OSError as error:
         reason = (error.strerror or "error").lower()
-        raise AdvisorError(f"{shown(path)}: cannot be written ({reason})") from None
+        raise AdvisorError(f"{printable(path)}: cannot be written ({reason})") from None
     finally:
         if temporary:
             with contextlib.suppress(OSError):
@@ -321,7 +321,7 @@ def write(change: Change) -> bool:
 
 def _refuse(path: str, about: os.stat_result) -> None:
     """Raise AdvisorError for a file that a new one in its place would not be the same as."""
-    name = shown(path)
+    name = printable(path)
     if not about.st_mode & 0o222 or not os.access(path, os.W_OK):
         raise AdvisorError(f"{name}: is write-protected; chmod u+w it, or take --diff")
     if about.st_nlink > 1:

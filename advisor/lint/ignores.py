@@ -14,7 +14,7 @@ _IGNORE = re.compile(
 )
 
 
-def unsuppressed(
+def drop_ignored(
     read: FileRead, launches: Sequence[Launch], findings: Sequence[Finding]
 ) -> list[Finding]:
     """The findings that no `# advisor: ignore=CODE reason` takes away.

@@ -14,7 +14,7 @@ import click
 
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Edit, Finding, Fix, Flag, Launch
-from advisor.domain.shown import json_text, shown, shown_lines
+from advisor.domain.printable import json_text, printable, printable_lines
 from advisor.lint import fixes
 from advisor.lint.report import Given
 from advisor.lint.validate import expand, read_one
@@ -22,7 +22,7 @@ from advisor.readers import FileRead
 from advisor.rules.kit.fixes import addition
 
 
-class Migrated(NamedTuple):
+class Migration(NamedTuple):
     """One launch before and after."""
 
     launch: Launch
@@ -43,7 +43,7 @@ def migrate_files(files: Sequence[str], options: Mapping[str, Any]) -> int:
         if options["diff"] or options["fix"] or options["unsafe_fixes"]:
             _rewrite(read, moved, options)
         else:
-            click.echo(_told(read, moved, options["form"]))
+            click.echo(_summary(read, moved, options["form"]))
     if not found:
         raise AdvisorError(
             f"{', '.join(files)}: starts no engine that {options['target_version']} is a release of"
@@ -51,11 +51,11 @@ def migrate_files(files: Sequence[str], options: Mapping[str, Any]) -> int:
     return 0
 
 
-def migrate_launches(read: FileRead, target: str) -> list[Migrated]:
+def migrate_launches(read: FileRead, target: str) -> list[Migration]:
     """The launches whose engine has the release `target`. Raises AdvisorError if no launch's engine
     has it.
     """
-    moved: list[Migrated] = []
+    moved: list[Migration] = []
     problems: list[AdvisorError] = []
     for launch in read.launches:
         adapter = engines.get(launch.engine)
@@ -65,14 +65,14 @@ def migrate_launches(read: FileRead, target: str) -> list[Migrated]:
             problems.append(error)
             continue
         moved.append(
-            Migrated(launch, after, adapter.render(after).text, notes, tuple(edits(launch, after)))
+            Migration(launch, after, adapter.render(after).text, notes, tuple(edits(launch, after)))
         )
     if problems and not moved:
         raise problems[0]
     return moved
 
 
-def _left(read: FileRead, moved: Sequence[Migrated]) -> list[str]:
+def _unmoved_lines(read: FileRead, moved: Sequence[Migration]) -> list[str]:
     """Launches of the same engine that the release cannot say: they stay as they are."""
     engine, done = {one.launch.engine for one in moved}, [one.launch for one in moved]
     stayed = [one for one in read.launches if one.engine in engine and one not in done]
@@ -103,7 +103,7 @@ def edits(launch: Launch, after: Launch) -> list[Edit]:
             continue
         new = kept.get((flag.span.start, flag.span.end))
         if new is not None:
-            changes += _changed(launch, after, flag, new)
+            changes += _launch_edits(launch, after, flag, new)
             continue
         words = (
             [] if flag.origin == "env" else added
@@ -152,11 +152,11 @@ def _words(new: Flag, old: Flag) -> str:
     return name if new.value in (None, "false") else f"{name} {shlex.quote(new.value or '')}"
 
 
-def _changed(launch: Launch, after: Launch, old: Flag, new: Flag) -> list[Edit]:
+def _launch_edits(launch: Launch, after: Launch, old: Flag, new: Flag) -> list[Edit]:
     if old.span is None:
         return []
     file, spelling, found = launch.file, spell_like(new, old), []
-    if old.origin != "cli" and _still_known(launch, after, old):
+    if old.origin != "cli" and _is_still_known(launch, after, old):
         spelling = old.raw
     if old.raw.isupper():
         spelling = _variable(launch, after, old, new)
@@ -194,7 +194,7 @@ def _variable(launch: Launch, after: Launch, old: Flag, new: Flag) -> str:
     return option.env
 
 
-def _still_known(launch: Launch, after: Launch, old: Flag) -> bool:
+def _is_still_known(launch: Launch, after: Launch, old: Flag) -> bool:
     """Whether a key (without dashes) is an option of the new release under its old name."""
     catalogue, key = engines.get(launch.engine).catalogue, old.raw.replace("_", "-")
     options = [catalogue.find(dashes + key, after.engine_version) for dashes in ("--", "-")]
@@ -212,7 +212,7 @@ def spell_like(new: Flag, old: Flag) -> str:
     return new.raw if old.raw.startswith("-") else new.raw.lstrip("-")
 
 
-def _rewrite(read: FileRead, moved: Sequence[Migrated], options: Mapping[str, Any]) -> None:
+def _rewrite(read: FileRead, moved: Sequence[Migration], options: Mapping[str, Any]) -> None:
     changes = tuple(dict.fromkeys(edit for one in moved for edit in one.edits))
     change = rewrite_file(read, moved)
     clean = read.redactor.clean
@@ -224,24 +224,26 @@ def _rewrite(read: FileRead, moved: Sequence[Migrated], options: Mapping[str, An
         }
     )
     if options["diff"]:
-        click.echo(shown_lines(fixes.shown_diff(change, read.redactor)), nl=False)
+        click.echo(printable_lines(fixes.redacted_diff(change, read.redactor)), nl=False)
     elif read.source.name == "-":
         click.echo(read.source.bom + change.text.encode(read.source.encoding), nl=False)
     elif fixes.write(change):
-        click.echo(f"{shown(read.source.name)}: {len(changes)} changes", err=True)
+        click.echo(f"{printable(read.source.name)}: {len(changes)} changes", err=True)
     for one in moved:
         for note in one.notes:
-            click.echo(shown(clean(f"note: {note}")), err=True)
-    for text in _left(read, moved):
-        click.echo(shown(clean(f"note: {text}")), err=True)
+            click.echo(printable(clean(f"note: {note}")), err=True)
+    for text in _unmoved_lines(read, moved):
+        click.echo(printable(clean(f"note: {text}")), err=True)
     lines = [f"{line}: not rewritten" for line in hand] + [
         text for one in moved for text in _of_variables(one)
     ]
     for text in lines:
-        click.echo(shown(clean(f"note: {read.source.name}:{text}, change it by hand")), err=True)
+        click.echo(
+            printable(clean(f"note: {read.source.name}:{text}, change it by hand")), err=True
+        )
 
 
-def _of_variables(one: Migrated) -> list[str]:
+def _of_variables(one: Migration) -> list[str]:
     """Options whose spelling changes, but which do not stand in the file as they are read."""
     spelled = {flag.raw for flag in one.after.flags}
     old = [
@@ -252,7 +254,7 @@ def _of_variables(one: Migrated) -> list[str]:
     return [f"{flag.line}: {flag.raw} not rewritten" for flag in old if flag.raw not in spelled]
 
 
-def rewrite_file(read: FileRead, moved: Sequence[Migrated]) -> fixes.Change:
+def rewrite_file(read: FileRead, moved: Sequence[Migration]) -> fixes.Change:
     """The file with the edits of its launches; those that its form does not take are left out."""
     findings = [
         Finding(
@@ -263,12 +265,12 @@ def rewrite_file(read: FileRead, moved: Sequence[Migrated]) -> fixes.Change:
             fix=Fix(text="", safe=True, edits=(edit,)),
         )
         for one in moved
-        for edit in _joined(one.edits)
+        for edit in _merge_additions(one.edits)
     ]
     return fixes.apply_edits(read.source, findings)
 
 
-def _joined(edits: Sequence[Edit]) -> list[Edit]:
+def _merge_additions(edits: Sequence[Edit]) -> list[Edit]:
     """The edits with additions at one place as one."""
     found: dict[int, Edit] = {}
     rest: list[Edit] = []
@@ -285,7 +287,7 @@ def _joined(edits: Sequence[Edit]) -> list[Edit]:
     return [*rest, *found.values()]
 
 
-def _told(read: FileRead, moved: Sequence[Migrated], form: str) -> str:
+def _summary(read: FileRead, moved: Sequence[Migration], form: str) -> str:
     clean = read.redactor.clean
     if form == "json":
         rows = [
@@ -305,10 +307,10 @@ def _told(read: FileRead, moved: Sequence[Migrated], form: str) -> str:
     for one in moved:
         before = one.launch.engine_version or one.launch.version_text or "an unpinned version"
         lines.append(
-            f"# {shown(one.launch.file or '-')}:{one.launch.line} {one.launch.engine} {before} -> "
-            f"{one.after.engine_version}"
+            f"# {printable(one.launch.file or '-')}:{one.launch.line} {one.launch.engine} "
+            f"{before} -> {one.after.engine_version}"
         )
-        lines += [f"# {shown(clean(note))}" for note in one.notes]
+        lines += [f"# {printable(clean(note))}" for note in one.notes]
         lines.append(clean(one.text))
-    lines += [f"# {text}" for text in _left(read, moved)]
-    return shown_lines("\n".join(lines))
+    lines += [f"# {text}" for text in _unmoved_lines(read, moved)]
+    return printable_lines("\n".join(lines))

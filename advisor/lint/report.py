@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from advisor import rules
 from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, Launch, Plan, Skipped
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 from advisor.readers import FileRead
 
 if TYPE_CHECKING:
@@ -90,14 +90,14 @@ class Report(NamedTuple):
             text = read.redactor.clean(text)
         return text
 
-    def shown(self, text: str) -> str:
+    def printable(self, text: str) -> str:
         """A text for one line of output: no secrets, nothing that a terminal obeys, not too
         long.
         """
-        return shown(self.clean(text))
+        return printable(self.clean(text))
 
 
-def merged(reports: Sequence[Report]) -> Report:
+def merge_reports(reports: Sequence[Report]) -> Report:
     """Several reports as one."""
     return Report(
         tuple(one for report in reports for one in report.files),
@@ -108,7 +108,7 @@ def merged(reports: Sequence[Report]) -> Report:
     )
 
 
-def _unsized(launch: Launch) -> bool:
+def _has_unknown_size(launch: Launch) -> bool:
     """Whether a variable says over how many devices the launch is spread."""
     return any(flag.unresolved and flag.name.endswith(_RANKS) for flag in launch.flags)
 
@@ -122,17 +122,19 @@ def _estimate(facts: Facts, plan: Plan, launch: Launch) -> Estimate | None:
         or facts.concurrency is None
         or facts.shape is None
         or plan.method == "none"
-        or _unsized(launch)
+        or _has_unknown_size(launch)
     ):
         return None
     from advisor.advice import observations  # start-up: numpy, only where a load is known
-    from advisor.prediction import predict as predictor  # start-up: the same
+    from advisor.prediction import predict  # start-up: the same
 
     try:
-        made = predictor.estimate(facts, [plan])[0]
+        made = predict.estimate(facts, [plan])[0]
     except AdvisorError:
         return None
     case = Case.model_construct(facts=facts, plan=plan, estimate=made, launch=launch, siblings=())
     return observations.update(
-        made, observations.documented(rules.decisive_findings(case)), facts.output_tokens
+        made,
+        observations.documented_observations(rules.decisive_findings(case)),
+        facts.output_tokens,
     )

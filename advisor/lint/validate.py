@@ -18,9 +18,9 @@ from advisor import rules
 from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
 from advisor.knowledge import store as knowledge
-from advisor.lint.cut_fixes import continued
-from advisor.lint.ignores import unsuppressed
-from advisor.lint.report import CheckedLaunch, FileReport, Given, Report, merged
+from advisor.lint.cut_fixes import continue_line
+from advisor.lint.ignores import drop_ignored
+from advisor.lint.report import CheckedLaunch, FileReport, Given, Report, merge_reports
 from advisor.lint.whole_file import fair
 from advisor.readers import FileRead, read_bytes, read_path, read_text
 from advisor.readers.reading import cut_short
@@ -83,7 +83,7 @@ def validate(
     files = list(expand(os.fspath(path) for path in paths))
     if len(files) == 1 and len(paths) == 1:
         return check_launch(read_one(files[0], given), given, select, ignore, changes)
-    return merged([_tolerant(path, given, select, ignore, changes) for path in files])
+    return merge_reports([_tolerant(path, given, select, ignore, changes) for path in files])
 
 
 def _is_text(source: str) -> bool:
@@ -167,7 +167,7 @@ def check_launch(
         skipped += left
         told.append(_with_change(one) if changes and given.hw else one)
     findings = fair(read, findings)
-    kept = unsuppressed(read, launches, findings)
+    kept = drop_ignored(read, launches, findings)
     about = FileReport(
         read.source.name,
         read.form,
@@ -176,7 +176,7 @@ def check_launch(
         suppressed=len(findings) - len(kept),
         cut_short=cut_short(read.notes),
     )
-    cleaned = tuple(_cleaned(continued(read.source, finding), read) for finding in kept)
+    cleaned = tuple(_redact(continue_line(read.source, finding), read) for finding in kept)
     return Report((about,), cleaned, tuple(dict.fromkeys(skipped)), tuple(told), (read,))
 
 
@@ -219,7 +219,7 @@ def _with_change(one: CheckedLaunch) -> CheckedLaunch:
     return one._replace(change=change_for(one))
 
 
-def _cleaned(finding: Finding, read: FileRead) -> Finding:
+def _redact(finding: Finding, read: FileRead) -> Finding:
     """The finding without secrets."""
     clean = read.redactor.clean
     message = clean(finding.message)

@@ -18,7 +18,7 @@ _NUMBERS = re.compile(r"[\d.,]*\d")
 LEAST = 3  # alike from so many on
 
 
-class Said(NamedTuple):
+class SharedFinding(NamedTuple):
     """A finding, and the lines of the others that say the same."""
 
     finding: Finding
@@ -40,18 +40,18 @@ def fair(read: FileRead, findings: Iterable[Finding]) -> list[Finding]:
     return [finding for finding in kept if finding.code not in answered]
 
 
-def merge_repeats(findings: Sequence[Finding]) -> list[Said]:
+def merge_repeats(findings: Sequence[Finding]) -> list[SharedFinding]:
     """The findings in their order, those that say the same of several places of a file as one."""
     groups: dict[tuple[str, ...], list[Finding]] = {}
     for finding in findings:
         groups.setdefault(_key(finding), []).append(finding)
-    told: list[Said] = []
+    told: list[SharedFinding] = []
     for finding in findings:
         group = groups[_key(finding)]
         if len(group) < LEAST:
-            told.append(Said(finding, ()))
+            told.append(SharedFinding(finding, ()))
         elif finding is group[0]:
-            told.append(Said(finding, tuple(sorted({one.line for one in group[1:]}))))
+            told.append(SharedFinding(finding, tuple(sorted({one.line for one in group[1:]}))))
     return told
 
 

@@ -128,7 +128,7 @@ METHOD_CODE: dict[str, int] = {name: index for index, name in enumerate(METHODS)
 
 
 @cache
-def _chosen(vocabulary: tuple[str, ...], names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
+def _is_one_of(vocabulary: tuple[str, ...], names: tuple[str, ...]) -> npt.NDArray[np.bool_]:
     return np.array([word in names for word in vocabulary])
 
 
@@ -138,7 +138,7 @@ def mask(
     """Which codes (N,) stand for one of the names; a table look-up, many times cheaper than np.isin
     on small arrays.
     """
-    return _chosen(tuple(vocabulary), tuple(names))[codes]
+    return _is_one_of(tuple(vocabulary), tuple(names))[codes]
 
 
 class Points:

@@ -41,13 +41,13 @@ def attention_seconds(
         * p.kv_bytes
         / bandwidth
     )
-    ops = 4 * batch * tokens_per_request * attended(p, context)
+    ops = 4 * batch * tokens_per_request * attended_keys(p, context)
     small = p.is_path(*SMALL_BATCH_PATHS)
     rate = np.where(small, 0.5 * p.fp32, p.bf16) * attention_share(p, c) * p.tp
     return soft_max(read, ops / rate)
 
 
-def attended(p: P.Points, context: Floats) -> Floats:
+def attended_keys(p: P.Points, context: Floats) -> Floats:
     """Keys that one token meets over all layers, times the width of their heads: the whole context,
     or a sliding window.
     """

@@ -29,7 +29,7 @@ def _value(quantity: object, scale: float) -> float:
     return NAN if value is None else float(value) * scale
 
 
-def scaled(value: float | None, scale: float = 1.0) -> float:
+def scaled_value(value: float | None, scale: float = 1.0) -> float:
     """Return the value times the scale, NaN where it is None."""
     return NAN if value is None else float(value) * scale
 
@@ -76,37 +76,41 @@ def model_vector(llm: LLM, shape: LLM | None) -> Vector:
     neither is known.
     """
     own = shape or llm
-    state = scaled(own.state_mb_per_seq, 1e6)
+    state = scaled_value(own.state_mb_per_seq, 1e6)
     moe = llm.is_moe or own.is_moe
     known = own.layers is not None
     swa_head_dim = own.swa_head_dim or own.head_dim or 0
     return {
-        "mixer_params": scaled(own.mixer_params_b, 1e9),
-        "dense_ffn_params": scaled(own.dense_ffn_params_b, 1e9),
-        "expert_params": scaled(own.expert_params_m, 1e6) if moe else 0.0,
-        "experts": scaled(own.experts) if moe else 0.0,
-        "topk": scaled(own.experts_per_token) if moe else 0.0,
-        "moe_layers": scaled(own.moe_layers) if moe else 0.0,
-        "shared_params": scaled(own.shared_params_b, 1e9),
-        "lm_head_params": scaled(own.lm_head_params_b, 1e9),
-        "mtp_params": scaled(own.assistant_params_b or own.mtp_params_b or None, 1e9),
+        "mixer_params": scaled_value(own.mixer_params_b, 1e9),
+        "dense_ffn_params": scaled_value(own.dense_ffn_params_b, 1e9),
+        "expert_params": scaled_value(own.expert_params_m, 1e6) if moe else 0.0,
+        "experts": scaled_value(own.experts) if moe else 0.0,
+        "topk": scaled_value(own.experts_per_token) if moe else 0.0,
+        "moe_layers": scaled_value(own.moe_layers) if moe else 0.0,
+        "shared_params": scaled_value(own.shared_params_b, 1e9),
+        "lm_head_params": scaled_value(own.lm_head_params_b, 1e9),
+        "mtp_params": scaled_value(own.assistant_params_b or own.mtp_params_b or None, 1e9),
         "draft_head_params": 0.0 if own.assistant_params_b else NAN,
-        "layers": scaled(own.layers),
-        "attn_layers": scaled((own.full_attention_layers or 0) + (own.swa_layers or 0) or None),
-        "global_layers": scaled(own.full_attention_layers),
+        "layers": scaled_value(own.layers),
+        "attn_layers": scaled_value(
+            (own.full_attention_layers or 0) + (own.swa_layers or 0) or None
+        ),
+        "global_layers": scaled_value(own.full_attention_layers),
         "window": float(own.swa_window or 0),
         "swa_kv_elems": float(
             2 * (own.swa_layers or 0) * (own.swa_kv_heads or own.kv_heads or 0) * swa_head_dim
         ),
         "swa_head_dim": float(swa_head_dim),
-        "linear_layers": scaled(own.linear_layers) if own.is_hybrid else (0.0 if known else NAN),
-        "hidden": scaled(own.hidden),
-        "heads": scaled(own.heads),
-        "head_dim": scaled(own.head_dim),
+        "linear_layers": scaled_value(own.linear_layers)
+        if own.is_hybrid
+        else (0.0 if known else NAN),
+        "hidden": scaled_value(own.hidden),
+        "heads": scaled_value(own.heads),
+        "head_dim": scaled_value(own.head_dim),
         "state_bytes": state if own.is_hybrid else (0.0 if known else NAN),
-        "kv_elems": scaled(own.kv_elems_per_token),
-        "total_params": scaled(llm.total_params_b or own.total_params_b, 1e9),
-        "active_params": scaled(llm.active_params_b or own.active_params_b, 1e9),
+        "kv_elems": scaled_value(own.kv_elems_per_token),
+        "total_params": scaled_value(llm.total_params_b or own.total_params_b, 1e9),
+        "active_params": scaled_value(llm.active_params_b or own.active_params_b, 1e9),
         "is_moe": float(moe) if known or moe else NAN,
         "is_hybrid": float(own.is_hybrid) if known or own.is_hybrid else NAN,
         "family": P.code(P.FAMILIES, family_word(llm.id, llm.family)),
@@ -121,7 +125,7 @@ def quant_vector(quant: Quant) -> Vector:
         "bytes_lm_head": quant.bytes_lm_head,
         "bytes_mtp": quant.bytes_mtp,
         "bytes_mtp_lm_head": quant.bytes_mtp_lm_head,
-        "quant_bits": scaled(quant.bits),
+        "quant_bits": scaled_value(quant.bits),
         "quant_family": P.code(P.QUANT_FAMILIES, quant.family),
     }
 

@@ -47,11 +47,16 @@ def from_questions(questions: Sequence[tuple[Facts, Sequence[Plan]]]) -> P.Point
     counts = [len(plans) for _, plans in questions]
     return P.build(
         sum(counts),
-        {name: _joined(name, parts, counts) for name in {n: None for part in parts for n in part}},
+        {
+            name: _join_column(name, parts, counts)
+            for name in {n: None for part in parts for n in part}
+        },
     )
 
 
-def _joined(name: str, parts: Sequence[dict[str, object]], counts: Sequence[int]) -> list[object]:
+def _join_column(
+    name: str, parts: Sequence[dict[str, object]], counts: Sequence[int]
+) -> list[object]:
     """One column of several tables; where a table lacks it, what `points.build` would put there."""
     lacking: object = (
         0
@@ -101,10 +106,10 @@ def _columns(facts: Facts, plans: Sequence[Plan], machine: dict[str, object]) ->
     # vLLM's schedule by batch size gives up FULL graphs on the V1 runner
     columns["piecewise"] = [1.0 if plan.k_schedule else cells.NAN for plan in plans]
     columns["tp"] = [float(plan.tp) for plan in plans]
-    columns["prefix_caching"] = [names.scaled(plan.prefix_caching) for plan in plans]
+    columns["prefix_caching"] = [names.scaled_value(plan.prefix_caching) for plan in plans]
     columns |= _limits(facts, plans)
     columns["max_num_batched_tokens"] = [
-        names.scaled(plan.max_num_batched_tokens) for plan in plans
+        names.scaled_value(plan.max_num_batched_tokens) for plan in plans
     ]
     columns["kv_bytes"] = [
         table("kv_cache_types").get(cells.normal(plan.kv_cache_dtype), cells.NAN) for plan in plans
@@ -138,7 +143,7 @@ def _limits(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
         counted = full or traits(plan.engine).pool != "slots"
         before.append(plain_count if counted else SLOTS_HOLD)  # slots are reserved at the start
         after.append(count if counted else SLOTS_HOLD)
-        slots.append(SLOTS_HOLD if full else names.scaled(plan.max_num_seqs))
+        slots.append(SLOTS_HOLD if full else names.scaled_value(plan.max_num_seqs))
         last = plain
     return {"max_num_seqs": slots, "held_base": before, "held_spec": after}
 
@@ -146,7 +151,7 @@ def _limits(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
 def _count(facts: Facts, plan: Plan) -> float:
     if facts.ctx_tokens is None:
         return cells.NAN
-    held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 512))
+    held = memory.max_requests(facts, plan, facts.ctx_tokens + (facts.output_tokens or 512))
     return cells.NAN if held is None else float(held)
 
 
@@ -182,12 +187,12 @@ def _draft_model_size(plan: Plan) -> float:
 def _request_columns(facts: Facts) -> dict[str, object]:
     made: dict[str, object] = {
         "gpus": float(facts.gpus),
-        "concurrency": names.scaled(facts.concurrency),
-        "input_tokens": names.scaled(facts.ctx_tokens),
-        "output_tokens": names.scaled(facts.output_tokens),
-        "temperature": names.scaled(facts.temperature),
-        "thinking": names.scaled(facts.thinking),
-        "prefix_share": names.scaled(facts.prefix_share),
+        "concurrency": names.scaled_value(facts.concurrency),
+        "input_tokens": names.scaled_value(facts.ctx_tokens),
+        "output_tokens": names.scaled_value(facts.output_tokens),
+        "temperature": names.scaled_value(facts.temperature),
+        "thinking": names.scaled_value(facts.thinking),
+        "prefix_share": names.scaled_value(facts.prefix_share),
         "workload": P.code(P.WORKLOADS, facts.workload or ""),
         "link": P.code(P.LINKS, facts.interconnect or ""),
     }
@@ -199,5 +204,5 @@ def _request_columns(facts: Facts) -> dict[str, object]:
         made["given_conditional"] = conditional
     if request and request.acceptance_length is not None:
         made["given_length"] = float(request.acceptance_length)
-        made["given_k"] = names.scaled(request.acceptance_k)
+        made["given_k"] = names.scaled_value(request.acceptance_k)
     return made

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from advisor.domain.nouns import METHODS
 from advisor.domain.patterns import pattern
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf.cells import (
@@ -237,9 +237,8 @@ def _column(
     ):
         if errors[i] is None:
             errors[i] = (
-                f"{name} '{shown(cells.of(i).strip(), 40)}' is not {_WANTED[read]}; correct it, "
-                "or leave it empty if it "
-                f"is not known"
+                f"{name} '{printable(cells.of(i).strip(), 40)}' is not {_WANTED[read]}; "
+                "correct it, or leave it empty if it is not known"
             )
     return values
 
@@ -286,7 +285,7 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     kv_types = table("kv_cache_types")
     made["kv_bytes"] = word["kv_cache_dtype"].each(lambda text: kv_types.get(normal(text), NAN))
     for name in ("verify_tokens", "p_min", "draft_params"):
-        made[name] = _together((extra, method), _said(name))
+        made[name] = _together((extra, method), _flag_reader(name))
     made |= word["cuda_graphs"].fields(_graphs)
     no_metric = made["metric"] == 0
     no_method = method.each(lambda text: float(_method(text) in P.METHOD_CODE)) == 0
@@ -311,12 +310,14 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     _first(
         named,
         no_metric,
-        lambda i: f"unknown speedup_metric '{shown(_metric(metric.of(i)))}'; use one of {metrics}",
+        lambda i: (
+            f"unknown speedup_metric '{printable(_metric(metric.of(i)))}'; use one of {metrics}"
+        ),
     )
     _first(
         named,
         no_method,
-        lambda i: f"unknown spec_method '{shown(_method(method.of(i)))}'; use one of {methods}",
+        lambda i: f"unknown spec_method '{printable(_method(method.of(i)))}'; use one of {methods}",
     )
     _first(named, ~known_model & np.isnan(own["total_params_b"]), lambda _: NAMELESS)
     for i, reason in ways.items():
@@ -324,7 +325,7 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     return P.build(count, made), named
 
 
-def _said(name: str) -> Callable[[str, str], float]:
+def _flag_reader(name: str) -> Callable[[str, str], float]:
     return lambda extra, method: _spec_extra(extra, _method(method)).get(name, NAN)
 
 

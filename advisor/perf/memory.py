@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
 from advisor.engines.traits import traits
-from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import drafters
 from advisor.perf.sizes import kv as kv_sizes
 from advisor.perf.sizes.device import overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Pool, hybrid_pool, plain_pool
@@ -47,7 +47,7 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, running: int) 
             shape, kv_token, available, length, plan.k, legacy, plan.prefix_caching is True
         )
     k = plan.k
-    own = knowledge_drafters.layers(facts, plan.method, plan.draft_model)
+    own = drafters.layers(facts, plan.method, plan.draft_model)
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
     )
@@ -94,7 +94,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     `fits`: the engine starts and one full-length request fits; llama-server: all slots' context is
     allocated at once.
     """
-    made = _fixed(facts, plan)
+    made = _fixed_bill(facts, plan)
     shape = facts.shape or facts.model
     if made is None or shape is None:
         return MemoryBill(weights_gib=0.0, fits=None)
@@ -102,7 +102,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     if left is None:
         return made
     asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
-    held = requests_held(facts, plan, asked, made)
+    held = max_requests(facts, plan, asked, made)
     slots = min(
         plan.max_num_seqs or facts.concurrency or 1, facts.concurrency or plan.max_num_seqs or 1
     )
@@ -138,7 +138,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     return _with_pool(fixed, kv_gib, pool.tokens, lost, short)
 
 
-def _fixed(facts: Facts, plan: Plan) -> MemoryBill | None:
+def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
     """What is taken whatever the load: weights, drafter, overhead; None where a size is not
     known.
     """
@@ -171,7 +171,7 @@ def _with_pool(
     )
 
 
-def requests_held(
+def max_requests(
     facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None
 ) -> int | None:
     """Requests of `length` tokens that one replica runs at once, at least 1: the one count that the
@@ -200,7 +200,7 @@ def room(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) 
 
 def _left_gib(facts: Facts, plan: Plan) -> float | None:
     """What remains of one device for KV and states."""
-    fixed = _fixed(facts, plan)
+    fixed = _fixed_bill(facts, plan)
     return None if fixed is None else left_gib(fixed)
 
 
@@ -221,7 +221,7 @@ def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: int) ->
         legacy = (release_of(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
         caching = plan.prefix_caching is True
         return hybrid_pool(shape, kv_token, free, length, plan.k, legacy, caching).requests
-    own = knowledge_drafters.layers(facts, plan.method, plan.draft_model) if plan.k else 0
+    own = drafters.layers(facts, plan.method, plan.draft_model) if plan.k else 0
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
     )
@@ -274,7 +274,7 @@ def _llama_bill(
     layers = kv_sizes.full_layers(shape)
     if kv_token is None:
         return fixed.model_copy(update={"fits": None if left > 0 else False})
-    head = 1 + knowledge_drafters.layers(facts, plan.method, plan.draft_model) / layers
+    head = 1 + drafters.layers(facts, plan.method, plan.draft_model) / layers
     per_token = kv_token * head / GIB / gpus
     length = _length(facts, plan)
     windows = slots * kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) / GIB / gpus

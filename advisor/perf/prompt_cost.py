@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
-from advisor.perf.attention import attended
+from advisor.perf.attention import attended_keys
 from advisor.perf.constants import Constants
 from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
 from advisor.perf.physics import link_seconds
@@ -81,7 +81,7 @@ def prefill_seconds(
     small = p.is_path(*SMALL_BATCH_PATHS)
     tiled = small_batch_rate(p, c) * tile_gain(p, c) * np.where(p.moe_layers > 0, 0.5, 1.0)
     per_token = np.where(small, 2 * (mixer + ffn + routed) / tiled, per_token)
-    attention = 4 * attended(p, context + tokens / 2)
+    attention = 4 * attended_keys(p, context + tokens / 2)
     rate = np.where(small, tiled, np.fmin(2 * attention_share(p, c), 0.7) * p.bf16 * p.tp)
     extra_layer = np.where(
         np.asarray(spec) & p.is_method("mtp", "eagle", "eagle3"), 1 + 1 / p.layers, 1.0

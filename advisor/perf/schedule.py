@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 Arm = Literal["spec", "base"]
 
 
-class Served(NamedTuple):
+class ServedLoad(NamedTuple):
     """What clients see, (N,). Rates in tokens/s, times in seconds."""
 
     output_tok_s: Floats
@@ -121,7 +121,7 @@ def prompts(load: L.Load) -> Prompts:
     )
 
 
-def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec") -> Served:
+def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec") -> ServedLoad:
     """What the closed loop serves in one arm. `tau`: tokens per step with speculation (N,), ignored
     for "base".
     """
@@ -146,7 +146,7 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
     steady = _later_rounds(load, meet, line, step, residence)
     ttft, decoding = (first * a + meet.later_share * b for a, b in zip(start, steady, strict=True))
     total = load.requests * cycle + drain_seconds(load, step)
-    return Served(
+    return ServedLoad(
         output_tok_s=load.requests * load.output / total,
         request_tok_s=load.tau / step,
         tpot_s=decoding / np.fmax(load.output - 1, 0.5),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import models_dir
-from advisor.domain.sealed import unsealed
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
+from advisor.domain.seal import unseal
 from advisor.prediction.model import Model
 
 ARTEFACT = "speedup.json"
@@ -31,10 +31,10 @@ def load(path: Path | None = None) -> Model:
     """
     where = path or models_dir() / ARTEFACT
     try:
-        state = unsealed(where.read_bytes(), where.name, "reinstall, or run `advisor train`.")
+        state = unseal(where.read_bytes(), where.name, "reinstall, or run `advisor train`.")
         if state.get("schema") != SCHEMA:
             raise AdvisorError(
-                f"{where.name} has layout {shown(str(state.get('schema')), 20)}, this "
+                f"{where.name} has layout {printable(str(state.get('schema')), 20)}, this "
                 "release reads "
                 f"layout {SCHEMA}: reinstall, or run `advisor train`."
             )

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from advisor.domain.facts import OwnRun
 from advisor.domain.sourced import sourced
-from advisor.perf import arrays as pts
-from advisor.perf import encode_rows, schedule
+from advisor.perf import arrays, encode_rows, schedule
 from advisor.perf.row_text import row_text
 from advisor.prediction import acceptance as acc
 from advisor.prediction import own_runs
@@ -34,8 +33,8 @@ def with_own_runs(
     runs: Sequence[OwnRun],
     found: dict[str, Predicted],
     baselines: dict[str, Floats],
-    points: pts.Points,
-    full: pts.Points,
+    points: arrays.Points,
+    full: arrays.Points,
     model: Model,
     predict: Callable[..., Predicted],
 ) -> tuple[dict[str, Predicted], dict[str, Floats]]:
@@ -54,14 +53,14 @@ def with_own_runs(
         sd, miss = expected.sd[usable], (log - expected.mean)[usable]
         noise = np.maximum(noise[usable], own_runs.LEAST_SD)
         for name, predicted in found.items() if usable.any() else ():
-            metric = np.full(len(full), pts.METRICS.index(name), dtype=np.int16)
+            metric = np.full(len(full), arrays.METRICS.index(name), dtype=np.int16)
             here = own_runs.places(points, full.replace(metric=metric))
             made = own_runs.update(here, where[usable], miss / sd, noise / sd)
-            out[name] = _shifted(predicted, made, model)
+            out[name] = _shift(predicted, made, model)
     return out, {name: value * _scale(runs, name, full, model) for name, value in baselines.items()}
 
 
-def _shifted(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
+def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     """A prediction with its mean moved and its interval narrowed."""
     mean, sd = found.mean + made.shift * found.sd, found.sd * made.scale
     below, above = found.below * made.scale, found.above * made.scale
@@ -76,7 +75,7 @@ def _shifted(found: Predicted, made: own_runs.Update, model: Model) -> Predicted
     return found._replace(**quantiles, basis=basis, mean=mean, sd=sd, below=below, above=above)
 
 
-def _scale(runs: Sequence[OwnRun], name: str, full: pts.Points, model: Model) -> Floats:
+def _scale(runs: Sequence[OwnRun], name: str, full: arrays.Points, model: Model) -> Floats:
     """Measured over computed baseline of the own runs without speculation, the nearest load most.
     (N,)
     """

@@ -19,18 +19,16 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
-from advisor.perf import arrays as pts
-from advisor.perf import imputation, physics, schedule
-from advisor.perf.constants import Constants, shifted
+from advisor.perf import arrays, imputation, physics, schedule
+from advisor.perf.constants import Constants, shift
 from advisor.prediction import acceptance as acc
-from advisor.prediction import spread as doubt
-from advisor.prediction import switches
+from advisor.prediction import spread, switches
 from advisor.prediction.neighbours import Nearby
 from advisor.prediction.spread import Spread
 
 Floats = npt.NDArray[np.float64]
 
-TTFT = pts.METRICS.index("ttft")
+TTFT = arrays.METRICS.index("ttft")
 MAX_LOG = sourced(
     2.3,
     "log ratio",
@@ -99,10 +97,10 @@ class Raw:
     sd: Floats
     reasons: Floats
     belief: acc.Acceptance
-    full: pts.Points
+    full: arrays.Points
 
 
-def prepare(points: pts.Points) -> tuple[pts.Points, pts.Points]:
+def prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
     """Points with a k everywhere, and the same with every unknown filled in."""
     given_k = np.where(np.isnan(points.given_k), points.k, points.given_k)
     k = acc.draft_k(points)
@@ -114,13 +112,13 @@ def prepare(points: pts.Points) -> tuple[pts.Points, pts.Points]:
     return raw, imputation.impute(raw)
 
 
-def log_physics(full: pts.Points, constants: Constants, tau: Floats) -> dict[str, Floats]:
+def log_physics(full: arrays.Points, constants: Constants, tau: Floats) -> dict[str, Floats]:
     """log speed-up by metric, physics and closed loop alone. (N,) each."""
     return loop(full, constants, tau)[0]
 
 
 def loop(
-    full: pts.Points, constants: Constants, tau: Floats
+    full: arrays.Points, constants: Constants, tau: Floats
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """(log speed-up, log value without speculation) by metric; values in tok/s, TPOT and TTFT in
     ms. (N,) each.
@@ -138,7 +136,7 @@ def loop(
     return gain, plain
 
 
-def serial_drafting(full: pts.Points, constants: Constants) -> Floats:
+def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
     """log of the cycle's stretch because llama.cpp drafts slot after slot: B streams pay B times
     one stream's drafting. (N,)
 
@@ -165,7 +163,7 @@ def of_metric(by_metric: Mapping[str, Floats], metric: npt.NDArray[np.int16]) ->
     """The value of each point's own metric. (N,)"""
     out = np.array(by_metric["output_tok_s"])
     for name in _METRIC_NAMES[1:]:
-        out = np.where(metric == pts.METRICS.index(name), by_metric[name], out)
+        out = np.where(metric == arrays.METRICS.index(name), by_metric[name], out)
     return out
 
 
@@ -183,7 +181,7 @@ class Model:
     absolute: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def calibrated(cls, spread: Spread, calibration: Calibration) -> Model:
+    def from_calibration(cls, spread: Spread, calibration: Calibration) -> Model:
         """A model that only makes intervals and chances of means and spreads at hand."""
         nothing = acc.AcceptanceModel(np.zeros(1), np.zeros((1, 1)), 0.3)
         return cls(nothing, {}, spread, calibration)
@@ -191,32 +189,32 @@ class Model:
     @cached_property
     def constants(self) -> Constants:
         """Constants of the speed-ups."""
-        return shifted(Constants(), self.shifts)
+        return shift(Constants(), self.shifts)
 
     @cached_property
     def speeds(self) -> Constants:
         """Constants of absolute speeds: fitted to the off arms as well."""
-        return shifted(Constants(), self.absolute)
+        return shift(Constants(), self.absolute)
 
-    def raw(self, points: pts.Points, hide: bool = False) -> Raw:
+    def raw(self, points: arrays.Points, hide: bool = False) -> Raw:
         """Mean and sd of the log speed-up of each point's metric, nearby measurements not yet
         used.
         """
         ready, full = prepare(points)
         belief = acc.believe(self.acceptance, ready, hide)
         by_metric = log_physics(full, self.constants, belief.tau)
-        return self.doubted(points, full, belief, of_metric(by_metric, full.metric))
+        return self.with_doubt(points, full, belief, of_metric(by_metric, full.metric))
 
-    def doubted(
-        self, points: pts.Points, full: pts.Points, belief: acc.Acceptance, physics: Floats
+    def with_doubt(
+        self, points: arrays.Points, full: arrays.Points, belief: acc.Acceptance, physics: Floats
     ) -> Raw:
         """The physics of each point's metric with every known reason for doubt as its sd."""
 
-        def price(part: pts.Points, constants: Constants, here: npt.NDArray[np.bool_]) -> Floats:
+        def price(part: arrays.Points, constants: Constants, here: npt.NDArray[np.bool_]) -> Floats:
             return of_metric(log_physics(part, constants, belief.tau[here]), part.metric)
 
-        both = switches.mixed(full, self.constants, physics, price)
-        reasons = doubt.reasons(points, full, belief, self.constants, both.between)
+        both = switches.mix_states(full, self.constants, physics, price)
+        reasons = spread.reasons(points, full, belief, self.constants, both.between)
         return Raw(both.median, self.spread.sd(reasons), reasons, belief, full)
 
     def interval(

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import arrays as pts
+from advisor.perf import arrays
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -76,7 +76,7 @@ class Pull(NamedTuple):
     near: npt.NDArray[np.bool_]
 
 
-def cell_keys(raw: pts.Points, full: pts.Points) -> Ints:
+def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
     """One integer a cell; -1 where hardware or model is not known. (N,)"""
     sizes = [
         np.round(40 * np.log(full.bw / 1e9)),
@@ -88,7 +88,7 @@ def cell_keys(raw: pts.Points, full: pts.Points) -> Ints:
             np.nan_to_num(full.memory_bytes) / 1e9
         ),  # tells cards apart that share bandwidth and rate
     ]
-    first = full.metric == pts.METRICS.index("ttft")
+    first = full.metric == arrays.METRICS.index("ttft")
     parts = [*sizes, full.path, full.method, first, full.quant_family, full.engine]
     key = np.zeros(len(full), dtype=np.int64)
     for part in parts:
@@ -97,12 +97,12 @@ def cell_keys(raw: pts.Points, full: pts.Points) -> Ints:
     return np.where(unknown, -1, key)
 
 
-def coordinates(raw: pts.Points, full: pts.Points) -> Floats:
+def coordinates(raw: arrays.Points, full: arrays.Points) -> Floats:
     """(N, len(MEASURES)): log2 concurrency, log2 context, log2 k, workload code, whole load or one
     stream.
     """
     context = np.log2(SHORT + full.input_tokens)
-    whole = full.metric == pts.METRICS.index(
+    whole = full.metric == arrays.METRICS.index(
         "output_tok_s"
     )  # request tok/s and TPOT are one thing seen twice
     k = np.log2(np.maximum(full.k, 1.0))
@@ -147,7 +147,7 @@ class Nearby:
             pairs = self.rows[first:last]
             shift, evidence[rows], near[rows] = _cell(pairs, where[rows])
             out[rows] += shift
-            covered[rows] = _covered(pairs, where[rows])
+            covered[rows] = _is_covered(pairs, where[rows])
         return Pull(out, evidence, covered, near)
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,7 +157,7 @@ class Nearby:
             "numbers": list(NUMBERS),
             "cells": cells.tolist(),
             "pairs": pairs.tolist(),
-            "packed": packed(self.rows),
+            "packed": pack(self.rows),
         }
 
     @classmethod
@@ -167,7 +167,7 @@ class Nearby:
             np.array(state["cells"], dtype=np.int64), np.array(state["pairs"], dtype=np.int64)
         )
         rows = (
-            unpacked(state["packed"])
+            unpack(state["packed"])
             if "packed" in state
             else np.array(state["rows"], float).reshape(-1, len(NUMBERS))
         )
@@ -179,14 +179,14 @@ _STEPS = np.array([100.0] * len(MEASURES) + [1.0, 1000.0, 1000.0])
 _UNKNOWN = -32768  # stands for NaN
 
 
-def packed(rows: Floats) -> str:
+def pack(rows: Floats) -> str:
     """Rows as text: little-endian 16 bit integers, row by row, in base64."""
     steps = np.round(rows * _STEPS)
     whole = np.where(np.isnan(steps), _UNKNOWN, np.clip(steps, -32767, 32767)).astype("<i2")
     return b64encode(whole.tobytes()).decode()
 
 
-def unpacked(text: str) -> Floats:
+def unpack(text: str) -> Floats:
     """The rows of `packed`. Raises ValueError for text that is none. (E, len(NUMBERS))"""
     steps = np.frombuffer(b64decode(text, validate=True), dtype="<i2").astype(np.float64)
     steps[steps == _UNKNOWN] = np.nan
@@ -234,7 +234,7 @@ def _owners(touch: Floats, rig: Floats, value: Floats) -> tuple[Floats, Floats]:
     return total / np.maximum(weight, 1e-12), most
 
 
-def _covered(pairs: Floats, where: Floats) -> npt.NDArray[np.bool_]:
+def _is_covered(pairs: Floats, where: Floats) -> npt.NDArray[np.bool_]:
     """Whether a pair of this metric's kind lies at this k, within a factor 2 of the load."""
     gap = np.abs(where[:, None, :3] - pairs[None, :, :3])
     k = np.abs(np.exp2(where[:, None, 2]) - np.exp2(pairs[None, :, 2]))

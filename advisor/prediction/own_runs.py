@@ -20,7 +20,7 @@ import numpy.typing as npt
 from advisor.domain.facts import OwnRun
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import arrays as pts
+from advisor.perf import arrays
 
 Floats = npt.NDArray[np.float64]
 
@@ -91,7 +91,7 @@ def kernel() -> Kernel:
     )
 
 
-def places(raw: pts.Points, full: pts.Points) -> Floats:
+def places(raw: arrays.Points, full: arrays.Points) -> Floats:
     """Where each point lies, (N, 10); `raw` are the points as read, `full` the imputed ones."""
     sizes = (np.round(40 * np.log(size / 1e6)) for size in (full.total_params, full.active_params))
     total, active = sizes
@@ -104,8 +104,8 @@ def places(raw: pts.Points, full: pts.Points) -> Floats:
         1000 * total + active,
         full.quant_family,
         full.engine,
-        full.metric == pts.METRICS.index("output_tok_s"),
-        full.metric == pts.METRICS.index("ttft"),
+        full.metric == arrays.METRICS.index("output_tok_s"),
+        full.metric == arrays.METRICS.index("ttft"),
     ]
     return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
 

@@ -25,12 +25,10 @@ from advisor.domain.nouns import (
 )
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import arrays as pts
-from advisor.perf import memory, schedule
+from advisor.perf import arrays, memory, schedule
 from advisor.perf.encode_plans import from_questions
 from advisor.prediction import acceptance as acc
-from advisor.prediction import calibrated, step_terms
-from advisor.prediction import neighbours as nearby
+from advisor.prediction import calibrated, neighbours, step_terms
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import PLAIN_SD
 from advisor.prediction.goals import ESTIMATED, GOAL_WEIGHTS, goal_chances, judged_goal
@@ -72,7 +70,9 @@ ERROR_CORRELATION = sourced(
 )
 
 
-def predict_points(points: pts.Points, model: Model | None = None, hide: bool = False) -> Predicted:
+def predict_points(
+    points: arrays.Points, model: Model | None = None, hide: bool = False
+) -> Predicted:
     """Predict each point's own metric. `hide` ignores stated acceptances. No speculation (method
     none) is exactly 1.
     """
@@ -92,22 +92,22 @@ def predict_points(points: pts.Points, model: Model | None = None, hide: bool = 
     return Predicted(*(np.concatenate(columns) for columns in zip(*found, strict=True)))
 
 
-def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
+def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     mean, sd, known = raw.mean, raw.sd, raw.belief.known
     covered, near = np.zeros(len(mean), dtype=bool), np.zeros(len(mean), dtype=bool)
     evidence = np.zeros(len(mean))
     if model.nearby is not None:
-        keys = nearby.cell_keys(points, raw.full)
-        pull = model.nearby.pull(keys, nearby.coordinates(points, raw.full), mean)
+        keys = neighbours.cell_keys(points, raw.full)
+        pull = model.nearby.pull(keys, neighbours.coordinates(points, raw.full), mean)
         mean, evidence, covered, near = pull
     low, high = model.interval(mean, sd, known)
     # an answer of one token ends with the prompt: no step follows that could be shorter
-    steps = (points.metric == pts.METRICS.index("tpot")) | (
-        points.metric == pts.METRICS.index("request_tok_s")
+    steps = (points.metric == arrays.METRICS.index("tpot")) | (
+        points.metric == arrays.METRICS.index("request_tok_s")
     )
     ends = raw.full.output_tokens <= 1
     off = (points.method == 0) | (raw.full.k <= 0) | (ends & steps)
-    no_gain = ends & (points.metric == pts.METRICS.index("output_tok_s"))
+    no_gain = ends & (points.metric == arrays.METRICS.index("output_tok_s"))
     mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
     below, above = mean - low, high - mean
@@ -124,7 +124,7 @@ def _finish(model: Model, points: pts.Points, raw: Raw) -> Predicted:
 def _basis(
     model: Model,
     raw: Raw,
-    points: pts.Points,
+    points: arrays.Points,
     covered: npt.NDArray[np.bool_],
     near: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.int8]:
@@ -154,7 +154,7 @@ def estimate_many(
     """One estimate per (facts, plan): loads and plans may differ."""
     if not cases:
         return []
-    batch = estimating(cases, model)
+    batch = predict_batch(cases, model)
     return [batch.estimate(i) for i in range(len(cases))]
 
 
@@ -226,7 +226,7 @@ def _around(value: float, sd: float) -> Interval:
     return Interval(p10=value / factor, p50=value, p90=value * factor)
 
 
-def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) -> Batch:
+def predict_batch(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) -> Batch:
     """All that is computed for at least one (facts, plan), in one go."""
     model = model or load()
     points = _points(cases)
@@ -243,7 +243,7 @@ def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) 
         )
     tau = belief.tau[: len(cases)]
     terms = step_terms.terms(full, model, tau)
-    found |= step_terms.crowded(found, baselines, full, terms, tau, model)
+    found |= step_terms.crowded_gains(found, baselines, full, terms, tau, model)
     lengths = (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
     crowded = terms["requests_verify"] < terms["requests_base"]
     goals = [
@@ -255,8 +255,8 @@ def estimating(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) 
 
 
 def _all_metrics(
-    points: pts.Points, model: Model
-) -> tuple[dict[str, Predicted], pts.Points, acc.Acceptance]:
+    points: arrays.Points, model: Model
+) -> tuple[dict[str, Predicted], arrays.Points, acc.Acceptance]:
     """The prediction of each of the three metrics (N,), the filled points (N,), and what is
     believed of acceptance (3N,).
 
@@ -264,7 +264,7 @@ def _all_metrics(
     what costs.
     """
     count = len(points)
-    metric = np.repeat([pts.METRICS.index(name) for name in ESTIMATED], count).astype(np.int16)
+    metric = np.repeat([arrays.METRICS.index(name) for name in ESTIMATED], count).astype(np.int16)
     asked = points.take(np.tile(np.arange(count), len(ESTIMATED))).replace(metric=metric)
     ready, full = prepare(asked)
     with one_thread():
@@ -273,7 +273,7 @@ def _all_metrics(
         whole = _finish(
             model,
             asked,
-            model.doubted(asked, full, belief, of_metric(by_metric, full.metric)),
+            model.with_doubt(asked, full, belief, of_metric(by_metric, full.metric)),
         )
     found = {name: _part(whole, i * count, (i + 1) * count) for i, name in enumerate(ESTIMATED)}
     return found, full.take(np.arange(count)), belief
@@ -284,7 +284,7 @@ def _part(whole: Predicted, start: int, stop: int) -> Predicted:
     return Predicted(*columns)
 
 
-def goal_medians(points: pts.Points, goal: Goal, model: Model | None = None) -> Floats:
+def goal_medians(points: arrays.Points, goal: Goal, model: Model | None = None) -> Floats:
     """Median speed-up of N points for a goal (balanced: the weighted geometric mean): what a search
     over loads asks.
     """
@@ -292,21 +292,21 @@ def goal_medians(points: pts.Points, goal: Goal, model: Model | None = None) -> 
 
 
 def goal_logs(
-    points: pts.Points, goal: Goal, model: Model | None = None
+    points: arrays.Points, goal: Goal, model: Model | None = None
 ) -> tuple[Floats, Floats, Floats]:
     """10th, 50th and 90th percentile of the log speed-up of N points for a goal, each (N,)."""
     found, _, _ = _all_metrics(points, model or load())
 
-    def mixed(column: str) -> Floats:
+    def mix(column: str) -> Floats:
         parts = zip(GOAL_WEIGHTS[goal], ESTIMATED, strict=True)
         return np.asarray(
             sum(w * np.log(getattr(found[name], column)) for w, name in parts), dtype=np.float64
         )
 
-    return mixed("p10"), mixed("p50"), mixed("p90")
+    return mix("p10"), mix("p50"), mix("p90")
 
 
-def _points(cases: Sequence[tuple[Facts, Plan]]) -> pts.Points:
+def _points(cases: Sequence[tuple[Facts, Plan]]) -> arrays.Points:
     parts: list[tuple[Facts, list[Plan]]] = []
     start = 0
     for stop in range(1, len(cases) + 1):

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, TextIO
 
 from advisor.domain.files import MAX_LINE, lines_safely, open_safely
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.shown import shown, shown_cell
-from advisor.prediction import predict_table as predictor
+from advisor.domain.printable import csv_cell, printable
+from advisor.prediction import predict_table
 
 BATCH = 16384
 STANDARD_OUTPUT = Path("/dev/stdout")
@@ -28,7 +28,7 @@ _DELIMITERS = {";": "';'", "\t": "a tab", "|": "'|'"}
 csv.field_size_limit(MAX_LINE)
 
 
-class Done(NamedTuple):
+class RowCount(NamedTuple):
     """How many rows were predicted, and how many of them have an error."""
 
     rows: int
@@ -48,12 +48,12 @@ def predict(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         raise AdvisorError(
             "predict takes a list of rows, each a mapping from column to value: predict([row])"
         )
-    return predictor.predict_dicts(
-        [{"speedup_metric": predictor.DEFAULT_METRIC, **row} for row in table]
+    return predict_table.predict_dicts(
+        [{"speedup_metric": predict_table.DEFAULT_METRIC, **row} for row in table]
     )
 
 
-def predict_rows(source: Path, target: Path) -> Done:
+def predict_rows(source: Path, target: Path) -> RowCount:
     """Predict every row of `source` into `target`; extra columns pass through, prediction columns
     are appended (or replaced).
 
@@ -67,7 +67,7 @@ def predict_rows(source: Path, target: Path) -> Done:
             open_safely(source) as stream,
             TextIOWrapper(stream, encoding="utf-8-sig", newline="") as handle,
         ):
-            reader = csv.reader(lines_safely(handle, shown(source.name)))
+            reader = csv.reader(lines_safely(handle, printable(source.name)))
             header = Header(
                 next((row for row in reader if row), [])
             )  # blank lines before it are passed over
@@ -93,7 +93,7 @@ def is_stream(target: Path) -> bool:
     return open_files or (target.exists() and not target.is_file())
 
 
-def _write(target: Path, fill: Callable[[TextIO], Done]) -> Done:
+def _write(target: Path, fill: Callable[[TextIO], RowCount]) -> RowCount:
     """Let `fill` write the target: a stream directly, a file under another name in its folder,
     moved when complete.
     """
@@ -121,7 +121,7 @@ def _write(target: Path, fill: Callable[[TextIO], Done]) -> Done:
     return done
 
 
-def _write_standard_output(fill: Callable[[TextIO], Done]) -> Done:
+def _write_standard_output(fill: Callable[[TextIO], RowCount]) -> RowCount:
     """To standard output as it is open: opening its device anew would empty a file that is appended
     to.
     """
@@ -148,16 +148,16 @@ class Header:
             if name == name.lower() or name.lower() not in self.columns:
                 self.columns[name.lower()] = i
         _check(cells, self.columns)
-        self.kept = [i for i, name in enumerate(names) if name.lower() not in predictor.FIELDS]
-        self.line = [*(shown_cell(cells[i]) for i in self.kept), *predictor.FIELDS]
+        self.kept = [i for i, name in enumerate(names) if name.lower() not in predict_table.FIELDS]
+        self.line = [*(csv_cell(cells[i]) for i in self.kept), *predict_table.FIELDS]
 
-    def named(self, batch: list[list[str]]) -> dict[str, list[str]]:
+    def by_column(self, batch: list[list[str]]) -> dict[str, list[str]]:
         """The cells of a batch by column name; what a short row lacks is empty, and where no metric
         is named a row is about output tokens.
         """
         named = {name: self.cells(batch, i) for name, i in self.columns.items()}
         metric = named.get("speedup_metric", [""] * len(batch))
-        default = predictor.DEFAULT_METRIC
+        default = predict_table.DEFAULT_METRIC
         named["speedup_metric"] = [cell if cell.strip() else default for cell in metric]
         return named
 
@@ -185,26 +185,26 @@ def _check(cells: list[str], columns: dict[str, int]) -> None:
     )
 
 
-def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> Done:
+def _stream(reader: Iterator[list[str]], header: Header, out: TextIO) -> RowCount:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header.line)
     rows = errors = 0
     first: str | None = None
     for batch in _batches(reader):
-        found = predictor.predict_columns(header.named(batch), len(batch))
-        kept = [list(map(shown_cell, header.cells(batch, i))) for i in header.kept]
-        made = [list(map(_plain, found[name])) for name in predictor.FIELDS]  # None stays empty
+        found = predict_table.predict_columns(header.by_column(batch), len(batch))
+        kept = [list(map(csv_cell, header.cells(batch, i))) for i in header.kept]
+        made = [list(map(_plain, found[name])) for name in predict_table.FIELDS]  # None stays empty
         writer.writerows(zip(*kept, *made, strict=True))
         wrong = [error for error in found["error"] if error is not None]
         errors += len(wrong)
         first = first or next(iter(wrong), None)
         rows += len(batch)
-    return Done(rows, errors, first)
+    return RowCount(rows, errors, first)
 
 
 def _plain(value: Any) -> Any:
     """A predicted cell; an error may quote what the row says."""
-    return shown_cell(value) if isinstance(value, str) else value
+    return csv_cell(value) if isinstance(value, str) else value
 
 
 def _batches(reader: Iterator[list[str]]) -> Iterator[list[list[str]]]:

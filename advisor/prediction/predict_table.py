@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.perf import arrays as pts
-from advisor.perf import encode_rows
+from advisor.perf import arrays, encode_rows
 from advisor.perf.row_text import READ, row_text
 from advisor.prediction import predict
 from advisor.prediction.decision import DECISIONS, decide
@@ -26,7 +25,7 @@ NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
 DIGITS = 4
 _ENDLESS = "the row's numbers lead to no finite prediction"
-_TTFT = pts.METRICS.index("ttft")
+_TTFT = arrays.METRICS.index("ttft")
 
 
 def decisions(found: Predicted, metric: npt.NDArray[np.int16]) -> npt.NDArray[np.int8]:

@@ -9,23 +9,22 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from advisor.perf import arrays as pts
-from advisor.perf import physics, prompt_cost
-from advisor.perf.load import load as loaded
+from advisor.perf import arrays, physics, prompt_cost
+from advisor.perf.load import load
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model
 
 Floats = npt.NDArray[np.float64]
 
 
-def terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
+def terms(full: arrays.Points, model: Model, tau: Floats) -> dict[str, Floats]:
     """Parts of the step times in ms at the requests that run at once in each arm: asked, slots and
     KV pool permitting.
 
     A plain step is priced with the constants of absolute speeds, verifying and drafting relative to
     it with those of speed-ups.
     """
-    batch, fewer = (loaded(full, model.constants, tau, spec).clients for spec in (False, True))
+    batch, fewer = (load(full, model.constants, tau, spec).clients for spec in (False, True))
     context = full.input_tokens + full.output_tokens / 2
     one, c = np.ones(len(batch)), model.constants
     plain = physics.step_seconds(full, model.speeds, batch, one, False, context)
@@ -54,10 +53,10 @@ def terms(full: pts.Points, model: Model, tau: Floats) -> dict[str, Floats]:
     return terms
 
 
-def crowded(
+def crowded_gains(
     found: Mapping[str, Predicted],
     baselines: Mapping[str, Floats],
-    full: pts.Points,
+    full: arrays.Points,
     terms: Mapping[str, Floats],
     tau: Floats,
     model: Model,
@@ -72,21 +71,19 @@ def crowded(
     """
     crowded = terms["requests_verify"] < terms["requests_base"]
     with np.errstate(divide="ignore", invalid="ignore"):
-        tpot = _capped(found["tpot"], crowded, baselines["tpot"] * tau / terms["cycle_ms"], model)
+        tpot = _cap(found["tpot"], crowded, baselines["tpot"] * tau / terms["cycle_ms"], model)
         step = baselines["tpot"] / tpot.p50
         most = 1e3 * terms["requests_verify"] / step
-        speed = _capped(found["output_tok_s"], crowded, most / baselines["output_tok_s"], model)
+        speed = _cap(found["output_tok_s"], crowded, most / baselines["output_tok_s"], model)
         whole = (
             1e3 * full.concurrency * full.output_tokens / (baselines["output_tok_s"] * speed.p50)
         )
         waiting = whole - np.fmax(full.output_tokens - 1, 0) * step
-        ttft = _capped(found["ttft"], crowded & (waiting > 0), baselines["ttft"] / waiting, model)
+        ttft = _cap(found["ttft"], crowded & (waiting > 0), baselines["ttft"] / waiting, model)
     return {"tpot": tpot, "output_tok_s": speed, "ttft": ttft}
 
 
-def _capped(
-    found: Predicted, where: npt.NDArray[np.bool_], most: Floats, model: Model
-) -> Predicted:
+def _cap(found: Predicted, where: npt.NDArray[np.bool_], most: Floats, model: Model) -> Predicted:
     """The gain with a median of at most `most` at these points; the rest moves along."""
     down = np.where(where, np.log(np.fmin(most / found.p50, 1.0)), 0.0)
     if not down.any():

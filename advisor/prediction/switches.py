@@ -70,19 +70,19 @@ SWITCHES = (
 )
 
 
-class Mixed(NamedTuple):
+class MixedStates(NamedTuple):
     """Median of the log speed-up over both states, and the variance between them. (N,) each."""
 
     median: Floats
     between: Floats
 
 
-def mixed(
+def mix_states(
     full: Points,
     constants: Constants,
     log: Floats,
     price: Callable[[Points, Constants, Mask], Floats],
-) -> Mixed:
+) -> MixedStates:
     """Predictions with every mechanism that is uncertain here in both of its states.
 
     Parameters
@@ -110,7 +110,7 @@ def mixed(
         share = knowledge.threshold(switch.threshold).value
         median[here] += _median(gap, share)
         between[here] += share * (1 - share) * gap**2
-    return Mixed(median, between)
+    return MixedStates(median, between)
 
 
 def _without(constants: Constants, switch: Switch) -> Constants:

@@ -64,7 +64,7 @@ def utilities(low: Array, middle: Array, high: Array, z: Array) -> Array:
     )
 
 
-def evened(low: Array, middle: Array, high: Array) -> tuple[Array, Array, Array]:
+def symmetric(low: Array, middle: Array, high: Array) -> tuple[Array, Array, Array]:
     """The percentiles with one width on both sides of the median: for a choice among plans.
 
     That the sides differ says how likely a gain is, which plans of one machine share; which of them
@@ -75,7 +75,7 @@ def evened(low: Array, middle: Array, high: Array) -> tuple[Array, Array, Array]
     return middle - half, middle, middle + half
 
 
-def expected(low: Array, middle: Array, high: Array) -> Array:
+def expected_utility(low: Array, middle: Array, high: Array) -> Array:
     """Expected utility of log speed-ups given by their 10th, 50th and 90th percentile; no
     speculation is 0. (N,)
     """
@@ -105,6 +105,6 @@ def least_regret(low: Array, middle: Array, high: Array) -> int:
     """The plan with the least expected regret, given the percentiles of their log speed-ups (N,);
     -1: no speculation.
     """
-    each = np.stack(evened(low, middle, high), axis=1)[:, :, None]
+    each = np.stack(symmetric(low, middle, high), axis=1)[:, :, None]
     rows = [utilities(a, b, c, deviates(i + 1))[0] for i, (a, b, c) in enumerate(each)]
     return int(regrets(np.stack([np.zeros(SAMPLES), *rows])).argmin()) - 1

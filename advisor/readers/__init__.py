@@ -64,11 +64,11 @@ def read_source(source: Source, form: str | None = None, *, version: str | None 
         reader(form or form_of(source.name, source.text))(reading)
     except RecursionError:
         reading.note("the file refers to itself too deeply; the rest of it was not read")
-    launches = _judged(LaunchMaker(reading).launches(), reading)
+    launches = _known_launches(LaunchMaker(reading).launches(), reading)
     return FileRead(source, reading.form, launches, tuple(reading.notes), reading.redactor)
 
 
-def _judged(launches: tuple[Launch, ...], reading: Reading) -> tuple[Launch, ...]:
+def _known_launches(launches: tuple[Launch, ...], reading: Reading) -> tuple[Launch, ...]:
     """The launches of servers that we know; of the others it is said that they are there."""
     others = {id(launch): said for launch in launches if (said := diffusion_note(launch))}
     for launch in launches:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from advisor.engines import no_mtp_answer
 from advisor.readers.containers import container_command, docker_run
-from advisor.readers.found import Env, EnvItem, Found, Surroundings
+from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.programs import (
     BYSTANDERS,
     CLUSTER,
@@ -31,8 +31,8 @@ from advisor.readers.syntax.mapped import (
     HOLE,
     Mapped,
     join,
-    made,
     show,
+    synthetic,
 )
 from advisor.readers.syntax.scope import Scope
 
@@ -89,7 +89,7 @@ def read_command(
             begin = words[i].first() if words[i].first() >= 0 else at
             fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None
             reading.add(
-                Found(
+                EngineCommand(
                     engine,
                     _until_operator(words[first:]),
                     whole(),
@@ -101,14 +101,14 @@ def read_command(
             )
             return True
         if name in SHELLS and (script := _script_of(words, i)) is not None:
-            return _nested(script, words, i, reading, whole(), scope, around, depth)
+            return _read_nested(script, words, i, reading, whole(), scope, around, depth)
         if name in RUNTIMES and (ran := docker_run(words, i, reading, scope)) is not None:
             begin = words[i].first() if words[i].first() >= 0 else at
             return container_command(ran, reading, begin, depth + 1)
         if " " in words[i].text and i > plain and ENGINE_TEXT.search(HOLE.sub("", words[i].text)):
             option = _OPTION.match(words[i].text)  # sbatch --wrap="vllm serve ..."
             script = words[i].part(option.end(), len(words[i])) if option else words[i]
-            return _nested(script, words, i, reading, whole(), scope, around, depth)
+            return _read_nested(script, words, i, reading, whole(), scope, around, depth)
         if i > plain and _ASSIGN.match(words[i].text):
             _assign(words[i], own)
         i += 1
@@ -142,7 +142,9 @@ def _registry(image: Mapped) -> Mapped:
     image = image.part(9, len(image)) if image.text.startswith("docker://") else image
     cut = image.text.find("#")
     return (
-        image if cut < 0 else join((image.part(0, cut), made("/"), image.part(cut + 1, len(image))))
+        image
+        if cut < 0
+        else join((image.part(0, cut), synthetic("/"), image.part(cut + 1, len(image))))
     )
 
 
@@ -181,7 +183,7 @@ def _assign(word: Mapped, env: Env) -> None:
 
 
 def _has_options(words: list[Mapped], first: int) -> bool:
-    return any(word.text.startswith("-") or word.holed for word in words[first : first + 3])
+    return any(word.text.startswith("-") or word.has_hole for word in words[first : first + 3])
 
 
 def _until_operator(words: list[Mapped]) -> list[Mapped]:
@@ -207,7 +209,7 @@ def _script_of(words: list[Mapped], i: int) -> Mapped | None:
     return None
 
 
-def _nested(
+def _read_nested(
     script: Mapped,
     words: list[Mapped],
     i: int,

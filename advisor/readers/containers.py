@@ -8,12 +8,12 @@ import re
 
 from advisor import engines
 from advisor.engines.traits import gguf_engine, traits
-from advisor.readers.found import Env, EnvItem, Found, Surroundings, size_bytes
+from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
 from advisor.readers.programs import BYSTANDERS, SHELLS, base_name, engine_start
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, made
+from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 
@@ -75,7 +75,7 @@ _ENV_FLAGS = Lazy(
 )
 
 
-class Ran:
+class ContainerRun:
     """A container: what the file says of it. No entrypoint: the image's own."""
 
     def __init__(
@@ -90,7 +90,9 @@ class Ran:
         self.args, self.env = args or [], {} if env is None else env
 
 
-def docker_run(words: list[Mapped], i: int, reading: Reading, scope: Scope | None) -> Ran | None:
+def docker_run(
+    words: list[Mapped], i: int, reading: Reading, scope: Scope | None
+) -> ContainerRun | None:
     """Read `docker [container] run|create ...` at `i`; None if it is another docker command."""
     j = i + 1
     while j < len(words) and words[j].text.startswith("-"):  # docker's own options: -H, --context
@@ -99,7 +101,7 @@ def docker_run(words: list[Mapped], i: int, reading: Reading, scope: Scope | Non
         j += 1
     if j >= len(words) or words[j].text not in ("run", "create"):
         return None
-    ran = Ran(Surroundings(kind="docker-run"), scope=scope)
+    ran = ContainerRun(Surroundings(kind="docker-run"), scope=scope)
     j += 1
     while j < len(words) and (words[j].text.startswith("-") or _is_hole(words[j])):
         j += _option(ran, words, j, reading)
@@ -117,7 +119,7 @@ def _is_hole(word: Mapped) -> bool:
     )
 
 
-def _option(ran: Ran, words: list[Mapped], j: int, reading: Reading) -> int:
+def _option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) -> int:
     """Take one option; how many words it was."""
     word = words[j]
     name, equals, _ = word.text.partition("=")
@@ -136,7 +138,7 @@ def _option(ran: Ran, words: list[Mapped], j: int, reading: Reading) -> int:
     return 2
 
 
-def _set(ran: Ran, name: str, value: Mapped, reading: Reading) -> None:
+def _set(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
     around = ran.around
     if name in ("-e", "--env"):
         add_env(ran.env, value, ran.scope)
@@ -149,7 +151,7 @@ def _set(ran: Ran, name: str, value: Mapped, reading: Reading) -> None:
     elif name == "--gpus":
         around.gpus = value.text.strip("'\"")
     elif name == "--name":
-        around.name = value.shown()
+        around.name = value.display()
     elif name == "--entrypoint":
         ran.entrypoint = [value] if value.text else []
     elif name in ("-v", "--volume", "--mount", "--tmpfs") and "/dev/shm" in value.text:
@@ -172,7 +174,7 @@ def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:
     env[name] = EnvItem(value, assignment.first())
 
 
-def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bool:
+def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int = 0) -> bool:
     """Find what a container starts: entrypoint and arguments, else what its image is known to
     start.
     """
@@ -207,7 +209,7 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
         words = [*words, *_from_env(engine, env, words, reading, at)]
     if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
         return False
-    found = Found(engine, words, env, at, reading.form, around, fork=fork_of_image(image))
+    found = EngineCommand(engine, words, env, at, reading.form, around, fork=fork_of_image(image))
     if engine == "vllm" and is_official(image) and not ran.entrypoint:
         # the image's entrypoint is `vllm serve`: a second one is taken for the model's name
         found.strays = [word for word in given[: len(given) - len(words)] if word.text != "--"]
@@ -219,7 +221,7 @@ def container_command(ran: Ran, reading: Reading, at: int, depth: int = 0) -> bo
 _CLIENTS = frozenset(("bench", "chat", "complete", "run-batch", "collect-env", "launch"))
 
 
-def _inside(ran: Ran) -> Scope:
+def _inside(ran: ContainerRun) -> Scope:
     """The variables that a shell inside the container sees."""
     return Scope({name: item.value for name, item in ran.env.items() if item.value is not None})
 
@@ -287,12 +289,12 @@ def _from_env(
             continue
         if name in _MODEL_NAMES and not has_model and re.search(r"[/\w]", value.text):
             flag = {"vllm": "--model", "sglang": "--model-path"}.get(engine, "--model")
-            made_words += [made(flag, item.at), value]
+            made_words += [synthetic(flag, item.at), value]
             has_model = True
         elif _ARGS_NAME.search(name) and "--" in value.text:
             made_words += split_words(value)
         elif flag := _SAME.get(name, {}).get(engine, ""):
-            made_words += [made(flag, item.at), value]
+            made_words += [synthetic(flag, item.at), value]
         elif _ENV_FLAGS.match(bare := _OWN_PREFIX.sub("", name)):
             made_words += _env_flag(engine, bare, item, value)
     if made_words:
@@ -308,5 +310,7 @@ def _env_flag(engine: str, name: str, item: EnvItem, value: Mapped) -> list[Mapp
     if option is None or value.text.lower() in ("none", "null", "auto"):
         return []
     if option.takes_value is False:
-        return [made(flag, item.at)] if value.text.lower() in ("1", "true", "yes", "on") else []
-    return [made(flag, item.at), value]
+        return (
+            [synthetic(flag, item.at)] if value.text.lower() in ("1", "true", "yes", "on") else []
+        )
+    return [synthetic(flag, item.at), value]

@@ -81,7 +81,7 @@ def form_of(name: str, text: str) -> str:
     if by_name in (None, "unit", "ini") and _UNIT.search(text) and not _HERE_DOCUMENT.search(text):
         return "unit"
     if by_name:
-        return _corrected(by_name, text)
+        return _correct_form(by_name, text)
     if _MAKEFILE_NAME.search(name):
         return "text"
     if _JUSTFILE_NAME.search(name):
@@ -93,7 +93,7 @@ def form_of(name: str, text: str) -> str:
     return _by_content(text, first)
 
 
-def _corrected(form: str, text: str) -> str:
+def _correct_form(form: str, text: str) -> str:
     """A suffix that the content contradicts plainly: a shell line in a .yaml, YAML in a .sh."""
     if form == "script" and re.match(r"\s*(?:#[^\n]*\n\s*)*(apiVersion|services|models)\s*:", text):
         return "yaml"

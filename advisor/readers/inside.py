@@ -14,7 +14,7 @@ from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.source import Source
 from advisor.readers.syntax.mapped import Mapped
-from advisor.readers.syntax.marks import unmarked
+from advisor.readers.syntax.marks import placeholders_to_holes
 
 MAX_TEXT, MAX_DEPTH = 300_000, 4
 
@@ -31,7 +31,7 @@ def read_inside(text: Mapped, reading: Reading, depth: int, name: str = "") -> N
         or re.search(r"spec-type|speculative|vllm|sglang|llama", text.text)
     ):
         return
-    text = unmarked(text)
+    text = placeholders_to_holes(text)
     form = form_of(name, text.text)
     kept = reading.form
     if form == "script":
@@ -55,31 +55,31 @@ def _read_copy(form: str, text: Mapped, reading: Reading) -> None:
         return
     reading.steps = inner.steps
     for found in inner.found:
-        found.words = [_moved(word, text) for word in found.words]
+        found.words = [_move(word, text) for word in found.words]
         found.pairs = [
-            (_moved(key, text), None if value is None else _moved(value, text))
+            (_move(key, text), None if value is None else _move(value, text))
             for key, value in found.pairs
         ]
         found.env = {
             name: item._replace(
-                value=_moved(item.value, text) if item.value is not None else None,
-                at=_moved_at(item.at, text),
+                value=_move(item.value, text) if item.value is not None else None,
+                at=_move_offset(item.at, text),
             )
             for name, item in found.env.items()
         }
-        found.at = _moved_at(found.at, text)
+        found.at = _move_offset(found.at, text)
         if found.around is not None:
             for name in ("image", "tag"):
                 value = getattr(found.around, name)
-                setattr(found.around, name, _moved(value, text) if value is not None else None)
+                setattr(found.around, name, _move(value, text) if value is not None else None)
         reading.add(found)
     for note in inner.notes:
         reading.note(note)
 
 
-def _moved_at(at: int, text: Mapped) -> int:
+def _move_offset(at: int, text: Mapped) -> int:
     return text.pos[at] if 0 <= at < len(text.pos) else -1
 
 
-def _moved(word: Mapped, text: Mapped) -> Mapped:
-    return Mapped(word.text, [_moved_at(at, text) for at in word.pos])
+def _move(word: Mapped, text: Mapped) -> Mapped:
+    return Mapped(word.text, [_move_offset(at, text) for at in word.pos])

@@ -13,7 +13,7 @@ from advisor.domain.nouns import Container, EnvVar, Launch, Span
 from advisor.engines.base import Token
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
-from advisor.readers.found import Env, EnvItem, Found, Surroundings
+from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.images import (
     counts_for,
     fork_of_image,
@@ -56,7 +56,7 @@ class LaunchMaker:
         """Return the launches that were found, in the order of the file."""
         return tuple(self._launch(found) for found in self.found)
 
-    def _launch(self, found: Found) -> Launch:
+    def _launch(self, found: EngineCommand) -> Launch:
         adapter = engines.get(found.engine)
         notes = [found.said] if found.said else []
         version_text, fork, sure = self._version(found)
@@ -100,7 +100,7 @@ class LaunchMaker:
             launch.model and knowledge.llm_from_text(launch.model) is not None
         ):
             return
-        known = self._named()
+        known = self._models_in_text()
         if len(known) == 1:
             name, at = next(iter(known.values()))
             extra["model"] = name
@@ -110,7 +110,7 @@ class LaunchMaker:
                 f"taken for"
             )
 
-    def _named(self) -> dict[str, tuple[str, int]]:
+    def _models_in_text(self) -> dict[str, tuple[str, int]]:
         """The known models that the file's text names, with the name and its offset; looked for
         once a file.
         """
@@ -122,7 +122,7 @@ class LaunchMaker:
                     self.named.setdefault(model.id, (said.group(), said.start()))
         return self.named
 
-    def _items(self, found: Found) -> list[tuple[Token, Token | None]]:
+    def _items(self, found: EngineCommand) -> list[tuple[Token, Token | None]]:
         items: list[tuple[Token, Token | None]] = []
         for key, value in found.pairs:
             at = key.first() if key.first() >= 0 else found.at
@@ -136,7 +136,7 @@ class LaunchMaker:
             items.append((name, token))
         return items
 
-    def _tokens(self, found: Found, adapter: Adapter, notes: list[str]) -> list[Token]:
+    def _tokens(self, found: EngineCommand, adapter: Adapter, notes: list[str]) -> list[Token]:
         tokens: list[Token] = []
         near = found.at
         hide = False
@@ -145,9 +145,9 @@ class LaunchMaker:
             near = (
                 at if at >= found.at else near
             )  # the place of a variable's value is its own word's only
-            if word.holed and not hide and self._is_open_end(found, number, adapter):
+            if word.has_hole and not hide and self._is_open_end(found, number, adapter):
                 notes.append(
-                    f"{word.shown()} is not set in the file: what it adds to the command is "
+                    f"{word.display()} is not set in the file: what it adds to the command is "
                     f"not known"
                 )
                 continue
@@ -171,16 +171,16 @@ class LaunchMaker:
         span = word.span() or self._without_quotes(word)
         line, column = self.source.place(near)
         return Token(
-            word.shown(),
+            word.display(),
             line,
             column,
             Span.model_construct(start=span[0], end=span[1]) if span else None,
-            word.holed or left_open(word.text),
+            word.has_hole or left_open(word.text),
         )
 
     def _without_quotes(self, word: Mapped) -> tuple[int, int] | None:
         """The place of JSON that no quotes surround, so that the shell takes its own away."""
-        if not word.text.startswith("{") or word.holed or min(word.pos) < 0:
+        if not word.text.startswith("{") or word.has_hole or min(word.pos) < 0:
             return None
         start, end = word.pos[0], word.pos[-1] + 1
         written = self.source.text[start:end]
@@ -190,7 +190,7 @@ class LaunchMaker:
             return None
         return start, end
 
-    def _is_open_end(self, found: Found, number: int, adapter: Adapter) -> bool:
+    def _is_open_end(self, found: EngineCommand, number: int, adapter: Adapter) -> bool:
         """Whether a word that is nothing but an unset variable stands where options stand, not
         where a value does.
         """
@@ -220,12 +220,12 @@ class LaunchMaker:
         span = item.value.span()
         return EnvVar.model_construct(
             name=name,
-            value=item.value.shown(),
+            value=item.value.display(),
             line=line,
             column=column,
             value_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
             span=self._assignment(name, item, span),
-            unresolved=item.value.holed,
+            unresolved=item.value.has_hole,
         )
 
     def _assignment(self, name: str, item: EnvItem, value: tuple[int, int] | None) -> Span | None:
@@ -238,13 +238,13 @@ class LaunchMaker:
         )
         return Span.model_construct(start=item.at, end=value[1]) if together else None
 
-    def _said(self, engine: str) -> tuple[str | None, bool]:
+    def _version_in_text(self, engine: str) -> tuple[str | None, bool]:
         """What `said_version` finds for an engine, looked for once a file."""
         if engine not in self.said:
             self.said[engine] = version_in_text(self.source.text, engine)
         return self.said[engine]
 
-    def _version(self, found: Found) -> tuple[str | None, str | None, bool]:
+    def _version(self, found: EngineCommand) -> tuple[str | None, str | None, bool]:
         """Version text, fork, and whether the text fixes what runs (an image, an installation) or
         only names it.
         """
@@ -257,7 +257,7 @@ class LaunchMaker:
         )
         version = self.version or version_in(tag)
         if version is None or version in ("latest", "nightly", "main", "dev"):
-            said, installed = self._said(found.engine)
+            said, installed = self._version_in_text(found.engine)
             version, sure = (said, installed) if said else (version, True)
         return version, found.fork or (fork_of_image(image) if image else None), sure
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import reader
-from advisor.readers.found import Env, Found, is_ik, key_of
+from advisor.readers.engine_command import EngineCommand, Env, is_ik, key_of
 from advisor.readers.secrets import (
     Redactor,
     learn_from_text,
 )
 from advisor.readers.source import Source
-from advisor.readers.syntax.filled import fill
 from advisor.readers.syntax.mapped import Mapped, show
+from advisor.readers.syntax.substitutions import fill
 
 if TYPE_CHECKING:
     from advisor.readers.syntax.scope import Scope
@@ -50,7 +50,7 @@ class Reading:
         self.redactor = redactor or Redactor()
         if redactor is None:
             learn_from_text(self.redactor, source.text)
-        self.found: list[Found] = []
+        self.found: list[EngineCommand] = []
         self.notes: list[str] = list(source.notes)
         self.keys: set[tuple[object, ...]] = set()
         self.steps = 0
@@ -75,7 +75,7 @@ class Reading:
             self.note("the file is too intricate; the rest of it was not read")
         return self.steps < MAX_STEPS
 
-    def add(self, found: Found) -> None:
+    def add(self, found: EngineCommand) -> None:
         """Keep a found command, once, up to a bound."""
         if self.values:
             fill(found, self.values)

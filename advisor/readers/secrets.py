@@ -209,7 +209,7 @@ class Redactor:
         """The text without secrets."""
         for value in sorted(self.values, key=len, reverse=True):
             if value in text:
-                text = _replaced(text, value)
+                text = _replace(text, value)
         if _MARK.search(text):  # most texts hold none
             for marks, form in _FORMS:
                 if any(mark in text for mark in marks):
@@ -217,7 +217,7 @@ class Redactor:
         return _UNMARKED.sub(HIDDEN, text) if _RUN.search(text) else text
 
 
-def _replaced(text: str, value: str) -> str:
+def _replace(text: str, value: str) -> str:
     """A short secret that is also a word goes only where it stands alone."""
     if len(value) >= 10:
         return text.replace(value, HIDDEN)

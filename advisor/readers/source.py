@@ -13,7 +13,7 @@ from functools import cached_property
 
 from advisor.domain.files import read_bytes_safely, too_large
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN
 
@@ -73,7 +73,7 @@ def decode(data: bytes, name: str) -> Source:
     AdvisorError if binary.
     """
     if len(data) > MAX_BYTES:
-        raise AdvisorError(too_large(shown(name), len(data), MAX_BYTES))
+        raise AdvisorError(too_large(printable(name), len(data), MAX_BYTES))
     notes: tuple[str, ...] = ()
     encoding, bom = _encoding_of(data)
     try:
@@ -81,12 +81,14 @@ def decode(data: bytes, name: str) -> Source:
     except UnicodeDecodeError:
         if encoding != "utf-8" or _looks_binary(data[:4096]):
             raise AdvisorError(
-                f"{shown(name)}: is not text in UTF-8 or UTF-16; save it as UTF-8"
+                f"{printable(name)}: is not text in UTF-8 or UTF-16; save it as UTF-8"
             ) from None
         encoding, text = "latin-1", data.decode("latin-1")
         notes = ("the file is not UTF-8; it was read as Latin-1",)
     if "\x00" in text or _looks_binary(text[:4096].encode("utf-8", "replace")):
-        raise AdvisorError(f"{shown(name)}: is a binary file; name a configuration in text form")
+        raise AdvisorError(
+            f"{printable(name)}: is a binary file; name a configuration in text form"
+        )
     return Source(_HOLES.sub("?", text), name, encoding, bom, notes)
 
 

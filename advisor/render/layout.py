@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from advisor.domain.nouns import LaunchText
-from advisor.domain.shown import shown_lines
+from advisor.domain.printable import printable_lines
 
 MIN_WIDTH = 40
 _ASCII = str.maketrans(
@@ -43,7 +43,7 @@ _ASCII = str.maketrans(
 )
 
 
-class Styled(str):
+class StyledLine(str):
     """A whole line that carries colour; the colour is written last, after `safe`, so that no other
     text can bring its own.
     """
@@ -51,9 +51,9 @@ class Styled(str):
     color: str | None = None
 
 
-def heading(text: str, color: str | None = None) -> Styled:
+def heading(text: str, color: str | None = None) -> StyledLine:
     """A bold line, in a colour if one is named."""
-    line = Styled(text)
+    line = StyledLine(text)
     line.color = color
     return line
 
@@ -63,7 +63,7 @@ def finish(lines: Iterable[str], *, color: bool, unicode: bool) -> str:
     done = []
     for line in lines:
         text = safe(line, unicode=unicode)
-        if color and isinstance(line, Styled) and text:
+        if color and isinstance(line, StyledLine) and text:
             from click import style
 
             text = style(text, fg=line.color, bold=True)
@@ -207,7 +207,7 @@ def safe(text: str, *, unicode: bool = True) -> str:
     """Text fit for a terminal: control characters shown as escapes, and only ASCII where the output
     cannot take more.
     """
-    told = shown_lines(text)
+    told = printable_lines(text)
     if unicode:
         return told
     return told.translate(_ASCII).encode("ascii", "replace").decode("ascii")

@@ -259,15 +259,15 @@ def _levels(metric: MetricEstimate, unit: str) -> tuple[str, str]:
 
 def _level(value: float, span: Interval | None, scale: float, unit: str) -> str:
     """An absolute figure with its interval, two digits each: more would not be true."""
-    text = f"{rounded(value * scale)}{unit}"
+    text = f"{two_digits(value * scale)}{unit}"
     return (
         text
         if span is None
-        else f"{text} ({rounded(span.p10 * scale)}-{rounded(span.p90 * scale)})"
+        else f"{text} ({two_digits(span.p10 * scale)}-{two_digits(span.p90 * scale)})"
     )
 
 
-def rounded(value: float) -> str:
+def two_digits(value: float) -> str:
     """A number with two significant digits."""
     if not isfinite(value) or value <= 0:
         return number(value)

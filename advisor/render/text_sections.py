@@ -117,13 +117,13 @@ def _memory(advice: Advice, paper: Paper) -> list[str]:
     parts.insert(4 if pooled else 2, ("  states in it", bill.state_gib) if pooled else state)
     lines = [f"  {name:16}{gib:9.2f} GiB" for name, gib in parts if gib]
     if bill.kv_tokens is not None:
-        lines += paper.wrap(_kv_words(bill, _asked(advice)), "  ")
+        lines += paper.wrap(_kv_words(bill, _requests_per_replica(advice)), "  ")
     if bill.fits is False and bill.short_gib:
         lines += paper.wrap(f"It does not fit: {number(bill.short_gib)} GiB short.", "  ")
     return _section("Memory per GPU, with speculation", lines)
 
 
-def _asked(advice: Advice) -> int:
+def _requests_per_replica(advice: Advice) -> int:
     """Requests that one replica is asked to run at once."""
     return -(-advice.request.concurrency // advice.plan.dp)
 

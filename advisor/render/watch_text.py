@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from textwrap import fill
 
-from advisor.advice.own_runs.watching import Seen, Word
+from advisor.advice.own_runs.watching import Traffic, Word
 from advisor.readers.results.document import printable
 from advisor.render.results_text import number
 
 
-def watch_text(seen: Seen, word: Word, width: int) -> str:
+def watch_text(seen: Traffic, word: Word, width: int) -> str:
     """Decision first, then what was seen."""
     server, run = seen.server, seen.run
     about = f"{server.engine or 'unknown engine'} {server.version or ''}".strip()

@@ -5,7 +5,7 @@ summary and the sections Why, Bad and Good; add cases in tests/rules/sdNNN.yaml;
 advisor.rules.build`.
 """
 
-from advisor.rules.checking import check, decisive_findings, version_pinned
+from advisor.rules.checking import check, decisive_findings, is_version_pinned
 from advisor.rules.registry import Hit, Lacking, Rule, all_rules, get_rule, rule
 
 __all__ = [
@@ -17,8 +17,8 @@ __all__ = [
     "decisive_findings",
     "explain",
     "get_rule",
+    "is_version_pinned",
     "rule",
-    "version_pinned",
 ]
 
 

@@ -24,21 +24,21 @@ def check(
     about speculation where the plan has none, does not apply and is not listed; one that lacks an
     input is listed as skipped.
     """
-    speaking = _speaking(case.plan.engine, case.plan.method != "none", case.launch.emitted)
+    speaking = _applicable(case.plan.engine, case.plan.method != "none", case.launch.emitted)
     if select or ignore:
         wanted = frozenset(row.code for row in select_rows(select, ignore))
         speaking = tuple(row for row in speaking if row.code in wanted)
-    return _checked(case, speaking)
+    return _check_rows(case, speaking)
 
 
 def decisive_findings(case: Case) -> tuple[Finding, ...]:
     """Those findings of a case that can change what is decided: errors, and what has an effect."""
-    rows = _deciding(case.plan.engine, case.plan.method != "none", case.launch.emitted)
-    findings, _ = _checked(case, rows)
+    rows = _decisive(case.plan.engine, case.plan.method != "none", case.launch.emitted)
+    findings, _ = _check_rows(case, rows)
     return tuple(f for f in findings if f.severity == "error" or f.effect is not None)
 
 
-def _checked(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
+def _check_rows(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], tuple[Skipped, ...]]:
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     file = case.launch.file
@@ -61,22 +61,22 @@ def select_rows(select: Sequence[str] | None, ignore: Sequence[str] | None) -> I
     exist.
     """
     for name in (*(select or ()), *(ignore or ())):
-        if not any(_named(row, name) for row in index()):
+        if not any(_is_named(row, name) for row in index()):
             get_rule(name)
     for row in index():
-        wanted = not select or any(_named(row, name) for name in select)
-        if wanted and not any(_named(row, name) for name in ignore or ()):
+        wanted = not select or any(_is_named(row, name) for name in select)
+        if wanted and not any(_is_named(row, name) for name in ignore or ()):
             yield row
 
 
-def _named(row: Row, name: str) -> bool:
+def _is_named(row: Row, name: str) -> bool:
     asked = name.strip().upper()
     family = asked.startswith("SD") and asked[2:].isdigit() and row.code.startswith(asked)
     return family or row.slug == name.strip().lower().replace("_", "-")
 
 
 @cache
-def _speaking(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
+def _applicable(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
     """The rules that can speak on a plan of this engine, with or without speculation, ours or read
     from a launch.
     """
@@ -84,7 +84,7 @@ def _speaking(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
 
 
 @cache
-def _deciding(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
+def _decisive(engine: str, speculates: bool, emitted: bool) -> tuple[Row, ...]:
     """Those of them that can change what is decided."""
     return tuple(row for row in decisive_rows() if _applies(row, engine, speculates, emitted))
 
@@ -104,11 +104,11 @@ def has(case: Case, name: str) -> bool:
     if name == "estimate":
         return case.estimate is not None
     if name == "version":
-        return version_pinned(case)
+        return is_version_pinned(case)
     return getattr(case.facts, name) is not None
 
 
-def version_pinned(case: Case) -> bool:
+def is_version_pinned(case: Case) -> bool:
     """Whether the engine's release is fixed: always for a plan of ours, for a file only if it pins
     a catalogued one.
     """
@@ -121,11 +121,11 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
     """Return the finding of a hit; without a pinned release its severity is at most a warning."""
     severity = hit.severity or found.severity
     message = hit.message
-    if found.versioned and not version_pinned(case):
+    if found.versioned and not is_version_pinned(case):
         if hit.everywhere and (hit.slip or catalogue_speaks(case)):
-            message += _assumed(case)
+            message += _assumption(case)
         else:
-            severity = capped(severity)
+            severity = cap(severity)
             if hit.versions:
                 message = f"{message} ({_why_not(case)}; applies to {hit.versions})"
     flag = hit.flag if isinstance(hit.flag, Flag) else None
@@ -165,7 +165,7 @@ def catalogue_speaks(case: Case) -> bool:
 _ANY_RELEASE = ("latest", "stable", "server", "full", "light", "$")  # "$": a variable names it
 
 
-def _assumed(case: Case) -> str:
+def _assumption(case: Case) -> str:
     """What is taken for granted where the server is not a catalogued release."""
     launch = case.launch
     if launch.fork is not None:
@@ -186,7 +186,7 @@ def _why_not(case: Case) -> str:
     return f"{launch.version_text} is not in the catalogue" if named else "release not pinned"
 
 
-def capped(severity: Severity) -> Severity:
+def cap(severity: Severity) -> Severity:
     """Return the severity, a warning in place of an error."""
     return "warning" if severity == "error" else severity
 

@@ -29,7 +29,7 @@ def explanation(found: Rule) -> str:
     lines += [f"Why: {text.why}", ""]
     for name, example in (("Bad", text.bad), ("Good", text.good)):
         lines += [
-            f"{name}{given(example)}:",
+            f"{name}{settings_text(example)}:",
             *(f"    {line}" for line in example.text.splitlines()),
             "",
         ]
@@ -49,7 +49,7 @@ def family(code: str) -> str:
     return FAMILIES.get(code[:3], "other")
 
 
-def given(example: Example) -> str:
+def settings_text(example: Example) -> str:
     """Return the example's settings in parentheses, "" where it has none."""
     pairs = ", ".join(f"{key} {value}" for key, value in example.given.items())
     return f" ({pairs})" if pairs else ""
@@ -112,7 +112,14 @@ def page(r: Rule) -> str:
     out = [GENERATED, f"# {r.code} {r.slug}", "", f"*{r.severity}, {family(r.code)}*", ""]
     out += [text.summary, "", f"**Why.** {text.why}"]
     for name, example in (("Bad", text.bad), ("Good", text.good)):
-        out += ["", f"{name}{given(example)}:", "", "```", *example.text.splitlines(), "```"]
+        out += [
+            "",
+            f"{name}{settings_text(example)}:",
+            "",
+            "```",
+            *example.text.splitlines(),
+            "```",
+        ]
     notes = [f"Engines: {', '.join(r.engines) or 'all'}."]
     notes += [f"Needs: {', '.join(r.needs)}; skipped where unknown."] if r.needs else []
     out += ["", f"{' '.join(notes)} Sources: {'; '.join(r.sources)}."]

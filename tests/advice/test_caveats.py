@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from advisor import engines
-from advisor.advice import recommend as pipeline
-from advisor.advice.explain import caveats as circumstances
-from advisor.advice.plans import memory_relief as memory_fit
-from advisor.advice.plans import offload, placement, propose
+from advisor.advice import recommend as recommend_module
+from advisor.advice.explain import caveats
+from advisor.advice.plans import memory_relief, offload, placement, propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
 from advisor.domain.paths import knowledge_dir
@@ -24,7 +23,7 @@ from advisor.render.deploy.compose import compose_yaml
 
 
 def recommend(**asked: Any) -> Advice:
-    return pipeline.recommend(**asked)
+    return recommend_module.recommend(**asked)
 
 
 def reasons(advice: Advice) -> str:
@@ -33,7 +32,7 @@ def reasons(advice: Advice) -> str:
 
 def refusal(**asked: Any) -> str:
     with pytest.raises(AdvisorError) as refused:
-        pipeline.recommend(**asked)
+        recommend_module.recommend(**asked)
     return str(refused.value)
 
 
@@ -316,10 +315,10 @@ def test_a_chip_below_the_engine_is_refused_before_its_memory() -> None:
 
 def test_around_says_nothing_of_a_plain_case() -> None:
     made = recommend(hardware="h100")
-    assert circumstances.around(made.facts, made.plan) == []
+    assert caveats.around(made.facts, made.plan) == []
 
 
 def test_more_machines_are_offered_only_where_they_can_be_linked() -> None:
-    assert memory_fit.more_counts(knowledge.hardware("gb10"), 1)
+    assert memory_relief.more_counts(knowledge.hardware("gb10"), 1)
     for name in ("apple-m1", "strix-halo", "jetson-agx-orin-64gb"):
-        assert not memory_fit.more_counts(knowledge.hardware(name), 1)
+        assert not memory_relief.more_counts(knowledge.hardware(name), 1)

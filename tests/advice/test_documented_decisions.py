@@ -12,13 +12,12 @@ from typing import Any
 import pytest
 import yaml
 
-from advisor.advice import judge as judging
-from advisor.advice import recommend as pipeline
+from advisor.advice import judge, recommend
 from advisor.advice.decide import vetoes
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, Estimate, Goal, Interval, Plan, Request
-from advisor.prediction import predict as predictor
+from advisor.prediction import predict
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "test_documented_decisions.yaml").read_text()
@@ -41,7 +40,7 @@ def ask(case: dict[str, Any], goal: Goal = "balanced") -> Request:
 
 def arm_plan(case: dict[str, Any], request: Request) -> tuple[Any, Plan]:
     facts = facts_for_request(request)
-    base = judging.workable_base(facts).plan
+    base = judge.workable_base(facts).plan
     return facts, propose.with_method(facts, base, case["arm"]["method"], case["arm"]["k"] or 3)
 
 
@@ -63,7 +62,7 @@ OTHER = [c for c in CASES if c["arm"]["method"] not in ("mtp", "none")]
 @pytest.mark.parametrize("case", MTP, ids=lambda c: c["id"])
 def test_documented_decision(case: dict[str, Any]) -> None:
     for goal, documented in goals(case):
-        advice = pipeline.recommend(ask(case, goal))
+        advice = recommend.recommend(ask(case, goal))
         assert isinstance(advice, Advice)
         k = f" with k={advice.plan.k}" if advice.decision == "on" else ""
         # the time to first token decides only where its interval excludes 1
@@ -83,14 +82,14 @@ def test_documented_decision_of_other_methods(case: dict[str, Any]) -> None:
     neither.
     """
     facts, plan = arm_plan(case, ask(case))
-    found = judging.judge(facts, plan, predictor.estimate(facts, [plan])[0]).findings
+    found = judge.judge(facts, plan, predict.estimate(facts, [plan])[0]).findings
     limited = any(f.effect == "k_max" and f.k_max is not None and f.k_max < plan.k for f in found)
     off = bool(vetoes(found)) or any(f.effect == "loss" for f in found) or limited
     documented = {case["arm_decision"]} if "arm_decision" in case else {d for _, d in goals(case)}
     assert off == (documented == {"off"}), [f.message for f in found]
 
 
-def printed(estimate: Estimate, metric: str) -> Any:
+def printed_value(estimate: Estimate, metric: str) -> Any:
     return {
         "output_tok_s": estimate.output_tok_s,
         "request_tok_s": estimate.tpot_ms,
@@ -115,9 +114,9 @@ def measured_points() -> tuple[tuple[str, str, float, Interval], ...]:
     for case in CASES:
         if has_measured_pair(case):
             facts, plan = arm_plan(case, ask(case))
-            estimate = predictor.estimate(facts, [plan])[0]
+            estimate = predict.estimate(facts, [plan])[0]
             out += [
-                (case["id"], metric, ratio, printed(estimate, metric))
+                (case["id"], metric, ratio, printed_value(estimate, metric))
                 for metric, ratio in case["measured"].items()
             ]
     return tuple(out)

@@ -13,15 +13,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from advisor import engines
-from advisor.advice import recommend as pipeline
-from advisor.advice.plans import methods as how
-from advisor.advice.plans import propose
+from advisor.advice import recommend as recommend_module
+from advisor.advice.plans import methods, propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Drafter, Facts, Plan
 from advisor.domain.paths import knowledge_dir
 from advisor.domain.versions import release
 from advisor.engines.traits import traits
-from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.fact_files import FactFileError, check_entry, read_table
 from advisor.lint.validate import validate
@@ -41,7 +40,7 @@ def every() -> Iterator[tuple[str, Drafter]]:
 
 
 def recommend(**asked: Any) -> Advice:
-    return pipeline.recommend(**({"hardware": "h200", "concurrency": 4} | asked))
+    return recommend_module.recommend(**({"hardware": "h200", "concurrency": 4} | asked))
 
 
 # ---------------------------------------------------------------- the files
@@ -141,7 +140,7 @@ def test_a_bad_file_stops_the_build(tmp_path: Path) -> None:
 
 
 def facts(**asked: Any) -> Facts:
-    return facts_for_request(pipeline.check_request({"hardware": "h200"} | asked))
+    return facts_for_request(recommend_module.check_request({"hardware": "h200"} | asked))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +161,7 @@ def facts(**asked: Any) -> Facts:
     ],
 )
 def test_the_variant_decides(model: str, named: str, repository: str) -> None:
-    found = knowledge_drafters.pick(facts(model=model, engine="vllm", gpus=8), "eagle3", named)
+    found = drafters.pick(facts(model=model, engine="vllm", gpus=8), "eagle3", named)
     assert found is not None and found.repository == repository
 
 
@@ -170,9 +169,7 @@ def test_thinking_decides() -> None:
     def methods(thinking: bool | None) -> list[str]:
         return [
             d.repository
-            for d in knowledge_drafters.usable(
-                facts(model="qwen3-8b", engine="vllm", thinking=thinking)
-            )
+            for d in drafters.usable(facts(model="qwen3-8b", engine="vllm", thinking=thinking))
         ]
 
     assert methods(True)[0] == "RedHatAI/Qwen3-8B-Thinking-speculator.eagle3"
@@ -183,25 +180,27 @@ def test_thinking_decides() -> None:
 
 
 def test_a_model_with_mtp_keeps_it_unless_asked() -> None:
-    assert how.methods(facts(model="qwen3.6-27b")) == ("mtp",)
-    assert how.methods(facts(model="qwen3.6-27b", method="dflash")) == ("dflash",)
-    assert how.methods(facts(model="qwen3.6-27b", method="eagle3")) == ()
-    assert how.methods(facts(model="qwen3-8b", method="mtp")) == ()
-    assert how.methods(facts(model="gemma-4-31b", engine="vllm")) == ("mtp",)  # its assistant
-    assert how.methods(facts(model="gemma-4-31b", engine="vllm", method="eagle3")) == ("eagle3",)
+    assert methods.methods(facts(model="qwen3.6-27b")) == ("mtp",)
+    assert methods.methods(facts(model="qwen3.6-27b", method="dflash")) == ("dflash",)
+    assert methods.methods(facts(model="qwen3.6-27b", method="eagle3")) == ()
+    assert methods.methods(facts(model="qwen3-8b", method="mtp")) == ()
+    assert methods.methods(facts(model="gemma-4-31b", engine="vllm")) == ("mtp",)  # its assistant
+    assert methods.methods(facts(model="gemma-4-31b", engine="vllm", method="eagle3")) == (
+        "eagle3",
+    )
 
 
 def test_k_keeps_to_what_the_drafter_was_made_for() -> None:
     kimi = facts(model="kimi-k2.5", engine="vllm", gpus=8)
-    assert how.k_values(kimi, "eagle3") == (1, 2, 3, 4, 5, 6, 7)
-    assert how.k_values(kimi, "dflash") == (3, 7)
-    assert how.k_values(facts(model="qwen3-8b", engine="sglang", thinking=False), "dflash") == (
+    assert methods.k_values(kimi, "eagle3") == (1, 2, 3, 4, 5, 6, 7)
+    assert methods.k_values(kimi, "dflash") == (3, 7)
+    assert methods.k_values(facts(model="qwen3-8b", engine="sglang", thinking=False), "dflash") == (
         3,
         7,
         9,
         15,
     )
-    assert how.k_values(facts(model="qwen3.6-27b"), "mtp") == traits("vllm").k_range
+    assert methods.k_values(facts(model="qwen3.6-27b"), "mtp") == traits("vllm").k_range
 
 
 def test_the_bill_holds_the_drafters_weights_and_cache() -> None:
@@ -290,7 +289,7 @@ def test_the_launch_names_the_drafter(asked: dict[str, Any], words: list[str]) -
     k = advice.candidate.k
     for word in words:
         assert word.replace("K1", str(k + 1)).replace("K", str(k)) in argv or word in argv, argv
-    used = knowledge_drafters.named(advice.facts, advice.candidate.draft_model)
+    used = drafters.find_drafter(advice.facts, advice.candidate.draft_model)
     assert used is not None
     told = next(
         reason for reason in advice.reasons if reason.text.startswith(f"Drafter {used.repository}")
@@ -476,10 +475,10 @@ def test_its_own_launch_is_free_of_findings(ident: str, engine: str, drafter: Dr
         }
         known = facts(**asked, method=drafter.method, concurrency=4)
         base = propose.base_plan(known, (gpus, 1))
-        k = how.k_values(known, drafter.method)[-1]
+        k = methods.k_values(known, drafter.method)[-1]
         plan = propose.with_method(known, base, drafter.method, min(k, drafter.k_max or k))
         plan = plan.model_copy(update={"draft_model": drafter.repository, "model": drafter.target})
-        text = pipeline.launch_text(plan).text + "\n"
+        text = recommend_module.launch_text(plan).text + "\n"
         report = validate(
             text, hw="h200", gpus=gpus, concurrency=4, ctx=2048, engine_version=version
         )

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from advisor import engines
-from advisor.advice.plans import topology as linked
+from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice
 from advisor.lint.validate import validate
 from advisor.perf import memory
@@ -27,22 +27,22 @@ def test_grid(part: int) -> None:
     assert len(refusals) < 0.5 * len(answers), Counter(refusals).most_common(5)
     assert all(len(text) > 20 and "\n" not in text for text in refusals)
     for advice in given:
-        accepted_by_the_catalogue(advice)
-        agreed_by_validate(advice)
+        check_catalogue(advice)
+        check_validate(advice)
 
 
-def accepted_by_the_catalogue(advice: Advice) -> None:
+def check_catalogue(advice: Advice) -> None:
     for engine, version, argv, _ in launches(advice):
         assert version is None or engines.get(engine).problems(argv, version) == (), argv
 
 
-def agreed_by_validate(advice: Advice) -> None:
+def check_validate(advice: Advice) -> None:
     """No error on what is to be run, and no warning that the recommendation does not carry
     itself.
     """
     request = advice.request
     alone = (
-        linked.spans(advice.facts) and advice.plan.dp > 1
+        topology.spans(advice.facts) and advice.plan.dp > 1
     )  # the launch is that of one machine, with its share of the requests
     served = memory.replica(advice.facts, advice.plan) if alone else advice.facts
     report = validate(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from advisor.advice import recommend as pipeline
+from advisor.advice import recommend as recommend_module
 from advisor.advice.plans.checkpoints import PLACEHOLDER_ORG
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, AdvisorError, Request
@@ -19,7 +19,7 @@ from advisor.render.text import advice_text
 
 
 def recommend(**asked: Any) -> Advice:
-    return pipeline.recommend(**asked)
+    return recommend_module.recommend(**asked)
 
 
 @pytest.mark.parametrize("quant", ["awq-int4", "fp8", "bf16"])

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from advisor import engines
-from advisor.advice import decide
-from advisor.advice import judge as judging
-from advisor.advice import recommend as pipeline
+from advisor.advice import decide, judge
+from advisor.advice import recommend as recommend_module
 from advisor.advice.plans import propose
 from advisor.advice.recommend import recommend
 from advisor.advice.resolve import facts_for_request
@@ -113,13 +112,13 @@ def test_a_k_schedule_keeps_to_the_documented_limit() -> None:
     with k = 5.
     """
     asked = {"hardware": "h200", "model": "qwen3.6-27b", "goal": "tpot", "concurrency": 64}
-    facts = facts_for_request(pipeline.check_request(asked))
-    base = judging.workable_base(facts)
-    plans = judging.plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
+    facts = facts_for_request(recommend_module.check_request(asked))
+    base = judge.workable_base(facts)
+    plans = judge.plans_that_fit(facts, propose.speculative_plans(facts, base.plan))
     limits = [
         f.k_max
         for plan in plans
-        for f in judging.judge(facts, plan, None).findings
+        for f in judge.judge(facts, plan, None).findings
         if f.effect == "k_max" and f.k_max
     ]
     made = recommend(**asked).candidate

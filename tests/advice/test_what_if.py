@@ -10,10 +10,8 @@ from typing import Any
 import pytest
 
 from advisor import rules
-from advisor.advice import decide
-from advisor.advice import judge as judging
-from advisor.advice import recommend as pipeline
-from advisor.advice import resolve as knowledge_resolve
+from advisor.advice import decide, judge, resolve
+from advisor.advice import recommend as recommend_module
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import Advice, AdvisorError, Case
 
@@ -103,14 +101,14 @@ def test_only_the_question_asked_is_judged_in_full(
     brief: list[Case] = []
     check, deciding = rules.check, rules.decisive_findings
 
-    def counted(
+    def count(
         case: Case, **narrowed: Any
     ) -> Any:  # a single rule that is asked for is not a judgement in full
         if not narrowed:
             full.append(case)
         return check(case, **narrowed)
 
-    monkeypatch.setattr(rules, "check", counted)
+    monkeypatch.setattr(rules, "check", count)
     monkeypatch.setattr(
         rules, "decisive_findings", lambda case: brief.append(case) or deciding(case)
     )  # type: ignore[func-returns-value]
@@ -134,18 +132,18 @@ def test_what_the_other_questions_leave_out_decides_nothing(asked: dict[str, Any
     load.
     """
     for streams in (1, 16, 64):
-        request = pipeline.check_request({**asked, "concurrency": streams})
+        request = recommend_module.check_request({**asked, "concurrency": streams})
         try:
-            full = judging.candidate_plans(knowledge_resolve.facts_for_request(request))
+            full = judge.candidate_plans(resolve.facts_for_request(request))
         except AdvisorError:
             continue
-        estimates = judging.estimate_plans(full.facts, full.plans)
-        brief = judging.candidate_plans(knowledge_resolve.bare_facts(request), judging.weigh)
+        estimates = judge.estimate_plans(full.facts, full.plans)
+        brief = judge.candidate_plans(resolve.bare_facts(request), judge.weigh)
         assert brief.plans == full.plans and brief.bills == full.bills == tuple(
             one.memory for one in estimates
         )
-        one = decide.decide(full.facts, judging.judge_plans(full, estimates))
-        other = decide.decide(brief.facts, judging.judge_plans(brief, estimates, judging.weigh))
+        one = decide.decide(full.facts, judge.judge_plans(full, estimates))
+        other = decide.decide(brief.facts, judge.judge_plans(brief, estimates, judge.weigh))
         assert (one.decision, one.best, one.rule) == (other.decision, other.best, other.rule)
 
 

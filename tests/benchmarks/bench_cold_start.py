@@ -51,7 +51,7 @@ class Cost(NamedTuple):
     peak_mb: float
 
 
-def timed(code: str, cache: str) -> Cost:
+def time_code(code: str, cache: str) -> Cost:
     """The cost of one fresh interpreter that finds its byte code in `cache`."""
     env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
     env |= {"PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": cache}
@@ -75,9 +75,9 @@ def main() -> None:
     words = [word for word in sys.argv[1:] if word != "--record"]
     rounds = int(words[0]) if words else 15
     with tempfile.TemporaryDirectory() as cache:
-        timed(BARE, cache), timed(ASK, cache)  # write the byte code, warm the disk cache
+        time_code(BARE, cache), time_code(ASK, cache)  # write the byte code, warm the disk cache
         bare, ask = zip(
-            *((timed(BARE, cache), timed(ASK, cache)) for _ in range(rounds)), strict=True
+            *((time_code(BARE, cache), time_code(ASK, cache)) for _ in range(rounds)), strict=True
         )
     for name, costs in (
         ("bare import of click, pydantic, numpy", bare),

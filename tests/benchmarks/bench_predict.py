@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from advisor.advice import recommend as pipeline
+from advisor.advice import recommend
 from advisor.perf import encode_rows
-from advisor.prediction import predict as predictor
+from advisor.prediction import predict
 
 POINTS = 100_000
 ROUNDS = 5
@@ -51,8 +51,8 @@ def main() -> None:
     table, errors = encode_rows.from_rows(rows)
     assert not any(errors)
     many = table.take(np.resize(np.arange(len(table)), POINTS))
-    batch = best(lambda: predictor.predict_points(many))
-    one = best(lambda: pipeline.recommend(hardware="gb10", concurrency=16, ctx_tokens=2048))
+    batch = best(lambda: predict.predict_points(many))
+    one = best(lambda: recommend.recommend(hardware="gb10", concurrency=16, ctx_tokens=2048))
     print(
         f"{POINTS:,} points in one call: {batch:.2f} s (wanted: at most 1 s on two cores), "
         f"{1e6 * batch / POINTS:.1f} us each"

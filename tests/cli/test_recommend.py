@@ -14,8 +14,8 @@ import yaml
 from cli_run import run
 from click.shell_completion import ShellComplete
 
-from advisor.advice import recommend as pipeline
-from advisor.advice.asked import request_from
+from advisor.advice import recommend
+from advisor.advice.questions import request_from
 from advisor.cli.app import cli
 from advisor.cli.recommend import FORMS, SCHEMA_NAMES
 from advisor.domain.nouns import AdvisorError
@@ -233,7 +233,7 @@ def test_gemmas_assistant_is_in_the_launch_of_releases_that_take_it(
 )
 def test_python_refuses_what_the_command_line_refuses(asked: dict[str, object], part: str) -> None:
     with pytest.raises(AdvisorError) as refused:
-        pipeline.check_request({"hardware": "gb10", **asked})
+        recommend.check_request({"hardware": "gb10", **asked})
     text = str(refused.value)
     assert part in text and "\n" not in text and "pydantic" not in text
 
@@ -267,7 +267,7 @@ def test_python_takes_what_the_command_line_takes() -> None:
         {"acceptance_length": 32, "acceptance_k": 31, "temperature": None, "tp": None},
     )
     for asked in ends:
-        request = pipeline.check_request({"hardware": "gb10", **asked})
+        request = recommend.check_request({"hardware": "gb10", **asked})
         for name, value in asked.items():
             assert getattr(request, name) == (tuple(value) if isinstance(value, list) else value)
 
@@ -331,7 +331,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
 )
 def test_hardware_as_its_driver_names_it(said: str, meant: str) -> None:
     request = request_from({"hw": said})
-    assert pipeline.recommend(request).facts.hardware.id == meant  # type: ignore[union-attr]
+    assert recommend.recommend(request).facts.hardware.id == meant  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -341,7 +341,7 @@ def test_hardware_as_its_driver_names_it(said: str, meant: str) -> None:
 def test_a_number_before_the_name_counts_the_gpus(name: str, count: int, ident: str) -> None:
     request = request_from({"hw": name})
     assert request.gpus == count
-    assert pipeline.recommend(request).facts.hardware.id == ident  # type: ignore[union-attr]
+    assert recommend.recommend(request).facts.hardware.id == ident  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("name", ["0x3090", "9999x3090", "2x", "x3090"])

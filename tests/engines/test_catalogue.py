@@ -118,26 +118,26 @@ def test_history() -> None:
     assert (
         vllm.since("--max-num-active-seqs") == "0.31.0" and vllm.since("--spec-method") == "0.22.1"
     )
-    gone = vllm.removed("--num-scheduler-steps")
+    gone = vllm.removal("--num-scheduler-steps")
     assert gone is not None and gone.version is None and "V0" in gone.message
-    moved = sglang.removed("--mamba-scheduler-strategy")
+    moved = sglang.removal("--mamba-scheduler-strategy")
     assert moved is not None and (moved.version, moved.successor) == (
         "0.5.20",
         "--mamba-radix-cache-strategy",
     )
-    drafted = llama.removed("--draft-max")
+    drafted = llama.removal("--draft-max")
     assert drafted is not None and drafted.successor == "--spec-draft-n-max"
-    mmap = llama.removed("--no-mmap")
+    mmap = llama.removal("--no-mmap")
     assert mmap is not None and (mmap.version, mmap.successor) == ("0.5.0", "--load-mode")
     assert (
-        vllm.removed("--disable-log-requests", "0.33.0") is None
-        and vllm.removed("--disable-log-requests", "0.25.1") is not None
+        vllm.removal("--disable-log-requests", "0.33.0") is None
+        and vllm.removal("--disable-log-requests", "0.25.1") is not None
     )
     assert (
-        llama.removed("--no-mmap", "b9976") is None
-        and llama.removed("--load-mode", "b9976") is None
+        llama.removal("--no-mmap", "b9976") is None
+        and llama.removal("--load-mode", "b9976") is None
     )
-    assert vllm.removed("--max-num-seqs") is None and vllm.removed("--never-was") is None
+    assert vllm.removal("--max-num-seqs") is None and vllm.removal("--never-was") is None
     assert "num_speculative_tokens_per_batch_size" not in vllm.json_fields(
         "SpeculativeConfig", "0.23.0"
     )

@@ -29,8 +29,8 @@ def tables(engine: str) -> tuple[dict[str, Any], dict[str, Any]]:
 def test_a_compiled_catalogue_comes_apart_into_releases_that_compile_to_it_again(
     engine: str,
 ) -> None:
-    releases = build_catalogue.unfolded(*tables(engine))
-    made = build_catalogue._compiled(
+    releases = build_catalogue.unfold_catalogue(*tables(engine))
+    made = build_catalogue._compile(
         engine, releases, build_catalogue.load_notes(FOLDER / f"{engine}_notes.yaml")
     )
     for suffix, table in zip(("", "_cold"), made, strict=True):
@@ -67,11 +67,11 @@ def test_a_new_release_ends_what_it_lacks_and_follows_a_renamed_option() -> None
 def test_a_release_read_again_replaces_what_was_known_of_it_and_nothing_else() -> None:
     hot, cold = tables("sglang")
     newest = hot["versions"][-1]
-    before = {release.version: release for release in build_catalogue.unfolded(hot, cold)}
+    before = {release.version: release for release in build_catalogue.unfold_catalogue(hot, cold)}
     texts = build_catalogue.with_release(
         FOLDER, "sglang", {**raw(newest, {"flags": ["--only"]}), "engine": "sglang"}
     )
-    after = build_catalogue.unfolded(
+    after = build_catalogue.unfold_catalogue(
         *(json.loads(texts[FOLDER / f"sglang{suffix}.json"]) for suffix in ("", "_cold"))
     )
     assert [release.version for release in after] == list(before)

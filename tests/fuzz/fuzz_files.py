@@ -34,7 +34,7 @@ import fuzz_readers  # noqa: E402
 
 from advisor.advice.own_runs import machine as machines  # noqa: E402
 from advisor.domain.nouns import AdvisorError  # noqa: E402
-from advisor.domain.shown import json_text, shown, shown_cell, shown_lines  # noqa: E402
+from advisor.domain.printable import csv_cell, json_text, printable, printable_lines  # noqa: E402
 from advisor.knowledge.check import check_file  # noqa: E402
 from advisor.prediction.predict_rows import predict_rows  # noqa: E402
 from advisor.readers.results.document import parse  # noqa: E402
@@ -111,7 +111,7 @@ WORDS = [
 ]
 
 
-def mutated(seeds: list[bytes], chance: random.Random, longest: int = 6_000) -> bytes:
+def mutate(seeds: list[bytes], chance: random.Random, longest: int = 6_000) -> bytes:
     data = bytearray(chance.choice(seeds)[:longest])
     for _ in range(chance.choice((1, 1, 2, 3, 6))):
         at = chance.randrange(len(data) + 1)
@@ -154,14 +154,14 @@ class Facts:
 
     def make(self, chance: random.Random) -> bytes:
         self.table = chance.choice(list(self.seeds))
-        return mutated(self.seeds[self.table], chance)
+        return mutate(self.seeds[self.table], chance)
 
     def check(self, data: bytes) -> None:
         self.path.write_bytes(data)
         for file, field, reason in check_file(self.table, self.path):
             line = ": ".join(part for part in (file, field, reason) if part)
             assert reason and "Traceback" not in line
-            visible(shown_lines(line), "\n\t")
+            visible(printable_lines(line), "\n\t")
 
 
 class Machines:
@@ -180,7 +180,7 @@ class Machines:
         self.path.parent.mkdir(parents=True)
 
     def make(self, chance: random.Random) -> bytes:
-        return mutated(list(self.seeds), chance)
+        return mutate(list(self.seeds), chance)
 
     def check(self, data: bytes) -> None:
         self.path.write_bytes(data)
@@ -201,7 +201,7 @@ class Rows:
         self.source, self.target = folder / "in.csv", folder / "out.csv"
 
     def make(self, chance: random.Random) -> bytes:
-        return mutated(list(self.seeds), chance)
+        return mutate(list(self.seeds), chance)
 
     def check(self, data: bytes) -> None:
         self.source.write_bytes(data)
@@ -227,13 +227,13 @@ class Results:
 
     def make(self, chance: random.Random) -> bytes:
         self.name = chance.choice(self.names)
-        return mutated(self.seeds, chance, 20_000)
+        return mutate(self.seeds, chance, 20_000)
 
     def check(self, data: bytes) -> None:
         from advisor.render.results_text import runs_text
 
         runs = read_document(parse(self.name, data))
-        visible(shown_lines(runs_text(runs, 80)))
+        visible(printable_lines(runs_text(runs, 80)))
 
 
 class Output:
@@ -243,16 +243,16 @@ class Output:
         self.seeds = [data for _, data in fuzz_readers.corpus()]
 
     def make(self, chance: random.Random) -> bytes:
-        return mutated(self.seeds, chance, 1_500)
+        return mutate(self.seeds, chance, 1_500)
 
     def check(self, data: bytes) -> None:
         text = data.decode("utf-8", "surrogateescape")
-        visible(shown(text), "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
-        visible(shown_lines(text))
+        visible(printable(text), "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}")
+        visible(printable_lines(text))
         written = json_text({"a": [text]})
         visible(written)
         visible(json.loads(written)["a"][0])
-        assert shown_cell(text).lstrip()[:1] not in ("=", "@")
+        assert csv_cell(text).lstrip()[:1] not in ("=", "@")
         redactor = Redactor()
         learn_from_text(redactor, text)
         assert SECRET not in redactor.clean(text + " " + SECRET), "a secret is shown"

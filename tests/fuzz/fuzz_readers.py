@@ -219,7 +219,7 @@ def corpus() -> list[tuple[str, bytes]]:
     return [("a" + path.suffix, path.read_bytes()) for path in files] + list(SEEDS) * 2
 
 
-def mutated(seeds: list[tuple[str, bytes]], chance: random.Random) -> tuple[str, bytes]:
+def mutate(seeds: list[tuple[str, bytes]], chance: random.Random) -> tuple[str, bytes]:
     """One name and input. Long ones lose whole lines, so that a million of them fit into an
     evening.
     """
@@ -326,7 +326,7 @@ def run(
     begun = time.perf_counter()
     for number in range(count):
         chance = random.Random(seed * 1_000_003 + number)
-        name, data = mutated(seeds, chance)
+        name, data = mutate(seeds, chance)
         try:
             check(data, name, number % deep_every == 0)
         except Exception as error:

@@ -6,7 +6,7 @@ import pytest
 
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Request
-from advisor.knowledge import detect as knowledge_detect
+from advisor.knowledge import detect as detect_module
 from advisor.knowledge.detect import detect
 
 
@@ -15,11 +15,11 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """A machine whose tools print what the test puts in here, by program name."""
     output: dict[str, str] = {}
     monkeypatch.setattr(
-        knowledge_detect,
+        detect_module,
         "_ask",
         lambda *command: output.get(" ".join(command[:3]), output.get(command[0], "")),
     )
-    monkeypatch.setattr(knowledge_detect, "_device_tree", lambda: None)
+    monkeypatch.setattr(detect_module, "_device_tree", lambda: None)
     return output
 
 
@@ -124,8 +124,8 @@ def test_orin_boards_by_model_and_memory(
     monkeypatch: pytest.MonkeyPatch, bare: dict[str, str], model: str, memory_gb: float, ident: str
 ) -> None:
     bare["nvidia-smi"] = "Orin (nvgpu), [N/A]\n"
-    monkeypatch.setattr(knowledge_detect, "_system_memory_gb", lambda: memory_gb)
-    monkeypatch.setattr(knowledge_detect, "_device_tree", lambda: knowledge_detect._orin(model))
+    monkeypatch.setattr(detect_module, "_system_memory_gb", lambda: memory_gb)
+    monkeypatch.setattr(detect_module, "_device_tree", lambda: detect_module._orin(model))
     hw, _ = detect()
     assert hw.id == ident and hw.memory_gb is not None and hw.memory_gb.value == memory_gb
 
@@ -195,7 +195,7 @@ def test_one_chip_of_several_cards_is_told_by_its_memory(
     memory_gb: float | None,
     ident: str | None,
 ) -> None:
-    monkeypatch.setattr(knowledge_detect, "_radeon_memory_gb", lambda: memory_gb)
+    monkeypatch.setattr(detect_module, "_radeon_memory_gb", lambda: memory_gb)
     bare["lspci"] = (
         f"03:00.0 VGA compatible controller: {'Intel' if 'Intel' in chip else 'AMD/ATI'} {chip} "
         f"(rev c8)\n"
@@ -236,7 +236,7 @@ def test_auto_says_what_it_found(bare: dict[str, str]) -> None:
 
 def test_a_tool_that_is_missing_or_hangs_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    monkeypatch.setattr(knowledge_detect, "TIMEOUT_S", 0.2)
-    assert knowledge_detect._ask("no-such-tool-at-all") == ""
-    assert knowledge_detect._ask("sleep", "5") == ""
-    assert knowledge_detect._ask("false") == ""
+    monkeypatch.setattr(detect_module, "TIMEOUT_S", 0.2)
+    assert detect_module._ask("no-such-tool-at-all") == ""
+    assert detect_module._ask("sleep", "5") == ""
+    assert detect_module._ask("false") == ""

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import Facts, Flag, Launch, Plan, UnknownFact
-from advisor.knowledge import evidence as knowledge_evidence
+from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
 
@@ -50,8 +50,8 @@ def ask(**changes: Any) -> Facts:
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch) -> Any:
     def install(*pairs: dict[str, Any]) -> None:
-        text = knowledge_evidence.to_text([{**PAIR, **pair} for pair in pairs], "by a test")
-        monkeypatch.setattr(knowledge_evidence, "index", lambda: knowledge_evidence.from_text(text))
+        text = evidence.to_text([{**PAIR, **pair} for pair in pairs], "by a test")
+        monkeypatch.setattr(evidence, "index", lambda: evidence.from_text(text))
 
     return install
 
@@ -143,21 +143,21 @@ def test_a_missing_or_damaged_index_is_no_evidence(
 ) -> None:
     (tmp_path / "measurements").mkdir()
     if text is not None:
-        (tmp_path / "measurements" / knowledge_evidence.INDEX_NAME).write_text(text)
-    monkeypatch.setattr(knowledge_evidence, "knowledge_dir", lambda: tmp_path)
-    knowledge_evidence.index.cache_clear()
+        (tmp_path / "measurements" / evidence.INDEX_NAME).write_text(text)
+    monkeypatch.setattr(evidence, "knowledge_dir", lambda: tmp_path)
+    evidence.index.cache_clear()
     try:
-        assert knowledge_evidence.pairs() == () == knowledge_evidence.pairs("mtp")
+        assert evidence.pairs() == () == evidence.pairs("mtp")
     finally:
-        knowledge_evidence.index.cache_clear()
+        evidence.index.cache_clear()
 
 
 @pytest.mark.parametrize("line", ["", "nonsense", "{}", "[1]", "[[1, 2, 3]]"])
 def test_a_damaged_line_costs_its_own_pairs(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     other = {**PAIR, "quant": "nvfp4", "run_id": "r2"}
-    text = knowledge_evidence.to_text([PAIR, other], "by a test").split("\n")
-    broken = knowledge_evidence.from_text("\n".join([text[0], line, *text[2:]]))
-    monkeypatch.setattr(knowledge_evidence, "index", lambda: broken)
+    text = evidence.to_text([PAIR, other], "by a test").split("\n")
+    broken = evidence.from_text("\n".join([text[0], line, *text[2:]]))
+    monkeypatch.setattr(evidence, "index", lambda: broken)
     assert [e.run_id for e in nearest_pairs(ask())] == ["r2"]
 
 
@@ -176,9 +176,9 @@ def test_reading_only_near_groups_answers_as_reading_all() -> None:
         for streams in (1, 32)
         for method in ("mtp", "eagle3")
     ]
-    few = [knowledge_evidence.nearest_pairs(facts, method, 8) for facts, method in questions]
+    few = [evidence.nearest_pairs(facts, method, 8) for facts, method in questions]
     every = [
-        knowledge_evidence.nearest_pairs(facts, method, 10_000) for facts, method in questions
+        evidence.nearest_pairs(facts, method, 10_000) for facts, method in questions
     ]  # never stops early
     for found, all_of_them in zip(few, every, strict=True):
         covering = sum(e.covers for e in all_of_them)
@@ -186,25 +186,23 @@ def test_reading_only_near_groups_answers_as_reading_all() -> None:
 
 
 def test_a_question_reads_few_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(knowledge_evidence, "_PARSED", {})
-    monkeypatch.setattr(knowledge_evidence, "_ANSWERED", {})
+    monkeypatch.setattr(evidence, "_PARSED", {})
+    monkeypatch.setattr(evidence, "_ANSWERED", {})
     read: list[int] = []
-    all_pairs = knowledge_evidence.Index.pairs
+    all_pairs = evidence.Index.pairs
     monkeypatch.setattr(
-        knowledge_evidence.Index,
+        evidence.Index,
         "pairs",
         lambda self, group: read.append(group) or all_pairs(self, group),
     )
-    assert knowledge_evidence.nearest_pairs(ask(), "mtp", 8)
-    assert 0 < len(read) <= len(knowledge_evidence.index().groups) // 10
+    assert evidence.nearest_pairs(ask(), "mtp", 8)
+    assert 0 < len(read) <= len(evidence.index().groups) // 10
 
 
 def test_the_shipped_pairs_name_known_things() -> None:
-    every = knowledge_evidence.pairs()
+    every = evidence.pairs()
     assert max(pair["date"] for pair in every) > "2026-05"
-    assert knowledge_evidence.pairs("mtp") == tuple(
-        pair for pair in every if pair["method"] == "mtp"
-    )
+    assert evidence.pairs("mtp") == tuple(pair for pair in every if pair["method"] == "mtp")
     for pair in every:
         assert knowledge.hardware(pair["hardware"]).id == pair["hardware"]
         assert knowledge.llm(pair["model"]).id == pair["model"]

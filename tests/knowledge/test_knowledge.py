@@ -19,7 +19,7 @@ from advisor.advice.choices.quantisation import quant_default
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import LLM, AdvisorError, Facts, Quantity, Request, UnknownFact
 from advisor.domain.paths import knowledge_dir
-from advisor.knowledge import evidence as knowledge_evidence
+from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.build import compile_index, index_text
 from advisor.knowledge.evidence import nearest_pairs
@@ -398,9 +398,7 @@ def test_no_model_is_said_to_lack_what_was_measured_on_it() -> None:
     above.
     """
     measured = {
-        pair["model"]
-        for pair in knowledge_evidence.pairs("mtp")
-        if not pair["model"].startswith("unknown")
+        pair["model"] for pair in evidence.pairs("mtp") if not pair["model"].startswith("unknown")
     }
     lacking = {
         m for m in measured if not (knowledge.llm(m).mtp_layers or knowledge.llm(m).assistant)

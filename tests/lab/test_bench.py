@@ -90,12 +90,12 @@ def test_resumes_where_it_stopped(tmp_path: Path) -> None:
     job = cells.Job(
         "demo", "qwen3.6-35b-a3b", "fp8", 2, (cells.Point(1, 64, 16), cells.Point(2, 64, 16))
     )
-    assert step_cost.missing([job], tmp_path) == (job,)
+    assert step_cost.missing_jobs([job], tmp_path) == (job,)
     rows = step_cost.rows_file(tmp_path, job)
     rows.write_text(json.dumps({"label": "demo", "key": job.points[0].key}) + "\n")
     assert step_cost.progress([job], tmp_path).done == 1
     rows.write_text("".join(json.dumps({"label": "demo", "key": p.key}) + "\n" for p in job.points))
-    assert step_cost.missing([job], tmp_path) == ()
+    assert step_cost.missing_jobs([job], tmp_path) == ()
 
 
 def test_turns_take_every_point_once_before_any_is_taken_again(tmp_path: Path) -> None:
@@ -109,7 +109,8 @@ def test_turns_take_every_point_once_before_any_is_taken_again(tmp_path: Path) -
     )
     rows = step_cost.rows_file(tmp_path, job)
     asked = [
-        (label, worker.point_key(point)) for label, point in worker.missing(job.as_dict(), rows)
+        (label, worker.point_key(point))
+        for label, point in worker.missing_points(job.as_dict(), rows)
     ]
     keys = [point.key for point in job.points]
     assert asked == [
@@ -125,7 +126,7 @@ def test_turns_take_every_point_once_before_any_is_taken_again(tmp_path: Path) -
         step_cost.progress([job], tmp_path).done,
         step_cost.progress([job], tmp_path).total,
     ) == (3, 4)
-    assert [label for label, _ in worker.missing(job.as_dict(), rows)] == ["m-k2-again2"]
+    assert [label for label, _ in worker.missing_points(job.as_dict(), rows)] == ["m-k2-again2"]
     assert campaign("m-k2-again2") == campaign("m-k0-again2") != campaign("m-k2")
 
 

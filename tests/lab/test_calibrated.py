@@ -10,7 +10,7 @@ from advisor.lab.evaluation.calibrated import Rows, exam, summary
 from advisor.prediction import own_runs
 
 
-def drawn(owners: int = 40, arms: int = 14) -> Rows:
+def draw(owners: int = 40, arms: int = 14) -> Rows:
     dice = np.random.default_rng(3)
     kernel = own_runs.kernel()
     where, log, owner, arm = [], [], [], []
@@ -41,7 +41,7 @@ def drawn(owners: int = 40, arms: int = 14) -> Rows:
 
 
 def test_own_runs_help_where_misses_go_together_and_the_interval_still_covers() -> None:
-    rows = drawn()
+    rows = draw()
     one, three = exam(rows, 1, False), exam(rows, 3, False)
     assert one.owners == 40
     assert three.calibrated < one.calibrated < one.without == three.without

@@ -34,13 +34,13 @@ def test_processes_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_failure_in_a_fold_is_not_swallowed() -> None:
-    def broken(name: str) -> str:
+    def break_fold(name: str) -> str:
         if name == "fold7":
             raise ValueError(name)
         return name
 
     with pytest.raises(ValueError, match="fold7"):
-        list(folds.each(broken, NAMES, iter))
+        list(folds.each(break_fold, NAMES, iter))
     assert folds._work is None
 
 

@@ -20,9 +20,9 @@ def test_a_known_law_is_found_again() -> None:
         for b in (1, 2, 4, 8, 16, 32)
     ]
     for point in points:
-        terms = law.reached(point)
+        terms = law.server_terms(point)
         point["decode_step_p50_ms"] = sum(
             c * t for c, t in zip((4.0, 9.0, 0.05, 0.8, 0.2), terms, strict=True)
         )
-    found = law.fit("made", points, law.reached)
+    found = law.fit("made", points, law.server_terms)
     assert found.coefficients == pytest.approx((4.0, 9.0, 0.05, 0.8, 0.2), abs=1e-6)

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from advisor.cli.lab import data
 from advisor.domain.nouns import AdvisorError
-from advisor.knowledge import evidence as knowledge_evidence
+from advisor.knowledge import evidence
 from advisor.lab.measurements import files
 from advisor.lab.measurements import schema as m
 from advisor.lab.measurements.columns import RUN_COLUMNS
@@ -66,9 +66,7 @@ def test_known_ids() -> None:
 
 
 def test_index_is_in_step() -> None:
-    assert (FOLDER / knowledge_evidence.INDEX_NAME).read_text(encoding="utf-8") == files.index_text(
-        FOLDER
-    )
+    assert (FOLDER / evidence.INDEX_NAME).read_text(encoding="utf-8") == files.index_text(FOLDER)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +93,9 @@ def test_bad_row_is_named(
     index = next(i for i, r in enumerate(rows) if r["use"] == "train" and r["spec_method"] == "mtp")
     rows[index] = rows[index] | change
     write(path, rows)
-    known = m.Known(frozenset({"gb10", "h200"}), frozenset({"qwen3.6-35b-a3b", "qwen3.5-35b-a3b"}))
+    known = m.KnownIds(
+        frozenset({"gb10", "h200"}), frozenset({"qwen3.6-35b-a3b", "qwen3.5-35b-a3b"})
+    )
     _, problems = files.check(path, known)
     hit = [p for p in problems if reason in p.reason]
     assert hit, problems
@@ -136,18 +136,18 @@ def test_a_plain_arm_that_its_hardware_cannot_run_is_named(
     }
     arm = off | {"run_id": "b", "spec_method": "mtp", "k": "3", "output_tok_s": "650"}
 
-    def found(*changes: dict[str, str]) -> list[m.Problem]:
+    def problems(*changes: dict[str, str]) -> list[m.Problem]:
         with path.open("w", newline="", encoding="utf-8") as handle:
             writer = csv.DictWriter(handle, [*rows[0], "prefix_share"], restval="")
             writer.writeheader()
             writer.writerows([off | change for change in changes] + [arm])
         return [p for p in files.check(path)[1] if "as fast as its hardware" in p.reason]
 
-    assert [(p.file, p.line) for p in found({})] == [("rows.csv", 2)]
-    assert found({"prefix_share": "1", "prefix_caching": "1"}) == []
-    assert found({"use": "eval"}) == []
-    assert found({"output_tok_s": "400"}) == []
-    assert found(
+    assert [(p.file, p.line) for p in problems({})] == [("rows.csv", 2)]
+    assert problems({"prefix_share": "1", "prefix_caching": "1"}) == []
+    assert problems({"use": "eval"}) == []
+    assert problems({"output_tok_s": "400"}) == []
+    assert problems(
         {"concurrency": "1", "output_tok_s": "", "request_tok_s": "120"}
     )  # faster than reading the weights
 

@@ -27,14 +27,14 @@ def reply(*events: tuple[float, dict[str, Any]], sent: float = 0.0) -> streams.R
     return streams.Reply(sent, [streams.Event(at, data) for at, data in events])
 
 
-def chunked(texts: list[bytes]) -> bytes:
+def chunk(texts: list[bytes]) -> bytes:
     body = b"".join(b"%x\r\n" % len(t) + t + b"\r\n" for t in texts)
     return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + b"0\r\n\r\n"
 
 
 @given(st.lists(st.integers(0, 10**6), min_size=1, max_size=12), st.integers(1, 40))
 def test_events_are_found_however_the_bytes_were_read(ids: list[int], size: int) -> None:
-    raw = chunked([b"data: " + json.dumps({"tokens": [i]}).encode() + b"\n\n" for i in ids])
+    raw = chunk([b"data: " + json.dumps({"tokens": [i]}).encode() + b"\n\n" for i in ids])
     reads = [(float(n), raw[i : i + size]) for n, i in enumerate(range(0, len(raw), size))]
     found = streams.parse(reads)
     assert [e.data["tokens"][0] for e in found] == ids
@@ -42,7 +42,7 @@ def test_events_are_found_however_the_bytes_were_read(ids: list[int], size: int)
 
 
 def test_an_event_has_the_time_of_the_read_that_ended_it() -> None:
-    raw = chunked([b'data: {"tokens":[1]}\n\n', b'data: {"tokens":[2]}\n\n'])
+    raw = chunk([b'data: {"tokens":[1]}\n\n', b'data: {"tokens":[2]}\n\n'])
     cut = raw.index(b"[2]")
     assert [e.at for e in streams.parse([(1.0, raw[:cut]), (2.0, raw[cut:])])] == [1.0, 2.0]
 
@@ -63,9 +63,9 @@ def test_what_is_no_event_stream_is_refused(raw: bytes) -> None:
 
 def test_tokens_that_arrive_together_are_one_step() -> None:
     at = [0.0, 0.010, 0.0101, 0.0102, 0.020, 0.0201, 0.030]
-    one = served.Served("llama-server", reply(*((t, {"tokens": [7]}) for t in at)), True)
+    one = served.TimedRequest("llama-server", reply(*((t, {"tokens": [7]}) for t in at)), True)
     assert one.steps() == [0.0, 0.010, 0.020, 0.030]
-    plain = served.Served("llama-server", reply(*((t, {"tokens": [7]}) for t in at)), False)
+    plain = served.TimedRequest("llama-server", reply(*((t, {"tokens": [7]}) for t in at)), False)
     assert plain.steps() == at
 
 
@@ -76,17 +76,17 @@ def test_long_waits_do_not_merge_the_steps_between_them() -> None:
         now += 0.3 if i % 2 else 0.02
         at.append(now)
     events = [(t, {"output_ids": [1, 2]}) for t in at]
-    one = served.Served("sglang", reply(*events), True)
+    one = served.TimedRequest("sglang", reply(*events), True)
     assert len(one.steps()) == 40
 
 
 def test_sglang_may_send_all_ids_or_the_new_ones() -> None:
-    def said(ids: list[int], total: int) -> streams.Event:
+    def event(ids: list[int], total: int) -> streams.Event:
         return streams.Event(0, {"output_ids": ids, "meta_info": {"completion_tokens": total}})
 
-    assert served.tokens_of("sglang", said([4, 5, 6], 3), 1) == [5, 6]
-    assert served.tokens_of("sglang", said([5, 6], 3), 1) == [5, 6]
-    assert served.tokens_of("sglang", said([5, 6], 3), 3) == []
+    assert served.tokens_of("sglang", event([4, 5, 6], 3), 1) == [5, 6]
+    assert served.tokens_of("sglang", event([5, 6], 3), 1) == [5, 6]
+    assert served.tokens_of("sglang", event([5, 6], 3), 3) == []
 
 
 def test_only_the_span_in_which_all_decode_counts() -> None:
@@ -94,7 +94,7 @@ def test_only_the_span_in_which_all_decode_counts() -> None:
     first = [0.01 * i for i in range(10)] + [0.1 + 0.02 * i for i in range(10)] + [0.30, 0.31]
     second = [0.1 + 0.02 * i for i in range(10)]
     ones = [
-        served.Served("llama-server", reply(*((t, {"tokens": [1]}) for t in times)), False)
+        served.TimedRequest("llama-server", reply(*((t, {"tokens": [1]}) for t in times)), False)
         for times in (first, second)
     ]
     row, begin, end = served.decode_row(ones)
@@ -156,7 +156,7 @@ def test_a_sweep_measures_a_server_and_takes_up_where_it_stopped(
 
 
 def test_a_server_that_does_not_start_is_reported(tmp_path: Path) -> None:
-    job = replace(mock_job("sglang", 0, served_cells.closed(((1, 64),))), command=("false",))
+    job = replace(mock_job("sglang", 0, served_cells.closed_loops(((1, 64),))), command=("false",))
     notes: list[str] = []
     assert served_worker.run([job], tmp_path, tell=lambda p: notes.append(p.note)).done == 0
     assert "not ready" in notes[0]
@@ -195,9 +195,9 @@ def test_power_is_taken_from_the_energy_counter() -> None:
 
 def test_a_count_that_went_astray_gives_way_to_the_forced_mean() -> None:
     row = {"kind": "closed", "k": 2, "rates": [0.8, 0.6], "acceptance_length": 4.2}
-    assert served_rows.accepted(row) == pytest.approx(2.4)
-    assert served_rows.accepted({**row, "acceptance_length": 2.5}) == 2.5
-    assert served_rows.accepted({**row, "kind": "decode"}) == 4.2
+    assert served_rows.acceptance_length(row) == pytest.approx(2.4)
+    assert served_rows.acceptance_length({**row, "acceptance_length": 2.5}) == 2.5
+    assert served_rows.acceptance_length({**row, "kind": "decode"}) == 4.2
 
 
 def test_a_sweep_that_is_ended_takes_its_server_with_it(tmp_path: Path) -> None:

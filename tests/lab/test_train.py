@@ -14,8 +14,7 @@ from click.testing import CliRunner
 from advisor.cli.lab import train as command
 from advisor.domain.paths import models_dir
 from advisor.lab.measurements.schema import measurements_dir
-from advisor.lab.training import dataset as training_data
-from advisor.lab.training import fitting, left_out, probe, spread_fit, train
+from advisor.lab.training import dataset, fitting, left_out, probe, spread_fit, train
 from advisor.lab.training.acceptance_fit import Observations
 from advisor.lab.training.dataset import Examples
 from advisor.perf import imputation
@@ -24,11 +23,11 @@ from advisor.prediction.model import Model
 
 @pytest.fixture(scope="module")
 def small() -> tuple[Examples, Observations]:
-    e = training_data.examples(uses=("train",))
+    e = dataset.examples(uses=("train",))
     keep = np.isin(
         e.source, ["seed000", "seed004", "m5pro", "kyuz53", "lc22673", "cmp170", "rapidmlx3115"]
     )
-    return e.take(np.flatnonzero(keep)), training_data.observations()
+    return e.take(np.flatnonzero(keep)), dataset.observations()
 
 
 def test_artefact_fits_data_facts_and_code() -> None:
@@ -140,7 +139,7 @@ def test_acceptance_of_a_left_out_source_is_not_seen(small: tuple[Examples, Obse
 
 
 def test_weights_count_rigs_not_rows() -> None:
-    e = training_data.examples(uses=("train",))
+    e = dataset.examples(uses=("train",))
     for rig in ("sudo38|rtx5090|1", "seed000|gb10|1"):
         assert e.weight[e.rig == rig].sum() == pytest.approx(1.0)
     assert len(set(e.fold[e.source == "sudo38"])) > 10
@@ -179,8 +178,8 @@ def test_half_widths_hold_four_fifths() -> None:
 
 
 def test_a_source_lies_in_one_group() -> None:
-    e = training_data.examples(uses=("train",))
-    groups = left_out.grouped(e.fold)
+    e = dataset.examples(uses=("train",))
+    groups = left_out.group_labels(e.fold)
     assert len(set(groups.tolist())) == left_out.GROUPS
     for source in set(e.fold.tolist()):
         assert len(set(groups[e.fold == source].tolist())) == 1

@@ -14,7 +14,7 @@ from advisor.readers.secrets import HIDDEN, Redactor
 from advisor.readers.source import Source
 
 
-def added(marked: str, new: str) -> str | None:
+def add(marked: str, new: str) -> str | None:
     """The text with something new at the mark "@", shaped for its place; None: not without
     guessing.
     """
@@ -123,7 +123,7 @@ ADDED = {
 @pytest.mark.parametrize("name", ADDED)
 def test_what_is_added_fits_its_place(name: str) -> None:
     marked, new, expected = ADDED[name]
-    assert added(marked, new) == expected
+    assert add(marked, new) == expected
 
 
 LIST = "args:\n  - --a\n  - --b\n"
@@ -200,12 +200,12 @@ def test_edits_of_one_place_are_not_made_together(
 ) -> None:
     source = Source("x=123456789\n", "-")
 
-    def found(place: tuple[int, int], text: str) -> Finding:
+    def finding(place: tuple[int, int], text: str) -> Finding:
         edit = Edit(file="-", start=place[0], end=place[1], text=text)
         fix = Fix(text="t", safe=True, edits=(edit,))
         return Finding(code="SD101", severity="warning", message="m", file="-", fix=fix)
 
-    change = fixes.apply_edits(source, [found(one, "a"), found(other, "b")])
+    change = fixes.apply_edits(source, [finding(one, "a"), finding(other, "b")])
     assert (len(change.applied), len(change.conflicting)) == ((2, 0) if both else (1, 1))
 
 
@@ -230,7 +230,7 @@ def test_a_diff_says_where_the_last_newline_lacks() -> None:
 
 def test_a_diff_holds_no_secret_of_the_lines_around() -> None:
     old = "API_KEY=Zk4trT9wq\nvllm serve m --port 1\n"
-    told = fixes.shown_diff(change(old, old.replace("1\n", "2\n")), Redactor())
+    told = fixes.redacted_diff(change(old, old.replace("1\n", "2\n")), Redactor())
     assert "Zk4trT9wq" not in told and f"API_KEY={HIDDEN}" in told
     assert "+vllm serve m --port 2" in told
 
@@ -238,7 +238,7 @@ def test_a_diff_holds_no_secret_of_the_lines_around() -> None:
 # ---------------------------------------------------------------- what is taken away
 
 
-def taken(marked: str, new: str = "") -> str | None:
+def take(marked: str, new: str = "") -> str | None:
     """The text without what stands between the marks "<<" and ">>"."""
     start = marked.index("<<")
     end = marked.index(">>") - 2
@@ -293,14 +293,14 @@ TAKEN = {
 @pytest.mark.parametrize("name", TAKEN)
 def test_what_is_taken_away_leaves_its_place_in_order(name: str) -> None:
     marked, new, expected = TAKEN[name]
-    assert taken(marked, new) == expected
+    assert take(marked, new) == expected
 
 
 def test_the_default_of_a_variable_is_edited_whole_or_not() -> None:
-    assert taken("x ${A:-<<--b 1>>} --c\n") is not None
-    assert taken("x <<--b ${A:-1>>} --c\n") == "x --c\n"
-    assert taken("x <<--b ${A:-${C:-1>>}} --c\n") is None
-    assert taken("x <<--b ${A:-1>> 2} --c\n") is None
+    assert take("x ${A:-<<--b 1>>} --c\n") is not None
+    assert take("x <<--b ${A:-1>>} --c\n") == "x --c\n"
+    assert take("x <<--b ${A:-${C:-1>>}} --c\n") is None
+    assert take("x <<--b ${A:-1>> 2} --c\n") is None
 
 
 def test_nothing_is_written_where_nothing_changed(tmp_path: Path) -> None:

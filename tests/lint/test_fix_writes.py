@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from cli_run import Ran, run
+from cli_run import Result, run
 
 TEXT = "#!/bin/sh\nvllm serve m --max-num-sqes 4 --gpu-memory-utilisation 0.9\n"
 
@@ -20,7 +20,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-def fix(path: Path) -> Ran:
+def fix(path: Path) -> Result:
     return run("validate", str(path), "--unsafe-fixes", "--engine-version", "0.25.1")
 
 

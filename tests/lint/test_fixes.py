@@ -34,7 +34,7 @@ def flag_edit(flag: Flag, text: str, file: str) -> Edit:
     return Edit(file=file, start=flag.span.start, end=flag.span.end, text=text)
 
 
-def changed(text: str, name: str, new: str, file: str = "-") -> str:
+def change(text: str, name: str, new: str, file: str = "-") -> str:
     """The text after the flag `name` of its first launch is replaced by `new` ("" takes it
     away).
     """
@@ -135,7 +135,7 @@ CASES = {
 def test_an_edit_fits_its_form(name: str) -> None:
     text, flag, new, expected = CASES[name]
     file = "a.ini" if text.startswith("[") else "-"
-    assert changed(text, flag, new, file) == expected
+    assert change(text, flag, new, file) == expected
     read_text(expected, file)
 
 
@@ -239,7 +239,7 @@ QUOTES = "\"'"
 def test_taking_a_flag_away_leaves_the_others(text: str, data: st.DataObject) -> None:
     before = read_text(text).launches[0]
     flag = data.draw(st.sampled_from([flag for flag in before.flags if flag.name != "--model"]))
-    after_text = changed(text, flag.name, "")
+    after_text = change(text, flag.name, "")
     after = read_text(after_text).launches[0]
     assert [(f.name, f.value) for f in after.flags] == [
         (f.name, f.value) for f in before.flags if f.name != flag.name
@@ -255,6 +255,6 @@ def test_taking_a_flag_away_leaves_the_others(text: str, data: st.DataObject) ->
 def test_putting_another_flag_in_its_place(text: str, data: st.DataObject, new: str) -> None:
     before = read_text(text).launches[0]
     flag = data.draw(st.sampled_from([flag for flag in before.flags if flag.name != "--model"]))
-    after = read_text(changed(text, flag.name, new)).launches[0]
+    after = read_text(change(text, flag.name, new)).launches[0]
     names = {word for word in new.split() if word.startswith("--")}
     assert {f.name for f in after.flags} == ({f.name for f in before.flags} - {flag.name}) | names

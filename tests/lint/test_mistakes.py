@@ -30,7 +30,7 @@ THREADS: list[dict[str, Any]] = yaml.safe_load(
 ROWS = OWN + THREADS
 
 
-class Told(NamedTuple):
+class Verdict(NamedTuple):
     """What is said of one mistake."""
 
     name: str
@@ -41,7 +41,7 @@ class Told(NamedTuple):
     said: str
 
 
-def injected(row: dict[str, Any]) -> tuple[str, str]:
+def inject(row: dict[str, Any]) -> tuple[str, str]:
     """(file name, text with the mistake)."""
     base = BASES[row["base"]]
     text = base["text"]
@@ -52,12 +52,12 @@ def injected(row: dict[str, Any]) -> tuple[str, str]:
 
 
 @cache
-def results() -> tuple[Told, ...]:
-    return tuple(judged(number, row) for number, row in enumerate(ROWS, 1))
+def results() -> tuple[Verdict, ...]:
+    return tuple(judge(number, row) for number, row in enumerate(ROWS, 1))
 
 
-def judged(number: int, row: dict[str, Any]) -> Told:
-    file, text = injected(row)
+def judge(number: int, row: dict[str, Any]) -> Verdict:
+    file, text = inject(row)
     clean = BASES[row["base"]]["text"]
     for was, now in row.get("replace", {}).items():
         clean = clean.replace(was, now, 1)
@@ -74,7 +74,7 @@ def judged(number: int, row: dict[str, Any]) -> Told:
         fixes.apply_edits(source, [f], unsafe=True).text == BASES[row["base"]]["text"]
         for f in named
     )
-    return Told(
+    return Verdict(
         f"{number} {row['kind']} in {row['base']}: {row['was'][:40]!r} -> {row['now'][:40]!r}",
         row,
         any(f.severity != "info" for f in named),
@@ -88,7 +88,7 @@ def _line(found: Finding) -> str:
     return f"{found.code} {found.severity} {found.message[:110]}"
 
 
-def share(wanted: list[Told], field: str, least: float) -> None:
+def share(wanted: list[Verdict], field: str, least: float) -> None:
     hit = [told for told in wanted if getattr(told, field)]
     missed = [f"{told.name}\n    said: {told.said}" for told in wanted if not getattr(told, field)]
     print(f"{field}: {len(hit)} of {len(wanted)} ({len(hit) / len(wanted):.0%})")

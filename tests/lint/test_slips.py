@@ -36,7 +36,7 @@ KNOWN = (
 )
 
 
-def swapped(word: str, rng: random.Random) -> str:
+def swap(word: str, rng: random.Random) -> str:
     """Two neighbours in each other's place."""
     places = [
         i for i in range(3, len(word) - 1) if word[i] != word[i + 1] and "-" not in word[i : i + 2]
@@ -58,7 +58,7 @@ def slips(text: str, rng: random.Random) -> Iterator[tuple[str, str]]:
     ]
     if flags:
         found = rng.choice(flags)
-        yield "swapped", put(found, 1, swapped(found[1], rng))
+        yield "swapped", put(found, 1, swap(found[1], rng))
         found = rng.choice(flags)
         at = rng.randrange(4, len(found[1]) - 1)
         yield "lost", put(found, 1, found[1][:at] + found[1][at + 1 :])
@@ -75,7 +75,7 @@ def slips(text: str, rng: random.Random) -> Iterator[tuple[str, str]]:
         yield "share", put(found, 1, str(round(float(found[1]) * 100)))
     for name in VALUES:
         if (found := re.search(rf"--{name}[ =\"',\n-]+([A-Za-z]\w{{3,}}[\w-]*)", text)) is not None:
-            yield "value", put(found, 1, swapped("xx" + found[1], rng)[2:])
+            yield "value", put(found, 1, swap("xx" + found[1], rng)[2:])
 
 
 @pytest.mark.slow

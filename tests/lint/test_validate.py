@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError
 from advisor.lint.compare import Change
-from advisor.lint.ignores import unsuppressed
+from advisor.lint.ignores import drop_ignored
 from advisor.lint.report import Given
 from advisor.lint.validate import check_launch, validate
 from advisor.readers import read_text
@@ -204,7 +204,7 @@ def test_inline_ignores(text: str, kept: bool) -> None:
 def test_ignores_cost_nothing_where_there_are_none() -> None:
     read = read_text(REMOVED)
     report = check_launch(read, Given())
-    assert unsuppressed(read, read.launches, report.findings) == list(report.findings)
+    assert drop_ignored(read, read.launches, report.findings) == list(report.findings)
 
 
 # ---------------------------------------------------------------- formats

@@ -37,7 +37,7 @@ MOST_INSIDE = 40  # imports of our own inside functions
 RULE = re.compile(r"sd\d+_")
 
 
-def imported_at_top(tree: ast.Module) -> list[str]:
+def top_imports(tree: ast.Module) -> list[str]:
     """Modules imported when the file is imported; imports under TYPE_CHECKING or inside functions
     do not count.
     """
@@ -106,7 +106,7 @@ def test_heavy_libraries_are_imported_lazily(path: Path) -> None:
         return
     if path.relative_to(PACKAGE).as_posix() == "cli/bench.py":
         return  # measuring takes minutes; only `bench` and the list of commands import it
-    for name in imported_at_top(ast.parse(path.read_text())):
+    for name in top_imports(ast.parse(path.read_text())):
         assert name.split(".")[0] not in HEAVY, (
             f"{path.relative_to(ROOT)} imports {name} when it is imported"
         )

@@ -60,7 +60,7 @@ def house_words(text: str) -> list[str]:
     return WORDS.findall(CODE.sub(" ", text))
 
 
-def decorated(node: ast.AST) -> bool:
+def has_printed_docstring(node: ast.AST) -> bool:
     """A function whose docstring is printed: a command's help, a rule's page."""
     names = {ast.unparse(d).partition("(")[0] for d in getattr(node, "decorator_list", ())}
     return any(name.endswith((".command", ".group", "rule")) for name in names)
@@ -73,7 +73,7 @@ def texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         documented = isinstance(body, list) and body and isinstance(body[0], ast.Expr)
-        if documented and not decorated(node):
+        if documented and not has_printed_docstring(node):
             skipped.add(id(body[0].value))
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith(
             ("re.", "Lazy", "lazy")

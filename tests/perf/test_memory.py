@@ -262,7 +262,7 @@ def test_no_arm_has_more_slots_than_its_memory_holds(asked: dict[str, Any]) -> N
     for arm in (advice.plan_off, advice.candidate):
         if arm is not None and advice.request.concurrency:
             length = advice.request.ctx_tokens + advice.request.output_tokens
-            held = memory.requests_held(advice.facts, arm, length)
+            held = memory.max_requests(advice.facts, arm, length)
             assert held is not None and arm.max_num_seqs is not None
             assert 1 <= arm.max_num_seqs <= held
             assert not [f for f in advice.findings if f.code == "SD307"]

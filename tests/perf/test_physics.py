@@ -229,9 +229,9 @@ def test_sliding_layers_attend_to_their_window_only() -> None:
     KV likewise.
     """
     gemma = points({"model": "gemma-4-26b-a4b", "quant": "bf16", "input_tokens": 5000})
-    seen = attention.attended(gemma, np.array([5000.0]))[0]
+    seen = attention.attended_keys(gemma, np.array([5000.0]))[0]
     assert seen == 16 * (5 * 512 * 5000 + 25 * 256 * 1024)
-    assert attention.attended(gemma, np.array([800.0]))[0] == 16 * 800 * (5 * 512 + 25 * 256)
+    assert attention.attended_keys(gemma, np.array([800.0]))[0] == 16 * 800 * (5 * 512 + 25 * 256)
     longer = [
         attention.attention_seconds(gemma, C, np.ones(1), np.ones(1), np.array([x]))[0]
         for x in (800, 1024, 2048)
@@ -240,7 +240,7 @@ def test_sliding_layers_attend_to_their_window_only() -> None:
     assert per_token[1] < 0.2 * per_token[0]  # beyond the window only the 5 layers read on
     qwen = points({})
     assert (
-        attention.attended(qwen, np.array([3000.0]))[0]
+        attention.attended_keys(qwen, np.array([3000.0]))[0]
         == qwen.heads[0] * 3000 * qwen.global_layers[0] * qwen.head_dim[0]
     )
 
@@ -317,13 +317,13 @@ def test_every_constant_has_a_source() -> None:
 
 
 def test_shifting_constants() -> None:
-    moved = constants.shifted(C, {"rho": 10.0, "mmvq_share[llamacpp-cuda]": math.log(2)})
+    moved = constants.shift(C, {"rho": 10.0, "mmvq_share[llamacpp-cuda]": math.log(2)})
     index = P.PATHS.index("llamacpp-cuda")
     assert moved.rho == 0.98
     assert moved.mmvq_share[index] == pytest.approx(2 * C.mmvq_share[index])
     assert moved.mmvq_share[P.PATHS.index("mlx")] == C.mmvq_share[P.PATHS.index("mlx")]
     with pytest.raises(KeyError):
-        constants.shifted(C, {"luck": 1.0})
+        constants.shift(C, {"luck": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_shifting_constants() -> None:
 )
 def test_a_fit_can_move_the_answer(name: str) -> None:
     p = points({"concurrency": 8, "workload": "code"})
-    assert decode(p, True, constants.shifted(C, {name: 0.5}))[0] != pytest.approx(
+    assert decode(p, True, constants.shift(C, {name: 0.5}))[0] != pytest.approx(
         decode(p, True)[0], rel=1e-4
     )
 

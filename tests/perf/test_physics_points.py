@@ -11,7 +11,7 @@ from advisor.domain.nouns import Engine, Facts, Plan
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 from advisor.perf import cells, encode_plans, encode_rows, imputation
-from advisor.perf import encode_rows as points_read
+from advisor.perf import encode_rows as row_columns
 
 ROW = {
     "model": "qwen3.6-35b-a3b",
@@ -197,11 +197,11 @@ def test_a_cell_that_is_no_such_number_is_an_error(column: str, cell: str, wante
     "word", ["", "  ", "?", "-", "n/a", "N/A", "na", "none", "null", "unknown", "Unknown ", "nan"]
 )
 def test_words_for_unknown_are_no_error(word: str) -> None:
-    columns = [column for column, _ in points_read.NUMBER_COLUMNS.values()]
+    columns = [column for column, _ in row_columns.NUMBER_COLUMNS.values()]
     columns += ["total_params_b", "active_params_b", "is_moe"]
     points, errors = encode_rows.from_rows([{**ROW, **dict.fromkeys(columns, word)}])
     assert errors == [None]
-    assert all(np.isnan(getattr(points, name)[0]) for name in points_read.NUMBER_COLUMNS)
+    assert all(np.isnan(getattr(points, name)[0]) for name in row_columns.NUMBER_COLUMNS)
 
 
 def test_an_error_shows_the_start_of_a_long_cell() -> None:

@@ -82,7 +82,7 @@ def test_mean_values_follow_the_replay() -> None:
     p = grid()
     tau = tau_of(p)
     fluid = {arm: schedule.replay(p, C, tau, arm) for arm in ("base", "spec")}  # type: ignore[arg-type]
-    errors: dict[str, list[float]] = {name: [] for name in schedule.Served._fields}
+    errors: dict[str, list[float]] = {name: [] for name in schedule.ServedLoad._fields}
     worst = 0.0
     for i in range(len(p)):
         exact = {arm: replay.simulate(p, C, tau, arm, i) for arm in ("base", "spec")}  # type: ignore[arg-type]

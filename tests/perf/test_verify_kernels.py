@@ -7,14 +7,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.perf import arrays as points
-from advisor.perf import encode_rows, imputation, physics, verify_kernels
+from advisor.perf import arrays, encode_rows, imputation, physics, verify_kernels
 from advisor.perf.constants import Constants
 
 
-def filled(
+def fill_points(
     hardware: str, quant: str, version: str = "", k: int = 1, model: str = "qwen3.6-27b"
-) -> points.Points:
+) -> arrays.Points:
     row = {
         "model": model,
         "quant": quant,
@@ -57,10 +56,10 @@ def filled(
 def test_the_vector_kernel_ends_where_the_dispatch_says(
     hardware: str, quant: str, version: str, limit: float
 ) -> None:
-    assert verify_kernels.dense_limit(filled(hardware, quant, version)).tolist() == [limit]
+    assert verify_kernels.dense_limit(fill_points(hardware, quant, version)).tolist() == [limit]
 
 
-def dense_ms(point: points.Points, tokens: float) -> float:
+def dense_ms(point: arrays.Points, tokens: float) -> float:
     one = np.ones(1)
     return 1e3 * float(
         physics.step_seconds(point, Constants(), one, one * tokens, True, one * 600).dense[0]
@@ -68,18 +67,21 @@ def dense_ms(point: points.Points, tokens: float) -> float:
 
 
 def test_on_metal_three_tokens_of_a_k_quant_cost_more_than_four() -> None:
-    k_quant, plain = filled("apple-m1-max", "q4_k_m"), filled("apple-m1-max", "q8_0")
+    k_quant, plain = fill_points("apple-m1-max", "q4_k_m"), fill_points("apple-m1-max", "q8_0")
     assert dense_ms(k_quant, 3) > dense_ms(k_quant, 4) > dense_ms(k_quant, 1)
     costs = [dense_ms(plain, n) for n in (1, 2, 3, 4, 5)]
     assert costs == sorted(costs)
-    assert verify_kernels.repeats(filled("apple-m1-max", "iq4_xs"), np.array([8.0])).all(), (
+    assert verify_kernels.repeats(fill_points("apple-m1-max", "iq4_xs"), np.array([8.0])).all(), (
         "no small-batch kernel for I-quants"
     )
-    assert not verify_kernels.repeats(filled("rtx3090", "iq4_xs"), np.array([3.0])).any()
+    assert not verify_kernels.repeats(fill_points("rtx3090", "iq4_xs"), np.array([3.0])).any()
 
 
 def test_a_tuned_switch_leaves_no_jump() -> None:
-    tuned, untuned = filled("rtx5090", "q4_k_m", "b10600"), filled("rtx5090", "q4_k_m", "b10400")
+    tuned, untuned = (
+        fill_points("rtx5090", "q4_k_m", "b10600"),
+        fill_points("rtx5090", "q4_k_m", "b10400"),
+    )
     steps = np.diff([dense_ms(tuned, n) for n in (4, 5, 6, 7, 8)])
     assert (steps > 0).all() and steps[1:].max() < steps[0]
     assert dense_ms(tuned, 8) < dense_ms(untuned, 8)
@@ -88,8 +90,8 @@ def test_a_tuned_switch_leaves_no_jump() -> None:
 
 def test_experts_on_metal_are_read_token_by_token_up_to_31() -> None:
     metal, cuda = (
-        filled("apple-m1-max", "q4_k_m", model="qwen3.6-35b-a3b"),
-        filled("rtx3090", "q4_k_m", model="qwen3.6-35b-a3b"),
+        fill_points("apple-m1-max", "q4_k_m", model="qwen3.6-35b-a3b"),
+        fill_points("rtx3090", "q4_k_m", model="qwen3.6-35b-a3b"),
     )
     one = np.ones(1)
     experts = {

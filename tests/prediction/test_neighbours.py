@@ -15,17 +15,15 @@ import pytest
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Plan, Request
 from advisor.knowledge import store as knowledge
-from advisor.perf import arrays as pts
-from advisor.perf import encode_plans
-from advisor.prediction import neighbours as nearby
-from advisor.prediction import predict as predictor
+from advisor.perf import arrays, encode_plans
+from advisor.prediction import neighbours, predict
 from advisor.prediction.decision import decide_one
 
 Floats = npt.NDArray[np.float64]
 HERE = (0.0, 10.0, 1.0, 10.0, 0.0)
 
 
-def pulled(
+def pull(
     pairs: Sequence[tuple[tuple[float, ...], str, float]], at: tuple[float, ...] = HERE
 ) -> tuple[float, bool, bool]:
     """Shift, covered and near of one question in a cell of `pairs` (place, rig, miss)."""
@@ -33,18 +31,18 @@ def pulled(
     where: Floats = np.array([p for p, _, _ in pairs])
     miss: Floats = np.array([m for _, _, m in pairs])
     rigs = np.array([r for _, r, _ in pairs])
-    cell = nearby.Nearby.build(np.full(n, 7), where, rigs, np.zeros(n), miss)
-    cell = nearby.Nearby.from_dict(json.loads(json.dumps(cell.to_dict())))
+    cell = neighbours.Nearby.build(np.full(n, 7), where, rigs, np.zeros(n), miss)
+    cell = neighbours.Nearby.from_dict(json.loads(json.dumps(cell.to_dict())))
     found = cell.pull(np.array([7]), np.array([at]), np.zeros(1))
     return float(found.mean[0]), bool(found.covered[0]), bool(found.near[0])
 
 
-def moved(streams: float = 0.0, context: float = 0.0, k: float = 0.0) -> tuple[float, ...]:
+def move(streams: float = 0.0, context: float = 0.0, k: float = 0.0) -> tuple[float, ...]:
     return (HERE[0] + streams, HERE[1] + context, HERE[2] + k, *HERE[3:])
 
 
 def test_a_strangers_pair_moves_by_a_fifth_of_its_miss_at_most() -> None:
-    shift, covered, near = pulled([(HERE, "a", -0.3)])
+    shift, covered, near = pull([(HERE, "a", -0.3)])
     assert shift == pytest.approx(-0.3 * knowledge.threshold("stranger_weight").value)
     assert knowledge.threshold("stranger_weight").value <= 0.2
     assert covered and near
@@ -52,13 +50,13 @@ def test_a_strangers_pair_moves_by_a_fifth_of_its_miss_at_most() -> None:
 
 def test_a_pair_without_a_stated_acceptance_moves_nothing() -> None:
     """Its miss may be what was accepted there; that it was measured still counts."""
-    assert pulled([(HERE, "a", math.nan)]) == (0.0, True, True)
-    both = pulled([(HERE, "a", math.nan), (HERE, "b", -0.3)])
-    assert both == pulled([(HERE, "b", -0.3)])
+    assert pull([(HERE, "a", math.nan)]) == (0.0, True, True)
+    both = pull([(HERE, "a", math.nan), (HERE, "b", -0.3)])
+    assert both == pull([(HERE, "b", -0.3)])
 
 
 def test_other_cells_are_left_alone() -> None:
-    cell = nearby.Nearby.build(
+    cell = neighbours.Nearby.build(
         np.array([7]), np.array([HERE]), np.array(["a"]), np.zeros(1), np.array([-0.3])
     )
     found = cell.pull(np.array([8]), np.array([HERE]), np.array([0.1]))
@@ -66,20 +64,20 @@ def test_other_cells_are_left_alone() -> None:
 
 
 def test_pull_fades_with_distance() -> None:
-    shifts = [pulled([(HERE, "a", -0.3)], moved(streams=d))[0] for d in (0.0, 1.0, 3.0, 8.0)]
+    shifts = [pull([(HERE, "a", -0.3)], move(streams=d))[0] for d in (0.0, 1.0, 3.0, 8.0)]
     assert shifts == sorted(shifts)
     assert abs(shifts[-1]) < 0.02
-    assert not pulled([(HERE, "a", -0.3)], moved(streams=8.0))[2]
+    assert not pull([(HERE, "a", -0.3)], move(streams=8.0))[2]
 
 
 def test_the_nearest_pair_of_an_owner_speaks_for_it() -> None:
-    crowd = [(moved(k=0.3 * i), "a", -0.1) for i in range(8)]
-    at = moved(streams=8.0)
-    assert pulled([*crowd, (at, "a", -1.1)], at)[0] < 0.8 * pulled([(at, "a", -1.1)], at)[0]
+    crowd = [(move(k=0.3 * i), "a", -0.1) for i in range(8)]
+    at = move(streams=8.0)
+    assert pull([*crowd, (at, "a", -1.1)], at)[0] < 0.8 * pull([(at, "a", -1.1)], at)[0]
 
 
 def test_rows_of_one_owner_are_one_witness() -> None:
-    alone = pulled([(HERE, "a", -0.2)] * 6 + [(HERE, "b", 0.2)])
+    alone = pull([(HERE, "a", -0.2)] * 6 + [(HERE, "b", 0.2)])
     assert alone[0] == pytest.approx(0.0, abs=1e-6)
 
 
@@ -87,7 +85,7 @@ def evidence(gains: Sequence[float], at: tuple[float, ...] = HERE) -> float:
     n = len(gains)
     rigs = np.array([f"rig{i}" for i in range(n)])
     where = np.array([HERE] * n)
-    cell = nearby.Nearby.build(np.full(n, 7), where, rigs, np.array(gains), np.full(n, np.nan))
+    cell = neighbours.Nearby.build(np.full(n, 7), where, rigs, np.array(gains), np.full(n, np.nan))
     return float(cell.pull(np.array([7]), np.array([at]), np.zeros(1)).evidence[0])
 
 
@@ -96,7 +94,7 @@ def test_the_side_of_measured_pairs_moves_the_odds() -> None:
     assert evidence([-0.3, -0.2]) == pytest.approx(-1.0)
     assert evidence([0.3, -0.3]) == pytest.approx(0.0)
     assert 0 < evidence([0.01]) < 0.5  # hardly on either side
-    along = [evidence([-0.3], moved(streams=d)) for d in (0.0, 1.0, 3.0, 8.0)]
+    along = [evidence([-0.3], move(streams=d)) for d in (0.0, 1.0, 3.0, 8.0)]
     assert along == sorted(along)
 
 
@@ -109,14 +107,14 @@ def test_request_speed_and_tpot_are_one_cell_and_ttft_is_not() -> None:
     )
     raw = encode_plans.from_plans(facts, [plan] * 4).replace(metric=0)
     codes = np.array(
-        [pts.METRICS.index(m) for m in ("output_tok_s", "request_tok_s", "tpot", "ttft")],
+        [arrays.METRICS.index(m) for m in ("output_tok_s", "request_tok_s", "tpot", "ttft")],
         dtype=np.int16,
     )
-    points = pts.concat(
+    points = arrays.concat(
         [raw.take(np.array([i])).replace(metric=int(code)) for i, code in enumerate(codes)]
     )
-    full = predictor.load().raw(points).full
-    keys = nearby.cell_keys(points, full)
+    full = predict.load().raw(points).full
+    keys = neighbours.cell_keys(points, full)
     assert len(set(keys[:3].tolist())) == 1
     assert keys[3] != keys[0]
 
@@ -139,6 +137,6 @@ def test_lookup_on_general_text_is_not_on_where_all_measured_ones_lost(k: int) -
         k=k,
         max_num_seqs=1,
     )
-    found = predictor.estimate(facts, [plan])[0]
+    found = predict.estimate(facts, [plan])[0]
     assert decide_one(found.tpot_ms.speedup.p50, found.p_gain) != "on"
     assert math.log(found.tpot_ms.speedup.p90 / found.tpot_ms.speedup.p10) > 0.4

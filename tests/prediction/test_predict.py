@@ -23,20 +23,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info
 
-from advisor.advice import judge as judging
+from advisor.advice import judge
 from advisor.advice.resolve import facts_for_request
 from advisor.cli.predict import predict as command
 from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.domain.paths import models_dir
 from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import measurements_dir, read_csv
-from advisor.lab.training import dataset as training_data
-from advisor.perf import arrays as pts
-from advisor.perf import encode_plans
-from advisor.perf import encode_plans as points_plans
-from advisor.prediction import artefact, predict_table
-from advisor.prediction import predict as predictor
-from advisor.prediction import threads as blas
+from advisor.lab.training import dataset
+from advisor.perf import arrays, encode_plans
+from advisor.perf import encode_plans as plan_columns
+from advisor.prediction import artefact, predict, predict_table
+from advisor.prediction import threads as blas_threads
 from advisor.prediction.decision import decide_one
 from advisor.prediction.predict_rows import predict_rows
 
@@ -92,7 +90,7 @@ def test_every_measured_row_comes_back_in_order(tmp_path: Path) -> None:
                 <= float(row["speedup_p90"])
             )
             assert 0 <= float(row["p_gain"]) <= 1
-            assert row["basis"] in predictor.BASES
+            assert row["basis"] in predict.BASES
 
 
 def test_odd_files(tmp_path: Path) -> None:
@@ -249,10 +247,10 @@ def test_median_and_chance_agree() -> None:
 
 
 def test_seeds_lie_inside_their_intervals() -> None:
-    e = training_data.examples(uses=("train",))
+    e = dataset.examples(uses=("train",))
     pick = np.isin(e.source, ["seed000", "seed001", "seed004", "repo2x3090"]) & e.primary
     seeds = e.take(np.flatnonzero(pick))
-    found = predictor.predict_points(seeds.points)
+    found = predict.predict_points(seeds.points)
     inside = (np.log(found.p10) <= seeds.log_speedup) & (seeds.log_speedup <= np.log(found.p90))
     groups = {(g, m) for g, m, ok in zip(seeds.group, seeds.method, inside, strict=True) if not ok}
     assert len(groups) <= KNOWN_SEED_MISSES, sorted(groups)
@@ -269,11 +267,12 @@ def test_measured_cells_are_called_measured() -> None:
 
 
 def test_a_method_that_nobody_measured_rests_on_physics(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = predictor.load()
+    model = predict.load()
     without = replace(
-        model, methods_seen=tuple(c for c in model.methods_seen if c != pts.METHODS.index("dspark"))
+        model,
+        methods_seen=tuple(c for c in model.methods_seen if c != arrays.METHODS.index("dspark")),
     )
-    monkeypatch.setattr(predictor, "load", lambda: without)
+    monkeypatch.setattr(predict, "load", lambda: without)
     assert one(spec_method="dspark")["basis"] == "physics"
     assert one()["basis"] != "physics"
 
@@ -286,11 +285,13 @@ def test_estimate_and_rows_take_the_same_road() -> None:
         Plan(engine="vllm", engine_version=facts.engine_version, method="mtp", k=k, max_num_seqs=16)
         for k in (1, 2, 4)
     ]
-    made = predictor.estimate(facts, plans)
-    points = encode_plans.from_plans(facts, plans).replace(metric=pts.METRICS.index("output_tok_s"))
-    again = predictor.predict_points(points)
+    made = predict.estimate(facts, plans)
+    points = encode_plans.from_plans(facts, plans).replace(
+        metric=arrays.METRICS.index("output_tok_s")
+    )
+    again = predict.predict_points(points)
     assert [m.output_tok_s.speedup.p50 for m in made] == pytest.approx(again.p50.tolist())
-    assert predictor.estimate_many([(facts, plan) for plan in plans]) == made
+    assert predict.estimate_many([(facts, plan) for plan in plans]) == made
     for estimate in made:
         assert estimate.tpot_ms.value == pytest.approx(
             (estimate.tpot_ms.baseline or 0) / estimate.tpot_ms.speedup.p50
@@ -306,24 +307,24 @@ def test_plans_of_several_questions_in_one_table_are_those_of_each() -> None:
     ]
     parts = [
         (q.facts, q.plans)
-        for q in (judging.candidate_plans(facts_for_request(request)) for request in asked)
+        for q in (judge.candidate_plans(facts_for_request(request)) for request in asked)
     ]
     whole, each = (
-        points_plans.from_questions(parts),
-        pts.concat([encode_plans.from_plans(*part) for part in parts]),
+        plan_columns.from_questions(parts),
+        arrays.concat([encode_plans.from_plans(*part) for part in parts]),
     )
-    for name in (*pts.FLOAT_FIELDS, *pts.CODE_FIELDS):
+    for name in (*arrays.FLOAT_FIELDS, *arrays.CODE_FIELDS):
         np.testing.assert_array_equal(getattr(whole, name), getattr(each, name), err_msg=name)
 
 
 def test_predictions_leave_the_threads_of_others_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(blas.VARIABLE, raising=False)
+    monkeypatch.delenv(blas_threads.VARIABLE, raising=False)
 
     def threads() -> list[int]:
         return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
     before = threads()
-    with blas.one_thread(), blas.one_thread():
+    with blas_threads.one_thread(), blas_threads.one_thread():
         assert set(threads()) <= {1}
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(lambda _: one()["speedup_p50"], range(16)))) == 1
@@ -331,12 +332,12 @@ def test_predictions_leave_the_threads_of_others_alone(monkeypatch: pytest.Monke
 
 
 def test_pieces_of_a_large_table_agree_with_single_points(monkeypatch: pytest.MonkeyPatch) -> None:
-    e = training_data.examples(uses=("train",)).take(np.arange(60))
-    whole = predictor.predict_points(e.points)
-    monkeypatch.setattr(predictor, "PIECE", 7)
-    assert predictor.predict_points(e.points).p50 == pytest.approx(whole.p50)
+    e = dataset.examples(uses=("train",)).take(np.arange(60))
+    whole = predict.predict_points(e.points)
+    monkeypatch.setattr(predict, "PIECE", 7)
+    assert predict.predict_points(e.points).p50 == pytest.approx(whole.p50)
     assert [
-        float(predictor.predict_points(e.points.take(np.array([i]))).p50[0]) for i in (0, 31)
+        float(predict.predict_points(e.points.take(np.array([i]))).p50[0]) for i in (0, 31)
     ] == pytest.approx([whole.p50[0], whole.p50[31]], rel=1e-5)
 
 
@@ -373,9 +374,9 @@ def test_broken_artefact_is_one_sentence(tmp_path: Path) -> None:
     broken = tmp_path / "speedup.json"
     broken.write_text('{"model": {"decode": 3}}')
     with pytest.raises(AdvisorError, match="advisor train"):
-        predictor.load(broken)
+        predict.load(broken)
     with pytest.raises(AdvisorError, match="missing"):
-        predictor.load(tmp_path / "none.json")
+        predict.load(tmp_path / "none.json")
 
 
 def test_command(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def states(row: dict[str, str]) -> tuple[float, float, float, float]:
     for switch in switches.SWITCHES:
         if switch.where(full, constants).any():
             fast = price(full, switches._without(constants, switch), everything)
-    made = switches.mixed(full, constants, slow, price)
+    made = switches.mix_states(full, constants, slow, price)
     return float(slow[0]), float(fast[0]), float(made.median[0]), float(made.between[0])
 
 
@@ -78,5 +78,5 @@ def test_nothing_is_priced_twice_where_no_mechanism_is_uncertain() -> None:
     def never(*_: object) -> None:
         raise AssertionError("priced again")
 
-    made = switches.mixed(full, Constants(), np.zeros(1), never)  # type: ignore[arg-type]
+    made = switches.mix_states(full, Constants(), np.zeros(1), never)  # type: ignore[arg-type]
     assert made.median[0] == 0 and made.between[0] == 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from advisor.advice.decide import decide
 from advisor.domain.nouns import Candidate, Estimate, Facts, Interval, MetricEstimate, Plan
 from advisor.knowledge import store as knowledge
-from advisor.prediction import utility as stakes
+from advisor.prediction import utility
 from advisor.prediction.decision import decide_one
 
 
@@ -29,14 +29,14 @@ def one(*speedups: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def test_an_even_chance_is_not_worth_it() -> None:
-    assert stakes.expected(*one(0.8, 1.0, 1.25))[0] < 0
-    assert stakes.expected(*one(1.0, 1.0, 1.0))[0] == 0
+    assert utility.expected_utility(*one(0.8, 1.0, 1.25))[0] < 0
+    assert utility.expected_utility(*one(1.0, 1.0, 1.0))[0] == 0
 
 
 def test_without_risk_the_utility_is_the_gain_and_a_loss_counts_by_its_weight() -> None:
     weight = knowledge.threshold("loss_aversion").value
-    assert stakes.expected(*one(1.5, 1.5, 1.5))[0] == pytest.approx(np.log(1.5))
-    assert stakes.expected(*one(0.5, 0.5, 0.5))[0] == pytest.approx(weight * np.log(0.5))
+    assert utility.expected_utility(*one(1.5, 1.5, 1.5))[0] == pytest.approx(np.log(1.5))
+    assert utility.expected_utility(*one(0.5, 0.5, 0.5))[0] == pytest.approx(weight * np.log(0.5))
 
 
 @given(st.floats(0.3, 3), st.floats(0.01, 1), st.floats(0.01, 1), st.floats(0.001, 0.5))
@@ -48,13 +48,13 @@ def test_a_higher_median_is_worth_more_and_a_deeper_low_end_less(
         np.array([np.log(mid)]),
         np.array([np.log(mid) + up]),
     )
-    here = stakes.expected(low, middle, high)[0]
-    assert stakes.expected(low + step, middle + step, high + step)[0] > here
-    assert stakes.expected(low - step, middle, high)[0] < here
+    here = utility.expected_utility(low, middle, high)[0]
+    assert utility.expected_utility(low + step, middle + step, high + step)[0] > here
+    assert utility.expected_utility(low - step, middle, high)[0] < here
 
 
 def test_dimensions_are_standard_and_uncorrelated() -> None:
-    drawn = np.array([stakes.normal(i) for i in range(14)])
+    drawn = np.array([utility.normal(i) for i in range(14)])
     assert np.cov(drawn, bias=True) == pytest.approx(np.eye(14), abs=1e-9)
     assert drawn.mean(axis=1) == pytest.approx(np.zeros(14), abs=0.01)
     assert (
@@ -65,8 +65,8 @@ def test_dimensions_are_standard_and_uncorrelated() -> None:
 
 def test_equal_plans_are_worth_the_same() -> None:
     parts = one(0.8, 1.15, 1.65)
-    samples = np.stack([stakes.utilities(*parts, stakes.deviates(i))[0] for i in range(1, 9)])
-    assert np.ptp(samples.mean(axis=1)) < 0.01 and np.ptp(stakes.regrets(samples)) < 0.015
+    samples = np.stack([utility.utilities(*parts, utility.deviates(i))[0] for i in range(1, 9)])
+    assert np.ptp(samples.mean(axis=1)) < 0.01 and np.ptp(utility.regrets(samples)) < 0.015
 
 
 @given(
@@ -93,7 +93,7 @@ def test_what_is_decided_is_what_the_card_scores(plans: list[tuple[float, float,
 
 def test_least_regret_may_be_no_speculation_and_prefers_the_safer_of_near_equals() -> None:
     def pick(*rows: tuple[float, float, float]) -> int:
-        return stakes.least_regret(*np.log(np.array(rows)).T)
+        return utility.least_regret(*np.log(np.array(rows)).T)
 
     assert pick((0.5, 0.8, 0.9), (0.4, 0.7, 0.9)) == -1
     assert pick((1.1, 1.2, 1.3), (0.7, 1.21, 1.8)) == 0

@@ -20,13 +20,13 @@ import fuzz_readers
 
 
 @pytest.fixture(autouse=True)
-def bounded() -> Iterator[None]:
+def bound() -> Iterator[None]:
     begun = time.process_time()
     yield
     assert time.process_time() - begun < 20
 
 
-def refused(data: bytes | str, name: str = "a.yaml") -> str:
+def refusal(data: bytes | str, name: str = "a.yaml") -> str:
     with pytest.raises(AdvisorError) as caught:
         read_bytes(data.encode() if isinstance(data, str) else data, name)
     text = str(caught.value)
@@ -61,11 +61,11 @@ def test_bombs_in_places_that_are_searched() -> None:
 
 
 def test_recursive_anchor() -> None:
-    assert "contains itself" in refused("a: &a\n  b: *a\n")
+    assert "contains itself" in refusal("a: &a\n  b: *a\n")
 
 
 def test_merge_keys_that_bite_their_tail() -> None:
-    refused("a: &a\n  <<: *a\nservices: *a\n")
+    refusal("a: &a\n  <<: *a\nservices: *a\n")
 
 
 @pytest.mark.parametrize(
@@ -78,11 +78,11 @@ def test_merge_keys_that_bite_their_tail() -> None:
     ],
 )
 def test_deep_nesting(text: str) -> None:
-    refused(text)
+    refusal(text)
 
 
 def test_too_many_nodes() -> None:
-    assert "more than" in refused("[" + "1," * 300_000 + "1]")
+    assert "more than" in refusal("[" + "1," * 300_000 + "1]")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_too_many_nodes() -> None:
     ["a: [", "services:\n\t- x: y\n: :", 'a: "', "%YAML 9.9\n---\na: b: c", "{broken json: [}"],
 )
 def test_broken_yaml_names_the_line(text: str) -> None:
-    assert "mend" in refused(text)
+    assert "mend" in refusal(text)
 
 
 def test_large_files_are_refused_at_once(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_large_files_are_refused_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_binary(data: bytes) -> None:
-    assert "binary" in refused(data) or "UTF" in refused(data)
+    assert "binary" in refusal(data) or "UTF" in refusal(data)
 
 
 COMPOSE = (
@@ -406,7 +406,7 @@ def test_a_diff_hides_the_lines_around_it(tmp_path: Path) -> None:
 
 
 def test_broken_yaml_does_not_quote_its_line() -> None:
-    assert SECRET not in refused(f"HF_TOKEN: {SECRET}: x: [\n")
+    assert SECRET not in refusal(f"HF_TOKEN: {SECRET}: x: [\n")
 
 
 @settings(max_examples=200, deadline=None)

@@ -209,7 +209,7 @@ def test_a_private_key_and_a_password_in_an_address() -> None:
 # ---------------------------------------------------------------- the redactor alone
 
 
-def redacted(text: str, *secrets: str) -> str:
+def redact(text: str, *secrets: str) -> str:
     redactor = Redactor()
     for one in secrets:
         redactor.learn(one)
@@ -217,28 +217,28 @@ def redacted(text: str, *secrets: str) -> str:
 
 
 def test_a_short_secret_goes_only_where_it_stands_alone() -> None:
-    assert redacted("pass word-pass pass-x xpass (pass)", "pass") == (
+    assert redact("pass word-pass pass-x xpass (pass)", "pass") == (
         f"{HIDDEN} word-pass pass-x xpass ({HIDDEN})"
     )
-    assert redacted("a123456789b", "123456789") == "a123456789b"  # nine characters
-    assert redacted("aabcdefghijb", "abcdefghij") == f"a{HIDDEN}b"  # ten
+    assert redact("a123456789b", "123456789") == "a123456789b"  # nine characters
+    assert redact("aabcdefghijb", "abcdefghij") == f"a{HIDDEN}b"  # ten
 
 
 def test_the_longer_of_two_secrets_goes_first() -> None:
-    assert redacted("azlmnopqrst", "zlmnopqrst", "azlmnopqrst") == HIDDEN
-    assert redacted("abcdefghijklm", "abcdefghij", "abcdefghijklm") == HIDDEN
+    assert redact("azlmnopqrst", "zlmnopqrst", "azlmnopqrst") == HIDDEN
+    assert redact("abcdefghijklm", "abcdefghij", "abcdefghijklm") == HIDDEN
 
 
 @pytest.mark.parametrize(
     "value", ["Bearer Zk4trT9wq", "basic Zk4trT9wq", " 'Zk4trT9wq' ", "TOKEN Zk4trT9wq"]
 )
 def test_a_scheme_and_quotes_are_no_part_of_it(value: str) -> None:
-    assert redacted("x Zk4trT9wq y", value) == f"x {HIDDEN} y"
+    assert redact("x Zk4trT9wq y", value) == f"x {HIDDEN} y"
 
 
 def test_other_first_words_are_a_part_of_it() -> None:
-    assert redacted("x Zk4trT9wq y", "other Zk4trT9wq") == "x Zk4trT9wq y"
-    assert redacted("abc abcd", "abc", "abcd") == f"abc {HIDDEN}"  # three characters are none
+    assert redact("x Zk4trT9wq y", "other Zk4trT9wq") == "x Zk4trT9wq y"
+    assert redact("abc abcd", "abc", "abcd") == f"abc {HIDDEN}"  # three characters are none
 
 
 @pytest.mark.parametrize(
@@ -303,11 +303,11 @@ def test_short_options_of_other_programs_are_none(name: str) -> None:
 
 
 def test_letters_at_the_ends_of_a_secret_are_a_part_of_it() -> None:
-    assert redacted("a XabcdefghijkX b", "XabcdefghijkX") == f"a {HIDDEN} b"
+    assert redact("a XabcdefghijkX b", "XabcdefghijkX") == f"a {HIDDEN} b"
 
 
 def test_a_secret_may_hold_a_blank() -> None:
-    assert redacted("x Zk4rr trT9wq y", "Bearer Zk4rr trT9wq") == f"x {HIDDEN} y"
+    assert redact("x Zk4rr trT9wq y", "Bearer Zk4rr trT9wq") == f"x {HIDDEN} y"
 
 
 def test_the_line_behind_the_next_is_not_looked_at() -> None:

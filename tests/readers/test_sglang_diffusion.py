@@ -29,20 +29,20 @@ LANGUAGE = [
 ]
 
 
-def told(read: FileRead) -> bool:
+def has_note(read: FileRead) -> bool:
     return any("diffusion server" in note for note in read.notes)
 
 
 @pytest.mark.parametrize("text", DIFFUSION)
 def test_the_diffusion_server_is_no_language_model_server(text: str) -> None:
     read = read_text(text, "a.sh")
-    assert not read.launches and told(read)
+    assert not read.launches and has_note(read)
 
 
 @pytest.mark.parametrize("text", LANGUAGE)
 def test_language_models_stay_judged(text: str) -> None:
     read = read_text(text, "a.sh")
-    assert len(read.launches) == 1 and not told(read)
+    assert len(read.launches) == 1 and not has_note(read)
 
 
 def test_the_answer_names_it_and_judges_the_rest(tmp_path: Path) -> None:

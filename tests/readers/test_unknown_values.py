@@ -41,7 +41,7 @@ def codes(text: str, **told: Any) -> set[str]:
     return {finding.code for finding in validate(text=text + "\n", **told).findings}
 
 
-def moved(text: str, target: str) -> str:
+def move(text: str, target: str) -> str:
     return migrate_launches(read_text(text + "\n", "-"), target)[0].text
 
 
@@ -191,7 +191,7 @@ def test_a_switch_that_takes_a_value_now_is_given_it(text: str, after: str) -> N
 
 def test_lists_of_options_that_are_gone_are_kept_whole() -> None:
     text = f"{HYBRID} --cuda-graph-sizes 1 2 4 --max-num-seqs 4"
-    assert "--cudagraph-capture-sizes 1 2 4 " in moved(text, "0.33.0")
+    assert "--cudagraph-capture-sizes 1 2 4 " in move(text, "0.33.0")
     assert in_place(text, "0.33.0") == text.replace(
         "--cuda-graph-sizes", "--cudagraph-capture-sizes"
     )
@@ -220,11 +220,11 @@ def test_what_only_a_variable_holds_is_not_written_twice() -> None:
     ],
 )  # fmt: skip
 def test_unset_variables_are_printed_live_and_literals_dead(written: str, printed: str) -> None:
-    assert moved(f"{HYBRID} --port 80 {written}", "0.33.0").splitlines()[-1].strip() == printed
+    assert move(f"{HYBRID} --port 80 {written}", "0.33.0").splitlines()[-1].strip() == printed
 
 
 def test_a_variable_of_the_environment_is_printed_live() -> None:
-    assert moved(f"HF_HOME=$CACHE {HYBRID} --max-num-seqs 4", "0.33.0").startswith(
+    assert move(f"HF_HOME=$CACHE {HYBRID} --max-num-seqs 4", "0.33.0").startswith(
         'HF_HOME="${CACHE}" '
     )
 

@@ -91,7 +91,7 @@ BROKEN = {
 }
 
 
-def checked(form: str, text: str) -> str:
+def check(form: str, text: str) -> str:
     """What the form's tool complains of."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / FORMS[form].file
@@ -99,7 +99,7 @@ def checked(form: str, text: str) -> str:
         return TOOLS[form](path)
 
 
-def written(form: str, advice: Advice) -> Iterator[tuple[str, str]]:
+def write_files(form: str, advice: Advice) -> Iterator[tuple[str, str]]:
     """(kind, text) of each file of a form; none where the form cannot hold the answer."""
     writers = {form: FORMS[form].write}
     if FORMS[form].compares:
@@ -117,14 +117,14 @@ def main() -> int:
     if not Path(os.environ["QUADLET"]).is_file():
         print("NOT CHECKED: quadlet", file=sys.stderr)
         del TOOLS["quadlet"], BROKEN["quadlet"]
-    blind = [form for form, text in BROKEN.items() if not checked(form, text)]
+    blind = [form for form, text in BROKEN.items() if not check(form, text)]
     if blind:
         print(f"accepted a broken file: {', '.join(blind)}", file=sys.stderr)
         return 1
     for form in TOOLS:
         for number, advice in enumerate(answered):
-            for kind, text in written(form, advice):
-                complaint = checked(form, text)
+            for kind, text in write_files(form, advice):
+                complaint = check(form, text)
                 count = counts.setdefault(kind, [0, 0])
                 count[0] += not complaint
                 count[1] += 1

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from advisor.advice import recommend as pipeline
-from advisor.advice.explain import what_if as changes
+from advisor.advice import recommend
+from advisor.advice.explain import what_if
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench import shapes
 from tests import grid
@@ -158,7 +158,7 @@ def config(model: str, kind: str, layers: int | None = None) -> dict[str, Any]:
         with patch.dict(shapes.SHAPES, MORE):
             out = shapes.config(model, "fp8" if kind == "fp8" else "bf16", layers)
             shape = shapes.SHAPES[model]
-        kept = shapes._unquantised(shape, layers or shape.layers)
+        kept = shapes._unquantised_modules(shape, layers or shape.layers)
     if kind not in ("bf16", "fp8"):
         out["quantization_config"] = quantisation(kind, kept)
     return out
@@ -177,8 +177,8 @@ def rows(engine: str = "vllm") -> list[dict[str, Any]]:
             continue
         request = asked.model_copy(update={"engine_version": VERSIONS[engine]})
         try:
-            with patch.object(changes, "would_change", return_value=()):
-                advice = pipeline.recommend(request)
+            with patch.object(what_if, "would_change", return_value=()):
+                advice = recommend.recommend(request)
         except AdvisorError:
             continue
         for _, version, argv, env in grid.launches(advice):

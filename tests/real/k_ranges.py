@@ -23,8 +23,8 @@ from typing import Any
 from advisor.advice.explore.axes import series
 from advisor.advice.explore.sweep import sweep
 from advisor.domain.nouns import AdvisorError, Plan, Request
-from advisor.engines.extract.releases import cache, unpacked
-from advisor.engines.k_ranges import Written, schedule_arguments
+from advisor.engines.extract.releases import cache, unpack
+from advisor.engines.k_ranges import KRangeArguments, schedule_arguments
 
 Ranges = tuple[tuple[int, int, int], ...]
 QUESTIONS = [
@@ -39,7 +39,7 @@ MADE: tuple[Ranges, ...] = (  # beside those that the questions give
 )
 
 
-def loaded(path: Path, name: str, empty: dict[str, dict[str, Any]]) -> Any:
+def load(path: Path, name: str, empty: dict[str, dict[str, Any]]) -> Any:
     """A module of a release by itself; what it imports of its own package is made empty."""
     for module, names in empty.items():
         made = types.ModuleType(module)
@@ -54,7 +54,7 @@ def loaded(path: Path, name: str, empty: dict[str, dict[str, Any]]) -> Any:
 
 def sglang_loader(folder: Path) -> Any:
     nothing = lambda *_, **__: None  # noqa: E731
-    return loaded(
+    return load(
         folder / "sglang/srt/speculative/adaptive_spec_params.py",
         "adaptive_spec_params",
         {
@@ -73,7 +73,7 @@ def sglang_loader(folder: Path) -> Any:
     )
 
 
-def check_sglang(loader: Any, made: Written, rows: Ranges) -> None:
+def check_sglang(loader: Any, made: KRangeArguments, rows: Ranges) -> None:
     """The tiers give the intended k at every batch size, and the initial k is one of them."""
     assert made.file_text is not None
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
@@ -88,7 +88,7 @@ def check_sglang(loader: Any, made: Written, rows: Ranges) -> None:
                 assert params.get_steps_for_batch(size) == k, (size, k)
 
 
-def check_vllm(module: Any, made: Written, rows: Ranges) -> None:
+def check_vllm(module: Any, made: KRangeArguments, rows: Ranges) -> None:
     told = json.loads(made.arguments[1])
     table = module.build_dynamic_sd_schedule_lookup(
         told["num_speculative_tokens_per_batch_size"], rows[-1][1], told["num_speculative_tokens"]
@@ -106,9 +106,9 @@ def main() -> int:
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     folder, python = cache(), Path(sys.executable)
-    loader = sglang_loader(unpacked(folder, python, "sglang", options.sglang))
-    module = loaded(
-        unpacked(folder, python, "vllm", options.vllm) / "vllm/v1/spec_decode/dynamic/utils.py",
+    loader = sglang_loader(unpack(folder, python, "sglang", options.sglang))
+    module = load(
+        unpack(folder, python, "vllm", options.vllm) / "vllm/v1/spec_decode/dynamic/utils.py",
         "dynamic_utils",
         {},
     )
@@ -126,7 +126,7 @@ def main() -> int:
             except AdvisorError:
                 continue
             tables += [
-                (one.rows, Written(one.arguments, one.file_name, one.file_text))
+                (one.rows, KRangeArguments(one.arguments, one.file_name, one.file_text))
                 for one in found
                 if one.arguments
             ]
@@ -142,11 +142,11 @@ def _canaries(loader: Any, module: Any) -> None:
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write('{"1": {"candidate_steps": [-1]}}')
         file.flush()
-        _refused(lambda: loader.resolve_candidate_steps_from_config(file.name))
-    _refused(lambda: module.build_dynamic_sd_schedule_lookup([[2, 4, 1]], 8, 1))
+        _refusal(lambda: loader.resolve_candidate_steps_from_config(file.name))
+    _refusal(lambda: module.build_dynamic_sd_schedule_lookup([[2, 4, 1]], 8, 1))
 
 
-def _refused(call: Any) -> None:
+def _refusal(call: Any) -> None:
     try:
         call()
     except ValueError:

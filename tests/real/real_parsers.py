@@ -18,7 +18,7 @@ from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from advisor.engines.extract.releases import cache, environment, probe, unpacked
+from advisor.engines.extract.releases import cache, environment, probe, unpack
 
 # newest, oldest, and each release where a flag that is emitted or migrated changed
 VERSIONS = {
@@ -112,7 +112,7 @@ def main() -> int:
         ]
         canaries = list(CANARIES[engine])
         text = "".join(json.dumps(argv) + "\n" for argv in canaries + lines)
-        verdicts = probe(python, "check", engine, unpacked(folder, python, engine, version), text)
+        verdicts = probe(python, "check", engine, unpack(folder, python, engine, version), text)
         if any(row["ok"] for row in verdicts[: len(canaries)]):
             raise RuntimeError(
                 f"{engine} {version} took a line that it must refuse: the check is broken"

@@ -76,7 +76,7 @@ def on_this_machine(launch: Launch, model: Path, port: int) -> list[str]:
 
 
 @contextmanager
-def running(server: Path, arguments: list[str], log: Path) -> Iterator[None]:
+def run_server(server: Path, arguments: list[str], log: Path) -> Iterator[None]:
     clean = {key: value for key, value in os.environ.items() if not key.startswith("LLAMA_")}
     with log.open("wb") as out:
         process = subprocess.Popen([server, *arguments], stdout=out, stderr=out, env=clean)
@@ -106,7 +106,7 @@ def wait(port: int, log: Path) -> None:
     pytest.fail(f"the server did not start:\n{log.read_text(errors='replace')[-3000:]}")
 
 
-def emitted(form: str) -> Launch:
+def emit(form: str) -> Launch:
     """The launch with speculation that `recommend` writes in one of its forms, read back."""
     question = ["recommend", "--hw", "rtx5090", "--engine", "llama-server@0.5.0"]
     question += ["--acceptance-length", "3.4", "--acceptance-k", "3", "--format", form]
@@ -124,13 +124,13 @@ NAMES = {"flags": "start.sh", "compose": "compose.yaml", "systemd": "llama.servi
 def test_an_emitted_launch_starts_answers_and_drafts(
     form: str, server: Path, model: Path, tmp_path: Path
 ) -> None:
-    launch = emitted(form)
+    launch = emit(form)
     assert launch.flag("--spec-type") is not None, "the question is one that speculation wins"
     k = int(launch.flag("--spec-draft-n-max").value)  # type: ignore[union-attr,arg-type]
     port, log = free_port(), tmp_path / "server.log"
     forced = ["--spec-synth-rates", ",".join(["0.8"] * k)]  # noise would hardly ever be accepted
     arguments = [*on_this_machine(launch, model, port), *QUIET, *forced]
-    with running(server, arguments, log):
+    with run_server(server, arguments, log):
         wait(port, log)
         answer = ask(port, "/completion", {"prompt": "ab ab ab", "n_predict": 24, "seed": 1})
         slots = len(ask(port, "/slots"))
@@ -145,7 +145,7 @@ def test_the_launch_without_speculation_starts_too(
     made = recommend(Request(hardware="rtx5090", engine="llama-server", engine_version="0.5.0"))
     launch = read_text(made.launch_off.text, "start.sh").launches[0]
     port, log = free_port(), tmp_path / "server.log"
-    with running(server, [*on_this_machine(launch, model, port), "--poll", "0"], log):
+    with run_server(server, [*on_this_machine(launch, model, port), "--poll", "0"], log):
         wait(port, log)
         answer = ask(port, "/completion", {"prompt": "ab", "n_predict": 4, "seed": 1})
     assert answer["tokens_predicted"] == 4 and "draft_n" not in answer["timings"]

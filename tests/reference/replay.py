@@ -25,7 +25,7 @@ _SEED = 20_261
 MAX_REQUESTS = 4000
 
 
-class Simulated(NamedTuple):
+class Simulation(NamedTuple):
     """One run's results: tokens/s and seconds."""
 
     output_tok_s: float
@@ -88,7 +88,7 @@ def _draw(
 
 def simulate(
     points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec", index: int = 0
-) -> Simulated:
+) -> Simulation:
     """Play one point. `tau` (N,) as in schedule.replay."""
     p = imputation.impute(points.take(np.array([index])))
     spec = arm == "spec"
@@ -175,7 +175,7 @@ class _State:
             self.running[request] = int(self.steps[request])
 
 
-def _play(state: _State, tau: float) -> Simulated:
+def _play(state: _State, tau: float) -> Simulation:
     while True:
         state.admit()
         if state.prefilling:
@@ -189,7 +189,7 @@ def _play(state: _State, tau: float) -> Simulated:
             break
     tokens = np.fmax(state.output - 1, 0.5)
     per_step = state.decode_s / max(state.decodes, 1)
-    return Simulated(
+    return Simulation(
         output_tok_s=float(state.output.sum() / state.clock),
         request_tok_s=tau / per_step,
         tpot_s=float(((state.ended - state.first) / tokens).mean()),

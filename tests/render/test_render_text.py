@@ -15,8 +15,8 @@ from advisor.render.text import (
     advice_text,
     first_screen,
     quiet_line,
-    rounded,
     screen_height,
+    two_digits,
 )
 
 ALL = [pytest.param(make(), id=name) for name, make in cases.ALL.items()]
@@ -256,7 +256,7 @@ def test_a_first_token_that_cannot_be_told_is_not_told() -> None:
     ],
 )
 def test_levels_have_two_digits(value: float, told: str) -> None:
-    assert rounded(value) == told
+    assert two_digits(value) == told
 
 
 @pytest.mark.parametrize("advice", ALL)

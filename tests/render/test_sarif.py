@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from advisor.domain.shown import json_text
+from advisor.domain.printable import json_text
 from advisor.lint.validate import validate
 from advisor.render.findings.sarif import report_sarif
 

@@ -10,7 +10,7 @@ from advisor.lint.validate import validate
 HEAD = "llama-server -m q.gguf "
 
 
-def fixed(options: str) -> tuple[str, list[str]]:
+def fix(options: str) -> tuple[str, list[str]]:
     """The options after all fixes for 0.5.0, and what the fixes of SD102 say."""
     text = f"{HEAD}{options} --jinja\n"
     report = validate(text=text, name="a.sh", engine_version="0.5.0", select=["SD102"])
@@ -33,10 +33,10 @@ def fixed(options: str) -> tuple[str, list[str]]:
     ],
 )
 def test_they_become_one(options: str, expected: str) -> None:
-    found, told = fixed(options)
+    found, told = fix(options)
     assert found == expected, told
 
 
 def test_what_is_said_names_them_all() -> None:
-    _, told = fixed("--no-mmap --mlock")
+    _, told = fix("--no-mmap --mlock")
     assert set(told) == {"Write --load-mode mlock instead of --no-mmap, --mlock."}

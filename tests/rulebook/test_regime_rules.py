@@ -20,8 +20,7 @@ from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
 from advisor.lab.measurements.schema import measurements_dir, read_csv, source_files
-from advisor.perf import arrays as points
-from advisor.perf import attention, encode_rows, imputation, memory, physics, prompt_cost
+from advisor.perf import arrays, attention, encode_rows, imputation, memory, physics, prompt_cost
 from advisor.rules import check
 from advisor.rules.kit.policy import matches, number
 from advisor.rules.sd4.sd411_low_acceptance import mean_rate
@@ -88,10 +87,10 @@ def test_a_documented_gain_says_of_which_model_and_machine_it_is() -> None:
     ids=lambda asked: "-".join(map(str, asked.values())),
 )
 def test_another_models_or_machines_gain_is_no_support(asked: dict[str, Any]) -> None:
-    assert not found_by("SD401", {"engine": "vllm", **asked})
+    assert not find("SD401", {"engine": "vllm", **asked})
 
 
-def found_by(code: str, asked: dict[str, Any], method: str = "mtp") -> list[Finding]:
+def find(code: str, asked: dict[str, Any], method: str = "mtp") -> list[Finding]:
     facts = facts_for_request(Request(**{"ctx_tokens": 2048, **asked}))
     case = case_of(facts=facts, plan=Plan(engine=facts.engine or "vllm", method=method, k=2))
     return [f for f in check(case)[0] if f.code == code]
@@ -102,12 +101,12 @@ def test_losses_in_llama_server_are_told_of_the_machine_that_was_measured() -> N
     forbidden by a sparse one.
     """
     asked = {"engine": "llama-server", "concurrency": 8}
-    assert not found_by("SD408", {**asked, "hardware": "apple-m3-ultra", "concurrency": 2})
-    (ultra,) = found_by("SD408", {**asked, "hardware": "apple-m3-ultra"})
+    assert not find("SD408", {**asked, "hardware": "apple-m3-ultra", "concurrency": 2})
+    (ultra,) = find("SD408", {**asked, "hardware": "apple-m3-ultra"})
     assert "on an RTX 3090 with the 35B-A3B" in ultra.message and "Strix" not in ultra.message
-    (dense,) = found_by("SD408", {**asked, "hardware": "gb10", "model": "qwen3.6-27b"})
+    (dense,) = find("SD408", {**asked, "hardware": "gb10", "model": "qwen3.6-27b"})
     assert dense.effect == "caution" and "a GB10" in dense.message
-    (halo,) = found_by("SD408", {**asked, "hardware": "strix-halo"})
+    (halo,) = find("SD408", {**asked, "hardware": "strix-halo"})
     assert halo.effect == "loss" and "a Strix Halo" in halo.message
 
 
@@ -119,10 +118,10 @@ def test_long_prompts_are_a_documented_loss_for_the_measured_model_only(
 ) -> None:
     load = {"concurrency": 4, "ctx_tokens": 8192, "output_tokens": 256}
     asked = {"hardware": "gb10", "gpus": 2, "engine": "vllm", "model": model, **load}
-    (found,) = found_by("SD402", asked)
+    (found,) = find("SD402", asked)
     assert found.effect == effect and "Qwen3.6-35B-A3B FP8" in found.message
     assert ("measured elsewhere" in found.message) == (effect == "caution")
-    (first,) = found_by("SD402", {**asked, "goal": "ttft"})
+    (first,) = find("SD402", {**asked, "goal": "ttft"})
     assert first.effect == ("support" if effect == "loss" else None)
 
 
@@ -144,9 +143,9 @@ def test_a_step_beyond_the_graphs_stays_beyond_them(hardware: str, ctx: int) -> 
             "ctx_tokens": ctx,
             "output_tokens": 512,
         }
-        found = found_by("SD425", asked)
+        found = find("SD425", asked)
         facts = facts_for_request(Request(**asked))
-        held = memory.requests_held(facts, Plan(engine="vllm", method="mtp", k=2), ctx + 512)
+        held = memory.max_requests(facts, Plan(engine="vllm", method="mtp", k=2), ctx + 512)
         strengths.append([None, "k_max", "caution"].index(found[0].effect if found else None))
         if found:
             counted.append(int(found[0].message.split()[0]))
@@ -181,7 +180,7 @@ def test_documented_arms_are_the_stored_rows() -> None:
             assert any(abs(ratio - told) < 0.002 for told in case["measured"].values()), case["id"]
 
 
-def judged(case: dict[str, Any], goal: str) -> tuple[Finding, ...]:
+def judge(case: dict[str, Any], goal: str) -> tuple[Finding, ...]:
     """What the rules say of the arm that was measured."""
     facts = facts_for_request(Request(**{**case["request"], "goal": goal}))
     base = propose.base_plan(facts, propose.splits(facts)[0])
@@ -205,7 +204,7 @@ def test_rules_side_with_the_documented_decision(
     case: dict[str, Any], goal: str, wanted: str
 ) -> None:
     """Off: a documented loss or caution, or a limit below the arm's k. On: nothing forbidden."""
-    found = judged(case, goal)
+    found = judge(case, goal)
     against = [
         f
         for f in found
@@ -230,7 +229,7 @@ def test_rules_side_with_the_documented_decision(
     ids=lambda c: c["id"],
 )
 def test_support_prefers_the_documented_k(case: dict[str, Any]) -> None:
-    for finding in judged(case, case["request"].get("goal", "balanced")):
+    for finding in judge(case, case["request"].get("goal", "balanced")):
         if finding.effect == "support" and finding.k_best:
             assert finding.k_best == case["k_best"], finding.code
 
@@ -295,10 +294,10 @@ def test_rules_and_core_price_the_same_kernels() -> None:
     point = imputation.impute(encode_rows.from_rows([row])[0])
     table = [told for key, told in rows_of("regime") if key == "serial_verify"]
     for told, path in zip(table, ("vllm-cuda", "sglang-cuda", "vllm-other"), strict=True):
-        code = points.PATHS.index(path)
+        code = arrays.PATHS.index(path)
         assert told["ns_per_token_and_layer"] == pytest.approx(1e9 * c.verify_serial_s[code])
         warned = {architecture(arch) for arch in told["arch"]}
-        for i, arch in enumerate(points.ARCHS):
+        for i, arch in enumerate(arrays.ARCHS):
             here = point.replace(arch=i, path=code)
             assert (attention.serial_attention_seconds(here, c, np.array([1e3]))[0] > 0) == (
                 arch in warned

@@ -28,7 +28,7 @@ FILES = sorted((HERE / "corpus").glob("case-*")) + sorted((HERE / "corpus2").glo
 TOLD = {"version": "engine_version", "concurrency": "concurrency", "hw": "hw"}
 
 
-def fixed(text: str, name: str, unsafe: bool, **told: Any) -> fixes.Change:
+def fix(text: str, name: str, unsafe: bool, **told: Any) -> fixes.Change:
     """The change that --fix (or --unsafe-fixes) makes of a text."""
 
     def judge(text: str, name: str) -> Report:
@@ -42,12 +42,12 @@ def fixed(text: str, name: str, unsafe: bool, **told: Any) -> fixes.Change:
 def test_a_fix_writes_what_it_says(row: dict[str, Any]) -> None:
     name = row.get("file", "-")
     told = {TOLD[word]: row[word] for word in TOLD if word in row}
-    change = fixed(row["text"], name, not row["safe"], select=[row["code"]], **told)
+    change = fix(row["text"], name, not row["safe"], select=[row["code"]], **told)
     assert change.text == row["fixed"]
     assert not validate(text=change.text, name=name, select=[row["code"]], **told).findings
-    assert fixed(change.text, name, True, select=[row["code"]], **told).text == change.text
+    assert fix(change.text, name, True, select=[row["code"]], **told).text == change.text
     if not row["safe"]:
-        assert fixed(row["text"], name, False, select=[row["code"]], **told).text == row["text"]
+        assert fix(row["text"], name, False, select=[row["code"]], **told).text == row["text"]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row['code']} {row['name']}")
@@ -55,7 +55,7 @@ def test_other_newlines_stay(row: dict[str, Any]) -> None:
     name = row.get("file", "-")
     told = {TOLD[word]: row[word] for word in TOLD if word in row}
     text = row["text"].replace("\n", "\r\n")
-    change = fixed(text, name, not row["safe"], select=[row["code"]], **told)
+    change = fix(text, name, not row["safe"], select=[row["code"]], **told)
     assert change.text == row["fixed"].replace("\n", "\r\n")
 
 
@@ -107,11 +107,11 @@ def test_real_files_migrate_to_every_release(path: Path) -> None:
             assert len(back.launches) == len(read.launches)
             for one in moved:
                 written = back.launches[read.launches.index(one.launch)]
-                assert accepted(one.after, version)
+                assert is_accepted(one.after, version)
                 by_hand = any(
                     flag.unresolved or flag.origin == "python" for flag in one.launch.flags
                 )
-                assert accepted(written, version) or by_hand or (path.stem, version) in BY_HAND
+                assert is_accepted(written, version) or by_hand or (path.stem, version) in BY_HAND
             assert rewrite_file(back, migrate_launches(back, version)).text == change.text
 
 
@@ -119,7 +119,7 @@ def test_real_files_migrate_to_every_release(path: Path) -> None:
 BY_HAND = {("case-118", "4227c9be4"), ("case-121", "4227c9be4")}
 
 
-def accepted(launch: Any, version: str) -> bool:
+def is_accepted(launch: Any, version: str) -> bool:
     """Whether the release takes the launch, but for values that the file leaves to a variable."""
     adapter = engines.get(launch.engine)
     return not [

@@ -8,7 +8,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rulecases import RuleCase, case_of, doc_cases, findings, judged, yaml_cases
+from rulecases import RuleCase, case_of, doc_cases, findings, yaml_cases
+from rulecases import judge as judged
 
 from advisor import rules as rulebook
 from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact

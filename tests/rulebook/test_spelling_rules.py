@@ -64,5 +64,5 @@ def test_no_spelling_rule_speaks_on_a_launch_of_ours(engine: str, version: str) 
     for facts, plan in made:
         case = judge.case_of(facts, plan)
         rows = [row for row in SPELLING if not row.engines or engine in row.engines]
-        findings, _ = checking._checked(case, rows)
+        findings, _ = checking._check_rows(case, rows)
         assert findings == (), (version, plan.method, [f.message for f in findings])

@@ -8,8 +8,7 @@ What it does not know: the decision; these hold whichever way it goes.
 from __future__ import annotations
 
 from advisor.advice.choices.engine import engine_default
-from advisor.advice.plans import offload, placement, propose
-from advisor.advice.plans import topology as linked
+from advisor.advice.plans import offload, placement, propose, topology
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.engines.traits import gguf_engine, traits
 from advisor.perf import memory
@@ -24,7 +23,12 @@ _COUPLED = (
 
 def around(facts: Facts, base: Plan) -> list[Reason]:
     """All that holds here."""
-    found = (_engine(facts), _link(facts, base), _idle(facts, base), _coupled(facts, base))
+    found = (
+        _engine(facts),
+        _link(facts, base),
+        _idle(facts, base),
+        _data_parallel_experts(facts, base),
+    )
     return [*(reason for reason in found if reason is not None), *_experts(facts)]
 
 
@@ -43,7 +47,7 @@ def _engine(facts: Facts) -> Reason | None:
 
 def _link(facts: Facts, base: Plan) -> Reason | None:
     """How to start a launch on machines that are linked."""
-    if not linked.spans(facts):
+    if not topology.spans(facts):
         return None
     how = f"Linked machines: {traits(facts.engine).linked_note}"
     if not traits(facts.engine).replicas:
@@ -90,7 +94,7 @@ def _link(facts: Facts, base: Plan) -> Reason | None:
 def _idle(facts: Facts, base: Plan) -> Reason | None:
     """Replicas that have nothing to do, why the GPUs were not joined, and what would use them."""
     requests, spare = facts.concurrency or 1, base.dp - (facts.concurrency or 1)
-    if spare <= 0 or linked.spans(facts):
+    if spare <= 0 or topology.spans(facts):
         return None
     name = facts.model.name or facts.model.id if facts.model else "the model"
     heads = facts.shape.heads if facts.shape is not None else None
@@ -121,14 +125,14 @@ def _idle(facts: Facts, base: Plan) -> Reason | None:
     return Reason(text=f"{text}; {', or '.join(uses)}", sources=("knowledge/llms",), weight=2.2)
 
 
-def _coupled(facts: Facts, base: Plan) -> Reason | None:
+def _data_parallel_experts(facts: Facts, base: Plan) -> Reason | None:
     """vLLM's data parallelism of a mixture of experts, which is not what the estimate takes it
     for.
     """
     if (
         not traits(base.engine).replicas_wait
         or base.dp < 2
-        or linked.spans(facts)
+        or topology.spans(facts)
         or facts.model is None
         or not facts.model.is_moe
     ):

@@ -5,8 +5,7 @@ What it does not know: which drafter is best; `plans.methods` picks it.
 
 from __future__ import annotations
 
-from advisor.advice.plans import methods as how
-from advisor.advice.plans import propose
+from advisor.advice.plans import methods, propose
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.nouns import (
     Facts,
@@ -14,7 +13,7 @@ from advisor.domain.nouns import (
     Reason,
 )
 from advisor.engines.traits import gguf_engine
-from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import drafters
 from advisor.perf import memory
 
 _ASSISTANT_GGUF = (
@@ -25,13 +24,13 @@ _ASSISTANT_GGUF = (
 
 def no_method(facts: Facts, base: Plan) -> str:
     """Return why no method of speculation can run here."""
-    for method in how.methods(facts):
+    for method in methods.methods(facts):
         refusal = propose.no_path(facts, base, method)
         return refusal or _no_room(facts, propose.with_method(facts, base, method, 1))
     name = facts.model.name or facts.model.id if facts.model else "this model"
     asked = facts.request.method if facts.request is not None else None
     if asked not in (None, "mtp"):
-        why = knowledge_drafters.refusal(facts, asked)
+        why = drafters.refusal(facts, asked)
         return f"{title(asked or '')} was requested: " + (why or f"none is known for {name}")
     if (
         asked in (None, "mtp")
@@ -43,12 +42,12 @@ def no_method(facts: Facts, base: Plan) -> str:
             f"{name} drafts with a separate assistant model; no launch with it is written for "
             f"llama-server here{_ASSISTANT_GGUF}"
         )
-    if asked in (None, "mtp") and (since := how.assistant_since(facts.model, facts.engine)):
+    if asked in (None, "mtp") and (since := methods.assistant_since(facts.model, facts.engine)):
         return (
             f"{name} drafts with a separate assistant model, which {facts.engine} takes from "
             f"{since} on"
         )
-    if asked is None and (refusal := knowledge_drafters.refusal(facts)):
+    if asked is None and (refusal := drafters.refusal(facts)):
         return f"{name} has no MTP head, and {refusal}"
     if facts.model is not None and facts.model.assistant_params_b:
         return (
@@ -70,14 +69,14 @@ def _no_room(facts: Facts, plan: Plan) -> str:
 
 def title(method: str) -> str:
     """Return the method's name for a text."""
-    return knowledge_drafters.TITLES.get(method, method.upper())
+    return drafters.TITLES.get(method, method.upper())
 
 
 def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
     """Which published drafter the plan uses, that its acceptance is not this drafter's own, and
     what is said of it elsewhere.
     """
-    known = knowledge_drafters.named(facts, plan.draft_model)
+    known = drafters.find_drafter(facts, plan.draft_model)
     if known is None:
         return []
     request = facts.request
@@ -89,9 +88,7 @@ def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
     text = f"Drafter {known.repository}; acceptance {how}; made for {known.target}{more}"
     told = [Reason(text=text, sources=known.sources[:1], weight=1.15)]
     others = [
-        d.repository
-        for d in knowledge_drafters.usable(facts)
-        if d is not known and d.target == known.target
+        d.repository for d in drafters.usable(facts) if d is not known and d.target == known.target
     ]
     k = (
         f"served with {known.k} draft token{'s' if known.k != 1 else ''}"

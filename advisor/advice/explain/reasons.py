@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import log
 
 from advisor.advice.decide import Verdict, goal_interval, meets, p_objective, vetoes
-from advisor.advice.explain import caveats as circumstances
+from advisor.advice.explain import caveats
 from advisor.advice.explain.measured import from_evidence, percent
 from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.domain.nouns import (
@@ -42,7 +42,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
         told = [
             why,
             *_from_memory(facts, verdict.candidates[0].plan),
-            *circumstances.around(facts, verdict.candidates[0].plan),
+            *caveats.around(facts, verdict.candidates[0].plan),
         ]
         return tuple(sorted(told, key=lambda reason: -reason.weight))
     best = verdict.candidates[verdict.best]
@@ -60,7 +60,7 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     ):
         told.append(Reason(text=_MISSED, sources=("models/speedup.md",), weight=2.0))
     told += _from_memory(facts, verdict.candidates[0].plan)
-    told += circumstances.around(facts, verdict.candidates[0].plan)
+    told += caveats.around(facts, verdict.candidates[0].plan)
     return tuple(sorted(told, key=lambda reason: -reason.weight))
 
 

@@ -12,16 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from advisor import engines
-from advisor.advice import decide
-from advisor.advice import judge as judging
-from advisor.advice import resolve as knowledge_resolve
+from advisor.advice import decide, judge, resolve
 from advisor.advice.choices.engine import engine_default
 from advisor.advice.decide import Verdict, goal_interval, vetoes
 from advisor.advice.explain.measured import percent
 from advisor.advice.judge import Question
-from advisor.advice.plans import memory_relief as memory_fit
-from advisor.advice.plans import methods as how
-from advisor.advice.plans import propose
+from advisor.advice.plans import memory_relief, methods, propose
 from advisor.domain.nouns import (
     AdvisorError,
     Candidate,
@@ -34,7 +30,7 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.engines.traits import gguf_engine
-from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import drafters
 
 _LOADS = {"concurrency": (1, 4, 16, 64, 256), "ctx_tokens": (512, 2048, 8192, 32768, 131072)}
 _LOAD_NAMES = {"concurrency": "concurrent requests", "ctx_tokens": "prompt tokens per request"}
@@ -77,7 +73,7 @@ def would_change(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
 def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
     """What to ask for where nothing can speculate."""
     base = verdict.candidates[0].plan
-    found = how.methods(facts)
+    found = methods.methods(facts)
     if found:
         if found[0] == "mtp" and propose.headless(facts):
             return ("a checkpoint that keeps the MTP head, such as another --quant may have",)
@@ -92,7 +88,7 @@ def _without_method(facts: Facts, verdict: Verdict) -> tuple[str, ...]:
         if asked
         else "a checkpoint with an MTP head, or a drafter for this model"
     )
-    since = how.assistant_since(facts.model, facts.engine) if asked in (None, "mtp") else None
+    since = methods.assistant_since(facts.model, facts.engine) if asked in (None, "mtp") else None
     own = (f"{facts.engine} {since} or newer, which takes the model's assistant",) if since else ()
     return (*own, *_other_engines(facts, asked), other)
 
@@ -115,7 +111,7 @@ def _newer(facts: Facts, base: Plan, method: Method) -> str:
 
 
 def _more_memory(facts: Facts) -> tuple[str, ...]:
-    more = memory_fit.more_counts(facts.hardware, facts.gpus)
+    more = memory_relief.more_counts(facts.hardware, facts.gpus)
     gpus = _fewest_gpus(facts.request, more) if facts.request is not None else None
     return (f"--gpus {gpus}, on which a drafter has room",) if gpus else ()
 
@@ -127,7 +123,7 @@ def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
     names = [
         name
         for name in ("vllm", "sglang")
-        if name != facts.engine and how.assistant_since(facts.model, name)
+        if name != facts.engine and methods.assistant_since(facts.model, name)
     ]
     lines = (
         [f"--engine {name}, which takes the model's assistant" for name in names]
@@ -135,14 +131,14 @@ def _other_engines(facts: Facts, method: DraftMethod | None) -> Iterator[str]:
         else []
     )
     seen: set[str] = set()
-    for line in (*lines, *knowledge_drafters.would_help(facts, method)):
+    for line in (*lines, *drafters.would_help(facts, method)):
         engine, _, why = line.removeprefix("--engine ").partition(",")
         if not line.startswith("--engine ") or facts.request is None:
             yield line
         elif engine not in seen and (gguf_engine(engine) or not _against_hardware(facts)):
             seen.add(engine)
             asked = facts.request.model_copy(update={"engine": engine, "engine_version": None})
-            gpus = _fewest_gpus(asked, memory_fit.more_counts(facts.hardware, facts.gpus))
+            gpus = _fewest_gpus(asked, memory_relief.more_counts(facts.hardware, facts.gpus))
             if gpus is not None:
                 yield f"--engine {engine}{f' --gpus {gpus}' if gpus > facts.gpus else ''},{why}"
 
@@ -163,12 +159,11 @@ def _fewest_gpus(request: Request, more: Sequence[int]) -> int | None:
             asked = request.model_copy(
                 update={"gpus": gpus, "tp": request.tp if gpus == request.gpus else None}
             )
-            question = judging.candidate_plans(knowledge_resolve.bare_facts(asked), judging.weigh)
+            question = judge.candidate_plans(resolve.bare_facts(asked), judge.weigh)
         except AdvisorError:
             continue
         if any(
-            not vetoes(judging.weigh(question.facts, plan, None).findings)
-            for plan in question.plans
+            not vetoes(judge.weigh(question.facts, plan, None).findings) for plan in question.plans
         ):
             return gpus
     return None
@@ -178,16 +173,14 @@ def _flips(verdict: Verdict, ways: Sequence[_Way]) -> Iterator[str]:
     """The first condition of each way under which the decision is another one."""
     asked = [question for way in ways for question in way.questions]
     made = iter(
-        judging.estimate_questions(
+        judge.estimate_questions(
             [(question.facts, question.plans, question.bills) for question in asked]
         )
     )
     for way in ways:
         estimates = [next(made) for _ in way.questions]
         for label, question, own in zip(way.labels, way.questions, estimates, strict=True):
-            found = decide.decide(
-                question.facts, judging.judge_plans(question, own(), judging.weigh)
-            )
+            found = decide.decide(question.facts, judge.judge_plans(question, own(), judge.weigh))
             if found.decision != verdict.decision:
                 yield f"{label}{_gain(way, found)}: {_WORDS[found.decision]}"
                 break
@@ -220,9 +213,9 @@ def _way(facts: Facts, field: str, values: Iterable[int], label: str) -> _Way:
     for value in values:
         request = (facts.request or Request(hardware="auto")).model_copy(update={field: value})
         try:
-            bare = knowledge_resolve.bare_facts(request)
+            bare = resolve.bare_facts(request)
             same = bare.model_copy(update={"own_runs": facts.own_runs})
-            questions.append(judging.candidate_plans(same, judging.weigh))
+            questions.append(judge.candidate_plans(same, judge.weigh))
         except AdvisorError:
             break
         labels.append(

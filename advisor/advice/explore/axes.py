@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from advisor.advice.explore.values import Value
 from advisor.domain.nouns import LIMITS, AdvisorError
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 
 POINTS = 20
 MOST_LOADS = 2000  # of a sweep, all axes together
@@ -51,7 +51,9 @@ def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
             ks = _ks(values)
             continue
         _can_vary(given, name)
-        checked = tuple(dict.fromkeys(_checked(name, value) for value in _several(given, values)))
+        checked = tuple(
+            dict.fromkeys(_check_value(name, value) for value in _several(given, values))
+        )
         fields[name] = checked if name in NAMES else tuple(sorted(checked, key=float))
     total = 1
     for values in fields.values():
@@ -64,10 +66,10 @@ def axes(vary: Mapping[str, Sequence[Value]]) -> Axes:
 def _can_vary(given: str, name: str) -> None:
     if name not in (*WHOLE, *REAL, *NAMES):
         known = ", ".join(("k", "concurrency", "ctx", *WHOLE[2:], *REAL, *NAMES))
-        raise AdvisorError(f"'{shown(given, 40)}' cannot be varied; what can: {known}")
+        raise AdvisorError(f"'{printable(given, 40)}' cannot be varied; what can: {known}")
 
 
-def parsed(text: str) -> tuple[str, tuple[Value, ...]]:
+def parse_axis(text: str) -> tuple[str, tuple[Value, ...]]:
     """`name=1..128`, `name=1..128/9` (so many points) or `name=1,4,16` -> the name and its values.
 
     Raises AdvisorError where it is none of these.
@@ -76,7 +78,9 @@ def parsed(text: str) -> tuple[str, tuple[Value, ...]]:
     name = name.strip()
     field = ALIASES.get(name, name)
     if not sign or not name or not told.strip():
-        raise AdvisorError(f"'{shown(text, 40)}': write what varies as NAME=1..128 or NAME=1,4,16")
+        raise AdvisorError(
+            f"'{printable(text, 40)}': write what varies as NAME=1..128 or NAME=1,4,16"
+        )
     if field in NAMES:
         return name, tuple(part.strip() for part in told.split(",") if part.strip())
     if field != "k":
@@ -95,14 +99,16 @@ def _range(name: str, field: str, low: str, high: str) -> list[Value]:
     high, slash, count = high.partition("/")
     first, last = _number(name, low), _number(name, high)
     for value in (first, last):  # before a series is made of it
-        _checked(field, value) if field != "k" else _ks([value])
+        _check_value(field, value) if field != "k" else _ks([value])
     if last < first:
         raise AdvisorError(f"{name}={low}..{high} runs backwards: write the smaller number first")
     if field == "k":
         return [*range(int(first), int(last) + 1)]
     points = _number(name, count) if slash else POINTS
     if not (isinstance(points, int) and 2 <= points <= MOST_LOADS):
-        raise AdvisorError(f"{name}: a range has 2 to {MOST_LOADS} points, not {shown(count, 40)}")
+        raise AdvisorError(
+            f"{name}: a range has 2 to {MOST_LOADS} points, not {printable(count, 40)}"
+        )
     return series(first, last, points, whole=field in WHOLE)
 
 
@@ -129,7 +135,7 @@ def _ks(values: Sequence[Value]) -> tuple[int, ...]:
     for value in _several("k", values):
         if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
             raise AdvisorError(
-                f"k={shown(str(value), 40)} is not a whole number from {low} to {high}"
+                f"k={printable(str(value), 40)} is not a whole number from {low} to {high}"
             )
     found = tuple(sorted({int(value) for value in values}))
     if len(found) > MOST_K:
@@ -139,23 +145,25 @@ def _ks(values: Sequence[Value]) -> tuple[int, ...]:
 
 def _several(name: str, values: Sequence[Value]) -> Sequence[Value]:
     if isinstance(values, str) or not values:
-        raise AdvisorError(f"'{shown(name, 40)}' needs a list of values to vary")
+        raise AdvisorError(f"'{printable(name, 40)}' needs a list of values to vary")
     if len(values) > MOST_LOADS:
         raise AdvisorError(f"{len(values):,} values of '{name}' are more than {MOST_LOADS:,}")
     return values
 
 
-def _checked(name: str, value: Value) -> Value:
+def _check_value(name: str, value: Value) -> Value:
     if name in NAMES:
         if not isinstance(value, str) or not value.strip():
-            raise AdvisorError(f"'{name}' is varied over names, not {shown(str(value), 40)}")
+            raise AdvisorError(f"'{name}' is varied over names, not {printable(str(value), 40)}")
         return value.strip()
     low, high = LIMITS[name]
     whole = name in WHOLE
     fine = not isinstance(value, (bool, str)) and isfinite(value) and low <= value <= high
     if not fine or (whole and not isinstance(value, int)):
         kind = "a whole number" if whole else "a number"
-        raise AdvisorError(f"{name}={shown(str(value), 40)} is not {kind} from {low:,} to {high:,}")
+        raise AdvisorError(
+            f"{name}={printable(str(value), 40)} is not {kind} from {low:,} to {high:,}"
+        )
     return value
 
 
@@ -164,4 +172,6 @@ def _number(name: str, text: str) -> int | float:
     try:
         return int(plain) if plain.isascii() and plain.isdigit() else float(plain)
     except ValueError:
-        raise AdvisorError(f"{shown(name, 40)}: '{shown(plain, 40)}' is not a number") from None
+        raise AdvisorError(
+            f"{printable(name, 40)}: '{printable(plain, 40)}' is not a number"
+        ) from None

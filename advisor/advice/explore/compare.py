@@ -27,7 +27,7 @@ from advisor.domain.nouns import (
     Request,
     UnknownFact,
 )
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 from advisor.domain.versions import parse_release
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -72,7 +72,7 @@ def compare(
         raise AdvisorError(f"compare takes two or three names, not {len(names)}")
     if len({name.strip().lower() for name in names}) < len(names):
         raise AdvisorError("two of the names are the same: there is nothing to compare")
-    asked = [_asked(request, name) for name in names]
+    asked = [_question_with(request, name) for name in names]
     kinds = {kind for kind, _ in asked}
     if len(kinds) > 1:
         raise AdvisorError(
@@ -106,12 +106,12 @@ def kind_of(name: str) -> Kind:
             continue
         return kind
     raise AdvisorError(
-        f"'{shown(name, 40)}' is no hardware, model, engine or quantisation that is known "
+        f"'{printable(name, 40)}' is no hardware, model, engine or quantisation that is known "
         f"('advisor hardware list', 'advisor models list')"
     )
 
 
-def _asked(request: Request, name: str) -> tuple[Kind, Request]:
+def _question_with(request: Request, name: str) -> tuple[Kind, Request]:
     """What kind of name it is, and the question with it. Raises UnknownFact."""
     kind = kind_of(name)
     plain, _, version = name.strip().partition("@")

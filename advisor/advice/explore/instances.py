@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor.advice import decide, judge, resolve
 from advisor.advice.explore.mix import Mix, WorkClass
-from advisor.advice.explore.mixing import Times, averaged, chance_of_all, mixed, times
+from advisor.advice.explore.mixing import Times, average, chance_of_all, mix_estimates, times
 from advisor.domain.nouns import (
     Candidate,
     Decision,
@@ -25,12 +25,12 @@ from advisor.domain.nouns import (
 )
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.prediction import utility as stakes
+from advisor.prediction import utility
 from advisor.prediction.decision import decide_one
 
 
 @dataclass(frozen=True)
-class Asked:
+class Server:
     """A server before it is estimated. `loads` are the requests at once of its classes."""
 
     classes: tuple[int, ...]  # indices into the mix
@@ -65,10 +65,10 @@ class Asked:
         return tuple(load / sum(self.loads) for load in self.loads)
 
 
-class Served(NamedTuple):
+class ServerResult(NamedTuple):
     """What a server gives: per plan and class, the judged candidate in the mix."""
 
-    asked: Asked
+    asked: Server
     candidates: tuple[tuple[Candidate, ...], ...]  # [class][plan], the plain one first
     plain: tuple[Times, ...]  # of each class without speculation
     decision: Decision
@@ -80,14 +80,14 @@ class Served(NamedTuple):
         return self.best if self.best is not None and self.decision == "on" else 0
 
 
-def asked(
+def build_server(
     mix: Mix,
     classes: Sequence[int],
     loads: Sequence[float],
     *,
     gpus: int | None = None,
     model: str | None = None,
-) -> Asked:
+) -> Server:
     """A server for some classes. Raises AdvisorError where it cannot run."""
     own = [mix.classes[i] for i in classes]
     together = max(1, ceil(sum(loads) - 1e-9))
@@ -107,7 +107,7 @@ def asked(
         )
     facts = resolve.bare_facts(frame)
     question = judge.candidate_plans(facts, judge.weigh)
-    return Asked(
+    return Server(
         classes=tuple(classes),
         loads=tuple(loads),
         question=question,
@@ -143,7 +143,7 @@ def _of(
     return made
 
 
-def with_fraction(one: Asked, fraction: float) -> Asked | None:
+def with_fraction(one: Server, fraction: float) -> Server | None:
     """The same server with another share of the device's memory; None where it does not start."""
     base = one.question.base.plan.model_copy(update={"memory_fraction": fraction})
     facts = one.question.facts
@@ -151,7 +151,7 @@ def with_fraction(one: Asked, fraction: float) -> Asked | None:
         return None
     changed = [plan.model_copy(update={"memory_fraction": fraction}) for plan in one.question.plans]
     fit = [(plan, made) for plan in changed if (made := memory.bill(facts, plan)).fits is not False]
-    return Asked(
+    return Server(
         classes=one.classes,
         loads=one.loads,
         question=one.question._replace(
@@ -167,7 +167,7 @@ def with_fraction(one: Asked, fraction: float) -> Asked | None:
     )
 
 
-def served(several: Sequence[Asked], mix: Mix) -> list[Served]:
+def estimate_servers(several: Sequence[Server], mix: Mix) -> list[ServerResult]:
     """What each server gives, all estimated in one call."""
     questions: list[judge.Planned] = []
     for one in several:
@@ -179,13 +179,13 @@ def served(several: Sequence[Asked], mix: Mix) -> list[Served]:
     for one in several:
         each = [next(made)() for _ in one.each]
         single = [next(made)() for _ in one.single]
-        out.append(_served(one, mix, each, single))
+        out.append(_estimate_server(one, mix, each, single))
     return out
 
 
-def _served(
-    one: Asked, mix: Mix, each: Sequence[Sequence[Estimate]], single: Sequence[Sequence[Estimate]]
-) -> Served:
+def _estimate_server(
+    one: Server, mix: Mix, each: Sequence[Sequence[Estimate]], single: Sequence[Sequence[Estimate]]
+) -> ServerResult:
     outputs = [mix.classes[i].output_tokens for i in one.classes]
     base = one.question.base
     columns: list[list[Candidate]] = [[base] for _ in one.classes]
@@ -197,19 +197,19 @@ def _served(
         alone = [c.estimate for c in judged if c.estimate is not None]
         first = [found[number] for found in single]
         for column, candidate, estimate in zip(
-            columns, judged, mixed(alone, first, one.weights, outputs), strict=True
+            columns, judged, mix_estimates(alone, first, one.weights, outputs), strict=True
         ):
             column.append(candidate.model_copy(update={"estimate": estimate}))
-    decision, best = _decided(one, columns)
+    decision, best = _decide(one, columns)
     told = best if best is not None else 1
     plain = (
         [_estimate(column[told]) for column in columns]
         if one.question.plans
-        else mixed(
+        else mix_estimates(
             [found[0] for found in each], [found[0] for found in single], one.weights, outputs
         )
     )
-    return Served(
+    return ServerResult(
         asked=one,
         candidates=tuple(tuple(column) for column in columns),
         plain=tuple(times(estimate, "baseline") for estimate in plain),
@@ -223,7 +223,7 @@ def _estimate(candidate: Candidate) -> Estimate:
     return candidate.estimate
 
 
-def _decided(one: Asked, columns: Sequence[Sequence[Candidate]]) -> tuple[Decision, int | None]:
+def _decide(one: Server, columns: Sequence[Sequence[Candidate]]) -> tuple[Decision, int | None]:
     """On, off or measure for the server, and its best speculative candidate: for one class as
     `recommend` decides, for several by the weighted mean of their gains.
     """
@@ -246,11 +246,11 @@ def _decided(one: Asked, columns: Sequence[Sequence[Candidate]]) -> tuple[Decisi
     ]
     choices = kept or sorted(allowed)
     gains = {i: _gain(one, columns, i) for i in choices}
-    samples = [np.zeros(stakes.SAMPLES)]
+    samples = [np.zeros(utility.SAMPLES)]
     for i, gain in gains.items():
         low, middle, high = np.log(np.array([[gain.p10], [gain.p50], [gain.p90]]))
-        samples.append(stakes.utilities(low, middle, high, stakes.deviates(i))[0])
-    best = choices[int(stakes.regrets(np.stack(samples))[1:].argmin())]
+        samples.append(utility.utilities(low, middle, high, utility.deviates(i))[0])
+    best = choices[int(utility.regrets(np.stack(samples))[1:].argmin())]
     objective = _objective(one, columns, best)
     if objective is not None:
         return objective, best
@@ -258,10 +258,10 @@ def _decided(one: Asked, columns: Sequence[Sequence[Candidate]]) -> tuple[Decisi
     return decide_one(gains[best].p50, chance_of_all(chances, one.weights)), best
 
 
-def _gain(one: Asked, columns: Sequence[Sequence[Candidate]], index: int) -> Interval:
+def _gain(one: Server, columns: Sequence[Sequence[Candidate]], index: int) -> Interval:
     """The gain of one plan over the server's classes."""
     goals: list[Goal] = [facts.goal or "balanced" for facts in one.each]
-    return averaged(
+    return average(
         [
             decide.goal_interval(column[index].estimate, goal)
             for column, goal in zip(columns, goals, strict=True)
@@ -270,7 +270,7 @@ def _gain(one: Asked, columns: Sequence[Sequence[Candidate]], index: int) -> Int
     )
 
 
-def _objective(one: Asked, columns: Sequence[Sequence[Candidate]], index: int) -> Decision | None:
+def _objective(one: Server, columns: Sequence[Sequence[Candidate]], index: int) -> Decision | None:
     """On or off where one run is clearly likelier to keep to the objectives of all classes."""
     chances = []
     for run in ("value", "baseline"):
@@ -287,7 +287,7 @@ def _objective(one: Asked, columns: Sequence[Sequence[Candidate]], index: int) -
     return "on" if chances[0] > chances[1] else "off"
 
 
-def taken_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:
+def memory_gib(facts: Facts, plan: Plan, bill: MemoryBill) -> float | None:
     """GiB of one GPU that the server takes in all: what it reserves, or what it allocates where it
     takes no share. None where that is not known.
     """

@@ -16,7 +16,7 @@ from advisor.advice import decide, judge
 from advisor.advice.explore.values import KRanges, Load, Setting
 from advisor.advice.plans.k_schedule import LEAST_GAIN
 from advisor.domain.nouns import AdvisorError, Facts, Goal, Method, Plan
-from advisor.engines import k_ranges as engine_words
+from advisor.engines import k_ranges as engine_ranges
 from advisor.engines.traits import traits
 
 AXIS = "concurrency"
@@ -24,18 +24,18 @@ NOTHING = log(1e-6)
 MOST_LOSS = 0.01  # at no load may the ranges lose more against one k
 
 
-class Answered(NamedTuple):
+class LoadFacts(NamedTuple):
     """A load and the facts it was answered by."""
 
     load: Load
     facts: Facts
 
 
-def k_ranges(answered: Sequence[Answered]) -> tuple[KRanges, ...]:
+def k_ranges(answered: Sequence[LoadFacts]) -> tuple[KRanges, ...]:
     """One answer for each method and setting of the other fields; none where concurrency is not
     varied or nothing can speculate.
     """
-    groups: dict[Setting, list[Answered]] = {}
+    groups: dict[Setting, list[LoadFacts]] = {}
     for one in answered:
         if AXIS in dict(one.load.setting):
             others = tuple((name, value) for name, value in one.load.setting if name != AXIS)
@@ -48,7 +48,7 @@ def k_ranges(answered: Sequence[Answered]) -> tuple[KRanges, ...]:
     return tuple(found)
 
 
-def _ranges(setting: Setting, method: Method, group: Sequence[Answered]) -> KRanges:
+def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRanges:
     sizes = [cast(int, dict(one.load.setting)[AXIS]) for one in group]
     worth = [_utilities(one.load, method) for one in group]
     answers = [_answer(one.load, row) for one, row in zip(group, worth, strict=True)]
@@ -59,7 +59,7 @@ def _ranges(setting: Setting, method: Method, group: Sequence[Answered]) -> KRan
         k if row[k] >= row.get(static, NOTHING) + log(1 + LEAST_GAIN) else static
         for k, row in zip(answers, worth, strict=True)
     ]
-    rows = _joined(sizes, wanted)
+    rows = _merge_ranges(sizes, wanted)
     alone = [_gain(one.load, static, method) for one in group]
     simple = [
         _gain(one.load, k, method) - before
@@ -75,10 +75,10 @@ def _ranges(setting: Setting, method: Method, group: Sequence[Answered]) -> KRan
         why="",
     )
     if len(rows) == 1:
-        return made.model_copy(update={"why": f"{_named(static)} is best at every load"})
+        return made.model_copy(update={"why": f"{_k_text(static)} is best at every load"})
     first = _plan(group, max(k for _, _, k in rows), method)
     try:
-        words = engine_words.schedule_arguments(first, rows)
+        words = engine_ranges.schedule_arguments(first, rows)
     except AdvisorError as refusal:
         return made.model_copy(update={"why": str(refusal)})
     gains = simple
@@ -120,7 +120,7 @@ def _gain(load: Load, k: int, method: Method) -> float:
     return log(max(point.gain.p50, 1e-6)) if point is not None else 0.0
 
 
-def _joined(sizes: Sequence[int], wanted: Sequence[int]) -> tuple[tuple[int, int, int], ...]:
+def _merge_ranges(sizes: Sequence[int], wanted: Sequence[int]) -> tuple[tuple[int, int, int], ...]:
     """Equal neighbours as ranges: each size speaks up to the next one, the first from 1 on."""
     out: list[tuple[int, int, int]] = []
     for index, (size, k) in enumerate(zip(sizes, wanted, strict=True)):
@@ -134,7 +134,7 @@ def _joined(sizes: Sequence[int], wanted: Sequence[int]) -> tuple[tuple[int, int
 
 
 def _with_ranges(
-    group: Sequence[Answered], plan: Plan, rows: tuple[tuple[int, int, int], ...]
+    group: Sequence[LoadFacts], plan: Plan, rows: tuple[tuple[int, int, int], ...]
 ) -> list[float]:
     """Log median gain of the engine's own ranges at each load, all in one call."""
     with_rows = {"k": max(k for _, _, k in rows), "k_schedule": rows}
@@ -153,7 +153,7 @@ def _with_ranges(
     return out
 
 
-def _plan(group: Sequence[Answered], k: int, method: Method) -> Plan:
+def _plan(group: Sequence[LoadFacts], k: int, method: Method) -> Plan:
     """The plan of one k at the first load that can run it."""
     points = (one.load.point(k, method) for one in group)
     return next(point.plan for point in points if point is not None)
@@ -163,7 +163,7 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _named(k: int) -> str:
+def _k_text(k: int) -> str:
     return f"k={k}" if k else "no speculation"
 
 
@@ -173,14 +173,15 @@ def _why(
     most = max(range(len(gains)), key=lambda i: gains[i])
     if pays:
         return (
-            f"up to {100 * (exp(gains[most]) - 1):.0f} % more than {_named(static)} throughout, at "
-            f"{sizes[most]} requests"
+            f"up to {100 * (exp(gains[most]) - 1):.0f} % more than {_k_text(static)} throughout, "
+            f"at {sizes[most]} requests"
         )
     if _mean(simple) - _mean(gains) > 0.005:
         return (
-            f"{_named(static)} throughout is better: changing k costs the engine "
+            f"{_k_text(static)} throughout is better: changing k costs the engine "
             f"{100 * (1 - exp(_mean(gains) - _mean(simple))):.0f} % in CUDA graphs"
         )
     return (
-        f"{_named(static)} throughout is as good: no load gains {100 * LEAST_GAIN:.0f} % by another"
+        f"{_k_text(static)} throughout is as good: no load gains {100 * LEAST_GAIN:.0f} % "
+        "by another"
     )

@@ -9,17 +9,17 @@ from math import exp, log
 from typing import NamedTuple
 
 from advisor.advice import decide
-from advisor.advice.explore.instances import Served, taken_gib
+from advisor.advice.explore.instances import ServerResult, memory_gib
 from advisor.advice.explore.layouts import ClassResult, Instance, Kind, Layout
 from advisor.advice.explore.mix import Mix
 from advisor.advice.explore.mixing import (
     Times,
-    averaged,
+    average,
     chance,
     chance_of_all,
     stay_ms,
     times,
-    widened,
+    widen,
 )
 from advisor.advice.explore.values import KRanges
 from advisor.domain import normal
@@ -48,7 +48,7 @@ class Measure(NamedTuple):
     """What layouts are measured against: the mix, and one server for all of it."""
 
     mix: Mix
-    reference: Served
+    reference: ServerResult
 
     @property
     def weights(self) -> tuple[float, ...]:
@@ -61,12 +61,12 @@ class Measure(NamedTuple):
         return found._replace(output_tok_s=found.output_tok_s * self.reference.asked.scale)
 
 
-def finished(
+def build_layout(
     measure: Measure,
     kind: Kind,
     title: str,
     model: str,
-    several: Sequence[Served],
+    several: Sequence[ServerResult],
     runs: Sequence[int],
     slow: Sequence[float],
     *,
@@ -81,7 +81,7 @@ def finished(
         for place, which in enumerate(one.asked.classes):
             results[which] = _result(measure, one, place, which, index, factor, sd)
     ordered = tuple(results[i] for i in sorted(results))
-    gain = averaged([one.gain for one in ordered], measure.weights)
+    gain = average([one.gain for one in ordered], measure.weights)
     objectives = [one.p_objective for one in ordered if one.p_objective is not None]
     p_gain = None if kind == "off" else _p_gain(several, runs, ordered, gain, kind == "model")
     made = tuple(
@@ -107,7 +107,7 @@ def finished(
 
 def _result(
     measure: Measure,
-    one: Served,
+    one: ServerResult,
     place: int,
     which: int,
     index: int,
@@ -129,7 +129,7 @@ def _result(
     own = decide.goal_interval(estimate, work.goal)
     if sd > 0:
         middle = _ratio(work.goal, seen, plain)
-        gain = widened(
+        gain = widen(
             Interval(p10=middle * own.p10 / own.p50, p50=middle, p90=middle * own.p90 / own.p50),
             sd,
         )
@@ -158,7 +158,9 @@ def _ratio(goal: Goal, seen: Times, plain: Times) -> float:
     return exp(sum(w * log(r) for w, r in zip(GOAL_WEIGHTS[goal], ratios, strict=True) if w))
 
 
-def _p_objective(one: Served, place: int, estimate: Estimate | None, seen: Times) -> float | None:
+def _p_objective(
+    one: ServerResult, place: int, estimate: Estimate | None, seen: Times
+) -> float | None:
     """The chance of the class's objectives at what it sees here."""
     request = one.asked.each[place].request
     if estimate is None:
@@ -181,7 +183,7 @@ def _p_objective(one: Served, place: int, estimate: Estimate | None, seen: Times
 
 
 def _p_gain(
-    several: Sequence[Served],
+    several: Sequence[ServerResult],
     runs: Sequence[int],
     results: Sequence[ClassResult],
     gain: Interval,
@@ -198,7 +200,7 @@ def _p_gain(
 
 def _instance(
     mix: Mix,
-    one: Served,
+    one: ServerResult,
     index: int,
     factor: float,
     saturated: bool,
@@ -226,7 +228,7 @@ def _instance(
     )
 
 
-def _of_frame(one: Served) -> tuple[Candidate, ...]:
+def _of_frame(one: ServerResult) -> tuple[Candidate, ...]:
     """The candidates with the estimates of the longest class, as the launch is made for it."""
     request = one.asked.question.facts.request
     places = [
@@ -237,14 +239,14 @@ def _of_frame(one: Served) -> tuple[Candidate, ...]:
     return one.candidates[places[0] if places else 0]
 
 
-def _bill(one: Served, plan: Plan) -> MemoryBill:
+def _bill(one: ServerResult, plan: Plan) -> MemoryBill:
     facts = one.asked.question.facts
     return memory.bill(memory.replica(facts, plan), plan)
 
 
 def _device(kind: Kind, made: Sequence[Instance]) -> tuple[float | None, float | None]:
     """GiB taken of the GPU that is used most, and what it gives."""
-    sizes = [taken_gib(one.facts, one.plan, one.memory) for one in made]
+    sizes = [memory_gib(one.facts, one.plan, one.memory) for one in made]
     if None in sizes:
         return None, device.usable_gib(made[0].facts)
     known = [size for size in sizes if size is not None]

@@ -23,7 +23,7 @@ from typing import Any, get_args
 from advisor.domain.files import yaml_safely
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import LIMITS, AdvisorError, Goal, Interconnect, Request, Workload
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 
 MOST_BYTES = 65_536
 MOST_CLASSES = 6
@@ -135,10 +135,10 @@ def read_mix(text: str) -> Mix:
         engine_version=version or None,
         concurrency=_whole(table, "concurrency", "the mix"),
     )
-    return checked(made)
+    return check_mix(made)
 
 
-def checked(mix: Mix) -> Mix:
+def check_mix(mix: Mix) -> Mix:
     """The mix, where names differ and amounts go together. Raises AdvisorError otherwise."""
     names = [work.name for work in mix.classes]
     if len(set(names)) < len(names):
@@ -198,16 +198,20 @@ def _milliseconds(table: Mapping[str, Any], key: str, where: str) -> float | Non
     found = milliseconds(str(table[key]))
     low, high = LIMITS[f"max_{key}_ms"]
     if found is None or not low <= found <= high:
-        raise AdvisorError(f"{where}: {key} is a time such as 50ms or 2s, not {_shown(table[key])}")
+        raise AdvisorError(
+            f"{where}: {key} is a time such as 50ms or 2s, not {_value_text(table[key])}"
+        )
     return found
 
 
 def _table(data: Any, known: tuple[str, ...], where: str) -> dict[str, Any]:
     if not isinstance(data, dict):
-        raise AdvisorError(f"{where} is a table of names and values, not {_shown(data)}")
+        raise AdvisorError(f"{where} is a table of names and values, not {_value_text(data)}")
     for key in data:
         if key not in known:
-            raise AdvisorError(f"{where} has no '{_shown(key)}'; it may have {', '.join(known)}")
+            raise AdvisorError(
+                f"{where} has no '{_value_text(key)}'; it may have {', '.join(known)}"
+            )
     return {str(key): value for key, value in data.items() if value is not None}
 
 
@@ -242,7 +246,7 @@ def _whole(table: Mapping[str, Any], key: str, where: str, field: str = "") -> i
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         raise AdvisorError(
-            f"{where}: {key} is a whole number from {low:,} to {high:,}, not {_shown(value)}"
+            f"{where}: {key} is a whole number from {low:,} to {high:,}, not {_value_text(value)}"
         )
     return value
 
@@ -257,7 +261,7 @@ def _number(
     if not plain or not limits[0] <= value <= limits[1]:
         low, high = limits
         raise AdvisorError(
-            f"{where}: {key} is a number from {low:g} to {high:g}, not {_shown(value)}"
+            f"{where}: {key} is a number from {low:g} to {high:g}, not {_value_text(value)}"
         )
     return float(value)
 
@@ -265,9 +269,9 @@ def _number(
 def _word(table: Mapping[str, Any], key: str, known: tuple[str, ...], where: str) -> Any:
     value = table.get(key)
     if value is not None and value not in known:
-        raise AdvisorError(f"{where}: {key} is one of {', '.join(known)}, not {_shown(value)}")
+        raise AdvisorError(f"{where}: {key} is one of {', '.join(known)}, not {_value_text(value)}")
     return value
 
 
-def _shown(value: object) -> str:
-    return f"'{shown(str(value), 40)}'"
+def _value_text(value: object) -> str:
+    return f"'{printable(str(value), 40)}'"

@@ -54,7 +54,7 @@ def curves(mix: Mix) -> dict[int, Curve]:
 
 def loads(mix: Mix, group: Sequence[int], known: dict[int, Curve], slowdown: float = 1.0) -> Loads:
     """The requests at once of the classes of one server."""
-    fixed = {i: told for i in group if (told := closed(mix, i)) is not None}
+    fixed = {i: told for i in group if (told := closed_concurrency(mix, i)) is not None}
     open_ = [i for i in group if i not in fixed]
     if not open_:
         return Loads(tuple(fixed[i] for i in group))
@@ -78,7 +78,7 @@ def loads(mix: Mix, group: Sequence[int], known: dict[int, Curve], slowdown: flo
     return Loads(tuple({**fixed, **cut}[i] for i in group), saturated=True)
 
 
-def closed(mix: Mix, index: int) -> float | None:
+def closed_concurrency(mix: Mix, index: int) -> float | None:
     """Requests at once of a class that gives a share or a concurrency; None for a rate."""
     work = mix.classes[index]
     if work.concurrency is not None:

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from advisor.advice.explore import instances, mix_loads, sharing
 from advisor.advice.explore.axes import series
-from advisor.advice.explore.instances import Asked, Served
-from advisor.advice.explore.layout_gains import Measure, finished, relative
+from advisor.advice.explore.instances import Server, ServerResult
+from advisor.advice.explore.layout_gains import Measure, build_layout, relative
 from advisor.advice.explore.layouts import Kind, Layout, MixPlan
-from advisor.advice.explore.mix import Mix, checked
+from advisor.advice.explore.mix import Mix, check_mix
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import KRanges
 from advisor.domain.nouns import AdvisorError
@@ -33,7 +33,7 @@ class Draft(NamedTuple):
     kind: Kind
     title: str
     model: str
-    asked: tuple[Asked, ...] = ()
+    asked: tuple[Server, ...] = ()
     slow: tuple[float, ...] = ()
     saturated: bool = False
     refusal: str | None = None
@@ -45,8 +45,8 @@ def plan_mix(mix: Mix) -> MixPlan:
 
     Raises AdvisorError (UnknownFact for names) where not even one server can run it.
     """
-    layouts = _finished(mix, drafts(mix))
-    chosen, why = _chosen(layouts)
+    layouts = _build_layouts(mix, drafts(mix))
+    chosen, why = _choose(layouts)
     return MixPlan(mix=mix, layouts=tuple(layouts), chosen=chosen, why=tuple(why))
 
 
@@ -55,13 +55,13 @@ def drafts(mix: Mix) -> list[Draft]:
 
     Raises AdvisorError where not even that one can run.
     """
-    checked(mix)
+    check_mix(mix)
     known = mix_loads.curves(mix)
     everyone = tuple(range(len(mix.classes)))
     loads = mix_loads.loads(mix, everyone, known)
-    whole = instances.asked(mix, everyone, loads.each)
+    whole = instances.build_server(mix, everyone, loads.each)
     made = [Draft("off", "one server without speculation", mix.models[0], (whole,), (1.0,))]
-    made.append(_scheduled(mix, whole))
+    made.append(_schedule_draft(mix, whole))
     made += _splits(mix, whole, known)
     made += _models(mix, loads.each)
     return [
@@ -73,7 +73,7 @@ def drafts(mix: Mix) -> list[Draft]:
 # ---------------------------------------------------------------- layouts
 
 
-def _scheduled(mix: Mix, whole: Asked) -> Draft:
+def _schedule_draft(mix: Mix, whole: Server) -> Draft:
     """One server with a k per batch size, where the engine takes one and it pays."""
     draft = Draft("scheduled", "one server, k by batch size", mix.models[0])
     most_at_once = max(range(len(whole.loads)), key=lambda i: whole.loads[i])
@@ -100,7 +100,7 @@ def _scheduled(mix: Mix, whole: Asked) -> Draft:
         plans = [p for p in whole.question.plans if p.k == here and p.method == ranges.method]
         plan = plans[0] if plans else plan
     bill = memory.bill(memory.replica(whole.question.facts, plan), plan)
-    own = Asked(
+    own = Server(
         classes=whole.classes,
         loads=whole.loads,
         question=whole.question._replace(plans=(plan,), bills=(bill,)),
@@ -110,12 +110,12 @@ def _scheduled(mix: Mix, whole: Asked) -> Draft:
     return draft._replace(asked=(own,), slow=(1.0,), k_ranges=ranges)
 
 
-def _splits(mix: Mix, whole: Asked, known: dict[int, mix_loads.Curve]) -> list[Draft]:
+def _splits(mix: Mix, whole: Server, known: dict[int, mix_loads.Curve]) -> list[Draft]:
     """Two servers, for every way to part the classes: on the same GPUs, and on their own."""
     out = []
     for first, second in _parts(len(mix.classes)):
         names = [" and ".join(mix.classes[i].name for i in part) for part in (first, second)]
-        out.append(_shared(mix, whole, (first, second), names, known))
+        out.append(_split_draft(mix, whole, (first, second), names, known))
         for gpus in range(1, mix.gpus):
             out.append(_apart(mix, (first, second), (gpus, mix.gpus - gpus), names, known))
     return out
@@ -131,9 +131,9 @@ def _parts(count: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     ]
 
 
-def _shared(
+def _split_draft(
     mix: Mix,
-    whole: Asked,
+    whole: Server,
     parts: tuple[tuple[int, ...], ...],
     names: Sequence[str],
     known: dict[int, mix_loads.Curve],
@@ -144,7 +144,9 @@ def _shared(
     loads = [mix_loads.loads(mix, part, known) for part in parts]
     for _ in range(8):  # a slower server holds more requests, and so is busier
         busies = [
-            sharing.busy(sum(one.each), all(mix_loads.closed(mix, i) is None for i in part))
+            sharing.busy(
+                sum(one.each), all(mix_loads.closed_concurrency(mix, i) is None for i in part)
+            )
             for one, part in zip(loads, parts, strict=True)
         ]
         slow = sharing.slowdowns(busies)
@@ -154,9 +156,10 @@ def _shared(
         ]
     try:
         asked = [
-            instances.asked(mix, part, one.each) for part, one in zip(parts, loads, strict=True)
+            instances.build_server(mix, part, one.each)
+            for part, one in zip(parts, loads, strict=True)
         ]
-        placed = sharing.shared(asked, whole)
+        placed = sharing.share_memory(asked, whole)
     except AdvisorError as error:
         return draft._replace(refusal=str(error))
     saturated = any(one.saturated for one in loads)
@@ -175,7 +178,7 @@ def _apart(
     loads = [mix_loads.loads(mix, part, known) for part in parts]
     try:
         asked = [
-            instances.asked(mix, part, one.each, gpus=count)
+            instances.build_server(mix, part, one.each, gpus=count)
             for part, one, count in zip(parts, loads, gpus, strict=True)
         ]
     except AdvisorError as error:
@@ -189,7 +192,9 @@ def _models(mix: Mix, loads: Sequence[float]) -> list[Draft]:
     for name in mix.models[1:]:
         draft = Draft("model", f"one server with {name}", name, slow=(1.0,))
         try:
-            out.append(draft._replace(asked=(instances.asked(mix, everyone, loads, model=name),)))
+            out.append(
+                draft._replace(asked=(instances.build_server(mix, everyone, loads, model=name),))
+            )
         except AdvisorError as error:
             out.append(draft._replace(refusal=str(error)))
     return out
@@ -198,9 +203,9 @@ def _models(mix: Mix, loads: Sequence[float]) -> list[Draft]:
 # ---------------------------------------------------------------- estimates and choice
 
 
-def _finished(mix: Mix, drafts: Sequence[Draft]) -> list[Layout]:
+def _build_layouts(mix: Mix, drafts: Sequence[Draft]) -> list[Layout]:
     """The layouts with what each class sees; all servers are estimated in one call."""
-    made = iter(instances.served([one for draft in drafts for one in draft.asked], mix))
+    made = iter(instances.estimate_servers([one for draft in drafts for one in draft.asked], mix))
     served = [tuple(next(made) for _ in draft.asked) for draft in drafts]
     reference = served[0][0]
     measure = Measure(mix, reference)
@@ -223,11 +228,11 @@ def _finished(mix: Mix, drafts: Sequence[Draft]) -> list[Layout]:
     return layouts
 
 
-def _one(measure: Measure, draft: Draft, several: tuple[Served, ...]) -> Layout:
+def _one(measure: Measure, draft: Draft, several: tuple[ServerResult, ...]) -> Layout:
     runs = [0 if draft.kind == "off" else one.runs for one in several]
     if draft.kind == "scheduled":
         runs = [1]
-    return finished(
+    return build_layout(
         measure,
         draft.kind,
         draft.title,
@@ -240,7 +245,7 @@ def _one(measure: Measure, draft: Draft, several: tuple[Served, ...]) -> Layout:
     )
 
 
-def _on(measure: Measure, draft: Draft, reference: Served) -> Layout:
+def _on(measure: Measure, draft: Draft, reference: ServerResult) -> Layout:
     if reference.best is None:
         return Layout(
             kind="on",
@@ -249,7 +254,7 @@ def _on(measure: Measure, draft: Draft, reference: Served) -> Layout:
             refusal="nothing can speculate here: see `advisor recommend`",
         )
     plan = reference.candidates[0][reference.best].plan
-    return finished(
+    return build_layout(
         measure,
         "on",
         f"one server with {plan.method}, k={plan.k}",
@@ -262,7 +267,7 @@ def _on(measure: Measure, draft: Draft, reference: Served) -> Layout:
     )
 
 
-def _chosen(layouts: Sequence[Layout]) -> tuple[int, list[str]]:
+def _choose(layouts: Sequence[Layout]) -> tuple[int, list[str]]:
     """The layout to run, and why."""
     off = next(i for i, one in enumerate(layouts) if one.kind == "off")
     on = next(i for i, one in enumerate(layouts) if one.kind == "on")

@@ -74,7 +74,7 @@ def stay_ms(tpot_ms: float, ttft_ms: float, output: int) -> float:
     return ttft_ms + max(output - 1, 0.5) * tpot_ms
 
 
-def mixed(
+def mix_estimates(
     alone: Sequence[Estimate],
     single: Sequence[Estimate],
     shares: Sequence[float],
@@ -91,12 +91,12 @@ def mixed(
     )
     basis: Basis = BASES[max(BASES.index(one.basis) for one in alone)]
     return [
-        _mixed_one(own, alone, shares, before, after, basis)
+        _mix_one(own, alone, shares, before, after, basis)
         for own, before, after in zip(alone, plain, spec, strict=True)
     ]
 
 
-def _mixed_one(
+def _mix_one(
     own: Estimate,
     alone: Sequence[Estimate],
     shares: Sequence[float],
@@ -123,7 +123,7 @@ def _widths(intervals: Sequence[Interval], shares: Sequence[float]) -> tuple[flo
     return low, high
 
 
-def averaged(intervals: Sequence[Interval], weights: Sequence[float]) -> Interval:
+def average(intervals: Sequence[Interval], weights: Sequence[float]) -> Interval:
     """The weighted geometric mean of gains whose errors go together."""
 
     def mix(values: Sequence[float]) -> float:
@@ -152,7 +152,7 @@ def chance_of_all(chances: Sequence[float], weights: Sequence[float]) -> float:
     return normal.cdf(sum(w * normal.quantile(p) for w, p in zip(weights, kept, strict=True)))
 
 
-def widened(gain: Interval, sd: float) -> Interval:
+def widen(gain: Interval, sd: float) -> Interval:
     """The interval with another independent error of the log gain."""
     if sd <= 0:
         return gain

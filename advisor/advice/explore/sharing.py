@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from math import ceil, exp
 
 from advisor.advice.explore import instances
-from advisor.advice.explore.instances import Asked
+from advisor.advice.explore.instances import Server
 from advisor.domain.nouns import AdvisorError
 from advisor.perf import memory
 from advisor.perf.sizes import device
@@ -21,12 +21,12 @@ STEP = 100  # fractions are whole hundredths
 MOST_PARTS = 100  # of 25 that make the wish: what is free is given out up to four times over
 
 
-def shared(several: Sequence[Asked], whole: Asked) -> list[Asked]:
+def share_memory(several: Sequence[Server], whole: Server) -> list[Server]:
     """The servers with shares of the memory that `whole`, one server for all, would take.
 
     Raises AdvisorError with the sizes where they do not fit beside each other.
     """
-    cap = _taken(whole)
+    cap = _most_gib(whole)
     facts = whole.question.facts
     usable = device.usable_gib(facts)
     if cap is None or usable is None:
@@ -57,9 +57,9 @@ def shared(several: Sequence[Asked], whole: Asked) -> list[Asked]:
     return [one for one in made if one is not None]
 
 
-def _side_by_side(several: Sequence[Asked], usable: float) -> list[Asked]:
+def _side_by_side(several: Sequence[Server], usable: float) -> list[Server]:
     """Servers that allocate what they need: together at most the device."""
-    sizes = [_taken(one) for one in several]
+    sizes = [_most_gib(one) for one in several]
     if None in sizes or sum(s for s in sizes if s is not None) > usable:
         told = " + ".join("unknown" if s is None else f"{s:.1f}" for s in sizes)
         raise AdvisorError(
@@ -69,7 +69,7 @@ def _side_by_side(several: Sequence[Asked], usable: float) -> list[Asked]:
     return list(several)
 
 
-def _smallest(one: Asked, enough: Callable[[Asked], bool]) -> int | None:
+def _smallest(one: Server, enough: Callable[[Server], bool]) -> int | None:
     """The least hundredths of the memory with which the server starts and has enough."""
     low, high = 1, _top(one)
     found = instances.with_fraction(one, high / STEP)
@@ -85,30 +85,30 @@ def _smallest(one: Asked, enough: Callable[[Asked], bool]) -> int | None:
     return high
 
 
-def _top(one: Asked) -> int:
+def _top(one: Server) -> int:
     return int((one.question.base.plan.memory_fraction or 0.9) * STEP + 1e-9)
 
 
-def _holds_all(one: Asked) -> bool:
+def _holds_all(one: Server) -> bool:
     """Whether the KV of all its requests has room at once."""
     facts, plan = one.question.facts, one.question.base.plan
     length = max((f.ctx_tokens or 0) + (f.output_tokens or 0) for f in one.each)
-    held = memory.requests_held(facts, plan, length)
+    held = memory.max_requests(facts, plan, length)
     return held is None or held >= ceil(sum(one.loads) - 1e-9)
 
 
-def _gib(one: Asked, fraction: int | None) -> float | None:
+def _gib(one: Server, fraction: int | None) -> float | None:
     if fraction is None:
         return None
     made = instances.with_fraction(one, fraction / STEP)
-    return _taken(made) if made is not None else None
+    return _most_gib(made) if made is not None else None
 
 
-def _taken(one: Asked) -> float | None:
+def _most_gib(one: Server) -> float | None:
     """GiB of one GPU that the server takes with whichever of its plans takes most."""
     facts = one.question.facts
     plans = (one.question.base.plan, *one.question.plans[-1:])  # the largest k takes most
-    sizes = [instances.taken_gib(facts, plan, memory.bill(facts, plan)) for plan in plans]
+    sizes = [instances.memory_gib(facts, plan, memory.bill(facts, plan)) for plan in plans]
     return None if None in sizes else max(s for s in sizes if s is not None)
 
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from advisor.advice import decide, judge, resolve
 from advisor.advice.explore.axes import Axes, axes
 from advisor.advice.explore.break_even import break_evens
-from advisor.advice.explore.k_ranges import Answered, k_ranges
+from advisor.advice.explore.k_ranges import LoadFacts, k_ranges
 from advisor.advice.explore.values import Load, Point, Setting, Sweep, Value
-from advisor.advice.plans import methods as how
-from advisor.advice.plans import propose as proposals
+from advisor.advice.plans import methods, propose
 from advisor.advice.recommend import check_request, with_own_runs
 from advisor.domain.nouns import (
     AdvisorError,
@@ -50,7 +49,7 @@ _FREES = {
 }
 
 
-class _Asked(NamedTuple):
+class _LoadQuestion(NamedTuple):
     """One load before it is estimated."""
 
     setting: Setting
@@ -93,12 +92,12 @@ def sweep(
     """
     found = axes(vary)
     base, facts = pin_choices(request, tuple(name for name, _ in found.fields))
-    asked = [_asked(base, setting, found, machine) for setting in _settings(found)]
+    asked = [_load_question(base, setting, found, machine) for setting in _settings(found)]
     if all(one.question is None for one in asked):
         raise AdvisorError(asked[0].refusal or "no load can be served")
-    estimates = iter(_estimated(asked))
+    estimates = iter(_estimate_loads(asked))
     loads = tuple(
-        _refused(one)
+        _refused_load(one)
         if one.question is None
         else _load(one, one.question, next(estimates), found.ks)
         for one in asked
@@ -113,7 +112,7 @@ def sweep(
         break_even=break_evens(loads, found.numeric),
         k_ranges=k_ranges(
             [
-                Answered(load, one.question.facts)
+                LoadFacts(load, one.question.facts)
                 for load, one in zip(loads, asked, strict=True)
                 if one.question is not None
             ]
@@ -145,7 +144,9 @@ def _settings(found: Axes) -> list[Setting]:
     ]
 
 
-def _asked(base: Request, setting: Setting, found: Axes, machine: Machine | None) -> _Asked:
+def _load_question(
+    base: Request, setting: Setting, found: Axes, machine: Machine | None
+) -> _LoadQuestion:
     told = dict(setting)
     if "@" in str(told.get("engine", "")):
         told["engine"], _, told["engine_version"] = str(told["engine"]).partition("@")
@@ -159,11 +160,11 @@ def _asked(base: Request, setting: Setting, found: Axes, machine: Machine | None
     except AdvisorError as error:
         if any(name in _FREES for name, _ in setting):
             raise  # an unknown name, or one that does not run here: no load would help
-        return _Asked(setting, request, None, str(error), ())
+        return _LoadQuestion(setting, request, None, str(error), ())
     if found.ks is None:
-        return _Asked(setting, request, question, None, ())
+        return _LoadQuestion(setting, request, question, None, ())
     question, lacking = _with_ks(question, found.ks)
-    return _Asked(setting, request, question, None, lacking)
+    return _LoadQuestion(setting, request, question, None, lacking)
 
 
 def _with_ks(
@@ -174,10 +175,10 @@ def _with_ks(
     plans: list[Plan] = []
     lacking: list[tuple[int, str]] = []
     wanted = [k for k in ks if k > 0]
-    for method in how.methods(facts):
-        refusal = proposals.no_path(facts, base, method)
+    for method in methods.methods(facts):
+        refusal = propose.no_path(facts, base, method)
         for k in wanted:
-            plan = proposals.with_method(facts, base, method, k)
+            plan = propose.with_method(facts, base, method, k)
             if refusal is not None:
                 lacking.append((k, refusal))
             elif memory.bill(facts, plan).fits is False:
@@ -188,7 +189,7 @@ def _with_ks(
     return question._replace(plans=tuple(plans), bills=bills), tuple(lacking)
 
 
-def _estimated(asked: Sequence[_Asked]) -> list[list[Estimate]]:
+def _estimate_loads(asked: Sequence[_LoadQuestion]) -> list[list[Estimate]]:
     """The estimates of each load, computed in one call; own runs belong to one configuration, so
     where those differ there is a call for each.
     """
@@ -200,12 +201,12 @@ def _estimated(asked: Sequence[_Asked]) -> list[list[Estimate]]:
     return out
 
 
-def _refused(one: _Asked) -> Load:
+def _refused_load(one: _LoadQuestion) -> Load:
     return Load(setting=one.setting, request=one.request, refusal=one.refusal)
 
 
 def _load(
-    one: _Asked,
+    one: _LoadQuestion,
     question: judge.Question,
     estimates: Sequence[Estimate],
     ks: tuple[int, ...] | None,
@@ -280,7 +281,7 @@ def _plain(facts: Facts, plan: Plan, estimates: Sequence[Estimate]) -> Point:
     )
 
 
-def _pairs(asked: Sequence[_Asked], goal: Goal) -> tuple[Evidence, ...]:
+def _pairs(asked: Sequence[_LoadQuestion], goal: Goal) -> tuple[Evidence, ...]:
     """The measured pairs that cover a load, of the metrics of the goal, each once."""
     wanted = decide.GOAL_METRICS[goal]
     rows = {

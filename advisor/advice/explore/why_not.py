@@ -13,7 +13,7 @@ from advisor.advice.explore.sweep import pin_choices, sweep
 from advisor.advice.explore.values import Load, Point
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import AdvisorError, Request
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 from advisor.rules.registry import index
 
 NAMES = ("model", "quant", "engine", "hw", "hardware")
@@ -42,7 +42,8 @@ def why_not(request: Request, asked: str) -> WhyNot:
     if sign and value and name in NAMES:
         return _name(request, name, value, asked)
     raise AdvisorError(
-        f"'{shown(asked, 40)}' is not one of k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME"
+        f"'{printable(asked, 40)}' is not one of k=4, engine=sglang, quant=bf16, model=NAME "
+        "or hw=NAME"
     )
 
 
@@ -62,7 +63,7 @@ def _name(request: Request, name: str, value: str, asked: str) -> WhyNot:
     if a is None or b is None or not a.output_tok_s.value or not b.output_tok_s.value:
         head = f"no speeds are known to compare {value} with {now}"
     else:
-        speeds = [_running(arm.estimate, arm.advice.decision) for arm in found.arms]
+        speeds = [_log_gain(arm.estimate, arm.advice.decision) for arm in found.arms]
         ratio = speeds[1] / speeds[0]
         word = "fewer" if ratio < 1 else "more"
         head = (
@@ -72,7 +73,7 @@ def _name(request: Request, name: str, value: str, asked: str) -> WhyNot:
     return WhyNot(asked=asked, head=head, reasons=found.differences, comparison=found)
 
 
-def _running(estimate: object, decision: str) -> float:
+def _log_gain(estimate: object, decision: str) -> float:
     metric = estimate.output_tok_s  # type: ignore[attr-defined]
     return float(metric.value if decision == "on" else metric.baseline)
 

@@ -16,7 +16,7 @@ from advisor.advice.explore.mix import milliseconds
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Load, Point, Within
 from advisor.domain.nouns import LIMITS, AdvisorError, Method, Request
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 
 MOST = 2048  # requests at once that are tried
 LIKELY, SURE = 0.5, 0.9
@@ -31,12 +31,14 @@ def objectives(text: str) -> dict[str, float]:
         limit = milliseconds(value)
         if field not in ("max_tpot_ms", "max_ttft_ms") or field in found or limit is None:
             raise AdvisorError(
-                f"'{shown(str(part), 40)}': write objectives as tpot=50ms,ttft=2s (one or both, "
-                "once each)"
+                f"'{printable(str(part), 40)}': write objectives as tpot=50ms,ttft=2s (one or "
+                "both, once each)"
             )
         low, high = LIMITS[field]
         if not low <= limit <= high:
-            raise AdvisorError(f"'{shown(str(part), 40)}' is no time from {low:g} to {high:g} ms")
+            raise AdvisorError(
+                f"'{printable(str(part), 40)}' is no time from {low:g} to {high:g} ms"
+            )
         found[field] = limit
     return found
 
@@ -75,7 +77,7 @@ def _chance(load: Load, method: Method, k: int) -> float | None:
     return decide.p_objective(load.request, cast(Any, point), "value")
 
 
-def _kept(loads: Sequence[Load], method: Method, k: int, least: float) -> int:
+def _count_kept(loads: Sequence[Load], method: Method, k: int, least: float) -> int:
     """How many of the loads, from the smallest on, are kept with at least this probability."""
     count = 0
     for load in loads:
@@ -88,7 +90,7 @@ def _kept(loads: Sequence[Load], method: Method, k: int, least: float) -> int:
 
 def _between(loads: Sequence[Load], method: Method, k: int, least: float) -> set[int]:
     """Loads to try between the last one kept and the first one that is not."""
-    count = _kept(loads, method, k, least)
+    count = _count_kept(loads, method, k, least)
     if count in (0, len(loads)):
         return set()
     low, high = _size(loads[count - 1]), _size(loads[count])
@@ -96,7 +98,7 @@ def _between(loads: Sequence[Load], method: Method, k: int, least: float) -> set
 
 
 def _within(loads: Sequence[Load], method: Method, k: int) -> Within:
-    likely, sure = (_kept(loads, method, k, least) for least in (LIKELY, SURE))
+    likely, sure = (_count_kept(loads, method, k, least) for least in (LIKELY, SURE))
     return Within(
         method=method,
         k=k,
@@ -117,5 +119,7 @@ def price(text: str) -> float:
     except ValueError:
         found = -1.0
     if not slash or unit.strip() not in ("h", "hour") or not 0 < found < 1e6:
-        raise AdvisorError(f"'{shown(text, 40)}': write a price as 2.10/h, for the whole machine")
+        raise AdvisorError(
+            f"'{printable(text, 40)}': write a price as 2.10/h, for the whole machine"
+        )
     return found

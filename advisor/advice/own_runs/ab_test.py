@@ -87,7 +87,7 @@ def judge_ab(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: S
     if setting.missing:
         notes.append("not compared with a prediction: give " + " and ".join(setting.missing))
     return AbReport(
-        verdict=_verdict(loads), loads=loads, setting=_said(setting), notes=tuple(notes)
+        verdict=_verdict(loads), loads=loads, setting=_setting_text(setting), notes=tuple(notes)
     )
 
 
@@ -105,7 +105,7 @@ def _verdict(loads: Sequence[LoadVerdict]) -> str:
     )
 
 
-def _said(setting: Setting) -> str:
+def _setting_text(setting: Setting) -> str:
     request = setting.request
     if request is None:
         return "unknown"

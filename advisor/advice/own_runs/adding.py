@@ -13,7 +13,7 @@ from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.readers.results.run import BenchmarkRun
 
 
-class Added(NamedTuple):
+class Addition(NamedTuple):
     """What was added: how many runs, to which machine, for which question, and what comes next."""
 
     runs: int
@@ -29,7 +29,7 @@ def add_runs(
     counters: Sequence[BenchmarkRun],
     asked: Mapping[str, Any],
     plan: Plan | None = None,
-) -> Added:
+) -> Addition:
     """Add an A/B, or a run without speculation alone, to the machine of a name, and save it.
 
     `asked` are options by field of Request, plus `method` and `k`; `plan` is of the launch that
@@ -54,6 +54,6 @@ def add_runs(
     for run in made:
         machine = machines.with_run(machine, run)
     machines.save(machine)
-    return Added(
+    return Addition(
         len(made), machine, request, next_measurement(machine, request, found) if on else None
     )

@@ -98,7 +98,7 @@ def _date(runs: Sequence[BenchmarkRun]) -> str:
     return max(("-".join(day.groups()) for day in found if day), default=today())
 
 
-class Changed(NamedTuple):
+class GainChange(NamedTuple):
     """The gain of an answer's plan in one metric without and with own runs."""
 
     metric: str
@@ -106,7 +106,7 @@ class Changed(NamedTuple):
     after: Interval
 
 
-def changed(advice: Advice) -> list[Changed]:
+def gain_changes(advice: Advice) -> list[GainChange]:
     """What the own runs of an advice changed: the same plan estimated without them."""
     if advice.candidate is None or advice.estimate is None or not advice.facts.own_runs:
         return []
@@ -116,7 +116,7 @@ def changed(advice: Advice) -> list[Changed]:
     )
     names = (("output tok/s", "output_tok_s"), ("TPOT", "tpot_ms"), ("TTFT", "ttft_ms"))
     return [
-        Changed(label, getattr(before, name).speedup, getattr(after, name).speedup)
+        GainChange(label, getattr(before, name).speedup, getattr(after, name).speedup)
         for label, name in names
     ]
 
@@ -148,13 +148,13 @@ def calibrated_reason(machine: Machine, advice: Advice) -> Reason:
         f"newest {machine.newest})"
     )
     made = [
-        f"{name} gain {_said(after)}, {_said(before)} without them"
-        for name, before, after in changed(advice)[:2]
+        f"{name} gain {_interval_text(after)}, {_interval_text(before)} without them"
+        for name, before, after in gain_changes(advice)[:2]
     ]
     return Reason(text=f"{head}: {'; '.join(made)}." if made else f"{head}.", weight=100.0)
 
 
-def _said(interval: Interval) -> str:
+def _interval_text(interval: Interval) -> str:
     return f"{interval.p50:.2f}x ({interval.p10:.2f} to {interval.p90:.2f})"
 
 
@@ -183,7 +183,7 @@ def next_measurement(machine: Machine, request: Request, setting: Setting) -> Ne
         for k in sorted({p.k for p in plans} | {plan.k}):
             then = _width(
                 facts.model_copy(
-                    update={"own_runs": (*facts.own_runs, _imagined(facts, plan, load, k))}
+                    update={"own_runs": (*facts.own_runs, _expected_run(facts, plan, load, k))}
                 ),
                 plan,
             )
@@ -197,7 +197,7 @@ def _width(facts: Facts, plan: Plan) -> float:
     return math.log(made.p90 / made.p10)
 
 
-def _imagined(facts: Facts, plan: Plan, concurrency: int, k: int) -> OwnRun:
+def _expected_run(facts: Facts, plan: Plan, concurrency: int, k: int) -> OwnRun:
     """A run that finds what is expected: it narrows and does not shift, which is all that its
     value rests on.
     """

@@ -23,7 +23,7 @@ WORTH = 0.03  # log gain worth a change
 LOW_RATE = 0.35  # of drafted tokens, below which drafts rarely pay without anything else known
 
 
-class Seen(NamedTuple):
+class Traffic(NamedTuple):
     """Traffic between two readings."""
 
     server: Server
@@ -47,7 +47,7 @@ def observe(
     before: exposition.Scrape | None,
     after: exposition.Scrape | None,
     seconds: float,
-) -> Seen:
+) -> Traffic:
     """Raises BadAnswer where the server has no counters."""
     if before is None or after is None:
         hint = {"sglang": "--enable-metrics", "llama-server": "--metrics"}.get(
@@ -57,7 +57,7 @@ def observe(
     made = exposition.between(before, after)
     run = exposition.run_of(made, server.url, seconds=seconds)
     gauges = after.gauges
-    return Seen(
+    return Traffic(
         server,
         run,
         seconds,
@@ -68,7 +68,7 @@ def observe(
     )
 
 
-def advise(seen: Seen, asked: Mapping[str, Any]) -> Word:
+def advise(seen: Traffic, asked: Mapping[str, Any]) -> Word:
     """What to change, by prediction for the traffic seen where hardware and model are known, else
     by what was accepted.
     """

@@ -15,7 +15,7 @@ from advisor.domain.nouns import Facts, Goal, Plan
 from advisor.domain.versions import before, release
 from advisor.engines.traits import traits
 from advisor.perf import encode_plans
-from advisor.prediction import predict as predictor
+from advisor.prediction import predict
 
 LEAST_GAIN = (
     0.05  # a change of k must promise this much at its batch size; below it one k is simpler
@@ -50,7 +50,7 @@ def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[i
     rows = np.tile(np.arange(len(rivals)), len(sizes))
     batch = np.repeat(np.array(sizes, dtype=np.float64), len(rivals))
     table = encode_plans.from_plans(facts, rivals).take(rows).replace(concurrency=batch)
-    medians = predictor.goal_medians(table, goal)
+    medians = predict.goal_medians(table, goal)
     wanted = []
     for row, _ in enumerate(sizes):
         here = dict(

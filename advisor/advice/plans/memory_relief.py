@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from advisor.advice.plans import offload, propose
-from advisor.advice.plans import topology as linked
+from advisor.advice.plans import offload, propose, topology
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
@@ -123,7 +122,7 @@ def more_counts(hardware: Hardware | None, gpus: int) -> tuple[int, ...]:
     """
     built_in = hardware is not None and (
         hardware.hardware_class in BUILT_IN
-        or (hardware.hardware_class == "unified" and not linked.has_port(hardware))
+        or (hardware.hardware_class == "unified" and not topology.has_port(hardware))
     )
     return () if built_in else tuple(count for count in GPU_COUNTS if count > gpus)
 

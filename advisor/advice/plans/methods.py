@@ -12,7 +12,7 @@ from advisor.advice.plans import checkpoints
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method
 from advisor.engines.traits import EngineTraits, traits
 from advisor.engines.versions import parts
-from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import drafters
 
 # k offered per separate drafter: publishers report EAGLE-3 for 1 to 7 tokens, and blocks of 4, 8
 # and 16 of a block drafter.
@@ -46,7 +46,7 @@ def methods(facts: Facts) -> tuple[Method, ...]:
     """
     asked = facts.request.method if facts.request is not None else None
     own: tuple[Method, ...] = ("mtp",) if has_mtp(facts) or assistant(facts) else ()
-    found = own if own and asked in (None, "mtp") else knowledge_drafters.methods(facts)
+    found = own if own and asked in (None, "mtp") else drafters.methods(facts)
     return tuple(method for method in found if asked in (None, method))
 
 
@@ -63,7 +63,7 @@ def drafter(facts: Facts, method: Method) -> Drafter | None:
     that the engine loads.
     """
     return (
-        knowledge_drafters.pick(facts, method, reference(facts, method).model)
+        drafters.pick(facts, method, reference(facts, method).model)
         if method in DRAFTER_K
         else None
     )

@@ -79,7 +79,7 @@ def offload(facts: Facts) -> Offload | None:
             return None
         layers = ceil((made.short_gib or 0.0) / per_layer)
         if layers <= (shape.moe_layers or 0):
-            return _offloaded(
+            return _make_offload(
                 shape, quant, plan, min(layers + SPARE_LAYERS, shape.moe_layers or 0), per_layer
             )
     return None
@@ -98,7 +98,7 @@ def _quants(facts: Facts) -> list[Quant]:
         if own is not None and own.family.startswith("gguf") and (own.bits or 0.0) >= FOUR_BITS
         else []
     )
-    named = [quant for quant in usual if _published(facts, quant)]
+    named = [quant for quant in usual if _is_published(facts, quant)]
     others = [quant for quant in _others(facts) if quant not in usual]
     wide = [quant for quant in reversed(others) if (quant.bits or 0.0) >= FOUR_BITS]
     narrow = [quant for quant in others if quant not in wide]
@@ -144,7 +144,7 @@ def _has_own_memory(facts: Facts) -> bool:
     )
 
 
-def _published(facts: Facts, quant: Quant) -> bool:
+def _is_published(facts: Facts, quant: Quant) -> bool:
     return (
         facts.model is not None
         and knowledge.checkpoint(facts.model, quant, "llama-server", "none") is not None
@@ -162,7 +162,9 @@ def _plan(facts: Facts) -> Plan | None:
         return None
 
 
-def _offloaded(shape: LLM, quant: Quant, plan: Plan, experts_of: int, per_layer: float) -> Offload:
+def _make_offload(
+    shape: LLM, quant: Quant, plan: Plan, experts_of: int, per_layer: float
+) -> Offload:
     dense = max(
         (shape.layers or 0) - (shape.moe_layers or 0), 0
     )  # the first ones; where they come in between, more than enough

@@ -13,8 +13,8 @@ from math import floor
 from typing import cast
 
 from advisor import engines
-from advisor.advice.plans import limits as serving
-from advisor.advice.plans import topology as linked
+from advisor.advice.plans import limits as plan_limits
+from advisor.advice.plans import topology
 from advisor.advice.plans.methods import (
     DRAFTER_K,
     assistant,
@@ -60,7 +60,7 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     fraction = 0.75 if unified else 0.95 if small else 0.9
     given = facts.request.memory_fraction if facts.request is not None else None
     return Limits(
-        serving.context(facts), serving.slots(facts, split[1]), batched, given or fraction
+        plan_limits.context(facts), plan_limits.slots(facts, split[1]), batched, given or fraction
     )
 
 
@@ -165,14 +165,14 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
             else None
         ),
         port=known.port,
-        extra=(*linked.flags(facts, split[0]), *remote_code(facts)),
+        extra=(*topology.flags(facts, split[0]), *remote_code(facts)),
         env=needed_env(facts),
     )
     if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
         plan = plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
-    plan = serving.cap_slots(facts, serving.kv_cache(facts, plan))
+    plan = plan_limits.cap_slots(facts, plan_limits.kv_cache(facts, plan))
     widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
-    return serving.roomy(facts, plan, (plan, *widest))
+    return plan_limits.roomy(facts, plan, (plan, *widest))
 
 
 def static_share(facts: Facts, plan: Plan) -> float | None:
@@ -267,7 +267,7 @@ def with_method(facts: Facts, base: Plan, method: Method, k: int) -> Plan:
         }
     )
     given = facts.request.max_num_seqs if facts.request is not None else None
-    return plan if given is not None else serving.cap_slots(facts, plan)
+    return plan if given is not None else plan_limits.cap_slots(facts, plan)
 
 
 def prefix_caching(facts: Facts, method: Method) -> bool | None:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from advisor import engines
 from advisor.advice import measuring, resolve
 from advisor.advice.judge import judge
-from advisor.advice.plans import methods as how
-from advisor.advice.plans import offload, propose
+from advisor.advice.plans import methods, offload, propose
 from advisor.domain.nouns import Advice, AdvisorError, Facts, Reason, Request
 
 BEGIN = 2  # drafts to try: what those who gained report most
@@ -33,7 +32,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     except AdvisorError:
         return None
     plan = found.plan
-    able = how.has_mtp(asked) and propose.no_path(asked, plan, "mtp") is None
+    able = methods.has_mtp(asked) and propose.no_path(asked, plan, "mtp") is None
     drafted = propose.with_method(asked, plan, "mtp", BEGIN) if able else None
     adapter = engines.get(plan.engine)
     findings = judge(asked, plan, None).findings

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
-from advisor.advice.asked import advice_for, no_mtp_answer
-from advisor.advice.asked import question as request_of
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Sweep
+from advisor.advice.questions import advice_for, no_mtp_answer
+from advisor.advice.questions import question as request_of
 from advisor.cli.serve.question import Question
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
@@ -24,7 +24,7 @@ KEPT = 128  # answers of each kind; one is some 100 kB
 LOADS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # of the curve
 
 
-class Kept(Generic[Answer]):
+class AnswerCache(Generic[Answer]):
     """The last answers, by question."""
 
     def __init__(self, most: int = KEPT) -> None:
@@ -32,7 +32,7 @@ class Kept(Generic[Answer]):
         self._known: OrderedDict[Any, Answer] = OrderedDict()
         self._lock = Lock()
 
-    def known(self, key: Any) -> Answer | None:
+    def lookup(self, key: Any) -> Answer | None:
         """The answer for a key where there is one."""
         return self._known.get(key)
 
@@ -49,9 +49,9 @@ class Kept(Generic[Answer]):
             return made
 
 
-_advice: Kept[Advice] = Kept()
-_quick: Kept[Advice] = Kept()  # without what would change the answer
-_curves: Kept[Sweep] = Kept()
+_advice: AnswerCache[Advice] = AnswerCache()
+_quick: AnswerCache[Advice] = AnswerCache()  # without what would change the answer
+_curves: AnswerCache[Sweep] = AnswerCache()
 
 
 def advice(question: Question, what_if: bool = True) -> Advice:
@@ -59,13 +59,13 @@ def advice(question: Question, what_if: bool = True) -> Advice:
 
     Raises AdvisorError in one sentence.
     """
-    asked = question.asked()
+    asked = question.as_options()
     plain = no_mtp_answer(asked)
     if plain:
         raise AdvisorError(plain)
     if question.machine:  # its file may have changed
         return advice_for(asked, what_if)
-    if not what_if and (known := _advice.known(question)) is not None:
+    if not what_if and (known := _advice.lookup(question)) is not None:
         return known
     kept = _advice if what_if else _quick
     return kept.get(question, lambda: advice_for(asked, what_if))
@@ -91,7 +91,7 @@ def curve(question: Question) -> Sweep:
 
 
 def _swept(question: Question) -> Sweep:
-    request, machine = request_of(question.asked())
+    request, machine = request_of(question.as_options())
     loads = sorted({*LOADS, question.concurrency})
     return sweep(request, {"concurrency": loads}, machine=machine)
 

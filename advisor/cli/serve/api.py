@@ -14,15 +14,15 @@ from pydantic import Field
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from advisor import rules as rulebook
-from advisor.advice.asked import question as request_of
-from advisor.advice.explore.axes import parsed
-from advisor.advice.explore.sweep import sweep as swept
+from advisor.advice.explore.axes import parse_axis
+from advisor.advice.explore.sweep import sweep as run_sweep
+from advisor.advice.questions import question as request_of
 from advisor.cli.serve import answers
 from advisor.cli.serve.question import Question, question_from
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.check import Pasted, checkup, judged
-from advisor.cli.serve.sheets.choices import Doubt, Sides, compared, doubted
-from advisor.cli.serve.sheets.mixes import Mixed, planned
+from advisor.cli.serve.sheets.check import PastedText, checkup, validate_text
+from advisor.cli.serve.sheets.choices import Doubt, Sides, compare_choices, explain_why_not
+from advisor.cli.serve.sheets.mixes import MixForm, make_plan
 from advisor.domain.nouns import AdvisorError
 from advisor.render.compare_json import (
     compare_schema,
@@ -45,7 +45,7 @@ MOST_LOADS = 400  # of a sweep over HTTP
 router = APIRouter(prefix="/api")
 
 
-class Varied(Question):
+class Variation(Question):
     """A question and what varies in it."""
 
     vary: tuple[Annotated[str, Field(max_length=2000)], ...] = Field(
@@ -56,14 +56,14 @@ class Varied(Question):
 
     def question(self) -> Question:
         """Without what varies."""
-        return question_from(self.told_fields())
+        return question_from(self.given_fields())
 
-    def told_fields(self) -> dict[str, Any]:
+    def given_fields(self) -> dict[str, Any]:
         """The fields of the question that were given."""
         return {name: getattr(self, name) for name in Question.model_fields}
 
 
-def _described(schema: dict[str, Any], text: str = "The answer") -> dict[int | str, Any]:
+def _describe_schema(schema: dict[str, Any], text: str = "The answer") -> dict[int | str, Any]:
     """An answer's schema for OpenAPI, with its parts inlined by name."""
     return {
         200: {"description": text, "content": {"application/json": {"schema": schema}}},
@@ -82,7 +82,7 @@ def _described(schema: dict[str, Any], text: str = "The answer") -> dict[int | s
     }
 
 
-def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
+def _inline(schema: dict[str, Any]) -> dict[str, Any]:
     """A schema without references to its own $defs, which OpenAPI would look for elsewhere."""
     parts = schema.get("$defs", {})
 
@@ -102,7 +102,7 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-@router.get("/recommend", responses=_described(_inlined(recommend_schema())))
+@router.get("/recommend", responses=_describe_schema(_inline(recommend_schema())))
 def recommend(question: Annotated[Question, Query()]) -> JSONResponse:
     """What `advisor recommend --format json` prints."""
     return JSONResponse(advice_json(answers.advice(question)))
@@ -116,53 +116,53 @@ def launch(form: str, question: Annotated[Question, Query()]) -> PlainTextRespon
     return PlainTextResponse(FORMS[form].write(answers.advice(question)))
 
 
-@router.get("/compare", responses=_described(_inlined(compare_schema())))
+@router.get("/compare", responses=_describe_schema(_inline(compare_schema())))
 def compare(asked: Annotated[Sides, Query()]) -> JSONResponse:
     """What `advisor compare --format json` prints."""
-    return JSONResponse(comparison_json(*compared(asked)))
+    return JSONResponse(comparison_json(*compare_choices(asked)))
 
 
-@router.get("/why-not", responses=_described(_inlined(why_not_schema())))
+@router.get("/why-not", responses=_describe_schema(_inline(why_not_schema())))
 def why_not(asked: Annotated[Doubt, Query()]) -> JSONResponse:
     """What `advisor why-not --format json` prints."""
-    return JSONResponse(why_not_json(doubted(asked)))
+    return JSONResponse(why_not_json(explain_why_not(asked)))
 
 
-@router.get("/sweep", responses=_described(_inlined(sweep_schema())))
-def sweep(asked: Annotated[Varied, Query()]) -> JSONResponse:
+@router.get("/sweep", responses=_describe_schema(_inline(sweep_schema())))
+def sweep(asked: Annotated[Variation, Query()]) -> JSONResponse:
     """What `advisor sweep --format json` prints."""
     return JSONResponse(sweep_json(swept_for(asked)))
 
 
-def swept_for(asked: Varied) -> Any:
+def swept_for(asked: Variation) -> Any:
     """The sweep. Raises AdvisorError where it is larger than a server takes."""
-    vary = dict(parsed(text) for text in asked.vary)
+    vary = dict(parse_axis(text) for text in asked.vary)
     loads = 1
     for name, values in vary.items():
         loads *= len(values) if name != "k" else 1
     if loads > MOST_LOADS:
         raise AdvisorError(f"{loads:,} loads are more than the {MOST_LOADS} of one request")
-    request, machine = request_of(asked.question().asked())
-    return swept(request, vary, machine=machine)
+    request, machine = request_of(asked.question().as_options())
+    return run_sweep(request, vary, machine=machine)
 
 
-@router.post("/validate", responses=_described(_inlined(validate_schema())))
-def validate(pasted: Pasted) -> JSONResponse:
+@router.post("/validate", responses=_describe_schema(_inline(validate_schema())))
+def validate(pasted: PastedText) -> JSONResponse:
     """What `advisor validate --format json` prints of a text on standard input."""
-    return JSONResponse(report_json(judged(pasted)))
+    return JSONResponse(report_json(validate_text(pasted)))
 
 
-@router.post("/fixes", responses=_described({"type": "object"}))
-def fixes(pasted: Pasted) -> JSONResponse:
+@router.post("/fixes", responses=_describe_schema({"type": "object"}))
+def fixes(pasted: PastedText) -> JSONResponse:
     """What `advisor validate --diff` shows: the safe fixes, and all of them."""
     found = checkup(pasted)
     return JSONResponse({"safe": found.safe_diff, "all": found.all_diff or found.safe_diff})
 
 
-@router.post("/plan", responses=_described(_inlined(plan_schema())))
-def plan(mixed: Mixed) -> JSONResponse:
+@router.post("/plan", responses=_describe_schema(_inline(plan_schema())))
+def plan(mixed: MixForm) -> JSONResponse:
     """What `advisor plan --format json` prints of a mix."""
-    return JSONResponse(mix_plan_json(planned(mixed)))
+    return JSONResponse(mix_plan_json(make_plan(mixed)))
 
 
 @router.get("/rules")
@@ -177,7 +177,7 @@ def explain(code: str) -> PlainTextResponse:
     return PlainTextResponse(rulebook.explain(code[:80]) + "\n")
 
 
-def _files(*names: str, more: type[uploads.Ran] | None = None) -> dict[str, Any]:
+def _files(*names: str, more: type[uploads.RunOptions] | None = None) -> dict[str, Any]:
     """OpenAPI of a form with files."""
     file = {"type": "array", "items": {"type": "string", "format": "binary"}}
     fields = more.model_json_schema()["properties"] if more is not None else {}
@@ -187,7 +187,9 @@ def _files(*names: str, more: type[uploads.Ran] | None = None) -> dict[str, Any]
     }
 
 
-@router.post("/results", openapi_extra=_files("files"), responses=_described({"type": "object"}))
+@router.post(
+    "/results", openapi_extra=_files("files"), responses=_describe_schema({"type": "object"})
+)
 async def results(request: Request) -> Response:
     """What `advisor results --format json` prints of the files sent."""
     form = await uploads.form_of(request)
@@ -199,8 +201,8 @@ async def results(request: Request) -> Response:
 
 @router.post(
     "/ab",
-    openapi_extra=_files("off", "on", "launch", more=uploads.Ran),
-    responses=_described({"type": "object"}),
+    openapi_extra=_files("off", "on", "launch", more=uploads.RunOptions),
+    responses=_describe_schema({"type": "object"}),
 )
 async def ab(request: Request) -> Response:
     """What `advisor ab --format json` prints of the files sent."""

@@ -41,7 +41,7 @@ class Assets(StaticFiles):
 
 
 @asynccontextmanager
-async def _running(_app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(_app: FastAPI) -> AsyncIterator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     yield
 
@@ -71,7 +71,7 @@ def create_app(hosts: Iterable[str] = ()) -> ASGIApp:
         openapi_url="/api/openapi.json",
         docs_url=None,  # its page loads scripts from another host
         redoc_url=None,
-        lifespan=_running,
+        lifespan=_lifespan,
         # a variable of the environment must not make it report to another host
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
@@ -82,12 +82,12 @@ def create_app(hosts: Iterable[str] = ()) -> ASGIApp:
     app.include_router(pages.router)
     app.include_router(sheet_pages.router)
     app.include_router(choice_pages.router)
-    app.add_exception_handler(AdvisorError, _refused)
+    app.add_exception_handler(AdvisorError, _refuse)
     app.add_exception_handler(RequestValidationError, _invalid)
     return Guard(app, (*LOOPBACK, *hosts), FILES)
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _refuse(request: Request, error: Exception) -> Response:
     return _problem(request, str(error))
 
 

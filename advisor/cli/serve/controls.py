@@ -90,7 +90,7 @@ def controls(question: Question, advice: Advice | None = None) -> dict[str, Any]
     if machines:
         list_ = [("", "none"), *_same(machines)]
         more.append(_select("machine", "Your machine", [("", list_)], question.machine))
-    told = question.told()
+    told = question.non_defaults()
     return {"main": main, "more": more, "more_open": any(f["name"] in told for f in more)}
 
 
@@ -131,7 +131,7 @@ def _number(name: str, label: str, question: Question, hint: str = "") -> dict[s
     return {
         "name": name,
         "label": label,
-        "value": question.told().get(name, plain),
+        "value": question.non_defaults().get(name, plain),
         "default": plain,
         "hint": hint,
         "groups": None,

@@ -93,7 +93,7 @@ def drawing(found: Sweep, concurrency: int, box: Box, name: str) -> dict[str, An
         "concurrency": concurrency,
         "ticks_x": [(box.x(v, low_x, high_x), f"{v:,}") for v in _powers(low_x, high_x, box)],
         "ticks_y": [(box.y(v, low_y, high_y), f"{v:g}×") for v in _ticks(low_y, high_y)],
-        "pairs": [_pair(row, at) for row in found.pairs if _drawn(row, found, low_x, high_x)],
+        "pairs": [_pair(row, at) for row in found.pairs if _is_drawn(row, found, low_x, high_x)],
     }
 
 
@@ -196,7 +196,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return inside
 
 
-def _drawn(row: Evidence, found: Sweep, low: float, high: float) -> bool:
+def _is_drawn(row: Evidence, found: Sweep, low: float, high: float) -> bool:
     first = GOAL_METRICS[found.request.goal][0]
     return row.metric == first and row.concurrency is not None and low <= row.concurrency <= high
 

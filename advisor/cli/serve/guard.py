@@ -62,7 +62,7 @@ class Guard:
             await _refuse(send, *refusal)
             return
         limit = FILES_BYTES if scope["path"].startswith(self.files) else FORM_BYTES
-        bounded = _Bounded(receive, limit)
+        bounded = _BoundedBody(receive, limit)
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -111,7 +111,7 @@ def without_port(host: str) -> str:
     return host.partition(":")[0].lower()
 
 
-class _Bounded:
+class _BoundedBody:
     """A body that ends with an error where it is larger than it may be."""
 
     def __init__(self, receive: Receive, limit: int) -> None:

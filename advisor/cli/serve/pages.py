@@ -47,7 +47,7 @@ def problem(request: Request, text: str) -> Response:
     return page("problem.html", 400, error=text)
 
 
-def given(request: Request) -> tuple[dict[str, str], str]:
+def read_parameters(request: Request) -> tuple[dict[str, str], str]:
     """(the question's parameters, the form of the launch). Raises AdvisorError for one told
     twice.
     """
@@ -59,7 +59,7 @@ def given(request: Request) -> tuple[dict[str, str], str]:
     return seen, seen.pop("form", "")
 
 
-def answered(asked: Mapping[str, str], form: str, what_if: bool = True) -> dict[str, Any]:
+def answer_fields(asked: Mapping[str, str], form: str, what_if: bool = True) -> dict[str, Any]:
     """What the answer's template shows; a question that cannot be answered has an error instead."""
     if not asked.get("hw") and not asked.get("machine"):
         return {"question": question_from(asked), "advice": None, "error": "", "view": None}
@@ -90,8 +90,8 @@ def answered(asked: Mapping[str, str], form: str, what_if: bool = True) -> dict[
 @router.get("/")
 def start(request: Request) -> HTMLResponse:
     """The question and its answer."""
-    asked, form = given(request)
-    shown = answered(asked, form)
+    asked, form = read_parameters(request)
+    shown = answer_fields(asked, form)
     fields = controls(shown["question"], shown["advice"])
     title = shown["view"]["headline"] if shown["view"] else "Speculative decoding"
     return page(
@@ -108,8 +108,8 @@ def start(request: Request) -> HTMLResponse:
 @router.get("/part/answer")
 def answer_part(request: Request) -> HTMLResponse:
     """The answer alone, at once; the script asks for the curve and for what would change it."""
-    asked, form = given(request)
-    shown = answered(asked, form, what_if=False)
+    asked, form = read_parameters(request)
+    shown = answer_fields(asked, form, what_if=False)
     examples = [(f"/?{query}", name, load) for query, name, load in EXAMPLES]
     status = 400 if shown["error"] else 200
     return page("_answer_or_start.html", status, examples=examples, **shown)
@@ -118,21 +118,21 @@ def answer_part(request: Request) -> HTMLResponse:
 @router.get("/part/changes")
 def changes_part(request: Request) -> HTMLResponse:
     """What would change the answer."""
-    advice = answers.advice(question_from(given(request)[0]))
+    advice = answers.advice(question_from(read_parameters(request)[0]))
     return page("_changes.html", would_change=advice.would_change)
 
 
 @router.get("/part/curve")
 def curve_part(request: Request) -> HTMLResponse:
     """The curve alone."""
-    question = question_from(given(request)[0])
+    question = question_from(read_parameters(request)[0])
     return page("_curve.html", curve=curve_view(answers.curve(question), question.concurrency))
 
 
 @router.get("/curve")
 def curve_page(request: Request) -> HTMLResponse:
     """The curve on a page of its own, for a browser without scripts."""
-    question = question_from(given(request)[0])
+    question = question_from(read_parameters(request)[0])
     found = curve_view(answers.curve(question), question.concurrency)
     return page("curve.html", tab="answer", curve=found, error="", back=f"/?{question.url()}")
 

@@ -59,7 +59,7 @@ def _rates(value: Any) -> Any:
 Rate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
-class Checked(BaseModel):
+class FormFields(BaseModel):
     """Fields of a form: an empty one is one that is not given; an unknown one is refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
@@ -76,7 +76,7 @@ class Checked(BaseModel):
         }
 
 
-class Question(Checked):
+class Question(FormFields):
     """The options of `advisor recommend`."""
 
     hw: Name | None = Field(None, description="Hardware: an id, an alias, or auto for this machine")
@@ -122,11 +122,11 @@ class Question(Checked):
         None, description="Your machine, from `advisor calibrate`"
     )
 
-    def asked(self) -> dict[str, Any]:
+    def as_options(self) -> dict[str, Any]:
         """The options as the command line parses them."""
         return {name: getattr(self, name) for name in type(self).model_fields}
 
-    def told(self) -> dict[str, str]:
+    def non_defaults(self) -> dict[str, str]:
         """What differs from the defaults, under the options' names, as a URL or a command has
         it.
         """
@@ -134,19 +134,19 @@ class Question(Checked):
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
             if value is not None and value != field.default:
-                out[field.alias or name] = _written(value)
+                out[field.alias or name] = _option_text(value)
         return out
 
     def url(self, **more: str) -> str:
         """The query part of this question's address, without the question mark."""
-        return urlencode(self.told() | {key: value for key, value in more.items() if value})
+        return urlencode(self.non_defaults() | {key: value for key, value in more.items() if value})
 
     def command(self, program: str = "advisor recommend") -> str:
         """The same question on the command line."""
         from shlex import quote
 
         words = [program]
-        for name, value in self.told().items():
+        for name, value in self.non_defaults().items():
             if name == "thinking":
                 words.append("--thinking" if value == "true" else "--no-thinking")
             else:
@@ -154,7 +154,7 @@ class Question(Checked):
         return " ".join(words)
 
 
-def _written(value: Any) -> str:
+def _option_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, tuple):
@@ -164,13 +164,13 @@ def _written(value: Any) -> str:
 
 def question_from(given: Mapping[str, Any]) -> Question:
     """Raises AdvisorError with one sentence for the first value that cannot be right."""
-    return checked(Question, given)
+    return check_fields(Question, given)
 
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def checked(kind: type[Model], given: Mapping[str, Any]) -> Model:
+def check_fields(kind: type[Model], given: Mapping[str, Any]) -> Model:
     """The model of what is given. Raises AdvisorError with one sentence."""
     try:
         return kind.model_validate(given)
@@ -191,8 +191,8 @@ def sentence_of(errors: Sequence[Any], kind: type[BaseModel] | None = None) -> s
     ]
     name = place[0] if place else "the question"
     if first["type"] == "extra_forbidden":
-        return f"there is no field '{shown(name)}'{_nearest(name, kind)}"
-    got = shown(first.get("input"))
+        return f"there is no field '{excerpt(name)}'{_nearest(name, kind)}"
+    got = excerpt(first.get("input"))
     if first["type"] == "missing":
         return f"{name} is missing"
     field = {"ctx": "ctx_tokens"}.get(name, name)
@@ -216,7 +216,7 @@ def _nearest(name: str, kind: type[BaseModel] | None) -> str:
     return f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(names)}"
 
 
-def shown(value: object) -> str:
+def excerpt(value: object) -> str:
     """The start of a value, safe to print."""
     text = "".join(ch if ch.isprintable() else "?" for ch in str(value))
     return text if len(text) <= 40 else text[:37] + "..."

@@ -22,14 +22,14 @@ from starlette.types import ASGIApp
 from advisor import rules as rulebook
 from advisor.advice.explore.mix import MOST_BYTES
 from advisor.cli.serve import answers
-from advisor.cli.serve.api import Varied, swept_for
+from advisor.cli.serve.api import Variation, swept_for
 from advisor.cli.serve.guard import LOOPBACK, Guard
 from advisor.cli.serve.html import version
-from advisor.cli.serve.question import Checked, Question, checked
+from advisor.cli.serve.question import FormFields, Question, check_fields
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.check import Pasted, checkup
-from advisor.cli.serve.sheets.choices import Doubt, Sides, compared, doubted
-from advisor.cli.serve.sheets.mixes import Mixed, planned
+from advisor.cli.serve.sheets.check import PastedText, checkup
+from advisor.cli.serve.sheets.choices import Doubt, Sides, compare_choices, explain_why_not
+from advisor.cli.serve.sheets.mixes import MixForm, make_plan
 from advisor.domain.nouns import AdvisorError
 from advisor.render.compare_json import (
     compare_schema,
@@ -59,14 +59,14 @@ _POINT = ("method", "k", "gain", "p_gain", "decision", "basis")
 _FULL = Field(False, description="Everything that the command line's JSON has")
 
 
-class Asked(Question):
+class RecommendArguments(Question):
     """The options of `recommend`."""
 
     hw: str = Field(max_length=200, description="Hardware: an id, an alias, or auto")
     full: bool = _FULL
 
 
-class Swept(Varied):
+class Swept(Variation):
     """The options of `sweep`."""
 
     hw: str = Field(max_length=200, description="Hardware: an id, an alias, or auto")
@@ -79,7 +79,7 @@ class Beside(Sides):
     full: bool = _FULL
 
 
-class Mix(Checked):
+class Mix(FormFields):
     """The mix of `plan`."""
 
     mix: str = Field(
@@ -89,7 +89,7 @@ class Mix(Checked):
     )
 
 
-class Explained(Checked):
+class ExplainArguments(FormFields):
     """The options of `explain`."""
 
     code: str = Field(max_length=80, description="Code or name of a rule, e.g. SD201")
@@ -99,14 +99,14 @@ def _file(text: str) -> Any:
     return Field(max_length=FILE_CHARACTERS, description=text)
 
 
-class Compared(uploads.Ran):
+class AbArguments(uploads.RunOptions):
     """The options of `ab`."""
 
     off: str = _file("Contents of the benchmark's output without speculation")
     on: str = _file("Contents of the benchmark's output with speculation")
 
 
-def recommend(asked: Asked) -> dict[str, Any]:
+def recommend(asked: RecommendArguments) -> dict[str, Any]:
     """Whether speculative decoding pays for a setup, with which k, how sure that is and why, and
     the launch command.
     """
@@ -127,7 +127,7 @@ def compare(asked: Beside) -> dict[str, Any]:
     """Two or three choices of one kind side by side, and what makes the difference: hardware,
     models, quantisations, engines, or releases of an engine.
     """
-    told = comparison_json(*compared(asked))
+    told = comparison_json(*compare_choices(asked))
     if not asked.full:
         for arm in told["arms"]:
             arm["answer"] = {k: v for k, v in arm["answer"].items() if k not in _LONG}
@@ -136,17 +136,17 @@ def compare(asked: Beside) -> dict[str, Any]:
 
 def why_not(asked: Doubt) -> dict[str, Any]:
     """Why the answer is another than this k, engine, quantisation, model or hardware."""
-    return why_not_json(doubted(asked))
+    return why_not_json(explain_why_not(asked))
 
 
 def plan(asked: Mix) -> dict[str, Any]:
     """How to serve several workloads on one machine: one server or two, with or without
     speculation, with the gain, memory and objectives of each layout.
     """
-    return mix_plan_json(planned(checked(Mixed, {"text": asked.mix})))
+    return mix_plan_json(make_plan(check_fields(MixForm, {"text": asked.mix})))
 
 
-def validate(pasted: Pasted) -> dict[str, Any]:
+def validate(pasted: PastedText) -> dict[str, Any]:
     """What will crash, slow down or silently not happen in a launch command, script, compose file
     or manifest, with a diff of the safe fixes. Tell hardware and load for a full judgement.
     """
@@ -154,17 +154,18 @@ def validate(pasted: Pasted) -> dict[str, Any]:
     return report_json(found.report) | {"diff": found.safe_diff}
 
 
-def explain(asked: Explained) -> str:
+def explain(asked: ExplainArguments) -> str:
     """What a rule reports, why, and an example of each way."""
     return rulebook.explain(asked.code)
 
 
-def ab(asked: Compared) -> dict[str, Any]:
+def ab(asked: AbArguments) -> dict[str, Any]:
     """The verdict on two benchmark runs, without and with speculation: gains with their noise,
     whether the runs compare, and what to try next.
     """
     off, on = (
-        [uploads.Sent(name, text.encode())] for name, text in (("off", asked.off), ("on", asked.on))
+        [uploads.Upload(name, text.encode())]
+        for name, text in (("off", asked.off), ("on", asked.on))
     )
     given = {
         name: value for name, value in asked if name not in ("off", "on") and value is not None
@@ -174,17 +175,17 @@ def ab(asked: Compared) -> dict[str, Any]:
 
 def _plain(asked: Question) -> Question:
     """The question alone, so that answers are kept for page and tools alike."""
-    return checked(Question, {name: getattr(asked, name) for name in Question.model_fields})
+    return check_fields(Question, {name: getattr(asked, name) for name in Question.model_fields})
 
 
-def loosened(schema: Any) -> Any:
+def loosen(schema: Any) -> Any:
     """A schema of which parts may be left out."""
     if isinstance(schema, dict):
-        return {key: loosened(value) for key, value in schema.items() if key != "required"}
-    return [loosened(item) for item in schema] if isinstance(schema, list) else schema
+        return {key: loosen(value) for key, value in schema.items() if key != "required"}
+    return [loosen(item) for item in schema] if isinstance(schema, list) else schema
 
 
-def _validated() -> dict[str, Any]:
+def _validate_schema() -> dict[str, Any]:
     schema = validate_schema()
     return schema | {"properties": schema["properties"] | {"diff": {"type": "string"}}}
 
@@ -210,7 +211,7 @@ def _tool(
 ) -> Tool:
     def run(given: Mapping[str, Any]) -> CallToolResult:
         try:
-            told = answer(checked(takes, given))
+            told = answer(check_fields(takes, given))
         except AdvisorError as error:
             raise ToolError(str(error)) from None
         text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
@@ -249,14 +250,14 @@ def server() -> MCPServer:
         instructions=INSTRUCTIONS,
         version=version(),
         tools=[
-            _tool(recommend, Asked, "Recommend", loosened(recommend_schema())),
-            _tool(sweep, Swept, "Sweep", loosened(sweep_schema())),
-            _tool(compare, Beside, "Compare", loosened(compare_schema())),
-            _tool(why_not, Doubt, "Why not", loosened(why_not_schema())),
-            _tool(plan, Mix, "Plan several workloads", loosened(plan_schema())),
-            _tool(validate, Pasted, "Check a configuration", loosened(_validated())),
-            _tool(explain, Explained, "Explain a rule", None),
-            _tool(ab, Compared, "Judge an A/B", report),
+            _tool(recommend, RecommendArguments, "Recommend", loosen(recommend_schema())),
+            _tool(sweep, Swept, "Sweep", loosen(sweep_schema())),
+            _tool(compare, Beside, "Compare", loosen(compare_schema())),
+            _tool(why_not, Doubt, "Why not", loosen(why_not_schema())),
+            _tool(plan, Mix, "Plan several workloads", loosen(plan_schema())),
+            _tool(validate, PastedText, "Check a configuration", loosen(_validate_schema())),
+            _tool(explain, ExplainArguments, "Explain a rule", None),
+            _tool(ab, AbArguments, "Judge an A/B", report),
         ],
         log_level="ERROR",
     )

@@ -20,9 +20,9 @@ from advisor.render.text import (
     beyond,
     measured_ttft,
     predictable,
-    rounded,
     schedule_words,
     strongest,
+    two_digits,
 )
 from advisor.render.text_sections import METHOD_NAMES, candidate_words
 
@@ -156,10 +156,12 @@ def _metric(name: str, unit: str, metric: MetricEstimate) -> dict[str, Any]:
     levels = levels_span = ""
     if metric.baseline is not None and metric.value is not None:
         scale, shown = (1e3, "s") if unit == "ms" and metric.baseline >= 1e5 else (1.0, unit)
-        levels = f"{rounded(metric.baseline / scale)} → {rounded(metric.value / scale)} {shown}"
+        levels = (
+            f"{two_digits(metric.baseline / scale)} → {two_digits(metric.value / scale)} {shown}"
+        )
         if metric.baseline_range is not None and metric.value_range is not None:
             levels_span = " → ".join(
-                f"{rounded(span.p10 / scale)} to {rounded(span.p90 / scale)}"
+                f"{two_digits(span.p10 / scale)} to {two_digits(span.p90 / scale)}"
                 for span in (metric.baseline_range, metric.value_range)
             )
     return {

@@ -89,7 +89,7 @@ def is_flag(token: Token) -> bool:
     )
 
 
-class _Seen(NamedTuple):
+class _Walk(NamedTuple):
     """What a walk over a command line has found so far."""
 
     flags: list[Flag]
@@ -110,7 +110,7 @@ class _Seen(NamedTuple):
 
 def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
     """Flags and positionals of an argparse command line."""
-    seen = _Seen([], [], [])
+    seen = _Walk([], [], [])
     flags, at, switch = seen.flags, 0, ""
     while at < len(tokens):
         token = tokens[at]
@@ -125,7 +125,7 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
         name, equals, inline = token.text.partition("=")
         found, known = reader.match(name)
         if found is None:
-            packed = _packed(token, reader)
+            packed = _packed_flag(token, reader)
             if packed is not None:
                 flags.append(packed)
                 continue
@@ -149,7 +149,7 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
     return seen.walk()
 
 
-def _packed(token: Token, reader: Reader) -> Flag | None:
+def _packed_flag(token: Token, reader: Reader) -> Flag | None:
     """A short option with its value in one argument: -O2, -tp4."""
     short = re.match(r"(-[A-Za-z]+)(\d+)$", token.text)
     if short is None:
@@ -164,7 +164,7 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
     """Flags of a llama.cpp command line: exact spellings; `--x=v` is refused by the server but the
     intent is read.
     """
-    seen = _Seen([], [], [])
+    seen = _Walk([], [], [])
     flags, at, switch = seen.flags, 0, ""
     while at < len(tokens):
         token = tokens[at]
@@ -184,7 +184,8 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
         elif found is None or found.option.takes_value is not False:
             follows = tokens[at] if at < len(tokens) else None
             if follows is not None and (
-                not is_flag(follows) or (found is not None and not _flagged(found, follows, reader))
+                not is_flag(follows)
+                or (found is not None and not _is_option(found, follows, reader))
             ):
                 values = [follows]
                 at += 1
@@ -195,7 +196,7 @@ def walk_llama(tokens: Sequence[Token], reader: Reader) -> Walk:
     return seen.walk()
 
 
-def _flagged(found: Match, follows: Token, reader: Reader) -> bool:
+def _is_option(found: Match, follows: Token, reader: Reader) -> bool:
     """Whether what follows is an option of its own: the value was forgotten (a bare -fa)."""
     return reader.match(follows.text)[0] is not None or found.option.type == "int"
 

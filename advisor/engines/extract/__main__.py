@@ -96,7 +96,7 @@ def read(
         }
     python = releases.environment(folder)
     found: dict[str, Any] = releases.probe(
-        python, "dump", engine, releases.unpacked(folder, python, engine, version)
+        python, "dump", engine, releases.unpack(folder, python, engine, version)
     )[0]
     return found
 

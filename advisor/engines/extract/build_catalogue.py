@@ -100,7 +100,7 @@ def build(engine: str, folder: Path, notes: Notes) -> tuple[Record, Record]:
     """(hot, cold) of the single catalogues in a folder."""
     names = notes[0].get("snapshots") or {}
     raws = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.json"))]
-    return _compiled(
+    return _compile(
         engine,
         [_release(raw, names.get(raw["version"], raw["version"]), notes[0]) for raw in raws],
         notes,
@@ -122,12 +122,12 @@ def with_release(folder: Path, engine: str, raw: Mapping[str, Any]) -> dict[Path
             f"add a row for {version} to `builds` in {engine}_notes.yaml: id, order, from, "
             "commit, date, source"
         )
-    kept = [release for release in unfolded(hot, cold) if release.version != version]
-    hot, cold = _compiled(engine, [*kept, _release(raw, version, notes[0])], notes)
+    kept = [release for release in unfold_catalogue(hot, cold) if release.version != version]
+    hot, cold = _compile(engine, [*kept, _release(raw, version, notes[0])], notes)
     return {hot_path: dump(hot), cold_path: dump(cold)}
 
 
-def _compiled(engine: str, releases: Iterable[Release], notes: Notes) -> tuple[Record, Record]:
+def _compile(engine: str, releases: Iterable[Release], notes: Notes) -> tuple[Record, Record]:
     """(hot, cold): options and speculative JSON fields in the first; environment and other JSON
     classes in the second.
     """
@@ -162,7 +162,7 @@ def _compiled(engine: str, releases: Iterable[Release], notes: Notes) -> tuple[R
 
 def _release(raw: Mapping[str, Any], version: str, notes: Mapping[str, Any]) -> Release:
     """What the catalogue keeps of one release as it was read."""
-    rows = _corrected(raw, version, notes)
+    rows = _correct(raw, version, notes)
     states = tuple(_state(row, raw["engine"], rows) for row in rows)
     configs = {
         name: {
@@ -181,7 +181,7 @@ def _release(raw: Mapping[str, Any], version: str, notes: Mapping[str, Any]) -> 
     return Release(version, states, configs, env)
 
 
-def unfolded(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> list[Release]:
+def unfold_catalogue(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> list[Release]:
     """The single releases of a compiled catalogue, oldest first: the inverse of `_compiled`."""
     versions = hot["versions"]
     options = [unfold(record, versions) for record in hot["options"].values()]
@@ -201,7 +201,7 @@ def unfolded(hot: Mapping[str, Any], cold: Mapping[str, Any]) -> list[Release]:
     ]
 
 
-def _corrected(
+def _correct(
     raw: Mapping[str, Any], version: str, notes: Mapping[str, Any]
 ) -> list[Mapping[str, Any]]:
     """The rows of one release with the hand-kept corrections of what a pattern read wrongly."""

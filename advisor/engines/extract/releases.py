@@ -54,9 +54,9 @@ def environment(folder: Path) -> Path:
     return python
 
 
-def unpacked(folder: Path, python: Path, engine: str, version: str) -> Path:
+def unpack(folder: Path, python: Path, engine: str, version: str) -> Path:
     """The folder with the Python files and metadata of a release's wheel."""
-    return _kept(folder, python, f"{engine}-{version}", engine, version, ("--only-binary", ":all:"))
+    return _keep(folder, python, f"{engine}-{version}", engine, version, ("--only-binary", ":all:"))
 
 
 def sources(folder: Path, python: Path, archive: str) -> Path:
@@ -66,10 +66,10 @@ def sources(folder: Path, python: Path, archive: str) -> Path:
     package, _, version = archive.rpartition("==")
     package = package or SDIST
     name = f"llama.cpp-of-{package}-{version}"
-    return _kept(folder, python, name, package, version, ("--no-binary", package))
+    return _keep(folder, python, name, package, version, ("--no-binary", package))
 
 
-def _kept(
+def _keep(
     folder: Path, python: Path, name: str, package: str, version: str, how: Sequence[str]
 ) -> Path:
     target = folder / name

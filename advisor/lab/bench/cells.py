@@ -85,7 +85,7 @@ def points_side(output_tokens: int = 128) -> tuple[Point, ...]:
     )
 
 
-def points_shared(output_tokens: int = 128) -> tuple[Point, ...]:
+def shared_prompt_points(output_tokens: int = 128) -> tuple[Point, ...]:
     """Half of the prompt shared between requests (without caching the sharing changes nothing: see
     points_main), and two points of points_main that share nothing: what caching alone costs, and
     how far two machines agree.
@@ -143,7 +143,7 @@ def sweep(model: str = "qwen3.6-35b-a3b", quant: str = "fp8", turns: int = 1) ->
     jobs = [Job(f"{name}-k{k}", model, quant, k, full) for k in (0, 2, 4, 1, 3)]
     for k in (0, 2):
         jobs.append(
-            Job(f"{name}-k{k}-prefix", model, quant, k, points_shared(), prefix_caching=True)
+            Job(f"{name}-k{k}-prefix", model, quant, k, shared_prompt_points(), prefix_caching=True)
         )
     jobs += [
         Job(

@@ -21,13 +21,14 @@ import numpy.typing as npt
 from advisor.lab.bench.row_files import Measured
 from advisor.lab.bench.rows import (
     campaign,
-    decode_is_biased,
+    is_decode_biased,
     plain_elsewhere,
     runs_columns,
 )
 from advisor.perf import arrays as P
 from advisor.perf import encode_rows, imputation, physics, prompt_cost, schedule
-from advisor.perf.constants import CONSTANT_SOURCES, Constants, shifted
+from advisor.perf.constants import CONSTANT_SOURCES, Constants
+from advisor.perf.constants import shift as shifted
 
 Floats = npt.NDArray[np.float64]
 Cell = tuple[int, int, int]  # prompt tokens, nominal output tokens, concurrency
@@ -94,12 +95,12 @@ def table(rows: Sequence[Measured], hardware: str = "h200") -> tuple[P.Points, F
     return imputation.impute(points), np.array([row["acceptance_length"] for row in rows])
 
 
-def measured(rows: Sequence[Measured], quantity: str) -> Floats:
+def measured_column(rows: Sequence[Measured], quantity: str) -> Floats:
     """A measured column, NaN where it was not taken or does not mean what it says (see the two
     rules in rows).
     """
     step = quantity == "decode_step_ms"
-    name, unfit = ("decode_step_p50_ms", decode_is_biased) if step else (quantity, plain_elsewhere)
+    name, unfit = ("decode_step_p50_ms", is_decode_biased) if step else (quantity, plain_elsewhere)
     return np.array(
         [np.nan if row.get(name) is None or unfit(row) else float(row[name]) for row in rows]
     )
@@ -157,7 +158,7 @@ class Sweep:
 
 def log_errors(sweep: Sweep, predicted: Mapping[str, Floats], quantity: str) -> Floats:
     """log(predicted / measured), (N,)."""
-    return np.asarray(np.log(predicted[quantity] / measured(sweep.rows, quantity)))
+    return np.asarray(np.log(predicted[quantity] / measured_column(sweep.rows, quantity)))
 
 
 def mape(errors: Floats) -> float:
@@ -258,7 +259,7 @@ def refit(sweep: Sweep, names: Sequence[str] = MOVED) -> Fit:
     )
 
 
-def held_out(rows: Sequence[Measured], swap: bool = False) -> tuple[Sweep, dict[str, Floats]]:
+def hold_out(rows: Sequence[Measured], swap: bool = False) -> tuple[Sweep, dict[str, Floats]]:
     """Refit on every other cell and predict the rest: (kept-out rows, predictions). `swap`
     exchanges the halves.
     """
@@ -286,18 +287,19 @@ def law_features(rows: Sequence[Measured]) -> dict[str, Floats]:
     points, _ = table(rows)
     b, k = points.concurrency, np.array([float(row["k"]) for row in rows])
 
-    def reached(tokens: Floats) -> Floats:
+    def experts_read(tokens: Floats) -> Floats:
         return np.asarray(physics.union(points.experts, points.topk, tokens) / points.experts)
 
     drafted = (
-        np.where(k > 0, reached(b * (k + 1)) + np.fmax(k - 1, 0) * reached(b), 0.0) / points.layers
+        np.where(k > 0, experts_read(b * (k + 1)) + np.fmax(k - 1, 0) * experts_read(b), 0.0)
+        / points.layers
     )
     context = points.input_tokens + points.output_tokens / 2
     return {
         "fixed": np.ones(len(k)),
         "speculating at all": (k > 0).astype(float),
         "draft pass": k,
-        "all experts": reached(b * (k + 1)) + drafted,
+        "all experts": experts_read(b * (k + 1)) + drafted,
         "request": b,
         "token": b * (k + 1),
         "1000 KV tokens": b * context * (1 + k / points.attn_layers) / 1000,
@@ -310,7 +312,7 @@ def step_law(rows: Sequence[Measured]) -> Law:
     """
     rows = [row for row in rows if row["concurrency"] * (row["k"] + 1) <= prompt_cost.GRAPH_TOKENS]
     features = law_features(rows)
-    step = measured(rows, "decode_step_ms")
+    step = measured_column(rows, "decode_step_ms")
     k = np.array([row["k"] for row in rows])
     shaky = (k > 0) & (features["request"] <= HOST_BOUND_BATCH)
     good = ~np.isnan(step)

@@ -41,7 +41,7 @@ class Law(NamedTuple):
 MIXTURES = {"qwen3.6-35b-a3b": (EXPERTS, TOPK)}
 
 
-def reached(point: Point) -> list[float]:
+def server_terms(point: Point) -> list[float]:
     """Terms of vLLM and SGLang; a dense model reaches no experts."""
     n = point["concurrency"] * (point["k"] + 1)
     experts = 0.0
@@ -50,7 +50,7 @@ def reached(point: Point) -> list[float]:
     return [1.0, experts, n, float(point["k"] > 0), point["k"]]
 
 
-def sampled(point: Point) -> list[float]:
+def llama_terms(point: Point) -> list[float]:
     """Terms of llama-server."""
     n = point["concurrency"] * (point["k"] + 1)
     tiled = float(n > LONGEST)
@@ -102,7 +102,7 @@ def laws() -> list[Law]:
     sglang = read_rows(raw / "bench-h200-sglang-0517")
     sglang = [p for p in sglang if p["sampling"] == "t0" and "sync" not in p["label"]]
     vllm = [p for p in read_rows(raw / "h200-vllm-0251") if _plain_vllm(p)]
-    newer = {e: _trusted(raw / f"bench-h200-{e}-shapes") for e in ("vllm", "sglang")}
+    newer = {e: _trusted_points(raw / f"bench-h200-{e}-shapes") for e in ("vllm", "sglang")}
     chains = [
         (f"{name}, {title}", [p for p in newer[e] if p["model"] == m and "tree" not in p["label"]])
         for e, name, m, title in (
@@ -111,15 +111,17 @@ def laws() -> list[Law]:
         )
     ]
     return [
-        fit("vLLM, 35B-A3B FP8", [p for p in vllm if p["input_tokens"] == DEPTH], reached),
-        fit("SGLang, 35B-A3B FP8", [p for p in sglang if p["input_tokens"] == DEPTH], reached),
+        fit("vLLM, 35B-A3B FP8", [p for p in vllm if p["input_tokens"] == DEPTH], server_terms),
+        fit("SGLang, 35B-A3B FP8", [p for p in sglang if p["input_tokens"] == DEPTH], server_terms),
         *(
-            fit(name, [p for p in points if p["input_tokens"] == DEPTH], reached)
+            fit(name, [p for p in points if p["input_tokens"] == DEPTH], server_terms)
             for name, points in chains
         ),
         *(
             fit(
-                f"llama-server, {name}", [p for p in slots if p["label"].startswith(label)], sampled
+                f"llama-server, {name}",
+                [p for p in slots if p["label"].startswith(label)],
+                llama_terms,
             )
             for name, label in (
                 ("35B-A3B Q4_K", "q4k-"),
@@ -130,7 +132,7 @@ def laws() -> list[Law]:
     ]
 
 
-def _trusted(folder: Path) -> list[Point]:
+def _trusted_points(folder: Path) -> list[Point]:
     """The points of a folder whose decode step its about.yaml does not set apart."""
     about = read_about(folder, {})
 

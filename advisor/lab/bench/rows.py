@@ -73,7 +73,7 @@ def campaign(label: str) -> str:
     return re.sub(r"-(eagle3|ngram)$", "", re.sub(r"-k\d+(?=-|$)", "", label))
 
 
-def decode_is_biased(row: Measured) -> bool:
+def is_decode_biased(row: Measured) -> bool:
     """Many prompt tokens at several requests: somebody waits for a prompt in almost every step, and
     the few steps where nobody does come from the emptying end with fewer requests (H200, k = 2:
     8 x 32768 seems faster than 8 x 2048, 128 x 2048 than 128 x 64).
@@ -210,7 +210,7 @@ def _decode_run(row: Measured, about: Mapping[str, Any], weak: Weak | None) -> d
     others, this does not.
     """
     few = served_rows.few_steps(row) if "kind" in row else row["prompts"] < LEAST_PROMPTS
-    biased = row.get("kind") != "decode" and decode_is_biased(row)
+    biased = row.get("kind") != "decode" and is_decode_biased(row)
     counts = not (few or biased) and (weak is None or _decode_counts(row, weak))
     why = "median step while nobody waits for a first token"
     if biased:

@@ -33,7 +33,7 @@ def tokens_of(engine: str, event: Event, seen: int) -> list[int]:
     return ids[len(ids) - (total - seen) :] if total > seen else []
 
 
-class Served:
+class TimedRequest:
     """One request's tokens in time.
 
     Attributes
@@ -73,7 +73,7 @@ class Served:
         return self.at[:1] + [b for a, b in pairs if b - a > limit]
 
 
-def decode_row(served: Sequence[Served]) -> tuple[dict[str, Any], float, float]:
+def decode_row(served: Sequence[TimedRequest]) -> tuple[dict[str, Any], float, float]:
     """Figures of requests that decode side by side, with the span (s) they hold for: from the last
     one's second step to the first one's end.
 
@@ -114,7 +114,7 @@ def decode_row(served: Sequence[Served]) -> tuple[dict[str, Any], float, float]:
     return row | _server_account(served), begin, end
 
 
-def _server_account(served: Sequence[Served]) -> dict[str, Any]:
+def _server_account(served: Sequence[TimedRequest]) -> dict[str, Any]:
     """llama-server's own count of drafts and its mean cycle, against which the events are
     checked.
     """
@@ -135,7 +135,7 @@ def _server_account(served: Sequence[Served]) -> dict[str, Any]:
     }
 
 
-def closed_row(served: Sequence[Served], wall: float) -> dict[str, Any]:
+def closed_row(served: Sequence[TimedRequest], wall: float) -> dict[str, Any]:
     """Figures of a closed loop of clients that took `wall` seconds, as the vLLM worker writes
     them.
     """

@@ -83,7 +83,7 @@ def decode(
     )
 
 
-def closed(cells: Sequence[tuple[int, int]], sampling: str = "") -> tuple[ServedPoint, ...]:
+def closed_loops(cells: Sequence[tuple[int, int]], sampling: str = "") -> tuple[ServedPoint, ...]:
     """Closed loops over (clients, prompt tokens)."""
     return tuple(ServedPoint("closed", c, n, 128, sampling=sampling) for c, n in cells)
 
@@ -149,7 +149,7 @@ def llama_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
         one = (*few, "--kv-unified")
         jobs.append(llama_job(k, gguf, decode((1, 4, 16)), flags=one, part="-unified", **about))
     for k in (0, 2):
-        loops = closed(((4, 2048), (16, 2048)))
+        loops = closed_loops(((4, 2048), (16, 2048)))
         jobs.append(llama_job(k, gguf, loops, part="-closed", **about))
     return tuple(jobs)
 
@@ -228,10 +228,10 @@ def sglang_sweep(model: str, quant: str, version: str = "") -> tuple[ServedJob, 
     few = tuple((c, 2048) for c in (1, 4, 16, 64))
     every = (*few, (2, 2048), (8, 2048), (32, 2048), (4, 8192), (16, 8192))
     about: dict[str, Any] = {"model": model, "quant": quant, "version": version}
-    full = closed(every, "t0") + closed(((16, 2048),), "t1")
+    full = closed_loops(every, "t0") + closed_loops(((16, 2048),), "t1")
     jobs = [sglang_job(k, full, **about) for k in (0, 2)]
-    jobs += [sglang_job(k, closed(few, "t0"), **about) for k in (1, 3)]
-    jobs += [sglang_job(k, closed(few, "t0"), overlap=False, **about) for k in (2, 0)]
+    jobs += [sglang_job(k, closed_loops(few, "t0"), **about) for k in (1, 3)]
+    jobs += [sglang_job(k, closed_loops(few, "t0"), overlap=False, **about) for k in (2, 0)]
     return tuple(jobs)
 
 
@@ -240,7 +240,7 @@ def sglang_shapes(version: str = "") -> tuple[ServedJob, ...]:
     time: EAGLE-3 as a chain and as a tree (the server's own default of four branches), then a
     dense model with its own MTP head.
     """
-    points = closed(((1, 2048), (4, 2048), (16, 2048), (64, 2048)), "t0")
+    points = closed_loops(((1, 2048), (4, 2048), (16, 2048), (64, 2048)), "t0")
     about: dict[str, Any] = {"quant": "bf16", "version": version}
     llama, nine = about | {"model": "llama-3.1-8b"}, about | {"model": "qwen3.5-9b"}
     return (

@@ -39,7 +39,7 @@ def in_columns(row: dict[str, Any]) -> dict[str, Any]:
         "method": settings.get("method", "mtp"),
         "temperature": TEMPERATURES[sampling],
         "notes": NOTE + SAMPLERS.get(sampling, ""),
-        "acceptance_length": accepted(row),
+        "acceptance_length": acceptance_length(row),
     }
     if (
         row["kind"] == "closed"
@@ -50,7 +50,7 @@ def in_columns(row: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
-def accepted(row: dict[str, Any]) -> float:
+def acceptance_length(row: dict[str, Any]) -> float:
     """Tokens a step: as counted, or the forced mean where a closed loop's count has gone astray."""
     counted = float(row["acceptance_length"])
     forced = 1.0 + float(sum(row["rates"][: row["k"]]))

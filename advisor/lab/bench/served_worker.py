@@ -25,11 +25,11 @@ from typing import Any
 from advisor.engines.traits import traits
 from advisor.lab.bench import host
 from advisor.lab.bench.power import Meter
-from advisor.lab.bench.served import Served, closed_row, decode_row
+from advisor.lab.bench.served import TimedRequest, closed_row, decode_row
 from advisor.lab.bench.served_cells import SAMPLING, ServedJob, ServedPoint
 from advisor.lab.bench.step_cost import Progress
 from advisor.lab.bench.streams import ServerError, get, stream
-from advisor.lab.bench.worker import JITTER, LEAST_PROMPTS, finished
+from advisor.lab.bench.worker import JITTER, LEAST_PROMPTS, finished_keys
 from advisor.lab.processes import EngineProcess
 
 STOP_S = 10.0  # a server that has not ended by then is killed
@@ -61,11 +61,11 @@ class Driver:
         edge = min(1000, top // 8)
         return [self.random.randrange(edge, top - edge) for _ in range(count)]
 
-    async def ask(self, prompt: list[int], length: int, extra: dict[str, Any]) -> Served:
+    async def ask(self, prompt: list[int], length: int, extra: dict[str, Any]) -> TimedRequest:
         """Send one request to the server and return its streamed reply."""
         path, body = request(self.job.engine, prompt, length, extra)
         reply = await stream(self.job.port, path, body)
-        return Served(self.job.engine, reply, self.job.k > 0)
+        return TimedRequest(self.job.engine, reply, self.job.k > 0)
 
     async def point(self, point: ServedPoint) -> dict[str, Any]:
         """The figures of one point.
@@ -78,12 +78,14 @@ class Driver:
         if point.kind == "decode":
             return await self._decode(point)
         # The first run of a shape pays kernel compilation.
-        await self._closed(point, 1, 24)
-        return await self._closed(point, point.rounds, point.length)
+        await self._closed_loop(point, 1, 24)
+        return await self._closed_loop(point, point.rounds, point.length)
 
     # -- slots that stay filled (llama-server)
 
-    async def _continue(self, slots: list[int], length: int, extra: dict[str, Any]) -> list[Served]:
+    async def _continue(
+        self, slots: list[int], length: int, extra: dict[str, Any]
+    ) -> list[TimedRequest]:
         """Every slot's text goes on by `length` tokens, all at once."""
         asked = (self.ask(self.slots[i], length, {**extra, "id_slot": i}) for i in slots)
         found = await asyncio.gather(*asked)
@@ -119,11 +121,11 @@ class Driver:
 
     # -- clients that send one prompt after the other
 
-    async def _closed(self, point: ServedPoint, rounds: int, length: int) -> dict[str, Any]:
+    async def _closed_loop(self, point: ServedPoint, rounds: int, length: int) -> dict[str, Any]:
         count = max(LEAST_PROMPTS, rounds * point.concurrency)
         spread = (1 + JITTER * (2 * self.random.random() - 1) for _ in range(count))
         todo = [(self.ids(point.input_tokens), max(2, round(length * s))) for s in spread]
-        done: list[Served] = []
+        done: list[TimedRequest] = []
 
         async def client(number: int) -> None:
             while todo:
@@ -162,9 +164,9 @@ def llama_version(server: str) -> str:
     return f"b{number}" if number and number != "0" else ""
 
 
-def missing(job: ServedJob, folder: Path) -> list[ServedPoint]:
+def missing_points(job: ServedJob, folder: Path) -> list[ServedPoint]:
     """Points that the job's rows lack."""
-    seen = finished(rows_file(folder, job), job.label)
+    seen = finished_keys(rows_file(folder, job), job.label)
     return [point for point in job.points if point.key not in seen]
 
 
@@ -210,7 +212,7 @@ async def measure(
             for name, value in job.as_dict().items()
             if name not in ("points", "command", "env", "port", "start_s", "vocabulary")
         } | {"boot_s": round(time.time() - begin, 1), "gpu": meter.name}
-        for point in missing(job, folder):
+        for point in missing_points(job, folder):
             if time.time() > deadline:
                 return "out of time"
             speed, before = host.loop_ms(), host.now()
@@ -240,7 +242,7 @@ async def measure(
 def progress(jobs: Sequence[ServedJob], folder: Path, note: str = "") -> Progress:
     """How many points of the jobs stand in `folder`."""
     total = sum(len({p.key for p in job.points}) for job in jobs)
-    left = sum(len({p.key for p in missing(job, folder)}) for job in jobs)
+    left = sum(len({p.key for p in missing_points(job, folder)}) for job in jobs)
     return Progress(total - left, total, note)
 
 
@@ -268,7 +270,7 @@ def run(
     def say(note: str) -> None:
         tell(progress(listed, folder, note))
 
-    todo = [job for job in listed if missing(job, folder)]
+    todo = [job for job in listed if missing_points(job, folder)]
     while todo and time.time() < deadline:
         group, todo = todo[:together], todo[together:]
         servers = [spawn(job, folder / f"{job.label}.log") for job in group]

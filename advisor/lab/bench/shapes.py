@@ -82,7 +82,7 @@ def config(model: str, quant: str, layers: int | None = None) -> dict[str, Any]:
             "activation_scheme": "dynamic",
             "fmt": "e4m3",
             "weight_block_size": [128, 128],
-            "modules_to_not_convert": _unquantised(shape, depth),
+            "modules_to_not_convert": _unquantised_modules(shape, depth),
         }
     return out
 
@@ -163,7 +163,7 @@ def _vision(shape: Shape, kind: str) -> dict[str, Any]:
     }
 
 
-def _unquantised(shape: Shape, depth: int) -> list[str]:
+def _unquantised_modules(shape: Shape, depth: int) -> list[str]:
     """Modules that the released FP8 checkpoints leave in BF16."""
     prefix = "model.language_model"
     names = ["lm_head", "model.visual", "mtp.fc", f"{prefix}.embed_tokens"]

@@ -35,9 +35,11 @@ class Progress:
     note: str
 
 
-def missing(jobs: Iterable[Job], folder: Path) -> tuple[Job, ...]:
+def missing_jobs(jobs: Iterable[Job], folder: Path) -> tuple[Job, ...]:
     """The jobs that still lack points in `folder`."""
-    return tuple(job for job in jobs if worker.missing(job.as_dict(), rows_file(folder, job)))
+    return tuple(
+        job for job in jobs if worker.missing_points(job.as_dict(), rows_file(folder, job))
+    )
 
 
 def rows_file(folder: Path, job: Job) -> Path:
@@ -49,7 +51,7 @@ def progress(jobs: Iterable[Job], folder: Path, note: str = "") -> Progress:
     """Return how many rows of the jobs are measured, and how many there will be."""
     listed = list(jobs)
     total = sum(job.turns * len({p.key for p in job.points}) for job in listed)
-    left = sum(len(worker.missing(job.as_dict(), rows_file(folder, job))) for job in listed)
+    left = sum(len(worker.missing_points(job.as_dict(), rows_file(folder, job))) for job in listed)
     return Progress(total - left, total, note)
 
 
@@ -79,7 +81,7 @@ def run(
     folder.mkdir(parents=True, exist_ok=True)
     listed = tuple(jobs)
     deadline = time.time() + seconds
-    left = list(missing(listed, folder))
+    left = list(missing_jobs(listed, folder))
 
     started: list[Engine] = []
 
@@ -121,14 +123,14 @@ def _round(
     following = begin()
     _wait(engines, worker.WARM)
     _wait(following, worker.IMPORTED)
-    written = _written(engines, folder)
+    written = _row_bytes(engines, folder)
     for turn in _turns(engines):
         for engine in turn:
             engine.measure()
         while any(engine.process.poll() is None for engine in turn):
             time.sleep(POLL_S)  # a look at sizes only: what is measured is bound by this host
-            if _written(engines, folder) != written:
-                written = _written(engines, folder)
+            if _row_bytes(engines, folder) != written:
+                written = _row_bytes(engines, folder)
                 say("measuring")
     for engine in engines:
         code = engine.process.returncode
@@ -150,7 +152,7 @@ def _turns(engines: Iterable[Engine]) -> list[list[Engine]]:
     return turns
 
 
-def _written(engines: Iterable[Engine], folder: Path) -> int:
+def _row_bytes(engines: Iterable[Engine], folder: Path) -> int:
     """Bytes in the rows of a round."""
     files = (rows_file(folder, engine.job) for engine in engines)
     return sum(file.stat().st_size for file in files if file.exists())

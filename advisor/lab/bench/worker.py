@@ -163,7 +163,7 @@ def write_shape(job: dict[str, Any], folder: Path) -> None:
         (folder / "eagle3" / "config.json").write_text(json.dumps(more_shapes.eagle3()))
 
 
-def finished(path: Path, label: str) -> set[str]:
+def finished_keys(path: Path, label: str) -> set[str]:
     """Keys of the points that the output already holds for this label."""
     if not path.exists():
         return set()
@@ -176,12 +176,12 @@ def turn_label(label: str, turn: int) -> str:
     return label if turn == 1 else f"{label}-again{turn}"
 
 
-def missing(job: dict[str, Any], out: Path) -> list[tuple[str, dict[str, Any]]]:
+def missing_points(job: dict[str, Any], out: Path) -> list[tuple[str, dict[str, Any]]]:
     """(label of the turn, point) for what the output lacks: every point once before any is taken
     again.
     """
     labels = [turn_label(job["label"], turn) for turn in range(1, job.get("turns", 1) + 1)]
-    seen = {label: finished(out, label) for label in labels}
+    seen = {label: finished_keys(out, label) for label in labels}
     return [
         (label, p) for label in labels for p in job["points"] if point_key(p) not in seen[label]
     ]
@@ -198,7 +198,7 @@ def main(argv: list[str] | None = None) -> int:
     asked = parser.parse_args(argv)
     job = json.loads(Path(asked.job).read_text())
     out = Path(asked.out)
-    todo = missing(job, out)
+    todo = missing_points(job, out)
     if not todo:
         return 0
     for name, value in {**ENV, **job.get("env", {})}.items():

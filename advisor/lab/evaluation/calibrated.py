@@ -105,9 +105,7 @@ def exam(rows: Rows, runs: int, chosen: bool, seed: int = 0) -> Scores:
     return Scores(runs=runs, chosen=chosen, owners=owners, **middle, **share)
 
 
-def _updated(
-    rows: Rows, own: npt.NDArray[np.int64], test: npt.NDArray[np.int64]
-) -> own_runs.Update:
+def _update(rows: Rows, own: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> own_runs.Update:
     miss = (rows.log[own] - rows.mean[own]) / rows.sd[own]
     return own_runs.update(
         rows.where[test], rows.where[own], miss, own_runs.LEAST_SD / rows.sd[own]
@@ -126,7 +124,7 @@ def _choose(
     for _ in range(min(runs, len(pool))):
         left = {
             arm: float(
-                _updated(rows, index[np.isin(rows.arm[index], [*taken, arm])], test).scale.sum()
+                _update(rows, index[np.isin(rows.arm[index], [*taken, arm])], test).scale.sum()
             )
             for arm in pool
             if arm not in taken
@@ -136,7 +134,7 @@ def _choose(
 
 
 def _score(rows: Rows, own: npt.NDArray[np.int64], test: npt.NDArray[np.int64]) -> dict[str, float]:
-    made = _updated(rows, own, test)
+    made = _update(rows, own, test)
     log, mean = rows.log[test], rows.mean[test]
     moved = mean + made.shift * rows.sd[test]
     low = moved - (mean - rows.low[test]) * made.scale

@@ -8,10 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from advisor.lab.evaluation import card_tables as tables
-from advisor.lab.evaluation import card_words as words
-from advisor.lab.evaluation import metrics as em
-from advisor.lab.evaluation import scores
+from advisor.lab.evaluation import card_tables, card_words, metrics, scores
 from advisor.lab.evaluation.baselines import fixed_k
 from advisor.lab.evaluation.card_decisions import decisions, frontier
 from advisor.lab.evaluation.card_owners import owners
@@ -27,16 +24,18 @@ Flags = npt.NDArray[np.bool_]
 
 def _regret(
     e: Examples, mean: Floats, rows: Flags, rule: Callable[[Floats, Floats], int] | None = None
-) -> em.Regret:
-    return em.sweep_regret(e.log_speedup[rows], mean[rows], e.points.k[rows], e.sweep[rows], rule)
+) -> metrics.Regret:
+    return metrics.sweep_regret(
+        e.log_speedup[rows], mean[rows], e.points.k[rows], e.sweep[rows], rule
+    )
 
 
-def compared(found: Evaluation) -> str:
+def comparison_lines(found: Evaluation) -> str:
     """Baselines and candidates, one line each."""
     e = found.examples
     rows = scores.scored_rows(e)
     known = rows & e.acceptance_known
-    weight = em.group_weight(e.rig[rows])
+    weight = metrics.group_weight(e.rig[rows])
     y = e.log_speedup
     lines: list[list[object]] = []
 
@@ -45,8 +44,8 @@ def compared(found: Evaluation) -> str:
         cells: list[object] = [name]
         for pick, guess in ((known, mean), (rows, hid)):
             cells += errors_of(y, guess, pick, e.fold)
-        cells.append(f"{em.averaged((hid - y)[rows], e.fold[rows]).value:+.3f}")
-        confused = em.confusion(y[rows], hid[rows] > 0, weight)
+        cells.append(f"{metrics.group_average((hid - y)[rows], e.fold[rows]).value:+.3f}")
+        confused = metrics.confusion(y[rows], hid[rows] > 0, weight)
         cells += [percent(confused["balanced"], 0), f"{confused['mcc']:.2f}"]
         regret = _regret(e, mean, rows)
         cells += [percent(regret.mean), percent(regret.p90)]
@@ -90,7 +89,9 @@ def split_lines(found: Evaluation) -> str:
             (told, fit.median, fit.low, fit.high),
             (all_rows, fit.median_hidden, fit.low_hidden, fit.high_hidden),
         ):
-            cover, width, _ = em.coverage(ex.log_speedup[pick], low[pick], high[pick], folds[pick])
+            cover, width, _ = metrics.coverage(
+                ex.log_speedup[pick], low[pick], high[pick], folds[pick]
+            )
             cells += [
                 *errors_of(ex.log_speedup, mean, pick, folds),
                 percent(cover.value, 0),
@@ -108,7 +109,7 @@ def card(found: Evaluation) -> str:
     """The whole card."""
     e = found.examples
     counts = {"folds": e.fold, "sources": e.source, "rigs": e.rig}
-    head = words.HEAD.format(
+    head = card_words.HEAD.format(
         rows=len(e), **{name: len(set(values.tolist())) for name, values in counts.items()}
     )
     reached = table(["quantity", "target", "reached (90 % bootstrap)", "met"], targets(found))
@@ -116,24 +117,24 @@ def card(found: Evaluation) -> str:
         head,
         *(
             "## Targets",
-            words.TARGETS,
+            card_words.TARGETS,
             reached,
-            words.SHORTFALL,
+            card_words.SHORTFALL,
         ),
-        *("## On, off or measure", words.DECISIONS, decisions(found), frontier(found)),
+        *("## On, off or measure", card_words.DECISIONS, decisions(found), frontier(found)),
         *("## Where several owners measured one setting", owners(found)),
-        *("## Beside baselines and rivals", words.RIVALS, compared(found)),
+        *("## Beside baselines and rivals", card_words.RIVALS, comparison_lines(found)),
         *("## Other splits", split_lines(found)),
-        *("## By kind of row", *tables.kinds(found)),
-        *("## Metrics", words.METRICS, tables.derived_metrics(found)),
-        *("## Losses", words.LOSSES, tables.losses(found)),
-        *("## Chance of a gain", tables.chances(found)),
-        *("## What a prediction rests on", words.BASES, tables.bases(found)),
-        *("## Acceptance model", words.ACCEPTANCE, tables.acceptance(found)),
-        *("## The seeds, predicted without them", tables.seeds(found)),
-        *("## By source", tables.by_source(found)),
+        *("## By kind of row", *card_tables.kinds(found)),
+        *("## Metrics", card_words.METRICS, card_tables.derived_metrics(found)),
+        *("## Losses", card_words.LOSSES, card_tables.losses(found)),
+        *("## Chance of a gain", card_tables.chances(found)),
+        *("## What a prediction rests on", card_words.BASES, card_tables.bases(found)),
+        *("## Acceptance model", card_words.ACCEPTANCE, card_tables.acceptance(found)),
+        *("## The seeds, predicted without them", card_tables.seeds(found)),
+        *("## By source", card_tables.by_source(found)),
         "## Figures",
         "`advisor evaluate --plots DIR` draws them.",
-        words.LIMITS,
+        card_words.LIMITS,
     ]
     return "\n\n".join(parts) + "\n"

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.knowledge import store as knowledge
-from advisor.lab.evaluation import metrics as em
-from advisor.lab.evaluation import scores
+from advisor.lab.evaluation import metrics, scores
 from advisor.lab.evaluation.card_targets import percent, table
 from advisor.lab.training.left_out import LeftOut
 from advisor.prediction.decision import decide
@@ -24,7 +23,7 @@ HEADER = ["losses on", "losses off", "gains on", "gains off", "measure"]
 ON_BOUNDS = (0.75, 0.80, 0.85, 0.88, 0.90, 0.91, 0.92)
 
 
-def _cells(made: scores.Decided) -> list[object]:
+def _cells(made: scores.DecisionShares) -> list[object]:
     shares = (made.loss_on, made.loss_off, made.gain_on, made.gain_off, made.measure)
     return [percent(share, 0) for share in shares]
 
@@ -41,7 +40,7 @@ def decisions(found: Evaluation) -> str:
     e = found.examples
     rows = scores.scored_rows(e)
     y = e.log_speedup[rows]
-    alike, by_source = np.ones(len(y)), em.group_weight(e.fold[rows])
+    alike, by_source = np.ones(len(y)), metrics.group_weight(e.fold[rows])
     lines: list[list[object]] = []
     fits = {"this model": found.shipped} | {
         name: fit for name, fit in found.candidates.items() if fit is not found.shipped
@@ -51,10 +50,10 @@ def decisions(found: Evaluation) -> str:
             codes = _codes(fit, hidden)[rows]
             known = "ignored" if hidden else "used where stated"
             for unit, weight in (("rows", alike), ("sources", by_source)):
-                lines.append([name, known, unit, *_cells(scores.decided(y, codes, weight))])
+                lines.append([name, known, unit, *_cells(scores.decision_shares(y, codes, weight))])
     for name, code in (("always on", 2), ("always off", 0)):
         codes = np.full(len(y), code, dtype=np.int8)
-        lines.append([name, "-", "rows", *_cells(scores.decided(y, codes, alike))])
+        lines.append([name, "-", "rows", *_cells(scores.decision_shares(y, codes, alike))])
     return table(["rule", "acceptance", "each counts one", *HEADER], lines)
 
 
@@ -76,10 +75,12 @@ def frontier(found: Evaluation) -> str:
                 [
                     name,
                     f"P(gain) >= {bound:g}",
-                    *_cells(scores.decided(y, codes.astype(np.int8), weight)),
+                    *_cells(scores.decision_shares(y, codes.astype(np.int8), weight)),
                 ]
             )
-        least = scores.least_measured(y, mean / (o.sd if name != "ignored" else o.sd_hidden)[rows])
+        least = scores.least_measure_share(
+            y, mean / (o.sd if name != "ignored" else o.sd_hidden)[rows]
+        )
         lines.append(
             [
                 name,

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from advisor.lab.evaluation import metrics as em
-from advisor.lab.evaluation import scores
+from advisor.lab.evaluation import metrics, scores
 from advisor.lab.evaluation.baselines import fixed_k
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def _save(figure: Any, path: Path) -> None:
     pyplot.close(figure)
 
 
-def predicted_measured(found: Evaluation, path: Path) -> None:
+def plot_predicted(found: Evaluation, path: Path) -> None:
     """Draw predicted against measured speed-ups of left-out rows."""
     e, o = found.examples, found.shipped
     figure, axes = _axes(
@@ -84,13 +83,13 @@ def calibration(found: Evaluation, path: Path) -> None:
     """Draw the share of rows that gained over the predicted probability."""
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
-    weight = em.group_weight(e.rig)[rows]
+    weight = metrics.group_weight(e.rig)[rows]
     figure, axes = _axes("Chance of a gain", "predicted", "share that gained (one weight per rig)")
     for name, chance in (
         ("acceptance known where stated", o.p_gain),
         ("acceptance ignored", o.p_gain_hidden),
     ):
-        curve = em.calibration(e.log_speedup[rows], chance[rows], weight)
+        curve = metrics.calibration(e.log_speedup[rows], chance[rows], weight)
         axes.plot([p for p, _, _ in curve], [h for _, h, _ in curve], marker="o", label=name)
     axes.plot([0, 1], [0, 1], color="black", lw=0.8)
     axes.legend(fontsize=8)
@@ -107,7 +106,7 @@ def regret(found: Evaluation, path: Path) -> None:
         "share of sweeps",
     )
     for name, rule in (("model", None), ("k = 2", 2.0), ("k = 3", 3.0)):
-        each = em.regrets(
+        each = metrics.regrets(
             e.log_speedup[rows],
             o.median[rows],
             e.points.k[rows],
@@ -115,7 +114,7 @@ def regret(found: Evaluation, path: Path) -> None:
             None if rule is None else fixed_k(rule),
         )
         axes.step(np.sort(each), np.arange(1, len(each) + 1) / len(each), where="post", label=name)
-    axes.axvline(em.NOISE, color="grey", lw=0.6)
+    axes.axvline(metrics.NOISE, color="grey", lw=0.6)
     axes.legend(fontsize=8)
     _save(figure, path)
 
@@ -138,7 +137,7 @@ def intervals(found: Evaluation, path: Path) -> None:
 
 
 FIGURES = (
-    ("speedup_predicted_measured.svg", "Predicted against measured", predicted_measured),
+    ("speedup_predicted_measured.svg", "Predicted against measured", plot_predicted),
     ("speedup_residuals.svg", "Residuals by source", residuals),
     ("speedup_calibration.svg", "Calibration of the chance of a gain", calibration),
     ("speedup_regret.svg", "Regret of k", regret),

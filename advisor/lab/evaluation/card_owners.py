@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.lab.evaluation import owner_spread as evaluate_owners
-from advisor.lab.evaluation import scores
+from advisor.lab.evaluation import owner_spread, scores
 from advisor.lab.evaluation.card_targets import percent, table
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ setting, both are known, and this model, which has not seen the owner, does abou
 def owners(found: Evaluation) -> str:
     """The section's text and tables."""
     e = found.examples
-    seen = evaluate_owners.compare(e, found.shipped, scores.scored_rows(e))
+    seen = owner_spread.compare(e, found.shipped, scores.scored_rows(e))
     errors = [
         [name, n, percent(middle), percent(mean), f"x{width:.2f}"]
         for name, (n, middle, mean, width) in seen.lines.items()

@@ -9,9 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.knowledge import store as knowledge
-from advisor.lab.evaluation import card_words as words
-from advisor.lab.evaluation import metrics as em
-from advisor.lab.evaluation import scores
+from advisor.lab.evaluation import card_words, metrics, scores
 from advisor.lab.evaluation.card_targets import errors_of, percent, table
 from advisor.prediction.model import prepare
 from advisor.prediction.predict import FAR
@@ -42,7 +40,7 @@ def breakdown(found: Evaluation, name: str, labels: npt.NDArray[np.str_]) -> str
         for mean, chosen in ((o.median, known), (o.median_hidden, pick)):
             cells += errors_of(e.log_speedup, mean, chosen, e.fold)
         cells.append(
-            f"{em.averaged((o.median_hidden - e.log_speedup)[pick], e.fold[pick]).value:+.2f}"
+            f"{metrics.group_average((o.median_hidden - e.log_speedup)[pick], e.fold[pick]).value:+.2f}"
         )
         lines.append(cells)
     errors = "median known | MAPE known | median unknown | MAPE unknown"
@@ -61,14 +59,14 @@ def derived_metrics(found: Evaluation) -> str:
     lines = []
     for metric in ("output_tok_s", "request_tok_s", "tpot", "ttft"):
         pick = e.metric == metric
-        error = em.ape(e.log_speedup, o.median)[pick]
+        error = metrics.ape(e.log_speedup, o.median)[pick]
         lines.append(
             [
                 metric,
                 int(pick.sum()),
                 len(set(e.fold[pick].tolist())),
                 percent(float(np.median(error))),
-                percent(em.averaged(error, e.fold[pick]).value),
+                percent(metrics.group_average(error, e.fold[pick]).value),
             ]
         )
     return table(["metric", "pairs", "sources", "pooled median APE", "MAPE"], lines)
@@ -79,7 +77,7 @@ def losses(found: Evaluation) -> str:
     e, o = found.examples, found.shipped
     _, full = prepare(e.points)
     rows = scores.scored_rows(e)
-    weight = em.group_weight(e.rig)
+    weight = metrics.group_weight(e.rig)
     off = knowledge.threshold("decision_off_p_gain").value
     small = full.is_path(
         "llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx"
@@ -147,8 +145,8 @@ def by_source(found: Evaluation) -> str:
                     int(e.acceptance_known[pick].sum()),
                     f"{np.exp(y.mean()):.2f}",
                     f"{np.exp(o.median[pick].mean()):.2f}",
-                    percent(float(em.ape(y, o.median[pick]).mean())),
-                    percent(float(em.ape(y, o.median_hidden[pick]).mean())),
+                    percent(float(metrics.ape(y, o.median[pick]).mean())),
+                    percent(float(metrics.ape(y, o.median_hidden[pick]).mean())),
                     percent(float(inside), 0),
                 ]
             )
@@ -222,7 +220,7 @@ def kinds(found: Evaluation) -> list[str]:
     streams = bands(
         e.points.concurrency, [1.5, 8.5, 32.5], ["1 stream", "2 to 8", "9 to 32", "33 and more"]
     )
-    classes = np.array(words.CLASS_WORDS)[full.hw_class]
+    classes = np.array(card_words.CLASS_WORDS)[full.hw_class]
     labels = {
         "engine": e.engine,
         "method": e.method,
@@ -237,10 +235,10 @@ def chances(found: Evaluation) -> str:
     """Stated chance of a gain against the share that gained, acceptance known and unknown."""
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
-    weight = em.group_weight(e.fold[rows])
+    weight = metrics.group_weight(e.fold[rows])
     lines = []
     for name, chance in (("stated", o.p_gain[rows]), ("ignored", o.p_gain_hidden[rows])):
-        for stated, gained, count in em.calibration(e.log_speedup[rows], chance, weight):
+        for stated, gained, count in metrics.calibration(e.log_speedup[rows], chance, weight):
             lines.append([name, percent(stated, 0), percent(gained, 0), count])
     return table(["acceptance", "chance stated", "gained", "rows"], lines)
 
@@ -255,7 +253,7 @@ def bases(found: Evaluation) -> str:
     for label in ("measured", "interpolated", "extrapolated"):
         pick = rows & (labels == label)
         if pick.any():
-            error = em.ape(e.log_speedup, o.median_hidden)[pick]
+            error = metrics.ape(e.log_speedup, o.median_hidden)[pick]
             right = ((o.median_hidden > 0) == (e.log_speedup > 0))[pick].astype(float)
             folds = e.fold[pick]
             lines.append(
@@ -264,7 +262,7 @@ def bases(found: Evaluation) -> str:
                     int(pick.sum()),
                     len(set(folds.tolist())),
                     percent(float(np.median(error))),
-                    percent(em.averaged(error, folds).value),
+                    percent(metrics.group_average(error, folds).value),
                     percent(float(right.mean()), 0),
                 ]
             )

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from advisor.lab.evaluation import metrics as em
-from advisor.lab.evaluation import scores
+from advisor.lab.evaluation import metrics, scores
 from advisor.lab.training.spread_fit import quantile
 
 if TYPE_CHECKING:
@@ -31,8 +30,8 @@ def errors_of(measured: Floats, predicted: Floats, pick: Flags, folds: Words) ->
     """Median and mean absolute percentage error of the picked rows, averaged over folds; "-" where
     no row is picked.
     """
-    error = em.ape(measured, predicted)[pick]
-    each = (em.averaged(error, folds[pick], reduce) for reduce in (np.median, np.mean))
+    error = metrics.ape(measured, predicted)[pick]
+    each = (metrics.group_average(error, folds[pick], reduce) for reduce in (np.median, np.mean))
     return [percent(score.value) for score in each]
 
 
@@ -62,15 +61,18 @@ def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
         ("known", known, o.median, o.low, o.high, (0.06, 0.09, 1.15)),
         ("unknown", rows, o.median_hidden, o.low_hidden, o.high_hidden, (0.10, 0.15, 1.25)),
     ):
-        error, folds = em.ape(y, mean)[pick], e.fold[pick]
-        middle, average = em.averaged(error, folds, np.median), em.averaged(error, folds)
+        error, folds = metrics.ape(y, mean)[pick], e.fold[pick]
+        middle, average = (
+            metrics.group_average(error, folds, np.median),
+            metrics.group_average(error, folds),
+        )
         add(
             f"median APE, acceptance {name}",
             f"<= {100 * goals[0]:.0f} %",
             middle.text() + " %",
             middle.value <= goals[0],
         )
-        one_a_group = percent(quantile(error, em.group_weight(folds), 0.5))
+        one_a_group = percent(quantile(error, metrics.group_weight(folds), 0.5))
         out.append(
             (
                 f"the same over rows that weigh 1 / rows of their group, acceptance {name}",
@@ -87,7 +89,7 @@ def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
             average.text() + " %",
             average.value <= goals[1],
         )
-        cover, width, score = em.coverage(y[pick], low[pick], high[pick], folds)
+        cover, width, score = metrics.coverage(y[pick], low[pick], high[pick], folds)
         add(
             f"80 % interval: coverage, acceptance {name}",
             "76 to 87 %",

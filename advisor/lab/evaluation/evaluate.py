@@ -1,4 +1,4 @@
-"""`advisor evaluate`: the model and its rivals on sources they have not seen, and the model card
+"""`advisor evaluate`: the model and the baselines on sources they have not seen, and the model card
 from it.
 
 Protocol. Primary split: sources are left out in 20 groups (a community table of many machines rig
@@ -17,13 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.paths import models_dir
-from advisor.lab.evaluation import baselines as rivals
-from advisor.lab.evaluation import card as report
-from advisor.lab.evaluation import card_figures as figures
-from advisor.lab.evaluation import card_targets as report_targets
+from advisor.lab.evaluation import baselines as baseline_models
+from advisor.lab.evaluation import card, card_figures, card_targets
 from advisor.lab.progress import bar
-from advisor.lab.training import acceptance_fit, fitting, left_out, train
-from advisor.lab.training import dataset as training_data
+from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, train
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.fitting import Setting, Slopes
 from advisor.lab.training.left_out import LeftOut
@@ -59,17 +56,17 @@ def run(out: Path | None = None, fast: bool = False, plots: Path | None = None) 
     folder.mkdir(parents=True, exist_ok=True)
     if plots is not None:
         plots.mkdir(parents=True, exist_ok=True)
-        figures.draw(found, plots)
-    text = report.card(found)
+        card_figures.draw(found, plots)
+    text = card.card(found)
     if not fast:
         (folder / CARD).write_text(text, encoding="utf-8")
-    return report_targets.summary(found)
+    return card_targets.summary(found)
 
 
 def evaluate(fast: bool = False, progress: Any = iter) -> Evaluation:
     """All left-out predictions. `fast`: the primary split of the shipped settings only."""
-    examples = training_data.examples(uses=("train",))
-    observations = training_data.observations()
+    examples = dataset.examples(uses=("train",))
+    observations = dataset.observations()
     chords = fitting.slopes(examples, observations)
 
     def cross(labels: Words, setting: Setting | None = None) -> LeftOut:
@@ -109,7 +106,7 @@ def _weak_rows(
     examples: Examples, observations: acceptance_fit.Observations, chords: Slopes, progress: Any
 ) -> tuple[Examples, LeftOut]:
     """Rows that never train (use=eval), each predicted without its own source."""
-    rows = training_data.examples(uses=("eval",))
+    rows = dataset.examples(uses=("eval",))
     rows = rows.take(np.flatnonzero(rows.primary & (rows.metric != "ttft")))
     found = left_out.cross_predict(
         examples,
@@ -124,9 +121,11 @@ def _weak_rows(
 
 def baselines(examples: Examples, shipped: LeftOut) -> dict[str, Floats]:
     """Log speed-ups of every baseline, acceptance known where stated."""
-    out = {name: rule(examples, examples.fold) for name, rule in rivals.LEARNED.items()}
-    tau = rivals.given_tau(examples, shipped.tau_hidden)
-    return out | {name: rule(examples.points, tau) for name, rule in rivals.FORMULAS.items()}
+    out = {name: rule(examples, examples.fold) for name, rule in baseline_models.LEARNED.items()}
+    tau = baseline_models.given_tau(examples, shipped.tau_hidden)
+    return out | {
+        name: rule(examples.points, tau) for name, rule in baseline_models.FORMULAS.items()
+    }
 
 
 def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[str, Any]]:
@@ -135,7 +134,7 @@ def acceptance_errors(observations: acceptance_fit.Observations) -> list[dict[st
     """
     out = []
     fixed = np.array([0.82, 0.78, 0.75, 0.73, 0.71, 0.70, 0.70, 0.70])
-    groups = left_out.grouped(observations.source)
+    groups = left_out.group_labels(observations.source)
     models = {
         group: acceptance_fit.fit(observations.without(set(observations.source[groups == group])))
         for group in np.unique(groups).tolist()

@@ -50,7 +50,7 @@ def group_values(
     return np.array([float(reduce(values[groups == g])) for g in np.unique(groups)])
 
 
-def averaged(
+def group_average(
     values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean, seed: int = 7
 ) -> Score:
     """Mean over groups of a figure per group, with a bootstrap over groups."""
@@ -100,9 +100,9 @@ def coverage(
     """Coverage, half-width as a log factor, and interval score, each averaged over groups."""
     inside = ((measured >= low) & (measured <= high)).astype(float)
     return (
-        averaged(inside, groups),
-        averaged((high - low) / 2, groups),
-        averaged(interval_score(measured, low, high), groups),
+        group_average(inside, groups),
+        group_average((high - low) / 2, groups),
+        group_average(interval_score(measured, low, high), groups),
     )
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from advisor.lab.evaluation import metrics as em
+from advisor.lab.evaluation import metrics
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.left_out import LeftOut
 from advisor.prediction import utility
@@ -28,7 +28,7 @@ Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Shared:
+class SharedSettings:
     """One entry for every owner of every setting that several owners measured. All (N,); values are
     means of logs.
 
@@ -67,7 +67,9 @@ def settings_of(examples: Examples, with_k: bool = True) -> list[tuple[Hashable,
     )
 
 
-def shared(values: Floats, owner: Words, setting: Sequence[Hashable], rows: Flags) -> Shared:
+def shared_settings(
+    values: Floats, owner: Words, setting: Sequence[Hashable], rows: Flags
+) -> SharedSettings:
     """Owners of settings that two or more owners measured. values, owner, rows: (M,)."""
     cells: dict[Hashable, dict[str, list[int]]] = {}
     for i in np.flatnonzero(rows).tolist():
@@ -84,7 +86,7 @@ def shared(values: Floats, owner: Words, setting: Sequence[Hashable], rows: Flag
             index.append(held_rows)
     held = np.empty(len(index), dtype=object)
     held[:] = index
-    return Shared(
+    return SharedSettings(
         np.array(names, dtype=np.str_),
         np.array(mine),
         np.array(rest),
@@ -112,28 +114,28 @@ class Owners:
     regret: Mapping[str, tuple[float, float]]  # name -> mean, 90th percentile
 
 
-def _errors(found: Shared, log_error: Floats) -> tuple[int, float, float, float]:
+def _errors(found: SharedSettings, log_error: Floats) -> tuple[int, float, float, float]:
     error = np.abs(np.expm1(log_error))
-    spread = np.sqrt(em.averaged(log_error**2, found.owner).value)
+    spread = np.sqrt(metrics.group_average(log_error**2, found.owner).value)
     errors = (
-        em.averaged(error, found.owner, np.median).value,
-        em.averaged(error, found.owner).value,
+        metrics.group_average(error, found.owner, np.median).value,
+        metrics.group_average(error, found.owner).value,
     )
     return found.settings, *errors, float(np.exp(utility.Z10 * spread))
 
 
-def _means(values: Floats, found: Shared) -> Floats:
+def _means(values: Floats, found: SharedSettings) -> Floats:
     return np.array([float(np.mean(values[i])) for i in found.rows])
 
 
 def compare(examples: Examples, out: LeftOut, rows: Flags) -> Owners:
     """Floor, other owners and this model on the same owners of the same settings."""
     y, setting = examples.log_speedup, settings_of(examples)
-    found = shared(y, examples.fold, setting, rows)
+    found = shared_settings(y, examples.fold, setting, rows)
     text = [
         (*cell, kind) for cell, kind in zip(setting, examples.points.workload.tolist(), strict=True)
     ]
-    same_text = shared(y, examples.fold, text, rows)
+    same_text = shared_settings(y, examples.fold, text, rows)
     lines = {
         "the setting's true mean (estimated)": _errors(found, found.floor()),
         "mean of the other owners of the setting": _errors(found, found.others - found.value),
@@ -142,7 +144,7 @@ def compare(examples: Examples, out: LeftOut, rows: Flags) -> Owners:
         ),
         "same kind of text, too: its true mean (estimated)": _errors(same_text, same_text.floor()),
     }
-    told = shared(y - np.log(out.tau), examples.fold, setting, rows & out.known)
+    told = shared_settings(y - np.log(out.tau), examples.fold, setting, rows & out.known)
     if len(told.value):
         lines["where acceptance is stated: the true cost of a step (estimated)"] = _errors(
             told, told.floor()
@@ -150,8 +152,8 @@ def compare(examples: Examples, out: LeftOut, rows: Flags) -> Owners:
         lines["there: this model"] = _errors(told, _means(out.median - y, told))
     lost = found.value < 0
     called = {
-        "sign of the other owners' mean": _called(lost, found.others < 0),
-        "this model": _called(lost, _means(out.median, found) < 0),
+        "sign of the other owners' mean": _wrong_decisions(lost, found.others < 0),
+        "this model": _wrong_decisions(lost, _means(out.median, found) < 0),
     }
     sweeps = _sweeps(examples, out, rows)
     regret = {
@@ -162,7 +164,7 @@ def compare(examples: Examples, out: LeftOut, rows: Flags) -> Owners:
     return Owners(owners, lines, int(lost.sum()), int((~lost).sum()), called, count, regret)
 
 
-def _called(lost: Flags, off: Flags) -> tuple[int, int]:
+def _wrong_decisions(lost: Flags, off: Flags) -> tuple[int, int]:
     return int((lost & off).sum()), int((~lost & off).sum())
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.lab.evaluation import metrics as em
+from advisor.lab.evaluation import metrics
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.left_out import LeftOut
 from advisor.prediction import utility
@@ -44,16 +44,16 @@ def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
     )
     for name, pick, mean, low, high in cases:
         folds = examples.fold[pick]
-        error = em.ape(y, mean)[pick]
-        cover, width, score = em.coverage(y[pick], low[pick], high[pick], folds)
+        error = metrics.ape(y, mean)[pick]
+        cover, width, score = metrics.coverage(y[pick], low[pick], high[pick], folds)
         out[name] = {
             "rows": int(pick.sum()),
             "folds": len(set(folds.tolist())),
-            "mape": em.averaged(error, folds).value,
-            "median_ape": em.averaged(error, folds, np.median).value,
-            "median_of_folds": float(np.median(em.group_values(error, folds))),
+            "mape": metrics.group_average(error, folds).value,
+            "median_ape": metrics.group_average(error, folds, np.median).value,
+            "median_of_folds": float(np.median(metrics.group_values(error, folds))),
             "pooled_median_ape": float(np.median(error)),
-            "log_bias": em.averaged((mean - y)[pick], folds).value,
+            "log_bias": metrics.group_average((mean - y)[pick], folds).value,
             "coverage": cover.value,
             "width": float(np.exp(width.value)),
             "interval_score": score.value,
@@ -62,18 +62,18 @@ def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
     out["decision_mtp"] = decision(examples, found, rows & (examples.method == "mtp"))
     regret = k_regret(examples, found, rows)
     out["k_regret"] = {"sweeps": regret.sweeps, "mean": regret.mean, "p90": regret.p90}
-    rounded: dict[str, Any] = _rounded(out)
+    rounded: dict[str, Any] = _round(out)
     return rounded
 
 
-def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> em.Regret:
+def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> metrics.Regret:
     """Regret of the k that users get: the one of least expected regret (prediction/utility.py),
     not of the
     highest median.
     """
     predicted = np.stack([found.low, found.median, found.high], axis=1)[rows]
     k, sweep = examples.points.k[rows], examples.sweep[rows]
-    return em.sweep_regret(
+    return metrics.sweep_regret(
         examples.log_speedup[rows],
         predicted,
         k,
@@ -83,7 +83,7 @@ def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> em.Regret:
 
 
 @dataclass(frozen=True)
-class Decided:
+class DecisionShares:
     """What one rule made of left-out rows; shares of the losses, of the gains and of all."""
 
     losses: int
@@ -95,7 +95,9 @@ class Decided:
     measure: float
 
 
-def decided(measured: Floats, codes: npt.NDArray[np.int8], weight: Floats) -> Decided:
+def decision_shares(
+    measured: Floats, codes: npt.NDArray[np.int8], weight: Floats
+) -> DecisionShares:
     """Shares of on, off and measure (indices into DECISIONS) among losses and gains. (M,) each."""
     lost = measured < 0
     off, measure, on = (codes == i for i in range(3))
@@ -106,7 +108,7 @@ def decided(measured: Floats, codes: npt.NDArray[np.int8], weight: Floats) -> De
 
     everything = np.ones(len(measured), dtype=bool)
     shares = (share(on, lost), share(off, lost), share(on, ~lost), share(off, ~lost))
-    return Decided(int(lost.sum()), int((~lost).sum()), *shares, share(measure, everything))
+    return DecisionShares(int(lost.sum()), int((~lost).sum()), *shares, share(measure, everything))
 
 
 def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float]:
@@ -114,7 +116,7 @@ def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float
     where stated and unknown in every row; all rows alike, and beside it sources alike.
     """
     y = examples.log_speedup[rows]
-    alike, by_source = np.ones(len(y)), em.group_weight(examples.fold[rows])
+    alike, by_source = np.ones(len(y)), metrics.group_weight(examples.fold[rows])
     out: dict[str, float] = {"losses": int((y < 0).sum())}
     for tail, mean, chance in (
         ("", found.median[rows], found.p_gain[rows]),
@@ -122,16 +124,16 @@ def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float
     ):
         codes = decide(np.exp(mean), chance, on_from=found.on_from[rows])
         for name, weight in (("", alike), ("_by_source", by_source)):
-            made = decided(y, codes, weight)
+            made = decision_shares(y, codes, weight)
             for key in ("loss_on", "loss_off", "gain_on", "gain_off", "measure"):
                 out[f"{key}{name}{tail}"] = getattr(made, key)
-        forced = em.confusion(y, mean > 0, em.group_weight(examples.rig[rows]))
+        forced = metrics.confusion(y, mean > 0, metrics.group_weight(examples.rig[rows]))
         out[f"balanced_accuracy{tail}"] = forced["balanced"]
-        out[f"gain_curve{tail}"] = em.worst_gap(y, chance, alike)
+        out[f"gain_curve{tail}"] = metrics.worst_gap(y, chance, alike)
     return out
 
 
-def least_measured(measured: Floats, rank: Floats) -> float:
+def least_measure_share(measured: Floats, rank: Floats) -> float:
     """Share of rows between the two bounds on `rank` that leave 8 % of the losses on and put half
     of them off, chosen with the answers known: no bounds of this ranking do with less.
     """
@@ -140,7 +142,7 @@ def least_measured(measured: Floats, rank: Floats) -> float:
     return float(np.mean((rank > off) & (rank < on)))
 
 
-def _rounded(value: Any) -> Any:
+def _round(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _rounded(inner) for key, inner in value.items()}
+        return {key: _round(inner) for key, inner in value.items()}
     return round(value, 4) if isinstance(value, float) else value

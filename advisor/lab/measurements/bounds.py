@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.lab.measurements.schema import Problem, Row
-from advisor.perf import arrays as points
-from advisor.perf import encode_rows, imputation, rates
+from advisor.perf import arrays, encode_rows, imputation, rates
 
 Floats = npt.NDArray[np.float64]
 
@@ -66,7 +65,7 @@ def factors(rows: Sequence[Row]) -> Floats:
     )
 
 
-def least_seconds(p: points.Points) -> tuple[Floats, Floats]:
+def least_seconds(p: arrays.Points) -> tuple[Floats, Floats]:
     """Return the seconds to read a token's weights once and to compute one token, each (N,).
 
     All devices run at their peaks; `p` is imputed.

@@ -94,7 +94,7 @@ class Run(BaseModel):
     prefix_share: Opt[Share] = None
 
 
-class Accepted(BaseModel):
+class PositionAcceptance(BaseModel):
     """Acceptance at one draft position (0-based), unconditional: P(this and all earlier ones
     accepted); or the mean of all.
     """
@@ -121,4 +121,4 @@ RARE_COLUMNS = (
     "max_num_batched_tokens",
     "prefix_share",
 )
-ACCEPTANCE_COLUMNS: tuple[str, ...] = tuple(Accepted.model_fields)
+ACCEPTANCE_COLUMNS: tuple[str, ...] = tuple(PositionAcceptance.model_fields)

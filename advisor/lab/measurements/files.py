@@ -18,12 +18,12 @@ from typing import Any
 
 from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError, UnknownFact
-from advisor.knowledge import evidence as knowledge_evidence
+from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
-from advisor.lab.measurements import bounds as measurement_bounds
+from advisor.lab.measurements import bounds
 from advisor.lab.measurements.columns import ACCEPTANCE_COLUMNS, RARE_COLUMNS, RUN_COLUMNS
 from advisor.lab.measurements.schema import (
-    Known,
+    KnownIds,
     Problem,
     Row,
     _id_problems,
@@ -56,7 +56,7 @@ INDEX_COMMAND = "advisor data index"
 DERIVED_METRICS = ("tpot", "ttft")
 
 
-def check(folder: Path, known: Known | None = None) -> tuple[int, list[Problem]]:
+def check(folder: Path, known: KnownIds | None = None) -> tuple[int, list[Problem]]:
     """Check a measurements folder (or one CSV of runs). Returns the number of good rows and every
     problem.
     """
@@ -68,11 +68,11 @@ def check(folder: Path, known: Known | None = None) -> tuple[int, list[Problem]]
         )
     rows, problems = read_runs(folder, known)
     accepted, more = read_acceptance(folder)
-    problems += more + list(_sidecar_problems(folder)) + measurement_bounds.problems(rows)
+    problems += more + list(_sidecar_problems(folder)) + bounds.problems(rows)
     return len(rows) + len(accepted), sorted(problems)
 
 
-def _check_file(path: Path, known: Known | None) -> tuple[int, list[Problem]]:
+def _check_file(path: Path, known: KnownIds | None) -> tuple[int, list[Problem]]:
     rows: list[Row] = []
     problems: list[Problem] = []
     table = list(read_csv(path))
@@ -90,7 +90,7 @@ def _check_file(path: Path, known: Known | None) -> tuple[int, list[Problem]]:
             rows.append(Row(run, raw, path.name, line))
     for group in by_group(rows).values():
         problems += group_problems(group)
-    problems += measurement_bounds.problems(rows)
+    problems += bounds.problems(rows)
     return len(rows), sorted(problems)
 
 
@@ -281,7 +281,7 @@ def _all_entries(folder: Path) -> list[dict[str, Any]]:
 
 def index_text(folder: Path) -> str:
     """The text of index.jsonl."""
-    return knowledge_evidence.to_text(
+    return evidence.to_text(
         _all_entries(folder), f"by `{INDEX_COMMAND}` from runs/ and sources/; do not edit"
     )
 
@@ -289,6 +289,6 @@ def index_text(folder: Path) -> str:
 def write_index(folder: Path) -> int:
     """Write index.jsonl; returns the number of pairs."""
     text = index_text(folder)
-    (folder / knowledge_evidence.INDEX_NAME).write_text(text, encoding="utf-8")
-    found = knowledge_evidence.from_text(text)
+    (folder / evidence.INDEX_NAME).write_text(text, encoding="utf-8")
+    found = evidence.from_text(text)
     return sum(len(found.pairs(group)) for group in range(len(found.groups)))

@@ -21,9 +21,9 @@ from pydantic import ValidationError
 from advisor.domain.files import lines_safely, open_safely
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import knowledge_dir
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable
 from advisor.knowledge import store as knowledge
-from advisor.lab.measurements.columns import Accepted, Run
+from advisor.lab.measurements.columns import PositionAcceptance, Run
 
 COLUMN_OF_METRIC = {
     "output_tok_s": "output_tok_s",
@@ -79,7 +79,9 @@ def read_csv(path: Path) -> Iterator[tuple[int, dict[str, str]]]:
             io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as handle,
         ):
             reader = csv.DictReader(
-                lines_safely(handle, shown(path.name)), restkey="(beyond the header)", restval=""
+                lines_safely(handle, printable(path.name)),
+                restkey="(beyond the header)",
+                restval="",
             )
             if not reader.fieldnames:
                 raise AdvisorError(
@@ -149,7 +151,7 @@ def _unit_problems(run: Run) -> Iterator[str]:
         yield "use=train without use_why"
 
 
-def measured(run: Run, metric: str) -> float | None:
+def measured_value(run: Run, metric: str) -> float | None:
     """The measured value of a metric in this arm (tok/s or ms), None where it was not published."""
     value: float | None = getattr(run, COLUMN_OF_METRIC[metric])
     return value
@@ -159,7 +161,7 @@ def ratio(arm: Run, off: Run, metric: str) -> float | None:
     """Speed-up of `arm` against `off` (above 1 is faster, times inverted), None where either value
     is missing.
     """
-    on, base = measured(arm, metric), measured(off, metric)
+    on, base = measured_value(arm, metric), measured_value(off, metric)
     if not on or not base:
         return None
     return base / on if metric in ("tpot", "ttft") else on / base
@@ -205,7 +207,7 @@ def group_problems(rows: Sequence[Row]) -> list[Problem]:
     return out
 
 
-class Known(NamedTuple):
+class KnownIds(NamedTuple):
     """The ids that rows may use. An empty set is not checked; names that start with `unknown`
     always pass.
     """
@@ -214,12 +216,12 @@ class Known(NamedTuple):
     models: frozenset[str] = frozenset()
 
 
-def known_ids() -> Known:
+def known_ids() -> KnownIds:
     """The ids of the knowledge folder."""
-    return Known(frozenset(knowledge.hardware_ids()), frozenset(knowledge.llm_ids()))
+    return KnownIds(frozenset(knowledge.hardware_ids()), frozenset(knowledge.llm_ids()))
 
 
-def _id_problems(run: Run, known: Known) -> Iterator[str]:
+def _id_problems(run: Run, known: KnownIds) -> Iterator[str]:
     from difflib import get_close_matches
 
     for kind, name, ids in (
@@ -231,7 +233,7 @@ def _id_problems(run: Run, known: Known) -> Iterator[str]:
             yield f"unknown {kind} id {name!r}" + (f"; nearest: {', '.join(near)}" if near else "")
 
 
-def read_runs(folder: Path, known: Known | None = None) -> tuple[list[Row], list[Problem]]:
+def read_runs(folder: Path, known: KnownIds | None = None) -> tuple[list[Row], list[Problem]]:
     """All runs of a measurements folder, and every problem found in them. Bad rows are not among
     the runs.
     """
@@ -265,15 +267,15 @@ def by_group(rows: Iterable[Row]) -> dict[str, list[Row]]:
     return out
 
 
-def read_acceptance(folder: Path) -> tuple[list[Accepted], list[Problem]]:
+def read_acceptance(folder: Path) -> tuple[list[PositionAcceptance], list[Problem]]:
     """All acceptance rows, and every problem found in them."""
-    rows: list[Accepted] = []
+    rows: list[PositionAcceptance] = []
     problems: list[Problem] = []
     for path in source_files(folder, "acceptance"):
         name = f"acceptance/{path.name}"
         for line, raw in read_csv(path):
             try:
-                row = Accepted.model_validate(raw)
+                row = PositionAcceptance.model_validate(raw)
             except ValidationError as error:
                 problems.append(Problem(name, line, _reasons(error)))
                 continue

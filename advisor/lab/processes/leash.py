@@ -25,16 +25,16 @@ def main() -> None:
         return
     group = int(first)
     for sign in (signal.SIGTERM, signal.SIGKILL):
-        if not _sent(group, sign):
+        if not _signal(group, sign):
             return
         end = time.monotonic() + STOP_S
         while time.monotonic() < end:
             time.sleep(0.1)
-            if not _sent(group, 0):
+            if not _signal(group, 0):
                 return
 
 
-def _sent(group: int, sign: int) -> bool:
+def _signal(group: int, sign: int) -> bool:
     """Whether the group is still there to take a signal."""
     try:
         os.killpg(group, sign)

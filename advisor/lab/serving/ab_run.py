@@ -102,7 +102,7 @@ def run(
     """Both arms of a plan, the one without speculation first. Raises AdvisorError."""
     out: dict[str, list[Path]] = {}
     for arm in plan.arms:
-        if _finished(plan, arm, folder):
+        if _is_finished(plan, arm, folder):
             out[arm.name] = [folder / f"{arm.name}-seed{seed}.jsonl" for seed in plan.seeds]
             continue
         server = _start(plan, arm, folder)
@@ -115,13 +115,13 @@ def run(
     return out
 
 
-def _finished(plan: BenchPlan, arm: Arm, folder: Path) -> bool:
+def _is_finished(plan: BenchPlan, arm: Arm, folder: Path) -> bool:
     for seed in plan.seeds:
         path = folder / f"{arm.name}-seed{seed}.jsonl"
         if not path.is_file():
             return False
         try:
-            made = own_runs.parsed(document.load(path))
+            made = own_runs.parse(document.load(path))
         except (AdvisorError, ValueError):
             return False
         if len({r.i for r in made.records if r.error is None}) < plan.requests:

@@ -47,7 +47,7 @@ def resume(path: Path, header: Header) -> tuple[set[int], int]:
     if not whole:
         path.write_text(header.model_dump_json() + "\n", encoding="utf-8")
         return set(), 0
-    made = own_runs.parsed(document.parse(path.name, whole))
+    made = own_runs.parse(document.parse(path.name, whole))
     same = header.model_copy(update={"date": made.header.date})
     if made.header != same:
         old, new = made.header.model_dump(), same.model_dump()

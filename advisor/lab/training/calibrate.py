@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.perf.arrays import PATHS
-from advisor.perf.constants import CONSTANT_SOURCES, Constants, shifted
+from advisor.perf.constants import CONSTANT_SOURCES, Constants
+from advisor.perf.constants import shift as shifted
 
 Floats = npt.NDArray[np.float64]
 Predictor = Callable[[Constants], Floats]

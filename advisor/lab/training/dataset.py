@@ -22,15 +22,14 @@ from advisor.lab.measurements.schema import (
     COLUMN_OF_METRIC,
     Row,
     by_group,
-    measured,
+    measured_value,
     measurements_dir,
     ratio,
     read_acceptance,
     read_runs,
 )
 from advisor.lab.training.acceptance_fit import ROW_SD, Observations
-from advisor.perf import arrays as pts
-from advisor.perf import encode_rows
+from advisor.perf import arrays, encode_rows
 from advisor.perf.row_text import row_text
 
 Floats = npt.NDArray[np.float64]
@@ -55,7 +54,7 @@ FORCED = (
 class Examples:
     """M examples. `log_speedup` = log of the measured ratio; `weight` sums to 1 per rig."""
 
-    points: pts.Points
+    points: arrays.Points
     log_speedup: Floats
     weight: Floats
     source: Words
@@ -101,7 +100,7 @@ class Pair(NamedTuple):
 
 
 def _base(off: Run | None, metric: str) -> float:
-    return (measured(off, metric) or math.nan) if off else math.nan
+    return (measured_value(off, metric) or math.nan) if off else math.nan
 
 
 def _pairs(group: list[Row]) -> list[Pair]:
@@ -218,7 +217,7 @@ def observations(folder: Path | None = None) -> Observations:
         stated = rate is not None or run.acceptance_length is not None
         if run.use == "train" and stated and run.k and not any(word in said for word in FORCED):
             texts.append(row_text(row.raw) | {"speedup_metric": "request_tok_s"})
-    made = [(text, *_stated(text)) for text in texts] + _position_tables(where)
+    made = [(text, *_parse_stated(text)) for text in texts] + _position_tables(where)
     points, errors = encode_rows.from_rows([text for text, _, _ in made])
     good = np.array([e is None for e in errors]) & np.array([1.0 < t < k + 1 for _, k, t in made])
     k = np.array([k for _, k, _ in made])
@@ -233,7 +232,7 @@ def observations(folder: Path | None = None) -> Observations:
     )
 
 
-def _stated(text: dict[str, str]) -> tuple[float, float]:
+def _parse_stated(text: dict[str, str]) -> tuple[float, float]:
     k = float(text["k"])
     if text.get("acceptance_length"):
         return k, float(text["acceptance_length"])

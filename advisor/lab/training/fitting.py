@@ -14,10 +14,10 @@ import numpy.typing as npt
 
 from advisor.lab.training import acceptance_fit, calibrate
 from advisor.lab.training.dataset import Examples
-from advisor.perf import arrays as pts
-from advisor.perf.constants import Constants, shifted
+from advisor.perf import arrays
+from advisor.perf.constants import Constants, shift
 from advisor.prediction import acceptance as acc
-from advisor.prediction import neighbours as nearby
+from advisor.prediction import neighbours
 from advisor.prediction.model import (
     TTFT,
     Calibration,
@@ -73,7 +73,7 @@ def slopes(examples: Examples, observations: acceptance_fit.Observations) -> Slo
     return Slopes(names, calibrate.jacobian(lambda c: both(full, c, tau), names))
 
 
-def both(full: pts.Points, constants: Constants, tau: Floats) -> Floats:
+def both(full: arrays.Points, constants: Constants, tau: Floats) -> Floats:
     """Log speed-ups and, after them, log values of the off arms, of each point's metric. (2 N,)"""
     gain, plain = loop(full, constants, tau)
     return np.concatenate([of_metric(gain, full.metric), of_metric(plain, full.metric)])
@@ -110,8 +110,8 @@ def fit(
         if setting.absolute
         else {}
     )
-    base = of_metric(log_physics(full, shifted(Constants(), shifts), belief.tau), full.metric)
-    belief_model = acceptance_fit.fit(observations.plus(implied(examples, belief, base)))
+    base = of_metric(log_physics(full, shift(Constants(), shifts), belief.tau), full.metric)
+    belief_model = acceptance_fit.fit(observations.plus(implied_acceptance(examples, belief, base)))
     model = Model(
         belief_model,
         shifts,
@@ -126,7 +126,7 @@ def fit(
 
 def fit_constants(
     examples: Examples,
-    full: pts.Points,
+    full: arrays.Points,
     belief: acc.Acceptance,
     noise: Floats,
     chords: Slopes,
@@ -151,7 +151,7 @@ def fit_constants(
     )
 
 
-def implied(
+def implied_acceptance(
     examples: Examples, belief: acc.Acceptance, physics: Floats
 ) -> acceptance_fit.Observations:
     """Tokens per step that decode speed-ups without a stated acceptance ask for, at the cycle cost
@@ -171,13 +171,13 @@ def implied(
     )
 
 
-def measured_misses(model: Model, examples: Examples) -> nearby.Nearby:
+def measured_misses(model: Model, examples: Examples) -> neighbours.Nearby:
     """What the model still misses at the measured pairs, by cell; NaN where no acceptance is
     stated.
     """
     raw = model.raw(examples.points)
     ready, full = prepare(examples.points)
-    keys, where = nearby.cell_keys(ready, full), nearby.coordinates(ready, full)
+    keys, where = neighbours.cell_keys(ready, full), neighbours.coordinates(ready, full)
     miss = np.clip(examples.log_speedup - raw.mean, -MOST_MISSED, MOST_MISSED)
     gain, told = examples.log_speedup, np.where(raw.belief.known, miss, np.nan)
-    return nearby.Nearby.build(keys, where, examples.rig, gain, told)
+    return neighbours.Nearby.build(keys, where, examples.rig, gain, told)

@@ -19,7 +19,7 @@ from advisor.lab.training import acceptance_fit, bounds, spread_fit
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.fitting import Setting, Slopes, fit
 from advisor.lab.training.folds import each
-from advisor.prediction import neighbours as nearby
+from advisor.prediction import neighbours
 from advisor.prediction.intervals import chance, posterior
 from advisor.prediction.model import TTFT, Calibration, Model, prepare
 from advisor.prediction.spread import Spread
@@ -65,7 +65,7 @@ class LeftOut:
     reasons_hidden: Floats
 
 
-def grouped(labels: Words, groups: int = GROUPS) -> Words:
+def group_labels(labels: Words, groups: int = GROUPS) -> Words:
     """The group in which each row is left out, equal labels together. (M,)"""
     count = min(groups, len(set(labels.tolist())))
     out = np.zeros(len(labels), dtype="U4")
@@ -94,7 +94,7 @@ def cross_predict(
     fitted to the other groups.
     """
     test, test_labels = extra or (train, labels)
-    groups = grouped(np.concatenate([labels, test_labels]))
+    groups = group_labels(np.concatenate([labels, test_labels]))
     folds, test_folds = groups[: len(labels)], groups[len(labels) :]
     raw: dict[str, npt.NDArray[Any]] = {}
 
@@ -125,7 +125,7 @@ def _raw(model: Model, rows: Examples) -> dict[str, npt.NDArray[Any]]:
         evidence = np.zeros(len(rows))
         if model.nearby is not None:
             ready, full = prepare(rows.points)
-            keys, where = nearby.cell_keys(ready, full), nearby.coordinates(ready, full)
+            keys, where = neighbours.cell_keys(ready, full), neighbours.coordinates(ready, full)
             mean, evidence, covered, near = model.nearby.pull(keys, where, mean)
         made |= {
             f"mean{tail}": mean,
@@ -172,7 +172,7 @@ def _finish(
         spread, calibration = second_stage(
             part, test.log_speedup[rest], decoding[rest], weight[rest]
         )
-        model = Model.calibrated(spread, calibration)
+        model = Model.from_calibration(spread, calibration)
         chosen = _bounds(model, part, test.take(np.flatnonzero(rest)), weight[rest])
         made["on_from"][here], made["sign"][here] = chosen
         for tail, told in (("", raw["known"]), ("_hidden", nobody)):
@@ -204,7 +204,7 @@ def _bounds(
     )
 
 
-def learned(
+def learn(
     found: LeftOut, examples: Examples, labels: Words
 ) -> tuple[Spread, Calibration, bounds.Bounds]:
     """The shipped spread, calibration and bounds: from all left-out predictions."""
@@ -212,5 +212,5 @@ def learned(
     raw = {name: getattr(found, name) for name in names}
     decoding, weight = examples.points.metric != TTFT, row_weight(labels)
     spread, calibration = second_stage(raw, examples.log_speedup, decoding, weight)
-    chosen = _bounds(Model.calibrated(spread, calibration), raw, examples, weight)
+    chosen = _bounds(Model.from_calibration(spread, calibration), raw, examples, weight)
     return spread, calibration, chosen

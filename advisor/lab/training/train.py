@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from advisor.domain.paths import models_dir
-from advisor.domain.sealed import sealed
-from advisor.lab.evaluation import scores as evaluate_scores
+from advisor.domain.seal import seal
+from advisor.lab.evaluation import scores
 from advisor.lab.progress import bar
-from advisor.lab.training import bounds, fitting, left_out, probe
-from advisor.lab.training import dataset as training_data
+from advisor.lab.training import bounds, dataset, fitting, left_out, probe
 from advisor.prediction.artefact import ARTEFACT, SCHEMA
 from advisor.prediction.model import Model
 
@@ -28,12 +27,12 @@ def train(progress: Any = iter) -> dict[str, Any]:
     """The artefact as a dictionary: model, hashes, and scores of the left-out predictions
     behind its intervals.
     """
-    examples = training_data.examples(uses=("train",))
-    observations = training_data.observations()
+    examples = dataset.examples(uses=("train",))
+    observations = dataset.observations()
     chords = fitting.slopes(examples, observations)
     found = left_out.cross_predict(examples, observations, examples.fold, chords, progress=progress)
     model = fitting.fit(examples, observations, chords, fitting.Setting(absolute=True))
-    spread, calibration, chosen = left_out.learned(found, examples, examples.fold)
+    spread, calibration, chosen = left_out.learn(found, examples, examples.fold)
     model = replace(model, spread=spread, calibration=calibration)
     model = Model.from_dict(json.loads(json.dumps(model.to_dict())))  # as rounded in the artefact
     return {
@@ -44,8 +43,8 @@ def train(progress: Any = iter) -> dict[str, Any]:
         "sources_left_out": len(set(examples.fold.tolist())),
         "groups": left_out.GROUPS,
         "bounds": chosen._asdict(),
-        "scores": evaluate_scores.headline(examples, found),
-        "probe": probe.predictions(model, training_data.examples()),
+        "scores": scores.headline(examples, found),
+        "probe": probe.predictions(model, dataset.examples()),
         "model": model.to_dict(),
     }
 
@@ -56,7 +55,7 @@ def text(artefact: dict[str, Any]) -> str:
         f"{json.dumps(key)}: {json.dumps(value, separators=(',', ':'))}"
         for key, value in artefact.items()
     ]
-    return sealed("{\n" + ",\n".join(lines) + "\n}\n")
+    return seal("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def single_thread() -> AbstractContextManager[object]:
@@ -100,7 +99,7 @@ def stale() -> list[str]:
         reasons.append(f"measured values changed since {ARTEFACT} was trained; run `advisor train`")
         return reasons
     with single_thread():
-        now = probe.predictions(Model.from_dict(shipped["model"]), training_data.examples())
+        now = probe.predictions(Model.from_dict(shipped["model"]), dataset.examples())
     difference = probe.gap(shipped["probe"], now)
     if difference > probe.TOLERANCE:
         reasons.append(

@@ -6,7 +6,7 @@ What it does not know: what else a device holds (memory.py says).
 from __future__ import annotations
 
 from advisor.domain.nouns import LLM, Facts, Plan, Quant
-from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf.sizes import kv
 
@@ -73,8 +73,8 @@ def published_gib(facts: Facts, plan: Plan) -> float | None:
     """Weights of the plan's drafter as published, over all GPUs; None for one whose size is not
     known.
     """
-    known = knowledge_drafters.named(facts, plan.draft_model) if plan.draft_model else None
-    size = knowledge_drafters.size_bytes(known) if known is not None else None
+    known = drafters.find_drafter(facts, plan.draft_model) if plan.draft_model else None
+    size = drafters.size_bytes(known) if known is not None else None
     return size / GIB if size is not None else None
 
 

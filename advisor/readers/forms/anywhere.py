@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from advisor.readers.containers import Ran, container_command, engine_by_options
+from advisor.readers.containers import ContainerRun, container_command, engine_by_options
+from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair, preset
-from advisor.readers.found import Env, EnvItem, Found, Surroundings
 from advisor.readers.images import engine_of_image
 from advisor.readers.programs import (
     BYSTANDERS,
@@ -25,7 +25,6 @@ from advisor.readers.programs import (
     engine_start,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.filled import filled, set_once
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.loose_words import (
     ITEM,
@@ -37,7 +36,8 @@ from advisor.readers.syntax.loose_words import (
     plain_words,
 )
 from advisor.readers.syntax.mapped import HOLE, Mapped, hole, join, literal
-from advisor.readers.syntax.marks import replaced
+from advisor.readers.syntax.marks import replace_matches
+from advisor.readers.syntax.substitutions import fill_templates, set_once
 
 _PROSE = rf"(?:''(?:[^']|'(?!')){{0,1500}}''|{TEXT})"
 _MARK = Lazy(
@@ -109,15 +109,15 @@ def read_anywhere(reading: Reading) -> None:
     reading.form = "text"
     if not _MAY.search(code):
         return
-    reading.values = set_once(source, _marked)
+    reading.values = set_once(source, _mark)
     text = _texts(Mapped(code, range(len(code))), reading)
     env: Env = {
         found.group(1): EnvItem(
-            _marked(plain_word(text.part(*found.span(2)))), text.pos[found.start(1)]
+            _mark(plain_word(text.part(*found.span(2)))), text.pos[found.start(1)]
         )
         for found in _ENV.finditer(text.text)
     }
-    text = _marked(text)
+    text = _mark(text)
     lists = bracket_lists(text, reading)
     named = {one.name: one.words for one in lists if one.name}
     _blocks(text, lists, reading, env)
@@ -128,11 +128,11 @@ def read_anywhere(reading: Reading) -> None:
     for one in lists:
         engine = None if one.taken else engine_by_options(one.words)
         if engine is not None:
-            reading.add(Found(engine, _spread(one.words, named), env, one.at, reading.form))
+            reading.add(EngineCommand(engine, _spread(one.words, named), env, one.at, reading.form))
 
 
-def _marked(text: Mapped) -> Mapped:
-    return replaced(text, _MARK, _unknown)
+def _mark(text: Mapped) -> Mapped:
+    return replace_matches(text, _MARK, _unknown)
 
 
 def _texts(text: Mapped, reading: Reading) -> Mapped:
@@ -143,7 +143,7 @@ def _texts(text: Mapped, reading: Reading) -> Mapped:
     for found in _INNER.finditer(text.text):
         body = found.span("a" if found["a"] is not None else "b")
         before = len(reading.found)
-        reading.inside(_marked(text.part(*body)), 1)
+        reading.inside(_mark(text.part(*body)), 1)
         if len(reading.found) > before:
             left = left[: body[0]] + re.sub(r"[^\n]", " ", left[slice(*body)]) + left[body[1] :]
     for found in _SET.finditer(left):
@@ -151,7 +151,7 @@ def _texts(text: Mapped, reading: Reading) -> Mapped:
         for key in _PAIR.finditer(found.group()):
             value = text.part(found.start() + key.start(2), found.start() + key.end(2))
             name = text.part(found.start() + key.start(1), found.start() + key.end(1))
-            pairs.append((name, _marked(plain_word(value))))
+            pairs.append((name, _mark(plain_word(value))))
         if len(pairs) > 1 and reading.spend(len(pairs)):
             preset(literal("text", found.start()), pairs, reading)
     return Mapped(left, text.pos)
@@ -186,7 +186,7 @@ def _blocks(text: Mapped, lists: list[BracketList], reading: Reading, env: Env) 
                 if engine_of_image(given.text) is None and not _starts(words):
                     continue
                 taken = container_command(
-                    Ran(around, entry, args, dict(env)), reading, inside[0].at
+                    ContainerRun(around, entry, args, dict(env)), reading, inside[0].at
                 )
             for one in inside:
                 one.taken = taken
@@ -225,14 +225,14 @@ def _lines(
     inside = [one.span for one in lists if not one.name]
     programs = {name: one for name, one in reading.values.items() if _MAY.search(one.text)}
     for whole in _logical(text):
-        line = filled(whole, programs)
+        line = fill_templates(whole, programs)
         if len(line) > MAX_LIST:
             reading.note(f"a line of {len(line)} characters is not read", line.first())
             continue
         if not _MAY.search(line.text) or any(a <= line.first() < b for a, b in inside):
             continue
         powershell = _POWERSHELL.search(line.text.lstrip()) is not None
-        words = _described(line) if powershell else plain_words(line)
+        words = _start_process_words(line) if powershell else plain_words(line)
         if len(words) == 3 and words[1].text in ("=", ":=", "?=") and " " not in words[2].text:
             continue  # a name for a program
         for command in _commands(words):
@@ -250,7 +250,7 @@ def _lines(
                 reading.run_at(before, whole.first())
 
 
-def _described(line: Mapped) -> list[Mapped]:
+def _start_process_words(line: Mapped) -> list[Mapped]:
     """The words of `Start-Process vllm -ArgumentList 'serve','m'` and of `& vllm @('serve')`."""
     words = [plain_word(line.part(*one.span())) for one in ITEM.finditer(line.text)]
     words = [word for word in words if word.text not in ("@", "$", "=")]
@@ -264,7 +264,7 @@ def _described(line: Mapped) -> list[Mapped]:
 
 def _logical(text: Mapped) -> Iterator[Mapped]:
     r"""Lines, joined where `\`, a backtick or `^` continues them, or a text in quotes does."""
-    joined = replaced(text, _CONTINUED, lambda found, at: literal(" ", -2))
+    joined = replace_matches(text, _CONTINUED, lambda found, at: literal(" ", -2))
     at = 0
     for raw in joined.text.splitlines(keepends=True):
         yield joined.part(at, at + len(raw.rstrip("\r\n")))
@@ -316,7 +316,7 @@ def _start(words: list[Mapped], reading: Reading, env: Env) -> bool:
         if i == 0 and name in BYSTANDERS:
             return False
         found = engine_start(rest, 0)
-        optioned = any(one.text.startswith("-") or one.holed for one in rest[1:5])
+        optioned = any(one.text.startswith("-") or one.has_hole for one in rest[1:5])
         launched = i == 0 or base_name(words[0]) in LAUNCHERS
         if (found and (optioned or (launched and len(rest) > found[1]))) or (
             name in SHELLS | RUNTIMES and len(rest) > 2

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from advisor.readers.command import read_command
-from advisor.readers.found import Env, EnvItem
+from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal
@@ -32,7 +32,7 @@ def read_batch(reading: Reading) -> None:
         text = whole.text.strip()
         if not text or text.startswith(("::", "#")) or re.match(r"@?rem\b", text, re.I):
             continue
-        line = _defaulted(whole, scope)
+        line = _default_assignment(whole, scope)
         if found := _SET.match(line.text):
             _assign(found, line, scope, env)
             continue
@@ -40,7 +40,7 @@ def read_batch(reading: Reading) -> None:
             _command(command, reading, scope, env)
 
 
-def _defaulted(line: Mapped, scope: Scope) -> Mapped:
+def _default_assignment(line: Mapped, scope: Scope) -> Mapped:
     """`if "%X%"=="" set "X=..."`, `if not defined X set X=...`: the assignment, where the file has
     set no value before.
     """
@@ -79,7 +79,7 @@ def _assign(found: re.Match[str], line: Mapped, scope: Scope, env: Env) -> None:
     end = found.start(2) + len(found.group(2).rstrip().removesuffix('"'))
     name, value = found.group(1), line.part(found.start(2), end)
     words = words_of(value) if value.text[:1] in "\"'" else []
-    known = _resolved(words[0] if len(words) == 1 else value, scope)
+    known = _resolve(words[0] if len(words) == 1 else value, scope)
     scope.values[name] = known
     env[name] = EnvItem(known, line.part(found.start(1), end).first())
 
@@ -102,10 +102,10 @@ def commands(line: Mapped) -> list[Mapped]:
 def words_of(line: Mapped, keep: bool = False) -> list[Mapped]:
     """The words of a line; with `keep` their quotes stay."""
     words = [line.part(found.start(), found.end()) for found in _WORD.finditer(line.text)]
-    return words if keep else [unquoted(word) for word in words]
+    return words if keep else [unquote(word) for word in words]
 
 
-def unquoted(word: Mapped) -> Mapped:
+def unquote(word: Mapped) -> Mapped:
     r"""Quotes fall away, `\"` and `""` inside them are a quote."""
     text = word.text
     if '"' not in text and "'" not in text:
@@ -132,15 +132,15 @@ def unquoted(word: Mapped) -> Mapped:
     return join(parts)
 
 
-def _resolved(word: Mapped, scope: Scope) -> Mapped:
+def _resolve(word: Mapped, scope: Scope) -> Mapped:
     named = (
         (found, next(group for group in found.groups() if group))
         for found in _PERCENT.finditer(word.text)
     )
-    return substituted(word, ((found, name, name) for found, name in named), scope)
+    return substitute(word, ((found, name, name) for found, name in named), scope)
 
 
-def substituted(
+def substitute(
     word: Mapped, names: Iterable[tuple[re.Match[str], str, str]], scope: Scope
 ) -> Mapped:
     """The word with its variables' values, or holes: (match, key in the scope, name of the hole),
@@ -161,7 +161,7 @@ def _command(line: Mapped, reading: Reading, scope: Scope, env: Env) -> None:
     words: list[Mapped] = []
     size = 0
     for word, raw in zip(words_of(line), words_of(line, keep=True), strict=True):
-        known = _resolved(word, scope)
+        known = _resolve(word, scope)
         if not known.text and raw.text.startswith("%"):
             continue  # an empty variable leaves nothing behind
         size += len(known)

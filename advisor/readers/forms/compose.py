@@ -4,8 +4,8 @@ as list or text.
 
 from __future__ import annotations
 
-from advisor.readers.containers import Ran, add_env, container_command
-from advisor.readers.found import Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.containers import ContainerRun, add_env, container_command
+from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import EMPTY, Mapped, join, literal
 from advisor.readers.syntax.scope import Scope, interpolate
@@ -63,7 +63,7 @@ def _read_service(key: Node, service: Node, services: Node, reading: Reading) ->
     args = _words(_field(service, services, "command"), reading, scope) or []
     command = _field(service, services, "command") or _field(service, services, "entrypoint")
     container_command(
-        Ran(around, entrypoint, args, env),
+        ContainerRun(around, entrypoint, args, env),
         reading,
         command.start if command is not None else key.start,
     )
@@ -106,7 +106,7 @@ def _surroundings(
     def plain(name: str) -> str | None:
         node = _field(service, services, name)
         return (
-            interpolate(scalar(node, reading.source), scope).shown()
+            interpolate(scalar(node, reading.source), scope).display()
             if node is not None and node.kind == "scalar"
             else None
         )
@@ -126,7 +126,7 @@ def _devices(deploy: Node | None, reading: Reading, scope: Scope) -> str | None:
     for device in devices.items if devices is not None else []:
         count, ids = device.get("count"), device.get("device_ids")
         if count is not None and count.kind == "scalar":
-            return interpolate(scalar(count, reading.source), scope).shown()
+            return interpolate(scalar(count, reading.source), scope).display()
         if ids is not None:
             commas = [
                 part
@@ -134,5 +134,5 @@ def _devices(deploy: Node | None, reading: Reading, scope: Scope) -> str | None:
                 if item.kind == "scalar"
                 for part in (literal(",", -9), scalar(item, reading.source))
             ]
-            return interpolate(join(commas[1:]), scope).shown()
+            return interpolate(join(commas[1:]), scope).display()
     return None

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import re
 
-from advisor.readers.containers import Ran, add_env, container_command
-from advisor.readers.found import Env, EnvItem, Surroundings
+from advisor.readers.containers import ContainerRun, add_env, container_command
+from advisor.readers.engine_command import Env, EnvItem, Surroundings
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import Mapped, join, literal, made
+from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 
@@ -19,7 +19,7 @@ _LINE = Lazy(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD)[ \t]+(.*)$", re.I | re.S)
 def read_dockerfile(reading: Reading) -> None:
     """What the image starts."""
     reading.form = "dockerfile"
-    ran = Ran(Surroundings(kind="dockerfile"))
+    ran = ContainerRun(Surroundings(kind="dockerfile"))
     at = -1
     for line in _lines(reading.source.text):
         found = _LINE.match(line.text)
@@ -32,7 +32,7 @@ def read_dockerfile(reading: Reading) -> None:
         if word == "FROM":
             image = split_words(interpolate(value, scope), dollars=False)
             image = [part for part in image if not part.text.startswith("--")]
-            ran = Ran(
+            ran = ContainerRun(
                 Surroundings(kind="dockerfile", image=image[0] if image else None), env=ran.env
             )
         elif word in ("ENV", "ARG"):
@@ -66,11 +66,11 @@ def _command(value: Mapped) -> list[Mapped]:
         except (ValueError, RecursionError):
             items = None
         if isinstance(items, list) and all(isinstance(item, str) for item in items):
-            return _located(items, value)
-    return [made("sh", value.first()), made("-c", value.first()), value]
+            return _locate(items, value)
+    return [synthetic("sh", value.first()), synthetic("-c", value.first()), value]
 
 
-def _located(items: list[str], value: Mapped) -> list[Mapped]:
+def _locate(items: list[str], value: Mapped) -> list[Mapped]:
     words: list[Mapped] = []
     done = 0
     for item in items:
@@ -78,7 +78,7 @@ def _located(items: list[str], value: Mapped) -> list[Mapped]:
         words.append(
             value.part(found + 1, found + 1 + len(item))
             if found >= 0
-            else made(item, value.first())
+            else synthetic(item, value.first())
         )
         done = found + len(item) + 2 if found >= 0 else done
     return words
@@ -96,7 +96,7 @@ def _lines(text: str) -> list[Mapped]:
         more = body.rstrip().endswith("\\")
         parts.append(literal(body.rstrip()[:-1] if more else body, start))
         if more:
-            parts.append(made(" "))
+            parts.append(synthetic(" "))
         else:
             lines.append(join(parts))
             parts = []

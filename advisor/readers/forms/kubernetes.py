@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers.containers import Ran, container_command
+from advisor.readers.containers import ContainerRun, container_command
+from advisor.readers.engine_command import EngineCommand, Surroundings
 from advisor.readers.forms.llmkube import option_words, read_llmkube
 from advisor.readers.forms.pods import (
     environment,
@@ -19,9 +20,8 @@ from advisor.readers.forms.pods import (
 from advisor.readers.forms.recipes import read_scripts
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.forms.tasks import read_task
-from advisor.readers.found import Found, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, join, literal, made
+from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
 COMMAND_KEYS = (
@@ -79,7 +79,7 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             _production_stack(node, reading, kind)
         elif read := read_task(node, reading):
             taken |= {id(one) for one in read}
-        elif (options := node.get("engineArgs", "engine_args")) is not None and _keyed(
+        elif (options := node.get("engineArgs", "engine_args")) is not None and _read_keyed_options(
             node, options, reading
         ):
             taken.add(id(options))
@@ -135,7 +135,7 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
         and node.get("modelFormat", "runtime") is not None
     ):
         args = [
-            made("--model", source.start),
+            synthetic("--model", source.start),
             repository_name(scalar(source, reading.source)),
             *args,
         ]
@@ -148,7 +148,7 @@ def _container(node: Node, document: Node, reading: Reading, kind: str) -> None:
         (found for key in COMMAND_KEYS if (found := node.get(key)) is not None), None
     )
     container_command(
-        Ran(around, entrypoint, args, env),
+        ContainerRun(around, entrypoint, args, env),
         reading,
         start.start if start is not None else node.start,
     )
@@ -161,12 +161,15 @@ def _model_service(node: Node, document: Node, reading: Reading) -> list[Mapped]
     words: list[Mapped] = []
     model = document.path("modelArtifacts.name") or document.path("modelArtifacts.uri")
     if model is not None and model.kind == "scalar":
-        words += [made("--model", model.start), repository_name(scalar(model, reading.source))]
+        words += [synthetic("--model", model.start), repository_name(scalar(model, reading.source))]
     for role in (document.get("decode"), document.get("prefill")):
         held = role.get("containers") if role is not None else None
         width = role.path("parallelism.tensor") if role is not None else None
         if held is not None and width is not None and any(one is node for one in held.items):
-            words += [made("--tensor-parallel-size", width.start), scalar(width, reading.source)]
+            words += [
+                synthetic("--tensor-parallel-size", width.start),
+                scalar(width, reading.source),
+            ]
     return words
 
 
@@ -180,7 +183,7 @@ def _kserve(word: Mapped) -> Mapped:
         ("--model_name", "--served-model-name"),
     ):
         if word.text == theirs or word.text.startswith(theirs + "="):
-            return join((made(ours, word.first()), word.part(len(theirs), len(word))))
+            return join((synthetic(ours, word.first()), word.part(len(theirs), len(word))))
     return word
 
 
@@ -195,16 +198,20 @@ def _kubeai(document: Node, reading: Reading) -> None:
         return
     words = words_of(document.path("spec.args"), reading) or []
     if url is not None and url.kind == "scalar":
-        words = [made("--model", url.start), repository_name(scalar(url, reading.source)), *words]
+        words = [
+            synthetic("--model", url.start),
+            repository_name(scalar(url, reading.source)),
+            *words,
+        ]
     around = Surroundings(kind="kubeai")
     spec = document.get("spec")
     if spec is not None:
         image_of(around, spec, reading)
     env = environment(document.path("spec.env"), reading)
-    reading.add(Found(engine, words, env, document.start, reading.form, around))
+    reading.add(EngineCommand(engine, words, env, document.start, reading.form, around))
 
 
-def _keyed(node: Node, options: Node, reading: Reading) -> bool:
+def _read_keyed_options(node: Node, options: Node, reading: Reading) -> bool:
     """An operator's own kind that keeps an engine's options as a mapping; whether it was one."""
     named, model = node.get("engine", "runtime"), node.get("modelId", "modelID", "model")
     engine = {"vllm": "vllm", "sglang": "sglang"}.get(
@@ -220,14 +227,14 @@ def _keyed(node: Node, options: Node, reading: Reading) -> bool:
         and not any(word.text == "--model" for word in words)
     ):
         words = [
-            made("--model", model.start),
+            synthetic("--model", model.start),
             repository_name(scalar(model, reading.source)),
             *words,
         ]
     around = Surroundings(kind="kubernetes")
     image_of(around, node, reading)
     env = environment(node.get("engineEnv", "env", "extraEnv"), reading)
-    reading.add(Found(engine, words, env, options.start, reading.form, around))
+    reading.add(EngineCommand(engine, words, env, options.start, reading.form, around))
     return True
 
 
@@ -241,7 +248,7 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
     )
     words: list[Mapped] = []
     if model is not None and model.kind == "scalar":
-        words += [made("--model", model.start), scalar(model, reading.source)]
+        words += [synthetic("--model", model.start), scalar(model, reading.source)]
     for key, value in config.entries() if config is not None else []:
         if value.kind == "scalar":
             words += option_words(key, value, "vllm", reading)
@@ -256,7 +263,7 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
             scalar(tag, reading.source) if tag is not None and tag.kind == "scalar" else None
         )
     reading.add(
-        Found(
+        EngineCommand(
             "vllm", words, environment(node.get("env"), reading), node.start, reading.form, around
         )
     )

@@ -8,7 +8,7 @@ import re
 
 from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
-from advisor.readers.found import Env, Surroundings
+from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
@@ -45,12 +45,12 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
             "MODEL_ID": scalar(key, reading.source),
         }
         line = _without_comments(scalar(command, reading.source))
-        words = split_words(expanded(line, macros, 0), dollars=False)
+        words = split_words(expand_macros(line, macros, 0), dollars=False)
         env: Env = {}
         listed = model.get("env")
         for item in listed.items if listed is not None else []:
             if item.kind == "scalar":
-                add_env(env, expanded(scalar(item, reading.source), macros, 0))
+                add_env(env, expand_macros(scalar(item, reading.source), macros, 0))
         around = Surroundings(kind="llama-swap", name=key.text)
         before = len(reading.found)
         read_command(words, reading, env, around=around, at=command.start)
@@ -81,7 +81,7 @@ def _without_comments(text: Mapped) -> Mapped:
     return join((*parts, text.part(done, len(text)))) if done else text
 
 
-def expanded(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
+def expand_macros(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
     """Return the text with its macros replaced, at most eight levels deep."""
     if "${" not in text.text or depth > 8 or len(text) > 100_000:
         return text
@@ -96,7 +96,7 @@ def expanded(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
             if value is None
             else value
             if name in _GIVEN
-            else expanded(value, macros, depth + 1)
+            else expand_macros(value, macros, depth + 1)
         )
         done = found.end()
     return join((*parts, text.part(done, len(text)))) if parts else EMPTY if not text.text else text

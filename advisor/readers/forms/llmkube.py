@@ -8,6 +8,7 @@ import re
 
 from advisor import engines
 from advisor.engines.traits import gguf_engine, traits
+from advisor.readers.engine_command import EngineCommand, Surroundings
 from advisor.readers.forms.pods import (
     environment,
     image_of,
@@ -15,9 +16,8 @@ from advisor.readers.forms.pods import (
     repository_name,
     words_of,
 )
-from advisor.readers.found import Found, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, join, made
+from advisor.readers.syntax.mapped import Mapped, join, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _CONFIG = "--speculative-config"
@@ -76,17 +76,17 @@ def read_llmkube(document: Node, documents: list[Node], reading: Reading) -> Non
             words += option_words(key, value, engine, reading)
         elif key.text in ("speculative", "speculativeDecoding") and value.kind == "map":
             words += _speculation_words(value, engine, reading)
-    words += _given(spec, reading) + (words_of(spec.get("extraArgs"), reading) or [])
+    words += _spec_args(spec, reading) + (words_of(spec.get("extraArgs"), reading) or [])
     around = Surroundings(kind="llmkube")
     image_of(around, spec, reading)
     name = document.path("metadata.name")
     around.name = name.text if name is not None else ""
     pod_of(around, spec, document, reading)
     env = environment(spec.get("env"), reading)
-    reading.add(Found(engine, words, env, document.start, reading.form, around))
+    reading.add(EngineCommand(engine, words, env, document.start, reading.form, around))
 
 
-def _given(spec: Node, reading: Reading) -> list[Mapped]:
+def _spec_args(spec: Node, reading: Reading) -> list[Mapped]:
     """`args` beside a `command` of its own: passed on as they stand, after the engine's own
     subcommand.
     """
@@ -110,16 +110,16 @@ def _model_words(model: Node, engine: str, reading: Reading) -> list[Mapped]:
             if not gguf_engine(engine) or name.text.startswith(("/", "http"))
             else "--hf-repo"
         )
-        words += [made(flag, source.start), name]
+        words += [synthetic(flag, source.start), name]
     if (
         files is not None
         and files.items
         and files.items[0].kind == "scalar"
         and gguf_engine(engine)
     ):
-        words += [made("--hf-file", files.start), scalar(files.items[0], reading.source)]
+        words += [synthetic("--hf-file", files.start), scalar(files.items[0], reading.source)]
     if layers is not None and gguf_engine(engine):
-        words += [made("--n-gpu-layers", layers.start), scalar(layers, reading.source)]
+        words += [synthetic("--n-gpu-layers", layers.start), scalar(layers, reading.source)]
     return words
 
 
@@ -148,9 +148,13 @@ def _speculation_words(node: Node, engine: str, reading: Reading) -> list[Mapped
         parts: list[Mapped] = []
         for key, value in fields:
             name, said = _kebab(key.text).replace("-", "_"), scalar(value, reading.source)
-            quote = made("" if _JSON_NUMBER.fullmatch(said.text) else '"')
-            parts += [made(f'{"," if parts else ""}"{name}":', key.start), quote, said, quote]
-        return [made(_CONFIG, node.start), join((made("{"), *parts, made("}")))] if parts else []
+            quote = synthetic("" if _JSON_NUMBER.fullmatch(said.text) else '"')
+            parts += [synthetic(f'{"," if parts else ""}"{name}":', key.start), quote, said, quote]
+        return (
+            [synthetic(_CONFIG, node.start), join((synthetic("{"), *parts, synthetic("}")))]
+            if parts
+            else []
+        )
     words: list[Mapped] = []
     for key, value in fields:
         flag = _LLMKUBE_DRAFT.get(key.text)
@@ -159,8 +163,8 @@ def _speculation_words(node: Node, engine: str, reading: Reading) -> list[Mapped
             continue
         said = scalar(value, reading.source)
         words += [
-            made(flag, key.start),
-            made("draft-mtp", value.start) if said.text == "mtp" else said,
+            synthetic(flag, key.start),
+            synthetic("draft-mtp", value.start) if said.text == "mtp" else said,
         ]
     return words
 
@@ -175,9 +179,12 @@ def option_words(key: Node, value: Node, engine: str, reading: Reading) -> list[
         return []
     if option.takes_value is False or value.truth is not None:
         if flag == "--flash-attn":
-            return [made(flag, key.start), made("on" if value.truth else "off", value.start)]
+            return [
+                synthetic(flag, key.start),
+                synthetic("on" if value.truth else "off", value.start),
+            ]
         if value.truth is False:
             off = engines.get(engine).catalogue.spelling(option.name, None, negated=True)
-            return [made(off, key.start)] if off else []
-        return [made(flag, key.start)] if value.truth else []
-    return [made(flag, key.start), scalar(value, reading.source)]
+            return [synthetic(off, key.start)] if off else []
+        return [synthetic(flag, key.start)] if value.truth else []
+    return [synthetic(flag, key.start), scalar(value, reading.source)]

@@ -8,7 +8,7 @@ import re
 
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, join, made
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, join, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _SHELL_CELL = Lazy(r"\s*%%(?:bash|sh|script\b[^\n]*|system)[^\n]*\n")
@@ -38,7 +38,7 @@ def read_notebook(document: Node, reading: Reading) -> None:
         for cell in (cells.items if cells is not None else [])
         if _is_code(cell)
     ]
-    reading.values = _assigned(texts)
+    reading.values = _assignments(texts)
     for text in texts:
         if not reading.step():
             break
@@ -47,7 +47,7 @@ def read_notebook(document: Node, reading: Reading) -> None:
         elif (whole := _FILE_CELL.match(text.text)) is not None:
             reading.inside(text.part(whole.end(), len(text)), 1, whole.group(1))
         else:
-            program += [*_python(text, reading), made("\n")]
+            program += [*_python(text, reading), synthetic("\n")]
     reading.inside(join(program), 1, "x.py")
 
 
@@ -56,7 +56,7 @@ def _is_code(cell: Node) -> bool:
     return kind is not None and kind.text == "code"
 
 
-def _assigned(texts: list[Mapped]) -> dict[str, Mapped]:
+def _assignments(texts: list[Mapped]) -> dict[str, Mapped]:
     """What the cells set to one text or number each, which `!` lines may name."""
     values: dict[str, set[str]] = {}
     for text in texts:
@@ -65,7 +65,7 @@ def _assigned(texts: list[Mapped]) -> dict[str, Mapped]:
                 found.group(2) or found.group(3) or found.group(4) or ""
             )
     return {
-        name: made(one)
+        name: synthetic(one)
         for name, given in values.items()
         if len(given) == 1 and (one := next(iter(given)))
     }
@@ -74,7 +74,7 @@ def _assigned(texts: list[Mapped]) -> dict[str, Mapped]:
 def _source(cell: Node, reading: Reading) -> Mapped:
     source = cell.get("source")
     if source is None:
-        return made("")
+        return synthetic("")
     lines = source.items if source.kind == "seq" else [source]
     text = join([scalar(line, reading.source) for line in lines if line.kind == "scalar"])
     # with gaps in its places no fix edits it: a notebook's text is escaped as JSON, and an edit is
@@ -94,6 +94,6 @@ def _python(text: Mapped, reading: Reading) -> list[Mapped]:
             named = _NAMED.sub(lambda one: f"{HOLE_OPEN}{one.group(1)}{HOLE_CLOSE}", line.text)
             reading.inside(Mapped(named, line.pos), 1, "x.sh")
         indent = len(found.group()) - len(found.group().lstrip(" \t"))
-        parts += [text.part(done, found.start() + indent), made("pass\n")]
+        parts += [text.part(done, found.start() + indent), synthetic("pass\n")]
         done = found.end()
     return [*parts, text.part(done, len(text))]

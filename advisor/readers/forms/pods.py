@@ -7,11 +7,11 @@ from __future__ import annotations
 import re
 
 from advisor.readers.containers import add_env
-from advisor.readers.found import Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.filled import filled
-from advisor.readers.syntax.mapped import EMPTY, Mapped, join, made
+from advisor.readers.syntax.mapped import EMPTY, Mapped, join, synthetic
 from advisor.readers.syntax.scope import closing
+from advisor.readers.syntax.substitutions import fill_templates
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
@@ -37,11 +37,13 @@ def image_of(around: Surroundings, node: Node, reading: Reading) -> None:
         if name is not None and name.kind == "scalar":
             around.image = scalar(name, reading.source)
             if registry is not None and registry.text:
-                around.image = join((scalar(registry, reading.source), made("/"), around.image))
+                around.image = join(
+                    (scalar(registry, reading.source), synthetic("/"), around.image)
+                )
     if tag is not None and tag.kind == "scalar" and tag.text:
         around.tag = scalar(tag, reading.source)
     if reading.values and around.image is not None:
-        around.image = filled(around.image, reading.values)
+        around.image = fill_templates(around.image, reading.values)
 
 
 def environment(node: Node | None, reading: Reading) -> Env:
@@ -92,7 +94,7 @@ def mapping_words(node: Node, reading: Reading) -> list[Mapped]:
         if value.kind != "scalar" or value.truth is False:
             continue
         name = scalar(key, reading.source)
-        words.append(name if name.text.startswith("-") else join((made("--"), name)))
+        words.append(name if name.text.startswith("-") else join((synthetic("--"), name)))
         if value.truth is None and not value.is_null:
             words.append(scalar(value, reading.source))
     return words

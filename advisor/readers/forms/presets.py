@@ -8,12 +8,12 @@ import re
 
 from advisor import engines
 from advisor.readers.command import read_command
-from advisor.readers.containers import Ran, container_command
-from advisor.readers.found import Env, EnvItem, Found, Surroundings
+from advisor.readers.containers import ContainerRun, container_command
+from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import Mapped, join, literal, made
-from advisor.readers.syntax.marks import supervised
+from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
+from advisor.readers.syntax.marks import fill_supervisor
 from advisor.readers.syntax.words import split_words
 
 _SECTION = Lazy(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
@@ -56,22 +56,22 @@ def sections(text: str, escapes: bool = False) -> list[tuple[Mapped, list[Pair]]
         if found := _SECTION.match(line.rstrip("\n")):
             result.append((literal(found.group(1), at + found.start(1)), []))
         elif not line.lstrip().startswith((";", "#")) and (found := _PAIR.match(line.rstrip("\n"))):
-            value = _unquoted(literal(found.group(2), at + found.start(2)), escapes)
+            value = _unquote(literal(found.group(2), at + found.start(2)), escapes)
             result[-1][1].append((literal(found.group(1), at + found.start(1)), value))
         at += len(line)
     return result
 
 
-def _unquoted(value: Mapped, escapes: bool = False) -> Mapped:
+def _unquote(value: Mapped, escapes: bool = False) -> Mapped:
     text = value.text
     if len(text) >= 2 and text[0] == text[-1] and text[0] in "\"'":
         inner = value.part(1, len(text) - 1)
-        return _unescaped(inner) if escapes and text[0] == '"' else inner
+        return _unescape(inner) if escapes and text[0] == '"' else inner
     comment = re.search(r"[ \t]+[;#][ \t]", text)
     return value.part(0, comment.start()) if comment and not text.startswith("{") else value
 
 
-def _unescaped(value: Mapped) -> Mapped:
+def _unescape(value: Mapped) -> Mapped:
     parts: list[Mapped] = []
     done = 0
     for found in _ESCAPED.finditer(value.text):
@@ -97,12 +97,12 @@ def read_presets(reading: Reading) -> None:
         if not reading.step():
             return
         if name.text.startswith("program:"):
-            _supervised(name, pairs, reading)
+            _read_program(name, pairs, reading)
         else:
             preset(name, [*_overridden(shared, pairs), *pairs], reading)
 
 
-def _supervised(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
+def _read_program(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
     """A program of supervisord: `command=`, continued by deeper lines, and
     `environment=A="b",C="d"`.
     """
@@ -114,7 +114,7 @@ def _supervised(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
                 r"([A-Za-z_]\w*)=(\"[^\"\n]*\"|'[^'\n]*'|[^,\s]+)", value.text
             ):
                 env[found.group(1)] = EnvItem(
-                    _unquoted(value.part(found.start(2), found.end(2))),
+                    _unquote(value.part(found.start(2), found.end(2))),
                     value.first() + found.start(1),
                 )
     for key, value in pairs:
@@ -131,7 +131,7 @@ def _supervised(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
             ]
         )
         around = Surroundings(kind="supervisord", name=name.text.partition(":")[2])
-        command = supervised(
+        command = fill_supervisor(
             command, lambda name: item.value if (item := env.get(name)) is not None else None
         )
         read_command(
@@ -149,12 +149,12 @@ def preset(name: Mapped, pairs: list[Pair], reading: Reading) -> None:
     if not any(key.text in _MODEL_KEYS for key, _ in pairs):
         if not _REPOSITORY.match(name.text):
             return
-        pairs = [(made("hf-repo", name.first()), name), *pairs]
+        pairs = [(synthetic("hf-repo", name.first()), name), *pairs]
     if not _are_options(pairs):
         return
     around = Surroundings(kind="ini", name=name.text)
     at = name.first() if name.first() >= 0 else pairs[0][0].first()
-    reading.add(Found("llama-server", [], {}, at, "ini", around, pairs=pairs, origin="ini"))
+    reading.add(EngineCommand("llama-server", [], {}, at, "ini", around, pairs=pairs, origin="ini"))
 
 
 def _are_options(pairs: list[Pair]) -> bool:
@@ -185,7 +185,7 @@ def read_env_file(reading: Reading) -> None:
             env[key.text] = EnvItem(value, key.first())
     if any(name.startswith("LLAMA_ARG_") for name in env):
         at = next(item.at for name, item in env.items() if name.startswith("LLAMA_ARG_"))
-        reading.add(Found("llama-server", [], env, at, "env"))
+        reading.add(EngineCommand("llama-server", [], env, at, "env"))
         return
     image = next(
         (
@@ -197,4 +197,4 @@ def read_env_file(reading: Reading) -> None:
     )
     if image is not None:
         around = Surroundings(image=image, kind="env")
-        container_command(Ran(around, None, [], env), reading, image.first())
+        container_command(ContainerRun(around, None, [], env), reading, image.first())

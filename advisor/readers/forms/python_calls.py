@@ -11,21 +11,21 @@ import re
 import warnings
 
 from advisor.readers.command import read_command
+from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair
-from advisor.readers.found import EnvItem, Found, Surroundings
 from advisor.readers.programs import engine_start
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import Mapped, join, literal, made
-from advisor.readers.syntax.marks import formatted
+from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
+from advisor.readers.syntax.marks import fill_format
 from advisor.readers.syntax.python_nodes import (
-    begun_with,
-    dotted,
+    dotted_name,
+    first_name,
     is_list_sum,
     is_text,
-    joined_for_shell,
     parts_of_sum,
     pieces,
+    shell_list,
     summands,
 )
 from advisor.readers.syntax.python_values import STEP, PythonValues
@@ -80,9 +80,9 @@ class Program(PythonValues):
         self.lists.read(self.tree.body, {})
         partial = self._partial(nodes)
         self.joined = {
-            id(self.followed(one))
+            id(self.follow(one))
             for node in nodes
-            if (one := joined_for_shell(node, self.followed)) is not None
+            if (one := shell_list(node, self.follow)) is not None
         }
         summed: set[int] = set()
         for node in nodes:
@@ -98,7 +98,7 @@ class Program(PythonValues):
                 and id(node) not in summed
             ):
                 summed |= parts_of_sum(node)
-                self.listed(node)
+                self.read_list(node)
             elif (
                 isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp)
                 and id(node) not in partial
@@ -123,7 +123,7 @@ class Program(PythonValues):
                 self.names.setdefault(node.target.id, node.value)
             elif (
                 isinstance(node, ast.Call)
-                and dotted(node.func).endswith("environ.setdefault")
+                and dotted_name(node.func).endswith("environ.setdefault")
                 and len(node.args) == 2
             ):
                 self._env_item(node.args[0], node.args[1])
@@ -142,9 +142,9 @@ class Program(PythonValues):
                 and is_text(node)
             ):
                 partial |= pieces(node)
-                first = begun_with(node)
+                first = first_name(node)
                 if first is not None and id(node) not in self.lists.used:
-                    partial.add(id(self.followed(first)))
+                    partial.add(id(self.follow(first)))
         return partial | self.lists.used
 
     def _defaults(self, nodes: list[ast.AST]) -> None:
@@ -166,10 +166,12 @@ class Program(PythonValues):
 
     def call(self, node: ast.Call) -> None:
         """Add the launch of a call that creates an engine or its arguments."""
-        name = dotted(node.func).rsplit(".", 1)[-1]
+        name = dotted_name(node.func).rsplit(".", 1)[-1]
         if name == "prepare_server_args" and node.args:
             self.reading.add(
-                Found("sglang", self.words(node.args[0]), dict(self.env), self.at(node), "python")
+                EngineCommand(
+                    "sglang", self.words(node.args[0]), dict(self.env), self.at(node), "python"
+                )
             )
             return
         engine = _CALLS.get(name)
@@ -180,7 +182,7 @@ class Program(PythonValues):
             return
         pairs: list[Pair] = []
         if node.args and name == "LLM":
-            pairs.append((made("model", self.at(node)), self.text(node.args[0])))
+            pairs.append((synthetic("model", self.at(node)), self.text(node.args[0])))
         for keyword in node.keywords:
             if keyword.arg is None:
                 pairs += self.spread(keyword.value)
@@ -189,7 +191,7 @@ class Program(PythonValues):
         if pairs:
             around = Surroundings(kind="python")
             self.reading.add(
-                Found(
+                EngineCommand(
                     engine,
                     [],
                     dict(self.env),
@@ -212,12 +214,12 @@ class Program(PythonValues):
 
     def pair(self, name: str, value: ast.expr, at: int) -> list[Pair]:
         """Return a keyword as an option, an empty list where its value is None."""
-        value = self.followed(value)
+        value = self.follow(value)
         if isinstance(value, ast.Constant) and value.value is None:
             return []
         return [(literal(name, at), self.text(value))]
 
-    def listed(self, node: ast.expr) -> None:
+    def read_list(self, node: ast.expr) -> None:
         """`["vllm", "serve", ...]`, as given to subprocess."""
         words = self.words(node)
         if (
@@ -234,7 +236,7 @@ class Program(PythonValues):
         """`os.system("vllm serve ...")` and f-strings like it."""
         text = self.text(node)
         if isinstance(node, ast.Constant) and _UNFILLED.search(text.text):
-            text = formatted(text, [], {})
+            text = fill_format(text, [], {})
         if (
             " -" in text.text
             and _CLI.search(text.text[:400])
@@ -245,7 +247,7 @@ class Program(PythonValues):
 
     def words(self, node: ast.expr, depth: int = 0) -> list[Mapped]:
         """Return the words of a list expression, names and sums followed."""
-        node = self.followed(node)
+        node = self.follow(node)
         if not self.worth(STEP) or depth > 8:
             return []
         if isinstance(node, ast.List | ast.Tuple):
@@ -283,9 +285,9 @@ class Program(PythonValues):
         whose = target.value
         if isinstance(whose, ast.Name):
             whose = self.names.get(whose.id, whose)
-        if isinstance(whose, ast.Call) and dotted(whose.func) == "dict" and whose.args:
+        if isinstance(whose, ast.Call) and dotted_name(whose.func) == "dict" and whose.args:
             whose = whose.args[0]
-        if dotted(whose).removesuffix(".copy").endswith("environ"):
+        if dotted_name(whose).removesuffix(".copy").endswith("environ"):
             self._env_item(target.slice, value)
 
     def _env_item(self, name: ast.expr, value: ast.expr) -> None:

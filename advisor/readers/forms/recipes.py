@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers.found import Env, Surroundings
+from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import Mapped, join, made
+from advisor.readers.syntax.mapped import Mapped, join, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
@@ -40,7 +40,7 @@ def read_scripts(
             # a folded text is one line to its writer; YAML keeps newlines before deeper lines
             if value.style == ">":
                 whole = Mapped(re.sub(r"\n(?=[ \t])", " ", whole.text), whole.pos)
-            text = _filled(whole, node.get("defaults", "vars", "variables"), reading)
+            text = _fill(whole, node.get("defaults", "vars", "variables"), reading)
             _read_script(text, env, reading, around)
         elif "\n" in value.text:
             _read_file(node, key, value, reading)
@@ -66,7 +66,10 @@ def _script_lines(
     parts = [
         part
         for line in lines[:MAX_LINES]
-        for part in (scalar(line, reading.source), made("" if line.text.endswith("\n") else "\n"))
+        for part in (
+            scalar(line, reading.source),
+            synthetic("" if line.text.endswith("\n") else "\n"),
+        )
     ]
     _read_script(join(parts), env, reading, around)
 
@@ -85,11 +88,11 @@ def _read_file(node: Node, key: Node, value: Node, reading: Reading) -> None:
         reading.inside(scalar(value, reading.source), 1, name)
 
 
-def _filled(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
+def _fill(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
     if defaults is None or "{" not in text.text:
         return text
     if not re.search(r"\{\{\s*\w+\s*\}\}", text.text):
-        return _formatted(text, defaults, reading)
+        return _format(text, defaults, reading)
     parts: list[Mapped] = []
     done = 0
     for found in re.finditer(r"(?<![$\w])\{\{?\s*(\w+)\s*\}?\}", text.text):
@@ -100,7 +103,7 @@ def _filled(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
     return join((*parts, text.part(done, len(text))))
 
 
-def _formatted(text: Mapped, defaults: Node, reading: Reading) -> Mapped:
+def _format(text: Mapped, defaults: Node, reading: Reading) -> Mapped:
     """As Python's `str.format` fills it: `{name}`, and doubled braces for single ones."""
     doubled = "{{" in text.text
     parts: list[Mapped] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from advisor.readers.containers import engine_by_options
-from advisor.readers.found import Found, Surroundings
+from advisor.readers.engine_command import EngineCommand, Surroundings
 from advisor.readers.images import image_comment
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, literal
@@ -36,4 +36,4 @@ def _bare_options(text: Mapped, reading: Reading) -> None:
     words = split_words(text, dollars=False)
     engine = engine_by_options(words) if words and words[0].text.startswith("-") else None
     if engine is not None:
-        reading.add(Found(engine, words, {}, words[0].first(), "command"))
+        reading.add(EngineCommand(engine, words, {}, words[0].first(), "command"))

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 
+from advisor.readers.engine_command import EngineCommand, Env, Surroundings
 from advisor.readers.forms.pods import environment
 from advisor.readers.forms.presets import Pair
-from advisor.readers.found import Env, Found, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import HOLE_OPEN, Mapped, join, made
+from advisor.readers.syntax.mapped import HOLE_OPEN, Mapped, join, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _SGLANG_KEYS = """
@@ -108,7 +108,9 @@ def read_settings(
         around = around or Surroundings(kind="config-yaml")
         at = pairs[0][0].first()
         reading.add(
-            Found(engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml")
+            EngineCommand(
+                engine, [], env or {}, at, "config-yaml", around, pairs=pairs, origin="yaml"
+            )
         )
 
 
@@ -124,7 +126,7 @@ def option_pairs(document: Node, reading: Reading) -> list[Pair]:
                 part
                 for item in value.items
                 if item.kind == "scalar"
-                for part in (made(" "), scalar(item, reading.source))
+                for part in (synthetic(" "), scalar(item, reading.source))
             ]
             pairs.append((name, join(spaced[1:])))
         elif not value.is_null:
@@ -134,7 +136,9 @@ def option_pairs(document: Node, reading: Reading) -> list[Pair]:
 
 def _json(node: Node, reading: Reading) -> Mapped:
     """A nested mapping as the JSON text that the command line would carry."""
-    return made(json.dumps(plain(node), ensure_ascii=False).replace(HOLE_OPEN, "?"), node.start)
+    return synthetic(
+        json.dumps(plain(node), ensure_ascii=False).replace(HOLE_OPEN, "?"), node.start
+    )
 
 
 def plain(node: Node, depth: int = 0) -> object:
@@ -189,11 +193,11 @@ def _ray_model(model: Node, reading: Reading) -> None:
     name = model.path("model_loading_config.model_id")
     source = model.path("model_loading_config.model_source") or name
     if source is not None and source.kind == "scalar":
-        pairs = [(made("model", source.start), scalar(source, reading.source)), *pairs]
+        pairs = [(synthetic("model", source.start), scalar(source, reading.source)), *pairs]
     if not pairs:
         return
     around = Surroundings(kind="ray-serve", name=name.text if name is not None else "")
     env = environment(model.path("runtime_env.env_vars"), reading)
     reading.add(
-        Found("vllm", [], env, model.start, "ray-serve", around, pairs=pairs, origin="yaml")
+        EngineCommand("vllm", [], env, model.start, "ray-serve", around, pairs=pairs, origin="yaml")
     )

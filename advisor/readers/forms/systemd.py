@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 from advisor.readers.command import read_command
-from advisor.readers.containers import Ran, add_env, container_command
-from advisor.readers.found import Env, Surroundings, size_bytes
+from advisor.readers.containers import ContainerRun, add_env, container_command
+from advisor.readers.engine_command import Env, Surroundings, size_bytes
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import Mapped, hole, join, literal, made
-from advisor.readers.syntax.marks import unmarked
+from advisor.readers.syntax.mapped import Mapped, hole, join, literal, synthetic
+from advisor.readers.syntax.marks import placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 
@@ -37,7 +37,7 @@ def read_unit(reading: Reading) -> None:
     for section, key, value in entries:
         if section == "Service" and key == "ExecStart" and value.text and reading.step():
             lead = re.match(r"[@\-:+!]*", value.text)
-            line = unmarked(value.part(lead.end() if lead else 0, len(value)))
+            line = placeholders_to_holes(value.part(lead.end() if lead else 0, len(value)))
             words = _words(line, known)
             read_command(
                 words,
@@ -73,7 +73,7 @@ def _specifiers(value: Mapped, known: dict[str, Mapped]) -> Mapped:
         parts.append(value.part(done, found.start()))
         name = found.group(1) or found.group(2)
         if found.group() in ("$$", "%%"):
-            parts.append(made(found.group()[0], at))
+            parts.append(synthetic(found.group()[0], at))
         elif name:
             parts.append(known.get(name) or hole(name, at))
         elif found.group(3) in "hHiInNpuUtTSCLEmbvog":
@@ -110,7 +110,7 @@ def _entries(text: str) -> list[tuple[str, str, Mapped]]:
         more = body.endswith("\\")
         parts.append(literal(body[offset : len(body) - 1 if more else len(body)], start + offset))
         if more:
-            parts.append(made(" "))
+            parts.append(synthetic(" "))
         else:
             result.append((section, key, join(parts)))
             key, parts = None, []
@@ -124,7 +124,7 @@ def _quadlet(
 ) -> None:
     reading.form = "quadlet"
     around = Surroundings(kind="quadlet")
-    ran = Ran(around, None, [], env)
+    ran = ContainerRun(around, None, [], env)
     at = -1
     for section, key, value in entries:
         if section != "Container":

@@ -4,9 +4,9 @@ the environment stand beside them, and once for all `replicas`.
 
 from __future__ import annotations
 
+from advisor.readers.engine_command import Surroundings
 from advisor.readers.forms.pods import environment, image_of
 from advisor.readers.forms.recipes import read_scripts
-from advisor.readers.found import Surroundings
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.yamlnodes import Node

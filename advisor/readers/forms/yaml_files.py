@@ -7,9 +7,9 @@ from advisor.readers.dispatch import reader
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.filled import set_once
 from advisor.readers.syntax.mapped import literal
-from advisor.readers.syntax.marks import unmarked
+from advisor.readers.syntax.marks import placeholders_to_holes
+from advisor.readers.syntax.substitutions import set_once
 from advisor.readers.syntax.yamlnodes import Node, compose_all, scalar
 
 
@@ -25,8 +25,10 @@ def read_yaml(reading: Reading) -> None:
         read_shell(literal(reading.source.text), reading)
         return
     if "vars:" in reading.source.text and "{{" in reading.source.text:
-        reading.values = set_once(reading.source.text, unmarked)  # a playbook's own names
-    flattened = [item for document in documents for item in _listed(document)]
+        reading.values = set_once(
+            reading.source.text, placeholders_to_holes
+        )  # a playbook's own names
+    flattened = [item for document in documents for item in _list_items(document)]
     kubernetes = [
         node
         for node in flattened
@@ -50,7 +52,7 @@ def read_yaml(reading: Reading) -> None:
             reader(form)(document, reading)
 
 
-def _listed(document: Node) -> list[Node]:
+def _list_items(document: Node) -> list[Node]:
     """The items of a Kubernetes `List`."""
     kind, items = (
         (document.get("kind"), document.get("items")) if document.kind == "map" else (None, None)

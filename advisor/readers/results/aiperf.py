@@ -160,7 +160,7 @@ def _server_metrics(doc: Document) -> BenchmarkRun:
         file=doc.name, format=FORMAT, kind="counters", part="server metrics", sha256=doc.sha256,
         client="aiperf", client_version=str(doc.object.get("aiperf_version") or "") or None,
         engine=engine, k=len(positions) or None,
-        acceptance=Acceptance.counted(drafts, drafted, accepted, positions),
+        acceptance=Acceptance.from_counts(drafts, drafted, accepted, positions),
     )  # fmt: skip
 
 
@@ -214,7 +214,9 @@ def _latency(metric: Metric | None) -> Latency | None:
         return None
     factor = _MS.get(metric.unit.lower(), 1.0)
     stated = {field: getattr(metric, word) for word, field in _WORDS.items()}
-    return Latency.stated(**{k: None if v is None else v * factor for k, v in stated.items()})
+    return Latency.from_statistics(
+        **{k: None if v is None else v * factor for k, v in stated.items()}
+    )
 
 
 def _acceptance(made: Export) -> Acceptance | None:

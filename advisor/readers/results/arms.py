@@ -70,13 +70,13 @@ def load_of(run: BenchmarkRun) -> Load:
     return Load(
         round(run.concurrency or 0),
         run.request_rate or 0.0,
-        _rounded(run.input_tokens),
-        _rounded(run.depth_tokens),
-        _rounded(run.output_tokens),
+        _round(run.input_tokens),
+        _round(run.depth_tokens),
+        _round(run.output_tokens),
     )
 
 
-def _rounded(value: float | None) -> int:
+def _round(value: float | None) -> int:
     if not value:
         return 0
     step = int(10 ** max(0, math.floor(math.log10(value)) - 1))

@@ -13,7 +13,7 @@ from typing import Any
 
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_bytes_safely
-from advisor.domain.shown import shown
+from advisor.domain.printable import printable as shown
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 64
@@ -88,14 +88,14 @@ def _json_values(name: str, text: str) -> tuple[Any, ...]:
         except (json.JSONDecodeError, RecursionError) as error:
             if not values and not start.startswith(('{"', "{\n", "{ ", "{}", "{\r", "[")):
                 return ()  # a log line that begins with a brace
-            raise Unreadable(f"{name}: {_broken(start, error)}") from error
+            raise Unreadable(f"{name}: {_json_problem(start, error)}") from error
         values.append(value)
         while at < len(start) and start[at] in " \t\r\n":
             at += 1
     return tuple(values[0]) if len(values) == 1 and isinstance(values[0], list) else tuple(values)
 
 
-def _broken(text: str, error: Exception) -> str:
+def _json_problem(text: str, error: Exception) -> str:
     if not isinstance(error, json.JSONDecodeError):
         return "JSON nested too deeply"
     cut = error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated")

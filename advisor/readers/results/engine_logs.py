@@ -123,12 +123,12 @@ def _vllm(doc: Document) -> BenchmarkRun:
         concurrency=_mean(found.running),
         output_tok_s=_mean(found.speeds),
         repeats=len(found.speeds) or None,
-        acceptance=_weighted(found, k),
+        acceptance=_weighted_acceptance(found, k),
         notes=("means of the printed windows of about 10 s",),
     )
 
 
-def _weighted(found: Lines, k: int) -> Acceptance | None:
+def _weighted_acceptance(found: Lines, k: int) -> Acceptance | None:
     drafts = sum(found.drafts)
     if not sum(found.drafted) or not drafts:
         return None
@@ -138,7 +138,7 @@ def _weighted(found: Lines, k: int) -> Acceptance | None:
         )
         for i in range(k)
     ]
-    return Acceptance.counted(drafts, sum(found.drafted), sum(found.accepted), at)
+    return Acceptance.from_counts(drafts, sum(found.drafted), sum(found.accepted), at)
 
 
 def _sglang(doc: Document) -> BenchmarkRun:
@@ -192,7 +192,7 @@ def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
         last = stats[-1]
         drafts, drafted, accepted = (int(n) for n in last.group(2, 3, 4))
         rates = _floats(last[6])
-        return Acceptance.counted(drafts, drafted, accepted, [r * drafts for r in rates]), len(
+        return Acceptance.from_counts(drafts, drafted, accepted, [r * drafts for r in rates]), len(
             rates
         ) or None
     lines = _LLAMA_DRAFT.findall(text)
@@ -201,11 +201,11 @@ def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
     accepted, drafted = sum(int(row[1]) for row in lines), sum(int(row[2]) for row in lines)
     steps = [int(row[1]) / (float(row[3]) - 1) for row in lines if row[3] and float(row[3]) > 1]
     if len(steps) < len(lines):  # old lines without a length: only the rate is known
-        return Acceptance.counted(None, drafted, accepted), None
+        return Acceptance.from_counts(None, drafted, accepted), None
     rows = [_floats(row[4]) for row in lines]
     k = max(len(row) for row in rows)
     at = [
         sum(w * row[i] for w, row in zip(steps, rows, strict=True) if i < len(row))
         for i in range(k)
     ]
-    return Acceptance.counted(sum(steps), drafted, accepted, at), k or None
+    return Acceptance.from_counts(sum(steps), drafted, accepted, at), k or None

@@ -177,7 +177,7 @@ def run_of(
     throughput.
     """
     counters, length = made.counters, made.gauges.get("accept_length")
-    acceptance = Acceptance.counted(
+    acceptance = Acceptance.from_counts(
         counters.get("drafts"),
         counters.get("draft_tokens"),
         counters.get("accepted"),
@@ -213,4 +213,4 @@ def run_of(
 
 def _mean(made: Scrape, name: str) -> Latency | None:
     total, count = made.sums.get(name, (0.0, 0.0))
-    return Latency.stated(mean=total / count * 1e3) if count else None
+    return Latency.from_statistics(mean=total / count * 1e3) if count else None

@@ -26,7 +26,9 @@ class Distribution(Foreign):
     def latency(self) -> Latency | None:
         """Return mean, standard deviation and percentiles, in the unit of the export."""
         p90, p99 = self.percentiles.get("p90"), self.percentiles.get("p99")
-        return Latency.stated(mean=self.mean, p50=self.median, sd=self.std_dev, p90=p90, p99=p99)
+        return Latency.from_statistics(
+            mean=self.mean, p50=self.median, sd=self.std_dev, p90=p90, p99=p99
+        )
 
 
 class ByStatus(Foreign):

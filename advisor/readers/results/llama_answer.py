@@ -54,9 +54,9 @@ def read(doc: Document) -> list[BenchmarkRun]:
                 input_tokens=(made.prompt_n or 0) + (made.cache_n or 0) or None,
                 depth_tokens=made.cache_n, output_tokens=made.predicted_n,
                 request_tok_s=made.predicted_per_second,
-                tpot_ms=Latency.stated(mean=made.predicted_per_token_ms),
-                ttft_ms=Latency.stated(mean=made.prompt_ms),
-                acceptance=Acceptance.counted(None, made.draft_n, made.draft_n_accepted),
+                tpot_ms=Latency.from_statistics(mean=made.predicted_per_token_ms),
+                ttft_ms=Latency.from_statistics(mean=made.prompt_ms),
+                acceptance=Acceptance.from_counts(None, made.draft_n, made.draft_n_accepted),
                 notes=("TTFT is the time of the prompt in the server, without the queue",),
             )
         )  # fmt: skip

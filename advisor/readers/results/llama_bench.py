@@ -79,7 +79,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per test."""
     if doc.objects:
         if _batch(doc.objects[0]):
-            return [_batched(doc, Batch.model_validate(row)) for row in doc.objects]
+            return [_batched_run(doc, Batch.model_validate(row)) for row in doc.objects]
         return [_run(doc, Test.model_validate(row)) for row in doc.objects]
     if _BATCHED_TABLE.search(doc.text):
         return _batched_table(doc)
@@ -129,7 +129,7 @@ def _run(doc: Document, test: Test) -> BenchmarkRun:
 def _per_token(test: Test) -> Latency | None:
     if test.samples_ts:
         return Latency.of(1e3 / v for v in test.samples_ts if v > 0)
-    return Latency.stated(mean=1e3 / test.avg_ts) if test.avg_ts else None
+    return Latency.from_statistics(mean=1e3 / test.avg_ts) if test.avg_ts else None
 
 
 def _markdown(doc: Document) -> list[BenchmarkRun]:
@@ -162,11 +162,13 @@ def _batched_table(doc: Document) -> list[BenchmarkRun]:
     for line in doc.text.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if len(cells) == len(names) and cells[0].isdigit():
-            out.append(_batched(doc, Batch.model_validate(dict(zip(names, cells, strict=True)))))
+            out.append(
+                _batched_run(doc, Batch.model_validate(dict(zip(names, cells, strict=True))))
+            )
     return out
 
 
-def _batched(doc: Document, row: Batch) -> BenchmarkRun:
+def _batched_run(doc: Document, row: Batch) -> BenchmarkRun:
     streams = row.pl
     per_token = row.t_tg * 1e3 / row.tg if row.t_tg and row.tg else None
     return BenchmarkRun(
@@ -187,6 +189,6 @@ def _batched(doc: Document, row: Batch) -> BenchmarkRun:
         output_tok_s=row.speed_tg or None,
         request_tok_s=row.speed_tg / streams if row.speed_tg else None,
         prompt_tok_s=row.speed_pp,
-        tpot_ms=Latency.stated(mean=per_token) if per_token else None,
+        tpot_ms=Latency.from_statistics(mean=per_token) if per_token else None,
         notes=("output tok/s of the generation phase alone",),
     )

@@ -33,7 +33,7 @@ class Metric(Foreign):
     def latency(self) -> Latency | None:
         """Return the distribution, from the values where they are listed."""
         of = Latency.of(self.values)
-        return of if of else Latency.stated(mean=self.mean, sd=self.std)
+        return of if of else Latency.from_statistics(mean=self.mean, sd=self.std)
 
 
 class Benchmark(Foreign):
@@ -111,7 +111,7 @@ def _run(
     speed, each = row.tg_throughput, row.tg_req_throughput
     tpots = Latency.of(1e3 / v for v in each.values if v > 0) if each and each.values else None
     if tpots is None and each and each.mean:
-        tpots = Latency.stated(mean=1e3 / each.mean)
+        tpots = Latency.from_statistics(mean=1e3 / each.mean)
     part = f"c{row.concurrency} pp{row.prompt_size} tg{row.response_size}"
     part += f" @ d{row.context_size}" if row.context_size else ""
     return BenchmarkRun(

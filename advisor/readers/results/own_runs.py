@@ -78,7 +78,7 @@ def matches(doc: Document) -> bool:
     return bool(doc.objects) and doc.objects[0].get("format") == FORMAT
 
 
-def parsed(doc: Document) -> RunFile:
+def parse(doc: Document) -> RunFile:
     """Header, records and counters of a file."""
     header = Header.model_validate(doc.objects[0])
     records = [Record.model_validate(row) for row in doc.objects[1:] if "i" in row]
@@ -88,7 +88,7 @@ def parsed(doc: Document) -> RunFile:
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return the run. Raises Unreadable where no request finished."""
-    made = parsed(doc)
+    made = parse(doc)
     header, good = made.header, [r for r in made.records if r.error is None and r.output_tokens > 0]
     if not good:
         raise Unreadable(f"{doc.name}: no request of this run has finished")
@@ -156,6 +156,6 @@ def _acceptance(made: RunFile) -> Acceptance | None:
     accepted = sum(r.accepted or 0 for r in rows)
     width = max((len(r.positions) for r in rows), default=0)
     at = [sum(r.positions[i] for r in rows if i < len(r.positions)) for i in range(width)]
-    counted = Acceptance.counted(drafts or None, drafted or None, accepted or None, at)
+    counted = Acceptance.from_counts(drafts or None, drafted or None, accepted or None, at)
     lengths = [r.accept_length for r in rows if r.accept_length and r.accept_length >= 1]
     return counted or (Acceptance(length=sum(lengths) / len(lengths)) if lengths else None)

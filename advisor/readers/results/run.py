@@ -75,7 +75,7 @@ class Latency(Frozen):
         return cls(mean=mean, p50=p50, p90=p90, p99=p99, sd=sd, values=tuple(kept))
 
     @classmethod
-    def stated(cls, **numbers: Any) -> Latency | None:
+    def from_statistics(cls, **numbers: Any) -> Latency | None:
         """From stated statistics, ms; None where neither mean nor median is there."""
         made = cls(**numbers)
         return None if made.mean is None and made.p50 is None else made
@@ -104,7 +104,7 @@ class Acceptance(Frozen):
     accepted_tokens: Count = None
 
     @classmethod
-    def counted(
+    def from_counts(
         cls,
         drafts: float | None,
         draft_tokens: float | None,

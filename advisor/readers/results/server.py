@@ -44,7 +44,7 @@ class Server(NamedTuple):
     k: int | None
 
 
-class Streamed(NamedTuple):
+class StreamedAnswer(NamedTuple):
     """One streamed answer, seconds since its request was sent."""
 
     ttft_s: float
@@ -154,7 +154,7 @@ def counters(url: str) -> Scrape | None:
         return None
 
 
-def stream(url: str, body: Mapping[str, Any], stall_s: float) -> Streamed:
+def stream(url: str, body: Mapping[str, Any], stall_s: float) -> StreamedAnswer:
     """Send one chat request and read its stream. Raises ServerGone or BadAnswer; `stall_s` bounds
     each silence.
     """
@@ -167,7 +167,9 @@ def stream(url: str, body: Mapping[str, Any], stall_s: float) -> Streamed:
             while not reader.finished and (line := answer.readline(MAX_LINE)):
                 reader.take(line)
     except urllib.error.HTTPError as error:
-        raise BadAnswer(f"the server answers {error.code}: {printable(_said(error))}") from error
+        raise BadAnswer(
+            f"the server answers {error.code}: {printable(_error_text(error))}"
+        ) from error
     except http.client.HTTPException as error:
         raise BadAnswer(f"the answer broke off ({type(error).__name__})") from error
     except OSError as error:
@@ -204,7 +206,7 @@ class _Reader:
             self.first = self.last if self.first is None else self.first
             self.chunks += 1
 
-    def result(self) -> Streamed:
+    def result(self) -> StreamedAnswer:
         """The whole answer. Raises BadAnswer where it is empty or broke off."""
         if self.first is None:
             raise BadAnswer("the answer holds no text")
@@ -213,10 +215,10 @@ class _Reader:
         prompt, output = (
             _whole(self.usage.get(f"{name}_tokens")) for name in ("prompt", "completion")
         )
-        return Streamed(self.first, self.last, self.chunks, prompt, output or self.chunks)
+        return StreamedAnswer(self.first, self.last, self.chunks, prompt, output or self.chunks)
 
 
-def _said(error: urllib.error.HTTPError) -> str:
+def _error_text(error: urllib.error.HTTPError) -> str:
     try:
         return error.read(300).decode("utf-8", "replace")
     except (OSError, http.client.HTTPException):

@@ -58,7 +58,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     before = doc.text[: starts[0]]
     for i, (start, end) in enumerate(zip(starts, ends, strict=True)):
         block = _block(doc, doc.text[start:end])
-        out.append(_run(doc, block, _asked(before), f"run {i + 1}" if len(starts) > 1 else ""))
+        out.append(_run(doc, block, _arguments(before), f"run {i + 1}" if len(starts) > 1 else ""))
         before = doc.text[start:end]
     return out
 
@@ -83,7 +83,7 @@ def _block(doc: Document, text: str) -> Block:
     return Block(numbers=numbers, backend=backend, positions=positions)
 
 
-def _asked(text: str) -> dict[str, str]:
+def _arguments(text: str) -> dict[str, str]:
     return {name.replace("-", "_"): value for name, value in _ASKED.findall(text[-20_000:])}
 
 
@@ -127,7 +127,9 @@ def _whole(value: float | None) -> int | None:
 
 def _latency(block: Block, name: str) -> Latency | None:
     words = {"mean": "mean", "p50": "median", "p90": "p90", "p99": "p99"}
-    return Latency.stated(**{f: block.get(f"{word} {name} (ms)") for f, word in words.items()})
+    return Latency.from_statistics(
+        **{f: block.get(f"{word} {name} (ms)") for f, word in words.items()}
+    )
 
 
 def _acceptance(block: Block) -> Acceptance | None:

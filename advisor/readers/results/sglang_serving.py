@@ -106,4 +106,4 @@ def _latency(row: dict[str, Any], name: str, values: Any) -> Latency | None:
     known = {field: row.get(f"{word}_{name}_ms") for field, word in words.items()}
     of = Latency.of(values)
     known = {key: value for key, value in known.items() if value is not None}
-    return Latency.stated(**known, values=of.values if of else ()) if known else of
+    return Latency.from_statistics(**known, values=of.values if of else ()) if known else of

@@ -62,10 +62,10 @@ def read(doc: Document) -> list[BenchmarkRun]:
                 duration_s=made.elapsed_time, notes=(note,),
             )
         ]  # fmt: skip
-    return _printed(doc)
+    return _printed_runs(doc)
 
 
-def _printed(doc: Document) -> list[BenchmarkRun]:
+def _printed_runs(doc: Document) -> list[BenchmarkRun]:
     totals = dict(_TOTAL.findall(doc.text))
     out = []
     for requests_s, total_s, output_s in _THROUGHPUT.findall(doc.text):
@@ -91,6 +91,6 @@ def _latency(doc: Document, made: LatencyResult) -> BenchmarkRun:
     return BenchmarkRun(
         file=doc.name, format=FORMAT, kind="offline", sha256=doc.sha256, engine="vllm",
         client="vllm bench latency", model=made.model_id, repeats=len(made.latencies) or None,
-        e2e_ms=of or Latency.stated(mean=mean),
+        e2e_ms=of or Latency.from_statistics(mean=mean),
         notes=("the time of one whole batch; its size and lengths are not in the file",),
     )  # fmt: skip

@@ -144,4 +144,6 @@ def _latency(row: dict[str, Any], name: str, values: Any) -> Latency | None:
     known = {key: value for key, value in stated.items() if value is not None}
     if not known:
         return of
-    return Latency.stated(**(of.model_dump() if of else {}) | known, values=of.values if of else ())
+    return Latency.from_statistics(
+        **(of.model_dump() if of else {}) | known, values=of.values if of else ()
+    )

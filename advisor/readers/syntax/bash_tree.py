@@ -42,6 +42,6 @@ def _parsable(text: str) -> bytes:
     return _NON_ASCII.sub("_", text).encode("ascii")
 
 
-def parsed(text: str) -> Node:
+def parse(text: str) -> Node:
     """The root of the tree; its byte offsets are offsets of characters in the text."""
     return _get_parser().parse(_parsable(text)).root_node

@@ -56,7 +56,7 @@ def condition(shell: Shell, node: Node, depth: int = 0) -> bool | None:
             "raw_string",
             "concatenation",
         ):
-            return _filled(shell.value(inside[0]))
+            return _is_filled(shell.value(inside[0]))
         return condition(shell, inside[0], depth + 1)
     if kind == "unary_expression":
         return _unary(shell, node, depth)
@@ -65,8 +65,8 @@ def condition(shell: Shell, node: Node, depth: int = 0) -> bool | None:
     return None
 
 
-def _filled(value: Mapped) -> bool | None:
-    return None if value.holed else bool(value.text)
+def _is_filled(value: Mapped) -> bool | None:
+    return None if value.has_hole else bool(value.text)
 
 
 def _command(shell: Shell, node: Node) -> bool | None:
@@ -94,11 +94,11 @@ def _test_words(words: list[Mapped]) -> bool | None:
         return None if inner is None else not inner
     texts = [word.text for word in words]
     if len(texts) <= 1:
-        return _filled(words[0]) if texts else False
+        return _is_filled(words[0]) if texts else False
     if len(texts) == 2 and texts[0] in ("-n", "-z"):
-        filled = _filled(words[1])
+        filled = _is_filled(words[1])
         return None if filled is None else filled == (texts[0] == "-n")
-    if len(texts) == 3 and not any(word.holed for word in words):
+    if len(texts) == 3 and not any(word.has_hole for word in words):
         return compare(texts[0], texts[1], texts[2])
     return None
 
@@ -124,7 +124,7 @@ def _unary(shell: Shell, node: Node, depth: int) -> bool | None:
         inner = condition(shell, operand, depth + 1)
         return None if inner is None else not inner
     if operator in ("-n", "-z"):
-        filled = _filled(shell.value(operand))
+        filled = _is_filled(shell.value(operand))
         return None if filled is None else filled == (operator == "-n")
     return None
 
@@ -144,11 +144,11 @@ def _binary(shell: Shell, node: Node, depth: int) -> bool | None:
         operator in ("==", "!=") and _is_arithmetic(shell, node)
     ):
         one, two = _number(shell, left), _number(shell, right)
-        return None if one is None or two is None else _ordered(one, operator, two)
+        return None if one is None or two is None else _compare_numbers(one, operator, two)
     if left.type in _EXPRESSIONS or right.type in _EXPRESSIONS:
         return None
     first, second = shell.value(left), shell.value(right)
-    if first.holed or second.holed:
+    if first.has_hole or second.has_hole:
         return None
     if operator == "=~":
         return (
@@ -177,7 +177,7 @@ def _number(shell: Shell, node: Node) -> int | None:
     return arithmetic(shell.text(node).text, shell.scope)
 
 
-def _ordered(one: int, operator: str, two: int) -> bool:
+def _compare_numbers(one: int, operator: str, two: int) -> bool:
     return {
         "==": one == two,
         "!=": one != two,
@@ -195,7 +195,7 @@ def compare(left: str, operator: str, right: str) -> bool | None:
             re.fullmatch(r"\s*-?\d{1,15}\s*", left) and re.fullmatch(r"\s*-?\d{1,15}\s*", right)
         ):
             return None
-        return _ordered(int(left), _NUMBERS[operator], int(right))
+        return _compare_numbers(int(left), _NUMBERS[operator], int(right))
     if operator in ("=", "==", "!="):
         same = (
             fnmatchcase(left[:2000], right[:2000])
@@ -208,7 +208,7 @@ def compare(left: str, operator: str, right: str) -> bool | None:
 
 def matches(subject: Mapped, patterns: list[str]) -> bool | None:
     """Whether a case branch is taken."""
-    if subject.holed:
+    if subject.has_hole:
         return None
     text = subject.text[:2000]
     return any(fnmatchcase(text, pattern.replace("[^", "[!")) for pattern in patterns)

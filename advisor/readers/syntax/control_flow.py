@@ -53,17 +53,17 @@ def _all(shell: Shell, test: list[Node]) -> bool | None:
         shell.statement(node)
     verdict = condition(shell, test[-1])
     if verdict is None:
-        _tried(shell, test[-1])
+        _run_tested(shell, test[-1])
     return verdict
 
 
-def _tried(shell: Shell, node: Node) -> None:
+def _run_tested(shell: Shell, node: Node) -> None:
     """`if start_server ...; then`: a command whose success is asked for runs all the same."""
     if node.type in ("command", "redirected_statement", "pipeline"):
         shell.statement(node)
     elif node.type in ("negated_command", "list") and shell.nesting < MAX_NESTING:
         for child in node.named_children:
-            _tried(shell, child)
+            _run_tested(shell, child)
 
 
 def _branches(shell: Shell, branches: list[Branch], at: int) -> bool:
@@ -96,11 +96,11 @@ def _branches(shell: Shell, branches: list[Branch], at: int) -> bool:
     left: list[Scope] = []
     for body in possible:
         shell.scope = start.copy()
-        shell.scope.substitute = shell.printed
+        shell.scope.substitute = shell.output_of
         if not _sequence(shell, body):
             left.append(shell.scope)
     shell.sure = sure
-    shell.scope = _merged(shell, left, at) if left else start
+    shell.scope = _merge_scopes(shell, left, at) if left else start
     return not left and sure
 
 
@@ -112,7 +112,7 @@ def _sequence(shell: Shell, nodes: list[Node]) -> bool:
         shell.nesting -= 1
 
 
-def _merged(shell: Shell, scopes: list[Scope], at: int) -> Scope:
+def _merge_scopes(shell: Shell, scopes: list[Scope], at: int) -> Scope:
     first = scopes[0]
     for other in scopes[1:]:
         if not shell.reading.spend(
@@ -124,7 +124,7 @@ def _merged(shell: Shell, scopes: list[Scope], at: int) -> Scope:
             if _same(mine, theirs):
                 continue
             first.values[name] = chosen = _either(mine, theirs, name, at)
-            if not (isinstance(chosen, Mapped) and chosen.holed):
+            if not (isinstance(chosen, Mapped) and chosen.has_hole):
                 shell.reading.note(
                     "the file does not decide this condition; it is read as true", at
                 )
@@ -163,7 +163,7 @@ def case_statement(shell: Shell, node: Node) -> bool:
             default = body
         branches.append((matches(subject, texts), outside, body))
     if (
-        subject.holed and default is not None
+        subject.has_hole and default is not None
     ):  # not given: the default's variables hold, all commands are found
         kept = shell.scope
         for _, _, body in branches:
@@ -182,7 +182,12 @@ def for_statement(shell: Shell, node: Node) -> bool:
         return False
     name = shell.text(variable).text if variable is not None else ""
     values = shell.words(node.children_by_field_name("value"))
-    if not name or not values or any(value.holed for value in values) or len(values) > MAX_ROUNDS:
+    if (
+        not name
+        or not values
+        or any(value.has_hole for value in values)
+        or len(values) > MAX_ROUNDS
+    ):
         values = [*values[:1], hole(name or "i", shell.text(node).first())][-1:]
     for value in values:
         if name:
@@ -207,7 +212,7 @@ def while_statement(shell: Shell, node: Node) -> bool:
         verdict = None if verdict is None else not verdict
     if verdict is None:
         if test is not None:
-            _tried(shell, test)
+            _run_tested(shell, test)
         kept = shell.scope
         shell.scope = kept.copy()
         shell.block(body)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from advisor.engines.base import CUT_OFF
 from advisor.readers.containers import docker_run, engine_by_options
-from advisor.readers.found import Found
+from advisor.readers.engine_command import EngineCommand
 from advisor.readers.images import engine_of_image, is_official
 from advisor.readers.programs import RUNTIMES
 from advisor.readers.reading import Reading
@@ -63,7 +63,7 @@ def options_behind(source: Mapped, end: int, reading: Reading, image: bool = Fal
         if remark
         else "the line above it does not end in a backslash"
     )
-    return _said(names, first, cause, reading)
+    return _note(names, first, cause, reading)
 
 
 def options_after_blanks(command: Mapped, reading: Reading) -> str:
@@ -81,13 +81,13 @@ def options_after_blanks(command: Mapped, reading: Reading) -> str:
             first = command.pos[at + found.start(1)] if first < 0 else first
         at += len(line) + 1
     return (
-        _said(names, first, "blanks follow the backslash of the line above", reading)
+        _note(names, first, "blanks follow the backslash of the line above", reading)
         if names
         else ""
     )
 
 
-def _said(names: list[str], first: int, cause: str, reading: Reading) -> str:
+def _note(names: list[str], first: int, cause: str, reading: Reading) -> str:
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return (
         f"{CUT_OFF} {', '.join(names[:MAX_NAMED])}{more} from line "
@@ -123,6 +123,6 @@ def cut_container(
     if not said or named is None:
         return
     around = ran.around if ran is not None else None
-    found = Found(named, [], {}, words[0].first(), reading.form, around)
+    found = EngineCommand(named, [], {}, words[0].first(), reading.form, around)
     found.said = said
     reading.add(found)

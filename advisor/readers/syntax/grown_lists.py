@@ -36,7 +36,7 @@ class GrownLists:
     """
 
     def __init__(self, followed: Callable[[ast.expr], ast.expr]) -> None:
-        self.followed = followed
+        self.follow = followed
         self.added: dict[int, list[ast.expr]] = {}
         self.used: set[int] = set()
 
@@ -65,7 +65,7 @@ class GrownLists:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
             target = statement.targets[0]
             if isinstance(target, ast.Name):
-                self._assigned(target.id, statement.value, lists)
+                self._read_assignment(target.id, statement.value, lists)
             elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
                 self._add(
                     target.value.id, ast.Dict(keys=[target.slice], values=[statement.value]), lists
@@ -75,14 +75,14 @@ class GrownLists:
             and isinstance(statement.target, ast.Name)
             and statement.value is not None
         ):
-            self._assigned(statement.target.id, statement.value, lists)
+            self._read_assignment(statement.target.id, statement.value, lists)
         elif isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
             if isinstance(statement.op, ast.Add | ast.BitOr):
                 self._add(statement.target.id, statement.value, lists)
         elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
-            self._called(statement.value, lists)
+            self._read_call(statement.value, lists)
 
-    def _called(self, call: ast.Call, lists: dict[str, ast.expr]) -> None:
+    def _read_call(self, call: ast.Call, lists: dict[str, ast.expr]) -> None:
         """`name.extend(...)`, `name.append(...)`, `name.update(...)`."""
         if not isinstance(call.func, ast.Attribute) or not isinstance(call.func.value, ast.Name):
             return
@@ -98,7 +98,7 @@ class GrownLists:
         elif len(call.args) == 1 and does == "append":
             self._add(name, ast.List(elts=[call.args[0]], ctx=ast.Load()), lists)
 
-    def _assigned(self, name: str, value: ast.expr, lists: dict[str, ast.expr]) -> None:
+    def _read_assignment(self, name: str, value: ast.expr, lists: dict[str, ast.expr]) -> None:
         parts = summands(value)
         first = parts[0]
         if len(parts) > 1 and isinstance(first, ast.Name) and first.id == name:
@@ -119,7 +119,7 @@ class GrownLists:
         """Only what can be read as more of the same: words to a list, a text to a text, keys to a
         dictionary.
         """
-        known, base = self.followed(value), lists.get(name)
+        known, base = self.follow(value), lists.get(name)
         if base is None or known is base:
             return
         if isinstance(base, ast.List):
@@ -134,7 +134,7 @@ class GrownLists:
 
     def truth(self, test: ast.expr) -> bool | None:
         """The truth of a condition over constants; None where the file does not decide."""
-        test = self.followed(test)
+        test = self.follow(test)
         if isinstance(test, ast.Constant):
             return bool(test.value)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
@@ -147,7 +147,7 @@ class GrownLists:
                 return decides
             return None if None in verdicts else not decides
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _COMPARE:
-            left, right = self.followed(test.left), self.followed(test.comparators[0])
+            left, right = self.follow(test.left), self.follow(test.comparators[0])
             if isinstance(left, ast.Constant) and isinstance(right, ast.Constant):
                 try:
                     return bool(_COMPARE[type(test.ops[0])](left.value, right.value))

@@ -81,12 +81,12 @@ def plain_word(word: Mapped) -> Mapped:
     done = 0
     for found in _QUOTED.finditer(word.text):
         inner = word.part(found.start() + 1, found.end() - 1)
-        parts += [word.part(done, found.start()), _unescaped(inner)]
+        parts += [word.part(done, found.start()), _unescape(inner)]
         done = found.end()
     return join((*parts, word.part(done, len(word)))) if done else word
 
 
-def _unescaped(text: Mapped) -> Mapped:
+def _unescape(text: Mapped) -> Mapped:
     parts: list[Mapped] = []
     done = 0
     for found in _ESCAPE.finditer(text.text):

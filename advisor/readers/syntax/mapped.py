@@ -64,11 +64,11 @@ class Mapped:
         return next((at for at in pos if at >= 0), -1)
 
     @property
-    def holed(self) -> bool:
+    def has_hole(self) -> bool:
         """Whether the text contains a variable of unknown value."""
         return HOLE_OPEN in self.text
 
-    def shown(self) -> str:
+    def display(self) -> str:
         """The text for people: holes as ${NAME}."""
         return show(self.text)
 
@@ -83,7 +83,7 @@ def literal(text: str, start: int = 0) -> Mapped:
     return Mapped(text, range(start, start + len(text)))
 
 
-def made(text: str, at: int = -1) -> Mapped:
+def synthetic(text: str, at: int = -1) -> Mapped:
     """Text that does not stand in the file; `at` is where its cause stands (for the line number
     only).
     """
@@ -95,7 +95,7 @@ def hole(name: str, at: int = -1) -> Mapped:
     name.
     """
     name = " ".join(_NOT_IN_A_NAME.sub("", name).split())
-    return made(f"{HOLE_OPEN}{name}{HOLE_CLOSE}", at)
+    return synthetic(f"{HOLE_OPEN}{name}{HOLE_CLOSE}", at)
 
 
 EMPTY = Mapped("", range(0))

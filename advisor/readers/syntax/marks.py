@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import Mapped, hole, join, made
+from advisor.readers.syntax.mapped import Mapped, hole, join, synthetic
 
 # `cmd <in >out` is a redirection: there the bracket closes after a blank, or with a name behind it
 _ANGLE = r"(?<![<&\d])<((?:[A-Za-z]|\d+_)[^<>\n\"'`$|;&(){}\\]{0,60})(?<!\s)>(?!\w|\(|&|/dev/)"
@@ -26,7 +26,7 @@ MAX_TEXT = 100_000  # what the values of one text may come to; those beyond it a
 _FIELD = Lazy(r"\{\{|\}\}|\{([A-Za-z_][\w.\[\]]*|\d*)(?:![rsa])?(?::[^{}\n]{0,20})?\}")
 
 
-def replaced(
+def replace_matches(
     text: Mapped, pattern: Lazy, value: Callable[[re.Match[str], int], Mapped | None]
 ) -> Mapped:
     """The text with each match replaced by a value, which is asked for the match and its offset in
@@ -44,11 +44,11 @@ def replaced(
     return join((*parts, text.part(done, len(text)))) if done else text
 
 
-def unmarked(text: Mapped) -> Mapped:
+def placeholders_to_holes(text: Mapped) -> Mapped:
     """A shell text whose placeholders (`<name>`) and templates (`{{ name }}`) are holes."""
     if "<" not in text.text and "{{" not in text.text:
         return text
-    return replaced(
+    return replace_matches(
         text, _FOREIGN, lambda found, at: hole(found.group(1) or found.group(2).rstrip(" \t-"), at)
     )
 
@@ -60,7 +60,7 @@ def left_open(text: str) -> bool:
     ) is not None
 
 
-def supervised(text: Mapped, known: Callable[[str], Mapped | None]) -> Mapped:
+def fill_supervisor(text: Mapped, known: Callable[[str], Mapped | None]) -> Mapped:
     """supervisord's `%(ENV_NAME)s` and `%%`; `known` gives a variable's value, None where the file
     does not set it.
     """
@@ -68,14 +68,14 @@ def supervised(text: Mapped, known: Callable[[str], Mapped | None]) -> Mapped:
     def value(found: re.Match[str], at: int) -> Mapped:
         name = found.group(1)
         if name is None:
-            return made("%", at)
+            return synthetic("%", at)
         given = known(name.removeprefix("ENV_"))
         return hole(name.removeprefix("ENV_"), at) if given is None else given
 
-    return replaced(text, _PERCENT, value) if "%" in text.text else text
+    return replace_matches(text, _PERCENT, value) if "%" in text.text else text
 
 
-def formatted(text: Mapped, values: list[Mapped], named: dict[str, Mapped]) -> Mapped:
+def fill_format(text: Mapped, values: list[Mapped], named: dict[str, Mapped]) -> Mapped:
     """As Python's `str.format` fills a text: `{name}`, `{0}`, `{}`, and doubled braces for single
     ones.
     """
@@ -84,7 +84,7 @@ def formatted(text: Mapped, values: list[Mapped], named: dict[str, Mapped]) -> M
     def value(found: re.Match[str], at: int) -> Mapped | None:
         name = found.group(1)
         if name is None:
-            return made(found.group()[0], at)
+            return synthetic(found.group()[0], at)
         if name == "":
             return next(left, hole("...", at))
         if name.isdigit():
@@ -92,4 +92,4 @@ def formatted(text: Mapped, values: list[Mapped], named: dict[str, Mapped]) -> M
         given = named.get(name)
         return hole(name, at) if given is None else given
 
-    return replaced(text, _FIELD, value)
+    return replace_matches(text, _FIELD, value)

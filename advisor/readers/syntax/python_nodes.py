@@ -10,7 +10,7 @@ from collections.abc import Callable
 MAX_LINKS = 40
 
 
-def dotted(node: ast.expr) -> str:
+def dotted_name(node: ast.expr) -> str:
     """A dotted name as text."""
     parts: list[str] = []
     for _ in range(MAX_LINKS):  # `f()()()...` is nested as deep as it is long
@@ -31,7 +31,7 @@ def dotted(node: ast.expr) -> str:
 def is_dictionary(node: ast.expr) -> bool:
     """`{...}` and `dict(...)`."""
     return isinstance(node, ast.Dict) or (
-        isinstance(node, ast.Call) and dotted(node.func) == "dict"
+        isinstance(node, ast.Call) and dotted_name(node.func) == "dict"
     )
 
 
@@ -102,12 +102,12 @@ def path_parts(node: ast.expr) -> list[ast.expr]:
         return [node, *reversed(parts)]
     return (
         list(node.args)
-        if isinstance(node, ast.Call) and dotted(node.func).endswith("path.join")
+        if isinstance(node, ast.Call) and dotted_name(node.func).endswith("path.join")
         else []
     )
 
 
-def begun_with(node: ast.AST) -> ast.Name | None:
+def first_name(node: ast.AST) -> ast.Name | None:
     """The name whose text this one continues with options: `cmd + " --port 1"`, `f"{cmd} --port
     {port}"`.
     """
@@ -159,11 +159,11 @@ _BY_CHOICE = (
 )  # a shell's where they are given shell=True
 
 
-def joined_for_shell(node: ast.AST, followed: Callable[[ast.expr], ast.expr]) -> ast.expr | None:
+def shell_list(node: ast.AST, followed: Callable[[ast.expr], ast.expr]) -> ast.expr | None:
     """The list in `Popen(" ".join(cmd), shell=True)`; None for any other node."""
     if not isinstance(node, ast.Call) or not node.args:
         return None
-    name = dotted(node.func).rpartition(".")[2]
+    name = dotted_name(node.func).rpartition(".")[2]
     chosen = any(
         one.arg == "shell" and isinstance(one.value, ast.Constant) and one.value.value
         for one in node.keywords

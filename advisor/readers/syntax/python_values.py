@@ -9,12 +9,26 @@ import ast
 import json
 import re
 
-from advisor.readers.found import Env
+from advisor.readers.engine_command import Env
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.grown_lists import GrownLists
-from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal, made
-from advisor.readers.syntax.marks import formatted
-from advisor.readers.syntax.python_nodes import dotted, is_dictionary, is_text, path_parts, summands
+from advisor.readers.syntax.mapped import (
+    HOLE_CLOSE,
+    HOLE_OPEN,
+    Mapped,
+    hole,
+    join,
+    literal,
+    synthetic,
+)
+from advisor.readers.syntax.marks import fill_format
+from advisor.readers.syntax.python_nodes import (
+    dotted_name,
+    is_dictionary,
+    is_text,
+    path_parts,
+    summands,
+)
 
 _SAME = (
     "int",
@@ -37,7 +51,7 @@ class PythonValues:
         self.tree, self.reading = tree, reading
         self.names: dict[str, ast.expr] = {}
         self.env: Env = {}
-        self.lists = GrownLists(self.followed)
+        self.lists = GrownLists(self.follow)
         self.deciding = 0
         self.work = 0
 
@@ -45,7 +59,7 @@ class PythonValues:
         """A dictionary's keys with their places and values, later additions included; None if the
         file does not tell.
         """
-        node = self.followed(node)
+        node = self.follow(node)
         if not self.worth(10 * STEP) or depth > 8 or not is_dictionary(node):
             return None
         known: dict[str, tuple[int, ast.expr]] = {}
@@ -65,7 +79,7 @@ class PythonValues:
         ]:
             if key is None:
                 known |= self.entries(value, depth + 1) or {}
-            elif isinstance(self.followed(key), ast.Constant):
+            elif isinstance(self.follow(key), ast.Constant):
                 known[str(self.plain(key, depth + 1))] = (self.at(key) + 1, value)
             if not self.worth(len(known) if key is None else STEP):
                 break
@@ -76,7 +90,7 @@ class PythonValues:
         self.work += cost
         return self.work < MAX_WORK
 
-    def followed(self, node: ast.expr, depth: int = 0) -> ast.expr:
+    def follow(self, node: ast.expr, depth: int = 0) -> ast.expr:
         """A name to what the file assigns to it; `os.environ.get("X", default)` to its default."""
         while depth < 10:
             depth += 1
@@ -85,18 +99,18 @@ class PythonValues:
             elif (
                 isinstance(node, ast.Call)
                 and len(node.args) == 2
-                and dotted(node.func).endswith(_FALLBACKS)
+                and dotted_name(node.func).endswith(_FALLBACKS)
             ):
                 node = node.args[1]
-            elif isinstance(node, ast.Call) and dotted(node.func) in _SAME and node.args:
+            elif isinstance(node, ast.Call) and dotted_name(node.func) in _SAME and node.args:
                 node = node.args[0]
-            elif isinstance(node, ast.IfExp) and (verdict := self._decided(node.test)) is not None:
+            elif isinstance(node, ast.IfExp) and (verdict := self._truth(node.test)) is not None:
                 node = node.body if verdict else node.orelse
             else:
                 break
         return node
 
-    def _decided(self, test: ast.expr) -> bool | None:
+    def _truth(self, test: ast.expr) -> bool | None:
         """The truth of a condition; a condition that rests on itself is not decided."""
         if self.deciding > 2:
             return None
@@ -109,7 +123,7 @@ class PythonValues:
         """A value as the text that the command line would carry; what the file does not hold is a
         hole.
         """
-        node = self.followed(node)
+        node = self.follow(node)
         if not self.worth(STEP):
             return hole("...", self.at(node))
         value = self._text(node, depth)
@@ -145,7 +159,7 @@ class PythonValues:
             and depth < 8
         ):
             named = {one.arg: self.text(one.value, depth + 1) for one in node.keywords if one.arg}
-            return formatted(
+            return fill_format(
                 self.text(pattern, depth + 1),
                 [self.text(one, depth + 1) for one in node.args],
                 named,
@@ -160,13 +174,13 @@ class PythonValues:
                 node.body, depth + 1
             )  # an option that a condition adds is read, as an `if` is
         if isinstance(node, ast.List | ast.Tuple) or is_dictionary(node):
-            return made(json.dumps(self.plain(node)), at)
+            return synthetic(json.dumps(self.plain(node)), at)
         if (steps := path_parts(node)) and depth < 8:
             texts = [self.text(step, depth + 1) for step in steps]
-            return join([part for text in texts for part in (made("/"), text)][1:])
+            return join([part for text in texts for part in (synthetic("/"), text)][1:])
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-            return join((made("-", at), self.text(node.operand, depth + 1)))
-        return hole(re.sub(r"[^\w.]", "", dotted(node)) or "...", at)
+            return join((synthetic("-", at), self.text(node.operand, depth + 1)))
+        return hole(re.sub(r"[^\w.]", "", dotted_name(node)) or "...", at)
 
     def format_of(self, node: ast.expr) -> ast.expr | None:
         """The text that `"...{name}...".format(...)` fills; None for another call."""
@@ -176,13 +190,13 @@ class PythonValues:
             or node.func.attr != "format"
         ):
             return None
-        pattern = self.followed(node.func.value)
+        pattern = self.follow(node.func.value)
         return pattern if is_text(pattern) else None
 
     def _percent(self, node: ast.BinOp, depth: int) -> Mapped:
         """`"...%d..." % value`."""
         pattern = self.text(node.left, depth + 1)
-        right = self.followed(node.right)
+        right = self.follow(node.right)
         values = [
             self.text(item, depth + 1)
             for item in (right.elts if isinstance(right, ast.Tuple) else [right])
@@ -201,14 +215,14 @@ class PythonValues:
         if not isinstance(value, str):
             text = str(value).lower() if isinstance(value, bool) else str(value)
             raw = self.reading.source.text[at : at + len(text)]
-            return literal(text, at) if raw == text else made(text, at)
+            return literal(text, at) if raw == text else synthetic(text, at)
         found = self.reading.source.text.find(value, at, at + len(value) + 6) if value else -1
         value = value.replace(HOLE_OPEN, "?").replace(HOLE_CLOSE, "?")
-        return literal(value, found) if found >= 0 else made(value, at)
+        return literal(value, found) if found >= 0 else synthetic(value, at)
 
     def plain(self, node: ast.expr, depth: int = 0) -> object:
         """Return the expression as dicts, lists and constants, None where it is not known."""
-        node = self.followed(node)
+        node = self.follow(node)
         if depth > 12:
             return None
         if is_dictionary(node):
@@ -220,7 +234,7 @@ class PythonValues:
             node.value is None or isinstance(node.value, str | int | float)
         ):
             return node.value
-        return self.text(node).shown()
+        return self.text(node).display()
 
     def at(self, node: ast.AST) -> int:
         """Character offset of a node (the tree counts columns in UTF-8 bytes)."""

@@ -12,7 +12,15 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import EMPTY, HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, made
+from advisor.readers.syntax.mapped import (
+    EMPTY,
+    HOLE_CLOSE,
+    HOLE_OPEN,
+    Mapped,
+    hole,
+    join,
+    synthetic,
+)
 
 if TYPE_CHECKING:
     import ast
@@ -61,7 +69,7 @@ class Scope:
             if name in ("@", "*"):
                 return self.args
             if name == "#":
-                return made(str(len(self.args)))
+                return synthetic(str(len(self.args)))
             if name.isdigit() and 0 < int(name[:4]) <= len(self.args):
                 return self.args[int(name[:4]) - 1]
             if name.isdigit() and name != "0":
@@ -88,9 +96,9 @@ def parameter(body: Mapped, scope: Scope, expand: Callable[[Mapped], Mapped]) ->
     rest = body.part(found.end(), len(body))
     if prefix == "#" and not rest.text:
         value = scope.get(name)
-        if value is None or _holed(value):
+        if value is None or _has_hole(value):
             return hole("#" + name, at)
-        return made(str(len(value)), at)
+        return synthetic(str(len(value)), at)
     if prefix:
         return hole(prefix + name, at)
     value = _element(scope, name, index)
@@ -141,7 +149,7 @@ def _operate(
         if not absent:
             return EMPTY if value is None else value
         return hole(name, at) if operator == "?" else expand(argument)
-    if value is None or isinstance(value, list) or value.holed:
+    if value is None or isinstance(value, list) or value.has_hole:
         return value if isinstance(value, list) else hole(name, at)
     return _edit(value, operator, argument, at, expand)
 
@@ -166,10 +174,10 @@ def _edit(
             return hole("...", at)
         if len(text) * max(1, len(new)) > _MAX_TEXT:
             return hole("...", at)
-        return made(text.replace(old, new) if every else text.replace(old, new, 1), at)
+        return synthetic(text.replace(old, new) if every else text.replace(old, new, 1), at)
     if operator in "^,":
         cased = text.upper() if operator == "^" else text.lower()
-        return made(cased if pattern.startswith(operator) else cased[:1] + text[1:], at)
+        return synthetic(cased if pattern.startswith(operator) else cased[:1] + text[1:], at)
     if operator == ":":
         numbers = [part.strip() for part in pattern.split(":")]
         if all(re.fullmatch(r"-?\d{1,6}", part) for part in numbers) and len(numbers) <= 2:
@@ -196,8 +204,8 @@ def _length(value: Value) -> int:
     return sum(len(item) for item in value) if isinstance(value, list) else len(value)
 
 
-def _holed(value: Value) -> bool:
-    return any(item.holed for item in value) if isinstance(value, list) else value.holed
+def _has_hole(value: Value) -> bool:
+    return any(item.has_hole for item in value) if isinstance(value, list) else value.has_hole
 
 
 def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:

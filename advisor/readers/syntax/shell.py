@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from advisor.readers.command import read_command
-from advisor.readers.found import Env, EnvItem, Surroundings
+from advisor.readers.engine_command import Env, EnvItem, Surroundings
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.syntax import control_flow
-from advisor.readers.syntax.bash_tree import parsed
+from advisor.readers.syntax.bash_tree import parse
 from advisor.readers.syntax.control_flow import MAX_NESTING
 from advisor.readers.syntax.cut_off import (
     LOOSE_END,
@@ -24,15 +24,15 @@ from advisor.readers.syntax.cut_off import (
     options_behind,
 )
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole
-from advisor.readers.syntax.marks import unmarked
+from advisor.readers.syntax.marks import placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.shell_builtins import BUILTINS
 from advisor.readers.syntax.shell_variables import (
     assign,
     declaration,
     here_text,
+    output_of,
     prefix,
-    printed,
     unset,
 )
 from advisor.readers.syntax.words import expand_value, expand_word
@@ -61,7 +61,7 @@ class Shell:
         self.source, self.reading, self.around, self.depth = source, reading, around, depth
         self.scope = scope or Scope()
         self.given = dict(self.scope.values)  # what the script starts with
-        self.scope.substitute = self.printed
+        self.scope.substitute = self.output_of
         self.passed: Env = dict(passed or {})
         self.functions: dict[str, Node] = {}
         self.called: set[str] = set()
@@ -79,13 +79,13 @@ class Shell:
             )
             return False
         before = len(self.reading.found)
-        self.source = unmarked(self.source)
+        self.source = placeholders_to_holes(self.source)
         if loose := LOOSE_END.search(self.source.text):
             at = self.source.pos[loose.start()]
             self.reading.note(
                 "blanks follow the backslash at the line's end; it is read as if it continued", at
             )
-        root = parsed(self.source.text)
+        root = parse(self.source.text)
         self.block(root)
         for name in list(self.functions):
             if name not in self.called:
@@ -103,7 +103,7 @@ class Shell:
         as if it were given words.
         """
         self.scope = Scope(self.given, [hole(number) for number in "123"])
-        self.scope.substitute = self.printed
+        self.scope.substitute = self.output_of
         self.functions, self.called = {}, set()
         self.block(root)
 
@@ -121,9 +121,9 @@ class Shell:
         """Return the words that the nodes expand to."""
         return [field for node in nodes for field in expand_word(self.text(node), self.scope)]
 
-    def printed(self, body: Mapped) -> Mapped | None:
+    def output_of(self, body: Mapped) -> Mapped | None:
         """What `$(...)` prints; None if it is not known."""
-        return None if self.depth > 8 or not self.reading.step() else printed(body, self.scope)
+        return None if self.depth > 8 or not self.reading.step() else output_of(body, self.scope)
 
     # -------------------------------------------------------------- statements
 
@@ -171,7 +171,7 @@ class Shell:
             self.value(here[0].named_children[0]) if here and here[0].named_children else None
         )
         given = env["IFS"].value if "IFS" in env else None
-        self.separators = "" if given is None or given.holed else given.text
+        self.separators = "" if given is None or given.has_hole else given.text
         before = len(self.reading.found)
         words = self.words(arguments)
         called = bool(words) and words[0].text in self.functions
@@ -235,7 +235,7 @@ class Shell:
         returned, self.returning = self.returning, False
         return ended and not returned and len(self.reading.found) > found
 
-    def redirected(self, node: Node) -> bool:
+    def redirect(self, node: Node) -> bool:
         """Run a statement with redirections; True where the script ends in it."""
         body = node.child_by_field_name("body")
         for redirect in node.children_by_field_name("redirect"):
@@ -304,7 +304,7 @@ _STATEMENTS: dict[str, Callable[[Shell, Any], bool]] = {
     "c_style_for_statement": control_flow.for_statement,
     "while_statement": control_flow.while_statement,
     "list": control_flow.list_statement,
-    "redirected_statement": Shell.redirected,
+    "redirected_statement": Shell.redirect,
     "function_definition": Shell.function,
     "subshell": Shell.subshell,
 }

@@ -55,14 +55,14 @@ def do_eval(shell: Shell, words: list[Mapped], at: int) -> bool:
     )
     if shell.depth < 8:
         inner.run()
-        shell.scope.substitute = shell.printed
+        shell.scope.substitute = shell.output_of
     return False
 
 
 def do_source(shell: Shell, words: list[Mapped], at: int) -> bool:
     """Run `source`: notes that the other file is not read."""
     if words:
-        shell.reading.note(f"{words[0].shown()} is sourced and not read", at)
+        shell.reading.note(f"{words[0].display()} is sourced and not read", at)
     return False
 
 
@@ -72,7 +72,7 @@ def do_read(shell: Shell, words: list[Mapped], at: int) -> bool:
     """
     names = [word.text for word in words if re.fullmatch(r"[A-Za-z_]\w*", word.text)]
     as_list = any(re.fullmatch(r"-[a-z]*a[a-z]*", word.text) for word in words)
-    known = shell.here if shell.here is not None and not shell.here.holed else None
+    known = shell.here if shell.here is not None and not shell.here.has_hole else None
     marks = shell.separators
     if known is None or (as_list and len(names) != 1):
         shell.scope.values.update((name, hole(name, at)) for name in names)

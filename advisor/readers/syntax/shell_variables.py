@@ -7,9 +7,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from advisor.readers.found import Env, EnvItem
+from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.syntax.lazy import Lazy
-from advisor.readers.syntax.mapped import Mapped, hole, join, made
+from advisor.readers.syntax.mapped import Mapped, hole, join, synthetic
 from advisor.readers.syntax.scope import Scope, Value, interpolate
 from advisor.readers.syntax.words import expand_value, split_words
 
@@ -22,7 +22,7 @@ MAX_ITEMS, MAX_VALUE = 2_000, 100_000
 _IN_HERE_TEXT = Lazy(r"\$(\([^()\n]*\))|\\([\\$`\n])")
 
 
-def printed(body: Mapped, scope: Scope) -> Mapped | None:
+def output_of(body: Mapped, scope: Scope) -> Mapped | None:
     """What `$(...)` prints, for echo, printf '%s' and a here-document through cat; None if not
     known.
     """
@@ -41,8 +41,8 @@ def printed(body: Mapped, scope: Scope) -> Mapped | None:
         return None
     words = split_words(body.part(found.start(2), len(body.text.rstrip())), scope)
     if found.group(1).startswith("echo"):
-        return join([part for word in words for part in (made(" "), word)][1:])
-    return _formatted(words) if words else None
+        return join([part for word in words for part in (synthetic(" "), word)][1:])
+    return _printf(words) if words else None
 
 
 def here_text(text: Mapped, scope: Scope) -> Mapped:
@@ -61,7 +61,7 @@ def here_text(text: Mapped, scope: Scope) -> Mapped:
     return join((*parts, interpolate(text.part(done, len(text)), scope)))
 
 
-def _formatted(words: list[Mapped]) -> Mapped | None:
+def _printf(words: list[Mapped]) -> Mapped | None:
     """What printf prints for %s and %d; None for other formats."""
     parts: list[Mapped] = []
     left = words[1:]
@@ -73,20 +73,20 @@ def _formatted(words: list[Mapped]) -> Mapped | None:
             parts += left[:1]
             left = left[1:]
         elif found.group(1) == "%":
-            parts.append(made("%"))
+            parts.append(synthetic("%"))
         elif found.group(1) is not None:
             return None
     return join((*parts, words[0].part(done, len(words[0]))))
 
 
-def bounded(value: Value, name: str) -> Value:
+def bound(value: Value, name: str) -> Value:
     """A value of a sane size; one that a hostile script grew is not known."""
     if isinstance(value, list):
         return value[:MAX_ITEMS]
     return value if len(value) < MAX_VALUE else hole(name)
 
 
-def added(old: Value | None, new: Value) -> Value:
+def append(old: Value | None, new: Value) -> Value:
     """What `+=` makes of a variable."""
     if isinstance(new, list):
         return [
@@ -112,8 +112,8 @@ def assign(shell: Shell, node: Node, export: bool = False) -> bool:
         _array(shell, value) if value is not None and value.type == "array" else shell.value(value)
     )
     if adds:
-        new = added(shell.scope.get(name), new)
-    shell.scope.values[name] = bounded(new, name)
+        new = append(shell.scope.get(name), new)
+    shell.scope.values[name] = bound(new, name)
     if shell.scope.asked[0] != asked:
         shell.scope.open.add(name)
     elif not adds:
@@ -138,7 +138,7 @@ def _assign_element(shell: Shell, target: Node, value: Node | None) -> bool:
     if key.isdigit() and int(key[:6]) < len(items):
         items[int(key[:6])] = new
     else:
-        items.append(new if key.isdigit() else join((made(f"[{key}]="), new)))
+        items.append(new if key.isdigit() else join((synthetic(f"[{key}]="), new)))
     shell.scope.values[name] = items
     return False
 

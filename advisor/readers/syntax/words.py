@@ -13,7 +13,7 @@ from advisor.readers.syntax.mapped import (
     Mapped,
     hole,
     join,
-    made,
+    synthetic,
 )
 from advisor.readers.syntax.scope import Scope, Value, arithmetic, closing, parameter
 
@@ -67,7 +67,7 @@ def expand_value(source: Mapped, scope: Scope) -> Mapped:
     fields = lexer.run()
     if len(fields) <= 1:
         return fields[0] if fields else EMPTY
-    spaced = [part for field in fields for part in (made(" "), field)][1:]
+    spaced = [part for field in fields for part in (synthetic(" "), field)][1:]
     return join(spaced)
 
 
@@ -119,7 +119,7 @@ class _Lexer:
             self.add(self.source.part(i + 1, end))
             return end + 1
         if char == '"':
-            return self.double_quoted(text, i + 1)
+            return self.read_double_quoted(text, i + 1)
         if char == "$" and self.dollars:
             return self.dollar(text, i)
         if char == "`" and self.dollars:
@@ -150,12 +150,12 @@ class _Lexer:
         if following == "'":
             return self.ansi(text, i + 2)
         if following == '"':
-            return self.double_quoted(text, i + 2)
+            return self.read_double_quoted(text, i + 2)
         end, value = self.reference(text, i)
-        self.unquoted(value)
+        self.add_unquoted(value)
         return end
 
-    def unquoted(self, value: Value) -> None:
+    def add_unquoted(self, value: Value) -> None:
         """Field splitting of an unquoted expansion."""
         for number, item in enumerate(value if isinstance(value, list) else [value]):
             if len(self.words) >= MAX_WORDS:
@@ -175,7 +175,7 @@ class _Lexer:
             if pieces and pieces[-1].end() < len(item):
                 self.end_word()
 
-    def double_quoted(self, text: str, i: int) -> int:
+    def read_double_quoted(self, text: str, i: int) -> int:
         self.add(EMPTY)
         start = i
         while i < len(text):
@@ -194,7 +194,7 @@ class _Lexer:
             elif char == "$" and self.dollars:
                 self.add(self.source.part(start, i))
                 i, value = self.reference(text, i)
-                self.quoted(value)
+                self.add_quoted(value)
                 start = i
             elif char == "`" and self.dollars:
                 self.add(self.source.part(start, i))
@@ -207,7 +207,7 @@ class _Lexer:
         self.add(self.source.part(start, len(text)))
         return i
 
-    def quoted(self, value: Value) -> None:
+    def add_quoted(self, value: Value) -> None:
         """`"$X"` is one field, `"$@"` and `"${A[@]}"` are as many as there are values."""
         if isinstance(value, Mapped):
             self.add(value)
@@ -220,7 +220,7 @@ class _Lexer:
             if number and self.fields_split:
                 self.end_word()
             elif number:
-                self.add(made(" "))
+                self.add(synthetic(" "))
             self.add(item)
 
     def reference(self, text: str, i: int) -> tuple[int, Value]:
@@ -237,8 +237,10 @@ class _Lexer:
         if following == "(" and close > 0:
             if text.startswith("((", i + 1) and text[close - 1] == ")":
                 number = arithmetic(text[i + 3 : close - 1], self.scope)
-                return close + 1, hole("((...))", at) if number is None else made(str(number), at)
-            return close + 1, self.substituted(self.source.part(i + 2, close))
+                return close + 1, hole("((...))", at) if number is None else synthetic(
+                    str(number), at
+                )
+            return close + 1, self.substitute(self.source.part(i + 2, close))
         found = _NAME.match(text, i + 1)
         if not found:
             return i + 1, self.source.part(i, i + 1)
@@ -257,18 +259,18 @@ class _Lexer:
         words = lexer.run()
         return words[0] if len(words) == 1 else join(words)
 
-    def substituted(self, body: Mapped) -> Mapped:
+    def substitute(self, body: Mapped) -> Mapped:
         if _SAYS_NOTHING.fullmatch(body.text.strip()):
             return EMPTY
         known = self.scope.substitute(body) if self.scope.substitute else None
         return hole("(" + body.text.strip()[:30] + ")", body.first()) if known is None else known
 
     def substitution(self, body: Mapped, quoted: bool) -> None:
-        value = self.substituted(body)
+        value = self.substitute(body)
         if quoted:
             self.add(value)
         else:
-            self.unquoted(value)
+            self.add_unquoted(value)
 
     def ansi(self, text: str, i: int) -> int:
         """`$'...'` with its escapes."""

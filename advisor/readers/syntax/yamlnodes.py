@@ -203,24 +203,24 @@ def scalar(node: Node, source: Source) -> Mapped:
     """
     value, raw = node.text, (node.parsed or source.text)[node.start : node.end]
     if HOLE_OPEN in value and len(value) < 300_000:
-        return _holed(value, _aligned(value, raw, node.start, node.style))
+        return _with_hole(value, _align(value, raw, node.start, node.style))
     if node.style in ("'", '"') and raw[1:-1] == value:
         return Mapped(value, range(node.start + 1, node.start + 1 + len(value)))
     if raw == value:
         return Mapped(value, range(node.start, node.start + len(value)))
     if len(value) > 300_000:
         return Mapped(value, [node.start] + [-1] * (len(value) - 1))
-    return Mapped(value, _aligned(value, raw, node.start, node.style))
+    return Mapped(value, _align(value, raw, node.start, node.style))
 
 
-def _holed(value: str, pos: list[int]) -> Mapped:
+def _with_hole(value: str, pos: list[int]) -> Mapped:
     """A template is no text that could be edited: only where it begins is known."""
     for found in HOLE.finditer(value):
         pos[found.start() + 1 : found.end()] = [-1] * (found.end() - found.start() - 1)
     return Mapped(value, pos)
 
 
-def _aligned(value: str, raw: str, base: int, style: str | None) -> list[int]:
+def _align(value: str, raw: str, base: int, style: str | None) -> list[int]:
     """Where each character of a folded, literal, quoted or multi-line scalar stands in the raw
     text.
     """
@@ -250,7 +250,7 @@ def _aligned(value: str, raw: str, base: int, style: str | None) -> list[int]:
         ):
             i += 1
         if i < len(raw) and style == '"' and raw[i] == "\\":
-            i = _escaped(raw, i, pos, base)
+            i = _escape(raw, i, pos, base)
             continue
         if i < len(raw) and (raw[i] == char or (char in " \n" and raw[i] in " \n")):
             pos.append(base + i)
@@ -261,7 +261,7 @@ def _aligned(value: str, raw: str, base: int, style: str | None) -> list[int]:
     return pos
 
 
-def _escaped(raw: str, i: int, pos: list[int], base: int) -> int:
+def _escape(raw: str, i: int, pos: list[int], base: int) -> int:
     """One escape of a double-quoted scalar: its character counts as not editable."""
     following = raw[i + 1 : i + 2]
     if following in ("\n", "\r"):

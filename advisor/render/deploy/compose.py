@@ -14,7 +14,7 @@ from advisor.domain.nouns import Advice, Request
 from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import Noted, document
+from advisor.render.deploy.yaml_text import NotedValue, document
 
 FORM = "a compose file"
 _SHM_MANY = "16gb"
@@ -111,18 +111,18 @@ def _file(
 
 def _service(advice: Advice, server: Server) -> dict[str, Any]:
     maker = serving.vendor(advice, FORM)
-    image = Noted(serving.image(advice, FORM), notes.IMAGE)
+    image = NotedValue(serving.image(advice, FORM), notes.IMAGE)
     return {"image": image, **_command(server), **_gpus(server, maker), **_surroundings(server)}
 
 
 def _command(server: Server) -> dict[str, Any]:
     words, start = server.noted_words(_escape), list(server.program)
     if server.traits.image_starts:
-        return {"command": Noted(words, f"the image starts {server.plan.engine} itself")}
+        return {"command": NotedValue(words, f"the image starts {server.plan.engine} itself")}
     if start[0].startswith("python"):
         return {"command": [*start, *words]}
     note = "written out: the image's own entrypoint differs between versions"
-    return {"entrypoint": Noted(start, note), "command": words}
+    return {"entrypoint": NotedValue(start, note), "command": words}
 
 
 def _escape(text: str) -> str:
@@ -151,10 +151,10 @@ def _surroundings(server: Server) -> dict[str, Any]:
     env: dict[str, Any] = {name: _escape(value) for name, value in server.env.items()}
     env |= server.visible
     for name in server.secrets:
-        env[name] = Noted(None, "taken from your shell or .env if it is set there")
+        env[name] = NotedValue(None, "taken from your shell or .env if it is set there")
     return {
-        "shm_size": Noted(shm, notes.SHM),
-        "ports": Noted(
+        "shm_size": NotedValue(shm, notes.SHM),
+        "ports": NotedValue(
             [f"127.0.0.1:{server.port}:{server.port}"],
             "this machine only; drop the address to serve the network",
         ),
@@ -165,7 +165,7 @@ def _surroundings(server: Server) -> dict[str, Any]:
             "interval": "15s",
             "timeout": "10s",
             "retries": 4,
-            "start_period": Noted(
+            "start_period": NotedValue(
                 f"{server.startup_s}s",
                 "download, load, compile and graph capture come before the first answer",
             ),

@@ -13,7 +13,7 @@ from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.k8s import cache_gib, startup_probe
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import Noted, document
+from advisor.render.deploy.yaml_text import NotedValue, document
 
 FORM = "a Helm values file"
 CHART = "the vLLM production stack"
@@ -38,8 +38,8 @@ def helm_values(advice: Advice) -> str:
     server = serving.server(advice, container=FORM)
     engine = {
         "containerPort": server.port,
-        "strategy": Noted({"type": "Recreate"}, notes.ROLLOUT),
-        "startupProbe": Noted(startup_probe(server), notes.STARTUP),
+        "strategy": NotedValue({"type": "Recreate"}, notes.ROLLOUT),
+        "startupProbe": NotedValue(startup_probe(server), notes.STARTUP),
         "modelSpec": [_model(advice, server)],
     }
     title = serving.title(advice, "recommend --format helm")
@@ -56,7 +56,7 @@ def _model(advice: Advice, server: Server) -> dict[str, Any]:
     repository, _, tag = serving.image(advice, FORM).rpartition(":")
     spec: dict[str, Any] = {
         "name": server.name,
-        "repository": Noted(repository, notes.IMAGE),
+        "repository": NotedValue(repository, notes.IMAGE),
         "tag": tag,
         "modelURL": server.plan.model or "",
         "replicaCount": 1,
@@ -74,7 +74,7 @@ def _model(advice: Advice, server: Server) -> dict[str, Any]:
 def _config(server: Server) -> dict[str, Any]:
     """The options that the chart has keys for, the rest as they are."""
     keys: dict[str, Any] = {"enablePrefixCaching": server.plan.prefix_caching is not False}
-    rest: list[str | Noted] = []
+    rest: list[str | NotedValue] = []
     units = dict(zip((unit[0] for unit in server.units), server.units, strict=True))
     noted = dict(zip(units, server.notes, strict=True))
     for flag in server.launch.flags:
@@ -82,15 +82,15 @@ def _config(server: Server) -> dict[str, Any]:
             continue
         note = noted.get(flag.raw, "")
         if flag.name in _KEYS:
-            value = typed(flag)
-            keys[_KEYS[flag.name]] = Noted(value, note) if note else value
+            value = typed_value(flag)
+            keys[_KEYS[flag.name]] = NotedValue(value, note) if note else value
         else:
             head, *values = units[flag.raw]
-            rest += [Noted(head, note) if note else head, *values]
+            rest += [NotedValue(head, note) if note else head, *values]
     return keys | {"extraArgs": rest}
 
 
-def typed(flag: Flag) -> int | float | str | None:
+def typed_value(flag: Flag) -> int | float | str | None:
     """The value as a number where it is one."""
     for kind in (int, float):
         try:

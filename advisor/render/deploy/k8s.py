@@ -13,7 +13,7 @@ from advisor.domain.nouns import Advice
 from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import Noted, document
+from advisor.render.deploy.yaml_text import NotedValue, document
 
 FORM = "a Kubernetes manifest"
 PROBE_PERIOD_S = 15
@@ -32,7 +32,7 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     label = {"app": server.name}
     meta = {"name": server.name, "labels": label}
     pod = {
-        "enableServiceLinks": Noted(
+        "enableServiceLinks": NotedValue(
             False, "else a Service named vllm sets VLLM_PORT to an address, and the engine stops"
         ),
         "automountServiceAccountToken": False,
@@ -41,7 +41,7 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     }
     deployment = {
         "replicas": 1,
-        "strategy": Noted({"type": "Recreate"}, notes.ROLLOUT),
+        "strategy": NotedValue({"type": "Recreate"}, notes.ROLLOUT),
         "selector": {"matchLabels": label},
         "template": {"metadata": {"labels": label}, "spec": pod},
     }
@@ -106,17 +106,17 @@ def _container(advice: Advice, server: Server, maker: str) -> dict[str, Any]:
     command = {} if server.traits.image_starts else {"command": list(server.program)}
     return {
         "name": server.name,
-        "image": Noted(serving.image(advice, FORM), notes.IMAGE),
+        "image": NotedValue(serving.image(advice, FORM), notes.IMAGE),
         **command,
         "args": words,
-        "env": Noted(
+        "env": NotedValue(
             environment(server),
             f"kubectl create secret generic {server.name} --from-literal=hf-token=...",
         ),
         "ports": [{"containerPort": server.port}],
         "resources": {"limits": {RESOURCES[maker]: server.gpus}},
         "securityContext": {"allowPrivilegeEscalation": False},
-        "startupProbe": Noted(startup_probe(server), notes.STARTUP),
+        "startupProbe": NotedValue(startup_probe(server), notes.STARTUP),
         "readinessProbe": _probe(server),
         "volumeMounts": [
             {"name": "cache", "mountPath": "/root/.cache"},
@@ -128,5 +128,5 @@ def _container(advice: Advice, server: Server, maker: str) -> dict[str, Any]:
 def _volumes() -> list[Any]:
     return [
         {"name": "cache", "persistentVolumeClaim": {"claimName": _CLAIM}},
-        Noted({"name": "shm", "emptyDir": {"medium": "Memory"}}, notes.SHM),
+        NotedValue({"name": "shm", "emptyDir": {"medium": "Memory"}}, notes.SHM),
     ]

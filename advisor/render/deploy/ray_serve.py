@@ -14,9 +14,9 @@ from typing import Any
 from advisor import engines
 from advisor.domain.nouns import Advice, Flag, Plan
 from advisor.render.deploy import serving
-from advisor.render.deploy.helm import typed
+from advisor.render.deploy.helm import typed_value
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import Noted, document
+from advisor.render.deploy.yaml_text import NotedValue, document
 
 BUILDER = "ray.serve.llm:build_openai_app"
 _OWN = ("--model", "--host", "--port", "--served-model-name")
@@ -44,7 +44,9 @@ def several(parts: Sequence[tuple[Advice, str, str]], title: list[str]) -> str:
     return document(
         {
             "proxy_location": "EveryNode",
-            "http_options": Noted(listen, f"this machine only; 0.0.0.0 serves the network. {key}"),
+            "http_options": NotedValue(
+                listen, f"this machine only; 0.0.0.0 serves the network. {key}"
+            ),
             "applications": [application for application, _ in made],
         },
         [*title, "pip install 'ray[serve,llm]', then: serve run FILE"],
@@ -60,7 +62,7 @@ def _application(advice: Advice, suffix: str, route: str) -> tuple[dict[str, Any
             "model_source": server.plan.model,
         },
         "deployment_config": {
-            "autoscaling_config": Noted(
+            "autoscaling_config": NotedValue(
                 {"min_replicas": replicas, "max_replicas": replicas},
                 f"a larger max_replicas adds replicas under load; each takes {server.plan.tp} GPUs",
             )
@@ -92,7 +94,7 @@ def _arguments(server: Server) -> dict[str, Any]:
         if flag.name in _OWN:
             continue
         value, note = _python(flag, server), notes.get(flag.raw, "")
-        found[flag.name.lstrip("-").replace("-", "_")] = Noted(value, note) if note else value
+        found[flag.name.lstrip("-").replace("-", "_")] = NotedValue(value, note) if note else value
     return found
 
 
@@ -102,4 +104,4 @@ def _python(flag: Flag, server: Server) -> Any:
         return flag.value != "false"
     if (flag.value or "").startswith("{"):
         return json.loads(flag.value or "{}")
-    return typed(flag)
+    return typed_value(flag)

@@ -15,7 +15,7 @@ from advisor import engines
 from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
 from advisor.engines.traits import ALL_ADDRESSES, EngineTraits, traits
-from advisor.render.deploy.yaml_text import Noted
+from advisor.render.deploy.yaml_text import NotedValue
 from advisor.render.notes import unit_note
 from advisor.rules.kit.case import table
 
@@ -94,12 +94,12 @@ class Server:
         key = self.traits.api_key_env
         return (TOKEN, key) if key else (TOKEN,)
 
-    def noted_words(self, escape: Callable[[str], str] = str) -> list[str | Noted]:
+    def noted_words(self, escape: Callable[[str], str] = str) -> list[str | NotedValue]:
         """The words after the program, each option with the note that explains it."""
-        words: list[str | Noted] = []
+        words: list[str | NotedValue] = []
         for unit, note in zip(self.units, self.notes, strict=True):
             head, *rest = (escape(word) for word in unit)
-            words.append(Noted(head, note) if note else head)
+            words.append(NotedValue(head, note) if note else head)
             words += rest
         return words
 

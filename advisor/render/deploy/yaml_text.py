@@ -18,7 +18,7 @@ _RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
 @dataclass(frozen=True)
-class Noted:
+class NotedValue:
     """A value with a comment for the line above it."""
 
     value: Any
@@ -34,7 +34,7 @@ class Block:
     lines: tuple[str, ...]
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """A double-quoted YAML scalar; what a YAML reader would refuse or change is escaped."""
     return '"' + "".join(_escape(ch) for ch in text) + '"'
 
@@ -98,13 +98,13 @@ def _entry(head: str, value: Any, indent: str) -> list[str]:
 
 def _block(head: str, lines: Sequence[str], indent: str) -> list[str]:
     if any(line != line.strip() or not line.isprintable() or "\ufeff" in line for line in lines):
-        return [f"{head} {quoted(chr(10).join(lines))}"]
+        return [f"{head} {quote(chr(10).join(lines))}"]
     return [f"{head} |-", *(f"{indent}  {line}" for line in lines)]
 
 
 def _unwrap(held: Any, lines: list[str], indent: str) -> Any:
     """The bare value; its comment, if it has one, is written to `lines`."""
-    if not isinstance(held, Noted):
+    if not isinstance(held, NotedValue):
         return held
     if held.comment:
         lines.append(comment(held.comment, indent))
@@ -119,7 +119,7 @@ def _scalar(value: Any) -> str:
     if isinstance(value, int | float):
         return str(value)
     if isinstance(value, str):
-        return quoted(value)
+        return quote(value)
     return "{}" if isinstance(value, Mapping) else "[]"
 
 
@@ -129,4 +129,4 @@ def _key(key: str) -> str:
     """
     word = key.replace("_", "").replace("-", "")
     plain = word.isascii() and word.isalpha() and key[0] != "-" and key.lower() not in _RESERVED
-    return key if plain else quoted(key)
+    return key if plain else quote(key)

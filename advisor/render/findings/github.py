@@ -13,17 +13,20 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "notice"}
 def report_github(report: Report) -> str:
     """One `::error file=...` line a finding."""
     lines = [
-        f"::error file={_property(report.shown(one.file))}::{_data(report.shown(one.error))}"
+        f"::error file={_property(report.printable(one.file))}"
+        f"::{_data(report.printable(one.error))}"
         for one in report.files
         if one.error
     ]
     for finding in report.findings:
-        where = f"file={_property(report.shown(finding.file or '-'))},line={max(1, finding.line)}"
+        where = (
+            f"file={_property(report.printable(finding.file or '-'))},line={max(1, finding.line)}"
+        )
         if finding.column:
             where += f",col={finding.column}"
-        text = report.shown(finding.message)
+        text = report.printable(finding.message)
         if finding.fix:
-            text += f"\nFix: {report.shown(finding.fix.text)}"
+            text += f"\nFix: {report.printable(finding.fix.text)}"
         title = f"{finding.code} {finding.slug}".strip()
         lines.append(
             f"::{_LEVELS[finding.severity]} {where},title={_property(title)}::{_data(text)}"

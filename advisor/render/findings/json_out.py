@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import METHODS, Finding
-from advisor.domain.shown import cut, shown_lines
+from advisor.domain.printable import cut, printable_lines
 
 if TYPE_CHECKING:
     from advisor.lint.report import CheckedLaunch, FileReport, Report
@@ -16,7 +16,7 @@ MAX_TEXT = 10_000  # characters of one text
 
 def report_json(report: Report) -> dict[str, Any]:
     """The report as plain data: files, findings, skipped, launches."""
-    told: dict[str, Any] = cleaned(
+    told: dict[str, Any] = clean(
         {
             "files": [_file(one) for one in report.files],
             "findings": [finding_json(one) for one in report.findings],
@@ -31,14 +31,14 @@ def report_json(report: Report) -> dict[str, Any]:
     return told
 
 
-def cleaned(data: Any, report: Report) -> Any:
+def clean(data: Any, report: Report) -> Any:
     """Plain data without the secrets of the files, and without what a terminal would obey."""
     if isinstance(data, str):
-        return shown_lines(cut(report.clean(data), MAX_TEXT))
+        return printable_lines(cut(report.clean(data), MAX_TEXT))
     if isinstance(data, dict):
-        return {cleaned(key, report): cleaned(value, report) for key, value in data.items()}
+        return {clean(key, report): clean(value, report) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [cleaned(item, report) for item in data]
+        return [clean(item, report) for item in data]
     return data
 
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from advisor.domain.nouns import Finding
 from advisor.lint.fixes import shape_edit
-from advisor.render.findings.json_out import cleaned
+from advisor.render.findings.json_out import clean as cleaned
 from advisor.rules import get_rule
 
 if TYPE_CHECKING:

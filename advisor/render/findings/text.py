@@ -23,8 +23,8 @@ def report_text(report: Report, color: bool = False) -> str:
     for one in report.files:
         if one.error:
             lines.append(
-                f"{report.shown(one.file)}: {_paint('unreadable', 'error', color)} "
-                f"{_without_name(report.shown(one.error), report.shown(one.file))}"
+                f"{report.printable(one.file)}: {_paint('unreadable', 'error', color)} "
+                f"{_without_name(report.printable(one.error), report.printable(one.file))}"
             )
     for finding, also in merge_repeats(report.findings):
         lines += _finding(finding, report, color, also)
@@ -32,7 +32,7 @@ def report_text(report: Report, color: bool = False) -> str:
         lines.append("")
     plain = _launches(report) + skipped_lines(report)
     plain += [f"note: {one.file}: {note}" for one in report.files for note in one.notes]
-    lines += map(report.shown, [*plain, summary(report)])
+    lines += map(report.printable, [*plain, summary(report)])
     return "\n".join(lines)
 
 
@@ -61,8 +61,8 @@ def _finding(
     can bring its own.
     """
     head = (
-        f"{report.shown(place(finding))}: {_paint(finding.severity, finding.severity, color)} "
-        f"{finding.code} {report.shown(finding.message)}"
+        f"{report.printable(place(finding))}: {_paint(finding.severity, finding.severity, color)} "
+        f"{finding.code} {report.printable(finding.message)}"
     )
     lines = []
     if also:
@@ -75,7 +75,7 @@ def _finding(
     lines += [f"    but: {text}" for text in finding.conflicts]
     if finding.sources:
         lines.append(f"    source: {'; '.join(finding.sources)}")
-    return [head, *map(report.shown, lines)]
+    return [head, *map(report.printable, lines)]
 
 
 def _lines(also: tuple[int, ...]) -> str:
@@ -86,14 +86,14 @@ def _lines(also: tuple[int, ...]) -> str:
 def _launches(report: Report) -> list[str]:
     lines: list[str] = []
     for one in report.launches:
-        lines.append(f"{one.launch.file or '-'}:{one.launch.line}: {described(one)}")
+        lines.append(f"{one.launch.file or '-'}:{one.launch.line}: {describe_launch(one)}")
         lines += [f"    note: {note}" for note in one.launch.notes]
         if one.change is not None:
             lines += [f"    {line}" for line in one.change.lines]
     return lines
 
 
-def described(one: CheckedLaunch) -> str:
+def describe_launch(one: CheckedLaunch) -> str:
     """One launch in one line: engine, version, model, speculation."""
     version = one.launch.engine_version or one.launch.version_text or "version not pinned"
     if one.launch.engine_version and not one.launch.version_pinned:

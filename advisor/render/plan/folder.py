@@ -80,13 +80,13 @@ def _parts(layout: Layout) -> list[_Part]:
 def _advice(one: Instance, number: int) -> Advice:
     """The answer that one server's files are written from, on a port of its own."""
 
-    def placed(plan: Plan) -> Plan:
+    def place(plan: Plan) -> Plan:
         port = (plan.port or 8000) + number
         return on_each(one.facts, plan.model_copy(update={"port": port}))
 
-    plan, off = placed(one.plan), placed(one.candidates[0].plan)
+    plan, off = place(one.plan), place(one.candidates[0].plan)
     best = next((c for c in one.candidates if one.best is not None and c.plan == one.best), None)
-    on = placed(one.best) if one.best is not None else None
+    on = place(one.best) if one.best is not None else None
     estimate = best.estimate if best is not None else None
     if estimate is not None:
         estimate = estimate.model_copy(update={"memory": one.memory})

@@ -53,7 +53,7 @@ class Curve(NamedTuple):
         return f"k={self.k}"
 
 
-class Measured(NamedTuple):
+class MeasuredPoint(NamedTuple):
     """A measured pair as a point."""
 
     x: float
@@ -73,7 +73,7 @@ class Chart(NamedTuple):
     axis: str
     x_label: str
     curves: tuple[Curve, ...]
-    measured: tuple[Measured, ...]
+    measured: tuple[MeasuredPoint, ...]
     loads: tuple[Load, ...]
     break_even: tuple[BreakEven, ...]
     ranges: KRanges | None
@@ -122,7 +122,7 @@ def _chart(found: Sweep, axis: str, setting: Setting) -> Chart | None:
         axis=axis,
         x_label=AXIS_NAMES[axis],
         curves=made,
-        measured=tuple(_measured(found, axis, setting)),
+        measured=tuple(_measured_points(found, axis, setting)),
         loads=loads,
         break_even=tuple(one for one in found.break_even if one.setting == setting),
         ranges=next((one for one in found.k_ranges if one.setting == setting), None),
@@ -139,7 +139,7 @@ def _band(loads: Sequence[Load], made: Sequence[Curve]) -> int | None:
     return next((k for k, _ in best.most_common() if k in drawn), None)
 
 
-def _measured(found: Sweep, axis: str, setting: Setting) -> list[Measured]:
+def _measured_points(found: Sweep, axis: str, setting: Setting) -> list[MeasuredPoint]:
     told = dict(setting)
     out = []
     for row in found.pairs:
@@ -151,7 +151,7 @@ def _measured(found: Sweep, axis: str, setting: Setting) -> list[Measured]:
         same = all(told.get(name, getattr(row, name)) == getattr(row, name) for name in _NAMED)
         if at and same and _near(row, told):
             gain = 100 * (row.speedup - 1)
-            out.append(Measured(float(at), gain, row.k, row.metric, row.source, row.run_id))
+            out.append(MeasuredPoint(float(at), gain, row.k, row.metric, row.source, row.run_id))
     return out
 
 
@@ -252,7 +252,7 @@ def crossings(chart: Chart) -> list[str]:
     return out
 
 
-def documented(chart: Chart) -> list[str]:
+def documented_losses(chart: Chart) -> list[str]:
     """From which load to which the gain of the drawn band holds documented losses, in sentences:
     a curve steps there.
     """

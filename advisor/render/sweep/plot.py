@@ -18,7 +18,7 @@ from typing import Any
 from advisor.advice.explore.values import Sweep
 from advisor.domain.nouns import AdvisorError
 from advisor.render.layout import number
-from advisor.render.sweep.chart import METRIC_NAMES, Chart, charts, documented
+from advisor.render.sweep.chart import METRIC_NAMES, Chart, charts, documented_losses
 from advisor.render.sweep.json_out import sweep_csv
 
 # Okabe and Ito (2008): told apart by people with any kind of colour vision
@@ -203,7 +203,7 @@ def _section(chart: Chart, count: int) -> list[str]:
         'aria-labelledby="title desc"', f'aria-labelledby="c{count}-title c{count}-desc"'
     )
     parts = [f"<h2>{escape(chart.title)}</h2>", f"<figure>{picture}</figure>"]
-    parts.append(f"<p>{escape(' '.join((chart.description, *documented(chart))))}</p>")
+    parts.append(f"<p>{escape(' '.join((chart.description, *documented_losses(chart))))}</p>")
     ranges = chart.ranges
     if ranges is not None:
         told = "; ".join(

@@ -22,7 +22,7 @@ from advisor.render.sweep.chart import (
     axis_of,
     charts,
     crossings,
-    documented,
+    documented_losses,
     setting_words,
     title,
 )
@@ -66,16 +66,16 @@ def _section(found: Sweep, chart: Chart, paper: Paper, unicode: bool, plot: bool
     goal = GOAL_NAMES[found.request.goal]
     lines += paper.wrap(f"Gain in {goal} (percent, median) against {chart.x_label}:")
     if plot:
-        lines += plotted(chart, paper.width, unicode)
+        lines += plot_lines(chart, paper.width, unicode)
     lines += ["", *_table(found, chart.loads, paper), ""]
-    for line in (*crossings(chart), *documented(chart)):
+    for line in (*crossings(chart), *documented_losses(chart)):
         lines += paper.item(line)
     if chart.ranges is not None:
         lines += _ranges(chart.ranges, paper)
     return lines
 
 
-def plotted(chart: Chart, width: int = 80, unicode: bool = True) -> list[str]:
+def plot_lines(chart: Chart, width: int = 80, unicode: bool = True) -> list[str]:
     """The curves as lines of digits, each the k of its curve; measured pairs as `o`."""
     import plotext
 

@@ -96,11 +96,11 @@ def _same_device(one: Launch, other: Launch) -> bool:
     if all(ids is not None and len(ids) == 1 for ids in outer):
         # a single number is an id or a count of devices, so only equal ones are known to start with
         # one device
-        return outer[0] == outer[1] and bool(_used(one, None) & _used(other, None))
-    return bool(_used(one, outer[0]) & _used(other, outer[1]))
+        return outer[0] == outer[1] and bool(_used_devices(one, None) & _used_devices(other, None))
+    return bool(_used_devices(one, outer[0]) & _used_devices(other, outer[1]))
 
 
-def _used(launch: Launch, outer: Sequence[str] | None) -> set[str]:
+def _used_devices(launch: Launch, outer: Sequence[str] | None) -> set[str]:
     """The devices that the server works on: its share of those that its process sees, which are
     those of its container.
     """
@@ -126,7 +126,7 @@ def _inner(launch: Launch) -> list[str] | None:
     """The devices that the process is told to see: numbers, names or variables; None where it sees
     all.
     """
-    return _listed(
+    return _parse_list(
         next((value for name in _PROCESS_DEVICES if (value := launch.env_value(name))), None)
     )
 
@@ -134,10 +134,12 @@ def _inner(launch: Launch) -> list[str] | None:
 def _outer(launch: Launch) -> list[str] | None:
     """The devices of the container; None where there is none, or it has all."""
     told = launch.env_value(_CONTAINER_DEVICES)
-    return _listed(told) or _listed(launch.container.gpus if launch.container is not None else None)
+    return _parse_list(told) or _parse_list(
+        launch.container.gpus if launch.container is not None else None
+    )
 
 
-def _listed(text: str | None) -> list[str] | None:
+def _parse_list(text: str | None) -> list[str] | None:
     parts = [
         part.strip()
         for part in re.sub(r"^device=|[\"'\[\]]", "", (text or "").strip("\"' ")).split(",")

@@ -40,7 +40,7 @@ def is_shared(case: Case, place: Span | None, alike: bool = True) -> bool:
     return False
 
 
-def release_pinned(case: Case) -> bool:
+def is_release_pinned(case: Case) -> bool:
     """Whether the release is fixed and no fork's, so that the catalogue speaks for it."""
     return case.launch.emitted or (case.launch.version_pinned and case.launch.fork is None)
 
@@ -52,13 +52,13 @@ def add_fix(case: Case, beside: Flag | None, name: str, value: str | None, what:
     In words only where the launch has the option already, in whatever spelling and with whatever
     value: twice is worse.
     """
-    if case.launch.emitted or _given(case.launch, name):
+    if case.launch.emitted or _has_option(case.launch, name):
         return Fix(text=what)
     edit = addition(case.launch.file, beside, name, value)
     return Fix(text=what, edits=(edit,) if edit is not None else ())
 
 
-def _given(launch: Launch, name: str) -> bool:
+def _has_option(launch: Launch, name: str) -> bool:
     """Whether the launch has an option; `name` may be the off form of a switch, which sets the same
     one.
     """
@@ -114,7 +114,7 @@ def json_fix(
     """Replace the value of a key (`value` as JSON), the key's text and everything around it
     kept.
     """
-    dotted = _dotted(case, found, key)
+    dotted = _dotted_flag(case, found, key)
     if dotted is not None:
         return set_fix(case, dotted, value.strip('"'), what, safe=safe)
     place = _in_json(
@@ -127,7 +127,7 @@ def json_fix(
 
 def json_rename_fix(case: Case, found: Flag | None, key: str, use: str, what: str) -> Fix:
     """Write another key in the place of one."""
-    dotted = _dotted(case, found, key)
+    dotted = _dotted_flag(case, found, key)
     if dotted is not None and dotted.span is not None:
         raw = dotted.raw[: -len(key)] + use
         edit = Edit(
@@ -153,7 +153,7 @@ def json_drop_fix(case: Case, found: Flag | None, key: str, what: str) -> Fix:
     return _at(case, found, place, "", what)
 
 
-def _dotted(case: Case, found: Flag | None, key: str) -> Flag | None:
+def _dotted_flag(case: Case, found: Flag | None, key: str) -> Flag | None:
     """--speculative-config.key of a launch that gives the keys one by one."""
     if found is None or "." not in found.name:
         return None

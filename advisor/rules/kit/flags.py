@@ -15,7 +15,7 @@ from advisor.rules.kit.case import GGUF_ENGINES, flag, flags
 from advisor.rules.kit.feasible import candidates
 
 if TYPE_CHECKING:
-    from advisor.engines.catalogue import Catalogue, Removed
+    from advisor.engines.catalogue import Catalogue, Removal
 
 Standing = Literal["taken", "removed", "too-new", "foreign", "unknown"]
 CATALOGUED = ("vllm", "sglang", "llama-server")
@@ -52,18 +52,16 @@ DYNAMO = "--dyn-"  # read by NVIDIA Dynamo's workers, which pass the engine what
 
 def option_at_release(case: Case, found: Flag) -> Standing:
     """How the engine takes a flag at the case's release (or at any release where none is known)."""
-    return _standing(
-        case.plan.engine, catalogued_version(case), lookup_spelling(found), found.known
-    )
+    return _look_up(case.plan.engine, catalogued_version(case), lookup_spelling(found), found.known)
 
 
 @lru_cache(maxsize=8192)
-def _standing(engine: str, version: str | None, name: str, taken: bool) -> Standing:
+def _look_up(engine: str, version: str | None, name: str, taken: bool) -> Standing:
     known = engines.get(engine).catalogue
     option = known.find(name, version or known.newest)
     if option is not None and not option.removed and taken:
         return "taken"
-    if _gone(engine, version, name):
+    if _removal(engine, version, name):
         return "removed"
     if version is not None and not taken:
         ever = known.match(name, None)
@@ -80,17 +78,17 @@ def _standing(engine: str, version: str | None, name: str, taken: bool) -> Stand
     return "foreign" if _owners(engine, name) else "unknown"
 
 
-def gone(case: Case, found: Flag) -> Removed | None:
+def removal(case: Case, found: Flag) -> Removal | None:
     """The removal that hits this flag at the case's release; where no release is known, any
     removal.
     """
-    return _gone(case.plan.engine, catalogued_version(case), lookup_spelling(found))
+    return _removal(case.plan.engine, catalogued_version(case), lookup_spelling(found))
 
 
 @lru_cache(maxsize=8192)
-def _gone(engine: str, version: str | None, name: str) -> Removed | None:
+def _removal(engine: str, version: str | None, name: str) -> Removal | None:
     known = engines.get(engine).catalogue
-    removal = known.removed(name)
+    removal = known.removal(name)
     if removal is None or removal.version is None or version is None:
         return removal
     return removal if known.index(version) >= known.index(removal.version) else None
@@ -101,7 +99,7 @@ def owners(case: Case, found: Flag) -> tuple[str, ...]:
     return _owners(case.plan.engine, lookup_spelling(found))
 
 
-def gone_everywhere(case: Case, found: Flag) -> bool:
+def is_gone_everywhere(case: Case, found: Flag) -> bool:
     """Whether no catalogued release that takes the other options takes this spelling."""
     known, name = catalogue(case), lookup_spelling(found)
     return not any(
@@ -141,7 +139,7 @@ def spec_config(case: Case) -> SpecConfig | None:
     """
     found = flag(case, "--speculative-config")
     if found is None:
-        return _dotted(case)
+        return _dotted_config(case)
     if found.value is None:
         return None
     try:
@@ -161,7 +159,7 @@ def spec_config(case: Case) -> SpecConfig | None:
     return SpecConfig(found, data)
 
 
-def _dotted(case: Case) -> SpecConfig | None:
+def _dotted_config(case: Case) -> SpecConfig | None:
     """--speculative-config.key value: the keys together; None where there are none or one holds a
     variable.
     """

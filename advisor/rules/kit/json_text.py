@@ -32,14 +32,14 @@ def problem(text: str) -> str | None:
 _NOTHING = pattern(r"[:\[,]\s*[,}\]]")
 
 
-def emptied(found: Flag) -> bool:
+def has_empty_values(found: Flag) -> bool:
     """Whether values are missing in a text put together from variables: the reading does not know
     what they hold.
     """
     return found.value_span is None and _NOTHING.search(found.value or "") is not None
 
 
-def mended(text: str) -> str | None:
+def mend(text: str) -> str | None:
     """The text with the one slip mended that makes it a JSON object: quotes, commas, brackets,
     Python's words. None where no single one does.
     """
@@ -49,11 +49,11 @@ def mended(text: str) -> str | None:
 
 
 def _tries(text: str) -> Iterator[str]:
-    bare = _BARE.sub(_quoted, text)
+    bare = _BARE.sub(_quote, text)
     commas = re.sub(r",(\s*[}\]])", r"\1", text)
     yield commas
     yield bare
-    yield _closed(text)
+    yield _close(text)
     yield _OPENED.sub(r'\1"\2', text)
     yield _UNOPENED.sub(r'\1"\2', text)
     yield text.replace("\\", "")
@@ -69,20 +69,20 @@ def _tries(text: str) -> Iterator[str]:
     yield re.sub(r'("|\d|true|false|null|\]|\})(\s*)"', r'\1,\2"', text)
     yield text + '"}'
     yield "{" + text
-    yield _closed(_BARE.sub(_quoted, commas.replace("'", '"')))
+    yield _close(_BARE.sub(_quote, commas.replace("'", '"')))
     python = _python(text)
     if python is not None:
         yield json.dumps(python)
 
 
-def _quoted(found: re.Match[str]) -> str:
+def _quote(found: re.Match[str]) -> str:
     word = found["word"]
     if word in ("true", "false", "null"):
         return found[0]
     return f"{found['before']}{_TRUTHS.get(word) or json.dumps(word)}"
 
 
-def _closed(text: str) -> str:
+def _close(text: str) -> str:
     """The text with the brackets closed that it leaves open, and without those too many."""
     opened: list[str] = []
     inside = False
@@ -111,7 +111,7 @@ def _is_object(text: str) -> bool:
         return False
 
 
-def quotes_lost(found: Flag) -> bool:
+def loses_quotes(found: Flag) -> bool:
     """Whether the JSON stands in the file with its quotes, and the shell takes them away."""
     value, place = found.value or "", found.value_span
     longer = place.end - place.start - len(value) if place is not None else 0
@@ -120,12 +120,12 @@ def quotes_lost(found: Flag) -> bool:
 
 def mend_fix(case: Case, found: Flag, what: str) -> Fix:
     """Write the JSON as it was meant, in words only where the file does not hold it as read."""
-    text = mended(found.value or "")
+    text = mend(found.value or "")
     place = found.value_span
     if text is None or place is None or found.unresolved:
         return Fix(text=what)
     said = f"Write it as {text}"
-    if quotes_lost(found):
+    if loses_quotes(found):
         quote = (place.start, place.end)
         edits = tuple(Edit(file=case.launch.file, start=at, end=at, text="'") for at in quote)
         return Fix(text="Put the JSON in single quotes: the shell takes its own away.", edits=edits)

@@ -208,7 +208,7 @@ def bill(case: Case) -> MemoryBill | None:
     facts, plan = case.facts, case.plan
     if unknown_sizes(case):
         return None
-    told = _kv_told(case)
+    told = _requested_kv_gib(case)
     if case.estimate is not None and case.estimate.memory is not None:
         return _with_kv(case.estimate.memory, told)
     if (
@@ -223,7 +223,7 @@ def bill(case: Case) -> MemoryBill | None:
     return _with_kv(_last[2], told)
 
 
-def _kv_told(case: Case) -> float | None:
+def _requested_kv_gib(case: Case) -> float | None:
     """GiB of the KV cache per device that --kv-cache-memory-bytes asks for."""
     found = flag(case, KV_BYTES)
     size = integer(found.value) if found is not None else None
@@ -238,7 +238,7 @@ def _with_kv(found: MemoryBill | None, told: float | None) -> MemoryBill | None:
     return found.model_copy(update={"kv_gib": told, "kv_tokens": tokens})
 
 
-def running(case: Case, k: int | None = None) -> int | None:
+def running_requests(case: Case, k: int | None = None) -> int | None:
     """Requests that one replica runs at once with k drafted tokens (the plan's own by default):
     those that are asked for, have a slot and find room in the KV pool, where that is known; the
     others wait. None where the load is not known.
@@ -251,7 +251,7 @@ def running(case: Case, k: int | None = None) -> int | None:
         return asked
     plan = case.plan if k is None else case.plan.model_copy(update={"k": k})
     known = case.estimate.memory if k is None and case.estimate is not None else None
-    held = memory.requests_held(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0), known)
+    held = memory.max_requests(facts, plan, facts.ctx_tokens + (facts.output_tokens or 0), known)
     return asked if held is None else min(asked, held)
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import Case, Flag
-from advisor.domain.patterns import pattern as late
+from advisor.domain.patterns import pattern
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.rules.kit.case import flags
@@ -41,7 +41,7 @@ MEANT = {"fp8": "fp8_e4m3", "none": "auto", "f8": "fp8", "8bit": "fp8"}
 _NUMBERS = {"int": r"[+-]?\d[\d_]*", "float": r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"}
 
 
-class Taken(NamedTuple):
+class AllowedValues(NamedTuple):
     """The values that a release takes, and those that any release takes which takes the launch's
     other options.
     """
@@ -51,7 +51,7 @@ class Taken(NamedTuple):
     open: bool = False  # a plug-in may register other names
 
 
-def listed(case: Case, found: Flag, option: Option) -> Taken | None:
+def allowed_values(case: Case, found: Flag, option: Option) -> AllowedValues | None:
     """The values of an option; None where it takes any, or a plug-in may add to them."""
     if option.values and any(flag.name.endswith("-parser-plugin") for flag in flags(case)):
         return None
@@ -59,9 +59,9 @@ def listed(case: Case, found: Flag, option: Option) -> Taken | None:
     here = _here(case.plan.engine, option.name, version)
     if not here:
         return None
-    if version is not None or taken(found.value or "", here, option.name):
-        return _taken(case.plan.engine, option.name, version, here, ())
-    return _taken(case.plan.engine, option.name, version, here, candidates(case, found))
+    if version is not None or matches_choice(found.value or "", here, option.name):
+        return _allowed_values(case.plan.engine, option.name, version, here, ())
+    return _allowed_values(case.plan.engine, option.name, version, here, candidates(case, found))
 
 
 @lru_cache(maxsize=1024)
@@ -71,16 +71,16 @@ def _here(engine: str, name: str, version: str | None) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=1024)
-def _taken(
+def _allowed_values(
     engine: str, name: str, version: str | None, here: tuple[str, ...], releases: tuple[str, ...]
-) -> Taken:
+) -> AllowedValues:
     known = engines.get(engine).catalogue
     every = {value.lower() for one in releases for value in _at(known, name, one)}
     rows = [known.json_field(*field, version) or {} for field in FIELDS.get(name, ())]
     wide = known.engine == "vllm" and any(
         str(row.get("type", "")).startswith("Union") for row in rows
     )
-    return Taken(here, frozenset(every or {value.lower() for value in here}), wide)
+    return AllowedValues(here, frozenset(every or {value.lower() for value in here}), wide)
 
 
 def _at(known: Catalogue, name: str, version: str) -> tuple[str, ...]:
@@ -105,14 +105,14 @@ def _next(known: Catalogue, name: str, version: str | None) -> tuple[str, ...]:
     return next((found for one in later if (found := _at(known, name, one))), ())
 
 
-def accepted(case: Case, found: Flag) -> bool:
+def is_accepted(case: Case, found: Flag) -> bool:
     """Whether an option's value is on its list, as far as there is one."""
     option = catalogue(case).find(found.name, catalogued_version(case))
-    allowed = listed(case, found, option) if option is not None else None
-    return allowed is None or taken(found.value or "", allowed.here, found.name)
+    allowed = allowed_values(case, found, option) if option is not None else None
+    return allowed is None or matches_choice(found.value or "", allowed.here, found.name)
 
 
-def taken(word: str, choices: Sequence[str], name: str = "") -> bool:
+def matches_choice(word: str, choices: Sequence[str], name: str = "") -> bool:
     """vLLM and llama.cpp fold case and truth words for some options; a difference in case alone is
     not reported.
     """
@@ -123,7 +123,7 @@ def taken(word: str, choices: Sequence[str], name: str = "") -> bool:
     return low in {choice.lower() for choice in choices} or bool(truths)
 
 
-def number_wanted(option: Option, word: str) -> str | None:
+def expected_number(option: Option, word: str) -> str | None:
     """The kind of number that an option takes, where the word is none."""
     pattern = _NUMBERS.get(option.type)
     if pattern is None or option.many or option.takes_value is not True:
@@ -182,7 +182,7 @@ def slip(word: str, near: str | None) -> bool:
     return close or _one_slip(one, other) or _longer(one, other)
 
 
-_DIGITS = late(r"\d")
+_DIGITS = pattern(r"\d")
 
 
 def _one_slip(one: str, other: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix, replace_fix
-from advisor.rules.kit.fixes import drop_fix, release_pinned
+from advisor.rules.kit.fixes import drop_fix, is_release_pinned
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
@@ -42,9 +42,9 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
         if option_at_release(case, found) != "unknown":
             continue
         if catalogue(case).find(lookup_spelling(found), catalogued_version(case)) is not None:
-            yield joined(case, found)
+            yield join_value(case, found)
             continue
-        near = meant(case, lookup_spelling(found))
+        near = nearest_option(case, lookup_spelling(found))
         near = near if near and close(lookup_spelling(found), near) else None
         misspelt = slip(lookup_spelling(found), near)
         if case.plan.engine not in CATALOGUED and not misspelt:
@@ -61,7 +61,7 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
         )
 
 
-def joined(case: Case, found: Flag) -> Hit:
+def join_value(case: Case, found: Flag) -> Hit:
     """`--flag=value` where the engine takes the value as an argument of its own."""
     what = f"Write {found.raw} {found.value}."
     text = f"{found.raw} {shlex.quote(found.value or '')}"
@@ -69,7 +69,7 @@ def joined(case: Case, found: Flag) -> Hit:
         f"{case.plan.engine} does not read {found.raw}=VALUE: pass the value as a separate "
         "argument",
         flag=found,
-        fix=replace_fix(case, found, text, what, safe=release_pinned(case))
+        fix=replace_fix(case, found, text, what, safe=is_release_pinned(case))
         if not found.unresolved
         else Fix(text=what),
         everywhere=True,
@@ -87,7 +87,7 @@ def mend(case: Case, found: Flag, near: str | None, misspelt: bool) -> Fix:
     return Fix(text=what)
 
 
-def meant(case: Case, word: str) -> str | None:
+def nearest_option(case: Case, word: str) -> str | None:
     """The nearest option, never the one that says the opposite: of `--no-disable-x` that is
     `--enable-x`.
     """

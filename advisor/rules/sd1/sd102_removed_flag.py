@@ -4,15 +4,17 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix, replace_fix, table
-from advisor.rules.kit.fixes import is_shared, release_pinned
+from advisor.rules.kit.fixes import is_release_pinned, is_shared
 from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
     catalogued_version,
-    gone,
-    gone_everywhere,
+    is_gone_everywhere,
     lookup_spelling,
     option_at_release,
+)
+from advisor.rules.kit.flags import (
+    removal as gone,
 )
 from advisor.rules.kit.releases import version_name
 
@@ -51,7 +53,7 @@ def removed_flag(case: Case) -> Iterator[Hit]:
             versions=f"{version_name(removal.version)} and later"
             if removal.version
             else "all catalogued releases",
-            everywhere=gone_everywhere(case, found),
+            everywhere=is_gone_everywhere(case, found),
         )
 
 
@@ -67,7 +69,7 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     if use is None or (before and not before.get("same_value")):
         sure = (
             version is not None
-            and release_pinned(case)
+            and is_release_pinned(case)
             and name in tables["safe_removals"]["value"]
         )
         return removal_fix(case, found, use, sure)
@@ -89,7 +91,7 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     usual = found.origin == "cli" or (found.value == "false") == found.raw.startswith("no")
     safe = (
         usual
-        and release_pinned(case)
+        and is_release_pinned(case)
         and name in tables["safe_renames"]["value"]
         and case.plan.method != "ngram"
     )
@@ -121,7 +123,7 @@ def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
         replace_fix(case, one, f"{use} {value}" if one is rivals[0] else "", what, safe=False)
         for one in rivals
     ]
-    safe = release_pinned(case) and not any(is_shared(case, one.span) for one in rivals)
+    safe = is_release_pinned(case) and not any(is_shared(case, one.span) for one in rivals)
     return Fix(text=what, safe=safe, edits=tuple(edit for one in edits for edit in one.edits))
 
 

@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import env_line, table
-from advisor.rules.kit.fixes import release_pinned, rename_env_fix
+from advisor.rules.kit.fixes import is_release_pinned, rename_env_fix
 from advisor.rules.kit.releases import release
 
 FATAL = table("compatibility")["fatal_env"]["llama-server"]
@@ -46,7 +46,7 @@ def fatal_env(case: Case) -> Iterator[Hit]:
                 name,
                 FATAL[name]["use"],
                 f"Rename {name} to {FATAL[name]['use']}.",
-                safe=release_pinned(case),
+                safe=is_release_pinned(case),
             ),
             versions=f"{FATAL[name]['since']} and later",
         )

@@ -6,7 +6,7 @@ from advisor.domain.nouns import Case, Fix
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import env_line, table
-from advisor.rules.kit.fixes import add_fix, drop_env_fix, env_var, release_pinned
+from advisor.rules.kit.fixes import add_fix, drop_env_fix, env_var, is_release_pinned
 from advisor.rules.kit.releases import release
 
 DEAD = table("compatibility")["dead_env"]
@@ -62,13 +62,15 @@ def dead_fix(case: Case, name: str, row: dict[str, Any]) -> Fix:
     if release(case) is None:
         return Fix(text=f"Remove {name}; {instead(row)}.")
     if use is None:
-        return drop_env_fix(case, name, f"Remove {name}.", safe=release_pinned(case))
+        return drop_env_fix(case, name, f"Remove {name}.", safe=is_release_pinned(case))
     var = env_var(case, name)
     value = var.value if var is not None and not var.unresolved else None
     what = f"Remove {name}; write {use} {value or '...'}."
     present = not case.launch.emitted and case.launch.flag(use) is not None
     if present:
-        return drop_env_fix(case, name, f"Remove {name}: {use} is set.", safe=release_pinned(case))
+        return drop_env_fix(
+            case, name, f"Remove {name}: {use} is set.", safe=is_release_pinned(case)
+        )
     given = case.launch.flags
     beside = next(
         (

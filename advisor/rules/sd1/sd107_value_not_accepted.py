@@ -6,7 +6,14 @@ from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flags
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
-from advisor.rules.kit.values import Taken, listed, nearest, number_wanted, slip, taken
+from advisor.rules.kit.values import (
+    AllowedValues,
+    allowed_values,
+    expected_number,
+    matches_choice,
+    nearest,
+    slip,
+)
 
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
@@ -38,7 +45,7 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
 
 def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
     """Return a hit where the option needs a number and the value is none."""
-    kind = number_wanted(option, found.value or "")
+    kind = expected_number(option, found.value or "")
     plain = case.plan.engine not in GGUF_ENGINES
     if kind is None or not plain:  # its types are read off its help
         return None
@@ -54,11 +61,13 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
 
 def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
     """Return a hit where the option has a list of values and this is not one of them."""
-    allowed = listed(case, found, option)
+    allowed = allowed_values(case, found, option)
     if allowed is None:
         return None
     words = (found.value or "").split() if option.many else [found.value or ""]
-    wrong = next((word for word in words if not taken(word, allowed.here, option.name)), None)
+    wrong = next(
+        (word for word in words if not matches_choice(word, allowed.here, option.name)), None
+    )
     if wrong is None:
         return None
     near = nearest(wrong, allowed.here)
@@ -81,6 +90,6 @@ def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
     )
 
 
-def weight(allowed: Taken) -> Severity | None:
+def weight(allowed: AllowedValues) -> Severity | None:
     """A list that plug-ins may add to is no proof of a mistake."""
     return "warning" if allowed.open else None

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.flags import spec_config
-from advisor.rules.kit.json_text import emptied, mend_fix
+from advisor.rules.kit.json_text import has_empty_values, mend_fix
 
 WHAT = (
     """Write it as '{"method":"mtp","num_speculative_tokens":2}': """
@@ -26,7 +26,7 @@ def spec_config_json(case: Case) -> Iterator[Hit]:
         '{"method":"mtp","num_speculative_tokens":2}'
     """
     read = spec_config(case)
-    if read is not None and read.data is None and not emptied(read.flag):
+    if read is not None and read.data is None and not has_empty_values(read.flag):
         yield Hit(
             f"--speculative-config is not a JSON object: {read.error}",
             flag=read.flag,

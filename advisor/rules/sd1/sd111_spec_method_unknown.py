@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
-from advisor.rules.kit.fixes import json_fix, release_pinned
+from advisor.rules.kit.fixes import is_release_pinned, json_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version, spec_config
 from advisor.rules.kit.values import nearest, slip
 
@@ -38,10 +38,10 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
     choices = _choices(catalogue(case), catalogued_version(case) or catalogue(case).newest)
-    place, method = named(case)
+    place, method = method_flag(case)
     if method is None or not choices or method in choices or "." in method:
         return
-    if (gone := gone_since(case, method)) is not None:
+    if (gone := first_without(case, method)) is not None:
         yield Hit(
             f"vLLM {gone} dropped the speculative method '{method}'",
             flag=place,
@@ -58,7 +58,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
         f" before {later[0]}" if later else f"; use '{near}'" if near else ""
     )
     fix = Fix(text=f"Use '{near}'." if near else f"Use one of {', '.join(choices[:8])}, ...")
-    sure = near == MEANT.get(method.lower()) and release_pinned(case)
+    sure = near == MEANT.get(method.lower()) and is_release_pinned(case)
     if place is not None and near and place.name == "--spec-method":
         fix = value_fix(case, place, near, f"Use '{near}'.", safe=sure)
     elif near:
@@ -73,7 +73,7 @@ def spec_method_unknown(case: Case) -> Iterator[Hit]:
     )
 
 
-def gone_since(case: Case, method: str) -> str | None:
+def first_without(case: Case, method: str) -> str | None:
     """The first catalogued release without a method that an earlier one takes; None where none ever
     took it.
     """
@@ -93,7 +93,7 @@ def _choices(known: Catalogue, version: str) -> tuple[str, ...]:
     return (*(row.get("choices") or ()), *((short.choices or ()) if short is not None else ()))
 
 
-def named(case: Case) -> tuple[Flag | None, str | None]:
+def method_flag(case: Case) -> tuple[Flag | None, str | None]:
     """The flag that names the method and the name, where both can be read."""
     short = flag(case, "--spec-method")
     if short is not None:
@@ -105,8 +105,8 @@ def named(case: Case) -> tuple[Flag | None, str | None]:
     return read.flag, method if isinstance(method, str) else None
 
 
-def suffix_decoding(case: Case) -> bool:
+def is_suffix_decoding(case: Case) -> bool:
     """Whether n-gram stands for vLLM's suffix decoding: its drafts are as long as the tree's counts
     tell, so what was measured of n-gram lookup, and its two lengths, say nothing of it.
     """
-    return (named(case)[1] or "").lower() == "suffix"
+    return (method_flag(case)[1] or "").lower() == "suffix"

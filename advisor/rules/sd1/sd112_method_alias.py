@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.fixes import json_fix, set_fix
 from advisor.rules.kit.flags import spec_choices
-from advisor.rules.sd1.sd111_spec_method_unknown import named
+from advisor.rules.sd1.sd111_spec_method_unknown import method_flag
 
 
 @rule(
@@ -22,7 +22,7 @@ def method_alias(case: Case) -> Iterator[Hit]:
     Good: vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --speculative-config
         '{"method":"mtp","num_speculative_tokens":2}'
     """
-    place, method = named(case)
+    place, method = method_flag(case)
     if method is not None and method.endswith("_mtp") and method in spec_choices(case, "method"):
         yield Hit(
             f"'{method}' is an old name of 'mtp': accepted, with a deprecation warning",

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
-from advisor.rules.kit.fixes import release_pinned
+from advisor.rules.kit.fixes import is_release_pinned
 from advisor.rules.kit.releases import between, release
 
 RENAMED = {
@@ -52,7 +52,7 @@ def spec_type_mtp(case: Case) -> Iterator[Hit]:
                 found,
                 new,
                 f"Write {new} (not on a fork that keeps the old word).",
-                safe=release_pinned(case),
+                safe=is_release_pinned(case),
             ),
             severity="info" if case.launch.fork else None,
             everywhere="mtp" not in old,

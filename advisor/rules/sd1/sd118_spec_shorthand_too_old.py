@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, flags, replace_fix
-from advisor.rules.kit.fixes import release_pinned
+from advisor.rules.kit.fixes import is_release_pinned
 from advisor.rules.kit.releases import between, release, version_label
 
 NAMES = ("--spec-method", "--spec-model", "--spec-tokens")
@@ -63,6 +63,6 @@ def config_fix(case: Case, tokens: str) -> Fix:
     ]
     return Fix(
         text=f"Use {text}.",
-        safe=release_pinned(case),
+        safe=is_release_pinned(case),
         edits=tuple(edit for one in edits for edit in one.edits),
     )

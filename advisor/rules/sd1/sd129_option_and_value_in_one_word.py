@@ -81,13 +81,13 @@ def apart(case: Case) -> Fix:
         and catalogue(case).find(word[1].replace("_", "-"), None) is not None
     ]
     fixes = [
-        replace_fix(case, one, joined_by_equals(case, one.value or ""), what, safe=False)
+        replace_fix(case, one, join_by_equals(case, one.value or ""), what, safe=False)
         for one in joined
     ]
     return Fix(text=what, edits=tuple(edit for fix in fixes for edit in fix.edits))
 
 
-def joined_by_equals(case: Case, word: str) -> str:
+def join_by_equals(case: Case, word: str) -> str:
     """OPTION=VALUE where the launch writes its other options so; else as it is, to be split."""
     if any(
         one.span is not None

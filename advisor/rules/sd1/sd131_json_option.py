@@ -9,7 +9,7 @@ from advisor.rules.kit.case import flags
 from advisor.rules.kit.choices import not_a_choice
 from advisor.rules.kit.fixes import json_rename_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
-from advisor.rules.kit.json_text import emptied, mend_fix, problem
+from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
 from advisor.rules.kit.values import nearest, slip
 
 OWN_RULE = "--speculative-config"  # SD109 and SD110
@@ -59,7 +59,7 @@ def json_option(case: Case) -> Iterator[Hit]:
             yield from keys(case, found, name, {key.partition(".")[0]: _scalar(found.value, key)})
         elif takes_object(case, found):
             broken = problem(found.value)
-            if emptied(found):
+            if has_empty_values(found):
                 continue
             if broken is None:
                 yield from keys(case, found, name, json.loads(found.value))

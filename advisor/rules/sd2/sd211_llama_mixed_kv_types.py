@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, value_fix
-from advisor.rules.kit.values import accepted
+from advisor.rules.kit.values import is_accepted
 
 
 @rule(
@@ -24,7 +24,7 @@ def llama_mixed_kv_types(case: Case) -> Iterator[Hit]:
         return
     types = [((place.value if place else None) or "f16").lower() for place in (k, v)]
     place = v or k
-    if any(not accepted(case, one) for one in (k, v) if one is not None):
+    if any(not is_accepted(case, one) for one in (k, v) if one is not None):
         return  # SD107 names it; the other is no cure
     if types[0] != types[1] and place is not None:
         yield Hit(

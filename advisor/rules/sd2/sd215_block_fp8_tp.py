@@ -50,7 +50,7 @@ def block_fp8_tp(case: Case) -> Iterator[Hit]:
         return
     if "nvfp4" in name or "awq" in name or "int4" in name:
         return
-    known = padded(case)
+    known = is_padded(case)
     if known is True:
         return
     for part, rows in parts(case.facts.model, expert_parallel(case)):
@@ -88,7 +88,7 @@ def parts(model: LLM, expert_parallel: bool) -> Iterator[tuple[str, int]]:
         yield "feed-forward layer", model.dense_ffn
 
 
-def padded(case: Case) -> bool | None:
+def is_padded(case: Case) -> bool | None:
     """Whether the engine loads this model's shards all the same; False where only its release
     decides, None for all others.
 

@@ -35,11 +35,11 @@ def sglang_spec_triple(case: Case) -> Iterator[Hit]:
             f"{', '.join(given)} without {' and '.join(missing)}: SGLang needs all three or none",
             flag=flag(case, given[0]) or spec_flag(case),
             severity="warning" if unread(case) else None,
-            fix=completed(case, given, missing),
+            fix=completion_fix(case, given, missing),
         )
 
 
-def completed(case: Case, given: list[str], missing: list[str]) -> Fix:
+def completion_fix(case: Case, given: list[str], missing: list[str]) -> Fix:
     """The one that follows from the other two: n steps make n + 1 tokens to verify with topk 1."""
     what = "Give all three, for example 3, 1 and 4."
     steps, topk, tokens = (flag(case, name) for name in TRIPLE)

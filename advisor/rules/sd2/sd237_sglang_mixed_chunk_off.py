@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, has_switch
-from advisor.rules.kit.fixes import drop_fix, release_pinned
+from advisor.rules.kit.fixes import drop_fix, is_release_pinned
 
 
 @rule(
@@ -29,6 +29,6 @@ def sglang_mixed_chunk_off(case: Case) -> Iterator[Hit]:
                 case,
                 flag(case, "--enable-mixed-chunk"),
                 "Remove it, or switch speculation off where mixed chunks matter more.",
-                safe=release_pinned(case),
+                safe=is_release_pinned(case),
             ),
         )

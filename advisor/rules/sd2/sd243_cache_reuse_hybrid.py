@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flag, integer, is_hybrid
-from advisor.rules.kit.fixes import drop_fix, release_pinned, set_fix
+from advisor.rules.kit.fixes import drop_fix, is_release_pinned, set_fix
 
 
 @rule(
@@ -26,7 +26,7 @@ def cache_reuse_hybrid(case: Case) -> Iterator[Hit]:
         yield Hit(
             "--cache-reuse is ignored on a hybrid; keep --ctx-checkpoints at 32 or more instead",
             flag=reuse,
-            fix=drop_fix(case, reuse, "Remove --cache-reuse.", safe=release_pinned(case)),
+            fix=drop_fix(case, reuse, "Remove --cache-reuse.", safe=is_release_pinned(case)),
         )
     if checkpoints is not None and integer(checkpoints.value) == 0:
         yield Hit(

@@ -5,7 +5,7 @@ from advisor.rules import Hit, rule
 from advisor.rules.kit.case import calls_tools, spec_flag
 from advisor.rules.kit.fixes import json_add_fix, json_fix
 from advisor.rules.kit.flags import spec_config
-from advisor.rules.sd1.sd111_spec_method_unknown import suffix_decoding
+from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
 
 SAFE_MIN = 8
 
@@ -28,7 +28,7 @@ def ngram_lookup_min(case: Case) -> Iterator[Hit]:
         '{"method":"ngram","num_speculative_tokens":4,"prompt_lookup_max":12,"prompt_lookup_min":8}'
     """
     read = spec_config(case)
-    if case.plan.method != "ngram" or read is None or read.data is None or suffix_decoding(case):
+    if case.plan.method != "ngram" or read is None or read.data is None or is_suffix_decoding(case):
         return
     least = read.data.get("prompt_lookup_min")
     if isinstance(least, int) and least >= SAFE_MIN:

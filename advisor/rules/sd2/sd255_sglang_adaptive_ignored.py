@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, has_switch, integer
-from advisor.rules.kit.fixes import drop_fix, release_pinned
+from advisor.rules.kit.fixes import drop_fix, is_release_pinned
 from advisor.rules.kit.releases import defect
 
 DEFECT = defect("sglang-adaptive-ignored")
@@ -41,6 +41,6 @@ def sglang_adaptive_ignored(case: Case) -> Iterator[Hit]:
                 case,
                 flag(case, "--speculative-adaptive"),
                 "Use topk 1, or remove the flag.",
-                safe=release_pinned(case),
+                safe=is_release_pinned(case),
             ),
         )

@@ -21,7 +21,7 @@ def dflash_temperature(case: Case) -> Iterator[Hit]:
     """
     if case.plan.method != "dflash":
         return
-    place, temperature = asked(case)
+    place, temperature = default_temperature(case)
     if temperature is not None and temperature >= ROW["value"]:
         yield Hit(
             f"DFlash at temperature {temperature:g}: its acceptance falls from {ROW['value']:g} on",
@@ -30,7 +30,7 @@ def dflash_temperature(case: Case) -> Iterator[Hit]:
         )
 
 
-def asked(case: Case) -> tuple[Flag | None, float | None]:
+def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
     """The server's default temperature and where it stands; else the one that was asked for."""
     place = flag(case, "--temperature", "--temp")
     try:

@@ -73,8 +73,8 @@ def below_capability(case: Case, arch: str) -> Hit | None:
             continue
         since = f" from {row['since']} on" if row["since"] else ""
         until = f", or a {case.plan.engine} release before {row['since']}" if row["since"] else ""
-        needs = f"{case.plan.engine}{since} needs {_dotted(row['below'])}"
-        message = f"{hardware_name(case)} has compute capability {_dotted(chip)}; {needs}"
+        needs = f"{case.plan.engine}{since} needs {_capability_text(row['below'])}"
+        message = f"{hardware_name(case)} has compute capability {_capability_text(chip)}; {needs}"
         return Hit(
             message if applies else f"{message} (the release is not pinned)",
             fix=Fix(text=f"{NVIDIA_FIX}{until}."),
@@ -121,5 +121,5 @@ def _severity(case: Case, found: Severity) -> Severity:
     return "warning" if case.launch.fork is not None else found
 
 
-def _dotted(capability: int) -> str:
+def _capability_text(capability: int) -> str:
     return f"{capability // 10}.{capability % 10}"

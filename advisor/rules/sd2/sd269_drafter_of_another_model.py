@@ -44,7 +44,7 @@ def drafter_of_another_model(case: Case) -> Iterator[Hit]:
     if found[0] == model.id:
         return
     _, drafter = found
-    instead = published(case, model)
+    instead = published_drafter(case, model)
     yield Hit(
         f"{drafter.repository} was trained for {drafter.target}, not for {model_name(case)}: its "
         f"drafts will be rejected",
@@ -65,11 +65,11 @@ def by_name(case: Case, draft: str, model: LLM) -> Iterator[Hit]:
         f"its drafts will be rejected",
         flag=place(case),
         severity="error",
-        fix=its_own(case, published(case, model)),
+        fix=its_own(case, published_drafter(case, model)),
     )
 
 
-def published(case: Case, model: LLM) -> str | None:
+def published_drafter(case: Case, model: LLM) -> str | None:
     """A drafter of this very model for the engine and the method."""
     own = [d for d in knowledge.drafters(model) if case.plan.engine in d.engines]
     same = [d for d in own if d.method == case.plan.method]

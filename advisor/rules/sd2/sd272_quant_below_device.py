@@ -34,7 +34,7 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
         if row["engine"] != case.plan.engine or quant.id not in row["quants"]:
             continue
         applies = between(release(case), row.get("since"), None) if row.get("since") else True
-        if applies is False or not meant(case, row) or not misses(case, row):
+        if applies is False or not names_method(case, row) or not misses(case, row):
             continue
         least = f" below compute capability {row['below'] / 10:g}" if "below" in row else ""
         yield Hit(
@@ -47,7 +47,7 @@ def quant_below_device(case: Case) -> Iterator[Hit]:
         return
 
 
-def meant(case: Case, row: Row) -> bool:
+def names_method(case: Case, row: Row) -> bool:
     """Whether the launch names the very method that a row is about."""
     name, asked = model_text(case).lower(), flag(case, "--quantization")
     if "names" in row and not any(word in name for word in row["names"]):

@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
 from advisor.rules.kit.policy import sources
-from advisor.rules.sd1.sd111_spec_method_unknown import suffix_decoding
+from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
 
 _COPYING = ("code", "agent", "rag", "summarization")
 
@@ -22,7 +22,7 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
         draft-mtp
         --spec-draft-n-max 2
     """
-    if case.plan.method != "ngram" or suffix_decoding(case):
+    if case.plan.method != "ngram" or is_suffix_decoding(case):
         return
     longer = "; at least raise prompt_lookup_min to 8" if case.plan.engine == "vllm" else ""
     copying = case.facts.workload in _COPYING

@@ -4,7 +4,7 @@ from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import integer, k_flag, open_value, value
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import number, running, sources, streams
+from advisor.rules.kit.policy import number, running_requests, sources, streams
 
 
 @rule(
@@ -26,7 +26,7 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
     Good (hw=h200, concurrency=128): vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --max-num-seqs 128
         --speculative-config '{"method":"mtp","num_speculative_tokens":2}'
     """
-    batch = running(case)
+    batch = running_requests(case)
     if (
         batch is None
         or case.plan.k < 1
@@ -45,7 +45,7 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
         (
             k
             for k in range(case.plan.k - 1, 0, -1)
-            if (running(case, k) or batch) * (k + 1) <= largest
+            if (running_requests(case, k) or batch) * (k + 1) <= largest
         ),
         0,
     )

@@ -47,7 +47,7 @@ def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
     hw, quant = case.facts.hardware, case.facts.quant
     if hw is None or quant is None:
         return
-    weak = [text for name in _used(quant) if (text := _weakness(hw, name))]
+    weak = [text for name in _used_rates(quant) if (text := _weakness(hw, name))]
     if weak:
         yield Hit(
             f"{hardware_name(case)}: {' and '.join(weak)}; speeds can be off by as much, "
@@ -55,7 +55,7 @@ def hardware_rates_not_read(case: Case) -> Iterator[Hit]:
         )
 
 
-def _used(quant: Quant) -> tuple[str, ...]:
+def _used_rates(quant: Quant) -> tuple[str, ...]:
     """The rates that decide for this quantisation: bandwidth, and the tensor rate that its matrices
     run at.
     """

@@ -22,7 +22,7 @@ from advisor.perf.constants import Constants
 
 
 @dataclass
-class Asked:
+class ClientClass:
     """A class of clients: each sends its next request when the last one ends."""
 
     clients: int
@@ -31,7 +31,7 @@ class Asked:
 
 
 @dataclass
-class Seen:
+class ClassTimes:
     """What a class saw, seconds of each request."""
 
     ttft: list[float] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Seen:
 
 
 class _Request:
-    def __init__(self, kind: int, one: Asked, env: simpy.Environment, steps: int) -> None:
+    def __init__(self, kind: int, one: ClientClass, env: simpy.Environment, steps: int) -> None:
         self.kind, self.left, self.context = kind, float(one.prompt), one.prompt + one.output / 2
         self.output, self.steps, self.arrived = one.output, steps, env.now
         self.first = 0.0
@@ -51,7 +51,7 @@ class Server:
     """Tabulated step costs of one point (one configuration) and the engine's loop."""
 
     def __init__(
-        self, point: P.Points, constants: Constants, classes: Sequence[Asked], budget: float
+        self, point: P.Points, constants: Constants, classes: Sequence[ClientClass], budget: float
     ) -> None:
         self.p, self.c = imputation.impute(point), constants
         self.budget = budget
@@ -81,17 +81,19 @@ class Server:
         return float(np.interp(tokens, self.sizes, self.prefill)) if tokens > 0 else 0.0
 
 
-def play(server: Server, classes: Sequence[Asked], seconds: float, seed: int = 1) -> list[Seen]:
+def play(
+    server: Server, classes: Sequence[ClientClass], seconds: float, seed: int = 1
+) -> list[ClassTimes]:
     """All clients start together, as in a benchmark; requests sent within so many seconds count."""
     env = simpy.Environment()
     rng = np.random.default_rng(seed)
     arrivals = simpy.Store(env)
-    seen = [Seen() for _ in classes]
+    seen = [ClassTimes() for _ in classes]
 
-    def client(kind: int, one: Asked):  # type: ignore[no-untyped-def]
+    def client(kind: int, one: ClientClass):  # type: ignore[no-untyped-def]
         while True:
             length = max(2, round(one.output * rng.uniform(0.8, 1.2)))
-            request = _Request(kind, Asked(1, one.prompt, length), env, length - 1)
+            request = _Request(kind, ClientClass(1, one.prompt, length), env, length - 1)
             yield arrivals.put(request)
             yield request.done
             if request.arrived < seconds:

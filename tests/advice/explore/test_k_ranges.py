@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from advisor.advice.explore.axes import series
-from advisor.advice.explore.k_ranges import Answered, k_ranges
+from advisor.advice.explore.k_ranges import LoadFacts, k_ranges
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import KRanges
 from advisor.advice.resolve import bare_facts
@@ -52,7 +52,7 @@ def test_ranges_cover_every_load_without_a_gap(asked: Request) -> None:
                     assert point is None or not point.forbidden_by or k == one.static_k
 
 
-def crossing(engine: str, **more: object) -> KRanges:
+def crossing_ranges(engine: str, **more: object) -> KRanges:
     """Ranges of curves that gain by half up to 32 requests and lose a tenth above, whatever the
     model says today.
     """
@@ -82,20 +82,20 @@ def crossing(engine: str, **more: object) -> KRanges:
                 "best_method": "mtp",
             }
         )
-        answered.append(Answered(changed, bare_facts(load.request)))
+        answered.append(LoadFacts(changed, bare_facts(load.request)))
     made = k_ranges(answered)
     assert len(made) == 1
     return made[0]
 
 
 def test_a_curve_that_crosses_is_ranges_that_pay() -> None:
-    found = crossing("sglang")
+    found = crossing_ranges("sglang")
     assert found.rows == ((1, 63, 3), (64, 128, 0)) and found.pays
     assert found.static_k == 3 and found.gain > 1.0
 
 
 def test_sglang_gets_tiers_and_keeps_the_initial_k_among_them() -> None:
-    found = crossing("sglang")
+    found = crossing_ranges("sglang")
     assert found.file_text is not None
     tiers = json.loads(found.file_text)
     assert {int(size): tier["candidate_steps"] for size, tier in tiers.items()} == {
@@ -107,12 +107,12 @@ def test_sglang_gets_tiers_and_keeps_the_initial_k_among_them() -> None:
 
 
 def test_an_engine_of_one_k_is_told_the_best_one() -> None:
-    found = crossing("llama-server", quant="q4_k_m")
+    found = crossing_ranges("llama-server", quant="q4_k_m")
     assert not found.pays and "one k" in found.why and not found.arguments
 
 
 def test_the_line_that_is_told_passes_validate() -> None:
-    found = crossing("sglang")
+    found = crossing_ranges("sglang")
     line = "sglang serve --model-path Qwen/Qwen3.6-27B-FP8 " + shlex.join(found.arguments)
     report = validate(text=line)
     spoken = {f.code for f in report.findings if "adaptive" in f.message}

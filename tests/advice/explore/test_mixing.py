@@ -10,17 +10,17 @@ import pytest
 from advisor.advice import judge, resolve
 from advisor.advice.explore.mixing import (
     Times,
-    averaged,
+    average,
     chance,
     chance_of_all,
-    mixed,
+    mix_estimates,
     times,
     together,
-    widened,
+    widen,
 )
 from advisor.domain.nouns import Estimate, Facts, Interval, MetricEstimate, Request
 from advisor.perf.encode_plans import from_plans
-from advisor.prediction import predict as predictor
+from advisor.prediction import predict
 from tests.advice.explore.simpy_server import Asked, Server, budget_of, play
 
 SETTINGS = [
@@ -61,7 +61,7 @@ def test_a_mix_follows_the_simulation(setting: tuple[str, str, list[tuple[int, i
     hardware, model, classes = setting
     first = facts_of(hardware, model, sum(c for c, _, _ in classes), *classes[0][1:])
     plan = judge.candidate_plans(first, judge.weigh).base.plan
-    point, constants = from_plans(first, [plan]), predictor.load().speeds
+    point, constants = from_plans(first, [plan]), predict.load().speeds
     asked = [Asked(*one) for one in classes]
     server = Server(point, constants, asked, budget_of(point, constants))
     expected = formula(hardware, model, classes)
@@ -92,7 +92,7 @@ def estimate(value: float, gain: tuple[float, float, float]) -> Estimate:
 
 def test_one_class_stays_as_it_is() -> None:
     one = estimate(40.0, (0.9, 1.2, 1.5))
-    assert mixed([one], [one], [1.0], [256]) == [one]
+    assert mix_estimates([one], [one], [1.0], [256]) == [one]
     alone = Times(100.0, 20.0, 300.0)
     assert together([alone], [alone], [1.0], [256]) == [alone]
 
@@ -105,17 +105,17 @@ def test_equal_classes_are_one_class() -> None:
     parts = together([one, one], [first, first], [0.25, 0.75], [256, 256])
     assert isclose(sum(seen.output_tok_s for seen in parts), 100.0)
     same = estimate(40.0, (0.9, 1.2, 1.5))
-    for made in mixed([same, same], [same, same], [0.5, 0.5], [256, 256]):
+    for made in mix_estimates([same, same], [same, same], [0.5, 0.5], [256, 256]):
         assert isclose(made.tpot_ms.speedup.p50, 1.2) and isclose(made.tpot_ms.speedup.p10, 0.9)
 
 
 def test_intervals_are_averaged_and_widened() -> None:
-    gain = averaged(
+    gain = average(
         [Interval(p10=0.8, p50=1.0, p90=1.2), Interval(p10=1.1, p50=1.3, p90=1.6)], [0.5, 0.5]
     )
     assert isclose(gain.p50, 1.3**0.5)
-    assert widened(gain, 0.0) == gain
-    wide = widened(gain, 0.2)
+    assert widen(gain, 0.0) == gain
+    wide = widen(gain, 0.2)
     assert wide.p10 < gain.p10 and wide.p90 > gain.p90 and wide.p50 == gain.p50
     assert chance(Interval(p10=1.1, p50=1.3, p90=1.6)) >= 0.9
     assert chance(Interval(p10=0.7, p50=0.8, p90=0.9)) <= 0.2

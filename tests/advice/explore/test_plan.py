@@ -13,7 +13,7 @@ import pytest
 
 from advisor.advice.explain import what_if
 from advisor.advice.explore import mix_plan
-from advisor.advice.explore.instances import taken_gib
+from advisor.advice.explore.instances import memory_gib
 from advisor.advice.explore.layouts import MixPlan
 from advisor.advice.explore.mix import Mix, WorkClass, read_mix
 from advisor.advice.explore.mix_plan import drafts, plan_mix
@@ -142,7 +142,7 @@ def test_memory_adds_up_on_a_thousand_random_mixes(monkeypatch: pytest.MonkeyPat
     do not fit are refused with their sizes.
     """
     nothing = mix_plan.Draft("scheduled", "", "", refusal="left out: it takes no other memory")
-    monkeypatch.setattr(mix_plan, "_scheduled", lambda *_: nothing)
+    monkeypatch.setattr(mix_plan, "_schedule_draft", lambda *_: nothing)
     shared = refused = 0
     for mix in mixes(1000, 17):
         try:
@@ -164,7 +164,7 @@ def test_memory_adds_up_on_a_thousand_random_mixes(monkeypatch: pytest.MonkeyPat
                     plans = (one.question.base.plan, *one.question.plans)
                     bills = [(plan, memory.bill(facts, plan)) for plan in plans]
                     assert all(bill.fits is not False for _, bill in bills)
-                    sizes = [taken_gib(facts, plan, bill) for plan, bill in bills]
+                    sizes = [memory_gib(facts, plan, bill) for plan, bill in bills]
                     total += max(size for size in sizes if size is not None)
                     share += plans[0].memory_fraction or 0.0
                     for plan, bill in bills:

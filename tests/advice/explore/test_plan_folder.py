@@ -194,7 +194,7 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-def asked(port: int, path: str, **headers: str) -> tuple[list[str], float]:
+def request_words(port: int, path: str, **headers: str) -> tuple[list[str], float]:
     """The words of an answer, and the seconds from its first to its last byte."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     body = json.dumps({"model": "m"})
@@ -212,7 +212,7 @@ def asked(port: int, path: str, **headers: str) -> tuple[list[str], float]:
 needs_nginx = pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install nginx")
 
 
-def placed(conf: str, folder_at: Path) -> Path:
+def place_files(conf: str, folder_at: Path) -> Path:
     """The configuration with its own files in a folder that the test may write."""
     head = f"pid {folder_at}/nginx.pid;\nerror_log {folder_at}/error.log;\ndaemon off;\n"
     if "\nuser " not in conf:
@@ -231,13 +231,13 @@ def test_nginx_accepts_every_router(spark: MixPlan, two_gpus: MixPlan, tmp_path:
             if conf is None or conf in seen:
                 continue
             seen.add(conf)
-            path = placed(conf, tmp_path)
+            path = place_files(conf, tmp_path)
             done = subprocess.run(
                 [str(NGINX), "-t", "-c", str(path)], capture_output=True, text=True, check=False
             )
             assert done.returncode == 0, done.stderr
     assert len(seen) >= 3
-    broken = placed(nginx_conf([Route("a", ("a",), "127.0.0.1", 1, "m")]) + "}", tmp_path)
+    broken = place_files(nginx_conf([Route("a", ("a",), "127.0.0.1", 1, "m")]) + "}", tmp_path)
     done = subprocess.run(
         [str(NGINX), "-t", "-c", str(broken)], capture_output=True, text=True, check=False
     )
@@ -252,7 +252,7 @@ def test_each_class_reaches_its_port_and_answers_stream(tmp_path: Path) -> None:
         Route("chat", ("chat", "voice"), "127.0.0.1", chat.server_address[1], "m"),
         Route("documents", ("documents",), "127.0.0.1", documents.server_address[1], "m"),
     ]
-    path = placed(nginx_conf(routes, f"127.0.0.1:{port}"), tmp_path)
+    path = place_files(nginx_conf(routes, f"127.0.0.1:{port}"), tmp_path)
     router = subprocess.Popen([str(NGINX), "-c", str(path)], stderr=subprocess.PIPE)
     try:
         for _ in range(100):
@@ -270,7 +270,7 @@ def test_each_class_reaches_its_port_and_answers_stream(tmp_path: Path) -> None:
             ("", {}, "chat"),
             ("", {"X-Class": "unknown"}, "chat"),
         ):
-            words, spent = asked(port, prefix + place, **headers)
+            words, spent = request_words(port, prefix + place, **headers)
             assert words == [name, place, "m"], (prefix, headers)
             assert spent > 0.2  # the first word came before the last one was sent
     finally:

@@ -14,12 +14,12 @@ import jsonschema
 import pytest
 
 from advisor.advice.explain import what_if
-from advisor.advice.explore.axes import axes, parsed, series
+from advisor.advice.explore.axes import axes, parse_axis, series
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Sweep
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
-from advisor.prediction import predict as predictor
+from advisor.prediction import predict
 from advisor.render.schema import named_schema
 from advisor.render.sweep.json_out import sweep_csv, sweep_json
 from tests.grid import HARDWARE, LOADS, MODELS
@@ -114,13 +114,13 @@ def test_five_k_at_twenty_loads_in_a_second() -> None:
 
 def test_one_call_estimates_all_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    whole = predictor.estimating
+    whole = predict.predict_batch
 
-    def counted(cases: Any, *more: Any) -> Any:
+    def count(cases: Any, *more: Any) -> Any:
         calls.append(len(cases))
         return whole(cases, *more)
 
-    monkeypatch.setattr(predictor, "estimating", counted)
+    monkeypatch.setattr(predict, "predict_batch", count)
     curves(concurrency=[1, 4, 16, 64], k=[0, 1, 2, 3])
     assert calls == [12]
 
@@ -208,13 +208,13 @@ def test_what_cannot_be_varied_is_refused_in_one_sentence(vary: Any, word: str) 
 
 
 def test_a_range_is_geometric_with_both_ends() -> None:
-    name, values = parsed("concurrency=1..128")
+    name, values = parse_axis("concurrency=1..128")
     assert name == "concurrency" and values[0] == 1 and values[-1] == 128 and len(values) == 20
     assert all(a < b for a, b in pairwise(values))
-    assert parsed("k=0..4")[1] == (0, 1, 2, 3, 4)
-    assert parsed("ctx=512,8192")[1] == (512, 8192)
-    assert parsed("concurrency=3..5")[1] == (3, 4, 5)
-    assert len(parsed("concurrency=1..100000/7")[1]) == 7
+    assert parse_axis("k=0..4")[1] == (0, 1, 2, 3, 4)
+    assert parse_axis("ctx=512,8192")[1] == (512, 8192)
+    assert parse_axis("concurrency=3..5")[1] == (3, 4, 5)
+    assert len(parse_axis("concurrency=1..100000/7")[1]) == 7
     assert dict(axes({"ctx": [5]}).fields) == {"ctx_tokens": (5,)}
 
 
@@ -237,7 +237,7 @@ def test_a_range_is_geometric_with_both_ends() -> None:
 )
 def test_odd_ranges_are_refused_in_one_sentence(text: str) -> None:
     with pytest.raises(AdvisorError) as refused:
-        axes(dict([parsed(text)]))
+        axes(dict([parse_axis(text)]))
     assert "\n" not in str(refused.value)
 
 

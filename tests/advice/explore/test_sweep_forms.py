@@ -26,7 +26,7 @@ LOADS = [1, 2, 4, 8, 16, 32, 64, 128]
 
 
 @pytest.fixture(scope="module")
-def found() -> Sweep:
+def small_sweep() -> Sweep:
     return sweep(
         Request(hardware="gb10", engine="vllm", engine_version="0.32.0"),
         {"concurrency": LOADS, "k": [0, 1, 2, 3, 4]},

@@ -49,7 +49,7 @@ def axe_path() -> Path:
     return cache / "axe-core" / AXE_VERSION / "axe.min.js"
 
 
-def missing() -> str:
+def missing_parts() -> str:
     """What the journeys lack here, "" where all is there."""
     lacks = [] if chromium() else ["chromium"]
     lacks += [] if axe_path().is_file() else [f"axe-core {AXE_VERSION}"]
@@ -60,16 +60,16 @@ def missing() -> str:
     return " and ".join(lacks)
 
 
-def expected() -> None:
+def require() -> None:
     """Skip, or fail where a browser is expected."""
-    if lacks := missing():
+    if lacks := missing_parts():
         if os.environ.get("ADVISOR_EXPECT_BROWSER"):
             pytest.fail(f"{lacks} is missing: run .ci/browser")
         pytest.skip(f"{lacks} is not here; .ci/browser installs it")
 
 
 @contextmanager
-def served() -> Iterator[str]:
+def serve() -> Iterator[str]:
     """The address of a running `advisor serve` on a free port."""
     env = os.environ | {"PYTHONPATH": str(ROOT)}
     call = [sys.executable, "-c", START, "serve", "--port", "0"]

@@ -125,11 +125,11 @@ def test_names_are_never_paths(
     opened: list[str] = []
     real = open
 
-    def watched(file: Any, *more: Any, **named: Any) -> Any:
+    def watch(file: Any, *more: Any, **named: Any) -> Any:
         opened.append(str(file))
         return real(file, *more, **named)
 
-    monkeypatch.setattr("builtins.open", watched)
+    monkeypatch.setattr("builtins.open", watch)
     for name in ("hw", "model", "quant", "engine", "machine"):
         got = page.get("/api/recommend", params={"hw": "gb10", name: str(secret)})
         assert got.status_code == 400 or "leaked" not in got.text

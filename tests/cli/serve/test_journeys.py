@@ -50,7 +50,7 @@ def _visit(world: tuple[Browser, str], width: str, **more: Any) -> Iterator[Visi
         context.close()
 
 
-def asked(visit: Visit) -> dict[str, str]:
+def request_fields(visit: Visit) -> dict[str, str]:
     return {key: values[0] for key, values in parse_qs(urlsplit(visit.page.url).query).items()}
 
 
@@ -69,7 +69,7 @@ def test_01_from_the_start_to_an_answer(visit: Visit) -> None:
     page.get_by_role("link", name="DGX Spark").click()
     page.locator("#answer .verdict").wait_for()
     page.locator("svg.chart:visible").first.wait_for()
-    assert asked(visit) == {"hw": "gb10", "concurrency": "4"}
+    assert request_fields(visit) == {"hw": "gb10", "concurrency": "4"}
     visit.check("01-answer")
 
 
@@ -80,11 +80,11 @@ def test_02_choose_hardware_and_reload(visit: Visit) -> None:
     page.get_by_label("Model", exact=True).select_option("qwen3.6-27b")
     page.locator(".setting", has_text="27B").wait_for()
     visit.settle()
-    said, where = headline(visit), asked(visit)
+    said, where = headline(visit), request_fields(visit)
     assert where == {"hw": "rtx5090", "model": "qwen3.6-27b"}
     page.reload()
     visit.settle()
-    assert (headline(visit), asked(visit)) == (said, where)
+    assert (headline(visit), request_fields(visit)) == (said, where)
     assert page.get_by_label("Model", exact=True).input_value() == "qwen3.6-27b"
     visit.check("02-chosen")
 
@@ -95,7 +95,7 @@ def test_03_type_a_load(visit: Visit) -> None:
     box.fill("64")
     page.locator(".setting", has_text="64 requests").wait_for()
     visit.settle()
-    assert asked(visit)["concurrency"] == "64"
+    assert request_fields(visit)["concurrency"] == "64"
     gain = api(visit, "hw=gb10&concurrency=64")["estimate"]["output_tok_s"]["speedup"]["p50"]
     assert f"{gain:.2f}×" in page.locator(".metric").first.inner_text()
     assert page.evaluate("document.activeElement.name") == "concurrency"
@@ -110,7 +110,12 @@ def test_04_another_goal_and_more_options(visit: Visit) -> None:
     page.get_by_label("Engine", exact=True).select_option("sglang")
     page.locator(".setting", has_text="sglang").wait_for()
     visit.settle()
-    assert asked(visit) == {"hw": "gb10", "concurrency": "16", "goal": "ttft", "engine": "sglang"}
+    assert request_fields(visit) == {
+        "hw": "gb10",
+        "concurrency": "16",
+        "goal": "ttft",
+        "engine": "sglang",
+    }
     assert "sglang" in page.locator("#launch-text").inner_text()
     visit.check("04-options")
 

@@ -16,7 +16,7 @@ from cli.serve.client import client
 from cli_run import run
 from starlette.testclient import TestClient
 
-from advisor.cli.serve.answers import Kept
+from advisor.cli.serve.answers import AnswerCache
 from advisor.cli.serve.curve import NARROW, WIDE, curve_view
 from advisor.cli.serve.question import question_from
 
@@ -222,7 +222,7 @@ def test_what_cannot_be_answered_is_said_in_one_sentence(
 
 
 def test_answers_that_fail_are_not_kept() -> None:
-    kept, asked = Kept(2), []
+    kept, asked = AnswerCache(2), []
 
     def fail() -> int:
         asked.append(1)

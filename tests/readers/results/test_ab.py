@@ -36,7 +36,7 @@ def run(speed: float = 200.0, tpot: float = 20.0, **more: object) -> BenchmarkRu
     return BenchmarkRun.model_validate(fields | more)
 
 
-def drafted(length: float = 2.4, **more: object) -> BenchmarkRun:
+def drafted_run(length: float = 2.4, **more: object) -> BenchmarkRun:
     about = {"acceptance": Acceptance(length=length), "k": 2} | more
     return run(**about)  # type: ignore[arg-type]
 
@@ -66,7 +66,7 @@ def test_arms_that_differ_are_named_and_get_no_verdict(
         "client": "a",
         "model": "x",
     }
-    off, on = run(**same), drafted(**(same | change))
+    off, on = run(**same), drafted_run(**(same | change))
     report = judge_ab([off], [on], setting([off], [on], {}))
     assert report.verdict == "not comparable"
     assert any(said in text for text in report.loads[0].differences)
@@ -75,7 +75,7 @@ def test_arms_that_differ_are_named_and_get_no_verdict(
 
 def test_repeats_with_other_prompts_are_compared_seed_by_seed() -> None:
     off = [run(seed=i, dataset=f"mixed:{i}") for i in (1, 2)]
-    on = [drafted(seed=i, dataset=f"mixed:{i}", output_tok_s=300.0) for i in (1, 2)]
+    on = [drafted_run(seed=i, dataset=f"mixed:{i}", output_tok_s=300.0) for i in (1, 2)]
     assert judge_ab(off, on, setting(off, on, {})).verdict == "faster"
     other = [on[0], on[1].model_copy(update={"dataset": "mixed:9"})]
     assert judge_ab(off, other, setting(off, other, {})).verdict == "not comparable"
@@ -86,7 +86,7 @@ def test_swapped_and_doubled_files_are_refused() -> None:
         with pytest.raises(Unreadable, match=why):
             arms.check_order(read_results(a), read_results(b))
     with pytest.raises(Unreadable, match="both runs draft"):
-        arms.check_order([drafted(sha256="a")], [drafted(sha256="b")])
+        arms.check_order([drafted_run(sha256="a")], [drafted_run(sha256="b")])
     with pytest.raises(Unreadable, match="drafted nothing"):
         arms.check_order([run(sha256="a")], [run(sha256="b", method="none")])
 
@@ -135,7 +135,7 @@ def test_shuffled_requests_of_real_runs_show_no_difference() -> None:
 
 def test_low_acceptance_and_another_k_are_said() -> None:
     asked = {"hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "vllm"}
-    off, on = run(), drafted(1.2, sha256="x", tpot_ms=Latency(mean=26.0), output_tok_s=150.0)
+    off, on = run(), drafted_run(1.2, sha256="x", tpot_ms=Latency(mean=26.0), output_tok_s=150.0)
     load = judge_ab([off], [on], setting([off], [on], asked)).loads[0]
     assert any("tokens per step; normal here is" in text and "low" in text for text in load.why)
     assert load.step is not None and load.step.cycle_ratio == pytest.approx(1.2 * 26 / 20)
@@ -143,7 +143,7 @@ def test_low_acceptance_and_another_k_are_said() -> None:
 
 
 def test_tokens_faster_and_throughput_not() -> None:
-    off, on = run(), drafted(2.4, tpot_ms=Latency(mean=12.0), output_tok_s=199.0)
+    off, on = run(), drafted_run(2.4, tpot_ms=Latency(mean=12.0), output_tok_s=199.0)
     why = judge_ab([off], [on], setting([off], [on], {})).loads[0].why
     assert any("throughput did not" in text for text in why)
 

@@ -31,7 +31,7 @@ GAIN = 20 / (31 / 2.28)
 
 
 @contextmanager
-def served(**pace: object) -> Iterator[str]:
+def serve(**pace: object) -> Iterator[str]:
     server, url = start(Pace(**pace))  # type: ignore[arg-type]
     try:
         yield url
@@ -62,9 +62,9 @@ def bench(folder: Path, url: str, arm: str, *more: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_a_set_gain_is_reported_within_three_percent(engine: str, tmp_path: Path) -> None:
-    with served(**OFF, engine=engine) as url:
+    with serve(**OFF, engine=engine) as url:
         assert bench(tmp_path, url, "off")[0] == 0
-    with served(**ON, engine=engine) as url:
+    with serve(**ON, engine=engine) as url:
         status, said = bench(tmp_path, url, "on", "--k", "2")
     assert status == 0, said
     assert "A/B: FASTER" in said
@@ -78,7 +78,7 @@ def test_a_set_gain_is_reported_within_three_percent(engine: str, tmp_path: Path
 
 
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    with served(**OFF) as url:
+    with serve(**OFF) as url:
         words = [
             sys.executable,
             "-m",
@@ -139,7 +139,7 @@ def test_a_server_that_fails_gives_a_sentence_and_keeps_what_was_measured(
 ) -> None:
     import re
 
-    with served(**OFF, fault=fault, after=6) as url:
+    with serve(**OFF, fault=fault, after=6) as url:
         status, said = bench(tmp_path, url, "off", "--stall", "0.5")
     assert status != 0
     assert re.search(why, said), said
@@ -149,7 +149,7 @@ def test_a_server_that_fails_gives_a_sentence_and_keeps_what_was_measured(
 
 
 def test_another_load_is_not_mixed_into_a_file(tmp_path: Path) -> None:
-    with served(**OFF) as url:
+    with serve(**OFF) as url:
         assert bench(tmp_path, url, "off")[0] == 0
         status, said = bench(tmp_path, url, "off", "--concurrency", "2")
     assert status != 0 and "concurrency" in said and "another run" in said

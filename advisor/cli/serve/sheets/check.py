@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from advisor.cli.serve.question import Checked
+from advisor.cli.serve.question import FormFields
 from advisor.domain.nouns import LIMITS, AdvisorError, Workload
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
-from advisor.lint.fixes import shown_diff
+from advisor.lint.fixes import redacted_diff
 from advisor.lint.report import Report
-from advisor.lint.unjudged import no_launch_message
+from advisor.lint.unchecked import no_launch_message
 from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
 
@@ -28,7 +28,7 @@ def _within(name: str, text: str) -> Any:
     return Field(None, ge=low, le=high, description=text)
 
 
-class Pasted(Checked):
+class PastedText(FormFields):
     """A configuration and what it cannot tell itself: the options of `advisor validate`."""
 
     text: str = Field(max_length=TEXT_CHARACTERS, description="The configuration, any form")
@@ -58,7 +58,7 @@ class Checkup(NamedTuple):
     secret: bool
 
 
-def told(pasted: Pasted) -> dict[str, Any]:
+def validate_options(pasted: PastedText) -> dict[str, Any]:
     """What is told beside the text, as `validate` takes it."""
     wanted = {
         name: value
@@ -71,26 +71,28 @@ def told(pasted: Pasted) -> dict[str, Any]:
     return wanted
 
 
-def judged(pasted: Pasted) -> Report:
+def validate_text(pasted: PastedText) -> Report:
     """What `advisor validate` reports. Raises AdvisorError where nothing is there to judge."""
     complete = bool(pasted.hw and pasted.concurrency and pasted.ctx)
-    report = validate(text=pasted.text, name=file_name(pasted), changes=complete, **told(pasted))
+    report = validate(
+        text=pasted.text, name=file_name(pasted), changes=complete, **validate_options(pasted)
+    )
     if problem := no_launch_message(report):
         raise AdvisorError(problem)
     return report
 
 
-def file_name(pasted: Pasted) -> str:
+def file_name(pasted: PastedText) -> str:
     """The last part of the name: it is shown and says the form, it is never opened."""
     last = pasted.name.replace("\\", "/").rsplit("/", 1)[-1]
     return "".join(ch if ch.isprintable() else "?" for ch in last) or "-"
 
 
-def checkup(pasted: Pasted) -> Checkup:
+def checkup(pasted: PastedText) -> Checkup:
     """The report with its fixes."""
-    report = judged(pasted)
+    report = validate_text(pasted)
     (read,) = report.reads
-    wanted = told(pasted)
+    wanted = validate_options(pasted)
 
     def again(text: str, name: str) -> Report:
         return validate(text=text, name=name, **wanted)
@@ -101,8 +103,8 @@ def checkup(pasted: Pasted) -> Checkup:
     secret = read.redactor.clean(read.source.text) != read.source.text
     return Checkup(
         report,
-        shown_diff(safe, read.redactor),
-        shown_diff(every, read.redactor) if every.text != safe.text else "",
+        redacted_diff(safe, read.redactor),
+        redacted_diff(every, read.redactor) if every.text != safe.text else "",
         "" if secret or safe.text == read.source.text else safe.text,
         secret,
     )

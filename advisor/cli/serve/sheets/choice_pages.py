@@ -9,9 +9,15 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import HTMLResponse
 
-from advisor.cli.serve.pages import given, page
-from advisor.cli.serve.question import Question, checked
-from advisor.cli.serve.sheets.choices import Doubt, Sides, compared, doubted, sides_view
+from advisor.cli.serve.pages import page, read_parameters
+from advisor.cli.serve.question import Question, check_fields
+from advisor.cli.serve.sheets.choices import (
+    Doubt,
+    Sides,
+    compare_choices,
+    explain_why_not,
+    sides_view,
+)
 from advisor.cli.serve.sheets.views import sheet_fields
 from advisor.domain.nouns import AdvisorError
 
@@ -42,11 +48,13 @@ def _sheet(told: dict[str, str], **shown: Any) -> HTMLResponse:
 @router.get("/compare")
 def sides(request: Request) -> HTMLResponse:
     """The empty sheet, or the choices of the address side by side."""
-    told = given(request)[0]
+    told = read_parameters(request)[0]
     if not told.get("names", "").strip():
         return _sheet(told)
     try:
-        return _sheet(told, sides=sides_view(*compared(checked(Sides, _of(Sides, told)))))
+        return _sheet(
+            told, sides=sides_view(*compare_choices(check_fields(Sides, _of(Sides, told))))
+        )
     except AdvisorError as error:
         return _sheet(told, error=str(error))
 
@@ -54,8 +62,8 @@ def sides(request: Request) -> HTMLResponse:
 @router.get("/why-not")
 def doubt(request: Request) -> HTMLResponse:
     """Why the answer is not what the address names."""
-    told = given(request)[0]
+    told = read_parameters(request)[0]
     try:
-        return _sheet(told, doubt=doubted(checked(Doubt, _of(Doubt, told))))
+        return _sheet(told, doubt=explain_why_not(check_fields(Doubt, _of(Doubt, told))))
     except AdvisorError as error:
         return _sheet(told, error=str(error))

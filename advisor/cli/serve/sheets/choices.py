@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from advisor.advice.asked import question as request_of
-from advisor.advice.asked import request_from
 from advisor.advice.explore.compare import Comparison, compare, kind_of
 from advisor.advice.explore.values import Rate
 from advisor.advice.explore.why_not import WhyNot, why_not
 from advisor.advice.explore.within import objectives
 from advisor.advice.explore.within import price as per_hour_of
+from advisor.advice.questions import question as request_of
+from advisor.advice.questions import request_from
 from advisor.cli.serve.question import Question
 from advisor.domain.nouns import AdvisorError
 from advisor.render.compare_text import comparison_rows
@@ -58,7 +58,7 @@ class Doubt(Question):
     )
 
 
-def compared(asked: Sides) -> tuple[Comparison, Rate]:
+def compare_choices(asked: Sides) -> tuple[Comparison, Rate]:
     """What `advisor compare` answers. Raises AdvisorError in one sentence."""
     told = _question(asked)
     if not asked.hw and kind_of(asked.names[0]) == "hardware":
@@ -69,7 +69,7 @@ def compared(asked: Sides) -> tuple[Comparison, Rate]:
     return found, Rate(per_hour=per_hour, watts=asked.watts)
 
 
-def doubted(asked: Doubt) -> WhyNot:
+def explain_why_not(asked: Doubt) -> WhyNot:
     """What `advisor why-not` answers. Raises AdvisorError in one sentence."""
     if not asked.hw and not asked.machine:
         raise AdvisorError("which hardware? choose one, or give hw")

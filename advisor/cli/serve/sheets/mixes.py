@@ -9,7 +9,7 @@ from pydantic import Field
 from advisor.advice.explore.layouts import ClassResult, Layout, MixPlan
 from advisor.advice.explore.mix import MOST_BYTES, read_mix
 from advisor.advice.explore.mix_plan import plan_mix
-from advisor.cli.serve.question import Checked
+from advisor.cli.serve.question import FormFields
 from advisor.domain.nouns import AdvisorError, Interval
 from advisor.render.layout import number
 from advisor.render.plan.folder import FORMS, folder
@@ -35,7 +35,7 @@ classes:
 """
 
 
-class Mixed(Checked):
+class MixForm(FormFields):
     """A mix, and what its files are written for."""
 
     text: str = Field(
@@ -44,7 +44,7 @@ class Mixed(Checked):
     form: str = Field("compose", max_length=40, description=f"One of {', '.join(FORMS)}")
 
 
-def planned(mixed: Mixed) -> MixPlan:
+def make_plan(mixed: MixForm) -> MixPlan:
     """What `advisor plan` answers. Raises AdvisorError in one sentence."""
     if mixed.form not in FORMS:
         raise AdvisorError(f"form: '{mixed.form}' is none of {', '.join(FORMS)}")

@@ -13,10 +13,10 @@ from starlette.responses import HTMLResponse
 
 from advisor.cli.serve.api import router as api_router
 from advisor.cli.serve.pages import page
-from advisor.cli.serve.question import checked
+from advisor.cli.serve.question import check_fields
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.check import Pasted, checkup
-from advisor.cli.serve.sheets.mixes import EXAMPLE, Mixed, mix_view, planned
+from advisor.cli.serve.sheets.check import PastedText, checkup
+from advisor.cli.serve.sheets.mixes import EXAMPLE, MixForm, make_plan, mix_view
 from advisor.cli.serve.sheets.views import check_view, results_view, sheet_fields
 from advisor.domain.nouns import AdvisorError
 from advisor.render.plan.folder import FORMS
@@ -34,11 +34,11 @@ def _check_page(given: dict[str, str], **shown: Any) -> HTMLResponse:
     return page("check.html", status, tab="check", given=told, fields=fields, **values)
 
 
-def _checked(given: dict[str, str]) -> dict[str, Any]:
+def _check_view(given: dict[str, str]) -> dict[str, Any]:
     """What the template of a checked text shows, or the sentence why it cannot be checked."""
     told = {**given, "text": given.get("text", "").replace("\r\n", "\n")}
     try:
-        return {"checked": check_view(checkup(checked(Pasted, told))), "error": ""}
+        return {"checked": check_view(checkup(check_fields(PastedText, told))), "error": ""}
     except AdvisorError as error:
         return {"checked": None, "error": str(error)}
 
@@ -47,24 +47,24 @@ def _checked(given: dict[str, str]) -> dict[str, Any]:
 def check(request: Request) -> HTMLResponse:
     """The empty sheet, or what the address tells: `text` may be part of it."""
     given = dict(request.query_params)
-    return _check_page(given, **(_checked(given) if given.get("text", "").strip() else {}))
+    return _check_page(given, **(_check_view(given) if given.get("text", "").strip() else {}))
 
 
 @router.post("/check")
-async def check_sent(request: Request) -> HTMLResponse:
+async def post_check(request: Request) -> HTMLResponse:
     """The sheet with its findings, without a script."""
     words = (await uploads.form_of(request)).words
-    return _check_page(words, **(await run_sync(_checked, words)))
+    return _check_page(words, **(await run_sync(_check_view, words)))
 
 
 @router.post("/part/check")
 async def check_part(request: Request) -> HTMLResponse:
     """The findings alone."""
-    shown = await run_sync(_checked, (await uploads.form_of(request)).words)
+    shown = await run_sync(_check_view, (await uploads.form_of(request)).words)
     return page("_check.html", 400 if shown["error"] else 200, **shown)
 
 
-def _read(form: uploads.Form) -> dict[str, Any]:
+def _results_view(form: uploads.Form) -> dict[str, Any]:
     """What the template of results shows, or the sentence why they cannot be read."""
     try:
         off, on, launch = form.of("off"), form.of("on"), form.of("launch")
@@ -74,7 +74,7 @@ def _read(form: uploads.Form) -> dict[str, Any]:
         if not runs:
             raise AdvisorError("no file was chosen: choose the benchmark's output")
         report = uploads.verdict(off, on, launch, words) if off and on else None
-        added = uploads.remembered(name, off, on, launch, words) if name else None
+        added = uploads.add_uploaded_runs(name, off, on, launch, words) if name else None
         return {**results_view(runs, report, added), "error": ""}
     except AdvisorError as error:
         return {"runs": [], "ab": None, "added": None, "error": str(error)}
@@ -95,24 +95,24 @@ def results(request: Request) -> HTMLResponse:
 
 
 @router.post("/results")
-async def results_sent(request: Request) -> HTMLResponse:
+async def post_results(request: Request) -> HTMLResponse:
     """The sheet with what the files hold, without a script."""
     form = await uploads.form_of(request)
-    return _results_page(form.words, **(await run_sync(_read, form)))
+    return _results_page(form.words, **(await run_sync(_results_view, form)))
 
 
 @router.post("/part/results")
 async def results_part(request: Request) -> HTMLResponse:
     """What the files hold alone."""
-    shown = await run_sync(_read, await uploads.form_of(request))
+    shown = await run_sync(_results_view, await uploads.form_of(request))
     return page("_results.html", 400 if shown["error"] else 200, **shown)
 
 
-def _mixed(given: dict[str, str]) -> dict[str, Any]:
+def _mix_view(given: dict[str, str]) -> dict[str, Any]:
     """What the template of a mix shows, or the sentence why it cannot be planned."""
     try:
-        mixed = checked(Mixed, given)
-        return {"plan": mix_view(planned(mixed), mixed.form), "error": ""}
+        mixed = check_fields(MixForm, given)
+        return {"plan": mix_view(make_plan(mixed), mixed.form), "error": ""}
     except AdvisorError as error:
         return {"plan": None, "error": str(error)}
 
@@ -129,20 +129,20 @@ def _mix_page(given: dict[str, str], **shown: Any) -> HTMLResponse:
 def mix(request: Request) -> HTMLResponse:
     """The sheet with an example, or what the address tells."""
     given = dict(request.query_params)
-    return _mix_page(given, **(_mixed(given) if given.get("text", "").strip() else {}))
+    return _mix_page(given, **(_mix_view(given) if given.get("text", "").strip() else {}))
 
 
 @router.post("/mix")
-async def mix_sent(request: Request) -> HTMLResponse:
+async def post_mix(request: Request) -> HTMLResponse:
     """The sheet with its plan, without a script."""
     words = (await uploads.form_of(request)).words
-    return _mix_page(words, **(await run_sync(_mixed, words)))
+    return _mix_page(words, **(await run_sync(_mix_view, words)))
 
 
 @router.post("/part/mix")
 async def mix_part(request: Request) -> HTMLResponse:
     """The plan alone."""
-    shown = await run_sync(_mixed, (await uploads.form_of(request)).words)
+    shown = await run_sync(_mix_view, (await uploads.form_of(request)).words)
     return page("_mix.html", 400 if shown["error"] else 200, **shown)
 
 

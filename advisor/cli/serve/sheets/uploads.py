@@ -16,8 +16,8 @@ from starlette.requests import Request
 from advisor import readers
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import AbReport, judge_ab
-from advisor.advice.own_runs.adding import Added, add_runs
-from advisor.cli.serve.question import Checked, checked
+from advisor.advice.own_runs.adding import Addition, add_runs
+from advisor.cli.serve.question import FormFields, check_fields
 from advisor.domain.nouns import LIMITS, AdvisorError, DraftMethod, Workload
 from advisor.readers.results.document import parse, printable
 from advisor.readers.results.formats import read_document
@@ -27,7 +27,7 @@ MOST_FILES = 24
 LAUNCH_BYTES = 2 * 2**20
 
 
-class Sent(NamedTuple):
+class Upload(NamedTuple):
     """One file of a request."""
 
     name: str
@@ -38,9 +38,9 @@ class Form(NamedTuple):
     """A form with files: its words and its files by field, empty ones left out."""
 
     words: dict[str, str]
-    files: dict[str, list[Sent]]
+    files: dict[str, list[Upload]]
 
-    def of(self, name: str) -> list[Sent]:
+    def of(self, name: str) -> list[Upload]:
         """The files of one field."""
         return self.files.get(name, [])
 
@@ -50,7 +50,7 @@ def _count(name: str, text: str) -> Any:
     return Field(None, ge=low, le=high, description=text)
 
 
-class Ran(Checked):
+class RunOptions(FormFields):
     """What the files were measured on: the options of `advisor ab` beside its files."""
 
     hardware: str | None = Field(None, alias="hw", max_length=200, description="Hardware")
@@ -68,13 +68,13 @@ class Ran(Checked):
 async def form_of(request: Request) -> Form:
     """A form of bounded size. Raises AdvisorError for a field told twice."""
     words: dict[str, str] = {}
-    files: dict[str, list[Sent]] = {}
+    files: dict[str, list[Upload]] = {}
     async with request.form(max_files=MOST_FILES, max_fields=60, max_part_size=2**21) as form:
         for name, value in form.multi_items():
             if isinstance(value, UploadFile):
                 data = await value.read()
                 if value.filename or data:
-                    files.setdefault(name, []).append(Sent(_name(value.filename), data))
+                    files.setdefault(name, []).append(Upload(_name(value.filename), data))
             elif name in words:
                 raise AdvisorError(f"{name} is given twice: give it once")
             else:
@@ -86,31 +86,31 @@ def _name(given: str | None) -> str:
     return printable((given or "").replace("\\", "/").rsplit("/", 1)[-1])[:120] or "file"
 
 
-def runs_in(files: Iterable[Sent]) -> list[BenchmarkRun]:
+def runs_in(files: Iterable[Upload]) -> list[BenchmarkRun]:
     """The runs of all files, in order. Raises Unreadable in one sentence."""
     return [run for one in files for run in read_document(parse(one.name, one.data))]
 
 
 def verdict(
-    off: Iterable[Sent], on: Iterable[Sent], launch: Iterable[Sent], given: Mapping[str, Any]
+    off: Iterable[Upload], on: Iterable[Upload], launch: Iterable[Upload], given: Mapping[str, Any]
 ) -> AbReport:
     """What `advisor ab` says. Raises AdvisorError where a file cannot be read."""
     left, right = runs_in(off), runs_in(on)
     if not left or not right:
         raise AdvisorError("an A/B needs a run without speculation and one with it")
-    ran = checked(Ran, given)
+    ran = check_fields(RunOptions, given)
     asked = {name: getattr(ran, name) for name in type(ran).model_fields}
     found = settings.setting(left, right, asked, _plan(launch))
     return judge_ab(left, right, found)
 
 
-def remembered(
+def add_uploaded_runs(
     name: str,
-    off: Iterable[Sent],
-    on: Iterable[Sent],
-    launch: Iterable[Sent],
+    off: Iterable[Upload],
+    on: Iterable[Upload],
+    launch: Iterable[Upload],
     given: Mapping[str, Any],
-) -> Added:
+) -> Addition:
     """What `advisor calibrate` does: the runs become part of a machine's private file.
 
     It is the one thing that the page writes. Raises AdvisorError.
@@ -120,12 +120,12 @@ def remembered(
     left, right = ([run for run in arm if run.kind != "counters"] for arm in runs)
     if not left:
         raise AdvisorError("to calibrate, choose a run without speculation")
-    ran = checked(Ran, given)
+    ran = check_fields(RunOptions, given)
     asked = {field: getattr(ran, field) for field in type(ran).model_fields}
     return add_runs(name, left, right, counters, asked, _plan(launch))
 
 
-def _plan(launch: Iterable[Sent]) -> Any:
+def _plan(launch: Iterable[Upload]) -> Any:
     for one in launch:
         if len(one.data) > LAUNCH_BYTES:
             raise AdvisorError(f"{one.name}: more than the {LAUNCH_BYTES >> 20} MiB that are read")

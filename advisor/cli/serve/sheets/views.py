@@ -9,14 +9,14 @@ from math import exp
 from typing import Any, get_args
 
 from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict
-from advisor.advice.own_runs.adding import Added
+from advisor.advice.own_runs.adding import Addition
 from advisor.cli.serve.controls import hardware_groups, model_groups
 from advisor.cli.serve.question import question_from
 from advisor.cli.serve.sheets.check import Checkup
 from advisor.cli.serve.views import findings
 from advisor.domain.nouns import Workload
 from advisor.readers.results.run import BenchmarkRun
-from advisor.render.findings.text import described, skipped_lines, summary
+from advisor.render.findings.text import describe_launch, skipped_lines, summary
 from advisor.render.results_text import number, runs_text
 
 _METRICS = {"output_tok_s": "Output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
@@ -41,7 +41,7 @@ def check_view(found: Checkup) -> dict[str, Any]:
         "findings": told,
         "launches": [
             {
-                "text": clean(described(one)),
+                "text": clean(describe_launch(one)),
                 "notes": [clean(note) for note in one.launch.notes],
                 "changes": [clean(line) for line in one.change.lines] if one.change else [],
             }
@@ -70,17 +70,17 @@ def diff_lines(diff: str) -> list[tuple[str, str]]:
 
 
 def results_view(
-    runs: Sequence[BenchmarkRun], report: AbReport | None, added: Added | None = None
+    runs: Sequence[BenchmarkRun], report: AbReport | None, added: Addition | None = None
 ) -> dict[str, Any]:
     """What the sheet of benchmark files shows."""
     return {
         "runs": [_run(run) for run in runs],
         "ab": _ab(report) if report is not None else None,
-        "added": _added(added) if added is not None else None,
+        "added": _addition(added) if added is not None else None,
     }
 
 
-def _added(added: Added) -> dict[str, Any]:
+def _addition(added: Addition) -> dict[str, Any]:
     name, request, advice = added.machine.name, added.request, added.next
     many = "run" if added.runs == 1 else "runs"
     words = {"machine": name, "model": request.model, "concurrency": str(request.concurrency)}

@@ -15,7 +15,7 @@ _HEAD = re.compile(r'\{\s*"generated":\s*"[^"\n]*",\n')
 _SEAL = re.compile(rb'\{\s*"generated":\s*"[^"\n]*",\n"sha256":\s*"([0-9a-f]{64})",\n')
 
 
-def sealed(text: str) -> str:
+def seal(text: str) -> str:
     """The text of a JSON object, whose first line says how it is generated, with the hash of what
     follows as its second key.
     """
@@ -25,7 +25,7 @@ def sealed(text: str) -> str:
     return f'{head.group()}"sha256": "{hashlib.sha256(rest.encode()).hexdigest()}",\n{rest}'
 
 
-def unsealed(data: bytes, name: str, remedy: str) -> dict[str, Any]:
+def unseal(data: bytes, name: str, remedy: str) -> dict[str, Any]:
     """The object of a sealed file. Raises AdvisorError where the hash is missing or another one."""
     found = _SEAL.match(data)
     if found is None:

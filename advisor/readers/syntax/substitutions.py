@@ -12,7 +12,7 @@ from advisor.readers.syntax.mapped import HOLE, Mapped, join, literal
 from advisor.readers.syntax.words import split_words
 
 if TYPE_CHECKING:
-    from advisor.readers.found import Found
+    from advisor.readers.engine_command import EngineCommand
 
 MAX_VALUE, MAX_WORD, MAX_NAMES = 2_000, 20_000, 2_000
 # NAME = value, NAME := value, $name = "value", name: value, [string]$name = 'value'
@@ -59,29 +59,31 @@ def set_once(text: str, marked: Callable[[Mapped], Mapped]) -> dict[str, Mapped]
     }
 
 
-def fill(found: Found, values: dict[str, Mapped]) -> None:
+def fill(found: EngineCommand, values: dict[str, Mapped]) -> None:
     """Put the values where the command, its environment and its image name them."""
-    found.words = [one for word in found.words for one in _filled_words(word, values)]
+    found.words = [one for word in found.words for one in _fill_words(word, values)]
     found.env = {
-        name: item if item.value is None else item._replace(value=filled(item.value, values))
+        name: item
+        if item.value is None
+        else item._replace(value=fill_templates(item.value, values))
         for name, item in found.env.items()
     }
     if found.around is not None and found.around.image is not None:
-        found.around.image = filled(found.around.image, values)
+        found.around.image = fill_templates(found.around.image, values)
 
 
-def _filled_words(word: Mapped, values: dict[str, Mapped]) -> list[Mapped]:
+def _fill_words(word: Mapped, values: dict[str, Mapped]) -> list[Mapped]:
     """A value of several options, named where the command takes its arguments, is as many words."""
-    text = filled(word, values)
+    text = fill_templates(word, values)
     options = (
         text is not word and HOLE.fullmatch(word.text) is not None and text.text.startswith("-")
     )
     return split_words(text, dollars=False) if options else [text]
 
 
-def filled(word: Mapped, values: dict[str, Mapped], depth: int = 0) -> Mapped:
+def fill_templates(word: Mapped, values: dict[str, Mapped], depth: int = 0) -> Mapped:
     """The word with the values that its templates name."""
-    if not word.holed or depth > 3 or len(word) > MAX_WORD:
+    if not word.has_hole or depth > 3 or len(word) > MAX_WORD:
         return word
     parts: list[Mapped] = []
     done = 0
@@ -90,6 +92,6 @@ def filled(word: Mapped, values: dict[str, Mapped], depth: int = 0) -> Mapped:
         name = re.sub(r"^[_.]+|[_.]+$", "", hole.group()[1:-1]).strip()
         value = values.get(re.sub(r"^(?:var|local|vars)\.", "", name))
         if value is not None:
-            parts += [word.part(done, hole.start()), filled(value, values, depth + 1)]
+            parts += [word.part(done, hole.start()), fill_templates(value, values, depth + 1)]
             done = hole.end()
     return join((*parts, word.part(done, len(word)))) if done else word

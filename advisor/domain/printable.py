@@ -36,22 +36,22 @@ def is_plain(ch: str) -> bool:
     return (ch.isprintable() or ch in _SPACES) and not _HIDDEN.match(ch)
 
 
-def shown(text: str, limit: int = LIMIT) -> str:
+def printable(text: str, limit: int = LIMIT) -> str:
     """One value for one line: ends of lines become a blank, what cannot be seen an escape, and more
     than `limit` characters are cut in the middle.
     """
-    return shown_lines(_LINE_ENDS.sub(" ", cut(text, limit)))
+    return printable_lines(_LINE_ENDS.sub(" ", cut(text, limit)))
 
 
-def shown_lines(text: str) -> str:
+def printable_lines(text: str) -> str:
     """A text of several lines: line feeds and tabs stay, what cannot be seen becomes an escape."""
     if not _SUSPECT.search(text):
         return text
     text = _STACKED.sub(r"\1", text.replace("\r\n", "\n"))
-    return _SUSPECT.sub(_escaped, text)
+    return _SUSPECT.sub(_escape, text)
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escape(found: re.Match[str]) -> str:
     ch = found.group()
     return ch if ch == "\t" or is_plain(ch) else ascii(ch)[1:-1]
 
@@ -65,23 +65,23 @@ def cut(text: str, limit: int = LIMIT) -> str:
     return f"{text[:head]} ... {text[len(text) - tail :]}"
 
 
-def shown_data(data: Any, limit: int = 100 * LIMIT) -> Any:
+def printable_data(data: Any, limit: int = 100 * LIMIT) -> Any:
     """Plain data (dicts, lists, texts, numbers) with every text in it fit to be shown."""
     if isinstance(data, str):
-        return shown_lines(cut(data, limit))
+        return printable_lines(cut(data, limit))
     if isinstance(data, dict):
         return {
-            shown(key) if isinstance(key, str) else key: shown_data(value, limit)
+            printable(key) if isinstance(key, str) else key: printable_data(value, limit)
             for key, value in data.items()
         }
     if isinstance(data, list | tuple):
-        return [shown_data(item, limit) for item in data]
+        return [printable_data(item, limit) for item in data]
     return data
 
 
 def json_text(data: Any) -> str:
     """Indented JSON of plain data, in which nothing stands that a terminal could obey."""
-    text = json.dumps(shown_data(data), indent=2, ensure_ascii=False)
+    text = json.dumps(printable_data(data), indent=2, ensure_ascii=False)
     return _SUSPECT.sub(_json_escape, text)
 
 
@@ -97,9 +97,9 @@ _NUMBER = pattern(
 )
 
 
-def shown_cell(text: str) -> str:
+def csv_cell(text: str) -> str:
     """A cell of a CSV that no spreadsheet takes for a formula (a quote is put before it)."""
-    text = shown_lines(text)
+    text = printable_lines(text)
     if text[:1] not in ("\t", "\r", "\n") and not _FORMULA.match(text):
         return text
     return text if _NUMBER.fullmatch(text.strip()) or text.strip() == "-" else f"'{text}"

@@ -15,7 +15,15 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.shown import LIMIT, cut, json_text, shown, shown_cell, shown_data, shown_lines
+from advisor.domain.printable import (
+    LIMIT,
+    csv_cell,
+    cut,
+    json_text,
+    printable,
+    printable_data,
+    printable_lines,
+)
 from advisor.lint.validate import validate
 from advisor.render.findings.github import report_github
 from advisor.render.findings.json_out import report_json
@@ -56,32 +64,32 @@ def bad(text: str, kept: str = KEPT) -> list[str]:
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXT)
 def test_a_shown_value_is_one_visible_line(text: str) -> None:
-    assert bad(shown(text), "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}") == []
-    assert len(shown(text, 20)) <= 20 * 10  # each character is at most an escape of ten
+    assert bad(printable(text), "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}") == []
+    assert len(printable(text, 20)) <= 20 * 10  # each character is at most an escape of ten
 
 
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXT)
 def test_shown_lines_keep_only_line_feeds_and_tabs(text: str) -> None:
-    assert bad(shown_lines(text)) == []
-    assert shown_lines(shown_lines(text)) == shown_lines(text)
+    assert bad(printable_lines(text)) == []
+    assert printable_lines(printable_lines(text)) == printable_lines(text)
 
 
 @given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))
 def test_plain_text_is_as_it_was(text: str) -> None:
-    assert shown_lines(text) == text
-    assert shown(text) == text
+    assert printable_lines(text) == text
+    assert printable(text) == text
 
 
 def test_what_is_seen_of_a_control_is_its_escape() -> None:
-    assert shown("m\x1b]0;pwned\x07A") == r"m\x1b]0;pwned\x07A"
-    assert shown("a\u202eb\n\tc") == r"a\u202eb c"
-    assert shown("é 漢字 🙂") == "é 漢字 🙂"
-    assert shown("e" + "\u0301" * 40) == "e" + "\u0301" * 4
+    assert printable("m\x1b]0;pwned\x07A") == r"m\x1b]0;pwned\x07A"
+    assert printable("a\u202eb\n\tc") == r"a\u202eb c"
+    assert printable("é 漢字 🙂") == "é 漢字 🙂"
+    assert printable("e" + "\u0301" * 40) == "e" + "\u0301" * 4
 
 
 def test_long_values_lose_their_middle() -> None:
-    long = shown("a" * 115_000 + "z")
+    long = printable("a" * 115_000 + "z")
     assert len(long) == LIMIT and long.startswith("aaa") and long.endswith("z") and " ... " in long
     assert cut("abc", 3) == "abc" and len(cut("a" * 100, 10)) == 10
 
@@ -93,7 +101,7 @@ def test_json_is_harmless_before_and_after_it_is_read(data: Any) -> None:
     text = json_text(data)
     assert bad(text) == []
     assert _texts_are_fine(json.loads(text))
-    assert json.loads(text) == shown_data(data)
+    assert json.loads(text) == printable_data(data)
 
 
 def _texts_are_fine(data: Any) -> bool:
@@ -179,7 +187,7 @@ def test_a_hostile_name_of_a_file_or_an_option_is_escaped(tmp_path: Path) -> Non
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(TEXT)
 def test_no_cell_is_a_formula(text: str) -> None:
-    cell = shown_cell(text)
+    cell = csv_cell(text)
     assert bad(cell) == []
     if cell.lstrip()[:1] in ("=", "@"):
         pytest.fail(cell)
@@ -189,7 +197,7 @@ def test_no_cell_is_a_formula(text: str) -> None:
 
 @pytest.mark.parametrize("cell", ["-1.5", "+3", "1e-9", "-", "", "-1,000.5", "12 %", "a=b", "-5%"])
 def test_numbers_and_words_pass(cell: str) -> None:
-    assert shown_cell(cell) == cell
+    assert csv_cell(cell) == cell
 
 
 def test_formulas_of_a_table_come_out_as_words(tmp_path: Path) -> None:

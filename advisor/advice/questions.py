@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.advice import recommend as pipeline
+from advisor.advice import recommend
 from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Request, UnknownFact, clash
 from advisor.domain.patterns import pattern
 from advisor.knowledge import store as knowledge
@@ -27,7 +27,7 @@ def advice_for(asked: Mapping[str, Any], what_if: bool = True) -> Advice:
     Without `what_if` it does not say what would change it. Raises AdvisorError in one sentence.
     """
     request, machine = question(asked)
-    return pipeline.recommend(request, machine=machine, what_if=what_if)
+    return recommend.recommend(request, machine=machine, what_if=what_if)
 
 
 def question(asked: Mapping[str, Any]) -> tuple[Request, Machine | None]:
@@ -84,7 +84,7 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
         )
     tp = told.get("tp", 1)
     gpus = told.pop("gpus", None)
-    name, count = counted(name)
+    name, count = split_count(name)
     if count is not None:
         if gpus not in (None, count):
             raise AdvisorError(
@@ -95,7 +95,7 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
         found, count = _detection().detect()
         name, gpus = found.id, gpus or count
     else:
-        name = _as_the_driver_says(name)
+        name = _id_of_driver_name(name)
     gpus = gpus or tp
     if tp > gpus:
         raise AdvisorError(f"--tp {tp} needs at least as many GPUs: --gpus is {gpus}")
@@ -105,7 +105,7 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
 _COUNTED = pattern(r"(\d{1,4}) ?[x*] ?(\S.*)", re.IGNORECASE)
 
 
-def counted(name: str) -> tuple[str, int | None]:
+def split_count(name: str) -> tuple[str, int | None]:
     """A name with its number of GPUs apart: "2x3090" is two of "3090". None where no number, or
     none from 1 to 1024, stands before the name, or where the whole is a name of its own.
     """
@@ -115,7 +115,7 @@ def counted(name: str) -> tuple[str, int | None]:
     return found[2], int(found[1])
 
 
-def _as_the_driver_says(name: str) -> str:
+def _id_of_driver_name(name: str) -> str:
     """The id of what a driver calls "NVIDIA H100 80GB HBM3"; a name that is known, or that nobody
     knows, as it is.
     """

@@ -9,16 +9,15 @@ import pytest
 
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.paths import knowledge_dir, models_dir
-from advisor.domain.sealed import sealed, unsealed
-from advisor.prediction import artefact
-from advisor.prediction import predict as predictor
+from advisor.domain.seal import seal, unseal
+from advisor.prediction import artefact, predict
 
 TEXT = '{\n"generated": "by us",\n"a": 1,\n"b": [2]\n}\n'
 
 
 def test_what_was_sealed_is_read() -> None:
-    made = sealed(TEXT)
-    assert unsealed(made.encode(), "x", "") == {"generated": "by us", "a": 1, "b": [2]}
+    made = seal(TEXT)
+    assert unseal(made.encode(), "x", "") == {"generated": "by us", "a": 1, "b": [2]}
     assert json.loads(made)["sha256"] and made.splitlines()[1] == '"generated": "by us",'
 
 
@@ -26,30 +25,30 @@ def test_what_was_sealed_is_read() -> None:
     "change", [("1", "3"), ("[2]", "[2,2]"), ("}\n", ""), ("b", "c"), ('"sha256"', '"sha"')]
 )
 def test_any_change_is_told(change: tuple[str, str]) -> None:
-    made = sealed(TEXT)
+    made = seal(TEXT)
     at = made.rindex(change[0])
     with pytest.raises(AdvisorError, match=r"x is damaged.*: do this"):
-        unsealed((made[:at] + change[1] + made[at + len(change[0]) :]).encode(), "x", "do this")
+        unseal((made[:at] + change[1] + made[at + len(change[0]) :]).encode(), "x", "do this")
 
 
 def test_a_changed_coefficient_or_layout_of_the_model_is_refused(tmp_path: Path) -> None:
     text = (models_dir() / artefact.ARTEFACT).read_text()
     path = tmp_path / "speedup.json"
     path.write_text(text)
-    predictor.load(path)
+    predict.load(path)
     for number, other in enumerate((text[:-1000], text.replace("0.1", "0.9"), "")):
         broken = tmp_path / f"{number}.json"
         broken.write_text(other)
         with pytest.raises(AdvisorError, match=rf"{number}\.json is damaged.*advisor train"):
-            predictor.load(broken)
+            predict.load(broken)
     state = json.loads(text) | {"schema": 999}
     state.pop("sha256")
     path = tmp_path / "other.json"
-    path.write_text(sealed("{\n" + json.dumps(state)[1:].replace(', "schema"', ',\n"schema"', 1)))
+    path.write_text(seal("{\n" + json.dumps(state)[1:].replace(', "schema"', ',\n"schema"', 1)))
     with pytest.raises(AdvisorError, match="has layout 999, this release reads layout"):
-        predictor.load(path)
+        predict.load(path)
 
 
 def test_the_shipped_files_are_sealed() -> None:
     for path in (models_dir() / "speedup.json", knowledge_dir() / "index.json"):
-        assert unsealed(path.read_bytes(), path.name, "")
+        assert unseal(path.read_bytes(), path.name, "")

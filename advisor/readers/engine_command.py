@@ -51,11 +51,11 @@ class Surroundings:
         """Return the image with its tag, "" where there is no image."""
         if self.image is None:
             return ""
-        text = self.image.shown()
-        return f"{text}:{self.tag.shown()}" if self.tag is not None and self.tag.text else text
+        text = self.image.display()
+        return f"{text}:{self.tag.display()}" if self.tag is not None and self.tag.text else text
 
 
-class Found:
+class EngineCommand:
     """A command that starts an engine: the words after the program, and what surrounds it.
 
     `pairs` are keys and values, where the form has no words; `origin` says which kind of keys they
@@ -88,7 +88,7 @@ class Found:
         self.said = ""  # what its reader has to say of this launch alone
 
 
-def is_ik(found: Found) -> bool:
+def is_ik(found: EngineCommand) -> bool:
     """Whether the image says so, or it is no other fork's and the command has options that only
     ik_llama.cpp knows.
     """
@@ -100,7 +100,7 @@ def is_ik(found: Found) -> bool:
     return fork_of_image(image) is None
 
 
-def key_of(found: Found) -> tuple[object, ...]:
+def key_of(found: EngineCommand) -> tuple[object, ...]:
     """Return what makes two findings of the same command equal."""
     return (
         found.engine,
