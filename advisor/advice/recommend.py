@@ -1,8 +1,8 @@
-"""The story: a request becomes facts, plans, judged candidates and advice; a file becomes launches
-and findings.
+"""The story of a question: Request -> Facts -> Plans -> judged candidates -> Advice.
 
-Each function reads on one screen; the stages live in knowledge, propose, predict, rules, decide and
-reasons.
+`recommend` reads on one screen; each stage has a module of its own: `resolve` fills the facts in,
+`plans/propose` makes the plans, `judge` estimates and checks them, `decide` chooses and `explain/`
+says why. The story of a file is `advisor/lint/validate.py`.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def recommend(
     Takes a Request, or its fields as keywords (`hardware="gb10", concurrency=16, ctx_tokens=2048`).
     `machine` adds the user's own runs of it, which then count most near them; without `what_if`
     the answer does not say what would change it, which is found when it is first read.
-    Raises AdvisorError (UnknownFact for names) with one sentence when the question cannot be
-    answered as asked.
+    Raises AdvisorError (UnknownFact for names) with one sentence where the question cannot be
+    answered.
     """
     request = request if request is not None else check_request(asked)
     facts = with_own_runs(facts_for_request(request), machine)

@@ -12,7 +12,7 @@ from advisor.lab.evaluation import calibrated
 from advisor.lab.evaluation.evaluate import run
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import known_ids, measurements_dir
-from advisor.lab.training import train as training
+from advisor.lab.training import train as train_module
 
 
 @click.command()
@@ -33,11 +33,11 @@ from advisor.lab.training import train as training
 def train(check: bool, quick: bool, out: Path | None) -> None:
     """Fit the model to the measured runs and write models/speedup.json (deterministic)."""
     if check:
-        reasons = training.stale() if quick else training.check()
+        reasons = train_module.stale() if quick else train_module.check()
         for reason in reasons:
             say(reason, err=True)
         raise SystemExit(1 if reasons else 0)
-    say(training.run(out))
+    say(train_module.run(out))
 
 
 @click.command()

@@ -21,7 +21,7 @@ from advisor.domain.nouns import (
     Interconnect,
     Workload,
 )
-from advisor.domain.printable import printable as shown_text
+from advisor.domain.printable import excerpt
 from advisor.knowledge import store as knowledge
 from advisor.rules.registry import index
 
@@ -57,10 +57,10 @@ class Number(NumberType):
         try:
             number = int(value) if self.whole else float(value)
         except (TypeError, ValueError, OverflowError):
-            self.fail(f"'{excerpt(value)}' is not {kind}", param, ctx)
+            self.fail(f"'{excerpt(value, 40)}' is not {kind}", param, ctx)
         if not (self.low <= number <= self.high and isfinite(number)):
             self.fail(
-                f"{excerpt(value)} is not {kind} from {self.low:,} to {self.high:,}", param, ctx
+                f"{excerpt(value, 40)} is not {kind} from {self.low:,} to {self.high:,}", param, ctx
             )
         return number
 
@@ -111,11 +111,6 @@ class Rates(RatesType):
             )
         one = Number(0, 1)
         return tuple(float(one.convert(part.strip(), param, ctx)) for part in parts)
-
-
-def excerpt(value: object) -> str:
-    """The start of a value, safe to print."""
-    return shown_text(str(value), 40)
 
 
 def complete_names(kind: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:

@@ -43,6 +43,11 @@ def printable(text: str, limit: int = LIMIT) -> str:
     return printable_lines(_LINE_ENDS.sub(" ", cut(text, limit)))
 
 
+def excerpt(value: object, limit: int = 80) -> str:
+    """A value in a sentence: one line of at most `limit` characters."""
+    return printable(str(value), limit)
+
+
 def printable_lines(text: str) -> str:
     """A text of several lines: line feeds and tabs stay, what cannot be seen becomes an escape."""
     if not _SUSPECT.search(text):

@@ -320,7 +320,7 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
 _NAMED = re.compile(r"(\w+)(?:\[([\w-]+)\])?$")
 
 
-def shift(constants: Constants, logs: Mapping[str, float]) -> Constants:
+def shift_constants(constants: Constants, logs: Mapping[str, float]) -> Constants:
     """Constants times exp(log): of all paths ("rho") or of one ("mmvq_share[llamacpp-cuda]").
 
     Fractions stay below 1 (`eta`, `mfu`, `rho`, `share`). Raises KeyError for an unknown name.

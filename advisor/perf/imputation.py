@@ -37,7 +37,7 @@ def _table(
     return np.array([values.get(word, missing) for word in vocabulary])[codes]
 
 
-def _known_or(array: Floats, otherwise: Floats | float) -> Floats:
+def _fill_unknown(array: Floats, otherwise: Floats | float) -> Floats:
     return np.where(np.isnan(array), otherwise, array).astype(np.float64, copy=False)
 
 
@@ -57,19 +57,23 @@ def fill_hardware(p: P.Points) -> dict[str, Floats]:
     """Rates from bandwidth and architecture; a rate of 0 means that the hardware lacks the
     format.
     """
-    bw = _known_or(p.bw, _table(table("classes"), P.CLASSES, p.hw_class))
+    bw = _fill_unknown(p.bw, _table(table("classes"), P.CLASSES, p.hw_class))
     bw = np.where(np.isnan(p.bw) & P.mask(p.arch, P.ARCHS, P.APPLE), table("classes")["apple"], bw)
-    fp32 = _known_or(
+    fp32 = _fill_unknown(
         p.fp32, bw * _table(table("architectures", "fp32_per_bandwidth"), P.ARCHS, p.arch)
     )
-    bf16 = _known_or(
+    bf16 = _fill_unknown(
         p.bf16, fp32 * _table(table("architectures", "bf16_over_fp32"), P.ARCHS, p.arch)
     )
-    fp8 = _known_or(p.fp8, _table(table("architectures", "fp8_over_bf16"), P.ARCHS, p.arch) * bf16)
-    fp4 = _known_or(p.fp4, _table(table("architectures", "fp4_over_bf16"), P.ARCHS, p.arch) * bf16)
+    fp8 = _fill_unknown(
+        p.fp8, _table(table("architectures", "fp8_over_bf16"), P.ARCHS, p.arch) * bf16
+    )
+    fp4 = _fill_unknown(
+        p.fp4, _table(table("architectures", "fp4_over_bf16"), P.ARCHS, p.arch) * bf16
+    )
     datacenter = p.hw_class == P.CLASSES.index("datacenter")
     stated = _table(table("links"), P.LINKS, p.link, np.nan)
-    own = _known_or(p.link_bw, np.where(datacenter, 300e9, 25e9))
+    own = _fill_unknown(p.link_bw, np.where(datacenter, 300e9, 25e9))
     link = np.where(np.isnan(stated), 0.8 * own, np.fmin(0.8 * own, stated))
     own_pcie = (p.link == P.LINKS.index("pcie")) & (
         own < 100e9
@@ -82,11 +86,13 @@ def fill_hardware(p: P.Points) -> dict[str, Floats]:
         "bf16": bf16,
         "fp8": fp8,
         "fp4": fp4,
-        "int8": _known_or(
+        "int8": _fill_unknown(
             p.int8, bf16 * _table(table("architectures", "int8_over_bf16"), P.ARCHS, p.arch)
         ),
         "link_bw": link,
-        "unified": _known_or(p.unified, (p.hw_class == P.CLASSES.index("unified")).astype(float)),
+        "unified": _fill_unknown(
+            p.unified, (p.hw_class == P.CLASSES.index("unified")).astype(float)
+        ),
     }
 
 
@@ -106,7 +112,7 @@ def fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     room = (
         value("weights_room")
         * p.memory_bytes
-        * np.fmax(_known_or(p.gpus, 1.0), _known_or(p.tp, 1.0))
+        * np.fmax(_fill_unknown(p.gpus, 1.0), _fill_unknown(p.tp, 1.0))
     )
     native8 = (p.family == P.FAMILIES.index("deepseek")) & (made["fp8"] > 0)
     plain = server & ~native8 & (2 * p.total_params <= room)
@@ -118,12 +124,12 @@ def fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     )
     family = np.where(p.quant_family > 0, p.quant_family, codes)
     out = {
-        name: _known_or(
+        name: _fill_unknown(
             getattr(p, name), _table(table("quant_families", name), P.QUANT_FAMILIES, family)
         )
         for name in QUANT_NAMES
     }
-    out["kv_bytes"] = _known_or(p.kv_bytes, 2.0)  # engines default to 16 bit KV
+    out["kv_bytes"] = _fill_unknown(p.kv_bytes, 2.0)  # engines default to 16 bit KV
     return out
 
 
@@ -134,35 +140,35 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
     Layers and width follow the published models (35B-A3B 40 x 2048 ... 671B-A37B 61 x 7168; 4B 36,
     27B 64 dense).
     """
-    is_moe = _known_or(p.is_moe, np.where(p.active_params < 0.6 * p.total_params, 1.0, 0.0))
+    is_moe = _fill_unknown(p.is_moe, np.where(p.active_params < 0.6 * p.total_params, 1.0, 0.0))
     moe = is_moe > 0
-    total = _known_or(
+    total = _fill_unknown(
         p.total_params, np.where(moe, value("total_params_moe"), value("total_params_dense"))
     )
     active = np.fmin(
-        _known_or(p.active_params, np.where(moe, value("active_share") * total, total)), total
+        _fill_unknown(p.active_params, np.where(moe, value("active_share") * total, total)), total
     )
     depth: Floats = np.where(
         moe, 23 * np.power(total / 1e9, 0.155), 20 * np.power(total / 1e9, 0.35)
     )
-    layers = _known_or(p.layers, np.round(depth))
+    layers = _fill_unknown(p.layers, np.round(depth))
     layers = np.fmax(layers, 1.0)
     width: Floats = np.round(np.sqrt(active / (12.5 * layers)) / 64) * 64
-    hidden = _known_or(p.hidden, width)
+    hidden = _fill_unknown(p.hidden, width)
     hidden = np.fmax(hidden, 64.0)
-    lm_head = _known_or(p.lm_head_params, np.fmin(value("vocabulary") * hidden, 0.3 * active))
+    lm_head = _fill_unknown(p.lm_head_params, np.fmin(value("vocabulary") * hidden, 0.3 * active))
     experts = np.where(
-        moe, _known_or(np.where(p.experts > 0, p.experts, np.nan), value("experts")), 0.0
+        moe, _fill_unknown(np.where(p.experts > 0, p.experts, np.nan), value("experts")), 0.0
     )
     topk = np.where(
         moe,
         np.fmin(
-            _known_or(np.where(p.topk > 0, p.topk, np.nan), value("experts_per_token")), experts
+            _fill_unknown(np.where(p.topk > 0, p.topk, np.nan), value("experts_per_token")), experts
         ),
         0.0,
     )
     moe_layers = np.where(
-        moe, _known_or(np.where(p.moe_layers > 0, p.moe_layers, np.nan), layers), 0.0
+        moe, _fill_unknown(np.where(p.moe_layers > 0, p.moe_layers, np.nan), layers), 0.0
     )
     share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
     all_experts = np.where(moe, (total - active) / np.fmax(1 - share, 0.05), 0.0)
@@ -170,16 +176,16 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
         all_experts, experts * moe_layers, out=np.zeros_like(topk), where=experts * moe_layers > 0
     )
     expert = np.where(
-        moe, _known_or(np.where(p.expert_params > 0, p.expert_params, np.nan), each), 0.0
+        moe, _fill_unknown(np.where(p.expert_params > 0, p.expert_params, np.nan), each), 0.0
     )
     rest = np.fmax(active - topk * expert * moe_layers - lm_head, 0.05 * active)
-    mixer = _known_or(p.mixer_params, np.where(moe, 0.9 * rest, 0.3 * rest))
-    shared = _known_or(p.shared_params, np.where(moe, 0.1 * rest, 0.0))
-    dense_ffn = _known_or(p.dense_ffn_params, np.where(moe, 0.0, 0.7 * rest))
+    mixer = _fill_unknown(p.mixer_params, np.where(moe, 0.9 * rest, 0.3 * rest))
+    shared = _fill_unknown(p.shared_params, np.where(moe, 0.1 * rest, 0.0))
+    dense_ffn = _fill_unknown(p.dense_ffn_params, np.where(moe, 0.0, 0.7 * rest))
     block = mixer / layers + dense_ffn / layers + 2 * hidden**2 + experts * expert
-    hybrid = _known_or(p.is_hybrid, (p.family == P.FAMILIES.index("qwen3.5")).astype(float))
-    linear = _known_or(p.linear_layers, np.where(hybrid > 0, np.round(0.75 * layers), 0.0))
-    attn = _known_or(p.attn_layers, layers - linear)
+    hybrid = _fill_unknown(p.is_hybrid, (p.family == P.FAMILIES.index("qwen3.5")).astype(float))
+    linear = _fill_unknown(p.linear_layers, np.where(hybrid > 0, np.round(0.75 * layers), 0.0))
+    attn = _fill_unknown(p.attn_layers, layers - linear)
     return {
         "is_moe": is_moe,
         "is_hybrid": hybrid,
@@ -195,20 +201,20 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
         "mixer_params": mixer,
         "shared_params": shared,
         "dense_ffn_params": dense_ffn,
-        "mtp_params": _known_or(p.mtp_params, block),
+        "mtp_params": _fill_unknown(p.mtp_params, block),
         "linear_layers": linear,
         "attn_layers": attn,
-        "global_layers": _known_or(p.global_layers, attn),
-        "window": _known_or(p.window, 0.0),
-        "swa_kv_elems": _known_or(p.swa_kv_elems, 0.0),
-        "swa_head_dim": _known_or(p.swa_head_dim, 0.0),
-        "draft_head_params": _known_or(p.draft_head_params, lm_head),
-        "heads": _known_or(p.heads, np.fmax(np.round(hidden / 128), 1.0)),
-        "head_dim": _known_or(p.head_dim, 128.0),
+        "global_layers": _fill_unknown(p.global_layers, attn),
+        "window": _fill_unknown(p.window, 0.0),
+        "swa_kv_elems": _fill_unknown(p.swa_kv_elems, 0.0),
+        "swa_head_dim": _fill_unknown(p.swa_head_dim, 0.0),
+        "draft_head_params": _fill_unknown(p.draft_head_params, lm_head),
+        "heads": _fill_unknown(p.heads, np.fmax(np.round(hidden / 128), 1.0)),
+        "head_dim": _fill_unknown(p.head_dim, 128.0),
         # Qwen3.5 family: 2.1 MB (2048 wide) to 3.1 MB (5120 wide) of fp32 state per GDN layer
-        "state_bytes": _known_or(p.state_bytes, linear * 2.1e6 * np.sqrt(hidden / 2048)),
-        "kv_elems": _known_or(p.kv_elems, attn * 2048.0),  # 8 KV heads of 128, K and V
-        "draft_params": _known_or(p.draft_params, np.fmin(value("draft_params"), 0.3 * active)),
+        "state_bytes": _fill_unknown(p.state_bytes, linear * 2.1e6 * np.sqrt(hidden / 2048)),
+        "kv_elems": _fill_unknown(p.kv_elems, attn * 2048.0),  # 8 KV heads of 128, K and V
+        "draft_params": _fill_unknown(p.draft_params, np.fmin(value("draft_params"), 0.3 * active)),
     }
 
 
@@ -218,10 +224,10 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     """
     server = p.is_path("vllm-cuda", "sglang-cuda", "vllm-other")
     vllm = p.is_engine("vllm")
-    concurrency = np.fmax(_known_or(p.concurrency, value("concurrency")), 1.0)
-    tp = np.fmax(_known_or(p.tp, np.where(server, _known_or(p.gpus, 1.0), 1.0)), 1.0)
-    output = np.fmax(_known_or(p.output_tokens, value("output_tokens")), 1.0)
-    tokens_in = _known_or(p.input_tokens, _known_or(p.depth_tokens, value("input_tokens")))
+    concurrency = np.fmax(_fill_unknown(p.concurrency, value("concurrency")), 1.0)
+    tp = np.fmax(_fill_unknown(p.tp, np.where(server, _fill_unknown(p.gpus, 1.0), 1.0)), 1.0)
+    output = np.fmax(_fill_unknown(p.output_tokens, value("output_tokens")), 1.0)
+    tokens_in = _fill_unknown(p.input_tokens, _fill_unknown(p.depth_tokens, value("input_tokens")))
     big = p.memory_bytes >= value("big_batches_bytes")
     budget = np.where(
         vllm, np.where(big, 8192.0, 2048.0), np.where(p.is_path("sglang-cuda"), 8192.0, 2048.0)
@@ -238,24 +244,26 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     return {
         "concurrency": concurrency,
         "tp": tp,
-        "gpus": np.fmax(_known_or(p.gpus, tp), tp),
+        "gpus": np.fmax(_fill_unknown(p.gpus, tp), tp),
         "input_tokens": np.fmax(tokens_in, 1.0),
-        "depth_tokens": _known_or(p.depth_tokens, tokens_in),
+        "depth_tokens": _fill_unknown(p.depth_tokens, tokens_in),
         "output_tokens": output,
         # on by default, but for hybrid models in vLLM only since 0.26.0
-        "prefix_caching": _known_or(
+        "prefix_caching": _fill_unknown(
             p.prefix_caching,
             np.where(vllm & (made["is_hybrid"] > 0) & (p.version < 2600), 0.0, 1.0),
         ),
-        "prefix_share": _known_or(p.prefix_share, 0.0),
-        "max_num_seqs": _known_or(
+        "prefix_share": _fill_unknown(p.prefix_share, 0.0),
+        "max_num_seqs": _fill_unknown(
             p.max_num_seqs, np.where(vllm, np.where(big, 1024.0, 256.0), value("unlimited_seqs"))
         ),
-        "max_num_batched_tokens": np.fmax(_known_or(p.max_num_batched_tokens, budget), 16.0),
-        "n_requests": np.fmax(_known_or(p.n_requests, np.fmax(10.0, 5 * concurrency)), 1.0),
-        "output_spread": np.clip(_known_or(p.output_spread, np.where(fixed, 0.0, 0.5)), 0.0, 0.95),
-        "piecewise": _known_or(p.piecewise, lost.astype(float)),
-        "eager": _known_or(p.eager, 0.0),
+        "max_num_batched_tokens": np.fmax(_fill_unknown(p.max_num_batched_tokens, budget), 16.0),
+        "n_requests": np.fmax(_fill_unknown(p.n_requests, np.fmax(10.0, 5 * concurrency)), 1.0),
+        "output_spread": np.clip(
+            _fill_unknown(p.output_spread, np.where(fixed, 0.0, 0.5)), 0.0, 0.95
+        ),
+        "piecewise": _fill_unknown(p.piecewise, lost.astype(float)),
+        "eager": _fill_unknown(p.eager, 0.0),
         "k": np.where(p.method == 0, 0.0, p.k),
-        "verify_tokens": np.where(p.method == 0, 1.0, _known_or(p.verify_tokens, p.k + 1)),
+        "verify_tokens": np.where(p.method == 0, 1.0, _fill_unknown(p.verify_tokens, p.k + 1)),
     }

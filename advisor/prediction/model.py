@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, imputation, physics, schedule
-from advisor.perf.constants import Constants, shift
+from advisor.perf.constants import Constants, shift_constants
 from advisor.prediction import acceptance as acc
 from advisor.prediction import spread, switches
 from advisor.prediction.neighbours import Nearby
@@ -189,12 +189,12 @@ class Model:
     @cached_property
     def constants(self) -> Constants:
         """Constants of the speed-ups."""
-        return shift(Constants(), self.shifts)
+        return shift_constants(Constants(), self.shifts)
 
     @cached_property
     def speeds(self) -> Constants:
         """Constants of absolute speeds: fitted to the off arms as well."""
-        return shift(Constants(), self.absolute)
+        return shift_constants(Constants(), self.absolute)
 
     def raw(self, points: arrays.Points, hide: bool = False) -> Raw:
         """Mean and sd of the log speed-up of each point's metric, nearby measurements not yet

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from textwrap import fill
 
 from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict, MetricGain
-from advisor.readers.results.document import printable
+from advisor.domain.printable import excerpt
 from advisor.readers.results.run import BenchmarkRun, Latency
 
 _NAMES = {"output_tok_s": "output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
@@ -31,11 +31,11 @@ def runs_text(runs: Sequence[BenchmarkRun], width: int) -> str:
 
 
 def _run(run: BenchmarkRun, width: int) -> str:
-    head = f"{printable(run.file)}{f' [{printable(run.part)}]' if run.part else ''}: {run.format}"
+    head = f"{excerpt(run.file)}{f' [{excerpt(run.part)}]' if run.part else ''}: {run.format}"
     about = [
         f"{run.client} {run.client_version or ''}".strip() if run.client else "",
         f"{run.engine} {run.engine_version or ''}".strip() if run.engine else "engine not stated",
-        printable(run.model) if run.model else "model not stated",
+        excerpt(run.model) if run.model else "model not stated",
         _drafts(run),
     ]
     load = [

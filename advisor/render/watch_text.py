@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import fill
 
 from advisor.advice.own_runs.watching import Traffic, Word
-from advisor.readers.results.document import printable
+from advisor.domain.printable import excerpt
 from advisor.render.results_text import number
 
 
@@ -15,7 +15,7 @@ def watch_text(seen: Traffic, word: Word, width: int) -> str:
     about = f"{server.engine or 'unknown engine'} {server.version or ''}".strip()
     lines = [
         f"speculation: {word.decision}",
-        f"{about}, {printable(run.model or server.model or 'model not stated')}",
+        f"{about}, {excerpt(run.model or server.model or 'model not stated')}",
     ]
     parts = [
         f"{seen.running:.0f} running" if seen.running is not None else "",

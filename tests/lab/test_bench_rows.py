@@ -208,7 +208,7 @@ def test_refit_finds_the_constants_that_made_the_data() -> None:
     them.
     """
     sweep = fit.Sweep.of(clean())
-    truth = fit.shift(
+    truth = fit.shift_constants(
         fit.random_routing(), {"spec_step_s": 0.4, "prefill_call_s": 0.8, "expert_bw": -0.2}
     )
     said = sweep.predict(truth)

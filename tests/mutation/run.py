@@ -68,7 +68,7 @@ class Score(NamedTuple):
     mutants: int
 
     @property
-    def noticed(self) -> int:
+    def kills(self) -> int:
         return self.tried - len(self.alive)
 
 
@@ -150,7 +150,7 @@ def _counts(codes: dict[str, int | None]) -> tuple[int, tuple[str, ...]]:
 
 def page(scores: list[Score], sample: int, seed: int, seconds: float) -> str:
     """The result as a page of Markdown."""
-    tried, noticed = sum(s.tried for s in scores), sum(s.noticed for s in scores)
+    tried, noticed = sum(s.tried for s in scores), sum(s.kills for s in scores)
     rooms: Counter[str] = Counter()
     lines = [
         "# Mutation score",
@@ -170,9 +170,9 @@ def page(scores: list[Score], sample: int, seed: int, seconds: float) -> str:
     for one in sorted(scores, key=lambda s: s.module):
         rooms[one.module] += one.tried
         if one.tried:
-            share = one.noticed / one.tried
+            share = one.kills / one.tried
             lines.append(
-                f"| {one.module} | {one.mutants} | {one.tried} | {one.noticed} | {share:.0%} |"
+                f"| {one.module} | {one.mutants} | {one.tried} | {one.kills} | {share:.0%} |"
             )
     alive = [name for one in scores for name in one.alive]
     lines += ["", f"Not noticed ({len(alive)}):", "", *(f"- `{name}`" for name in alive), ""]
@@ -199,7 +199,7 @@ def main() -> int:
         scores += measure(target, tests, min(1.0, share), options.seed, each)
         done = [one for one in scores if one.tried]
         print(
-            f"{target}: {sum(s.noticed for s in done)} of {sum(s.tried for s in done)} "
+            f"{target}: {sum(s.kills for s in done)} of {sum(s.tried for s in done)} "
             "noticed so far",
             flush=True,
         )
@@ -207,7 +207,7 @@ def main() -> int:
         if options.out:  # after each target, so that a night that ends early leaves what it has
             options.out.write_text(text, encoding="utf-8")
     print(text)
-    tried, noticed = sum(s.tried for s in scores), sum(s.noticed for s in scores)
+    tried, noticed = sum(s.tried for s in scores), sum(s.kills for s in scores)
     return int(not tried or noticed / tried < FLOOR)
 
 

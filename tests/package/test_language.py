@@ -1,4 +1,5 @@
-"""What a user reads is in the words of the field: no word that only this project knows.
+"""What a user reads is in the words of the field: no word that only this project knows. Functions
+are named by verbs and nouns.
 
 Read are the strings of the code (not names, keys or expressions), the help of the commands, the
 rules' docstrings, the page's templates, the facts of the rules, and the prose of the documentation.
@@ -50,6 +51,20 @@ FIELD = {  # a word of this project -> the word of the field
     r"prompt's tokens?": "prompt token",
 }
 WORDS = re.compile(rf"(?<![\w./-])(?:{'|'.join(FIELD)})(?![\w/]|-\w)", re.IGNORECASE)
+PARTICIPLE = re.compile(
+    r"asked|begun|built|came|caught|chosen|done|drawn|found|given|gone|held|kept|known|laid|led|left|"
+    r"lost|made|meant|met|paid|said|seen|sent|shown|spelt|spoken|taken|thought|told|took|went|won|"
+    r"written|\w+(?:ed|ing)"
+)
+NOUNS = re.compile(  # words of this shape that are nouns, or verbs without an ending
+    r"caching|ceiling|drafting|drawing|encoding|finding|heading|listing|mapping|meaning|need|nothing|"
+    r"routing|sampling|seed|setting|sharing|speed|spelling|string|thinking"
+)
+VERBS = re.compile(  # a verb may have a participle behind it: `drop_ignored`, `is_covered`
+    r"add|can|check|count|does|drop|find|has|is|not|parse|plot|read|run|test|was|write"
+)
+PREPOSITIONS = re.compile(r"at|by|everywhere|for|from|in|of|on|or|since|to|with")
+ADJECTIVES = {"sourced"}  # `sourced(3.35, "TB/s", source)`: a number, said to have a source
 CODE = re.compile(
     r"```.*?```|`[^`]*`|<!--.*?-->|https?://\S+|--[\w-]+|<[^<>]*>|\{[{%].*?[%}]\}", re.DOTALL
 )
@@ -58,6 +73,28 @@ CODE = re.compile(
 def house_words(text: str) -> list[str]:
     """The words of this project in a text, code and addresses apart."""
     return WORDS.findall(CODE.sub(" ", text))
+
+
+def is_participle(word: str) -> bool:
+    return not NOUNS.fullmatch(word) and PARTICIPLE.fullmatch(word) is not None
+
+
+def is_participle_name(name: str) -> bool:
+    """Whether a function is named by what was done: `told`, `mix_sent`, `joined_by_equals`."""
+    words = name.strip("_").split("_")
+    if name in ADJECTIVES or (len(words) > 1 and VERBS.fullmatch(words[0])):
+        return False
+    behind = is_participle(words[0]) and len(words) > 1 and PREPOSITIONS.fullmatch(words[1])
+    return bool(behind) or is_participle(words[-1])
+
+
+def participle_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The functions named so, with their lines. Rules are named by what they find: left out."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            rule = any(ast.unparse(d).startswith("rule(") for d in node.decorator_list)
+            if is_participle_name(node.name) and not rule:
+                yield node.lineno, node.name
 
 
 def has_printed_docstring(node: ast.AST) -> bool:
@@ -143,6 +180,30 @@ def test_documentation() -> None:
     assert found == []
 
 
+def test_functions_are_named_by_verbs_and_nouns() -> None:
+    found = []
+    for path in [*sorted(PACKAGE.rglob("*.py")), *sorted((ROOT / "tests").rglob("*.py"))]:
+        if "corpus" in path.name or any("corpus" in part for part in path.parts):
+            continue  # files of others, read and not run
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found += [f"{path.relative_to(ROOT)}:{n} {name}" for n, name in participle_names(tree)]
+    assert found == []
+
+
+def test_imports_keep_the_names_of_modules() -> None:
+    """`from advisor.prediction import utility`, not `as stakes`; short names of arrays apart."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for one in node.names if isinstance(node, ast.ImportFrom | ast.Import) else ():
+                if one.asname and is_participle_name(one.asname):
+                    found.append(f"{path.relative_to(ROOT)}:{node.lineno} {one.asname}")
+    assert found == []
+
+
 def test_the_check_can_fail() -> None:
     tree = ast.parse('def f(n):\n    """No arm."""\n    return f"{n} arms", "the asked load"\n')
     assert [words for _, text in texts(tree) for words in house_words(text)] == ["asked", "arms"]
+    names = "told _read mix_sent joined_by_equals is_covered drop_ignored measured_ttft sourced"
+    tree = ast.parse("".join(f"def {name}(): pass\n" for name in names.split()))
+    assert [name for _, name in participle_names(tree)] == ["told", "mix_sent", "joined_by_equals"]

@@ -317,13 +317,13 @@ def test_every_constant_has_a_source() -> None:
 
 
 def test_shifting_constants() -> None:
-    moved = constants.shift(C, {"rho": 10.0, "mmvq_share[llamacpp-cuda]": math.log(2)})
+    moved = constants.shift_constants(C, {"rho": 10.0, "mmvq_share[llamacpp-cuda]": math.log(2)})
     index = P.PATHS.index("llamacpp-cuda")
     assert moved.rho == 0.98
     assert moved.mmvq_share[index] == pytest.approx(2 * C.mmvq_share[index])
     assert moved.mmvq_share[P.PATHS.index("mlx")] == C.mmvq_share[P.PATHS.index("mlx")]
     with pytest.raises(KeyError):
-        constants.shift(C, {"luck": 1.0})
+        constants.shift_constants(C, {"luck": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_shifting_constants() -> None:
 )
 def test_a_fit_can_move_the_answer(name: str) -> None:
     p = points({"concurrency": 8, "workload": "code"})
-    assert decode(p, True, constants.shift(C, {name: 0.5}))[0] != pytest.approx(
+    assert decode(p, True, constants.shift_constants(C, {name: 0.5}))[0] != pytest.approx(
         decode(p, True)[0], rel=1e-4
     )
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rulecases import RuleCase, case_of, doc_cases, findings, yaml_cases
-from rulecases import judge as judged
+from rulecases import judge as judge_launches
 
 from advisor import rules as rulebook
 from advisor.domain.nouns import LLM, AdvisorError, Case, Facts, Flag, Launch, Plan, UnknownFact
@@ -86,7 +86,7 @@ def test_what_decides_is_found_without_the_rules_that_only_inform() -> None:
     that is said.
     """
     for case in (*doc_cases(), *yaml_cases()):
-        for read in judged(case):
+        for read in judge_launches(case):
             ours = read.launch.model_copy(update={"emitted": True})
             for told in (read, read.model_copy(update={"launch": ours})):
                 expected = tuple(

@@ -1,7 +1,7 @@
 """Why: the verdict in sentences, each with its source.
 
 What it does: turns measured pairs, step-time terms, rule findings and the deciding step into
-reasons, strongest first. What would change the answer is said by changes.py.
+reasons, strongest first. What would change the answer is said by `what_if`.
 """
 
 from __future__ import annotations

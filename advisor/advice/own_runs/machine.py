@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from advisor.domain.facts import OwnRun
 from advisor.domain.files import read_yaml_safely
 from advisor.domain.nouns import AdvisorError
-from advisor.readers.results.document import printable
+from advisor.domain.printable import excerpt
 
 NAME = re.compile(r"^[a-z0-9][a-z0-9_.-]{0,39}$")
 MAX_BYTES = 2**20
@@ -113,7 +113,7 @@ def path_of(name: str) -> Path:
     """The file of a machine. Raises AdvisorError for a name that could be a path."""
     if not NAME.match(name):
         raise AdvisorError(
-            f"'{printable(name)}' is no name for a machine: lower-case letters, digits, . _ -"
+            f"'{excerpt(name)}' is no name for a machine: lower-case letters, digits, . _ -"
         )
     return folder() / f"{name}.yaml"
 
@@ -130,14 +130,14 @@ def load(name: str) -> Machine:
         there = (
             ", ".join(names()) or "none yet: make one with 'advisor calibrate OFF ON --name NAME'"
         )
-        raise AdvisorError(f"no machine is called '{printable(name)}'; there are: {there}")
+        raise AdvisorError(f"no machine is called '{excerpt(name)}'; there are: {there}")
     data = read_yaml_safely(path, MAX_BYTES)
     try:
         return Machine.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise AdvisorError(f"{path}: {printable(where)}: {first['msg'].lower()}") from error
+        raise AdvisorError(f"{path}: {excerpt(where)}: {first['msg'].lower()}") from error
 
 
 def save(machine: Machine) -> Path:

@@ -30,6 +30,7 @@ from advisor.domain.nouns import (
     Interconnect,
     Workload,
 )
+from advisor.domain.printable import excerpt
 
 DEFAULT_MODEL = "qwen3.6-35b-a3b"
 Name = Annotated[str, Field(max_length=200)]
@@ -191,8 +192,8 @@ def sentence_of(errors: Sequence[Any], kind: type[BaseModel] | None = None) -> s
     ]
     name = place[0] if place else "the question"
     if first["type"] == "extra_forbidden":
-        return f"there is no field '{excerpt(name)}'{_nearest(name, kind)}"
-    got = excerpt(first.get("input"))
+        return f"there is no field '{excerpt(name, 40)}'{_nearest(name, kind)}"
+    got = excerpt(first.get("input"), 40)
     if first["type"] == "missing":
         return f"{name} is missing"
     field = {"ctx": "ctx_tokens"}.get(name, name)
@@ -214,9 +215,3 @@ def _nearest(name: str, kind: type[BaseModel] | None) -> str:
     names = [f.alias or n for n, f in kind.model_fields.items()] if kind is not None else []
     near = get_close_matches(name, names, 1, 0.6)
     return f"; did you mean '{near[0]}'?" if near else f"; there are {', '.join(names)}"
-
-
-def excerpt(value: object) -> str:
-    """The start of a value, safe to print."""
-    text = "".join(ch if ch.isprintable() else "?" for ch in str(value))
-    return text if len(text) <= 40 else text[:37] + "..."

@@ -27,8 +27,7 @@ from advisor.lab.bench.rows import (
 )
 from advisor.perf import arrays as P
 from advisor.perf import encode_rows, imputation, physics, prompt_cost, schedule
-from advisor.perf.constants import CONSTANT_SOURCES, Constants
-from advisor.perf.constants import shift as shifted
+from advisor.perf.constants import CONSTANT_SOURCES, Constants, shift_constants
 
 Floats = npt.NDArray[np.float64]
 Cell = tuple[int, int, int]  # prompt tokens, nominal output tokens, concurrency
@@ -223,7 +222,7 @@ class Fit:
 
     def constants(self) -> Constants:
         """Return the fitted constants."""
-        return shifted(random_routing(), self.shifts)
+        return shift_constants(random_routing(), self.shifts)
 
 
 def refit(sweep: Sweep, names: Sequence[str] = MOVED) -> Fit:
@@ -234,7 +233,7 @@ def refit(sweep: Sweep, names: Sequence[str] = MOVED) -> Fit:
     sd = np.array([CONSTANT_SOURCES[name.split("[")[0]].log_sd for name in names])
 
     def residuals(shift: Floats) -> Floats:
-        found = sweep.predict(shifted(base, dict(zip(names, shift.tolist(), strict=True))))
+        found = sweep.predict(shift_constants(base, dict(zip(names, shift.tolist(), strict=True))))
         return np.concatenate([log_errors(sweep, found, q) / sweep.noise(q) for q in QUANTITIES])
 
     shift, normal = np.zeros(len(names)), np.diag(1 / sd**2)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from advisor.domain.facts import AdvisorError
+from advisor.domain.printable import excerpt
 from advisor.readers.results import document, exposition, own_runs
 from advisor.readers.results import server as client
 from advisor.readers.results.own_runs import Counters, Header, Record
@@ -193,7 +194,7 @@ class _Loop:
                     output_tokens=0,
                     chunks=0,
                     sitting=self.sitting,
-                    error=document.printable(str(error)),
+                    error=excerpt(error),
                 )
             )
             if isinstance(error, client.ServerGone) or self.in_a_row >= MAX_FAILURES:

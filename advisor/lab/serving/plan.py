@@ -14,7 +14,7 @@ from pydantic import Field, ValidationError
 
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_yaml_safely
-from advisor.readers.results.document import printable
+from advisor.domain.printable import excerpt
 from advisor.readers.results.run import Frozen
 
 PLAN = "plan.yaml"
@@ -84,4 +84,4 @@ def read(folder: Path) -> BenchPlan:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the file"
-        raise AdvisorError(f"{path}: {printable(where)}: {first['msg'].lower()}") from error
+        raise AdvisorError(f"{path}: {excerpt(where)}: {first['msg'].lower()}") from error

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.perf.arrays import PATHS
-from advisor.perf.constants import CONSTANT_SOURCES, Constants
-from advisor.perf.constants import shift as shifted
+from advisor.perf.constants import CONSTANT_SOURCES, Constants, shift_constants
 
 Floats = npt.NDArray[np.float64]
 Predictor = Callable[[Constants], Floats]
@@ -61,8 +60,8 @@ def jacobian(
     base = Constants()
     columns = []
     for name in names:
-        up = predict(shifted(base, {**start, name: start.get(name, 0.0) + STEP}))
-        down = predict(shifted(base, {**start, name: start.get(name, 0.0) - STEP}))
+        up = predict(shift_constants(base, {**start, name: start.get(name, 0.0) + STEP}))
+        down = predict(shift_constants(base, {**start, name: start.get(name, 0.0) - STEP}))
         columns.append((up - down) / (2 * STEP))
     return np.column_stack(columns)
 
@@ -97,7 +96,7 @@ def fit(
     source = np.zeros(effects.shape[1])
     full = np.hstack([slopes * sd, effects])
     for _ in range(STEPS):
-        value = predict(shifted(Constants(), dict(zip(names, shift.tolist(), strict=True))))
+        value = predict(shift_constants(Constants(), dict(zip(names, shift.tolist(), strict=True))))
         miss = (target - value - effects @ source) / noise_sd
         weight = 1 / np.maximum(1.0, np.abs(miss) / ROBUST)
         weight = weight * rig_trust(target - value, which)

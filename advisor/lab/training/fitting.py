@@ -15,7 +15,7 @@ import numpy.typing as npt
 from advisor.lab.training import acceptance_fit, calibrate
 from advisor.lab.training.dataset import Examples
 from advisor.perf import arrays
-from advisor.perf.constants import Constants, shift
+from advisor.perf.constants import Constants, shift_constants
 from advisor.prediction import acceptance as acc
 from advisor.prediction import neighbours
 from advisor.prediction.model import (
@@ -110,7 +110,9 @@ def fit(
         if setting.absolute
         else {}
     )
-    base = of_metric(log_physics(full, shift(Constants(), shifts), belief.tau), full.metric)
+    base = of_metric(
+        log_physics(full, shift_constants(Constants(), shifts), belief.tau), full.metric
+    )
     belief_model = acceptance_fit.fit(observations.plus(implied_acceptance(examples, belief, base)))
     model = Model(
         belief_model,

@@ -10,7 +10,7 @@ from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import EMPTY, Mapped, join, synthetic
-from advisor.readers.syntax.scope import closing
+from advisor.readers.syntax.scope import closing_index
 from advisor.readers.syntax.substitutions import fill_templates
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
@@ -108,7 +108,7 @@ def _dependent(word: Mapped, env: Env) -> Mapped:
     parts: list[Mapped] = []
     done = 0
     while (at := text.find("$(", done)) >= 0:
-        close = closing(text, at + 1)
+        close = closing_index(text, at + 1)
         item = env.get(text[at + 2 : close]) if close > 0 else None
         if item is None or item.value is None or (at and text[at - 1] == "$"):
             parts.append(word.part(done, at + 2))

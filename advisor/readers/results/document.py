@@ -13,7 +13,7 @@ from typing import Any
 
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_bytes_safely
-from advisor.domain.printable import printable as shown
+from advisor.domain.printable import printable
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 64
@@ -46,11 +46,13 @@ class Document:
 
 def load(path: Path) -> Document:
     """Read a regular file. Raises Unreadable."""
-    name = printable(path.name)
+    name = printable(path.name, 80)
     try:
         data = read_bytes_safely(path, MAX_BYTES)
     except AdvisorError as error:
-        raise Unreadable(f"{name}: {str(error).removeprefix(f'{shown(str(path))}: ')}") from None
+        raise Unreadable(
+            f"{name}: {str(error).removeprefix(f'{printable(str(path))}: ')}"
+        ) from None
     return parse(name, data)
 
 
@@ -122,8 +124,3 @@ def _too_deep(text: str) -> bool:
         elif ch in "]}":
             depth -= 1
     return False
-
-
-def printable(text: str, most: int = 80) -> str:
-    """Text from outside, safe for a terminal: one line, no control characters, bounded."""
-    return shown(text, most)

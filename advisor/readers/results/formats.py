@@ -11,6 +11,7 @@ from types import ModuleType
 
 from pydantic import ValidationError
 
+from advisor.domain.printable import excerpt
 from advisor.readers.results import (
     aiperf,
     engine_logs,
@@ -25,7 +26,7 @@ from advisor.readers.results import (
     vllm_offline,
     vllm_serve,
 )
-from advisor.readers.results.document import Document, Unreadable, load, printable
+from advisor.readers.results.document import Document, Unreadable, load
 from advisor.readers.results.run import BenchmarkRun
 
 READERS: tuple[ModuleType, ...] = (
@@ -70,9 +71,9 @@ def read_document(doc: Document) -> list[BenchmarkRun]:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"]) or "value"
-        got = printable(repr(first.get("input")), 40)
+        got = excerpt(repr(first.get("input")), 40)
         raise Unreadable(
-            f"{doc.name}: {taken[0].FORMAT}: {printable(where)}: {first['msg'].lower()} (got {got})"
+            f"{doc.name}: {taken[0].FORMAT}: {excerpt(where)}: {first['msg'].lower()} (got {got})"
         ) from error
     except csv.Error as error:
         raise Unreadable(f"{doc.name}: {taken[0].FORMAT}: damaged table ({error})") from error

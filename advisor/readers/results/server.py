@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from advisor.domain.facts import AdvisorError
-from advisor.readers.results.document import printable
+from advisor.domain.printable import excerpt
 from advisor.readers.results.exposition import Scrape, scrape
 
 MAX_ANSWER = 16 * 2**20
@@ -58,7 +58,7 @@ def checked_url(url: str) -> str:
     """An http(s) address without a path at its end. Raises AdvisorError."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise AdvisorError(f"'{printable(url)}' is no address of a server: http://HOST:PORT")
+        raise AdvisorError(f"'{excerpt(url)}' is no address of a server: http://HOST:PORT")
     if parts.username or parts.password:
         raise AdvisorError("an address with a password would be stored: give it without")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/').removesuffix('/v1')}"
@@ -80,7 +80,7 @@ def _reason(error: Exception) -> str:
     inner = getattr(error, "reason", None) or error
     if isinstance(inner, TimeoutError):
         return "no answer in time"
-    return printable(str(getattr(inner, "strerror", None) or inner) or type(inner).__name__)
+    return excerpt(str(getattr(inner, "strerror", None) or inner) or type(inner).__name__)
 
 
 def get_json(url: str, path: str, timeout_s: float = 10.0) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def describe(url: str) -> Server:
 
 
 def _text(value: Any) -> str | None:
-    return printable(value, 40) if isinstance(value, str) and value else None
+    return excerpt(value, 40) if isinstance(value, str) and value else None
 
 
 def _whole(value: Any) -> int | None:
@@ -168,7 +168,7 @@ def stream(url: str, body: Mapping[str, Any], stall_s: float) -> StreamedAnswer:
                 reader.take(line)
     except urllib.error.HTTPError as error:
         raise BadAnswer(
-            f"the server answers {error.code}: {printable(_error_text(error))}"
+            f"the server answers {error.code}: {excerpt(_error_text(error))}"
         ) from error
     except http.client.HTTPException as error:
         raise BadAnswer(f"the answer broke off ({type(error).__name__})") from error
@@ -233,7 +233,7 @@ def _event(text: bytes) -> dict[str, Any]:
     if not isinstance(event, dict):
         raise BadAnswer("the server's stream holds no JSON objects")
     if event.get("error"):
-        raise BadAnswer(f"the server reports an error: {printable(str(event['error']))}")
+        raise BadAnswer(f"the server reports an error: {excerpt(str(event['error']))}")
     return event
 
 

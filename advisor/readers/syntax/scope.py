@@ -220,7 +220,7 @@ def interpolate(source: Mapped, scope: Scope, depth: int = 0) -> Mapped:
     while (dollar := text.find("$", done)) >= 0 and dollar + 1 < len(text):
         parts.append(source.part(done, dollar))
         braces = text[dollar + 1] == "{"
-        close = closing(text, dollar + 1) if braces and unclosed < _MAX_UNCLOSED else -1
+        close = closing_index(text, dollar + 1) if braces and unclosed < _MAX_UNCLOSED else -1
         unclosed += braces and close < 0
         done, value = _reference(source, dollar, close, scope, depth)
         size += len(value)
@@ -248,7 +248,7 @@ def _reference(
     return dollar + 1, source.part(dollar, dollar + 1)
 
 
-def closing(text: str, start: int) -> int:
+def closing_index(text: str, start: int) -> int:
     """Index of the brace, or parenthesis, that closes the one at `start`, quotes and nesting seen;
     -1 if there is none.
     """

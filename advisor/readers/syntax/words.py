@@ -15,7 +15,7 @@ from advisor.readers.syntax.mapped import (
     join,
     synthetic,
 )
-from advisor.readers.syntax.scope import Scope, Value, arithmetic, closing, parameter
+from advisor.readers.syntax.scope import Scope, Value, arithmetic, closing_index, parameter
 
 _PLAIN = Lazy(rf"[^\s'\"\\$`{HOLE_OPEN}]+")
 _FIELD = Lazy(rf"(?:{HOLE.pattern}|\S)+")  # a hole may have blanks in its name: $(nvidia-smi -L)
@@ -229,7 +229,7 @@ class _Lexer:
         following = text[i + 1 : i + 2]
         close = -1
         if following in ("{", "(") and self.unclosed < MAX_UNCLOSED:
-            close = closing(text, i + 1)
+            close = closing_index(text, i + 1)
             self.unclosed += close < 0
         if following == "{" and close > 0:
             body = self.source.part(i + 2, close)

@@ -16,7 +16,7 @@ MAX_TEXT = 10_000  # characters of one text
 
 def report_json(report: Report) -> dict[str, Any]:
     """The report as plain data: files, findings, skipped, launches."""
-    told: dict[str, Any] = clean(
+    told: dict[str, Any] = redact_data(
         {
             "files": [_file(one) for one in report.files],
             "findings": [finding_json(one) for one in report.findings],
@@ -31,14 +31,14 @@ def report_json(report: Report) -> dict[str, Any]:
     return told
 
 
-def clean(data: Any, report: Report) -> Any:
+def redact_data(data: Any, report: Report) -> Any:
     """Plain data without the secrets of the files, and without what a terminal would obey."""
     if isinstance(data, str):
         return printable_lines(cut(report.clean(data), MAX_TEXT))
     if isinstance(data, dict):
-        return {clean(key, report): clean(value, report) for key, value in data.items()}
+        return {redact_data(key, report): redact_data(value, report) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [clean(item, report) for item in data]
+        return [redact_data(item, report) for item in data]
     return data
 
 

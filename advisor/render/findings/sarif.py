@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from advisor.domain.nouns import Finding
 from advisor.lint.fixes import shape_edit
-from advisor.render.findings.json_out import clean as cleaned
+from advisor.render.findings.json_out import redact_data
 from advisor.rules import get_rule
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def report_sarif(report: Report) -> dict[str, Any]:
             }
         ],
     }
-    clean: dict[str, Any] = cleaned(told, report)
+    clean: dict[str, Any] = redact_data(told, report)
     return clean
 
 

@@ -61,7 +61,7 @@ def _look_up(engine: str, version: str | None, name: str, taken: bool) -> Standi
     option = known.find(name, version or known.newest)
     if option is not None and not option.removed and taken:
         return "taken"
-    if _removal(engine, version, name):
+    if _find_removal(engine, version, name):
         return "removed"
     if version is not None and not taken:
         ever = known.match(name, None)
@@ -78,15 +78,15 @@ def _look_up(engine: str, version: str | None, name: str, taken: bool) -> Standi
     return "foreign" if _owners(engine, name) else "unknown"
 
 
-def removal(case: Case, found: Flag) -> Removal | None:
+def find_removal(case: Case, found: Flag) -> Removal | None:
     """The removal that hits this flag at the case's release; where no release is known, any
     removal.
     """
-    return _removal(case.plan.engine, catalogued_version(case), lookup_spelling(found))
+    return _find_removal(case.plan.engine, catalogued_version(case), lookup_spelling(found))
 
 
 @lru_cache(maxsize=8192)
-def _removal(engine: str, version: str | None, name: str) -> Removal | None:
+def _find_removal(engine: str, version: str | None, name: str) -> Removal | None:
     known = engines.get(engine).catalogue
     removal = known.removal(name)
     if removal is None or removal.version is None or version is None:

@@ -9,12 +9,10 @@ from advisor.rules.kit.flags import (
     CATALOGUED,
     catalogue,
     catalogued_version,
+    find_removal,
     is_gone_everywhere,
     lookup_spelling,
     option_at_release,
-)
-from advisor.rules.kit.flags import (
-    removal as gone,
 )
 from advisor.rules.kit.releases import version_name
 
@@ -39,7 +37,7 @@ def removed_flag(case: Case) -> Iterator[Hit]:
     """
     for found in flags(case):
         removal = (
-            gone(case, found)
+            find_removal(case, found)
             if found.origin != "env" and option_at_release(case, found) == "removed"
             else None
         )

@@ -33,13 +33,13 @@ def small_sweep() -> Sweep:
     )
 
 
-def test_text_keeps_to_eighty_columns_without_colour(found: Sweep) -> None:
+def test_text_keeps_to_eighty_columns_without_colour(small_sweep: Sweep) -> None:
     for width in (60, 80, 100):
-        text = sweep_text(found, width)
+        text = sweep_text(small_sweep, width)
         assert "\x1b" not in text
         free = [line for line in text.splitlines() if not line.startswith(("  --", "    --"))]
         assert max(map(len, free)) <= width, width
-    text = sweep_text(found, 80)
+    text = sweep_text(small_sweep, 80)
     for word in (
         "k=1",
         "o measured",
@@ -49,11 +49,11 @@ def test_text_keeps_to_eighty_columns_without_colour(found: Sweep) -> None:
         "one fixed k",
     ):
         assert word in text
-    assert sweep_text(found, 80, unicode=False).isascii()
+    assert sweep_text(small_sweep, 80, unicode=False).isascii()
 
 
-def test_every_curve_and_pair_is_in_the_plot(found: Sweep) -> None:
-    text = sweep_text(found, 80)
+def test_every_curve_and_pair_is_in_the_plot(small_sweep: Sweep) -> None:
+    text = sweep_text(small_sweep, 80)
     plot = text[text.index("┌") : text.index("└")]
     for mark in "1234o":
         assert mark in re.sub(r"[-+]\d+┤", "", plot), mark
@@ -82,8 +82,8 @@ def test_command_draws_without_colour_when_piped(tmp_path: Path) -> None:
     assert nowhere.returncode == 2 and nowhere.stderr.count("\n") == 1
 
 
-def test_svg_says_what_it_shows_and_draws_the_data(found: Sweep) -> None:
-    chart = charts(found)[0]
+def test_svg_says_what_it_shows_and_draws_the_data(small_sweep: Sweep) -> None:
+    chart = charts(small_sweep)[0]
     text = svg(chart)
     tree = ET.fromstring(text)
     assert tree.get("role") == "img" and tree.get("aria-labelledby") == "title desc"
@@ -101,9 +101,9 @@ def test_svg_says_what_it_shows_and_draws_the_data(found: Sweep) -> None:
     assert 'href="http' not in re.sub(r'xmlns:\w+="[^"]*"', "", text)
 
 
-def test_a_higher_gain_lies_higher(found: Sweep) -> None:
+def test_a_higher_gain_lies_higher(small_sweep: Sweep) -> None:
     """The drawn heights follow the data: pixels are not compared, their order is."""
-    chart = charts(found)[0]
+    chart = charts(small_sweep)[0]
     tree = ET.fromstring(svg(chart))
     heights, gains = [], []
     for curve in chart.curves:
@@ -115,18 +115,18 @@ def test_a_higher_gain_lies_higher(found: Sweep) -> None:
     assert all(heights[a] >= heights[b] - 1e-3 for a, b in itertools.pairwise(order))
 
 
-def test_the_chart_holds_the_data_of_the_sweep(found: Sweep) -> None:
+def test_the_chart_holds_the_data_of_the_sweep(small_sweep: Sweep) -> None:
     """Every gain, interval and measured pair is drawn, as it was computed."""
-    chart = charts(found)[0]
+    chart = charts(small_sweep)[0]
     assert chart.axis == "concurrency" and [c.k for c in chart.curves] == [1, 2, 3, 4]
     for curve in chart.curves:
-        points = [load.point(curve.k) for load in found.loads]
-        assert list(curve.x) == [float(load.request.concurrency) for load in found.loads]
+        points = [load.point(curve.k) for load in small_sweep.loads]
+        assert list(curve.x) == [float(load.request.concurrency) for load in small_sweep.loads]
         for share, drawn in (("p10", curve.low), ("p50", curve.middle), ("p90", curve.high)):
             told = [100 * (getattr(point.gain, share) - 1) for point in points if point]
             assert list(drawn) == pytest.approx(told)
     assert {(p.x, p.metric, p.source) for p in chart.measured} == {
-        (row.concurrency, row.metric, row.source) for row in found.pairs
+        (row.concurrency, row.metric, row.source) for row in small_sweep.pairs
     }
 
 
@@ -148,11 +148,11 @@ class Outside(HTMLParser):
                 self.ids.append(value or "")
 
 
-def test_page_needs_nothing_from_elsewhere(found: Sweep) -> None:
+def test_page_needs_nothing_from_elsewhere(small_sweep: Sweep) -> None:
     two = sweep(
         Request(hardware="gb10"), {"concurrency": [1, 8], "ctx_tokens": [512, 8192], "k": [0, 2]}
     )
-    for one in (found, two):
+    for one in (small_sweep, two):
         reader = Outside()
         text = page(one, charts(one))
         reader.feed(text)
@@ -164,7 +164,7 @@ def test_page_needs_nothing_from_elsewhere(found: Sweep) -> None:
             assert row.source in text
 
 
-def test_a_picture_that_cannot_be_is_refused(found: Sweep) -> None:
+def test_a_picture_that_cannot_be_is_refused(small_sweep: Sweep) -> None:
     names = sweep(Request(hardware="gb10"), {"hardware": ["gb10", "h100"]})
     with pytest.raises(AdvisorError, match="nothing to plot"):
         picture_bytes(names, Path("a.svg"))
@@ -172,4 +172,4 @@ def test_a_picture_that_cannot_be_is_refused(found: Sweep) -> None:
     two = sweep(Request(hardware="gb10"), {"concurrency": [1, 8], "ctx_tokens": [512, 8192]})
     with pytest.raises(AdvisorError, match="one chart"):
         picture_bytes(two, Path("a.svg"))
-    assert png(charts(found)[0]).startswith(b"\x89PNG")
+    assert png(charts(small_sweep)[0]).startswith(b"\x89PNG")

@@ -105,10 +105,10 @@ class Visit:
         self.strangers: list[str] = []
         self.complaints: list[str] = []
         context.route("**/*", self._pass)
-        self.page.on("console", self._heard)
+        self.page.on("console", self._hear)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
-    def _heard(self, message: Any) -> None:
+    def _hear(self, message: Any) -> None:
         if message.type == "error" and "400 (Bad Request)" not in message.text:
             self.complaints.append(message.text)
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
 import pytest
-from cli.serve.browser import WIDTHS, Visit, browser, expected, figures, served
+from cli.serve.browser import WIDTHS, Visit, browser, figures, require, serve
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -29,8 +29,8 @@ BAD = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --num-speculative-tokens 2 --enforce-
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[tuple[Browser, str]]:
-    expected()
-    with served() as address, browser() as made:
+    require()
+    with serve() as address, browser() as made:
         yield made, address
 
 

@@ -19,7 +19,8 @@ from advisor.advice.own_runs.ab_test import AbReport, judge_ab
 from advisor.advice.own_runs.adding import Addition, add_runs
 from advisor.cli.serve.question import FormFields, check_fields
 from advisor.domain.nouns import LIMITS, AdvisorError, DraftMethod, Workload
-from advisor.readers.results.document import parse, printable
+from advisor.domain.printable import excerpt
+from advisor.readers.results.document import parse
 from advisor.readers.results.formats import read_document
 from advisor.readers.results.run import BenchmarkRun
 
@@ -83,7 +84,7 @@ async def form_of(request: Request) -> Form:
 
 
 def _name(given: str | None) -> str:
-    return printable((given or "").replace("\\", "/").rsplit("/", 1)[-1])[:120] or "file"
+    return excerpt((given or "").replace("\\", "/").rsplit("/", 1)[-1])[:120] or "file"
 
 
 def runs_in(files: Iterable[Upload]) -> list[BenchmarkRun]:
