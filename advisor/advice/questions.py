@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from advisor import engines
 from advisor.advice import recommend
 from advisor.domain.nouns import LIMITS, Advice, AdvisorError, Request, UnknownFact, clash
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _hardware(told: dict[str, Any]) -> tuple[str, int]:
     return name, gpus
 
 
-_COUNTED = pattern(r"(\d{1,4}) ?[x*] ?(\S.*)", re.IGNORECASE)
+_COUNTED = lazy_re(r"(\d{1,4}) ?[x*] ?(\S.*)", re.IGNORECASE)
 
 
 def split_count(name: str) -> tuple[str, int | None]:

@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any
 
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 
 LIMIT = 1_000  # characters of one value; a longer one is cut in the middle
 
@@ -22,13 +22,13 @@ _BLANK = (
     "\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
 )
 # The quick test that most texts pass: everything but plain ASCII, and of that the controls.
-_SUSPECT = pattern(r"[^\n\x20-\x7e]")
+_SUSPECT = lazy_re(r"[^\n\x20-\x7e]")
 _SPACES = "\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}"
-_HIDDEN = pattern(f"[{_BLANK}]")
+_HIDDEN = lazy_re(f"[{_BLANK}]")
 # More marks than any script puts on one letter: they run over the lines above and below.
 _MARK = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff]"
-_STACKED = pattern(f"({_MARK}{{4}}){_MARK}+")
-_LINE_ENDS = pattern(r"[\t\r\n\v\f\x85\u2028\u2029]+")
+_STACKED = lazy_re(f"({_MARK}{{4}}){_MARK}+")
+_LINE_ENDS = lazy_re(r"[\t\r\n\v\f\x85\u2028\u2029]+")
 
 
 def is_plain(ch: str) -> bool:
@@ -96,8 +96,8 @@ def _json_escape(found: re.Match[str]) -> str:
 
 
 # What a spreadsheet computes when a cell begins with it; a number such as -1.5 or +3 is none.
-_FORMULA = pattern(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
-_NUMBER = pattern(
+_FORMULA = lazy_re(r"\s*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_NUMBER = lazy_re(
     r"[+-]?(?:\d[\d_,]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?%?|[+-]?(?:inf|nan|infinity)", re.I
 )
 

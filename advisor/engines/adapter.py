@@ -148,7 +148,16 @@ class Adapter(LaunchReader):
         target = self.known_version(target_version)
         if target is None:
             raise AdvisorError(f"give the release of {self.name} to migrate to, e.g. {self.newest}")
-        return migration.migrate(self, launch, target)
+        flags, env, notes = self.migrate_rules(launch, target)
+        moved = migration.move_flags(self.catalogue, flags, target, self.MODEL_FLAGS, notes)
+        update = {
+            "flags": moved,
+            "env": tuple(env),
+            "engine_version": target,
+            "version_text": target,
+            "version_pinned": True,
+        }
+        return launch.model_copy(update=update), tuple(dict.fromkeys(notes))
 
     def migrate_rules(
         self, launch: Launch, target: str

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.engines.arguments.reading import (
     Reader,
     Walk,
@@ -27,7 +27,7 @@ class LaunchReader(Writer):
     """The part of an adapter that reads: releases, and options with their places in the file."""
 
     # what stands before the options on a command line
-    ENTRY: ClassVar[re.Pattern[str]] = pattern(r"$^")
+    ENTRY: ClassVar[re.Pattern[str]] = lazy_re(r"$^")
 
     # ------------------------------------------------------------ versions
 

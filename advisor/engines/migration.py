@@ -1,57 +1,42 @@
-"""A launch for another release of the same engine: spellings renamed, removed options dropped, both
+"""Flags for another release of the same engine: spellings renamed, removed options dropped, both
 said.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Container, Sequence
 
-from advisor.domain.nouns import Flag, Launch
+from advisor.domain.nouns import Flag
 from advisor.engines.base import Option
-
-if TYPE_CHECKING:
-    from advisor.engines.adapter import Adapter
+from advisor.engines.catalogue import Catalogue
 
 
-def migrate(adapter: Adapter, launch: Launch, target: str) -> tuple[Launch, tuple[str, ...]]:
-    """(launch at `target`, notes). Flags keep their order; what the target cannot say is dropped
-    and noted.
+def move_flags(
+    catalogue: Catalogue, flags: Sequence[Flag], target: str, kept: Container[str], notes: list[str]
+) -> tuple[Flag, ...]:
+    """The flags as the release `target` spells them, in their order. What it cannot say is dropped
+    and noted in `notes`; flags named in `kept` (the model's) stay.
     """
-    flags, env, notes = adapter.migrate_rules(launch, target)
-    moved: list[Flag] = []
-    for flag in flags:
-        result = _flag(adapter, flag, target, notes)
-        if result is not None:
-            moved.append(result)
+    moved = [_flag(catalogue, flag, target, kept, notes) for flag in flags]
     seen: set[str] = set()
-    kept: list[Flag] = []
-    for flag in reversed(
-        moved
-    ):  # a rename may meet the new spelling: the last one wins, as in the engines
-        single = flag.name not in seen or "." in flag.name
+    last: list[Flag] = []
+    # a rename may meet the new spelling: the last one wins, as in the engines
+    for flag in reversed([flag for flag in moved if flag is not None]):
+        if flag.name not in seen or "." in flag.name:
+            last.append(flag)
         seen.add(flag.name)
-        if single:
-            kept.append(flag)
-    result_launch = launch.model_copy(
-        update={
-            "flags": tuple(reversed(kept)),
-            "env": tuple(env),
-            "engine_version": target,
-            "version_text": target,
-            "version_pinned": True,
-        }
-    )
-    return result_launch, tuple(dict.fromkeys(notes))
+    return tuple(reversed(last))
 
 
-def _flag(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag | None:
-    catalogue = adapter.catalogue
-    if flag.raw == "" and flag.name in adapter.MODEL_FLAGS:
+def _flag(
+    catalogue: Catalogue, flag: Flag, target: str, kept: Container[str], notes: list[str]
+) -> Flag | None:
+    if flag.raw == "" and flag.name in kept:
         return flag
     base, dot, key = flag.name.partition(".")
     option = catalogue.option(base, target)
     if option is None or option.removed:
-        return _rename(adapter, flag, target, notes)
+        return _rename(catalogue, flag, target, notes)
     if dot:
         return flag.model_copy(
             update={"raw": f"{catalogue.spelling(base, target) or base}.{key}", "known": True}
@@ -109,13 +94,13 @@ def _value(option: Option, flag: Flag, notes: list[str]) -> str | None:
     return value
 
 
-def _rename(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag | None:
-    forward = adapter.catalogue.replacement(flag.name, target)
-    older = adapter.catalogue.predecessor(flag.name, target)
+def _rename(catalogue: Catalogue, flag: Flag, target: str, notes: list[str]) -> Flag | None:
+    forward = catalogue.replacement(flag.name, target)
+    older = catalogue.predecessor(flag.name, target)
     if forward is not None or older is not None:
         spelling, value = forward if forward is not None else (older or "", None)
         notes.append(f"{flag.raw or flag.name} is now {spelling}" + (f" {value}" if value else ""))
-        option = adapter.catalogue.find(spelling, target)
+        option = catalogue.find(spelling, target)
         update = {
             "name": option.name if option is not None else spelling,
             "raw": spelling,
@@ -125,12 +110,12 @@ def _rename(adapter: Adapter, flag: Flag, target: str, notes: list[str]) -> Flag
         if option is not None and option.takes_value is False and flag.value != "false":
             return flag.model_copy(update=update | {"value": None})  # a choice that was a switch
         return flag.model_copy(update=update | ({"value": value} if value else {}))
-    gone = adapter.catalogue.removal(flag.name, target)
+    gone = catalogue.removal(flag.name, target)
     if gone is not None:
         notes.append(f"{flag.raw or flag.name} dropped: {gone.message}")
         return None
-    since = adapter.catalogue.since(flag.name)
-    later = since is not None and adapter.catalogue.index(since) > adapter.catalogue.index(target)
+    since = catalogue.since(flag.name)
+    later = since is not None and catalogue.index(since) > catalogue.index(target)
     why = f"known from {since}" if later else "not an option there"
-    notes.append(f"{flag.raw or flag.name} dropped: {why} ({adapter.name} {target})")
+    notes.append(f"{flag.raw or flag.name} dropped: {why} ({catalogue.engine} {target})")
     return None

@@ -6,14 +6,14 @@ import re
 from collections.abc import Sequence
 
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import release
 from advisor.engines.base import VersionMatch
 
-_RELEASE = pattern(
+_RELEASE = lazy_re(
     r"v?(\d+\.\d+\.\d+)(\.post\d+)?((?:a|b|rc|\.?dev)\d*[\w.]*)?(?:[-+._](.*))?$", re.ASCII
 )
-_UNFIXED = pattern(
+_UNFIXED = lazy_re(
     r"nightly|dev|rc\d|preview|main|master|branch|patch|custom|git|sha|^pr[-_ ]?\d", re.IGNORECASE
 )
 

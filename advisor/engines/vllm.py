@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments import speculative_json as spec
 from advisor.engines.arguments.fields import (
@@ -46,7 +46,7 @@ class VllmAdapter(Adapter):
 
     name = "vllm"
     PROGRAM = ("vllm", "serve")
-    ENTRY = pattern(
+    ENTRY = lazy_re(
         r"(\S*/)?vllm serve|(\S*/)?python[\d.]* -m "
         r"vllm\.entrypoints\.(openai\.api_server|api_server|cli\.main serve)"
     )

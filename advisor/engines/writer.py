@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import ClassVar
 
 from advisor.domain.nouns import Engine, Flag, Launch, LaunchText
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.engines.arguments import quoting
 from advisor.engines.catalogue import Catalogue
 from advisor.engines.records import Style
 
 # what is not known is one item, also with blanks in it: ${(seq 1 64)}
-_ITEM = pattern(r"(?:\$\{[^{}]*\}|\S)+")
+_ITEM = lazy_re(r"(?:\$\{[^{}]*\}|\S)+")
 
 
 class Writer:

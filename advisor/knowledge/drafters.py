@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Drafter, DrafterFile, DraftMethod, Facts
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import before, release
 
-_REPOSITORY = pattern(r"[\w.-]+/[\w.-]+")
+_REPOSITORY = lazy_re(r"[\w.-]+/[\w.-]+")
 TITLES = {"eagle": "EAGLE", "eagle3": "EAGLE-3", "dflash": "DFlash"}
 DRAFT_LAYERS = {
     "mtp": 1,

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from advisor.domain.nouns import UnknownFact
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 
-_NOISE = pattern(r"[\s_\-/()]+")
-_SHARD = pattern(r"[-_.]\d{5}-of-\d{5}")  # a file of a split checkpoint
-_DIGITS = pattern(r"\d+")
-_LETTERS = pattern(r"[a-z]+")
+_NOISE = lazy_re(r"[\s_\-/()]+")
+_SHARD = lazy_re(r"[-_.]\d{5}-of-\d{5}")  # a file of a split checkpoint
+_DIGITS = lazy_re(r"\d+")
+_LETTERS = lazy_re(r"[a-z]+")
 MAX_NAME = 400  # characters; a longer text is cut before it is searched
 
 
@@ -161,26 +161,26 @@ def _is_whole_dotted(form: str, dotted: str) -> bool:
 # ---------------------------------------------------------------- quantisations
 
 _STEP = r"[_-](?:k[_-]?(?:xxl|xl|[slm])?|[01]|nl|xxs|xs|kss?|[sm](?![a-z]))"
-_GGUF = pattern(rf"(?<![a-z0-9])(ud[-_ .]?)?(i?q\d(?:{_STEP}){{0,3}})(?![a-z0-9])")
+_GGUF = lazy_re(rf"(?<![a-z0-9])(ud[-_ .]?)?(i?q\d(?:{_STEP}){{0,3}})(?![a-z0-9])")
 _WORDS = (  # first hit wins; the order puts the telling words before the general ones
-    (pattern(r"exl3[-_ ]?(\d(?:\.\d+)?) ?bpw|(\d(?:\.\d+)?) ?bpw"), "exl3-{}bpw"),
-    (pattern(r"prismaquant"), "prismaquant-4.75bit"),
-    (pattern(r"rocmfp8"), "rocmfp8"),
-    (pattern(r"rocmfp4"), "rocmfp4"),
-    (pattern(r"nvfp4|modelopt[-_]?fp4"), "nvfp4"),
-    (pattern(r"mxfp4"), "mxfp4"),
-    (pattern(r"int8[-_ a-z]*auto[-_]?round|auto[-_]?round[-_ a-z]*int8"), "int8-autoround"),
-    (pattern(r"auto[-_]?round"), "int4-autoround"),
-    (pattern(r"(?:awq|gptq)[-_ a-z]*(?:int8|8[-_]?bit)"), "int8-w8a8"),
-    (pattern(r"awq|gptq|paro(?![a-z])|w4a16|w4a8"), "awq-int4"),
-    (pattern(r"w8a8[-_]?fp8|fp8"), "fp8"),
-    (pattern(r"w8a8|w8a16|int8|bnb[-_]?8bit"), "int8-w8a8"),
-    (pattern(r"(?<![a-z])oq([2-8])(?![0-9])"), "oq{}"),
-    (pattern(r"mlx[-_ a-z]*?([2-8])[-_ ]?bit|([2-8])[-_ ]?bit[-_ a-z]*mlx"), "mlx-{}bit"),
-    (pattern(r"(?<![a-z])fp4(?![0-9])|w4a4"), "fp4"),
-    (pattern(r"int4|bnb[-_]?4bit|nf4|bitsandbytes"), "int4"),
-    (pattern(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![0-9])"), "bf16"),
-    (pattern(r"(?<![0-9.])([2-8])[-_ ]?bit"), "mlx-{}bit"),
+    (lazy_re(r"exl3[-_ ]?(\d(?:\.\d+)?) ?bpw|(\d(?:\.\d+)?) ?bpw"), "exl3-{}bpw"),
+    (lazy_re(r"prismaquant"), "prismaquant-4.75bit"),
+    (lazy_re(r"rocmfp8"), "rocmfp8"),
+    (lazy_re(r"rocmfp4"), "rocmfp4"),
+    (lazy_re(r"nvfp4|modelopt[-_]?fp4"), "nvfp4"),
+    (lazy_re(r"mxfp4"), "mxfp4"),
+    (lazy_re(r"int8[-_ a-z]*auto[-_]?round|auto[-_]?round[-_ a-z]*int8"), "int8-autoround"),
+    (lazy_re(r"auto[-_]?round"), "int4-autoround"),
+    (lazy_re(r"(?:awq|gptq)[-_ a-z]*(?:int8|8[-_]?bit)"), "int8-w8a8"),
+    (lazy_re(r"awq|gptq|paro(?![a-z])|w4a16|w4a8"), "awq-int4"),
+    (lazy_re(r"w8a8[-_]?fp8|fp8"), "fp8"),
+    (lazy_re(r"w8a8|w8a16|int8|bnb[-_]?8bit"), "int8-w8a8"),
+    (lazy_re(r"(?<![a-z])oq([2-8])(?![0-9])"), "oq{}"),
+    (lazy_re(r"mlx[-_ a-z]*?([2-8])[-_ ]?bit|([2-8])[-_ ]?bit[-_ a-z]*mlx"), "mlx-{}bit"),
+    (lazy_re(r"(?<![a-z])fp4(?![0-9])|w4a4"), "fp4"),
+    (lazy_re(r"int4|bnb[-_]?4bit|nf4|bitsandbytes"), "int4"),
+    (lazy_re(r"(?<![a-z0-9])(?:bf16|fp16|f16)(?![0-9])"), "bf16"),
+    (lazy_re(r"(?<![0-9.])([2-8])[-_ ]?bit"), "mlx-{}bit"),
 )
 
 

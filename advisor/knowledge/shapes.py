@@ -11,10 +11,10 @@ import re
 from typing import Any
 
 from advisor.domain.nouns import LLM
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.knowledge.names import key_of
 
-_GGUF = pattern(r"^(ud)?(i?q|tq)(\d)(k|ks|km|kl|kxl|xxs|xs|s|m|nl|0|1|kss)?$")
+_GGUF = lazy_re(r"^(ud)?(i?q|tq)(\d)(k|ks|km|kl|kxl|xxs|xs|s|m|nl|0|1|kss)?$")
 
 
 def approximate(model: LLM) -> LLM:

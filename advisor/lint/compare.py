@@ -6,14 +6,11 @@ that differs in whatever else the two plans differ (prefix caching, CUDA graphs,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.domain.nouns import AdvisorError, Plan, Request
+from advisor.lint.report import Change, CheckedLaunch
 from advisor.perf.encode_plans import without_graphs
-
-if TYPE_CHECKING:
-    from advisor.lint.report import CheckedLaunch
 
 _FIELDS = (
     "method",
@@ -24,75 +21,6 @@ _FIELDS = (
     "max_num_batched_tokens",
     "kv_cache_dtype",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """The recommendation beside the launch. `ratios` holds new / present speed per metric (p50);
-    above 1 is faster.
-    """
-
-    decision: str
-    fields: tuple[tuple[str, Any, Any], ...] = ()
-    ratios: tuple[tuple[str, float], ...] = ()
-    problem: str = ""
-    why: str = ""  # the strongest reason, where the decision goes against the estimate
-
-    @property
-    def lines(self) -> list[str]:
-        """The change in words."""
-        if self.problem:
-            return [f"recommend: {self.problem}"]
-        heads = {
-            "measure": "recommend: measure both first",
-            "keep": "recommend: keep this file's drafter",
-        }
-        head = heads.get(self.decision, f"recommend: speculation {self.decision}")
-        if self.decision == "keep":
-            return [f"{head}; {self.why}"]
-        if not self.fields:
-            return [f"{head}; nothing to change here"]
-        said = ", ".join(
-            f"{name} {_value_text(old)} -> {_value_text(new)}" for name, old, new in self.fields
-        )
-        gains = ", ".join(_gain(name, ratio) for name, ratio in self.ratios)
-        if not gains:
-            return [f"{head}; with {said}"]
-        if self.why:
-            return [
-                f"{head}; with {said}: {self.why} "
-                f"(the estimate alone: {gains} than the current file)"
-            ]
-        return [f"{head}; with {said}: expected {gains} than the current file"]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the recommendation in the form of the JSON report."""
-        return {
-            "decision": self.decision,
-            "changes": [{"field": name, "from": old, "to": new} for name, old, new in self.fields],
-            "speed_ratio": dict(self.ratios),
-            "why": self.why or None,
-            "problem": self.problem or None,
-        }
-
-
-_METRICS = {"output_tok_s": "output tok/s", "tpot": "TPOT", "ttft": "TTFT"}
-
-
-def _gain(metric: str, ratio: float) -> str:
-    """A ratio of speeds in words: 0.5 of TPOT is "TPOT 2.00x slower"."""
-    word = "faster" if ratio >= 1 else "slower"
-    if metric == "output_tok_s":
-        word = "more" if ratio >= 1 else "fewer"
-    return f"{_METRICS.get(metric, metric)} {max(ratio, 1 / ratio):.2f}x {word}"
-
-
-def _value_text(value: Any) -> str:
-    if value is None:
-        return "default"
-    return (
-        {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-    )
 
 
 def change_for(one: CheckedLaunch) -> Change | None:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import AdvisorError, UnknownFact
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
 from advisor.perf import arrays as P
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from advisor.domain.nouns import LLM, Hardware, Quant
 
 Vector = dict[str, float]
-_SIZE = pattern(r"(?<![\w.])(\d+(?:\.\d+)?)b(?:-a(\d+(?:\.\d+)?)b)?(?![a-z0-9])", re.I)
+_SIZE = lazy_re(r"(?<![\w.])(\d+(?:\.\d+)?)b(?:-a(\d+(?:\.\d+)?)b)?(?![a-z0-9])", re.I)
 
 
 def _value(quantity: object, scale: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import METHODS
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
@@ -87,9 +87,9 @@ METRIC_ALIASES = {
     "throughput": "output_tok_s",
     "decode_tok_s": "request_tok_s",
 }
-DRAFT_SIZE = pattern(r"(\d+(?:\.\d+)?)b\b", re.I)
-_TREE = pattern(r"topk (\d+)\D+?(\d+)", re.I)
-_P_MIN = pattern(r"p[-_]min[ =](\d*\.\d+)")
+DRAFT_SIZE = lazy_re(r"(\d+(?:\.\d+)?)b\b", re.I)
+_TREE = lazy_re(r"topk (\d+)\D+?(\d+)", re.I)
+_P_MIN = lazy_re(r"p[-_]min[ =](\d*\.\d+)")
 WORDS = (
     "hardware", "model", "quant", "engine", "engine_version", "spec_method", "spec_extra",
     "speedup_metric", "interconnect", "workload", "kv_cache_dtype", "cuda_graphs",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from advisor.domain.patterns import lazy_re
 from advisor.engines import no_mtp_answer
 from advisor.readers.containers import container_command, docker_run
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
@@ -25,7 +26,6 @@ from advisor.readers.programs import (
     engine_start,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE,
@@ -36,10 +36,10 @@ from advisor.readers.syntax.mapped import (
 )
 from advisor.readers.syntax.scope import Scope
 
-_OPTION = Lazy(r"--[a-z][a-z-]*=")
-_ASSIGN = Lazy(r"^[A-Za-z_]\w*=(?!=)")
+_OPTION = lazy_re(r"--[a-z][a-z-]*=")
+_ASSIGN = lazy_re(r"^[A-Za-z_]\w*=(?!=)")
 # make and just: quiet, go on after a failure, run always; a notebook: run by the shell
-_RECIPE_LEAD = Lazy(r"[@+!-]{1,3}(?=[\w./])")
+_RECIPE_LEAD = lazy_re(r"[@+!-]{1,3}(?=[\w./])")
 MAX_DEPTH = 12
 
 

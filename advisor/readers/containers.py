@@ -7,12 +7,12 @@ from __future__ import annotations
 import re
 
 from advisor import engines
+from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
 from advisor.readers.programs import BYSTANDERS, SHELLS, base_name, engine_start
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
@@ -25,7 +25,7 @@ _SWITCH_NAMES = """
 --help
 """
 _SWITCHES = frozenset(_SWITCH_NAMES.split())
-_ARGS_NAME = Lazy(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
+_ARGS_NAME = lazy_re(r"(^|_)(ARGS|ARGUMENTS|FLAGS|OPTS|OPTIONS|PARAMS|CLI|COMMAND|CMD|EXTRA)$")
 _MODEL_NAMES = (
     "MODEL_ID",
     "MODEL",
@@ -60,10 +60,10 @@ _SAME = {
     "TP_SIZE": {"sglang": "--tp-size", "vllm": "--tensor-parallel-size"},
     "SPEC_ALGO": {"sglang": "--speculative-algorithm"},
 }
-_OWN_PREFIX = Lazy(
+_OWN_PREFIX = lazy_re(
     r"^(?:VLLM|SGLANG|LLM|SERVER)_(?!ATTENTION_BACKEND)"
 )  # vLLM itself read VLLM_ATTENTION_BACKEND
-_ENV_FLAGS = Lazy(
+_ENV_FLAGS = lazy_re(
     r"^(QUANTIZATION|KV_CACHE_DTYPE|MAX_RUNNING_REQUESTS|ATTENTION_BACKEND|MAX_MODEL_LEN"
     r"|GPU_MEMORY_UTILIZATION|MAX_NUM_SEQS|"
     r"MAX_NUM_BATCHED_TOKENS|TENSOR_PARALLEL_SIZE|PIPELINE_PARALLEL_SIZE|DATA_PARALLEL_SIZE"

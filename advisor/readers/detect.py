@@ -5,42 +5,42 @@ from __future__ import annotations
 import os
 import re
 
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 
-_YAML_START = Lazy(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t\r]|$))", re.M)
-_PYTHON = Lazy(
+_YAML_START = lazy_re(r"^(?:---|[\w\"'.$/{}-]+[ \t]*:(?:[ \t\r]|$))", re.M)
+_PYTHON = lazy_re(
     r"^\s*(from [\w.]+ import |import (vllm|sglang|os|modal|torch|subprocess)\b|def \w+\(|class "
     r"\w+|@\w+)",
     re.M,
 )
-_INI_SECTION = Lazy(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
-_INI_PAIR = Lazy(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
-_ENV_LINE = Lazy(r"^[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=", re.M)
-_UNIT = Lazy(r"^[ \t]*\[(Service|Container)\][ \t]*\r?$", re.M)
-_DOCKERFILE_NAME = Lazy(r"(^|[/\\.])(docker|container)file", re.I)
-_FROM = Lazy(r"^FROM [\w./:${}@-]+", re.M)
-_STARTS = Lazy(r"^(CMD|ENTRYPOINT)[ \t]", re.M)
+_INI_SECTION = lazy_re(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
+_INI_PAIR = lazy_re(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
+_ENV_LINE = lazy_re(r"^[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=", re.M)
+_UNIT = lazy_re(r"^[ \t]*\[(Service|Container)\][ \t]*\r?$", re.M)
+_DOCKERFILE_NAME = lazy_re(r"(^|[/\\.])(docker|container)file", re.I)
+_FROM = lazy_re(r"^FROM [\w./:${}@-]+", re.M)
+_STARTS = lazy_re(r"^(CMD|ENTRYPOINT)[ \t]", re.M)
 # what only a command file of Windows says; without it `.cmd` holds a plain command line
-_WINDOWS = Lazy(
+_WINDOWS = lazy_re(
     r"\^[ \t]*\r?$|^\s*@|^\s*(?:set|setlocal|rem|call|start)\b|^\s*::|%\w+%|\.exe\b"
     r"|(?<![\w/])[A-Za-z]:[\\/]",
     re.M | re.I,
 )
-_CARET = Lazy(r"(?<=[ \t])\^[ \t]*\r?$", re.M)
-_UNFINISHED = Lazy(
+_CARET = lazy_re(r"(?<=[ \t])\^[ \t]*\r?$", re.M)
+_UNFINISHED = lazy_re(
     r"\.(?:j2|jinja2?|tmpl|tpl|template|example|sample|dist|bak|orig|in)$"
 )  # vllm.service.j2
-_HERE_DOCUMENT = Lazy(r"<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[ \t]*(?:\r?$|[|>;&])", re.M)
-_FENCE = Lazy(r"^[ \t]*```", re.M)
-_MAKEFILE_NAME = Lazy(r"(^|[/\\])(gnu)?makefile([._-][\w.-]+)?$|\.mk$", re.I)
-_JUSTFILE_NAME = Lazy(r"(^|[/\\])\.?justfile$|\.just$", re.I)
-_MAKE_RULE = Lazy(
+_HERE_DOCUMENT = lazy_re(r"<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[ \t]*(?:\r?$|[|>;&])", re.M)
+_FENCE = lazy_re(r"^[ \t]*```", re.M)
+_MAKEFILE_NAME = lazy_re(r"(^|[/\\])(gnu)?makefile([._-][\w.-]+)?$|\.mk$", re.I)
+_JUSTFILE_NAME = lazy_re(r"(^|[/\\])\.?justfile$|\.just$", re.I)
+_MAKE_RULE = lazy_re(
     r"^[A-Za-z.][\w./%$() -]*:(?!=)[^\n]*\n(?:[ \t]*#[^\n]*\n|[ \t]*\n)*\t[ \t]*\S", re.M
 )  # YAML has no tabs there
-_JUST_RULE = Lazy(
+_JUST_RULE = lazy_re(
     r"^@?[A-Za-z_][\w-]*(?:[ \t][^:\n]*)?:[^=\n]*\n(?:[ \t]+[^\n]*\n)*?[ \t]+[^\n]*\{\{", re.M
 )
-_JUST_ASSIGN = Lazy(r"^(?:export[ \t]+)?[A-Za-z_][\w-]*[ \t]*:=|^set [a-z-]+", re.M)
+_JUST_ASSIGN = lazy_re(r"^(?:export[ \t]+)?[A-Za-z_][\w-]*[ \t]*:=|^set [a-z-]+", re.M)
 
 BY_SUFFIX = {
     ".sh": "script",

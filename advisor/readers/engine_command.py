@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.images import fork_of_image
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped
 
-_IK_LLAMA = Lazy(r"ik[-_]?llama")
+_IK_LLAMA = lazy_re(r"ik[-_]?llama")
 # llama-server options of ik_llama.cpp that mainline never had
 _IK_OPTIONS = """
 -mtp --multi-token-prediction -fmoe --fused-moe -rtr --run-time-repack -ger -mqkv --merge-qkv -khad

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 
 from advisor.domain.nouns import Engine, Flag
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 
 _OFFICIAL: tuple[tuple[str, Engine], ...] = (
     (r"vllm/vllm-openai(-[a-z0-9]+)*", "vllm"),
@@ -22,13 +22,13 @@ _NAMES: tuple[tuple[str, Engine], ...] = (
     (r"vllm", "vllm"),
     (r"llama[-_.]?(cpp|server)|llamacpp|llama\.cpp", "llama-server"),
 )
-_OTHERS = Lazy(
+_OTHERS = lazy_re(
     r"ollama|llama[-_]?(index|stack|factory|guard|swap)|open-?webui|localai|litellm|tgi"
     r"|text-generation|tabby|exllama|lmdeploy|tensorrt"
 )
-_PRODUCTS = Lazy(r"ai-dynamo/|(^|/)llm-d|kserve/|aibrix|kaito")  # with releases of their own
-_VERSION = Lazy(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
-_BUILD = Lazy(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
+_PRODUCTS = lazy_re(r"ai-dynamo/|(^|/)llm-d|kserve/|aibrix|kaito")  # with releases of their own
+_VERSION = lazy_re(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
+_BUILD = lazy_re(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
 
 
 def split_image(image: str) -> tuple[str, str | None]:
@@ -72,7 +72,7 @@ def fork_of_image(image: str) -> str | None:
     return "vllm-ascend" if "ascend" in image.lower() else split_image(image)[0].rsplit("/", 1)[-1]
 
 
-_FORK_VALUES = Lazy(
+_FORK_VALUES = lazy_re(
     r"turbo[234]|tq[1-4]_[0-9]|kvarn[0-9]"
 )  # KV cache types that only forks of llama.cpp have
 
@@ -106,16 +106,16 @@ def version_in(tag: str | None) -> str | None:
     return build.group(1) if build else tag
 
 
-_SAID = Lazy(
+_SAID = lazy_re(
     r"\b(?P<engine>vllm|sglang|llama\.?cpp|llama-server)\b[ \t]*(?:==|@|:|version|release)?[ \t]*"
     r"(?P<version>v?\d+\.\d+\.\d+(?:\.?(?:rc|post|dev)\d+)*|b\d{4,6})\b(?!\.\d)",
     re.I,
 )
-_COMMENT_IMAGE = Lazy(
+_COMMENT_IMAGE = lazy_re(
     r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)",
     re.I | re.M,
 )
-_INSTALL = Lazy(
+_INSTALL = lazy_re(
     r"(?:(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=]|pip_install\([^()]{0,400}?[\"'])"
     r"(?P<engine>vllm|sglang)(?:\[[\w,]+\])?(?:==|@)(?P<version>\d[\w.]*)",
     re.I,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from advisor import engines
 from advisor.domain.nouns import Container, EnvVar, Launch, Span
+from advisor.domain.patterns import lazy_re
 from advisor.engines.base import Token
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
@@ -24,19 +25,18 @@ from advisor.readers.images import (
 )
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import HIDDEN, is_secret_flag, is_secret_name
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
 from advisor.readers.syntax.marks import left_open
 
 if TYPE_CHECKING:
     from advisor.engines.adapter import Adapter
 
-_MODEL_NAME = Lazy(
+_MODEL_NAME = lazy_re(
     r"(?:\w[\w-]*/)?[A-Za-z]{2,20}-?\d[\w.]{0,8}-[\w.-]{0,24}\d+(?:\.\d+)?[bB](?:-[\w.-]{1,"
     r"40})?(?![\w])"
 )
 # what stands between a variable and its value: NAME=value, NAME: value, - name: NAME / value: ...
-_ASSIGNS = Lazy(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
+_ASSIGNS = lazy_re(r"[\"']?[ \t]*[=:][ \t]*[\"']?|[\"']?[ \t]*\r?\n[ \t]*value:[ \t]*[\"']?")
 
 
 class LaunchMaker:

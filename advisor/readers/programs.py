@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped
 
 RUNTIMES = frozenset(("docker", "podman", "nerdctl", "docker-run", "finch"))
@@ -24,23 +24,23 @@ help
 BYSTANDERS = frozenset(_BYSTANDER_NAMES.split())
 # they name pods and containers; what they start stands behind `--`
 CLUSTER = frozenset(("kubectl", "oc", "k9s", "stern", "helm", "k3s", "microk8s"))
-ENGINE_TEXT = Lazy(
+ENGINE_TEXT = lazy_re(
     r"vllm(?:@[\w.]+)?\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve"
     r"|llama[-_]server|(docker|podman|nerdctl)\s+run"
     r"|/server\s+-m|llama\s+(serve|server)\b|api_server\.py"
 )
 _MODULES = (
-    (Lazy(r"^vllm\.entrypoints\.(openai\.)?api_server$"), "vllm"),
-    (Lazy(r"^vllm(\.entrypoints\.cli\.main)?$"), "vllm-cli"),
-    (Lazy(r"^sglang(\.srt)?\.(launch_server|server|entrypoints\.http_server)$"), "sglang"),
-    (Lazy(r"^sglang(\.cli\.main)?$"), "sglang-cli"),
-    (Lazy(r"^sglang_router\.launch_server$"), "sglang"),
-    (Lazy(r"^llama_cpp\.server$"), "llama-server"),
-    (Lazy(r"^dynamo\.vllm(\.main)?$"), "vllm"),
-    (Lazy(r"^dynamo\.sglang(\.main)?$"), "sglang"),
+    (lazy_re(r"^vllm\.entrypoints\.(openai\.)?api_server$"), "vllm"),
+    (lazy_re(r"^vllm(\.entrypoints\.cli\.main)?$"), "vllm-cli"),
+    (lazy_re(r"^sglang(\.srt)?\.(launch_server|server|entrypoints\.http_server)$"), "sglang"),
+    (lazy_re(r"^sglang(\.cli\.main)?$"), "sglang-cli"),
+    (lazy_re(r"^sglang_router\.launch_server$"), "sglang"),
+    (lazy_re(r"^llama_cpp\.server$"), "llama-server"),
+    (lazy_re(r"^dynamo\.vllm(\.main)?$"), "vllm"),
+    (lazy_re(r"^dynamo\.sglang(\.main)?$"), "sglang"),
 )
-_PYTHON = Lazy(r"^(python[\d.]*|pypy3?)$")
-OTHER_ENGINES = Lazy(
+_PYTHON = lazy_re(r"^(python[\d.]*|pypy3?)$")
+OTHER_ENGINES = lazy_re(
     r"\b(ollama\s+(?:serve|run)|mlx_lm\.server|mlx_vlm\.server|lms\s+server|exllamav[23]"
     r"|tabbyapi|koboldcpp|lmdeploy\s+serve"
     r"|text-generation-launcher|trtllm-serve)"

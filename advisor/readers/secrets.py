@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 
 HIDDEN = "[redacted]"
 MAX_LINES, MAX_LINE = 5_000, 10_000  # of a text that are searched for secrets
@@ -62,37 +62,43 @@ _ABOUT = _set(
 _PINNED = _set("k memory cpu core numa")  # what is pinned to a place, and is no secret
 _TAILS = ("password", "passphrase", "apikey")  # PGPASSWORD
 _ADDRESS = _set("webhook dsn")  # here the address itself is the secret
-_PARTS = Lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_PARTS = lazy_re(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 # Forms of tokens: what stands in every text that holds one, and the pattern, tried only then. No
 # pattern
 # begins in the middle of a word and runs to its end, which would take quadratic time.
-_FORMS: tuple[tuple[tuple[str, ...], Lazy], ...] = (
-    (("hf_",), Lazy(r"hf_[A-Za-z0-9]{8,}")),
-    (("api_org_",), Lazy(r"api_org_[A-Za-z0-9]{16,}")),
-    (("sk-",), Lazy(r"sk-[A-Za-z0-9_-]{12,}")),
-    (("gh", "GR13489"), Lazy(r"(?:gh[pousr]_|github_pat_)\w{16,}|GR1348941[\w-]{16,}")),
-    (("gl",), Lazy(r"(?:glpat|gldt|glft|glsoat|glrt|glcbt|glimt|glptt|glagent|gloas)-[\w-]{16,}")),
-    (("xox",), Lazy(r"xox[abeoprs]-[\w-]{4,}")),
+_FORMS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
+    (("hf_",), lazy_re(r"hf_[A-Za-z0-9]{8,}")),
+    (("api_org_",), lazy_re(r"api_org_[A-Za-z0-9]{16,}")),
+    (("sk-",), lazy_re(r"sk-[A-Za-z0-9_-]{12,}")),
+    (("gh", "GR13489"), lazy_re(r"(?:gh[pousr]_|github_pat_)\w{16,}|GR1348941[\w-]{16,}")),
+    (
+        ("gl",),
+        lazy_re(r"(?:glpat|gldt|glft|glsoat|glrt|glcbt|glimt|glptt|glagent|gloas)-[\w-]{16,}"),
+    ),
+    (("xox",), lazy_re(r"xox[abeoprs]-[\w-]{4,}")),
     (
         ("A3T", "ABIA", "ACCA", "AKIA", "ASIA"),
-        Lazy(r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{12,}"),
+        lazy_re(r"(?:A3T[A-Z0-9]|ABIA|ACCA|AKIA|ASIA)[0-9A-Z]{12,}"),
     ),
-    (("AIza", "ya29."), Lazy(r"AIza[\w-]{30,}|ya29\.[\w-]{20,}")),
+    (("AIza", "ya29."), lazy_re(r"AIza[\w-]{30,}|ya29\.[\w-]{20,}")),
     (
         ("nvapi-", "xai-", "pypi-Ag"),
-        Lazy(r"nvapi-[\w-]{16,}|xai-[A-Za-z0-9]{20,}|pypi-Ag[\w-]{20,}"),
+        lazy_re(r"nvapi-[\w-]{16,}|xai-[A-Za-z0-9]{20,}|pypi-Ag[\w-]{20,}"),
     ),
-    (("r8_", "gsk_", "npm_"), Lazy(r"(?:r8_|gsk_|npm_)[A-Za-z0-9]{20,}")),
-    (("dckr_pat_", "dop_v1_", "wandb_v1_"), Lazy(r"(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{16,}")),
+    (("r8_", "gsk_", "npm_"), lazy_re(r"(?:r8_|gsk_|npm_)[A-Za-z0-9]{20,}")),
+    (
+        ("dckr_pat_", "dop_v1_", "wandb_v1_"),
+        lazy_re(r"(?:dckr_pat|dop_v1|wandb_v1)_[\w-]{16,}"),
+    ),
     (
         ("_live_", "_test_", "sq0csp"),
-        Lazy(r"[srp]k_(?:live|test)_[0-9a-zA-Z]{16,}|sq0csp-[\w\\-]{20,}"),
+        lazy_re(r"[srp]k_(?:live|test)_[0-9a-zA-Z]{16,}|sq0csp-[\w\\-]{20,}"),
     ),
-    (("SG.", "AKC"), Lazy(r"SG\.[\w-]{16,}\.[\w-]{16,}|AKC[a-zA-Z0-9]{10,}")),
-    (("eyJ",), Lazy(r"(?<![\w-])eyJ[\w=-]*\.[\w=-]+(?:\.[\w.+/=-]*)?")),
+    (("SG.", "AKC"), lazy_re(r"SG\.[\w-]{16,}\.[\w-]{16,}|AKC[a-zA-Z0-9]{10,}")),
+    (("eyJ",), lazy_re(r"(?<![\w-])eyJ[\w=-]*\.[\w=-]+(?:\.[\w.+/=-]*)?")),
     (
         ("earer ", "EARER ", "asic "),
-        Lazy(
+        lazy_re(
             r"(?:(?<=[Bb]earer )|(?<=BEARER "
             r"))[\w.~+/=-]{6,}|(?<=[Bb]asic )[\w+/-]{8,}={0,2}"
         ),
@@ -100,51 +106,51 @@ _FORMS: tuple[tuple[tuple[str, ...], Lazy], ...] = (
     # a user's password in an address; the addresses that are secrets themselves
     (
         ("://",),
-        Lazy(
+        lazy_re(
             r"(?<=://)[^/\s:@?#\"'$]{0,200}:[^/\s@\"'$]{1,200}(?=@)"
             r"|(?<=://)[^/\s:@?#\"'$]{12,200}(?=@)"
         ),
     ),
     (
         ("hook",),
-        Lazy(
+        lazy_re(
             r"https?://(?:hooks\.slack\.com/services|discord(?:app)?\.com/api/webhooks"
             r"|[\w.-]{0,80}webhook\.office\.com)/[\w./-]+"
         ),
     ),
     (
         ("Key=", "_authToken="),
-        Lazy(r"(?:(?<=AccountKey=)|(?<=SharedAccessKey=)|(?<=_authToken=))[\w+/=-]{8,}"),
+        lazy_re(r"(?:(?<=AccountKey=)|(?<=SharedAccessKey=)|(?<=_authToken=))[\w+/=-]{8,}"),
     ),
     (
         ("sig=", "token=", "key="),
-        Lazy(r"(?:(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]key=))[\w%.+/=-]{6,}"),
+        lazy_re(r"(?:(?<=[?&]sig=)|(?<=[?&]token=)|(?<=[?&]key=))[\w%.+/=-]{6,}"),
     ),
     (
         ("PRIVATE KEY",),
-        Lazy(
+        lazy_re(
             r"-----BEGIN [A-Z0-9 ]{0,30}PRIVATE KEY[A-Z "
             r"]{0,20}-----(?:[^-]*-----END [A-Z0-9 ]{0,40}-----)?"
         ),
     ),
 )
-_MARK = Lazy("|".join(re.escape(mark) for marks, _ in _FORMS for mark in marks))
-_RUN = Lazy(r"[\w-]{27}")  # the next ones have no mark, but are long
-_UNMARKED = Lazy(
+_MARK = lazy_re("|".join(re.escape(mark) for marks, _ in _FORMS for mark in marks))
+_RUN = lazy_re(r"[\w-]{27}")  # the next ones have no mark, but are long
+_UNMARKED = lazy_re(
     r"\b[MNO][a-zA-Z\d_-]{23,25}\.[a-zA-Z\d_-]{6}\.[a-zA-Z\d_-]{27}|\b\d{8,10}:[0-9A-Za-z_-]{35}"
     r"|\b(?:AC|SK)[a-z0-9]{32}|\b[0-9a-z]{32}-us[0-9]{1,2}\b"
 )
-_PLACEHOLDER = Lazy(
+_PLACEHOLDER = lazy_re(
     r"^(|\$.*|[xX*.]+|<.*>|none|null|nil|true|false|yes|no|on|off|auto|0|1|-?\d{1,3}|empty"
     r"|changeme|change[-_]me|your.*|dummy"
     r"|bearer|basic|token|\{\{.*|%\w+%|%[a-zA-Z]|\[redacted\])$",
     re.I,
 )
-_COUNT = Lazy(r"^[\d.,_]{1,7}[kKmMgGs]?$")  # TOKENS=32768
-_PATH = Lazy(
+_COUNT = lazy_re(r"^[\d.,_]{1,7}[kKmMgGs]?$")  # TOKENS=32768
+_PATH = lazy_re(
     r"^(?:[.~]{0,2}/|[A-Za-z]:\\)[\w.-]+(?:[/\\][\w.-]*)*$"
 )  # PWD=/srv/models, a key in a file
-_HEADER = Lazy(
+_HEADER = lazy_re(
     r"""((?:x-)?[\w-]*(?:api-?key|auth[\w-]*|token|secret|cookie|password)[\w-]*)"""
     r"""["']?[ \t]*:[ \t]*["']?"""
     r"""(?:(?:bearer|basic|token)[ \t]+)?([^\s"',;\\]{4,})""",
@@ -224,17 +230,17 @@ def _replace(text: str, value: str) -> str:
     return re.sub(rf"(?<![\w-]){re.escape(value)}(?![\w-])", HIDDEN, text)
 
 
-_ASSIGNED = Lazy(r"""([A-Za-z_][\w-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#,;]{4,})""")
+_ASSIGNED = lazy_re(r"""([A-Za-z_][\w-]*)["']?[ \t]*[=:][ \t]*["']?([^\s"'#,;]{4,})""")
 _TELLING = _set(
     """
     token tkn secret passw passp passc pass= pass: pwd pswd key cred auth bearer cookie jwt pat=
     pat: webhook dsn sas= sas: hft otp pin= pin:
     """
 )
-_PAIRED = Lazy(
+_PAIRED = lazy_re(
     r"""(?<![\w-])(--?[A-Za-z][\w-]*)["']?(?:\s*,\s*|\s*\n\s*-\s*|[\s=]+)["']?([^\s"',]{4,})"""
 )
-_NAMED = Lazy(r"""name:\s*["']?(\w+)["']?\s*\n\s*value:\s*["']?([^\s"'#]+)""")
+_NAMED = lazy_re(r"""name:\s*["']?(\w+)["']?\s*\n\s*value:\s*["']?([^\s"'#]+)""")
 
 
 def learn_from_text(redactor: Redactor, text: str) -> None:

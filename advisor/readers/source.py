@@ -13,13 +13,13 @@ from functools import cached_property
 
 from advisor.domain.files import read_bytes_safely, too_large
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN
 
 MAX_BYTES = 5_000_000
-_CONTROL = Lazy(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
-_HOLES = Lazy(f"[{HOLE_OPEN}{HOLE_CLOSE}]")
+_CONTROL = lazy_re(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_HOLES = lazy_re(f"[{HOLE_OPEN}{HOLE_CLOSE}]")
 
 
 class Source:

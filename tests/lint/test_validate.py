@@ -11,9 +11,8 @@ from click.testing import CliRunner, Result
 
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError
-from advisor.lint.compare import Change
 from advisor.lint.ignores import drop_ignored
-from advisor.lint.report import Given
+from advisor.lint.report import Change, Given
 from advisor.lint.validate import check_launch, validate
 from advisor.readers import read_text
 from advisor.render.findings.json_out import report_json, validate_schema

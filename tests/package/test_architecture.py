@@ -52,8 +52,10 @@ def top_imports(tree: ast.Module) -> list[str]:
 
 @cache
 def cycles() -> list[list[str]]:
-    """Groups of modules that import each other, those inside functions counted."""
-    graph = grimp.build_graph("advisor", exclude_type_checking_imports=True, cache_dir=None)
+    """Groups of modules that import each other; imports inside functions and under TYPE_CHECKING
+    count.
+    """
+    graph = grimp.build_graph("advisor", exclude_type_checking_imports=False, cache_dir=None)
     edges = networkx.DiGraph(
         (a, b) for a in graph.modules for b in graph.find_modules_directly_imported_by(a)
     )

@@ -145,10 +145,10 @@ def corpus_lines() -> Iterator[dict[str, object]]:
     """Every launch of the corpus, migrated to every catalogued release; lines with unresolved
     variables are left out.
     """
-    from advisor.lint import validate as validating
+    from advisor.lint import validate
 
     for path in sorted((Path(__file__).resolve().parents[1] / "corpus").rglob("case-*")):
-        for launch in validating.read_path(str(path)).launches:
+        for launch in validate.read_path(str(path)).launches:
             adapter = engines.get(launch.engine)
             if launch.engine not in OLD or launch.fork == "ik_llama.cpp":
                 continue

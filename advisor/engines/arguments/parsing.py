@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from advisor.domain.nouns import AdvisorError, Flag
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.engines.base import Match, Option
 from advisor.engines.catalogue import Catalogue
 
-_NEGATIVE = pattern(r"-\d+$|-\d*\.\d+$")
-_HUMAN = pattern(r"(\d+(?:\.\d+)?[kKmMgGtT]?|-1)$")
+_NEGATIVE = lazy_re(r"-\d+$|-\d*\.\d+$")
+_HUMAN = lazy_re(r"(\d+(?:\.\d+)?[kKmMgGtT]?|-1)$")
 Check = Callable[[str, str, str], "str | None"]
 
 

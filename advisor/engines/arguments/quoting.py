@@ -8,9 +8,9 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 
-_VARIABLE = pattern(r"\$\{[A-Za-z_]\w*\}")
+_VARIABLE = lazy_re(r"\$\{[A-Za-z_]\w*\}")
 
 
 def join(words: Sequence[str], live: bool) -> str:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from advisor.domain.nouns import EnvVar, Flag, Span
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.engines.base import SWITCH_VALUE, Match, Token
 from advisor.engines.catalogue import Catalogue
 
-_NUMBER = pattern(r"-\d*\.?\d+$")
+_NUMBER = lazy_re(r"-\d*\.?\d+$")
 TRUE = frozenset({"1", "true", "on", "yes", "enabled"})
 FALSE = frozenset({"0", "false", "off", "no", "disabled"})
 

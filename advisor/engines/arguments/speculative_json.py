@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from advisor.domain.nouns import AdvisorError, Plan
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.engines.catalogue import Catalogue
 
 SCHEDULE = "num_speculative_tokens_per_batch_size"
 TOKENS = "num_speculative_tokens"
 DIRECT = {"eagle", "eagle3", "draft_model", "dflash", "dspark"}
-_ASSISTANT = pattern(r"gemma[-_. ]?4.*assistant", re.IGNORECASE)
+_ASSISTANT = lazy_re(r"gemma[-_. ]?4.*assistant", re.IGNORECASE)
 NGRAM = {"ngram", "[ngram]", "ngram_gpu", "suffix"}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +12,8 @@ from advisor.lab.evaluation.baselines import fixed_k
 from advisor.lab.evaluation.card_decisions import decisions, frontier
 from advisor.lab.evaluation.card_owners import owners
 from advisor.lab.evaluation.card_targets import errors_of, percent, table, targets
+from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.training.dataset import Examples
-
-if TYPE_CHECKING:
-    from advisor.lab.evaluation.evaluate import Evaluation
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -4,19 +4,15 @@ give.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import numpy.typing as npt
 
 from advisor.knowledge import store as knowledge
 from advisor.lab.evaluation import metrics, scores
 from advisor.lab.evaluation.card_targets import percent, table
+from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.training.left_out import LeftOut
 from advisor.prediction.decision import decide
-
-if TYPE_CHECKING:
-    from advisor.lab.evaluation.evaluate import Evaluation
 
 Codes = npt.NDArray[np.int8]
 HEADER = ["losses on", "losses off", "gains on", "gains off", "measure"]

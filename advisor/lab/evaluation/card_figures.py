@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from advisor.lab.evaluation import metrics, scores
 from advisor.lab.evaluation.baselines import fixed_k
-
-if TYPE_CHECKING:
-    from advisor.lab.evaluation.evaluate import Evaluation
+from advisor.lab.evaluation.result import Evaluation
 
 
 def _axes(title: str, x: str, y: str, size: tuple[float, float] = (6.0, 4.5)) -> tuple[Any, Any]:

@@ -4,13 +4,9 @@ leaves room for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from advisor.lab.evaluation import owner_spread, scores
 from advisor.lab.evaluation.card_targets import percent, table
-
-if TYPE_CHECKING:
-    from advisor.lab.evaluation.evaluate import Evaluation
+from advisor.lab.evaluation.result import Evaluation
 
 WORDS = """A setting is card, GPU count, model, quantisation family, engine, method, k, concurrency
 and metric; {owners} left-out groups share one with another. The first line is what remains for

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +10,10 @@ import numpy.typing as npt
 from advisor.knowledge import store as knowledge
 from advisor.lab.evaluation import card_words, metrics, scores
 from advisor.lab.evaluation.card_targets import errors_of, percent, table
+from advisor.lab.evaluation.result import Evaluation
 from advisor.prediction.model import prepare
 from advisor.prediction.predict import FAR
 from advisor.prediction.spread import stand_ins
-
-if TYPE_CHECKING:
-    from advisor.lab.evaluation.evaluate import Evaluation
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -5,16 +5,13 @@ made of.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.lab.evaluation import metrics, scores
+from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.training.spread_fit import quantile
-
-if TYPE_CHECKING:
-    from advisor.lab.evaluation.evaluate import Evaluation
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -9,7 +9,6 @@ are bootstrapped over them. Stated acceptances are used ("known") or ignored eve
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from advisor.domain.paths import models_dir
 from advisor.lab.evaluation import baselines as baseline_models
 from advisor.lab.evaluation import card, card_figures, card_targets
+from advisor.lab.evaluation.result import Evaluation
 from advisor.lab.progress import bar
 from advisor.lab.training import acceptance_fit, dataset, fitting, left_out, train
 from advisor.lab.training.dataset import Examples
@@ -31,19 +31,6 @@ Words = npt.NDArray[np.str_]
 
 CARD = "speedup.md"
 PUBLISHED = "physics, published constants"
-
-
-@dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Everything that the card is made of."""
-
-    examples: Examples
-    shipped: LeftOut
-    candidates: dict[str, LeftOut]
-    baselines: dict[str, Floats]
-    splits: dict[str, tuple[Words, LeftOut]]
-    weak: tuple[Examples, LeftOut] | None
-    acceptance: list[dict[str, Any]]
 
 
 def run(out: Path | None = None, fast: bool = False, plots: Path | None = None) -> str:

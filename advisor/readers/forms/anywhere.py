@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, container_command, engine_by_options
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair, preset
@@ -25,7 +26,6 @@ from advisor.readers.programs import (
     engine_start,
 )
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.loose_words import (
     ITEM,
     MAX_LIST,
@@ -40,13 +40,13 @@ from advisor.readers.syntax.marks import replace_matches
 from advisor.readers.syntax.substitutions import fill_templates, set_once
 
 _PROSE = rf"(?:''(?:[^']|'(?!')){{0,1500}}''|{TEXT})"
-_MARK = Lazy(
+_MARK = lazy_re(
     r"\$\{\{?-?[ \t]{0,9}([^{}\n]{1,200})\}?\}|\$\(([^()\n]{1,200})\)|\{\{-?[ "
     r"\t]{0,9}([^{}\n]{1,200})\}\}|(?<!\w)%([A-Za-z_]\w*)%"
     r"|\$(?:env:|script:|global:)?([A-Za-z_]\w*)|(?<=\S[ ])@([A-Za-z_]\w*)(?=\s|$)"
 )
 # what is no code: comments, and prose that is given to a key or a command
-_REMARK = Lazy(
+_REMARK = lazy_re(
     r"<#(?:[^#]|#(?!>)){0,9000}#>|/\*(?:[^*]|\*(?!/)){0,9000}\*/|^[ "
     r"\t]{0,99}(?:#(?!!)|//|::|;|[Rr][Ee][Mm][ \t])[^\n]*|[ \t]#[ \t][^\n]*"
     r"|\b(?:description|help|doc|documentation|summary|title|example|defaultText|message"
@@ -56,18 +56,18 @@ _REMARK = Lazy(
     rf"\t]{{0,9}}{_PROSE}",
     re.S | re.M,
 )
-_CONTINUED = Lazy(r"[\\`^][ \t]{0,99}\r?\n[ \t]{0,99}")
+_CONTINUED = lazy_re(r"[\\`^][ \t]{0,99}\r?\n[ \t]{0,99}")
 # Nix's and Terraform's long texts, PowerShell's too; sets of keys and values without inner ones
-_INNER = Lazy(
+_INNER = lazy_re(
     r"''(?P<a>[^'\n]{0,200}\n(?:[^']|'(?!')){0,20000})''"
     r"|<<[-~]?(?P<tag>[A-Z]{2,12})\r?\n(?P<b>(?:(?![ \t]*(?P=tag)\b)[^\n]*\n){1,500})"
 )
-_SET = Lazy(r"\{[^{}]{10,4000}\}")
-_PAIR = Lazy(
+_SET = lazy_re(r"\{[^{}]{10,4000}\}")
+_PAIR = lazy_re(
     r"([A-Za-z_][\w-]*)[ \t]{0,9}=[ \t]{0,9}(\"[^\"\n]{0,500}\"|[\w./:@-]+)[ \t]{0,9}[;\n]"
 )
-_POWERSHELL = Lazy(r"^(?:\S{1,80}[ \t]*=[ \t]*)?start-process\b|^&", re.I)
-_GLUED = Lazy(r"(?:serve|-\S+) \S")
+_POWERSHELL = lazy_re(r"^(?:\S{1,80}[ \t]*=[ \t]*)?start-process\b|^&", re.I)
+_GLUED = lazy_re(r"(?:serve|-\S+) \S")
 _NOISE = frozenset(
     (
         "-argumentlist",
@@ -80,21 +80,21 @@ _NOISE = frozenset(
         "&",
     )
 )
-_IMAGE = Lazy(
+_IMAGE = lazy_re(
     r"\b(?:image|imageName|docker_image|container_image)[ \t]*[=:][ \t]*\"([^\"\n]{3,300})\""
 )
-_PROGRAM = Lazy(
+_PROGRAM = lazy_re(
     r"\b(?:command|cmd|program|exec|FileName|FilePath|ExecStart)[ \t]*[=:][ "
     r"\t]*\"([^\"\n]{3,300})\""
 )
-_ENV = Lazy(
+_ENV = lazy_re(
     r"^[ \t]{0,99}(?:\$env:|export[ \t])[ \t]{0,9}([A-Za-z_]\w*)[ \t]{0,9}[:?]?=[ "
     r"\t]{0,9}([^\n]{0,2000})",
     re.M | re.I,
 )
-_MAY = Lazy(r"vllm|sglang|llama|docker|podman|nerdctl|server|bash|[\"' ]sh\b", re.I)
+_MAY = lazy_re(r"vllm|sglang|llama|docker|podman|nerdctl|server|bash|[\"' ]sh\b", re.I)
 _ENTRY = ("entrypoint",)
-_ARGUMENTS = Lazy(
+_ARGUMENTS = lazy_re(
     r"(?:args|arguments|argumentlist|command|cmd|entrypoint|extra_?args|extra_?flags"
     r"|extra_?options|flags|options)$",
     re.I,

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal
 from advisor.readers.syntax.scope import Scope
 
-_DEFAULT = Lazy(
+_DEFAULT = lazy_re(
     r"\s*if\s+(?:/i\s+)?(?:not\s+defined\s+(\w+)|\"%(\w+)%\"\s*==\s*\"\")\s+\(?(?=\s*@?set\b)", re.I
 )
-_SET = Lazy(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
-_PERCENT = Lazy(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
+_SET = lazy_re(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
+_PERCENT = lazy_re(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
 MAX_TEXT = 30_000  # what a variable, and the variables of one command, may come to
-_WORD = Lazy(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
+_WORD = lazy_re(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
 
 
 def read_batch(reading: Reading) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, EnvItem, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 
-_LINE = Lazy(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD)[ \t]+(.*)$", re.I | re.S)
+_LINE = lazy_re(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD)[ \t]+(.*)$", re.I | re.S)
 
 
 def read_dockerfile(reading: Reading) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import literal
 
-_FENCED = Lazy(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```", re.S | re.M)
-_DIRECTIVE = Lazy(
+_FENCED = lazy_re(r"^([ \t]*)```([\w-]*)[^\n]*\n(.*?)^\1```", re.S | re.M)
+_DIRECTIVE = lazy_re(
     r"^([ \t]*)\.\. (?:code|code-block|sourcecode)::[ \t]*([\w-]*)[ \t]*\n(?:\1[ \t]+:[^\n]*\n)*"
     r"((?:\1[ \t]+[^\n]*(?:\n|$)|[ \t]*\n)+)",
     re.M,

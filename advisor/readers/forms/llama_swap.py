@@ -6,17 +6,17 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
-_MACRO = Lazy(r"\$\{([\w.-]+)\}")
-_COMMENT_LINE = Lazy(r"^[ \t]*#[^\n]*(?:\n|$)", re.M)
+_MACRO = lazy_re(r"\$\{([\w.-]+)\}")
+_COMMENT_LINE = lazy_re(r"^[ \t]*#[^\n]*(?:\n|$)", re.M)
 _GIVEN = frozenset(("PORT", "MODEL_ID", "PID"))
 
 

@@ -6,22 +6,22 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, join, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
-_SHELL_CELL = Lazy(r"\s*%%(?:bash|sh|script\b[^\n]*|system)[^\n]*\n")
-_FILE_CELL = Lazy(r"\s*%%writefile[ \t]+(?:-a[ \t]+)?(\S+)[^\n]*\n")
-_ASSIGNED = Lazy(
+_SHELL_CELL = lazy_re(r"\s*%%(?:bash|sh|script\b[^\n]*|system)[^\n]*\n")
+_FILE_CELL = lazy_re(r"\s*%%writefile[ \t]+(?:-a[ \t]+)?(\S+)[^\n]*\n")
+_ASSIGNED = lazy_re(
     r"^([A-Za-z_]\w*)[ \t]*=[ \t]*(?:\"([^\"\\\n]*)\"|'([^'\\\n]*)'|(\d[\d.]*))[ "
     r"\t]*(?:#[^\n]*)?\r?$",
     re.M,
 )
-_NAMED = Lazy(
+_NAMED = lazy_re(
     r"\{([A-Za-z_]\w*)\}"
 )  # IPython puts a variable's value there; anything else in braces stays
-_LINE = Lazy(r"^[ \t]*!((?:\\\r?\n|[^\n])*)(?:\n|\Z)|^[ \t]*%%?[A-Za-z][^\n]*(?:\n|\Z)", re.M)
+_LINE = lazy_re(r"^[ \t]*!((?:\\\r?\n|[^\n])*)(?:\n|\Z)|^[ \t]*%%?[A-Za-z][^\n]*(?:\n|\Z)", re.M)
 
 
 def is_notebook(document: Node) -> bool:

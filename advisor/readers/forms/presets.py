@@ -7,19 +7,19 @@ from __future__ import annotations
 import re
 
 from advisor import engines
+from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.marks import fill_supervisor
 from advisor.readers.syntax.words import split_words
 
-_SECTION = Lazy(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
-_PAIR = Lazy(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
-_COMMAND = Lazy(r"command[ \t]*=[ \t]*([^\n]*(?:\n(?:[ \t]+[^\s][^\n]*|[;#][^\n]*))*)")
-_UNREMARKED = Lazy(
+_SECTION = lazy_re(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
+_PAIR = lazy_re(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
+_COMMAND = lazy_re(r"command[ \t]*=[ \t]*([^\n]*(?:\n(?:[ \t]+[^\s][^\n]*|[;#][^\n]*))*)")
+_UNREMARKED = lazy_re(
     r"^(?![ \t]*[;#])[^\n]*(?:\n|$)", re.M
 )  # the lines of a value that are no comments
 _MODEL_KEYS = frozenset(
@@ -40,8 +40,8 @@ _MODEL_KEYS = frozenset(
         "dr",
     )
 )
-_REPOSITORY = Lazy(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
-_ESCAPED = Lazy(r"\\[\\\"$`]")
+_REPOSITORY = lazy_re(r"^[\w.-]+/[\w.-]+(:[\w.-]+)?$")
+_ESCAPED = lazy_re(r"\\[\\\"$`]")
 _NOT_OPTIONS = frozenset(("version", "load-on-startup", "stop-timeout"))
 Pair = tuple[Mapped, Mapped | None]
 

@@ -10,12 +10,12 @@ import ast
 import re
 import warnings
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair
 from advisor.readers.programs import engine_start
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.marks import fill_format
 from advisor.readers.syntax.python_nodes import (
@@ -40,8 +40,8 @@ _CALLS = {
     "ServerArgs": "sglang",
     "Runtime": "sglang",
 }
-_CLI = Lazy(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
-_UNFILLED = Lazy(
+_CLI = lazy_re(r"vllm\s+serve|launch_server|llama-server|vllm\.entrypoints|sglang serve")
+_UNFILLED = lazy_re(
     r"\{\{\s*['\"]"
 )  # JSON in doubled braces: a text that is to go through `str.format`
 MAX_TEXT = 400_000

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, join, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
-_ARGUMENTS = Lazy(r"args|extraArgs|extra_args|command|entrypoint")
+_ARGUMENTS = lazy_re(r"args|extraArgs|extra_args|command|entrypoint")
 MAX_LINES = 500
-_KEY = Lazy(
+_KEY = lazy_re(
     r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args"
     r"|entrypoint|serve)s?$",
     re.I,

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, Surroundings, size_bytes
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, hole, join, literal, synthetic
 from advisor.readers.syntax.marks import placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 
-_SECTION = Lazy(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
-_KEY = Lazy(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
-_VARIABLE = Lazy(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
+_SECTION = lazy_re(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
+_KEY = lazy_re(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
+_VARIABLE = lazy_re(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
 
 
 def read_unit(reading: Reading) -> None:

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 
 from advisor.readers.syntax.mapped import Mapped
 from advisor.readers.syntax.scope import arithmetic
+from advisor.readers.syntax.shell_state import ShellState
 from advisor.readers.syntax.words import split_words
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from advisor.readers.syntax.shell import Shell
-
 _EXPRESSIONS = frozenset(("binary_expression", "unary_expression", "parenthesized_expression"))
 _NUMBERS = {"-eq": "==", "-ne": "!=", "-gt": ">", "-ge": ">=", "-lt": "<", "-le": "<="}
 
 
-def condition(shell: Shell, node: Node, depth: int = 0) -> bool | None:
+def condition(shell: ShellState, node: Node, depth: int = 0) -> bool | None:
     """The truth of a test as far as the file tells."""
     if depth > 30 or not shell.reading.step():
         return None
@@ -69,7 +68,7 @@ def _is_filled(value: Mapped) -> bool | None:
     return None if value.has_hole else bool(value.text)
 
 
-def _command(shell: Shell, node: Node) -> bool | None:
+def _command(shell: ShellState, node: Node) -> bool | None:
     name = node.child_by_field_name("name")
     text = shell.text(name).text if name is not None else ""
     if text in ("true", ":"):
@@ -103,7 +102,7 @@ def _test_words(words: list[Mapped]) -> bool | None:
     return None
 
 
-def _list(shell: Shell, node: Node, depth: int) -> bool | None:
+def _list(shell: ShellState, node: Node, depth: int) -> bool | None:
     parts = [condition(shell, child, depth + 1) for child in node.named_children[:2]]
     operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")
     return _logic(parts, operator)
@@ -115,7 +114,7 @@ def _logic(parts: list[bool | None], operator: str) -> bool | None:
     return True if True in parts else None if None in parts else False
 
 
-def _unary(shell: Shell, node: Node, depth: int) -> bool | None:
+def _unary(shell: ShellState, node: Node, depth: int) -> bool | None:
     operator = shell.text(node.children[0]).text if node.children else ""
     operand = node.named_children[-1] if node.named_children else None
     if operand is None:
@@ -129,7 +128,7 @@ def _unary(shell: Shell, node: Node, depth: int) -> bool | None:
     return None
 
 
-def _binary(shell: Shell, node: Node, depth: int) -> bool | None:
+def _binary(shell: ShellState, node: Node, depth: int) -> bool | None:
     left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
     if left is None or right is None:
         return None
@@ -159,7 +158,7 @@ def _binary(shell: Shell, node: Node, depth: int) -> bool | None:
     return compare(first.text, operator, second.text)
 
 
-def _is_arithmetic(shell: Shell, node: Node) -> bool:
+def _is_arithmetic(shell: ShellState, node: Node) -> bool:
     """Whether a comparison stands in `(( ))`, where a bare name is a variable and `!=` compares
     numbers.
     """
@@ -169,7 +168,7 @@ def _is_arithmetic(shell: Shell, node: Node) -> bool:
     return outer is not None and shell.text(outer).text.startswith("((")
 
 
-def _number(shell: Shell, node: Node) -> int | None:
+def _number(shell: ShellState, node: Node) -> int | None:
     """One side of an arithmetic comparison: `TP`, `$TP + 1`, `${#LIST[@]}`."""
     if node.type == "expansion":
         value = shell.value(node)

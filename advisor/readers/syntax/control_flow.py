@@ -6,22 +6,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.conditions import condition, matches
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole
 from advisor.readers.syntax.scope import Scope, Value
+from advisor.readers.syntax.shell_state import MAX_NESTING, ShellState
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from advisor.readers.syntax.shell import Shell
-
-_SERVER = Lazy(r"(?:^|/)[\w.-]*llama-server[\w.-]*$")
-MAX_NESTING = 60
+_SERVER = lazy_re(r"(?:^|/)[\w.-]*llama-server[\w.-]*$")
 MAX_ROUNDS = 16
 
 
-def if_statement(shell: Shell, node: Node) -> bool:
+def if_statement(shell: ShellState, node: Node) -> bool:
     """Run the branches of an `if`; True where the script ends in it."""
     branches: list[tuple[list[Node], list[Node]]] = [([], [])]
     in_condition = True
@@ -42,13 +40,13 @@ def if_statement(shell: Shell, node: Node) -> bool:
 Branch = tuple[bool | None, bool, "list[Node]"]  # verdict, whether the environment may change it
 
 
-def _verdict(shell: Shell, test: list[Node]) -> tuple[bool | None, bool]:
+def _verdict(shell: ShellState, test: list[Node]) -> tuple[bool | None, bool]:
     asked = shell.scope.asked[0]
     verdict = _all(shell, test) if test else True
     return verdict, shell.scope.asked[0] != asked
 
 
-def _all(shell: Shell, test: list[Node]) -> bool | None:
+def _all(shell: ShellState, test: list[Node]) -> bool | None:
     for node in test[:-1]:
         shell.statement(node)
     verdict = condition(shell, test[-1])
@@ -57,7 +55,7 @@ def _all(shell: Shell, test: list[Node]) -> bool | None:
     return verdict
 
 
-def _run_tested(shell: Shell, node: Node) -> None:
+def _run_tested(shell: ShellState, node: Node) -> None:
     """`if start_server ...; then`: a command whose success is asked for runs all the same."""
     if node.type in ("command", "redirected_statement", "pipeline"):
         shell.statement(node)
@@ -66,7 +64,7 @@ def _run_tested(shell: Shell, node: Node) -> None:
             _run_tested(shell, child)
 
 
-def _branches(shell: Shell, branches: list[Branch], at: int) -> bool:
+def _branches(shell: ShellState, branches: list[Branch], at: int) -> bool:
     """Read the branches that can be taken, and merge what they leave behind; whether the script
     ends
     there. A guard whose condition only the environment makes true never ends it.
@@ -104,7 +102,7 @@ def _branches(shell: Shell, branches: list[Branch], at: int) -> bool:
     return not left and sure
 
 
-def _sequence(shell: Shell, nodes: list[Node]) -> bool:
+def _sequence(shell: ShellState, nodes: list[Node]) -> bool:
     shell.nesting += 1
     try:
         return shell.nesting < MAX_NESTING and any(shell.statement(node) for node in nodes)
@@ -112,7 +110,7 @@ def _sequence(shell: Shell, nodes: list[Node]) -> bool:
         shell.nesting -= 1
 
 
-def _merge_scopes(shell: Shell, scopes: list[Scope], at: int) -> Scope:
+def _merge_scopes(shell: ShellState, scopes: list[Scope], at: int) -> Scope:
     first = scopes[0]
     for other in scopes[1:]:
         if not shell.reading.spend(
@@ -145,7 +143,7 @@ def _longer(one: list[Mapped] | None, other: list[Mapped] | None) -> list[Mapped
     return other if grown or one is None else one
 
 
-def case_statement(shell: Shell, node: Node) -> bool:
+def case_statement(shell: ShellState, node: Node) -> bool:
     """Run the branches of a `case`; True where the script ends in it."""
     asked = shell.scope.asked[0]
     subject = shell.value(node.child_by_field_name("value"))
@@ -175,7 +173,7 @@ def case_statement(shell: Shell, node: Node) -> bool:
     return _branches(shell, branches, shell.text(node).first())
 
 
-def for_statement(shell: Shell, node: Node) -> bool:
+def for_statement(shell: ShellState, node: Node) -> bool:
     """Run the body of a `for` once per known value; True where the script ends in it."""
     variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
     if body is None:
@@ -198,7 +196,7 @@ def for_statement(shell: Shell, node: Node) -> bool:
     return False
 
 
-def while_statement(shell: Shell, node: Node) -> bool:
+def while_statement(shell: ShellState, node: Node) -> bool:
     """A loop that the file does not decide is skipped (it reads arguments), unless it starts an
     engine.
 
@@ -222,7 +220,7 @@ def while_statement(shell: Shell, node: Node) -> bool:
     return False
 
 
-def list_statement(shell: Shell, node: Node) -> bool:
+def list_statement(shell: ShellState, node: Node) -> bool:
     """`a && b`, `a || b`."""
     parts = node.named_children
     operator = next((child.type for child in node.children if child.type in ("&&", "||")), "&&")

@@ -7,23 +7,23 @@ The shell then starts the server without them and takes the next line for a comm
 
 from __future__ import annotations
 
+from advisor.domain.patterns import lazy_re
 from advisor.engines.base import CUT_OFF
 from advisor.readers.containers import docker_run, engine_by_options
 from advisor.readers.engine_command import EngineCommand
 from advisor.readers.images import engine_of_image, is_official
 from advisor.readers.programs import RUNTIMES
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped
 
-_REMARK = Lazy(r"(?:^|(?<=[ \t;&|]))#")
-_OPTION = Lazy(r"[ \t]*(--[A-Za-z][\w.-]*|-[A-Za-z]{1,6})(?=[ \t=]|\r?$)")
+_REMARK = lazy_re(r"(?:^|(?<=[ \t;&|]))#")
+_OPTION = lazy_re(r"[ \t]*(--[A-Za-z][\w.-]*|-[A-Za-z]{1,6})(?=[ \t=]|\r?$)")
 # a backslash, then blanks: meant to continue, as the next line's option says
-LOOSE_END = Lazy(r"\\([ \t]+)(?=\r?\n[ \t]*-)")
-_QUOTED = Lazy(
+LOOSE_END = lazy_re(r"\\([ \t]+)(?=\r?\n[ \t]*-)")
+_QUOTED = lazy_re(
     r"'[^'\n]*'?|\"(?:[^\"\\\n]|\\.)*\"?"
 )  # an open one ends with the line: else each is tried anew
-_IMAGE_LINE = Lazy(r"[ \t]*([\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?)(?=[ \t]|\r?$)")
+_IMAGE_LINE = lazy_re(r"[ \t]*([\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?)(?=[ \t]|\r?$)")
 MAX_LINES, MAX_NAMED = 80, 4
 
 
@@ -95,7 +95,7 @@ def _note(names: list[str], first: int, cause: str, reading: Reading) -> str:
     )
 
 
-_IMAGE = Lazy(r"[\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?")
+_IMAGE = lazy_re(r"[\w.-]+(?:/[\w.-]+)+(?:[:@][\w.:-]+)?")
 
 
 def cut_container(

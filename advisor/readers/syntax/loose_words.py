@@ -7,21 +7,21 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, join
 
 MAX_LIST, MAX_LISTS = 20_000, 2_000
 TEXT = r"\"(?:[^\"\\`]|[\\`].|\"\"){0,1500}\"|'(?:[^'\\\n]|\\.){0,1500}'"
-_WORD = Lazy(rf"(?:{TEXT}|[^\s\"',;|]|[,;|](?=[^\s\"',;|])|(?<=\S)['\"])+|[;|]", re.S)
-ITEM = Lazy(rf"{TEXT}|[^\s\"',;\[\]()]+", re.S)
-_BRACKET = Lazy(rf"{TEXT}|@\(|[\[\]()]", re.S)
-_GIVEN = Lazy(
+_WORD = lazy_re(rf"(?:{TEXT}|[^\s\"',;|]|[,;|](?=[^\s\"',;|])|(?<=\S)['\"])+|[;|]", re.S)
+ITEM = lazy_re(rf"{TEXT}|[^\s\"',;\[\]()]+", re.S)
+_BRACKET = lazy_re(rf"{TEXT}|@\(|[\[\]()]", re.S)
+_GIVEN = lazy_re(
     r"([A-Za-z_][\w.-]*)[\"'\ue001]?[ \t]*(\+?[=:])[ \t]*(?:with [\w.]+;[ \t]*|\w+\([ "
     r"\t]*)?$|(?:^|[\s=(,{:])$"
 )
-_QUOTED = Lazy(TEXT, re.S)
-_ESCAPE = Lazy(r"[\\`]([\"'`$\\])|\"\"")
+_QUOTED = lazy_re(TEXT, re.S)
+_ESCAPE = lazy_re(r"[\\`]([\"'`$\\])|\"\"")
 
 
 class BracketList:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 
 HOLE_OPEN, HOLE_CLOSE = "\ue000", "\ue001"
-HOLE = Lazy(f"{HOLE_OPEN}[^{HOLE_OPEN}{HOLE_CLOSE}]*{HOLE_CLOSE}")
-_NOT_IN_A_NAME = Lazy(
+HOLE = lazy_re(f"{HOLE_OPEN}[^{HOLE_OPEN}{HOLE_CLOSE}]*{HOLE_CLOSE}")
+_NOT_IN_A_NAME = lazy_re(
     f"['\"\\\\{HOLE_OPEN}{HOLE_CLOSE}]"
 )  # what would change how the text around a hole is taken apart
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import Mapped, hole, join, synthetic
 
 # `cmd <in >out` is a redirection: there the bracket closes after a blank, or with a name behind it
@@ -17,17 +17,17 @@ _ANGLE = r"(?<![<&\d])<((?:[A-Za-z]|\d+_)[^<>\n\"'`$|;&(){}\\]{0,60})(?<!\s)>(?!
 # what is no JSON in doubled braces; blanks and a dash before the end are trimmed from the name
 # afterwards
 _BRACES = r"\$?\{\{-?[ \t]*([A-Za-z_.$][^{}\n]{0,400})\}\}"
-_FOREIGN = Lazy(f"{_ANGLE}|{_BRACES}")
-_LEFT_OPEN = Lazy(
+_FOREIGN = lazy_re(f"{_ANGLE}|{_BRACES}")
+_LEFT_OPEN = lazy_re(
     rf"{_ANGLE}|{_BRACES}|(?<!\$)\{{[A-Za-z_]\w*\}}|%\(\w+\)s|(?<![\w.])\.\.\.(?![\w.])"
 )
-_PERCENT = Lazy(r"%\((\w+)\)s|%%")
+_PERCENT = lazy_re(r"%\((\w+)\)s|%%")
 MAX_TEXT = 100_000  # what the values of one text may come to; those beyond it are not known
-_FIELD = Lazy(r"\{\{|\}\}|\{([A-Za-z_][\w.\[\]]*|\d*)(?:![rsa])?(?::[^{}\n]{0,20})?\}")
+_FIELD = lazy_re(r"\{\{|\}\}|\{([A-Za-z_][\w.\[\]]*|\d*)(?:![rsa])?(?::[^{}\n]{0,20})?\}")
 
 
 def replace_matches(
-    text: Mapped, pattern: Lazy, value: Callable[[re.Match[str], int], Mapped | None]
+    text: Mapped, pattern: re.Pattern[str], value: Callable[[re.Match[str], int], Mapped | None]
 ) -> Mapped:
     """The text with each match replaced by a value, which is asked for the match and its offset in
     the file; None keeps it.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE_CLOSE,
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import ast
 
 Value = Mapped | list[Mapped]
-_PARAMETER = Lazy(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?")
+_PARAMETER = lazy_re(r"([#!]?)([A-Za-z_]\w*|[0-9]+|[@*#?$!-])(\[[^\]]*\])?")
 _MAX_TEXT = 200_000
 _MAX_UNCLOSED = 20  # each looked for its end through all of the text
 

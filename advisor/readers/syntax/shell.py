@@ -7,69 +7,74 @@ only one way sets keep that value (with a note), variables that both set differe
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from typing import TYPE_CHECKING
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
-from advisor.readers.engine_command import Env, EnvItem, Surroundings
+from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.programs import ENGINE_TEXT
-from advisor.readers.reading import Reading
 from advisor.readers.syntax import control_flow
-from advisor.readers.syntax.bash_tree import parse
-from advisor.readers.syntax.control_flow import MAX_NESTING
 from advisor.readers.syntax.cut_off import (
     LOOSE_END,
     cut_container,
     options_after_blanks,
     options_behind,
 )
-from advisor.readers.syntax.mapped import EMPTY, Mapped, hole
+from advisor.readers.syntax.mapped import HOLE, Mapped, hole
 from advisor.readers.syntax.marks import placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.shell_builtins import BUILTINS
+from advisor.readers.syntax.shell_output import here_text
+from advisor.readers.syntax.shell_state import MAX_NESTING, ShellState
 from advisor.readers.syntax.shell_variables import (
     assign,
     declaration,
-    here_text,
-    output_of,
     prefix,
     unset,
 )
-from advisor.readers.syntax.words import expand_value, expand_word
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Parser
 
 MAX_TEXT = 600_000
+_NON_ASCII = lazy_re(r"[^\x00-\x7f]")
+_REMARK = lazy_re(
+    r"(?<!\S)`#[^`\n]*`"
+)  # a comment among the options: the grammar would take it to the line's end
 
 
-class Shell:
-    """One script. `scope` holds its variables, `passed` the environment that it was started
-    with.
+@cache
+def _parser() -> Parser:
+    import tree_sitter_bash
+    from tree_sitter import Language, Parser
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def _parsable(text: str) -> bytes:
+    """The text as single bytes, so that byte offsets are character offsets; Windows newlines made
+    harmless.
+
+    An unknown value is one word, whatever stands in its name: $(seq -s ' ' 1 64).
     """
+    text = HOLE.sub(lambda found: "_" * len(found.group()), text)
+    text = _REMARK.sub(lambda found: " " * len(found.group()), text)
+    text = LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
+    if "\r" in text:
+        text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
+    return _NON_ASCII.sub("_", text).encode("ascii")
 
-    def __init__(
-        self,
-        source: Mapped,
-        reading: Reading,
-        scope: Scope | None = None,
-        *,
-        around: Surroundings | None = None,
-        depth: int = 0,
-        passed: Env | None = None,
-    ) -> None:
-        self.source, self.reading, self.around, self.depth = source, reading, around, depth
-        self.scope = scope or Scope()
-        self.given = dict(self.scope.values)  # what the script starts with
-        self.scope.substitute = self.output_of
-        self.passed: Env = dict(passed or {})
-        self.functions: dict[str, Node] = {}
-        self.called: set[str] = set()
-        self.nesting = 0
-        self.here: Mapped | None = None  # what `<<<` gives the command that is read
-        self.separators = ""  # and the IFS that it is given for itself
-        self.sure = True
-        self.returning = False
+
+def parse(text: str) -> Node:
+    """The root of the syntax tree, by tree-sitter's grammar of bash; its byte offsets are offsets
+    of characters in the text.
+    """
+    return _parser().parse(_parsable(text)).root_node
+
+
+class Shell(ShellState):
+    """One script with its commands, functions and subshells."""
 
     def run(self) -> bool:
         """Read the whole text; whether it starts an engine."""
@@ -106,48 +111,6 @@ class Shell:
         self.scope.substitute = self.output_of
         self.functions, self.called = {}, set()
         self.block(root)
-
-    # -------------------------------------------------------------- helpers
-
-    def text(self, node: Node) -> Mapped:
-        """Return the source text of a node."""
-        return self.source.part(node.start_byte, node.end_byte)
-
-    def value(self, node: Node | None) -> Mapped:
-        """Return a node's text, expanded without word splitting."""
-        return EMPTY if node is None else expand_value(self.text(node), self.scope)
-
-    def words(self, nodes: list[Node]) -> list[Mapped]:
-        """Return the words that the nodes expand to."""
-        return [field for node in nodes for field in expand_word(self.text(node), self.scope)]
-
-    def output_of(self, body: Mapped) -> Mapped | None:
-        """What `$(...)` prints; None if it is not known."""
-        return None if self.depth > 8 or not self.reading.step() else output_of(body, self.scope)
-
-    # -------------------------------------------------------------- statements
-
-    def block(self, node: Node) -> bool:
-        """Read the statements under a node in order; True if the script ends here."""
-        if self.nesting > MAX_NESTING:
-            self.reading.note("the script is nested too deeply; the rest of it was not read")
-            return False
-        self.nesting += 1
-        try:
-            return any(self.statement(child) for child in node.named_children)
-        finally:
-            self.nesting -= 1
-
-    def statement(self, node: Node) -> bool:
-        """Run one statement; True where the script ends in it."""
-        if not self.reading.step():
-            return True
-        handler = _STATEMENTS.get(node.type)
-        if handler is not None:
-            return handler(self, node)
-        if node.type in _GROUPS:
-            return self.block(node)
-        return False
 
     def command(self, node: Node) -> bool:
         """Run a simple command; True where the script ends in it."""
@@ -279,20 +242,7 @@ class Shell:
         return False
 
 
-_GROUPS = frozenset(
-    (
-        "program",
-        "compound_statement",
-        "do_group",
-        "ERROR",
-        "pipeline",
-        "negated_command",
-        "else_clause",
-        "elif_clause",
-        "case_item",
-    )
-)
-_STATEMENTS: dict[str, Callable[[Shell, Any], bool]] = {
+Shell.STATEMENTS = {
     "command": Shell.command,
     "variable_assignment": assign,
     "variable_assignments": Shell.block,

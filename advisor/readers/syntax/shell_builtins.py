@@ -6,26 +6,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from advisor.readers.syntax.mapped import Mapped, hole, join, literal
-
-if TYPE_CHECKING:
-    from advisor.readers.syntax.shell import Shell
+from advisor.readers.syntax.shell_state import ShellState
 
 
-def do_exit(shell: Shell, words: list[Mapped], at: int) -> bool:
+def do_exit(shell: ShellState, words: list[Mapped], at: int) -> bool:
     """Run `exit`: the script ends."""
     return True
 
 
-def do_return(shell: Shell, words: list[Mapped], at: int) -> bool:
+def do_return(shell: ShellState, words: list[Mapped], at: int) -> bool:
     """Run `return`: the function, or a sourced script, ends."""
     shell.returning = True
     return True
 
 
-def do_set(shell: Shell, words: list[Mapped], at: int) -> bool:
+def do_set(shell: ShellState, words: list[Mapped], at: int) -> bool:
     """Run `set`: positional parameters; notes `set -a`."""
     for i, word in enumerate(words):
         if word.text == "--":
@@ -35,14 +32,14 @@ def do_set(shell: Shell, words: list[Mapped], at: int) -> bool:
     return False
 
 
-def do_shift(shell: Shell, words: list[Mapped], at: int) -> bool:
+def do_shift(shell: ShellState, words: list[Mapped], at: int) -> bool:
     """Run `shift`: drops the first positional parameter."""
     if shell.scope.args:
         shell.scope.args = shell.scope.args[1:]
     return False
 
 
-def do_eval(shell: Shell, words: list[Mapped], at: int) -> bool:
+def do_eval(shell: ShellState, words: list[Mapped], at: int) -> bool:
     """Run `eval`: reads its words as a command, at most eight levels deep."""
     spaced = [part for word in words for part in (literal(" ", -2), word)][1:]
     inner = type(shell)(
@@ -59,14 +56,14 @@ def do_eval(shell: Shell, words: list[Mapped], at: int) -> bool:
     return False
 
 
-def do_source(shell: Shell, words: list[Mapped], at: int) -> bool:
+def do_source(shell: ShellState, words: list[Mapped], at: int) -> bool:
     """Run `source`: notes that the other file is not read."""
     if words:
         shell.reading.note(f"{words[0].display()} is sourced and not read", at)
     return False
 
 
-def do_read(shell: Shell, words: list[Mapped], at: int) -> bool:
+def do_read(shell: ShellState, words: list[Mapped], at: int) -> bool:
     """`IFS=, read -ra ARGS <<< "$EXTRA"` splits what the file knows; all else that is read comes
     from outside.
     """
@@ -86,7 +83,7 @@ def do_read(shell: Shell, words: list[Mapped], at: int) -> bool:
     return False
 
 
-def _read_fields(shell: Shell, names: list[str], known: Mapped, mark: str) -> None:
+def _read_fields(shell: ShellState, names: list[str], known: Mapped, mark: str) -> None:
     """`IFS='|' read -r name file <<< "$ENTRY"`: one field for each name, all that is left for the
     last.
     """
@@ -101,7 +98,7 @@ def _read_fields(shell: Shell, names: list[str], known: Mapped, mark: str) -> No
         )
 
 
-BUILTINS: dict[str, Callable[[Shell, list[Mapped], int], bool]] = {
+BUILTINS: dict[str, Callable[[ShellState, list[Mapped], int], bool]] = {
     "exit": do_exit,
     "return": do_return,
     "set": do_set,

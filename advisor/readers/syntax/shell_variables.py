@@ -1,6 +1,4 @@
-"""What a shell script's assignments do to its variables, what a substitution `$(...)` prints where
-that can be known without running it, and how variables grow and stay small.
-"""
+"""What a shell script's assignments do to its variables, how these grow and stay small."""
 
 from __future__ import annotations
 
@@ -8,75 +6,15 @@ import re
 from typing import TYPE_CHECKING
 
 from advisor.readers.engine_command import Env, EnvItem
-from advisor.readers.syntax.lazy import Lazy
 from advisor.readers.syntax.mapped import Mapped, hole, join, synthetic
-from advisor.readers.syntax.scope import Scope, Value, interpolate
-from advisor.readers.syntax.words import expand_value, split_words
+from advisor.readers.syntax.scope import Value
+from advisor.readers.syntax.shell_state import ShellState
+from advisor.readers.syntax.words import expand_value
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-    from advisor.readers.syntax.shell import Shell
-
 MAX_ITEMS, MAX_VALUE = 2_000, 100_000
-_IN_HERE_TEXT = Lazy(r"\$(\([^()\n]*\))|\\([\\$`\n])")
-
-
-def output_of(body: Mapped, scope: Scope) -> Mapped | None:
-    """What `$(...)` prints, for echo, printf '%s' and a here-document through cat; None if not
-    known.
-    """
-    text = body.text.strip()
-    if text.startswith("cat <<"):
-        found = re.match(
-            r"\s*cat\s*<<-?\s*(['\"]?)(\w+)\1[^\n]*\n(.*?)\n[ \t]*\2\s*$", body.text, re.S
-        )
-        if found:
-            inside = body.part(found.start(3), found.end(3))
-            return inside if found.group(1) else here_text(inside, scope)
-    found = re.match(r"\s*(echo(?:\s+-[neE]+)?|printf(?:\s+--)?)\s+(.*)$", body.text, re.S)
-    if not found or re.search(
-        r"[|;&<>]", re.sub(r"'[^']*'|\"(?:\\.|[^\"])*\"", "", found.group(2))
-    ):
-        return None
-    words = split_words(body.part(found.start(2), len(body.text.rstrip())), scope)
-    if found.group(1).startswith("echo"):
-        return join([part for word in words for part in (synthetic(" "), word)][1:])
-    return _printf(words) if words else None
-
-
-def here_text(text: Mapped, scope: Scope) -> Mapped:
-    r"""An unquoted here-document: variables, `\\`, `\$` and joined lines; what a substitution
-    prints is not known.
-    """
-    parts: list[Mapped] = []
-    done = 0
-    for found in _IN_HERE_TEXT.finditer(text.text):
-        parts.append(interpolate(text.part(done, found.start()), scope))
-        done = found.end()
-        if found.group(1) is not None:
-            parts.append(hole(found.group(1)[:40], text.pos[found.start()]))
-        elif found.group(2) != "\n":
-            parts.append(text.part(done - 1, done))
-    return join((*parts, interpolate(text.part(done, len(text)), scope)))
-
-
-def _printf(words: list[Mapped]) -> Mapped | None:
-    """What printf prints for %s and %d; None for other formats."""
-    parts: list[Mapped] = []
-    left = words[1:]
-    done = 0
-    for found in re.finditer(r"%(.)|\\n", words[0].text):
-        parts.append(words[0].part(done, found.start()))
-        done = found.end()
-        if found.group(1) in ("s", "d", "i"):
-            parts += left[:1]
-            left = left[1:]
-        elif found.group(1) == "%":
-            parts.append(synthetic("%"))
-        elif found.group(1) is not None:
-            return None
-    return join((*parts, words[0].part(done, len(words[0]))))
 
 
 def bound(value: Value, name: str) -> Value:
@@ -98,7 +36,7 @@ def append(old: Value | None, new: Value) -> Value:
     return new if old is None else join((old, new))
 
 
-def assign(shell: Shell, node: Node, export: bool = False) -> bool:
+def assign(shell: ShellState, node: Node, export: bool = False) -> bool:
     """Set a variable or an element of an array; never ends the script."""
     target, value = node.child_by_field_name("name"), node.child_by_field_name("value")
     if target is None:
@@ -124,11 +62,11 @@ def assign(shell: Shell, node: Node, export: bool = False) -> bool:
     return False
 
 
-def _array(shell: Shell, node: Node) -> list[Mapped]:
+def _array(shell: ShellState, node: Node) -> list[Mapped]:
     return shell.words([child for child in node.named_children if child.type != "comment"])
 
 
-def _assign_element(shell: Shell, target: Node, value: Node | None) -> bool:
+def _assign_element(shell: ShellState, target: Node, value: Node | None) -> bool:
     """`NAME[key]=value`: kept as an entry `[key]=value`, appended for a number beyond the
     end.
     """
@@ -143,7 +81,7 @@ def _assign_element(shell: Shell, target: Node, value: Node | None) -> bool:
     return False
 
 
-def prefix(shell: Shell, node: Node, env: Env) -> None:
+def prefix(shell: ShellState, node: Node, env: Env) -> None:
     """Add an assignment in front of a command to the command's environment."""
     target = node.child_by_field_name("name")
     if target is not None:
@@ -152,7 +90,7 @@ def prefix(shell: Shell, node: Node, env: Env) -> None:
         )
 
 
-def declaration(shell: Shell, node: Node) -> bool:
+def declaration(shell: ShellState, node: Node) -> bool:
     """Run `export`, `declare`, `local` or `readonly`; never ends the script."""
     text = shell.text(node).text
     export = text.startswith("export") or bool(re.match(r"(declare|typeset)\s+-\w*x", text))
@@ -166,7 +104,7 @@ def declaration(shell: Shell, node: Node) -> bool:
     return False
 
 
-def _word_assignment(shell: Shell, node: Node, export: bool) -> None:
+def _word_assignment(shell: ShellState, node: Node, export: bool) -> None:
     word = expand_value(shell.text(node), shell.scope)
     name, equals, _ = word.text.partition("=")
     if equals and re.fullmatch(r"[A-Za-z_]\w*", name):
@@ -175,7 +113,7 @@ def _word_assignment(shell: Shell, node: Node, export: bool) -> None:
             shell.scope.exported[name] = word.first()
 
 
-def unset(shell: Shell, node: Node) -> bool:
+def unset(shell: ShellState, node: Node) -> bool:
     """Run `unset`; never ends the script."""
     for child in node.named_children:
         name = shell.text(child).text

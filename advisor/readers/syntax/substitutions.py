@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import HOLE, Mapped, join, literal
 from advisor.readers.syntax.words import split_words
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 MAX_VALUE, MAX_WORD, MAX_NAMES = 2_000, 20_000, 2_000
 # NAME = value, NAME := value, $name = "value", name: value, [string]$name = 'value'
-_SET = Lazy(
+_SET = lazy_re(
     r"^[ \t]{0,99}(?:-[ \t]{1,9})?(?:export[ \t]|let[ \t]|\[\w+\])?[ "
     r"\t]{0,9}\$?(?:env:|script:|global:)?([A-Za-z_]\w*)[ \t]{0,9}"
     r"(\+=|[:?]?=(?!=)|:(?=[ \t]))[ \t]{0,9}([^\n]*)",
     re.M,
 )
-_ANY = Lazy(r"(?<![\w-])([A-Za-z_]\w*)[\"']?[ \t]{0,9}(?:[:?+]?=(?!=)|:(?=[ \t]))")
-_LITERAL = Lazy(
+_ANY = lazy_re(r"(?<![\w-])([A-Za-z_]\w*)[\"']?[ \t]{0,9}(?:[:?+]?=(?!=)|:(?=[ \t]))")
+_LITERAL = lazy_re(
     r"(?:\"((?:[^\"`\\\n]|\\(?![\"\\]))*)\"|'([^'\n]*)'|((?:[\w./:@+,=~-]"
     r"|\$[({][^(){}\n]*[)}])+)|(-[^\"'`$(){}\n;#|&]*))"
     r"[ \t]{0,99}[;,]?[ \t]{0,99}(?:(?:#|//)[^\n]*)?$"

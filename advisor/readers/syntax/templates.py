@@ -6,23 +6,23 @@ from __future__ import annotations
 
 import re
 
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN
 
 VANISHED = (
     "\ue002"  # stands for what a control line leaves of itself inside a block of text: nothing
 )
-_LINE = Lazy(r"^([ \t]*)\{\{(?![ \t]*\"\w+\"[ \t]*:)[^\n]*\}\}[ \t]*\r?$", re.M)
-_JINJA_LINE = Lazy(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
-_TEMPLATE = Lazy(
+_LINE = lazy_re(r"^([ \t]*)\{\{(?![ \t]*\"\w+\"[ \t]*:)[^\n]*\}\}[ \t]*\r?$", re.M)
+_JINJA_LINE = lazy_re(r"^([ \t]*)\{%[^\n]*%\}[ \t]*\r?$", re.M)
+_TEMPLATE = lazy_re(
     r"\$?\{\{(?!\s*\"\w+\"\s*:).*?\}\}"
 )  # not JSON in doubled braces, as `str.format` wants it
-_CONTROL = Lazy(
+_CONTROL = lazy_re(
     r"\s*(?:\{%|\{\{-?\s*(?:/\*|\$\w+\s*:?=|(?:if|else|end|range|with|define|block|break"
     r"|continue)\b))"
 )
 # `key: |`, `- >-`, `- key: |2 # comment`
-_HEADER = Lazy(
+_HEADER = lazy_re(
     r"([ \t]*(?:-[ \t]+)*)([^\s#][^\n]*?:[ \t]+)?(?:[&!][^\s]*[ \t]+){0,2}([|>])[-+1-9]{0,2}[ "
     r"\t]*(?:[ \t]#[^\n]*)?\r?"
 )

@@ -4,7 +4,7 @@ Nothing is executed.
 
 from __future__ import annotations
 
-from advisor.readers.syntax.lazy import Lazy
+from advisor.domain.patterns import lazy_re
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE,
@@ -17,13 +17,13 @@ from advisor.readers.syntax.mapped import (
 )
 from advisor.readers.syntax.scope import Scope, Value, arithmetic, closing_index, parameter
 
-_PLAIN = Lazy(rf"[^\s'\"\\$`{HOLE_OPEN}]+")
-_FIELD = Lazy(rf"(?:{HOLE.pattern}|\S)+")  # a hole may have blanks in its name: $(nvidia-smi -L)
-_LOOSE_END = Lazy(
+_PLAIN = lazy_re(rf"[^\s'\"\\$`{HOLE_OPEN}]+")
+_FIELD = lazy_re(rf"(?:{HOLE.pattern}|\S)+")  # a hole may have blanks in its name: $(nvidia-smi -L)
+_LOOSE_END = lazy_re(
     r"[ \t]+\r?\n(?=[ \t]*-)"
 )  # blanks after a backslash that was meant to continue the line
-_SAYS_NOTHING = Lazy(r"(?:#[^\n]*|:(?:[ \t][^;&|\n]*)?)?")  # `# a comment among the options`
-_NAME = Lazy(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
+_SAYS_NOTHING = lazy_re(r"(?:#[^\n]*|:(?:[ \t][^;&|\n]*)?)?")  # `# a comment among the options`
+_NAME = lazy_re(r"[A-Za-z_]\w*|[0-9]|[@*#?$!-]")
 _ANSI = {
     "n": "\n",
     "t": "\t",

@@ -13,7 +13,7 @@ from typing import Any
 
 from advisor.domain.nouns import AdvisorError, Case, Edit, Fix, Flag, Launch, Plan
 from advisor.domain.paths import knowledge_dir
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.engines import model_names
 
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
@@ -72,8 +72,8 @@ def has_switch(case: Case, *names: str) -> bool:
     return found is not None and (found.value or "true").lower() not in ("false", "0", "off", "no")
 
 
-_OUTSIDE = pattern(r"not read|not known|is not set|sourced|too deeply|by \*\*|from outside|envFrom")
-_NOT_OUTSIDE = pattern(r"the argument '|is not catalogued|is read as|blanks follow")
+_OUTSIDE = lazy_re(r"not read|not known|is not set|sourced|too deeply|by \*\*|from outside|envFrom")
+_NOT_OUTSIDE = lazy_re(r"the argument '|is not catalogued|is read as|blanks follow")
 
 
 def unread(case: Case) -> bool:

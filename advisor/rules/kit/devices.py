@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 
 from advisor.domain.nouns import Launch
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 
 # options of a server that is one of several nodes
 _NODES = (
@@ -43,7 +43,7 @@ _EVERYWHERE = ("0.0.0.0", "::", "127.0.0.1", "localhost", "*")  # addresses that
 _PODS = ("kubernetes", "llmkube")
 # each application, and each model of a chart, gets devices of its own, named or not
 _PLACED = ("ray-serve", "helm-values")
-_TRANSFERS = pattern(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
+_TRANSFERS = lazy_re(r"kv_producer|kv_consumer|NixlConnector|P2pNccl|Mooncake\w*Connector")
 
 
 def is_node(launch: Launch) -> bool:

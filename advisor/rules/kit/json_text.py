@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 
 _LONGEST = 4_000
-_BARE = pattern(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")
+_BARE = lazy_re(r"(?P<before>[:\[,{]\s*)(?P<word>[A-Za-z_][\w./-]*)(?=\s*[,:}\]])")
 _TRUTHS = {"True": "true", "False": "false", "None": "null"}
-_OPENED = pattern(r'(:\s*"[\w./-]+)(,\s*")')  # {"a":"b,"c": the quote behind b is lost
-_UNOPENED = pattern(r'([:{,]\s*)([A-Za-z_][\w./-]*")')
+_OPENED = lazy_re(r'(:\s*"[\w./-]+)(,\s*")')  # {"a":"b,"c": the quote behind b is lost
+_UNOPENED = lazy_re(r'([:{,]\s*)([A-Za-z_][\w./-]*")')
 
 
 def problem(text: str) -> str | None:
@@ -29,7 +29,7 @@ def problem(text: str) -> str | None:
     return None if isinstance(data, dict) else f"it holds a {type(data).__name__}, not an object"
 
 
-_NOTHING = pattern(r"[:\[,]\s*[,}\]]")
+_NOTHING = lazy_re(r"[:\[,]\s*[,}\]]")
 
 
 def has_empty_values(found: Flag) -> bool:

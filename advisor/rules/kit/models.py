@@ -9,18 +9,18 @@ import re
 from functools import lru_cache
 
 from advisor.domain.nouns import LLM, Case
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.rules.kit.case import table
 
 # words of a name that change neither the length nor the head: roles, formats, publishers' marks
-_SAME = pattern(
+_SAME = lazy_re(
     r"instruct|chat|it|base|2507|thinking|fp8|fp4|nvfp4|mxfp4|awq|gptq|int[48]|w[48]a(8|16)"
     r"|[234568]bit|bnb|dynamic|gguf|mtp"
     r"|bf16|f16|fp16|i?q\d\w*|ud|xl|[klmsx]{1,2}|0|1|a\d+b|autoround|quantized|marlin|block"
     r"|static|speculator|hf|meta|hub"
 )
-_LONGER = pattern(r"\d+(k|m)(?![a-z0-9])|1m|yarn|long|ctx|rope|abliterated", re.I)
+_LONGER = lazy_re(r"\d+(k|m)(?![a-z0-9])|1m|yarn|long|ctx|rope|abliterated", re.I)
 
 
 def base_name(text: str) -> str:
@@ -74,7 +74,7 @@ def vocabulary(name: str) -> int | None:
     return found.vocab if found is not None else None
 
 
-_DRAFTER = pattern(
+_DRAFTER = lazy_re(
     r"(instruct|sglang|speculator|specforge|drafter?|eagle[-_]?3?|dflash|dspark|head|chat)", re.I
 )
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import Case, Flag
-from advisor.domain.patterns import pattern
+from advisor.domain.patterns import lazy_re
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.rules.kit.case import flags
@@ -182,7 +182,7 @@ def slip(word: str, near: str | None) -> bool:
     return close or _one_slip(one, other) or _longer(one, other)
 
 
-_DIGITS = pattern(r"\d")
+_DIGITS = lazy_re(r"\d")
 
 
 def _one_slip(one: str, other: str) -> bool:

@@ -1,0 +1,109 @@
+"""What is known of a shell script while it is read, and how a statement is read: the base of
+`Shell`, which control flow, conditions, builtins and assignments work on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from advisor.readers.engine_command import Env, Surroundings
+from advisor.readers.reading import Reading
+from advisor.readers.syntax.mapped import EMPTY, Mapped
+from advisor.readers.syntax.scope import Scope
+from advisor.readers.syntax.shell_output import output_of
+from advisor.readers.syntax.words import expand_value, expand_word
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_NESTING = 60
+_GROUPS = frozenset(
+    (
+        "program",
+        "compound_statement",
+        "do_group",
+        "ERROR",
+        "pipeline",
+        "negated_command",
+        "else_clause",
+        "elif_clause",
+        "case_item",
+    )
+)
+
+
+class ShellState:
+    """One script. `scope` holds its variables, `passed` the environment that it was started
+    with. `STATEMENTS` says how each kind of statement is read; each reader says whether the script
+    ends there.
+    """
+
+    STATEMENTS: ClassVar[Mapping[str, Callable[[Any, Any], bool]]] = {}
+
+    def __init__(
+        self,
+        source: Mapped,
+        reading: Reading,
+        scope: Scope | None = None,
+        *,
+        around: Surroundings | None = None,
+        depth: int = 0,
+        passed: Env | None = None,
+    ) -> None:
+        self.source, self.reading, self.around, self.depth = source, reading, around, depth
+        self.scope = scope or Scope()
+        self.given = dict(self.scope.values)  # what the script starts with
+        self.scope.substitute = self.output_of
+        self.passed: Env = dict(passed or {})
+        self.functions: dict[str, Node] = {}
+        self.called: set[str] = set()
+        self.nesting = 0
+        self.here: Mapped | None = None  # what `<<<` gives the command that is read
+        self.separators = ""  # and the IFS that it is given for itself
+        self.sure = True
+        self.returning = False
+
+    def text(self, node: Node) -> Mapped:
+        """Return the source text of a node."""
+        return self.source.part(node.start_byte, node.end_byte)
+
+    def value(self, node: Node | None) -> Mapped:
+        """Return a node's text, expanded without word splitting."""
+        return EMPTY if node is None else expand_value(self.text(node), self.scope)
+
+    def words(self, nodes: list[Node]) -> list[Mapped]:
+        """Return the words that the nodes expand to."""
+        return [field for node in nodes for field in expand_word(self.text(node), self.scope)]
+
+    def output_of(self, body: Mapped) -> Mapped | None:
+        """What `$(...)` prints; None if it is not known."""
+        return None if self.depth > 8 or not self.reading.step() else output_of(body, self.scope)
+
+    # -------------------------------------------------------------- statements
+
+    def block(self, node: Node) -> bool:
+        """Read the statements under a node in order; True if the script ends here."""
+        if self.nesting > MAX_NESTING:
+            self.reading.note("the script is nested too deeply; the rest of it was not read")
+            return False
+        self.nesting += 1
+        try:
+            return any(self.statement(child) for child in node.named_children)
+        finally:
+            self.nesting -= 1
+
+    def statement(self, node: Node) -> bool:
+        """Run one statement; True where the script ends in it."""
+        if not self.reading.step():
+            return True
+        handler = self.STATEMENTS.get(node.type)
+        if handler is not None:
+            return handler(self, node)
+        if node.type in _GROUPS:
+            return self.block(node)
+        return False
+
+    def run(self) -> bool:
+        """Read the whole text; whether it starts an engine."""
+        raise NotImplementedError
