@@ -15,6 +15,7 @@ from advisor.lint.report import Given
 from advisor.lint.validate import understand
 from advisor.readers import read_text
 from advisor.rules import all_rules
+from advisor.rules.registry import Rule
 
 HERE = Path(__file__).parent / "rules"
 # words of a case or a docstring -> what a caller of validate can tell
@@ -40,6 +41,7 @@ ASKED = (
     "thinking",
     "goal",
     "evidence",
+    "ours",
 )
 
 
@@ -65,35 +67,43 @@ def parse_given(words: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def rule_examples(rule: Rule) -> tuple[RuleCase, RuleCase]:
+    """The Bad and the Good example of a rule's docstring."""
+    bad, good, code = rule.text.bad, rule.text.good, rule.code
+    return (
+        RuleCase(f"{code}-bad", bad.text, parse_given(bad.given), (code,), (), {}),
+        RuleCase(f"{code}-good", good.text, parse_given(good.given), (), (code,), {}),
+    )
+
+
 def doc_cases() -> Iterator[RuleCase]:
     """Bad must fire, Good must not: one pair per rule."""
     for rule in all_rules():
-        text = rule.text
+        yield from rule_examples(rule)
+
+
+def file_cases(path: Path) -> Iterator[RuleCase]:
+    """The cases of one file of tests/rules."""
+    for row in yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
+        words = {word: row[word] for word in (*WORDS, *ASKED) if word in row}
+        expect = row.get("expect") or []
+        severities = expect if isinstance(expect, dict) else {}
+        never = row.get("not") or []
+        unknown = row.keys() - WORDS.keys() - {*ASKED, "name", "text", "expect", "not"}
+        assert not unknown, f"{path.name}: unknown keys {sorted(unknown)}"
         yield RuleCase(
-            f"{rule.code}-bad", text.bad.text, parse_given(text.bad.given), (rule.code,), (), {}
-        )
-        yield RuleCase(
-            f"{rule.code}-good", text.good.text, parse_given(text.good.given), (), (rule.code,), {}
+            f"{path.stem}-{row['name']}",
+            row["text"],
+            parse_given(words),
+            tuple(expect),
+            tuple(never),
+            dict(severities),
         )
 
 
 def yaml_cases() -> Iterator[RuleCase]:
     for path in sorted(HERE.glob("sd*.yaml")):
-        for row in yaml.safe_load(path.read_text(encoding="utf-8")):
-            words = {word: row[word] for word in (*WORDS, *ASKED) if word in row}
-            expect = row.get("expect") or []
-            severities = expect if isinstance(expect, dict) else {}
-            never = row.get("not") or []
-            unknown = row.keys() - WORDS.keys() - {*ASKED, "name", "text", "expect", "not"}
-            assert not unknown, f"{path.name}: unknown keys {sorted(unknown)}"
-            yield RuleCase(
-                f"{path.stem}-{row['name']}",
-                row["text"],
-                parse_given(words),
-                tuple(expect),
-                tuple(never),
-                dict(severities),
-            )
+        yield from file_cases(path)
 
 
 def findings(case: RuleCase) -> tuple[Finding, ...]:
@@ -107,6 +117,8 @@ def judge(case: RuleCase) -> Iterator[Case]:
     """
     given = Given(**{key: value for key, value in case.given.items() if key in Given._fields})
     launches = read_text(case.text, version=given.engine_version).launches
+    if "ours" in case.given:  # as if `recommend` had written it
+        launches = tuple(one.model_copy(update={"emitted": True}) for one in launches)
     assert launches, f"{case.name}: no launch is read from the text"
     for number, launch in enumerate(launches):
         told = understand(launch, given)
@@ -124,7 +136,7 @@ def case_of(facts: Facts, plan: Plan) -> Case:
 
 def with_request(facts: Facts, given: Mapping[str, Any]) -> Facts:
     """The facts with the words that only a Request can tell."""
-    words = {key: value for key, value in given.items() if key in ASKED}
+    words = {key: value for key, value in given.items() if key in ASKED and key != "ours"}
     if not words:
         return facts
     acceptance = words.get("acceptance")

@@ -158,5 +158,5 @@ def _only_assignments(text: str) -> bool:
     return (
         bool(lines)
         and all(_ENV_LINE.match(line) for line in lines)
-        and not re.search(r"vllm\s+serve|launch_server|llama-server\s", text)
+        and not re.search(r"(?:vllm|sglang)\s+serve|launch_server|llama-server\s", text)
     )

@@ -63,8 +63,9 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
 
 def join_value(case: Case, found: Flag) -> Hit:
     """`--flag=value` where the engine takes the value as an argument of its own."""
-    what = f"Write {found.raw} {found.value}."
-    text = f"{found.raw} {shlex.quote(found.value or '')}"
+    value = found.value or ""
+    text = f"{found.raw} {value if found.unresolved else shlex.quote(value)}"
+    what = f"Write {text}."
     return Hit(
         f"{case.plan.engine} does not read {found.raw}=VALUE: pass the value as a separate "
         "argument",

@@ -87,13 +87,16 @@ def successor_fix(case: Case, found: Flag) -> Fix:
     if "value" in row and len(rivals) > 1:
         return _together(case, found, use, rivals)
     usual = found.origin == "cli" or (found.value == "false") == found.raw.startswith("no")
+    if not usual:  # `mmap = false` in a preset says what `no-mmap` says
+        return Fix(text=f"Use {use} instead of {found.raw}.")
+    if case.plan.method == "ngram" and use.startswith("--spec-draft"):
+        return Fix(text=f"Use the option of that n-gram type instead of {found.raw}.")
     safe = (
-        usual
+        version is not None
         and is_release_pinned(case)
         and name in tables["safe_renames"]["value"]
-        and case.plan.method != "ngram"
+        and not is_shared(case, found.span)
     )
-    safe = safe and version is not None and not is_shared(case, found.span)
     what = f"Write {use} {value} instead of {found.raw}."
     if "value" not in row:
         return rename_fix(case, found, use, what, safe=safe)

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, table
-from advisor.rules.kit.releases import between, release, version_label
+from advisor.rules.kit.releases import between, release
 
 KEY = "num_speculative_tokens_per_batch_size"
 SINCE = table("compatibility")["spec_config_since"]
@@ -28,16 +28,10 @@ def k_schedule_unsupported(case: Case) -> Iterator[Hit]:
         --speculative-config '{"method":"mtp","num_speculative_tokens":2,
         "num_speculative_tokens_per_batch_size":[[1,8,2],[9,64,0]]}'
     """
-    if not case.plan.k_schedule:
-        return
+    if not case.plan.k_schedule or between(release(case), SINCE[KEY], None) is False:
+        return  # of the key that a release does not know SD110 speaks
     place = flag(case, "--speculative-config")
-    if between(release(case), SINCE[KEY], None) is False:
-        if case.launch.emitted:  # for a file SD110 names the key
-            yield Hit(
-                f"vLLM {version_label(case)} takes no k schedule; it came with {SINCE[KEY]}",
-                flag=KEY,
-            )
-    elif case.plan.dp > 1:
+    if case.plan.dp > 1:
         yield Hit(
             f"the k schedule is switched off with data parallelism (size {case.plan.dp}); k stays "
             f"{case.plan.k}",

@@ -10,7 +10,10 @@ from advisor.rules.kit.flags import CATALOGUED, catalogue, lookup_spelling
 @rule(
     severity="warning",
     engines=CATALOGUED,
-    sources=("argparse and llama.cpp common/arg.cpp: the last occurrence wins",),
+    sources=(
+        "argparse and llama.cpp common/arg.cpp: the last occurrence wins",
+        "vllm cli_args.py: --middleware is appended to",
+    ),
 )
 def flag_given_twice(case: Case) -> Iterator[Hit]:
     """One option twice with different values.
@@ -59,4 +62,5 @@ REPEATABLE = (
     "--override-tensor",
     "--lora-scaled",
     "--allowed-origins",
+    "--middleware",
 )

@@ -70,8 +70,9 @@ def block_fp8_tp(case: Case) -> Iterator[Hit]:
                     case,
                     flag(case, "--tp-size", "--tensor-parallel-size"),
                     str(fits),
-                    f"Use tensor parallelism {fits}, expert parallelism, or a checkpoint "
-                    f"without FP8 blocks.",
+                    f"Use tensor parallelism {fits}"
+                    + ("" if expert_parallel(case) else ", expert parallelism")
+                    + ", or a checkpoint without FP8 blocks.",
                 ),
             )
             return
@@ -109,4 +110,4 @@ def is_padded(case: Case) -> bool | None:
 
 def expert_parallel(case: Case) -> bool:
     """Whether the launch turns expert parallelism on."""
-    return flag(case, "--enable-expert-parallel", "--ep-size", "--expert-parallel-size") is not None
+    return flag(case, "--enable-expert-parallel", "--ep-size") is not None

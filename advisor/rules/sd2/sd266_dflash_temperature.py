@@ -32,7 +32,7 @@ def dflash_temperature(case: Case) -> Iterator[Hit]:
 
 def default_temperature(case: Case) -> tuple[Flag | None, float | None]:
     """The server's default temperature and where it stands; else the one that was asked for."""
-    place = flag(case, "--temperature", "--temp")
+    place = flag(case, "--temp")
     try:
         if place is not None:
             return place, None if place.unresolved else float(place.value or "")

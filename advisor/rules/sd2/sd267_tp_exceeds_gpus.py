@@ -43,7 +43,7 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
     given, where = (
         (held, "in the container")
         if held is not None and held <= told
-        else (told, "are there (--gpus)")
+        else (told, f"{'are' if told > 1 else 'is'} there (--gpus)")
     )
     if ranks <= given or flag(case, *SPREAD) is not None:
         return
@@ -56,7 +56,9 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
             case,
             flag(case, "--tensor-parallel-size", "--tp-size") if case.plan.pp == 1 else None,
             str(given),
-            f"{give}, or use tensor parallelism {given}.",
+            f"{give}, or use tensor parallelism {given}."
+            if case.plan.pp == 1
+            else f"{give}, or lower both kinds of parallelism to {given} in all.",
         ),
     )
 

@@ -50,7 +50,7 @@ def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
         f"{found.available_gib:.1f} GiB: short by "
         f"{short:.1f} GiB before any KV "
         f"cache{'; layers would spill to the CPU' if is_gguf(case) else ''}",
-        flag=flag(case, "--gpu-memory-utilization", "--mem-fraction-static", "--n-gpu-layers"),
+        flag=flag(case, "--gpu-memory-utilization", "--mem-fraction-static", "--gpu-layers"),
         severity="warning" if unsure or is_gguf(case) or spread(case) else None,
         fix=Fix(text=_what_would_fit(case, found)),
     )

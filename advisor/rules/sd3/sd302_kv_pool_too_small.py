@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Lacking, rule
-from advisor.rules.kit.case import flag
+from advisor.rules.kit.case import flag, fp8_kv, speculates
 from advisor.rules.kit.policy import bill, demand_tokens, sources, streams, unknown_sizes
 
 
@@ -38,11 +38,13 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
     each = demand // running
     counted = found.kv_tokens // each if each else 0
     fit = counted if found.requests is None else found.requests  # the bill's and the estimate's
+    fit = min(max(0, fit), running) if counted > 0 else 0
+    run = f"about {fit} of them run at once, the rest are queued" if fit else "not one of them fits"
     lost = f" (MTP took {found.kv_tokens_lost:,} of it)" if found.kv_tokens_lost else ""
     yield Hit(
         f"the KV pool holds about {max(0, found.kv_tokens):,} tokens{lost}, but {running} "
         f"requests of {each:,} tokens need "
-        f"{demand:,}: about {min(max(0, fit), running)} of them run at once, the rest are queued",
+        f"{demand:,}: {run}",
         flag=flag(
             case,
             "--gpu-memory-utilization",
@@ -51,7 +53,8 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
             "--kv-cache-dtype",
         ),
         fix=Fix(
-            text="Take fewer concurrent requests, a larger memory share or an 8-bit KV cache, or "
-            "switch speculation off."
+            text="Take fewer concurrent requests, a larger memory share"
+            + ("" if fp8_kv(case) else ", an 8-bit KV cache")
+            + (", or no speculation." if speculates(case.plan) else ", or more GPUs.")
         ),
     )

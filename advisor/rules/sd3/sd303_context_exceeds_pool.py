@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, MemoryBill
 from advisor.rules import Hit, Lacking, rule
-from advisor.rules.kit.case import flag, open_value
+from advisor.rules.kit.case import flag, fp8_kv, open_value
 from advisor.rules.kit.policy import bill, number, sources, unknown_sizes
 
 
@@ -39,8 +39,8 @@ def context_exceeds_pool(case: Case) -> Iterator[Hit | Lacking]:
         flag=flag(case, "--max-model-len", "--context-length"),
         severity="warning" if unsure or case.plan.engine == "sglang" else None,
         fix=Fix(
-            text=f"Lower the maximum length to {found.kv_tokens // 1024 * 1024:,} tokens, or use "
-            f"an 8-bit KV cache."
+            text=f"Lower the maximum length to {found.kv_tokens // 1024 * 1024:,} tokens"
+            + (", or give it more memory." if fp8_kv(case) else ", or use an 8-bit KV cache.")
         ),
     )
 

@@ -62,7 +62,7 @@ def mamba_blocks_below_slots(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"--max-num-seqs {slots} exceeds the {blocks} or so sequences that the memory holds "
             f"states for "
-            f"({1 + case.plan.k} state blocks each)",
+            f"({1 + case.plan.k} state block{'s' if case.plan.k else ''} each)",
             flag=flag(case, "--max-num-seqs"),
             fix=set_fix(
                 case,

@@ -28,7 +28,7 @@ def slots_far_from_load(case: Case) -> Iterator[Hit]:
     if slots < running:
         yield Hit(
             f"{slots} slot{'s' if slots != 1 else ''} for {running} concurrent requests: "
-            f"{running - slots} are always queued",
+            f"{running - slots} {'is' if running - slots == 1 else 'are'} always queued",
             flag=place,
             severity="warning",
             fix=set_fix(

@@ -20,7 +20,7 @@ def request_exceeds_context(case: Case) -> Iterator[Hit]:
     Good (ctx=8192): llama-server -m Qwen3.6-35B-A3B-UD-Q4_K_XL.gguf -c 65536 --parallel 4
     """
     length, ctx = case.plan.max_model_len, case.facts.ctx_tokens
-    if not length or ctx is None or has_switch(case, "--embedding", "--embeddings", "--reranking"):
+    if not length or ctx is None or has_switch(case, "--embedding", "--rerank"):
         return
     need = ctx + (case.facts.output_tokens or 0)
     if need <= length:

@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case
+from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag
 from advisor.rules.kit.fixes import k_fix
@@ -35,7 +35,9 @@ def creative_text(case: Case) -> Iterator[Hit]:
     yield Hit(
         f"creative text is accepted least ({measured}, V100): off, or at most k={limit}",
         flag=k_flag(case),
-        fix=k_fix(case, limit, f"Use k={limit}, or switch speculation off for this load."),
+        fix=k_fix(case, limit, f"Use k={limit}, or switch speculation off for this load.")
+        if over
+        else Fix(text="Measure, or switch speculation off for this load."),
         conflicts=(
             "a dense 27B on an RTX 4090 gained 1.65x at k=4 with creative prompts (f59702526243)",
         ),

@@ -25,7 +25,8 @@ def q4_kv_on_igpu(case: Case) -> Iterator[Hit]:
     hw, kv = case.facts.hardware, (case.plan.kv_cache_dtype or "").lower()
     if hw is not None and hw.hardware_class == "igpu" and kv.startswith(("q4", "iq4")):
         yield Hit(
-            f"a {kv} KV cache on {hardware_name(case)}: one report measures 92 % less speed",
+            f"a KV cache of type {kv} on {hardware_name(case)}: one report measures 92 % less "
+            "speed",
             flag=flag(case, "--cache-type-k", "--cache-type-v"),
             fix=Fix(text="Use -ctk q8_0 -ctv q8_0."),
             conflicts=("a single report; discrete AMD cards run q4_0 well",),
