@@ -83,8 +83,8 @@ def doc_cases() -> Iterator[RuleCase]:
 
 
 def file_cases(path: Path) -> Iterator[RuleCase]:
-    """The cases of one file of tests/rules."""
-    for row in yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
+    """The cases of one file of tests/rules, its first document."""
+    for row in documents(path)[0]:
         words = {word: row[word] for word in (*WORDS, *ASKED) if word in row}
         expect = row.get("expect") or []
         severities = expect if isinstance(expect, dict) else {}
@@ -99,6 +99,12 @@ def file_cases(path: Path) -> Iterator[RuleCase]:
             tuple(never),
             dict(severities),
         )
+
+
+def documents(path: Path) -> tuple[list[dict[str, Any]], dict[str, list[dict[str, Any]]]]:
+    """The cases of a rule, and by case what the rule says of it."""
+    cases, stated = yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    return cases, stated
 
 
 def yaml_cases() -> Iterator[RuleCase]:

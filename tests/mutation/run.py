@@ -1,92 +1,128 @@
-"""Mutation score of the code that must not be wrong in silence: a sample of mutmut's mutants
-against the
-tests of their rooms.
+"""Mutation score of the code that must not be wrong in silence: a sample of mutmut's mutants of
+each room against the tests of that room.
 
 Works in a copy of the repository, so that nothing of it changes. A mutant that no test notices is
-named in the result. Module-level values are no mutants: mutmut changes functions only.
+named in the result. Module-level values are no mutants: mutmut changes functions only, and leaves
+decorated ones alone, for which reason the rules lose their decorator in the copy.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import datetime
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-FLOOR = 0.85
-# module -> the tests that must notice; quick ones, as each mutant runs them
-TARGETS = {
-    "advisor/advice/decide.py": ("tests/advice/test_decide_table.py",),
-    "advisor/perf/memory.py": ("tests/perf/test_memory.py", "tests/perf/test_memory_parts.py"),
-    "advisor/perf/physics.py": (
-        "tests/perf/test_physics.py",
-        "tests/perf/test_physics_points.py",
+FLOOR = 0.85  # of the mutants tried, in each room
+FINDINGS = "tests/rulebook/test_findings.py"
+
+
+class Room(NamedTuple):
+    """Modules, and the tests that must notice; quick ones, as each mutant runs them."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+ROOMS = {
+    "decision": Room(("advisor/advice/decide.py",), ("tests/advice/test_decide_table.py",)),
+    "memory": Room(
+        ("advisor/perf/memory.py",),
+        ("tests/perf/test_memory.py", "tests/perf/test_memory_parts.py"),
     ),
-    "advisor/perf/drafting.py": (
-        "tests/perf/test_physics.py",
-        "tests/perf/test_draft_seconds.py",
+    "physics": Room(
+        ("advisor/perf/physics.py", "advisor/perf/drafting.py"),
+        (
+            "tests/perf/test_physics.py",
+            "tests/perf/test_physics_points.py",
+            "tests/perf/test_draft_seconds.py",
+        ),
     ),
-    "advisor/lint/fixes.py": (
-        "tests/lint/test_fixes.py",
-        "tests/lint/test_fix_additions.py",
-        "tests/lint/test_fix_writes.py",
+    "fixes": Room(
+        ("advisor/lint/fixes.py",),
+        (
+            "tests/lint/test_fixes.py",
+            "tests/lint/test_fix_additions.py",
+            "tests/lint/test_fix_writes.py",
+        ),
     ),
-    "advisor/readers/secrets.py": ("tests/readers/test_secrets.py",),
-    "advisor/rules/sd1/*.py": (
-        "tests/rulebook/test_rules.py",
-        "tests/rulebook/test_effects.py",
-        "tests/rulebook/test_load_mode.py",
+    "secrets": Room(("advisor/readers/secrets.py",), ("tests/readers/test_secrets.py",)),
+    "rules SD1": Room(
+        ("advisor/rules/sd1/sd*.py",), (FINDINGS, "tests/rulebook/test_load_mode.py")
     ),
-    "advisor/rules/sd3/*.py": (
-        "tests/rulebook/test_rules.py",
-        "tests/rulebook/test_what_would_fit.py",
+    "rules SD2": Room(("advisor/rules/sd2/sd*.py",), (FINDINGS,)),
+    "rules SD3": Room(
+        ("advisor/rules/sd3/sd*.py",), (FINDINGS, "tests/rulebook/test_what_would_fit.py")
     ),
-    "advisor/rules/sd4/*.py": (
-        "tests/rulebook/test_rules.py",
-        "tests/rulebook/test_regime_rules.py",
+    "rules SD4": Room(
+        ("advisor/rules/sd4/sd*.py",),
+        (FINDINGS, "tests/rulebook/test_effects.py", "tests/rulebook/test_regime_rules.py"),
     ),
+    "rules SD5": Room(("advisor/rules/sd5/sd*.py",), (FINDINGS,)),
 }
 COPIED = ("knowledge", "models", "docs", "examples", "README.md", ".ci", "CHANGELOG.md")
-KILLED, TIMED_OUT, ALIVE = (1, 3), (36, 24, 152, 255), 0  # exit codes as mutmut notes them
+TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes them
 
 
 class Score(NamedTuple):
-    """One module: mutants that were tried, those that no test noticed, and how many there are."""
+    """One room: mutants that were tried, those that no test noticed, those that were stopped for
+    their time (which counts as noticed), and how many there are.
+    """
 
-    module: str
+    room: str
     tried: int
     alive: tuple[str, ...]
+    slow: int
     mutants: int
 
     @property
-    def kills(self) -> int:
-        return self.tried - len(self.alive)
+    def share(self) -> float:
+        return (self.tried - len(self.alive)) / self.tried if self.tried else 0.0
 
 
-def config(modules: list[str], tests: list[str]) -> str:
+def config(room: Room) -> str:
     return "\n".join(
         [
             "",
             "[tool.mutmut]",
             'source_paths = ["advisor"]',
-            f"only_mutate = {json.dumps(modules)}",
+            f"only_mutate = {json.dumps(room.modules)}",
             f"also_copy = {json.dumps(COPIED)}",
             'pytest_add_cli_args = ["-p", "no:xdist", "-o", "addopts=", "-q", "-x", "-m", '
             '"not slow"]',
-            f"pytest_add_cli_args_test_selection = {json.dumps(tests)}",
+            f"pytest_add_cli_args_test_selection = {json.dumps(room.tests)}",
             "use_setproctitle = false",
             "",
         ]
     )
+
+
+def undecorated(text: str) -> str:
+    """A rule's module in which the decorator is called below its function."""
+    lines = text.splitlines()
+    for node in reversed(ast.parse(text).body):
+        if not isinstance(node, ast.FunctionDef) or len(node.decorator_list) != 1:
+            continue
+        first = node.decorator_list[0]
+        declared = lines[first.lineno - 1 : first.end_lineno]
+        declared[0] = declared[0].removeprefix("@")
+        call = f"{node.name} = " + "\n".join(declared) + f"({node.name})"
+        lines[first.lineno - 1 : node.end_lineno] = [
+            *lines[node.lineno - 1 : node.end_lineno],
+            "",
+            "",
+            *call.splitlines(),
+        ]
+    return "\n".join(lines) + "\n"
 
 
 def mutmut(folder: Path, names: list[str], seconds: float) -> None:
@@ -103,77 +139,65 @@ def mutmut(folder: Path, names: list[str], seconds: float) -> None:
             print(f"stopped after {seconds:.0f} s", flush=True)
 
 
-def exits(folder: Path) -> dict[str, dict[str, int | None]]:
-    """By module, the exit code of each mutant; None where it was not tried."""
-    found = {}
+def exits(folder: Path) -> dict[str, int | None]:
+    """The exit code of each mutant; None where it was not tried."""
+    found: dict[str, int | None] = {}
     for path in sorted((folder / "mutants" / "advisor").rglob("*.meta")):
-        module = str(path.relative_to(folder / "mutants")).removesuffix(".meta")
-        found[module] = json.loads(path.read_text())["exit_code_by_key"]
-    return {module: codes for module, codes in found.items() if codes}
+        found |= json.loads(path.read_text())["exit_code_by_key"]
+    return found
 
 
-def measure(
-    target: str, tests: tuple[str, ...], share: float, seed: int, seconds: float
-) -> list[Score]:
-    """The scores of the modules of one target, from a share of their mutants."""
-    with tempfile.TemporaryDirectory(prefix="mutation-") as name:
-        folder = Path(name)
+def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Score:
+    """The score of one room, from a sample of its mutants (0: all of them)."""
+    with tempfile.TemporaryDirectory(prefix="mutation-") as place:
+        folder = Path(place)
         archive = subprocess.run(
             ["git", "archive", "HEAD"], cwd=ROOT, capture_output=True, check=True
         )
-        subprocess.run(["tar", "-x", "-C", name], input=archive.stdout, check=True)
+        subprocess.run(["tar", "-x", "-C", place], input=archive.stdout, check=True)
+        for path in folder.glob("advisor/rules/sd*/sd*.py"):
+            path.write_text(undecorated(path.read_text(encoding="utf-8")), encoding="utf-8")
         with (folder / "pyproject.toml").open("a") as out:
-            out.write(config([target], list(tests)))
+            out.write(config(room))
         mutmut(folder, ["made.first"], seconds)  # makes them, and learns which test reaches which
-        made = exits(folder)
-        names = sorted(one for codes in made.values() for one in codes)
+        names = sorted(exits(folder))
         if not names:
             tail = (folder / "mutmut.log").read_text(errors="replace")[-2_000:]
-            raise SystemExit(f"{target}: no mutants were made\n{tail}")
-        count = max(1, round(share * len(names)))
-        chosen = random.Random(seed).sample(names, min(count, len(names)))
+            raise SystemExit(f"{name}: no mutants were made\n{tail}")
+        chosen = random.Random(seed).sample(names, min(sample or len(names), len(names)))
         mutmut(folder, chosen, seconds)
-        if "keep" in os.environ.get("ADVISOR_MUTATION", ""):
-            shutil.copytree(
-                folder, Path(os.environ["ADVISOR_MUTATION"].partition("=")[2]), dirs_exist_ok=True
-            )
-        return [
-            Score(module, *_counts(codes), len(made[module]))
-            for module, codes in exits(folder).items()
-        ]
-
-
-def _counts(codes: dict[str, int | None]) -> tuple[int, tuple[str, ...]]:
-    tried = {name: code for name, code in codes.items() if code is not None}
-    return len(tried), tuple(sorted(name for name, code in tried.items() if code in (ALIVE, 33)))
+        codes = {key: code for key, code in exits(folder).items() if code is not None}
+        alive = tuple(sorted(key for key, code in codes.items() if code in ALIVE))
+        slow = sum(code in TIMED_OUT for code in codes.values())
+        return Score(name, len(codes), alive, slow, len(names))
 
 
 def page(scores: list[Score], sample: int, seed: int, seconds: float) -> str:
     """The result as a page of Markdown."""
-    tried, noticed = sum(s.tried for s in scores), sum(s.kills for s in scores)
-    rooms: Counter[str] = Counter()
+    tried = sum(one.tried for one in scores)
+    noticed = tried - sum(len(one.alive) for one in scores)
+    today = datetime.datetime.now(tz=datetime.UTC).date()
+    wanted = f"{sample} mutants of each room" if sample else "All mutants"
     lines = [
         "# Mutation score",
         "",
         "Written by `.ci/mutation`; do not edit. mutmut changes one place of a function at a "
         "time, and the",
-        "tests of its room run until one fails. A mutant that no test reaches counts as not "
-        "noticed.",
+        "tests of its room (`ROOMS` in `tests/mutation/run.py`) run until one fails. A mutant "
+        "that no test",
+        "reaches counts as not noticed, one that is stopped for its time as noticed.",
         "",
-        f"Sample of {sample or 'all'} (seed {seed}), {seconds / 60:.0f} minutes: **{noticed} of "
-        f"{tried} noticed,"
-        f" {noticed / max(1, tried):.1%}**; floor {FLOOR:.0%}.",
+        f"{today}. {wanted}, seed {seed}, {seconds / 60:.0f} minutes: {noticed} of {tried} "
+        f"noticed, {noticed / max(1, tried):.1%}. Floor: {FLOOR:.0%} in each room.",
         "",
-        "| module | mutants | tried | noticed | |",
-        "|---|---|---|---|---|",
+        "| room | mutants | tried | noticed | of these by time | share |",
+        "|---|---|---|---|---|---|",
     ]
-    for one in sorted(scores, key=lambda s: s.module):
-        rooms[one.module] += one.tried
-        if one.tried:
-            share = one.kills / one.tried
-            lines.append(
-                f"| {one.module} | {one.mutants} | {one.tried} | {one.kills} | {share:.0%} |"
-            )
+    lines += [
+        f"| {one.room} | {one.mutants} | {one.tried} | {one.tried - len(one.alive)} | "
+        f"{one.slow} | {one.share:.1%} |"
+        for one in scores
+    ]
     alive = [name for one in scores for name in one.alive]
     lines += ["", f"Not noticed ({len(alive)}):", "", *(f"- `{name}`" for name in alive), ""]
     return "\n".join(lines)
@@ -181,34 +205,31 @@ def page(scores: list[Score], sample: int, seed: int, seconds: float) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
-    parser.add_argument("--sample", type=int, default=600, help="mutants in all; 0: every one")
+    parser.add_argument("--sample", type=int, default=200, help="mutants of a room; 0: every one")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--minutes", type=float, default=600.0, help="at most, for all targets")
+    parser.add_argument("--minutes", type=float, default=600.0, help="at most, for all rooms")
     parser.add_argument(
-        "--only", nargs="+", default=[""], help="targets whose name holds one of these"
+        "--only", nargs="+", default=[""], help="rooms whose name holds one of these"
     )
     options = parser.parse_args()
     begun = time.monotonic()
-    targets = {k: v for k, v in TARGETS.items() if any(one in k for one in options.only)}
-    each = options.minutes * 60 / len(targets)
+    rooms = {k: v for k, v in ROOMS.items() if any(one in k for one in options.only)}
     scores: list[Score] = []
     text = ""
-    for target, tests in targets.items():
-        share = 1.0 if not options.sample else options.sample / len(targets) / 350
-        scores += measure(target, tests, min(1.0, share), options.seed, each)
-        done = [one for one in scores if one.tried]
-        print(
-            f"{target}: {sum(s.kills for s in done)} of {sum(s.tried for s in done)} "
-            "noticed so far",
-            flush=True,
-        )
+    for name, room in rooms.items():
+        each = options.minutes * 60 / len(rooms)
+        scores.append(measure(name, room, options.sample, options.seed, each))
+        one = scores[-1]
+        print(f"{name}: {one.share:.1%} of {one.tried} noticed", flush=True)
         text = page(scores, options.sample, options.seed, time.monotonic() - begun)
-        if options.out:  # after each target, so that a night that ends early leaves what it has
+        if options.out:  # after each room, so that a night that ends early leaves what it has
             options.out.write_text(text, encoding="utf-8")
     print(text)
-    tried, noticed = sum(s.tried for s in scores), sum(s.kills for s in scores)
-    return int(not tried or noticed / tried < FLOOR)
+    low = [one.room for one in scores if one.share < FLOOR]
+    if low:
+        print(f"below {FLOOR:.0%}: {', '.join(low)}", file=sys.stderr)
+    return int(bool(low))
 
 
 if __name__ == "__main__":

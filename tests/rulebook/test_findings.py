@@ -1,42 +1,39 @@
 """What each rule tells a user, word for word, of its own cases.
 
-`tests/findings/sdNNN.yaml` states it by hand for the cases of `tests/rules/sdNNN.yaml` and for the
+The second part of `tests/rules/sdNNN.yaml` states it by hand for the cases above it and for the
 examples of the rule's docstring: severity, message, place, fix and the text that the fix writes,
 effect on the decision, sources. Of a case that is not named there the rule must say nothing. No
-command writes these files: a sentence that changes is changed in both places.
+command writes these statements: a sentence that changes is changed in both places.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from rulecases import HERE as CASES
-from rulecases import RuleCase, file_cases, judged, rule_examples
+from rulecases import RuleCase, documents, file_cases, judge, rule_examples
 
 from advisor.domain.nouns import Edit, Finding, Skipped
 from advisor.lint import fixes
 from advisor.rules import check, get_rule
 from advisor.rules.registry import index
 
-STATED = Path(__file__).parents[1] / "findings"
 CODES = [row.code for row in index()]
 Told = dict[str, Any]
 
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_rule_says_what_is_stated(code: str) -> None:
-    path = STATED / f"{code.lower()}.yaml"
-    stated = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    cases = dict(own_cases(code))
+    _, stated = documents(CASES / f"{code.lower()}.yaml")
+    named = list(own_cases(code))
+    cases = dict(named)
+    assert len(cases) == len(named), "two cases of one name"
     assert not stated.keys() - cases.keys(), "stated of a case that does not exist"
     for name, case in cases.items():
-        told = [one for launch in judged(case) for one in said(code, launch, case.text)]
+        told = [one for launch in judge(case) for one in said(code, launch, case.text)]
         expected = [complete(code, row) for row in stated.get(name, [])]
         assert [rounded(one) for one in told] == [rounded(one) for one in expected], name
         for one, row in zip(told, expected, strict=True):
@@ -49,9 +46,8 @@ def own_cases(code: str) -> Iterator[tuple[str, RuleCase]]:
     yield "Bad", bad
     yield "Good", good
     path = CASES / f"{code.lower()}.yaml"
-    if path.exists():
-        for case in file_cases(path):
-            yield case.name.removeprefix(f"{path.stem}-"), case
+    for case in file_cases(path):
+        yield case.name.removeprefix(f"{path.stem}-"), case
 
 
 def said(code: str, launch: Any, text: str) -> list[Told]:
@@ -118,10 +114,5 @@ def numbers(told: Told) -> list[float]:
     return [float(one) for one in _FRACTION.findall(texts)] + [told.get("strength", 0.0)]
 
 
-@cache
-def _files() -> tuple[str, ...]:
-    return tuple(path.stem.upper() for path in sorted(STATED.glob("*.yaml")))
-
-
-def test_every_rule_has_its_statements() -> None:
-    assert list(_files()) == CODES
+def test_every_rule_has_its_cases() -> None:
+    assert sorted(path.stem.upper() for path in CASES.glob("*.yaml")) == CODES
