@@ -106,7 +106,7 @@ def config(room: Room) -> str:
     )
 
 
-def undecorated(text: str) -> str:
+def strip_decorators(text: str) -> str:
     """A rule's module in which the decorator is called below its function."""
     lines = text.splitlines()
     for node in reversed(ast.parse(text).body):
@@ -156,7 +156,7 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
         )
         subprocess.run(["tar", "-x", "-C", place], input=archive.stdout, check=True)
         for path in folder.glob("advisor/rules/sd*/sd*.py"):
-            path.write_text(undecorated(path.read_text(encoding="utf-8")), encoding="utf-8")
+            path.write_text(strip_decorators(path.read_text(encoding="utf-8")), encoding="utf-8")
         with (folder / "pyproject.toml").open("a") as out:
             out.write(config(room))
         mutmut(folder, ["made.first"], seconds)  # makes them, and learns which test reaches which

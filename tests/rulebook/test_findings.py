@@ -33,9 +33,11 @@ def test_a_rule_says_what_is_stated(code: str) -> None:
     assert len(cases) == len(named), "two cases of one name"
     assert not stated.keys() - cases.keys(), "stated of a case that does not exist"
     for name, case in cases.items():
-        told = [one for launch in judge(case) for one in said(code, launch, case.text)]
+        told = [one for launch in judge(case) for one in describe_launch(code, launch, case.text)]
         expected = [complete(code, row) for row in stated.get(name, [])]
-        assert [rounded(one) for one in told] == [rounded(one) for one in expected], name
+        assert [blank_fractions(one) for one in told] == [
+            blank_fractions(one) for one in expected
+        ], name
         for one, row in zip(told, expected, strict=True):
             assert numbers(one) == pytest.approx(numbers(row), rel=0.03), name
 
@@ -50,13 +52,13 @@ def own_cases(code: str) -> Iterator[tuple[str, RuleCase]]:
         yield case.name.removeprefix(f"{path.stem}-"), case
 
 
-def said(code: str, launch: Any, text: str) -> list[Told]:
+def describe_launch(code: str, launch: Any, text: str) -> list[Told]:
     """What the rule says of one launch: its findings, and what it lacks to judge."""
     findings, skipped = check(launch, select=[code])
-    return [shown(one, text) for one in findings] + [lacking(one) for one in skipped]
+    return [describe(one, text) for one in findings] + [describe_skip(one) for one in skipped]
 
 
-def shown(found: Finding, text: str) -> Told:
+def describe(found: Finding, text: str) -> Told:
     """A finding as its author would state it; parts that say nothing are left out."""
     fix = found.fix
     place = f"line {found.line}" + (f", {found.flag}" if found.flag else "")
@@ -71,7 +73,7 @@ def shown(found: Finding, text: str) -> Told:
     return told
 
 
-def lacking(skipped: Skipped) -> Told:
+def describe_skip(skipped: Skipped) -> Told:
     return {"lacks": list(skipped.needs)}
 
 
@@ -99,7 +101,7 @@ def complete(code: str, row: Told) -> Told:
 _FRACTION = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]\d|\w)")
 
 
-def rounded(told: Told) -> Told:
+def blank_fractions(told: Told) -> Told:
     """The statement with its decimal fractions blanked; they are compared apart."""
     return {
         key: _FRACTION.sub("#", value) if key in ("says", "fix") else value
