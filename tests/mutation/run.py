@@ -14,10 +14,10 @@ import datetime
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -44,6 +44,7 @@ ROOMS = {
         (
             "tests/perf/test_physics.py",
             "tests/perf/test_physics_points.py",
+            "tests/perf/test_step_parts.py",
             "tests/perf/test_draft_seconds.py",
         ),
     ),
@@ -74,19 +75,22 @@ TIMED_OUT, ALIVE = (36, 24, 152, 255), (0, 33)  # exit codes as mutmut notes the
 
 
 class Score(NamedTuple):
-    """One room: mutants that were tried, those that no test noticed, those that were stopped for
-    their time (which counts as noticed), and how many there are.
+    """One room: how many mutants it has and which sample was tried when, how many tests noticed,
+    how many of these were stopped for their time, and the names of the others.
     """
 
     room: str
-    tried: int
-    alive: tuple[str, ...]
-    slow: int
+    date: str
+    seed: int
     mutants: int
+    tried: int
+    noticed: int
+    slow: int
+    alive: tuple[str, ...] = ()
 
     @property
     def share(self) -> float:
-        return (self.tried - len(self.alive)) / self.tried if self.tried else 0.0
+        return self.noticed / self.tried if self.tried else 0.0
 
 
 def config(room: Room) -> str:
@@ -169,38 +173,43 @@ def measure(name: str, room: Room, sample: int, seed: int, seconds: float) -> Sc
         codes = {key: code for key, code in exits(folder).items() if code is not None}
         alive = tuple(sorted(key for key, code in codes.items() if code in ALIVE))
         slow = sum(code in TIMED_OUT for code in codes.values())
-        return Score(name, len(codes), alive, slow, len(names))
+        today = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
+        tried = len(codes)
+        return Score(name, today, seed, len(names), tried, tried - len(alive), slow, alive)
 
 
-def page(scores: list[Score], sample: int, seed: int, seconds: float) -> str:
+HEAD = f"""# Mutation score
+
+Written by `.ci/mutation`; do not edit. mutmut changes one place of a function at a time, and the
+tests of its room (`ROOMS` in `tests/mutation/run.py`) run until one fails. A mutant that no test
+reaches counts as not noticed, one that is stopped for its time as noticed. Each room is a sample of
+its own, drawn with the seed; the floor is {FLOOR:.0%} in each.
+
+| room | date | seed | mutants | tried | noticed | of these by time | share |
+|---|---|---|---|---|---|---|---|
+"""
+
+
+def page(scores: list[Score]) -> str:
     """The result as a page of Markdown."""
-    tried = sum(one.tried for one in scores)
-    noticed = tried - sum(len(one.alive) for one in scores)
-    today = datetime.datetime.now(tz=datetime.UTC).date()
-    wanted = f"{sample} mutants of each room" if sample else "All mutants"
-    lines = [
-        "# Mutation score",
-        "",
-        "Written by `.ci/mutation`; do not edit. mutmut changes one place of a function at a "
-        "time, and the",
-        "tests of its room (`ROOMS` in `tests/mutation/run.py`) run until one fails. A mutant "
-        "that no test",
-        "reaches counts as not noticed, one that is stopped for its time as noticed.",
-        "",
-        f"{today}. {wanted}, seed {seed}, {seconds / 60:.0f} minutes: {noticed} of {tried} "
-        f"noticed, {noticed / max(1, tried):.1%}. Floor: {FLOOR:.0%} in each room.",
-        "",
-        "| room | mutants | tried | noticed | of these by time | share |",
-        "|---|---|---|---|---|---|",
-    ]
-    lines += [
-        f"| {one.room} | {one.mutants} | {one.tried} | {one.tried - len(one.alive)} | "
-        f"{one.slow} | {one.share:.1%} |"
-        for one in scores
-    ]
-    alive = [name for one in scores for name in one.alive]
-    lines += ["", f"Not noticed ({len(alive)}):", "", *(f"- `{name}`" for name in alive), ""]
-    return "\n".join(lines)
+    text = HEAD
+    for one in scores:
+        text += f"| {' | '.join(map(str, one[:-1]))} | {one.share:.1%} |\n"
+    for one in scores:
+        text += f"\n## {one.room}: not noticed\n\n"
+        text += "".join(f"- `{name}`\n" for name in one.alive) or "None.\n"
+    return text
+
+
+def read_page(text: str) -> dict[str, Score]:
+    """The scores of a page, by room."""
+    found = {}
+    for row in re.findall(r"^\| ([\w ]+) \| ([\d-]{10}) \| (.*) \|$", text, re.M):
+        seed, mutants, tried, noticed, slow = (int(one) for one in row[2].split(" | ")[:5])
+        part = text.partition(f"## {row[0]}: not noticed\n")[2].partition("\n## ")[0]
+        alive = tuple(re.findall(r"^- `(.+)`$", part, re.M))
+        found[row[0]] = Score(row[0], row[1], seed, mutants, tried, noticed, slow, alive)
+    return found
 
 
 def main() -> int:
@@ -213,20 +222,17 @@ def main() -> int:
         "--only", nargs="+", default=[""], help="rooms whose name holds one of these"
     )
     options = parser.parse_args()
-    begun = time.monotonic()
     rooms = {k: v for k, v in ROOMS.items() if any(one in k for one in options.only)}
-    scores: list[Score] = []
-    text = ""
+    before = options.out.read_text(encoding="utf-8") if options.out and options.out.exists() else ""
+    scores = read_page(before)
     for name, room in rooms.items():
-        each = options.minutes * 60 / len(rooms)
-        scores.append(measure(name, room, options.sample, options.seed, each))
-        one = scores[-1]
-        print(f"{name}: {one.share:.1%} of {one.tried} noticed", flush=True)
-        text = page(scores, options.sample, options.seed, time.monotonic() - begun)
+        seconds = options.minutes * 60 / len(rooms)
+        scores[name] = measure(name, room, options.sample, options.seed, seconds)
+        print(f"{name}: {scores[name].share:.1%} of {scores[name].tried} noticed", flush=True)
         if options.out:  # after each room, so that a night that ends early leaves what it has
-            options.out.write_text(text, encoding="utf-8")
-    print(text)
-    low = [one.room for one in scores if one.share < FLOOR]
+            kept = [scores[room] for room in ROOMS if room in scores]
+            options.out.write_text(page(kept), encoding="utf-8")
+    low = [name for name in rooms if scores[name].share < FLOOR]
     if low:
         print(f"below {FLOOR:.0%}: {', '.join(low)}", file=sys.stderr)
     return int(bool(low))

@@ -1,0 +1,497 @@
+"""Each part of a step and of drafting by its own arithmetic: all other constants at nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from advisor.perf import arrays as P
+from advisor.perf import drafting, encode_rows, experts, imputation, physics, rates
+from advisor.perf.constants import Constants
+
+Floats = npt.NDArray[np.float64]
+C = Constants()
+ROW = {
+    "model": "qwen3-32b",
+    "quant": "fp8",
+    "hardware": "h200",
+    "engine": "vllm",
+    "engine_version": "0.25.1",
+    "spec_method": "mtp",
+    "k": "3",
+    "concurrency": "4",
+    "input_tokens": "2048",
+    "output_tokens": "512",
+    "speedup_metric": "output_tok_s",
+}
+HYBRID = {"model": "qwen3.6-27b"}
+MIXTURE = {"model": "qwen3.6-35b-a3b"}
+LLAMA = {
+    "engine": "llama-server",
+    "engine_version": "b10000",
+    "quant": "q4_k_m",
+    "hardware": "rtx3090",
+}
+METAL = LLAMA | {"hardware": "apple-m1-max"}
+
+
+def point(*changes: dict[str, str]) -> P.Points:
+    row = ROW
+    for change in changes:
+        row = row | change
+    made, errors = encode_rows.from_rows([row])
+    assert errors == [None]
+    return imputation.impute(made)
+
+
+def constants(**given: float) -> Constants:
+    """Full speed, no time for anything but bytes, and what is given, on every path."""
+    values: dict[str, float] = {}
+    for field in dataclasses.fields(Constants):
+        if field.name.endswith("_s"):
+            values[field.name] = 0.0
+        elif field.name.startswith(("mfu", "mmvq")):
+            values[field.name] = 1e15  # operations are free
+        elif field.name.startswith(("eta", "expert_bw")):
+            values[field.name] = 1.0
+    values |= {"sampler_passes": 0.0} | given
+    wide = {name for name in values if isinstance(getattr(C, name), tuple)}
+    spread = {k: (v,) * len(P.PATHS) if k in wide else v for k, v in values.items()}
+    return dataclasses.replace(C, **spread)
+
+
+def step(p: P.Points, c: Constants, tokens: float = 1.0, spec: bool = False) -> physics.StepTerms:
+    return physics.step_seconds(p, c, p.concurrency, np.full(1, tokens), spec, p.input_tokens)
+
+
+def drafting_seconds(p: P.Points, c: Constants) -> float:
+    return float(physics.draft_seconds(p, c, p.concurrency, p.input_tokens)[0])
+
+
+def kv_of_a_layer(p: P.Points) -> Floats:
+    """Bytes that one layer's cache of all requests has."""
+    return p.concurrency * p.input_tokens * p.kv_elems / p.global_layers * p.kv_bytes
+
+
+# ---------------------------------------------------------------- one constant at a time, a step
+
+
+@pytest.mark.parametrize(
+    ("change", "constant", "tokens", "spec", "times"),
+    [
+        ({}, "layer_launch_s", 1, False, "layers"),
+        ({}, "moe_layer_launch_s", 1, False, 0),  # a dense model has none
+        (MIXTURE, "moe_layer_launch_s", 1, False, "layers"),
+        ({}, "verify_layer_s", 3, False, "layers"),
+        ({"concurrency": "1"}, "verify_layer_s", 1, False, 0),  # one token is no batch
+        ({"concurrency": "2"}, "verify_layer_s", 1, False, "layers"),
+        ({}, "host_s", 3, True, 1),
+        ({}, "host_seq_s", 3, True, 4),  # requests
+        ({}, "spec_step_s", 3, True, 1),
+        ({}, "spec_step_s", 3, False, 0),
+        ({}, "spec_seq_s", 3, True, 4),
+        ({}, "spec_seq_s", 3, False, 0),
+    ],
+)
+def test_what_a_launch_or_the_host_costs_is_paid_so_often(
+    change: dict[str, str], constant: str, tokens: float, spec: bool, times: Any
+) -> None:
+    p = point(change)
+    made = step(p, constants(**{constant: 1.0}), tokens, spec)
+    expected = p.layers[0] if times == "layers" else times
+    assert float((made.launch + made.host)[0]) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("lost", "spec"), [(1.0, True), (0.0, True), (1.0, False)])
+def test_lost_graphs_cost_a_launch_of_every_layer_in_verify_steps_only(
+    lost: float, spec: bool
+) -> None:
+    p = point().replace(piecewise=lost)
+    made = step(p, constants(piecewise_layer_s=2.0), 4, spec)
+    assert made.launch[0] == pytest.approx(2.0 * p.layers[0] * lost * spec)
+
+
+@pytest.mark.parametrize(
+    ("change", "cached", "spec", "paid"),
+    [
+        (HYBRID, 1.0, True, True),
+        (HYBRID, 1.0, False, False),
+        (HYBRID, 0.0, True, False),
+        ({}, 1.0, True, False),  # no recurrent state
+        (HYBRID | {"engine": "sglang", "engine_version": "0.5.12"}, 1.0, True, False),
+        (HYBRID | {"hardware": "mi300x"}, 1.0, True, True),
+    ],
+)
+def test_states_are_copied_where_vllm_caches_prefixes_of_a_hybrid(
+    change: dict[str, str], cached: float, spec: bool, paid: bool
+) -> None:
+    p = point(change).replace(prefix_caching=cached)
+    assert step(p, constants(prefix_verify_s=1.0), 3, spec).host[0] == pytest.approx(float(paid))
+
+
+@pytest.mark.parametrize("tokens", [1.0, 3.0])
+def test_the_sampler_reads_float32_logits_of_every_token(tokens: float) -> None:
+    p = point()
+    vocabulary = p.lm_head_params / p.hidden
+    logits = 4 * vocabulary * 4 * tokens  # float32, four requests
+    seconds = step(p, constants(sampler_passes=6.0), tokens).sampler
+    assert seconds[0] == pytest.approx(6 * logits[0] / p.bw[0])
+
+
+@pytest.mark.parametrize(
+    ("reads", "tokens", "spec"), [(1.0, 4.0, True), (5.0, 4.0, True), (1, 4, 0)]
+)
+def test_a_verify_step_writes_a_state_for_every_token(
+    reads: float, tokens: float, spec: bool
+) -> None:
+    p = point(HYBRID)
+    writes = 1 + reads * (tokens - 1) if spec else 1
+    seconds = step(p, constants(state_reads=reads), tokens, spec).state
+    assert seconds[0] == pytest.approx(4 * p.state_bytes[0] * (1 + writes) / p.bw[0])
+
+
+# ---------------------------------------------------------------- links between GPUs
+
+
+@pytest.mark.parametrize(
+    ("change", "latency"),
+    [
+        ({"interconnect": "nvlink"}, 1.0),
+        ({"interconnect": "pcie"}, 10.0),
+        ({"interconnect": "roce"}, 100.0),
+        ({"interconnect": "ethernet"}, 100.0),
+        ({"interconnect": "nvlink", "gpu_count": "8"}, 1.0),
+        ({"interconnect": "nvlink", "gpu_count": "16"}, 100.0),  # two nodes
+        ({"interconnect": "nvlink", "gpu_count": "16", "hardware": "b200"}, 1.0),  # one rack
+        ({"interconnect": "nvlink", "gpu_count": "1"}, 0.0),
+    ],
+)
+def test_two_all_reduces_a_layer(change: dict[str, str], latency: float) -> None:
+    p = point({"gpu_count": "2"}, change)
+    c = constants(allreduce_s=1.0, allreduce_pcie_s=10.0, allreduce_net_s=100.0)
+    wide = p.replace(link_bw=1e30)
+    seconds = physics.link_seconds(wide, c, np.ones(1), p.layers)
+    assert seconds[0] == pytest.approx(2 * p.layers[0] * latency)
+
+
+@pytest.mark.parametrize(("gb_s", "latency"), [(99e9, 10.0), (100e9, 10.0), (101e9, 1.0)])
+def test_a_link_without_a_name_is_told_by_its_bandwidth(gb_s: float, latency: float) -> None:
+    p = point({"gpu_count": "2"}).replace(link=0, link_bw=gb_s, hidden=0.0)
+    c = constants(allreduce_s=1.0, allreduce_pcie_s=10.0)
+    seconds = physics.link_seconds(p, c, np.ones(1), np.ones(1))
+    assert seconds[0] == pytest.approx(2 * latency)
+    named = p.replace(link=P.LINKS.index("pcie"), link_bw=1e30)
+    assert physics.link_seconds(named, c, np.ones(1), np.ones(1))[0] == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("tokens", [1.0, 8.0])
+def test_activations_cross_the_link_twice_in_sixteen_bit(tokens: float) -> None:
+    p = point({"gpu_count": "2", "interconnect": "nvlink"})
+    seconds = physics.link_seconds(p, constants(), np.full(1, tokens), np.full(1, 10.0))
+    one = 2 * tokens * 2 * p.hidden[0] / p.link_bw[0]
+    assert seconds[0] == pytest.approx(2 * 10 * one)
+
+
+# ---------------------------------------------------------------- kernels for a few tokens
+
+
+def few(p: P.Points, c: Constants, tokens: float, distinct: float = 8.0) -> tuple[float, float]:
+    dense, routed = physics.weight_seconds(p, c, np.full(1, tokens), np.full(1, distinct))
+    return float(dense[0]), float(routed[0])
+
+
+@pytest.mark.parametrize("change", [{}, MIXTURE])
+def test_up_to_eight_tokens_each_is_computed_by_itself(change: dict[str, str]) -> None:
+    p = point(LLAMA, change)
+    mixer, ffn, routed = rates.params(p)
+    rate = rates.small_batch_rate(p, C)[0]
+    ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
+    first = few(p, C, 1)
+    for tokens in (2, 3, 8):
+        dense, mixture = few(p, C, tokens)
+        assert dense - first[0] == pytest.approx((tokens - 1) * ops / rate)
+        assert mixture - first[1] == pytest.approx((tokens - 1) * 2 * float(routed[0]) / rate)
+
+
+@pytest.mark.parametrize("change", [{}, MIXTURE])
+def test_from_nine_tokens_on_the_tiled_kernel_computes(change: dict[str, str]) -> None:
+    p = point(LLAMA, change)
+    mixer, ffn, routed = rates.params(p)
+    tiled = (rates.small_batch_rate(p, C) * rates.tile_gain(p, C))[0]
+    ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
+    first = few(p, C, 1)
+    for tokens in (9, 20):
+        dense, mixture = few(p, C, tokens)
+        assert dense == pytest.approx(first[0] * C.mmq_fixed + tokens * ops / tiled)
+        more = tokens * 2 * float(routed[0]) / tiled
+        assert mixture == pytest.approx(first[1] * rates.at(C.mmq_moe, p)[0] + more)
+
+
+def test_beyond_a_tuned_switch_point_only_tiled_operations_are_added() -> None:
+    """Q4_K on Ada since b10530: eight tokens; Q2_K: four."""
+    ada = LLAMA | {"hardware": "rtx4090", "engine_version": "b10600"}
+    p = point(ada).replace(quant_bits=2.6)
+    mixer, ffn, _ = rates.params(p)
+    tiled = (rates.small_batch_rate(p, C) * rates.tile_gain(p, C))[0]
+    ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
+    at_the_switch = few(p, C, 4)[0]
+    for tokens in (5, 12):
+        assert few(p, C, tokens)[0] - at_the_switch == pytest.approx((tokens - 4) * ops / tiled)
+    assert few(point(ada), C, 8)[0] > at_the_switch  # untuned sizes go on by vectors
+
+
+@pytest.mark.parametrize(
+    ("hardware", "tokens", "factor"),
+    [
+        ("apple-m1-max", 2, 3.0),
+        ("apple-m1-max", 3, 3.0),
+        ("apple-m1-max", 4, 1.0),
+        ("apple-m1-max", 8, 1.0),
+        ("apple-m4", 3, 3.0),
+        ("apple-m4", 4, 7.0),
+        ("apple-m4", 8, 7.0),
+    ],
+)
+def test_metal_reads_k_quants_anew_for_two_and_three_tokens(
+    hardware: str, tokens: int, factor: float
+) -> None:
+    p = point(METAL, {"hardware": hardware})
+    c = dataclasses.replace(C, metal_repeat=3.0, metal_apple9=7.0)
+    mixer, ffn, _ = rates.params(p)
+    ops = 2 * float((mixer + ffn + p.lm_head_params)[0])
+    more = few(p, c, tokens)[0] - few(p, c, 1)[0]
+    rate = rates.small_batch_rate(p, c)[0]
+    assert more == pytest.approx((tokens - 1) * factor * ops / rate)
+
+
+@pytest.mark.parametrize(("tokens", "read"), [(1, 8), (3, 24), (8, 64)])
+def test_few_tokens_read_their_experts_one_by_one(tokens: int, read: int) -> None:
+    p = point(LLAMA, MIXTURE, {"concurrency": "1"})
+    assert step(p, C, tokens).distinct_experts[0] == pytest.approx(read)
+    tiny = p.replace(experts=20.0)
+    assert step(tiny, C, tokens).distinct_experts[0] == pytest.approx(min(read, 20))
+
+
+# ---------------------------------------------------------------- a cycle
+
+
+@pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
+def test_a_scale_acts_on_what_verifying_adds(scale: float) -> None:
+    p = point(LLAMA, HYBRID)
+    plain = step(p, C).total
+    verify = step(p, C, float(p.verify_tokens[0]), True).total
+    draft = physics.draft_seconds(p, C, p.concurrency, p.input_tokens)
+    c = dataclasses.replace(C, verify_scale=(scale,) * len(P.PATHS))
+    cycle = physics.decode_seconds(p, c, p.concurrency, p.input_tokens, True)
+    assert cycle[0] == pytest.approx(float((plain + scale * (verify - plain) + draft)[0]))
+    alone = physics.decode_seconds(p, c, p.concurrency, p.input_tokens, False)
+    assert alone[0] == pytest.approx(float(plain[0]))
+
+
+def test_a_cache_that_is_walked_takes_the_place_of_shorter_attention() -> None:
+    p = point({"hardware": "rtx4090", "k": "2"}).replace(kv_bytes=2.0)
+    c = constants(verify_serial_s=1e-3)
+    terms = step(p, c, float(p.verify_tokens[0]), True)
+    walk = 2048 * p.global_layers[0] * 1e-3
+    rest = (
+        terms.total - terms.attention + physics.draft_seconds(p, c, p.concurrency, p.input_tokens)
+    )
+    cycle = physics.decode_seconds(p, c, p.concurrency, p.input_tokens, True)
+    assert walk > terms.attention[0]
+    assert cycle[0] == pytest.approx(walk + float(rest[0]))
+
+
+# ---------------------------------------------------------------- drafting: bytes
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_an_mtp_layer_its_head_and_its_cache_are_read_every_pass(k: int) -> None:
+    p = point(HYBRID, {"k": str(k)})
+    head = p.draft_head_params * p.bytes_mtp_lm_head
+    each = p.mtp_params * p.bytes_mtp + head + kv_of_a_layer(p)
+    assert drafting_seconds(p, constants()) == pytest.approx(k * float((each / p.bw)[0]))
+
+
+@pytest.mark.parametrize("k", [1, 3])
+def test_an_mtp_layer_of_experts_reads_those_that_its_tokens_reach(k: int) -> None:
+    p, c = point(MIXTURE, {"k": str(k)}), constants()
+    mixture = float(np.fmin(p.experts * p.expert_params, 0.95 * p.mtp_params)[0])
+    core = float(p.mtp_params[0]) - mixture
+    assert 0 < core < mixture
+    many = experts.reached_experts(p, c, p.concurrency, np.full(1, k + 1.0)) / p.experts
+    one = experts.reached_experts(p, c, p.concurrency, np.ones(1)) / p.experts
+    share = float(many[0] + (k - 1) * one[0])
+    block = (k * core + mixture * share) * p.bytes_mtp
+    passes = k * (p.draft_head_params * p.bytes_mtp_lm_head + kv_of_a_layer(p))
+    assert drafting_seconds(p, c) == pytest.approx(float(((block + passes) / p.bw)[0]))
+
+
+@pytest.mark.parametrize("method", ["eagle", "eagle3"])
+@pytest.mark.parametrize("k", [1, 4])
+def test_an_eagle_head_is_one_layer_and_a_vocabulary(method: str, k: int) -> None:
+    p = point({"spec_method": method, "k": str(k)})
+    h, head = float(p.hidden[0]), float(p.lm_head_params[0])
+    head = min(head, 32_000 * h) if method == "eagle3" else head
+    assert head == (32_000 * h if method == "eagle3" else p.lm_head_params[0])
+    each = (17 * h * h + head) * 2 + kv_of_a_layer(p)[0]
+    assert drafting_seconds(p, constants()) == pytest.approx(k * each / p.bw[0])
+
+
+@pytest.mark.parametrize(("change", "bytes_each"), [({}, 2.0), (LLAMA, 4.85 / 8)])
+def test_a_draft_model_is_read_whole_every_pass(change: dict[str, str], bytes_each: float) -> None:
+    p = point(change, {"spec_method": "draft_model", "k": "4"})
+    p = p.replace(quant_bits=4.85, draft_params=0.6e9)
+    assert drafting_seconds(p, constants()) == pytest.approx(4 * 0.6e9 * bytes_each / p.bw[0])
+
+
+def test_a_block_drafter_is_read_once_and_each_layer_has_a_cache() -> None:
+    p, layers = point({"spec_method": "dflash", "k": "7"}), C.dflash_layers
+    h = float(p.hidden[0])
+    weights = layers * 12 * h * h * 2 + float((p.lm_head_params * p.bytes_mtp_lm_head)[0])
+    each = weights + layers * float(kv_of_a_layer(p)[0])
+    assert drafting_seconds(p, constants()) == pytest.approx(each / p.bw[0])
+    markov = p.replace(method=P.METHODS.index("dspark"))
+    assert drafting_seconds(markov, constants(dspark_token_s=1.0)) == pytest.approx(
+        7 + each / p.bw[0]
+    )
+
+
+def test_a_walked_cache_takes_the_place_of_a_read_one_in_a_block_drafter() -> None:
+    p = point({"spec_method": "dflash", "hardware": "rtx4090"}).replace(kv_bytes=2.0)
+    walked = drafting_seconds(p, constants(verify_serial_s=1e-3))
+    split = drafting_seconds(p, constants())
+    one = 2048 * 1e-3 - float((kv_of_a_layer(p) / p.bw)[0])
+    assert walked - split == pytest.approx(C.dflash_layers * one)
+
+
+# ---------------------------------------------------------------- drafting: one constant at a time
+
+
+@pytest.mark.parametrize(
+    ("method", "constant", "times"),
+    [
+        ("mtp", "draft_pass_s", 3),
+        ("eagle", "draft_pass_s", 3),
+        ("eagle3", "draft_pass_s", 3),
+        ("draft_model", "draft_pass_s", 0),
+        ("dflash", "draft_pass_s", 1),
+        ("ngram", "draft_pass_s", 0),
+        ("mtp", "layer_launch_s", 3),
+        ("eagle3", "layer_launch_s", 3),
+        ("draft_model", "layer_launch_s", 0),
+        ("dflash", "layer_launch_s", 5),
+        ("draft_model", "host_s", 3),
+        ("mtp", "host_s", 0),
+        ("draft_model", "draft_layer_s", 3 * 24.4),  # 0.6B: 22 + 4 x 0.6 layers
+        ("ngram", "ngram_host_s", 1),
+        ("mtp", "ngram_host_s", 0),
+        ("none", "draft_pass_s", 0),
+    ],
+)
+def test_what_a_pass_costs_beside_its_bytes(method: str, constant: str, times: float) -> None:
+    p = point({"spec_method": method}).replace(draft_params=0.6e9, k=3.0)
+    alone = drafting_seconds(p, constants(**{constant: 1.0})) - drafting_seconds(p, constants())
+    assert alone == pytest.approx(times)
+
+
+@pytest.mark.parametrize(("method", "times"), [("mtp", 3), ("eagle3", 3), ("dflash", 5)])
+def test_a_layer_of_experts_launches_more(method: str, times: int) -> None:
+    for change, expected in ((MIXTURE, times), ({}, 0)):
+        p = point(change, {"spec_method": method})
+        slow, free = constants(moe_layer_launch_s=1.0), constants()
+        assert drafting_seconds(p, slow) - drafting_seconds(p, free) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("billions", "layers"), [(0.5, 24), (1.5, 28), (8.0, 36), (70.0, 36)])
+def test_larger_draft_models_have_more_layers_up_to_a_bound(billions: float, layers: int) -> None:
+    p = point({"spec_method": "draft_model", "k": "1"}).replace(draft_params=billions * 1e9)
+    alone = drafting_seconds(p, constants(draft_layer_s=1.0)) - drafting_seconds(p, constants())
+    assert alone == pytest.approx(layers)
+    by_host = p.replace(eager=1.0)
+    slow = constants(draft_layer_s=1.0, eager_layer_s=3.0)
+    assert drafting_seconds(by_host, slow) - drafting_seconds(
+        by_host, constants()
+    ) == pytest.approx(3 * layers)
+
+
+def test_ngram_looks_up_every_request_and_none_drafts_nothing() -> None:
+    p = point({"spec_method": "ngram"})
+    assert drafting_seconds(p, constants()) == pytest.approx(4 * 10e-6)
+    nothing = p.replace(method=P.METHODS.index("none"))
+    assert drafting_seconds(nothing, C) == 0.0
+
+
+def test_a_scale_multiplies_all_drafting() -> None:
+    p = point()
+    double = dataclasses.replace(C, draft_scale=(2.0,) * len(P.PATHS))
+    assert drafting_seconds(p, double) == pytest.approx(2 * drafting_seconds(p, C))
+
+
+# ---------------------------------------------------------------- drafting: operations
+
+
+def operations(p: P.Points) -> dict[str, float]:
+    """Multiplications and additions of one cycle, by method."""
+    b, k, h = float(p.concurrency[0]), float(p.k[0]), float(p.hidden[0])
+    head, lm = float(p.draft_head_params[0]), float(p.lm_head_params[0])
+    core, draft = float(p.mtp_params[0]), float(p.draft_params[0])
+    block = C.dflash_layers * 12 * h * h + lm
+    return {
+        "mtp": 2 * b * (core * (k + 1 + k - 1) + k * head),
+        "eagle": 2 * b * k * (17 * h * h + lm),
+        "eagle3": 2 * b * k * (17 * h * h + 32_000 * h),
+        "draft_model": 2 * b * k * draft,
+        "dflash": 2 * b * (k + 1) * block,
+    }
+
+
+@pytest.mark.parametrize("method", ["mtp", "eagle", "eagle3", "draft_model", "dflash"])
+@pytest.mark.parametrize(("gpus", "share"), [("1", 1.0), ("2", 0.25)])
+def test_tensor_cores_compute_a_drafter_at_their_rate(method: str, gpus: str, share: float) -> None:
+    p = point(HYBRID, {"spec_method": method, "gpu_count": gpus})
+    p = p.replace(draft_params=0.6e9)
+    fast = constants(eta_bw=1e30, mfu_gemm=share)
+    expected = operations(p)[method] / (float((p.bf16 * p.tp)[0]) * share)
+    assert drafting_seconds(p, fast) == pytest.approx(expected)
+
+
+def test_vector_kernels_compute_the_first_token_while_they_read() -> None:
+    p = point(LLAMA, {"spec_method": "eagle"})
+    c = dataclasses.replace(constants(eta_bw=1e30), mmvq_share=C.mmvq_share)
+    rate = rates.small_batch_rate(p, c)[0]
+    params = 17 * float(p.hidden[0]) ** 2 + float(p.lm_head_params[0])
+    for requests in (1, 2, 4):
+        few = p.replace(concurrency=float(requests))
+        expected = 3 * (requests - 1) * 2 * params / rate
+        assert drafting_seconds(few, c) == pytest.approx(expected, abs=1e-15)
+
+
+# ---------------------------------------------------------------- recurrent states
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        (LLAMA, True),
+        (LLAMA | {"hardware": "apple-m1-max"}, True),
+        (LLAMA | {"hardware": "radeon-890m"}, True),  # Vulkan
+        (LLAMA | {"hardware": "rx7900xtx"}, True),  # ROCm
+        (LLAMA | {"model": "qwen3-32b"}, False),
+        ({"quant": "fp8"}, False),
+    ],
+)
+def test_llama_cpp_keeps_states_beside_a_draft_model_of_a_hybrid(
+    change: dict[str, str], kept: bool
+) -> None:
+    p = point(HYBRID, {"spec_method": "draft_model"}, change)
+    slow = constants(state_checkpoint_s=1.0)
+    assert drafting_seconds(p, slow) - drafting_seconds(p, constants()) == pytest.approx(
+        float(kept)
+    )
+    assert bool(drafting.replays_states(p)[0]) is kept
+    other = point(HYBRID, change, {"spec_method": "mtp"})
+    assert not drafting.replays_states(other)[0]
