@@ -25,10 +25,11 @@ def test_the_default_question_gets_what_the_memory_gives() -> None:
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 @pytest.mark.parametrize("hardware", ["gb10", "rtx3090", "h100", "l40s"])
 def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) -> None:
-    try:
-        advice = recommend(hardware=hardware, engine=engine, quant=None)
-    except AdvisorError:
-        pytest.skip("does not fit")
+    if (hardware, engine) == ("rtx3090", "sglang"):  # its buffers leave too little for the weights
+        with pytest.raises(AdvisorError, match="does not fit"):
+            recommend(hardware=hardware, engine=engine, quant=None)
+        return
+    advice = recommend(hardware=hardware, engine=engine, quant=None)
     arm = advice.plan
     room = memory.room(advice.facts, arm, 2560)
     assert arm.max_num_seqs is not None and room is not None

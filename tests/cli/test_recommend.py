@@ -309,7 +309,7 @@ def test_slugs_of_rules_complete() -> None:
     assert run("explain", slug).code == 0
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here; .ci/run has it")
 def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
     command = [sys.executable, "-c", "from advisor.cli.app import main; main()", *GB10]
     with Path("/dev/full").open("w", encoding="utf-8") as full:

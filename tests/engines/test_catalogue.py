@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -40,20 +39,6 @@ def test_generated_file_is_untouched_and_its_notes_are_current(name: str) -> Non
         "run build_catalogue --notes"
     )
     assert data["notes"] == json.loads(json.dumps(build_catalogue.load_notes(notes)[0]))
-
-
-@pytest.mark.skipif(
-    "ADVISOR_RAW_CATALOGUES" not in os.environ, reason="raw catalogues are not given"
-)
-def test_rebuild_gives_the_same_files(tmp_path: Path) -> None:
-    for name in NAMES:
-        (tmp_path / f"{name}_notes.yaml").write_bytes((FOLDER / f"{name}_notes.yaml").read_bytes())
-    build_catalogue.main(["--from", os.environ["ADVISOR_RAW_CATALOGUES"], "--out", str(tmp_path)])
-    for name in NAMES:
-        for file in (f"{name}.json", f"{name}_cold.json"):
-            assert (tmp_path / file).read_text(encoding="utf-8") == (FOLDER / file).read_text(
-                encoding="utf-8"
-            )
 
 
 def test_notes_can_be_refreshed_without_the_raw_catalogues(tmp_path: Path) -> None:

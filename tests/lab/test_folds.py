@@ -45,7 +45,8 @@ def test_a_failure_in_a_fold_is_not_swallowed() -> None:
 
 
 @pytest.mark.skipif(
-    sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2, reason="needs two cores on Linux"
+    sys.platform != "linux" or len(os.sched_getaffinity(0)) < 2,
+    reason="needs two cores on Linux, as in .ci/run",
 )
 def test_the_work_leaves_this_process() -> None:
     assert os.getpid() not in set(folds.each(lambda _: os.getpid(), NAMES, iter))

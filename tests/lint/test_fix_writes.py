@@ -36,7 +36,7 @@ def test_mode_and_link_stay(script: Path, tmp_path: Path) -> None:
     assert stat.S_IMODE(script.stat().st_mode) == 0o751 and not leftovers(script)
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away; CI runs as root")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away; .ci/run is root")
 def test_owner_stays(script: Path) -> None:
     os.chown(script, 1234, 4321)
     script.chmod(0o6755)
@@ -50,7 +50,7 @@ def test_extended_attributes_stay(script: Path) -> None:
     try:
         os.setxattr(script, "user.note", b"mine")
     except OSError:
-        pytest.skip("this file system has no extended attributes; CI's has")
+        pytest.skip("this file system has no extended attributes; .ci/run's has")
     fix(script)
     assert script.read_text() != TEXT and os.getxattr(script, "user.note") == b"mine"
 

@@ -517,7 +517,7 @@ def test_a_result_replaces_the_earlier_one_where_it_is(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout here")
+@pytest.mark.skipif(not os.path.exists("/dev/stdout"), reason="no /dev/stdout here; .ci/run has it")
 @pytest.mark.parametrize("piped", [True, False])
 def test_standard_output_is_a_target(tmp_path: Path, piped: bool) -> None:
     source = table(tmp_path, HEADER, LINE)

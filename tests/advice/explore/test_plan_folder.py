@@ -209,7 +209,7 @@ def request_words(port: int, path: str, **headers: str) -> tuple[list[str], floa
     return [line.removeprefix("data: ") for line in text.splitlines() if line], spent
 
 
-needs_nginx = pytest.mark.skipif(NGINX is None, reason="needs nginx: apt-get install nginx")
+needs_nginx = pytest.mark.skipif(NGINX is None, reason="no nginx; .ci/deploy-tools installs it")
 
 
 def place_files(conf: str, folder_at: Path) -> Path:
