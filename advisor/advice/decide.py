@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
     Candidate,
     Decision,
@@ -31,7 +32,6 @@ from advisor.knowledge import store as knowledge
 from advisor.prediction import utility
 from advisor.prediction.decision import decide_one, p_meets
 from advisor.prediction.goals import GOAL_WEIGHTS, judged_goal
-from advisor.prediction.utility import Z10
 
 Array = npt.NDArray[np.float64]
 

@@ -14,12 +14,18 @@ from math import exp, log, sqrt
 from typing import NamedTuple
 
 from advisor.domain import normal
+from advisor.domain.normal import Z10
 from advisor.domain.nouns import Effect, Estimate, Finding, Interval
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction.predict import with_levels
-from advisor.prediction.utility import Z10
 
-LEAST_STRENGTH = 0.02  # below it, an observation would not move the second digit
+LEAST_STRENGTH = sourced(
+    0.02,
+    "share",
+    "below it an observation would not move the second digit of the gain",
+    "chosen",
+)
 _KNOWN: dict[Effect | None, tuple[str, str]] = {
     "loss": ("documented_loss", "owner_sd_same_regime"),
     "caution": ("documented_caution", "owner_sd_any"),

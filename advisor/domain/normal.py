@@ -24,3 +24,6 @@ def quantile(p: float) -> float:
         if abs(off) < 1e-13:
             break
     return z
+
+
+Z10 = quantile(0.9)  # half the width of an 80 % interval, in standard deviations

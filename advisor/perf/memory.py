@@ -7,7 +7,9 @@ pipeline imbalance.
 
 from __future__ import annotations
 
-from advisor.domain.nouns import LLM, Facts, MemoryBill, Plan, Quant
+from advisor import engines
+from advisor.domain.nouns import LLM, Engine, Facts, MemoryBill, Plan, Quant
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
 from advisor.perf.sizes import kv as kv_sizes
@@ -16,13 +18,40 @@ from advisor.perf.sizes.pools import Pool, hybrid_pool, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, published_gib, target_gib
 
 SERVERS = kv_sizes.SERVERS
-DEFAULT_FRACTION = {"vllm": 0.90, "sglang": 0.88, "llama-server": 1.0, "ik_llama.cpp": 1.0}
-VISION_GIB = 0.84  # GB10 (checkpoint with vision tower) against H200 (text only), same model
-LAST_LEGACY_REPORT = (0, 19)  # up to here vLLM reports blocks / groups * block size
-# SGLang gives recurrent states 0.9 / 1.9 of the pool (mamba full memory ratio 0.9), and a running
-# request holds about 7.5 of them: derived from published running batches (output rate times TPOT)
-# of 35B and 27B on H200, B200 and B300. Small pools are set by hand: no limit below SGLANG_FEW.
-SGLANG_STATE_SHARE, SGLANG_STATES, SGLANG_FEW = 0.9 / 1.9, 7.5, 4.0
+DEFAULT_FRACTION = sourced(
+    {"sglang": 0.88, "llama-server": 1.0, "ik_llama.cpp": 1.0},
+    "share of the usable memory",
+    "SGLang: server_args.py where it does not know the card; llama-server has no such option; "
+    "vLLM's default is in its catalogue",
+    "read",
+)
+VISION_GIB = sourced(
+    0.84,
+    "GiB",
+    "weights in the log of the GB10 (checkpoint with its vision tower) less the H200's (text only)",
+    "derived",
+)
+LAST_LEGACY_REPORT = sourced(
+    (0, 19),
+    "release",
+    "vLLM: up to here the log's KV tokens are blocks / groups * block size",
+    "read",
+)
+SGLANG_STATE_SHARE = sourced(
+    0.9 / 1.9, "share of the pool", "SGLang --mamba-full-memory-ratio, 0.9 unless set", "read"
+)
+SGLANG_STATES = sourced(
+    7.5,
+    "states a running request",
+    "running batches of 35B and 27B on H200, B200 and B300: output rate times TPOT",
+    "derived",
+)
+SGLANG_FEW = sourced(
+    4.0,
+    "requests",
+    "no limit below: small pools are set by hand (--max-mamba-cache-size)",
+    "chosen",
+)
 
 
 # ---------------------------------------------------------------- the pool
@@ -76,6 +105,14 @@ def outside_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
     )
 
 
+def default_fraction(engine: Engine, version: str | None) -> float:
+    """The share of the memory that an engine takes unless told; vLLM's differs by release."""
+    if engine in DEFAULT_FRACTION:
+        return DEFAULT_FRACTION[engine]
+    share = engines.get(engine).catalogue.default("--gpu-memory-utilization", version)
+    return float(str(share))
+
+
 def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     """What the engine may take of a device in all: its share and what it keeps outside of that, at
     most what there is.
@@ -83,7 +120,7 @@ def _limit(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float | None:
     usable = usable_gib(facts)
     if usable is None:
         return None
-    fraction = plan.memory_fraction or DEFAULT_FRACTION.get(plan.engine, 0.9)
+    fraction = plan.memory_fraction or default_fraction(plan.engine, plan.engine_version)
     return min(usable * fraction + outside_gib(facts, plan, shape, quant), usable)
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.normal import Z10
 from advisor.knowledge import store as knowledge
 from advisor.prediction import normal
-from advisor.prediction.utility import Z10
 
 Floats = npt.NDArray[np.float64]
 

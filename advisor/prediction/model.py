@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, imputation, physics, schedule
 from advisor.perf.constants import Constants, shift_constants
@@ -35,7 +36,6 @@ MAX_LOG = sourced(
     "The largest published speed-up is 4.8; a ratio beyond 10 is not believed",
     "chosen",
 )
-Z10 = 1.2815515594
 
 # llama.cpp ends a separate draft early when its model is unsure: a larger k is a limit, not a
 # length

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
     Basis,
     Estimate,
@@ -36,7 +37,6 @@ from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
 from advisor.prediction.spread import stand_ins
 from advisor.prediction.threads import one_thread
-from advisor.prediction.utility import Z10
 
 Floats = npt.NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from advisor.domain.normal import quantile
+from advisor.domain.normal import Z10, quantile
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 
@@ -24,7 +24,6 @@ SAMPLES = sourced(
     "Enough that the choice of k repeats; see _dimensions",
     "chosen",
 )
-Z10 = 1.2815515594  # the 90th percentile of a standard normal
 _STEPS = tuple(
     float(np.sqrt(prime)) for prime in (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43)
 )

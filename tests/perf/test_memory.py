@@ -73,6 +73,15 @@ def test_gb10_bill() -> None:
     assert on.kv_tokens_lost / off.kv_tokens == pytest.approx(0.10, abs=0.03)
 
 
+def test_vllms_default_share_is_that_of_its_release() -> None:
+    """--gpu-memory-utilization: 0.9 up to vLLM 0.19, 0.92 later, as its parser says."""
+    known, told = facts("h200", "fp8"), {"max_model_len": 32_960}
+    for release, share in (("0.19.1", 0.9), ("0.33.0", 0.92)):
+        unset = memory.bill(known, plan(**told, engine_version=release))
+        given = memory.bill(known, plan(**told, engine_version=release, memory_fraction=share))
+        assert unset == given
+
+
 def test_deeper_drafts_leave_less() -> None:
     known = facts("h200", "fp8")
     left = [memory.bill(known, plan(k, **H200)).kv_tokens or 0 for k in range(7)]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from advisor import engines, rules
 from advisor.advice.choices.defaults import first_row, hardware_words
 from advisor.advice.plans import checkpoints, limits, propose
+from advisor.advice.plans.limits import FOUR_BITS
 from advisor.domain.nouns import (
     LLM,
     AdvisorError,
@@ -23,10 +24,6 @@ from advisor.domain.nouns import (
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-
-# below, quality falls faster than memory is won: nothing that is chosen for the sake of more
-# slots
-FOUR_BITS = 4.0
 
 
 def fits(

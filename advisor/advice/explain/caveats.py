@@ -8,7 +8,7 @@ What it does not know: the decision; these hold whichever way it goes.
 from __future__ import annotations
 
 from advisor.advice.choices.engine import engine_default
-from advisor.advice.plans import offload, placement, propose, topology
+from advisor.advice.plans import limits, offload, placement, propose, topology
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.engines.traits import gguf_engine, traits
 from advisor.perf import memory
@@ -154,7 +154,7 @@ def _experts(facts: Facts) -> list[Reason]:
         or not gguf_engine(facts.engine)
         or facts.quant is None
         or bits is None
-        or bits >= offload.FOUR_BITS
+        or bits >= limits.FOUR_BITS
     ):
         return []
     found = offload.offload(facts)

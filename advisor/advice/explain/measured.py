@@ -17,6 +17,7 @@ from advisor.domain.nouns import (
     Goal,
     Reason,
 )
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction import predict
 
@@ -88,8 +89,12 @@ def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
     )
 
 
-# log ratio from which a measured run near the question is not what is expected of it
-FAR = log(1.05)
+FAR = sourced(
+    log(1.05),
+    "log ratio",
+    "from it on a measured run near the question is said to differ from what is expected",
+    "chosen",
+)
 
 
 def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate) -> str:

@@ -22,12 +22,18 @@ from advisor.domain.nouns import (
     Plan,
     Reason,
 )
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 
 PHYSICS = "physics core"
 EXPECTED = "The expected change for the goal"  # so begins the reason that repeats the estimate
-SAME_GAIN = 0.05  # log ratio: nothing else to name between the gain and that of decoding
+SAME_GAIN = sourced(
+    0.05,
+    "log ratio",
+    "below it the gain is that of decoding, and nothing else is named",
+    "chosen",
+)
 _MISSED = (
     "Neither with nor without speculation are the latency objectives met here, so they do "
     "not decide"

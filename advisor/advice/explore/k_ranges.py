@@ -16,12 +16,18 @@ from advisor.advice import decide, judge
 from advisor.advice.explore.values import KRanges, Load, Setting
 from advisor.advice.plans.k_schedule import LEAST_GAIN
 from advisor.domain.nouns import AdvisorError, Facts, Goal, Method, Plan
+from advisor.domain.sourced import sourced
 from advisor.engines import k_ranges as engine_ranges
 from advisor.engines.traits import traits
 
 AXIS = "concurrency"
 NOTHING = log(1e-6)
-MOST_LOSS = 0.01  # at no load may the ranges lose more against one k
+MOST_LOSS = sourced(
+    0.01,
+    "log gain",
+    "at no load may the ranges lose more against one k",
+    "chosen",
+)
 
 
 class LoadFacts(NamedTuple):

@@ -22,7 +22,7 @@ from advisor.advice.explore.mixing import (
     widen,
 )
 from advisor.advice.explore.values import KRanges
-from advisor.domain import normal
+from advisor.domain.normal import Z10
 from advisor.domain.nouns import (
     Candidate,
     Decision,
@@ -39,7 +39,6 @@ from advisor.perf.sizes import device
 from advisor.prediction.goals import GOAL_WEIGHTS
 from advisor.prediction.predict import ERROR_CORRELATION
 
-Z10 = normal.quantile(0.9)
 NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)
 _ERRORS = {"shared": "layout_error", "gpus": "layout_error", "model": "other_model_error"}
 

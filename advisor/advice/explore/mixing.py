@@ -16,11 +16,11 @@ from typing import NamedTuple
 import numpy as np
 
 from advisor.domain import normal
+from advisor.domain.normal import Z10
 from advisor.domain.nouns import Basis, Estimate, Interval, MetricEstimate
 from advisor.prediction import intervals
 from advisor.prediction.predict import BASES
 
-Z10 = normal.quantile(0.9)
 METRICS = ("output_tok_s", "tpot_ms", "ttft_ms")
 
 

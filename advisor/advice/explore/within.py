@@ -17,9 +17,18 @@ from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Load, Point, Within
 from advisor.domain.nouns import LIMITS, AdvisorError, Method, Request
 from advisor.domain.printable import printable
+from advisor.domain.sourced import sourced
 
 MOST = 2048  # requests at once that are tried
-LIKELY, SURE = 0.5, 0.9
+LIKELY = sourced(
+    0.5,
+    "probability",
+    "the largest load that keeps the objectives as likely as not",
+    "chosen",
+)
+SURE = sourced(
+    0.9, "probability", "the load at which the objectives are kept nearly surely", "chosen"
+)
 
 
 def objectives(text: str) -> dict[str, float]:

@@ -17,12 +17,17 @@ from advisor.advice.own_runs.setting import Setting
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Estimate, Facts, Plan, Request
+from advisor.domain.sourced import sourced
 from advisor.prediction import predict
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun, Frozen
 
-WORTH = 0.03  # predicted gain (log) from which another k is worth a run
-NORMAL = 1.2815515594
+WORTH = sourced(
+    0.03,
+    "log gain",
+    "a predicted gain from which another k is worth a run",
+    "chosen",
+)
 
 
 class MetricGain(Frozen):

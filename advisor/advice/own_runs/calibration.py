@@ -16,13 +16,24 @@ from advisor.advice.own_runs.setting import Setting
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.facts import OwnRun
 from advisor.domain.nouns import Advice, AdvisorError, Facts, Interval, Plan, Reason, Request
+from advisor.domain.sourced import sourced
 from advisor.prediction import predict
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun
 
 LOADS = (1, 4, 16, 64)
-WORTH = 0.98  # of the width: a measurement that narrows less is not worth naming
-ENOUGH = 0.2  # log width of the 80 % interval below which another run decides nothing
+WORTH = sourced(
+    0.98,
+    "share of the width",
+    "a measurement that narrows the interval less is not worth naming",
+    "chosen",
+)
+ENOUGH = sourced(
+    0.2,
+    "log width of the 80 % interval",
+    "below it another run decides nothing",
+    "chosen",
+)
 
 
 def runs_of(

@@ -13,14 +13,30 @@ from advisor.advice.own_runs.ab_test import acceptance_fields
 from advisor.advice.own_runs.setting import setting
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Plan
+from advisor.domain.sourced import sourced
 from advisor.prediction import predict
 from advisor.readers.results import exposition
 from advisor.readers.results.run import BenchmarkRun
 from advisor.readers.results.server import BadAnswer, Server
 
-FULL = 0.95  # KV use above which requests wait for memory
-WORTH = 0.03  # log gain worth a change
-LOW_RATE = 0.35  # of drafted tokens, below which drafts rarely pay without anything else known
+FULL = sourced(
+    0.95,
+    "share of the KV cache in use",
+    "above it the next request waits for memory",
+    "assumed",
+)
+WORTH = sourced(
+    0.03,
+    "log gain",
+    "a change that promises less is not proposed",
+    "chosen",
+)
+LOW_RATE = sourced(
+    0.35,
+    "share of drafted tokens accepted",
+    "below it drafts rarely pay where nothing else is known",
+    "assumed",
+)
 
 
 class Traffic(NamedTuple):

@@ -11,12 +11,18 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.domain.nouns import LLM, Checkpoint, Facts, Hardware, Quant, Request
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 
 PLACEHOLDER_ORG = "YOUR-ORG/"  # before the name of a checkpoint that nobody is known to publish
 FULL = "bf16"
-KEPT = 0.9  # part of the memory that 16 bit weights may take before they are quantised on the card
+KEPT = sourced(
+    0.9,
+    "share of the usable memory",
+    "16 bit weights may take it while they are quantised on the card",
+    "assumed",
+)
 
 
 class Reference(NamedTuple):

@@ -12,13 +12,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from advisor.domain.nouns import Facts, Goal, Plan
+from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
 from advisor.engines.traits import traits
 from advisor.perf import encode_plans
 from advisor.prediction import predict
 
-LEAST_GAIN = (
-    0.05  # a change of k must promise this much at its batch size; below it one k is simpler
+LEAST_GAIN = sourced(
+    0.05,
+    "log gain",
+    "a change of k must promise this much at its batch size; below it one k is simpler",
+    "chosen",
 )
 SINCE = "0.24"
 

@@ -12,17 +12,54 @@ from collections.abc import Sequence
 from math import ceil
 
 from advisor.domain.nouns import AdvisorError, Facts, Plan
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
 
-SLOTS = 4  # a server with fewer lets a second browser tab wait
-LENGTHS = (131_072, 65_536, 32_768, 16_384, 8_192)
-SMALL_GB = 32.0  # on smaller cards a hybrid's prefill of 50,000 tokens ran out of memory (SD309)
-SMALL_LENGTH = 32_768
-FREE = 2  # requests of that length that must fit, so that one alone does not hold the pool
+FOUR_BITS = sourced(
+    4.0,
+    "bits a weight",
+    "below, quality falls faster than memory is won: not chosen for the sake of more slots",
+    "chosen",
+)
+SLOTS = sourced(
+    4,
+    "requests at once",
+    "a server with fewer lets a second browser tab wait",
+    "chosen",
+)
+LENGTHS = sourced(
+    (131_072, 65_536, 32_768, 16_384, 8_192),
+    "tokens",
+    "context lengths that published launches use, the longest first",
+    "chosen",
+)
+SMALL_GB = sourced(
+    32.0,
+    "GB",
+    "on smaller cards the prefill of 50,000 tokens of a hybrid ran out of memory (SD309)",
+    "read",
+)
+SMALL_LENGTH = sourced(
+    32_768,
+    "tokens",
+    "the longest of LENGTHS below the prefill that failed on such cards (SD309)",
+    "derived",
+)
+FREE = sourced(
+    2,
+    "requests",
+    "of that length must fit, so that one alone does not hold the pool",
+    "chosen",
+)
 # 8-bit KV caches are read by the attention kernels of these architectures without emulation
 FP8_ARCHS = ("sm_89", "sm_9", "sm_10", "sm_11", "sm_12", "gfx94", "gfx95")
-LLAMA_STEP = 256  # llama.cpp rounds a slot's context to it
+LLAMA_STEP = sourced(
+    256,
+    "tokens",
+    "llama.cpp pads the context of a slot to a multiple of it (GGML_PAD in llama-context.cpp)",
+    "read",
+)
 
 
 def need(facts: Facts) -> int:

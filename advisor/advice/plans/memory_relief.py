@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from advisor.advice.plans import offload, propose, topology
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -18,7 +19,12 @@ from advisor.perf.sizes import device
 from advisor.perf.sizes import kv as kv_sizes
 from advisor.perf.sizes.weights import GIB
 
-GPU_COUNTS = (2, 4, 8)
+GPU_COUNTS = sourced(
+    (2, 4, 8),
+    "GPUs",
+    "counts that hosts are sold with and that divide the heads of most models",
+    "chosen",
+)
 BUILT_IN = ("laptop", "igpu")  # classes of which a machine has one, and nobody joins several
 SMALLER = (
     "fp8",
@@ -33,8 +39,18 @@ SMALLER = (
     "iq3_xxs",
     "iq2_m",
 )
-SAME_STEP = 0.75  # bits a weight between formats of one step: AWQ 4.25, Q4_K_M 4.89
-CONTEXT_STEPS = (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024)
+SAME_STEP = sourced(
+    0.75,
+    "bits a weight",
+    "between formats of one step: AWQ has 4.25, Q4_K_M 4.89",
+    "chosen",
+)
+CONTEXT_STEPS = sourced(
+    (131_072, 65_536, 32_768, 16_384, 8192, 4096, 2048, 1024),
+    "tokens",
+    "context lengths that are tried where memory is short, halved each time",
+    "chosen",
+)
 
 
 class Relief(NamedTuple):

@@ -10,13 +10,17 @@ from __future__ import annotations
 from advisor import engines
 from advisor.advice.plans import checkpoints
 from advisor.domain.nouns import LLM, AdvisorError, Drafter, Facts, Method
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import EngineTraits, traits
 from advisor.engines.versions import parts
 from advisor.knowledge import drafters
 
-# k offered per separate drafter: publishers report EAGLE-3 for 1 to 7 tokens, and blocks of 4, 8
-# and 16 of a block drafter.
-DRAFTER_K = {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash": (3, 7, 9, 15)}
+DRAFTER_K = sourced(
+    {"eagle": (1, 2, 3, 4, 5), "eagle3": (1, 2, 3, 4, 5, 6, 7), "dflash": (3, 7, 9, 15)},
+    "draft tokens",
+    "what publishers report: EAGLE-3 of 1 to 7 tokens, block drafters with blocks of 4, 8 and 16",
+    "read",
+)
 
 
 # SGLang runs Gemma 4's assistant under NEXTN, which it turns into FROZEN_KV_MTP by itself

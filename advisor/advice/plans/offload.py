@@ -14,7 +14,9 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.advice.plans import checkpoints, propose
+from advisor.advice.plans.limits import FOUR_BITS
 from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, Plan, Quant
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -24,9 +26,12 @@ from advisor.perf.sizes.weights import GIB
 # called.
 RELEASED = {"gpt-oss": ("mxfp4",)}
 QUANTS = ("q4_k_m", "ud-q4_k_xl", "iq4_xs")  # four-bit steps of GGUF, the preferred first
-FOUR_BITS = 4.0
-# One layer more than the bill asks for: a long prompt's steps copy a layer's experts to the card.
-SPARE_LAYERS = 1
+SPARE_LAYERS = sourced(
+    1,
+    "layers",
+    "a step over a long prompt copies the experts of one layer to the card",
+    "derived",
+)
 # Pairs of runs with experts in system memory: MTP lost in the first four, did little in two, and
 # gained in the last four, on cards of 6 to 16 GB.
 LOSSES = ("f70148891450", "gaztrab5080", "ik1513", "ik2369")

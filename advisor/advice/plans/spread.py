@@ -12,8 +12,14 @@ from advisor.advice import measuring, resolve
 from advisor.advice.judge import judge
 from advisor.advice.plans import methods, offload, propose
 from advisor.domain.nouns import Advice, AdvisorError, Facts, Reason, Request
+from advisor.domain.sourced import sourced
 
-BEGIN = 2  # drafts to try: what those who gained report most
+BEGIN = sourced(
+    2,
+    "draft tokens",
+    "the k that most runs with a gain report, experts in system memory (offload.GAINS)",
+    "read",
+)
 
 
 def answer(request: Request, facts: Facts) -> Advice | None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain import normal
 from advisor.lab.evaluation import metrics
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.left_out import LeftOut
@@ -121,7 +122,7 @@ def _errors(found: SharedSettings, log_error: Floats) -> tuple[int, float, float
         metrics.group_average(error, found.owner, np.median).value,
         metrics.group_average(error, found.owner).value,
     )
-    return found.settings, *errors, float(np.exp(utility.Z10 * spread))
+    return found.settings, *errors, float(np.exp(normal.Z10 * spread))
 
 
 def _means(values: Floats, found: SharedSettings) -> Floats:

@@ -7,37 +7,57 @@ GiB per GPU. What it does not know: what other processes hold.
 from __future__ import annotations
 
 from advisor.domain.nouns import LLM, Facts, Plan
+from advisor.domain.sourced import sourced
 from advisor.domain.versions import release
 from advisor.perf.sizes import kv
 from advisor.perf.sizes.weights import GIB
 
-USABLE_DISCRETE = 0.996  # H200: "141 GB" is 140.4 GiB to CUDA
-
-
-USABLE_REPORTED = 0.99  # H100: nvidia-smi says 81,559 MiB, CUDA 79.1 GiB; L40S 46,068 and 44.4
-
-
-USABLE_UNIFIED = 0.935  # GB10: "128 GB" is 119.7 GiB to CUDA
-
-
-USABLE_APPLE = 0.75  # Metal's default working-set limit
-
-
-UNIFIED_EXTRA_GIB = (
-    2.5  # host processes count against unified memory; GB10's pool against its weights
+USABLE_DISCRETE = sourced(
+    0.996, "GiB per advertised GB", 'H200: "141 GB" is 140.4 GiB to CUDA', "measured"
 )
-
-
-BASE_OVERHEAD_GIB = 1.2  # CUDA context, workspaces; H200 log
-
-
-GRAPHS_GIB, GRAPHS_PER_DRAFT_GIB = 0.59, 0.21  # H200 log: 0.59 at k = 0, 1.01 at k = 2
-
-
-ACTIVATION_BYTES = 48  # per prompt token of a step and hidden unit; H200 log at 8192 tokens
-
-
-LLAMA_COMPUTE_GIB = 0.8
+USABLE_REPORTED = sourced(
+    0.99,
+    "share of what the driver reports",
+    "nvidia-smi against CUDA: H100 81,559 MiB and 79.1 GiB, L40S 46,068 MiB and 44.4 GiB",
+    "derived",
+)
+USABLE_UNIFIED = sourced(
+    0.935, "GiB per advertised GB", 'GB10: "128 GB" is 119.7 GiB to CUDA', "read"
+)
+USABLE_APPLE = sourced(
+    0.75,
+    "share of the memory",
+    "Metal's recommendedMaxWorkingSetSize unless iogpu.wired_limit_mb is set",
+    "read",
+)
+UNIFIED_EXTRA_GIB = sourced(
+    2.5,
+    "GiB",
+    "the GB10's KV pool against its weights: host processes count against unified memory",
+    "derived",
+)
+BASE_OVERHEAD_GIB = sourced(
+    1.2, "GiB", "start-up log of vLLM on an H200: CUDA context and workspaces", "measured"
+)
+GRAPHS_GIB = sourced(
+    0.59, "GiB", "start-up log of vLLM on an H200: CUDA graphs without speculation", "measured"
+)
+GRAPHS_PER_DRAFT_GIB = sourced(
+    0.21, "GiB a draft token", "the same log: 1.01 GiB at k = 2 against 0.59", "derived"
+)
+ACTIVATION_BYTES = sourced(
+    48,
+    "bytes per prompt token of a step and hidden unit",
+    "start-up log of vLLM on an H200, profile run of 8192 tokens",
+    "derived",
+)
+LLAMA_COMPUTE_GIB = sourced(
+    0.8,
+    "GiB",
+    "CUDA context and compute buffers of llama-server; they grow with the batch and, without flash "
+    "attention, with the context",
+    "assumed",
+)
 
 
 def release_of(plan: Plan, facts: Facts) -> tuple[int, ...] | None:

@@ -21,7 +21,7 @@ from advisor.advice.explore.mixing import (
 from advisor.domain.nouns import Estimate, Facts, Interval, MetricEstimate, Request
 from advisor.perf.encode_plans import from_plans
 from advisor.prediction import predict
-from tests.advice.explore.simpy_server import Asked, Server, budget_of, play
+from tests.advice.explore.simpy_server import ClientClass, Server, budget_of, play
 
 SETTINGS = [
     ("gb10", "qwen3.6-35b-a3b", [(12, 2048, 256), (4, 8192, 256)]),
@@ -62,7 +62,7 @@ def test_a_mix_follows_the_simulation(setting: tuple[str, str, list[tuple[int, i
     first = facts_of(hardware, model, sum(c for c, _, _ in classes), *classes[0][1:])
     plan = judge.candidate_plans(first, judge.weigh).base.plan
     point, constants = from_plans(first, [plan]), predict.load().speeds
-    asked = [Asked(*one) for one in classes]
+    asked = [ClientClass(*one) for one in classes]
     server = Server(point, constants, asked, budget_of(point, constants))
     expected = formula(hardware, model, classes)
     stay = sum(
