@@ -33,6 +33,24 @@ def attention_seconds(
 ) -> Floats:
     """KV bytes are read once per request, whatever the tokens verified; operations grow with them.
     Sliding layers see their window only.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    batch : Floats
+        Requests in the step. (N,)
+    tokens_per_request : Floats
+        Tokens of the step for each request. (N,)
+    context : Floats
+        Tokens behind each request. (N,)
+
+    Returns
+    -------
+    Floats
+        Seconds of one step. (N,)
     """
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
     read = (
@@ -50,6 +68,18 @@ def attention_seconds(
 def attended_keys(p: P.Points, context: Floats) -> Floats:
     """Keys that one token meets over all layers, times the width of their heads: the whole context,
     or a sliding window.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    context : Floats
+        Tokens behind each request. (N,)
+
+    Returns
+    -------
+    Floats
+        Keys times elements. (N,)
     """
     sliding = np.fmax(p.attn_layers - p.global_layers, 0) * p.swa_head_dim
     return np.asarray(
@@ -65,6 +95,20 @@ def serial_attention_seconds(p: P.Points, c: Constants, context: Floats) -> Floa
     the heads or the tensor parallelism. That is FlashAttention-2 (vLLM up to Ada and on SM12x with
     a 16-bit KV cache; an fp8 cache takes FlashInfer there), SGLang's Triton kernels there, and
     vLLM's Triton kernels on Radeon cards. MLA has kernels of its own.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    context : Floats
+        Tokens behind each request. (N,)
+
+    Returns
+    -------
+    Floats
+        Seconds of one verify step beyond `attention_seconds`. (N,)
     """
     archs = P.mask(p.arch, P.ARCHS, _FLASH_ATTENTION_2)
     wide = (p.kv_bytes >= 2) & (p.quant_family != P.QUANT_FAMILIES.index("nvfp4"))

@@ -29,6 +29,22 @@ def replays_states(p: P.Points) -> Mask:
 def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context: Floats) -> Floats:
     """All drafting of one cycle for `batch` requests: k passes (or one block pass) of the point's
     method. 0 for none.
+
+    Parameters
+    ----------
+    points : Points
+        Filled; N points.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+    batch : Floats
+        Requests in the step. (N,)
+    context : Floats
+        Tokens behind each request. (N,)
+
+    Returns
+    -------
+    Floats
+        Seconds of one cycle. (N,)
     """
     p, c = points, constants
     k = p.k

@@ -27,6 +27,22 @@ def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> F
 
     Uniform routing (skew 0) gives E (1 - (1 - K/E)^tokens), the formula of MoESD (arXiv
     2505.19645). 0 for dense models.
+
+    Parameters
+    ----------
+    experts : Floats
+        Routed experts of a layer, E. (N,)
+    topk : Floats
+        Experts of each token, K. (N,)
+    tokens : Floats
+        Independent tokens. (N,)
+    skew : float
+        Width of the lognormal popularity; 0 is uniform.
+
+    Returns
+    -------
+    Floats
+        Distinct experts, at most E. (N,)
     """
     share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
     weights = np.ones(1) if skew <= 0 else np.exp(skew * _NODES) / np.exp(skew * _NODES).mean()
@@ -39,6 +55,20 @@ def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> F
 def effective_tokens(batch: Floats, per_request: Floats, rho: Floats | float) -> Floats:
     """Independent tokens that a step's tokens are worth for routing: neighbours in one text share
     experts (rho).
+
+    Parameters
+    ----------
+    batch : Floats
+        Requests in the step. (N,)
+    per_request : Floats
+        Tokens of the step for each request. (N,)
+    rho : Floats | float
+        Correlation of the routing of neighbouring tokens, 0 to 1.
+
+    Returns
+    -------
+    Floats
+        Independent tokens, at most `batch` times `per_request`. (N,)
     """
     return np.asarray(batch * (1 + (1 - rho) * (per_request - 1)))
 
@@ -47,6 +77,22 @@ def reached_experts(p: P.Points, c: Constants, batch: Floats, per_request: Float
     """Distinct experts of one layer that a step reads: popular ones more often (skew), and
     neighbours in one text share theirs (rho). Neighbours in random prompts share nothing: four
     published or own sources with such prompts agree.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    batch : Floats
+        Requests in the step. (N,)
+    per_request : Floats
+        Tokens of the step for each request. (N,)
+
+    Returns
+    -------
+    Floats
+        Experts of one layer. (N,)
     """
     rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
     return union(p.experts, p.topk, effective_tokens(batch, per_request, rho), c.skew)

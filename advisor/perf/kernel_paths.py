@@ -24,6 +24,22 @@ def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> i
 
     llama.cpp on AMD is taken as ROCm unless the text says Vulkan, on Intel and on small integrated
     Radeons (which ROCm does not list as supported) as Vulkan.
+
+    Parameters
+    ----------
+    engine : str
+        Name of the engine.
+    arch : int
+        Code of the architecture in `arrays.ARCHS`.
+    hints : str
+        Text that may name a backend, in small letters.
+    hw_class : int
+        Code of the class of machine.
+
+    Returns
+    -------
+    int
+        Index into `arrays.PATHS`.
     """
     word, text = P.ARCHS[arch], hints.lower()
     nvidia = word.startswith("sm_") or word == "unknown"
@@ -46,5 +62,18 @@ def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> i
 
 
 def tiled_kernels(engine: str, version: str) -> float:
-    """1.0 where a fork of MLX brings matrix kernels for a few tokens, else 0.0."""
+    """1.0 where a fork of MLX brings matrix kernels for a few tokens, else 0.0.
+
+    Parameters
+    ----------
+    engine : str
+        Name of the engine.
+    version : str
+        Text of its release.
+
+    Returns
+    -------
+    float
+        1.0 or 0.0.
+    """
     return float(engine == "mlx" and bool(_TILED.search(version)))

@@ -89,6 +89,18 @@ class Load(NamedTuple):
 def token_variance(tau: Floats, k: Floats) -> Floats:
     """Variance of the tokens emitted by one step: exact for k = 1, within about a tenth of
     independent acceptance above.
+
+    Parameters
+    ----------
+    tau : Floats
+        Tokens per step with speculation, the bonus token included. (N,)
+    k : Floats
+        Draft tokens. (N,)
+
+    Returns
+    -------
+    Floats
+        Tokens squared. (N,)
     """
     shape = np.where(k > 0, 0.5 + 0.5 / np.fmax(k, 1), 0.0)
     return np.asarray(np.fmax((tau - 1) * (k + 1 - tau), 0.0) * shape)
@@ -101,6 +113,18 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     known, get this estimate of it. A known pool is the base arm's; with an MTP head and a state
     slot per drafted token it shrinks. Where the weights seem not to fit, the estimate of one of
     both is wrong (the row was run): no limit then. `memory.bill` judges fit.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    spec : bool
+        Whether the arm speculates.
+
+    Returns
+    -------
+    Floats
+        Requests, infinite where the memory is not known. (N,)
     """
     per_token = p.kv_elems * p.kv_bytes
     draft = (
@@ -136,6 +160,16 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
 def weight_bytes(p: P.Points) -> Floats:
     """Resident weights by tensor class: mixers and embeddings of a 4-bit checkpoint often stay
     wider than its name says.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+
+    Returns
+    -------
+    Floats
+        Bytes on all devices of a replica. (N,)
     """
     ffn = p.dense_ffn_params + p.shared_params + p.experts * p.expert_params * p.moe_layers
     rest = np.fmax(p.total_params - p.mixer_params - ffn - p.lm_head_params, 0.0)
@@ -173,6 +207,22 @@ def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
 def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     """The load of one arm. `tau` tokens per step counts only where `spec`; points filled, k
     known.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    tau : Floats
+        Tokens per step with speculation, the bonus token included. (N,)
+    spec : bool
+        Whether the arm speculates.
+
+    Returns
+    -------
+    Load
+        Requests at once, lengths and pool of the arm; arrays of shape (N,).
     """
     # its own cap with speculation; where the memory is not known nothing would bound the plain arm,
     # so both go without
@@ -216,6 +266,18 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
 def prefix_hits(p: P.Points, spec: bool) -> Floats:
     """Prompt tokens found in the prefix cache: whole pages only, and under MTP in vLLM before 0.33
     one page fewer.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    spec : bool
+        Whether the arm speculates.
+
+    Returns
+    -------
+    Floats
+        Tokens of a prompt. (N,)
     """
     shared = _cached_pages(p, spec, p.prefix_share * p.input_tokens)
     return np.asarray(np.where(p.prefix_caching > 0, shared, 0.0))
@@ -228,6 +290,20 @@ def prefix_tail(p: P.Points, spec: bool, hits: Floats) -> Floats:
     Under MTP the boundary is a page earlier (before 0.33), so that a prompt of up to two pages is
     not cut. Seen on one H200: 2048 tokens alone take 178 ms in the plain arm with prefix caching
     and 113 ms in the MTP arm; without it both take about 120.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    spec : bool
+        Whether the arm speculates.
+    hits : Floats
+        Prompt tokens found in the cache, as `prefix_hits` gives them. (N,)
+
+    Returns
+    -------
+    Floats
+        Tokens of a prompt. (N,)
     """
     last = _cached_pages(p, spec, p.input_tokens)
     cut = (

@@ -81,7 +81,24 @@ class StepTerms(NamedTuple):
 def weight_seconds(
     p: P.Points, c: Constants, tokens: Floats, distinct: Floats
 ) -> tuple[Floats, Floats]:
-    """(dense, experts): reading the weights once and computing `tokens` tokens with them."""
+    """(dense, experts): reading the weights once and computing `tokens` tokens with them.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    tokens : Floats
+        Tokens in the step. (N,)
+    distinct : Floats
+        Experts of one layer that the step reads. (N,)
+
+    Returns
+    -------
+    tuple of Floats
+        Seconds for dense weights and for experts. (N,) each
+    """
     mixer, ffn, routed = params(p)
     bandwidth = p.bw * p.tp * at(c.eta_bw, p)
     dense_bytes = mixer * p.bytes_mixer + ffn * p.bytes_ffn + p.lm_head_params * p.bytes_lm_head
@@ -146,6 +163,26 @@ def step_seconds(
 
     `spec`: the step verifies drafts (extra state slots, sampler work, lost graphs). `points`
     filled; arrays (N,).
+
+    Parameters
+    ----------
+    points : Points
+        Filled; N points.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+    batch : Floats
+        Requests in the step. (N,)
+    tokens_per_request : Floats
+        Tokens of the step for each request. (N,)
+    spec : Mask | bool
+        Whether the arm speculates.
+    context : Floats
+        Tokens behind each request. (N,)
+
+    Returns
+    -------
+    StepTerms
+        Seconds by term. (N,) each
     """
     p, c = points, constants
     speculative = np.broadcast_to(np.asarray(spec), batch.shape)
@@ -197,6 +234,24 @@ def decode_seconds(
 ) -> Floats:
     """One whole decode cycle of an arm: a plain step, or a verify step and its drafting.
     `verify_scale` acts here.
+
+    Parameters
+    ----------
+    points : Points
+        Filled; N points.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+    batch : Floats
+        Requests in the step. (N,)
+    context : Floats
+        Tokens behind each request. (N,)
+    spec : bool
+        Whether the arm speculates.
+
+    Returns
+    -------
+    Floats
+        Seconds of one cycle. (N,)
     """
     one = np.ones_like(batch)
     if not spec:
@@ -218,6 +273,22 @@ def decode_seconds(
 def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> Floats:
     """Two all-reduces per layer under tensor parallelism: a latency each, and the activations over
     the link.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    tokens : Floats
+        Tokens in the step. (N,)
+    layers : Floats
+        Layers that communicate. (N,)
+
+    Returns
+    -------
+    Floats
+        Seconds of one step. (N,)
     """
     slow = P.mask(p.link, P.LINKS, ("roce", "ethernet"))
     slow |= (p.tp > _NODE) & P.mask(

@@ -43,6 +43,22 @@ def eager_seconds(p: P.Points, c: Constants, batch: Floats, step: Floats) -> Flo
     prompts does not pay it again.
 
     H200, k = 4: 27 ms a step at 64 requests, 96 and 102 ms at 128 (640 tokens).
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    batch : Floats
+        Requests in the step. (N,)
+    step : Floats
+        Seconds of the step within captured sizes. (N,)
+
+    Returns
+    -------
+    Floats
+        Additional seconds. (N,)
     """
     tokens = batch * p.verify_tokens
     beyond = p.is_path("vllm-cuda") & (tokens > GRAPH_TOKENS)
@@ -57,6 +73,20 @@ def call_seconds(p: P.Points, c: Constants, tokens: Floats) -> Floats:
 
     H200, 35B-A3B, vLLM 0.25.1: 48 ms with 64 tokens, within captured sizes, and 115 to 165 ms with
     2k to 8k.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    tokens : Floats
+        Tokens in the step. (N,)
+
+    Returns
+    -------
+    Floats
+        Seconds of host time. (N,)
     """
     captured = p.is_path("vllm-cuda") & (tokens <= GRAPH_TOKENS)
     launches = at(c.prefill_call_s, p) + p.linear_layers * at(c.prefill_linear_s, p)
@@ -72,6 +102,24 @@ def prefill_seconds(
     `tokens` prompt tokens in the step, `context` mean tokens before them. Measured on one H200
     (35B-A3B FP8, vLLM 0.25.1):
     about 112 ms for a call of 2k to 4k tokens, three times a roofline at peak rates.
+
+    Parameters
+    ----------
+    points : Points
+        Filled; N points.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+    tokens : Floats
+        Tokens in the step. (N,)
+    context : Floats
+        Mean tokens before those of the prompt. (N,)
+    spec : Mask | bool
+        Whether the arm speculates.
+
+    Returns
+    -------
+    Floats
+        Additional seconds of the step. (N,)
     """
     p, c = points, constants
     mixer, ffn, routed = params(p)

@@ -44,18 +44,54 @@ _UNPACK = sourced(
 
 
 def at(values: ByPath, points: P.Points) -> Floats:
-    """A per-path constant, spread over the points."""
+    """A per-path constant, spread over the points.
+
+    Parameters
+    ----------
+    values : ByPath
+        One value per kernel path.
+    points : Points
+        Filled; N points.
+
+    Returns
+    -------
+    Floats
+        The value of each point's path. (N,)
+    """
     return np.array(values)[points.path]
 
 
 def soft_max(a: Floats, b: Floats) -> Floats:
-    """A maximum with a rounded corner: memory and compute overlap, but not perfectly."""
+    """A maximum with a rounded corner: memory and compute overlap, but not perfectly.
+
+    Parameters
+    ----------
+    a : Floats
+        (N,)
+    b : Floats
+        Same unit as `a`. (N,)
+
+    Returns
+    -------
+    Floats
+        At least the larger one. (N,)
+    """
     return np.hypot(a, b)
 
 
 def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
     """Matrix rates in FLOP/s per device for mixer weights and for FFN or expert weights, by
     quantisation.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+
+    Returns
+    -------
+    tuple of Floats
+        FLOP/s of one device for mixers and for FFN or experts. (N,) each
     """
     fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
     int8 = np.where(p.int8 > 0, p.int8, p.bf16)
@@ -71,6 +107,18 @@ def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
 def small_batch_rate(p: P.Points, c: Constants) -> Floats:
     """Operations per second of the matrix-vector kernels that llama.cpp and MLX use for a few
     tokens.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+
+    Returns
+    -------
+    Floats
+        FLOP/s of one device. (N,)
     """
     lanes = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])[p.arch]
     unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
@@ -83,19 +131,55 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
 
 
 def tile_gain(p: P.Points, c: Constants) -> Floats:
-    """Rate of llama.cpp's tiled kernels over its matrix-vector kernels."""
+    """Rate of llama.cpp's tiled kernels over its matrix-vector kernels.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+
+    Returns
+    -------
+    Floats
+        A ratio. (N,)
+    """
     return np.where(P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR), c.mmq_gain_dp4a, c.mmq_gain)
 
 
 def attention_share(p: P.Points, c: Constants) -> Floats:
     """Share of the matrix peak that attention reaches: more with the asynchronous tile instructions
     of Hopper and B200.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+
+    Returns
+    -------
+    Floats
+        Share of the matrix peak, 0 to 1. (N,)
     """
     return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
 
 
 def params(p: P.Points) -> tuple[Floats, Floats, Floats]:
-    """Parameters that each token uses: mixer, FFN (dense and shared), routed experts."""
+    """Parameters that each token uses: mixer, FFN (dense and shared), routed experts.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+
+    Returns
+    -------
+    tuple of Floats
+        Parameters of mixer, FFN and routed experts. (N,) each
+    """
     return (
         p.mixer_params,
         p.dense_ffn_params + p.shared_params,

@@ -62,6 +62,22 @@ class Prefill(NamedTuple):
 def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill:
     """The prompt cost of a step as a line through one prompt's chunk and the largest chunk that can
     come up.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    c : Constants
+        Rates and overheads of the kernel paths.
+    load : Load
+        Of the arm, as `load.load` makes it.
+    spec : bool
+        Whether the arm speculates.
+
+    Returns
+    -------
+    Prefill
+        Seconds per step and per prompt token.
     """
     small = np.fmin(load.prompt, load.budget)
     large = np.fmax(np.fmin(load.prompt * load.clients, load.budget), small * 1.01 + 1)
@@ -124,6 +140,22 @@ def prompts(load: L.Load) -> Prompts:
 def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec") -> ServedLoad:
     """What the closed loop serves in one arm. `tau`: tokens per step with speculation (N,), ignored
     for "base".
+
+    Parameters
+    ----------
+    points : Points
+        Filled; N points.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+    tau : Floats
+        Tokens per step with speculation, the bonus token included. (N,)
+    arm : Arm
+        "base" runs without speculation, "spec" with it.
+
+    Returns
+    -------
+    ServedLoad
+        Rates in tokens/s and times in seconds. (N,) each
     """
     p, c, spec = imputation.impute(points), constants, arm == "spec"
     load = L.load(p, c, tau, spec)
@@ -155,7 +187,22 @@ def replay(points: P.Points, constants: Constants, tau: Floats, arm: Arm = "spec
 
 
 def quiet_share(load: L.Load, meet: Prompts, batch: Floats) -> Floats:
-    """Share of the decode steps that hold no prompt."""
+    """Share of the decode steps that hold no prompt.
+
+    Parameters
+    ----------
+    load : Load
+        Of the arm, as `load.load` makes it.
+    meet : Prompts
+        As `prompts` gives it.
+    batch : Floats
+        Requests in the step. (N,)
+
+    Returns
+    -------
+    Floats
+        Share, 0 to 1. (N,)
+    """
     first = np.ceil(load.clients * load.prompt / load.budget) / load.clients
     calls = (1 - meet.later_share) * first + meet.later_share / meet.meeting
     return np.asarray(np.clip(1 - calls * batch / load.steps, 0.0, 1.0))
@@ -201,6 +248,18 @@ def _later_rounds(
 def drain_seconds(load: L.Load, step: Floats) -> Floats:
     """Extra time at the end of a benchmark, when slots empty one after another (0 if all end
     together).
+
+    Parameters
+    ----------
+    load : Load
+        Of the arm, as `load.load` makes it.
+    step : Floats
+        Seconds of a decode step. (N,)
+
+    Returns
+    -------
+    Floats
+        Seconds. (N,)
     """
     rounds = np.fmax(load.requests / load.clients, 1.0)
     spread = np.fmin(load.steps_sd * np.sqrt(rounds) / load.steps, 0.3)
@@ -212,6 +271,20 @@ def drain_seconds(load: L.Load, step: Floats) -> Floats:
 def speedups(points: P.Points, constants: Constants, tau: Floats) -> dict[Metric, Floats]:
     """Speculation against none for every metric, (N,); above 1 is always faster, TPOT and TTFT
     included.
+
+    Parameters
+    ----------
+    points : Points
+        Filled; N points.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+    tau : Floats
+        Tokens per step with speculation, the bonus token included. (N,)
+
+    Returns
+    -------
+    dict of Floats
+        Ratios by metric. (N,) each
     """
     filled = imputation.impute(points)
     spec, base = replay(filled, constants, tau, "spec"), replay(filled, constants, tau, "base")

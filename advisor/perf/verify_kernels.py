@@ -94,6 +94,18 @@ def expert_limit(p: P.Points) -> Floats:
 def repeats(p: P.Points, tokens: Floats) -> Mask:
     """Where dense weights are read anew for every token: K-quants below 4 tokens on Metal, I-quants
     up to 8. (N,)
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    tokens : Floats
+        Tokens in the step. (N,)
+
+    Returns
+    -------
+    Mask
+        (N,)
     """
     few = (tokens > 1) & (tokens <= LONGEST) & p.is_path("llamacpp-metal")
     k_quant = (p.quant_family == P.QUANT_FAMILIES.index("gguf-k")) & (tokens < _METAL_K_FROM)
@@ -106,6 +118,18 @@ def slow_small_batch(p: P.Points, tokens: Floats) -> Mask:
 
     Nobody says why; measured on M3 Ultra and M4 (sudom3ultra, gemma31m3u, mangom4), and not on M1
     Max and M5 Pro.
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+    tokens : Floats
+        Tokens in the step. (N,)
+
+    Returns
+    -------
+    Mask
+        (N,)
     """
     chips = p.is_path("llamacpp-metal") & (p.arch == P.ARCHS.index("apple9"))
     k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")

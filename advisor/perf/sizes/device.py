@@ -66,7 +66,22 @@ def release_of(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
 
 
 def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
-    """Context, workspaces, activations, graphs, per GPU."""
+    """Context, workspaces, activations, graphs, per GPU.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is known of the hardware, the model and the load.
+    plan : Plan
+        What is launched.
+    shape : LLM
+        Of the model, or of the proxy that stands for it.
+
+    Returns
+    -------
+    float
+        GiB per GPU.
+    """
     if plan.engine not in kv.SERVERS:
         return LLAMA_COMPUTE_GIB
     tokens = plan.max_num_batched_tokens or 8192
@@ -96,7 +111,18 @@ def loses_full_graphs(facts: Facts, plan: Plan) -> bool:
 
 
 def usable_gib(facts: Facts) -> float | None:
-    """Memory of one device as the runtime reports it; None if not known."""
+    """Memory of one device as the runtime reports it; None if not known.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is known of the hardware, the model and the load.
+
+    Returns
+    -------
+    float or None
+        GiB of one device.
+    """
     hw = facts.hardware
     if hw is None or hw.memory_gb is None:
         return None

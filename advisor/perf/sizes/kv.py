@@ -27,7 +27,20 @@ def full_layers(shape: LLM) -> int:
 
 
 def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
-    """Bytes of K and V for one token over those layers; 16 bit unless the dtype says otherwise."""
+    """Bytes of K and V for one token over those layers; 16 bit unless the dtype says otherwise.
+
+    Parameters
+    ----------
+    shape : LLM
+        Of the model, or of the proxy that stands for it.
+    kv_dtype : str | None
+        As the engine's option names it; None: as the weights are computed.
+
+    Returns
+    -------
+    float or None
+        Bytes; None where the shape is not known.
+    """
     if shape.kv_elems_per_token is None:
         return None
     width = table("kv_cache_types").get((kv_dtype or "").lower(), math.nan)
@@ -37,6 +50,20 @@ def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
 def window_bytes(shape: LLM, kv_dtype: str | None, length: int) -> float:
     """Bytes of K and V that the sliding layers keep of one request of `length` tokens: those of
     their window.
+
+    Parameters
+    ----------
+    shape : LLM
+        Of the model, or of the proxy that stands for it.
+    kv_dtype : str | None
+        As the engine's option names it; None: as the weights are computed.
+    length : int
+        Tokens of one request, prompt and output.
+
+    Returns
+    -------
+    float
+        Bytes.
     """
     if not shape.swa_layers or not shape.swa_window or not shape.kv_elems_per_token:
         return 0.0

@@ -56,6 +56,28 @@ def hybrid_pool(
 
     With prefix caching each group keeps one more state, the one at the last page's end (H200 log:
     4,228,297 -> 3,895,351).
+
+    Parameters
+    ----------
+    shape : LLM
+        Of the model, or of the proxy that stands for it.
+    kv_token : float
+        Bytes of K and V for one token.
+    available : float
+        Bytes of the pool.
+    length : int
+        Tokens of one request, prompt and output.
+    k : int
+        Draft tokens beyond the bonus token.
+    legacy : bool
+        Count tokens as vLLM up to 0.19 reports them.
+    caching : bool
+        Whether prefix caching is on.
+
+    Returns
+    -------
+    Pool
+        Tokens, pages and requests.
     """
     attention, recurrent = shape.full_attention_layers or 1, shape.linear_layers or 0
     layer_token = kv_token / attention
@@ -82,6 +104,30 @@ def plain_pool(
 ) -> Pool:
     """A pool of small pages: KV tokens after `slots` running requests' states (1 + k each); a
     drafter adds its `own` layers, and every request keeps `window` bytes of sliding layers.
+
+    Parameters
+    ----------
+    shape : LLM
+        Of the model, or of the proxy that stands for it.
+    kv_token : float
+        Bytes of K and V for one token.
+    available : float
+        Bytes of the pool.
+    length : int
+        Tokens of one request, prompt and output.
+    k : int
+        Draft tokens beyond the bonus token.
+    slots : int
+        Running requests, whose states are kept beside the pool.
+    own : int
+        Layers of the drafter with keys of their own.
+    window : float
+        Bytes that sliding layers keep of each request.
+
+    Returns
+    -------
+    Pool
+        Tokens and requests.
     """
     per_token = kv_token * (1 + (own / kv_sizes.full_layers(shape) if k else 0.0))
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + k) * slots
