@@ -133,7 +133,7 @@ NAMELESS = "neither the model nor total_params_b is known; give one of them"
 
 
 class Words:
-    """A column of words as codes: the distinct ones, and which of them each row has. (N,)"""
+    """A column of words as codes: the distinct ones, and which of them each row has (N,)."""
 
     def __init__(self, values: Sequence[Any]) -> None:
         known: dict[Any, int] = {}
@@ -146,7 +146,7 @@ class Words:
         return self.distinct[int(self.codes[row])]
 
     def each(self, read: Callable[[str], float]) -> Floats:
-        """What `read` makes of each row's word. (N,)"""
+        """What `read` makes of each row's word (N,)."""
         return np.array([read(word) for word in self.distinct], dtype=np.float64)[self.codes]
 
     def fields(self, read: Callable[[str], Vector]) -> dict[str, Floats]:
@@ -161,7 +161,7 @@ class Words:
 
 
 def _together(columns: Sequence[Words], read: Callable[..., float]) -> Floats:
-    """`read` of the words of several columns, once per distinct combination. (N,)"""
+    """`read` of the words of several columns, once per distinct combination (N,)."""
     joined = np.zeros(len(columns[0].codes), dtype=np.int64)
     for column in columns:
         joined = joined * len(column.distinct) + column.codes

@@ -71,7 +71,7 @@ _MATRIX_CORES = sourced(
 
 
 def dense_limit(p: P.Points) -> Floats:
-    """Most tokens of one step that dense weights meet in the vector kernel. (N,)"""
+    """Most tokens of one step that dense weights meet in the vector kernel (N,)."""
     limit = np.full(len(p), LONGEST)
     k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
     if not k_quant.any():
@@ -87,13 +87,13 @@ def dense_limit(p: P.Points) -> Floats:
 
 
 def expert_limit(p: P.Points) -> Floats:
-    """Most tokens of one step whose experts are read token by token. (N,)"""
+    """Most tokens of one step whose experts are read token by token (N,)."""
     return np.where(p.is_path("llamacpp-metal"), METAL_EXPERTS, LONGEST)
 
 
 def repeats(p: P.Points, tokens: Floats) -> Mask:
     """Where dense weights are read anew for every token: K-quants below 4 tokens on Metal, I-quants
-    up to 8. (N,)
+    up to 8 (N,).
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def repeats(p: P.Points, tokens: Floats) -> Mask:
 
 def slow_small_batch(p: P.Points, tokens: Floats) -> Mask:
     """Where Metal's small-batch kernel for K-quants gains nothing over reading the weights anew:
-    GPU family Apple9. (N,)
+    GPU family Apple9 (N,).
 
     Nobody says why; measured on M3 Ultra and M4 (sudom3ultra, gemma31m3u, mangom4), and not on M1
     Max and M5 Pro.

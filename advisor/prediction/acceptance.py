@@ -80,7 +80,7 @@ def usual_k() -> Floats:
 
 
 def draft_k(points: Points) -> Floats:
-    """k of every point, the method's usual one where it is unknown. (N,)"""
+    """k of every point, the method's usual one where it is unknown (N,)."""
     return np.where(np.isnan(points.k), usual_k()[points.method], points.k)
 
 
@@ -249,7 +249,7 @@ class Acceptance:
 
     @property
     def tau(self) -> Floats:
-        """Tokens per step at the median, bonus token included. (N,)"""
+        """Tokens per step at the median, bonus token included (N,)."""
         return tokens_per_step(self.conditional, self.k)
 
     @property
@@ -262,7 +262,7 @@ class Acceptance:
         return sd
 
     def tau_at(self, z: float) -> Floats:
-        """Tokens per step at a normal quantile z of the common part. (N,)"""
+        """Tokens per step at a normal quantile z of the common part (N,)."""
         return tokens_per_step(sigmoid(self.mean + z * self.shared_sd[:, None]), self.k)
 
 

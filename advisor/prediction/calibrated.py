@@ -76,8 +76,8 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
 
 
 def _scale(runs: Sequence[OwnRun], name: str, full: arrays.Points, model: Model) -> Floats:
-    """Measured over computed baseline of the own runs without speculation, the nearest load most.
-    (N,)
+    """Measured over computed baseline of the own runs without speculation, the nearest load most
+    (N,).
     """
     rows = [(run, dict(run.baseline)[name]) for run in runs if dict(run.baseline).get(name)]
     if not rows:

@@ -38,7 +38,7 @@ def judged_goal(goal: Goal, crowded: bool) -> Goal:
 
 def goal_chances(goals: Sequence[Goal], found: Mapping[str, Predicted]) -> Floats:
     """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs
-    does. (N,)
+    does (N,).
     """
     chances = np.empty(len(goals))
     for goal in dict.fromkeys(goals):

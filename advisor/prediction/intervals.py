@@ -76,7 +76,7 @@ def quantile(
     mean: Floats, below: Floats, above: Floats, p_gain: Floats, share: Floats | float
 ) -> Floats:
     """The quantile at `share` of the distribution that `posterior` describes; `below` and `above`
-    are the half-widths of its 80 % interval before the chance of a gain is known. (N,)
+    are the half-widths of its 80 % interval before the chance of a gain is known (N,).
     """
     below, above = (np.fmax(side, LEAST_WIDTH) / Z10 for side in (below, above))
     gained = 1 - normal.cdf(-mean / np.where(mean > 0, below, above))
@@ -90,7 +90,7 @@ def quantile(
 
 def chance_of_both(parts: Sequence[tuple[float, Predicted]]) -> Floats:
     """The chance that a weighted mean of log speed-ups gains, when what is good for one is good for
-    all: the share at which the weighted mean of their quantiles crosses 0. (N,)
+    all: the share at which the weighted mean of their quantiles crosses 0 (N,).
     """
     sides = np.stack([1 - found.p_gain for _, found in parts])
     low, high = sides.min(axis=0), sides.max(axis=0)

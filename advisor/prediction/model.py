@@ -138,7 +138,7 @@ def loop(
 
 def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
     """log of the cycle's stretch because llama.cpp drafts slot after slot: B streams pay B times
-    one stream's drafting. (N,)
+    one stream's drafting (N,).
 
     Source: two published machines with several slots (RTX 3090 DFlash and draft model, Strix Halo
     MTP). 0 elsewhere.
@@ -160,7 +160,7 @@ def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
 
 
 def of_metric(by_metric: Mapping[str, Floats], metric: npt.NDArray[np.int16]) -> Floats:
-    """The value of each point's own metric. (N,)"""
+    """The value of each point's own metric (N,)."""
     out = np.array(by_metric["output_tok_s"])
     for name in _METRIC_NAMES[1:]:
         out = np.where(metric == arrays.METRICS.index(name), by_metric[name], out)

@@ -77,7 +77,7 @@ class Pull(NamedTuple):
 
 
 def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
-    """One integer a cell; -1 where hardware or model is not known. (N,)"""
+    """One integer a cell; -1 where hardware or model is not known (N,)."""
     sizes = [
         np.round(40 * np.log(full.bw / 1e9)),
         np.round(10 * np.log(full.fp32 / 1e9)),
@@ -187,7 +187,7 @@ def pack(rows: Floats) -> str:
 
 
 def unpack(text: str) -> Floats:
-    """The rows of `packed`. Raises ValueError for text that is none. (E, len(NUMBERS))"""
+    """The rows of `packed`. Raises ValueError for text that is none (E, len(NUMBERS))."""
     steps = np.frombuffer(b64decode(text, validate=True), dtype="<i2").astype(np.float64)
     steps[steps == _UNKNOWN] = np.nan
     return np.asarray(steps.reshape(-1, len(NUMBERS)) / _STEPS)

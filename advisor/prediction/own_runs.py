@@ -136,7 +136,7 @@ def covariance(a: Floats, b: Floats, made: Kernel) -> Floats:
 
 class Update(NamedTuple):
     """What own runs make of N predictions: `shift` of the mean in units of the predicted sd, and
-    `scale` of the spread. (N,)
+    `scale` of the spread (N,).
     """
 
     shift: Floats

@@ -30,7 +30,7 @@ _TTFT = arrays.METRICS.index("ttft")
 
 def decisions(found: Predicted, metric: npt.NDArray[np.int16]) -> npt.NDArray[np.int8]:
     """On, off or measure for each of N predictions, by the rule of every command: indices into
-    DECISIONS. (N,)
+    DECISIONS (N,).
     """
     first = (metric == _TTFT) & (found.p10 <= 1.0) & (found.p90 >= 1.0)
     return decide(found.p50, found.p_gain, first)

@@ -70,7 +70,7 @@ class Spread:
 
 
 def stand_ins(points: Points) -> Floats:
-    """How many numbers are filled in for each point; bandwidth and size count double. (N,)"""
+    """How many numbers are filled in for each point; bandwidth and size count double (N,)."""
     missing = np.zeros(len(points))
     for name, weight in GUESSED.items():
         missing += weight * np.isnan(getattr(points, name))
@@ -79,7 +79,7 @@ def stand_ins(points: Points) -> Floats:
 
 def elasticity(full: Points, constants: Constants) -> Floats:
     """d log(speed-up) / d log(tokens per step): 1 in decode, less where prompts share the time,
-    small for the first token. (N,)
+    small for the first token (N,).
     """
     batch = np.fmin(full.concurrency, full.max_num_seqs)
     context = full.depth_tokens + full.output_tokens / 2

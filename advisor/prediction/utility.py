@@ -31,7 +31,7 @@ _STEPS = tuple(
 
 def normal(dimension: int) -> Array:
     """SAMPLES normal deviates, the same every time: mean 0, sd 1, uncorrelated between the
-    dimensions 0 to 13. (SAMPLES,)
+    dimensions 0 to 13 (SAMPLES,).
     """
     deviates: Array = _dimensions()[dimension % len(_STEPS)]
     return deviates
@@ -40,7 +40,7 @@ def normal(dimension: int) -> Array:
 @cache
 def _dimensions() -> Array:
     """Normal quantiles at equal steps of probability, ordered in each dimension by the multiples of
-    another irrational number modulo 1, and made orthogonal. (dimensions, SAMPLES)
+    another irrational number modulo 1, and made orthogonal (dimensions, SAMPLES).
     """
     z = np.array([quantile((i + 0.5) / SAMPLES) for i in range(SAMPLES)])
     ranks = np.argsort(
@@ -76,7 +76,7 @@ def symmetric(low: Array, middle: Array, high: Array) -> tuple[Array, Array, Arr
 
 def expected_utility(low: Array, middle: Array, high: Array) -> Array:
     """Expected utility of log speed-ups given by their 10th, 50th and 90th percentile; no
-    speculation is 0. (N,)
+    speculation is 0 (N,).
     """
     mean: Array = utilities(low, middle, high, normal(0)).mean(axis=1)
     return mean
@@ -84,7 +84,7 @@ def expected_utility(low: Array, middle: Array, high: Array) -> Array:
 
 def deviates(index: int) -> Array:
     """Normal deviates of one of several plans: their errors are mostly shared (same model, same
-    machine). (SAMPLES,)
+    machine) (SAMPLES,).
     """
     shared = knowledge.threshold("candidate_error_correlation").value
     return np.asarray(
@@ -94,7 +94,7 @@ def deviates(index: int) -> Array:
 
 def regrets(samples: Array) -> Array:
     """Expected regret of each plan: what the best of them has more, on average. Utilities (N, S) ->
-    (N,)
+    (N,).
     """
     lost: Array = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
     return lost

@@ -46,7 +46,7 @@ def breakdown(found: Evaluation, name: str, labels: npt.NDArray[np.str_]) -> str
 
 
 def bands(values: Floats, edges: Sequence[float], names: Sequence[str]) -> npt.NDArray[np.str_]:
-    """The name of the band between `edges` in which each value lies; NaN in the first. (N,)"""
+    """The name of the band between `edges` in which each value lies; NaN in the first (N,)."""
     return np.array(names)[np.digitize(np.nan_to_num(values, nan=edges[0] - 1), edges)]
 
 

@@ -38,7 +38,7 @@ class Score:
 
 
 def ape(measured: Floats, predicted: Floats) -> Floats:
-    """Absolute percentage error of the speed-up, as a share. (M,)"""
+    """Absolute percentage error of the speed-up, as a share (M,)."""
     out: Floats = np.abs(np.exp(predicted - measured) - 1)
     return out
 
@@ -88,7 +88,7 @@ def confusion(measured: Floats, on: Flags, weight: Floats) -> dict[str, float]:
 
 
 def interval_score(measured: Floats, low: Floats, high: Floats, level: float = 0.8) -> Floats:
-    """Width plus a penalty for what falls outside, in log units; smaller is better. (M,)"""
+    """Width plus a penalty for what falls outside, in log units; smaller is better (M,)."""
     below, above = np.maximum(low - measured, 0), np.maximum(measured - high, 0)
     out: Floats = (high - low) + 2 / (1 - level) * (below + above)
     return out

@@ -74,13 +74,13 @@ def slopes(examples: Examples, observations: acceptance_fit.Observations) -> Slo
 
 
 def both(full: arrays.Points, constants: Constants, tau: Floats) -> Floats:
-    """Log speed-ups and, after them, log values of the off arms, of each point's metric. (2 N,)"""
+    """Log speed-ups and, after them, log values of the off arms, of each point's metric (2 N,)."""
     gain, plain = loop(full, constants, tau)
     return np.concatenate([of_metric(gain, full.metric), of_metric(plain, full.metric)])
 
 
 def row_noise(examples: Examples, belief: acc.Acceptance) -> Floats:
-    """Expected sd of each row around the model, larger where its rig has many rows. (M,)"""
+    """Expected sd of each row around the model, larger where its rig has many rows (M,)."""
     tau_sd = np.where(belief.known, STATED_SD, belief.log_tau_sd)
     noise = np.sqrt(examples.sd**2 + BASE_SD**2 + tau_sd**2)
     noise = np.where(examples.points.metric == TTFT, np.hypot(noise, TTFT_SD), noise)

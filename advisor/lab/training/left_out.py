@@ -66,7 +66,7 @@ class LeftOut:
 
 
 def group_labels(labels: Words, groups: int = GROUPS) -> Words:
-    """The group in which each row is left out, equal labels together. (M,)"""
+    """The group in which each row is left out, equal labels together (M,)."""
     count = min(groups, len(set(labels.tolist())))
     out = np.zeros(len(labels), dtype="U4")
     splits = GroupKFold(count).split(labels, groups=labels)
@@ -76,7 +76,7 @@ def group_labels(labels: Words, groups: int = GROUPS) -> Words:
 
 
 def row_weight(labels: Words) -> Floats:
-    """1 / rows of the label. (M,)"""
+    """1 / rows of the label (M,)."""
     _, which, count = np.unique(labels, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / count[which], dtype=np.float64)
 

@@ -106,7 +106,7 @@ def quantile(values: Floats, weight: Floats, share: float) -> float:
 
 
 def weighted_quantiles(values: Floats, weight: Floats, shares: Floats) -> Floats:
-    """Weighted quantiles at several shares. (len(shares),)"""
+    """Weighted quantiles at several shares (len(shares),)."""
     order = np.argsort(values, kind="stable")
     v, w = values[order], weight[order]
     centre = (np.cumsum(w) - 0.5 * w) / w.sum()
