@@ -50,6 +50,18 @@ def now() -> Jiffies | None:
 def shares(before: Jiffies | None, after: Jiffies | None) -> dict[str, float | None]:
     """Share of all cores' time between two readings that was used, and that other machines took;
     None where unknown.
+
+    Parameters
+    ----------
+    before : Jiffies | None
+        First reading of /proc/stat.
+    after : Jiffies | None
+        Second reading.
+
+    Returns
+    -------
+    dict
+        Shares of all cores, 0 to 1.
     """
     if before is None or after is None or after.all <= before.all:
         return {"host_busy": None, "host_stolen": None}

@@ -68,6 +68,20 @@ def step_ms(point: Point) -> float:
 def fit(name: str, points: Sequence[Point], terms: Callable[[Point], list[float]]) -> Law:
     """Least squares of relative errors, no coefficient below 0; half of the points kept out in
     turn.
+
+    Parameters
+    ----------
+    name : str
+        Of the law.
+    points : Sequence[Point]
+        Measured steps.
+    terms : Callable[[Point], list[float]]
+        What a point costs, term by term.
+
+    Returns
+    -------
+    Law
+        Coefficients and left-out errors.
     """
     x = np.array([terms(p) for p in points], dtype=float)
     y = np.array([step_ms(p) for p in points])

@@ -104,7 +104,20 @@ def decode_tok_s(row: Measured) -> float | None:
 
 
 def runs(rows: Sequence[Measured], about: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Measured points as rows of the measurement table, in a fixed order."""
+    """Measured points as rows of the measurement table, in a fixed order.
+
+    Parameters
+    ----------
+    rows : Sequence[Measured]
+        Measured points.
+    about : Mapping[str, Any]
+        The sweep's about.yaml.
+
+    Returns
+    -------
+    list of dict
+        One a row, columns by name.
+    """
     ordered = sorted(
         rows,
         key=lambda r: (campaign(r["label"]), r["input_tokens"], r["concurrency"], r["k"], r["key"]),
@@ -252,6 +265,22 @@ def import_folder(
 ) -> tuple[str, int]:
     """Write runs/ID.csv and sources/ID.yaml of a sweep's folder; returns (ID, rows). `replace`
     rewrites the same source.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are.
+    into : Path
+        Measurements folder.
+    changes : Mapping[str, Any] | None
+        Of about.yaml.
+    replace : bool
+        Rewrite the same source.
+
+    Returns
+    -------
+    tuple
+        Source id and number of rows.
     """
     import tempfile
 

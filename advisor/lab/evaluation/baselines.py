@@ -17,12 +17,38 @@ Words = npt.NDArray[np.str_]
 
 
 def always_off(examples: Examples, folds: Words) -> Floats:
-    """Speculation changes nothing: log speed-up 0."""
+    """Speculation changes nothing: log speed-up 0.
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    folds : Words
+        Label of the group that is left out with each row. (M,)
+
+    Returns
+    -------
+    Floats
+        Zeros. (M,)
+    """
     return np.zeros(len(examples))
 
 
 def training_mean(examples: Examples, folds: Words) -> Floats:
-    """The rig-weighted mean log speed-up of the other folds, per metric class (TTFT apart)."""
+    """The rig-weighted mean log speed-up of the other folds, per metric class (TTFT apart).
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    folds : Words
+        Label of the group that is left out with each row. (M,)
+
+    Returns
+    -------
+    Floats
+        Log speed-ups. (M,)
+    """
     out = np.zeros(len(examples))
     slow = examples.metric == "ttft"
     for fold in np.unique(folds):
@@ -39,6 +65,18 @@ def training_mean(examples: Examples, folds: Words) -> Floats:
 def nearest_neighbour(examples: Examples, folds: Words) -> Floats:
     """The speed-up of the nearest measured row of another fold: engine, method, hardware, k,
     streams, context, size.
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    folds : Words
+        Label of the group that is left out with each row. (M,)
+
+    Returns
+    -------
+    Floats
+        Log speed-ups. (M,)
     """
     _, full = prepare(examples.points)
     x = np.column_stack(
@@ -65,6 +103,18 @@ def nearest_neighbour(examples: Examples, folds: Words) -> Floats:
 def leviathan(points: Points, tau: Floats) -> Floats:
     """tokens per step / (c k + 1), c from sizes: what a draft pass reads over what a target pass
     reads. Verification is free.
+
+    Parameters
+    ----------
+    points : Points
+        Filled; N points.
+    tau : Floats
+        Tokens per step, the bonus token included. (N,)
+
+    Returns
+    -------
+    Floats
+        Log speed-ups. (N,)
     """
     _, full = prepare(points)
     per_expert = np.where(full.experts > 0, full.topk * full.expert_params, 0.0)
@@ -88,7 +138,20 @@ def leviathan(points: Points, tau: Floats) -> Floats:
 
 
 def tokens_only(points: Points, tau: Floats) -> Floats:
-    """Rescaling by tokens per step alone: drafting and verifying are free."""
+    """Rescaling by tokens per step alone: drafting and verifying are free.
+
+    Parameters
+    ----------
+    points : Points
+        Filled; N points.
+    tau : Floats
+        Tokens per step, the bonus token included. (N,)
+
+    Returns
+    -------
+    Floats
+        Log speed-ups. (N,)
+    """
     out: Floats = np.log(tau)
     return out
 
@@ -96,6 +159,18 @@ def tokens_only(points: Points, tau: Floats) -> Floats:
 def given_tau(examples: Examples, prior: Floats) -> Floats:
     """Stated tokens per step where the source gives it, `prior` (from models that left the fold
     out) elsewhere.
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    prior : Floats
+        Tokens per step expected by models that left the fold out. (M,)
+
+    Returns
+    -------
+    Floats
+        Tokens per step. (M,)
     """
     ready, _ = prepare(examples.points)
     length = np.where(

@@ -38,7 +38,20 @@ class Score:
 
 
 def ape(measured: Floats, predicted: Floats) -> Floats:
-    """Absolute percentage error of the speed-up, as a share (M,)."""
+    """Absolute percentage error of the speed-up, as a share (M,).
+
+    Parameters
+    ----------
+    measured : Floats
+        Log speed-ups that were measured. (M,)
+    predicted : Floats
+        Log speed-ups that were predicted. (M,)
+
+    Returns
+    -------
+    Floats
+        Shares. (M,)
+    """
     out: Floats = np.abs(np.exp(predicted - measured) - 1)
     return out
 
@@ -46,14 +59,46 @@ def ape(measured: Floats, predicted: Floats) -> Floats:
 def group_values(
     values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean
 ) -> Floats:
-    """One figure a group, in the order of the sorted group names."""
+    """One figure a group, in the order of the sorted group names.
+
+    Parameters
+    ----------
+    values : Floats
+        (M,)
+    groups : Words
+        Label of the group of each row. (M,)
+    reduce : Callable[[Floats], float]
+        Makes one figure of the rows of a group.
+
+    Returns
+    -------
+    Floats
+        One figure a group. (G,)
+    """
     return np.array([float(reduce(values[groups == g])) for g in np.unique(groups)])
 
 
 def group_average(
     values: Floats, groups: Words, reduce: Callable[[Floats], float] = np.mean, seed: int = 7
 ) -> Score:
-    """Mean over groups of a figure per group, with a bootstrap over groups."""
+    """Mean over groups of a figure per group, with a bootstrap over groups.
+
+    Parameters
+    ----------
+    values : Floats
+        (M,)
+    groups : Words
+        Label of the group of each row. (M,)
+    reduce : Callable[[Floats], float]
+        Makes one figure of the rows of a group.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    Score
+        Mean and 80 % range.
+    """
     each = group_values(values, groups, reduce)
     if not len(each):
         return Score(np.nan, np.nan, np.nan)
@@ -72,7 +117,22 @@ def group_weight(groups: Words) -> Floats:
 
 
 def confusion(measured: Floats, on: Flags, weight: Floats) -> dict[str, float]:
-    """Balanced accuracy, MCC, recall of losses and share of gains called off, weighted."""
+    """Balanced accuracy, MCC, recall of losses and share of gains called off, weighted.
+
+    Parameters
+    ----------
+    measured : Floats
+        Log speed-ups that were measured. (M,)
+    on : Flags
+        Whether speculation is called on. (M,)
+    weight : Floats
+        Of each row. (M,)
+
+    Returns
+    -------
+    dict of float
+        Shares by name.
+    """
     gain = measured > 0
     tp, fn = weight[gain & on].sum(), weight[gain & ~on].sum()
     tn, fp = weight[~gain & ~on].sum(), weight[~gain & on].sum()
@@ -88,7 +148,24 @@ def confusion(measured: Floats, on: Flags, weight: Floats) -> dict[str, float]:
 
 
 def interval_score(measured: Floats, low: Floats, high: Floats, level: float = 0.8) -> Floats:
-    """Width plus a penalty for what falls outside, in log units; smaller is better (M,)."""
+    """Width plus a penalty for what falls outside, in log units; smaller is better (M,).
+
+    Parameters
+    ----------
+    measured : Floats
+        Log speed-ups that were measured. (M,)
+    low : Floats
+        Lower end of the interval, log. (M,)
+    high : Floats
+        Upper end, log. (M,)
+    level : float
+        Probability that the interval claims.
+
+    Returns
+    -------
+    Floats
+        Log units. (M,)
+    """
     below, above = np.maximum(low - measured, 0), np.maximum(measured - high, 0)
     out: Floats = (high - low) + 2 / (1 - level) * (below + above)
     return out
@@ -97,7 +174,24 @@ def interval_score(measured: Floats, low: Floats, high: Floats, level: float = 0
 def coverage(
     measured: Floats, low: Floats, high: Floats, groups: Words
 ) -> tuple[Score, Score, Score]:
-    """Coverage, half-width as a log factor, and interval score, each averaged over groups."""
+    """Coverage, half-width as a log factor, and interval score, each averaged over groups.
+
+    Parameters
+    ----------
+    measured : Floats
+        Log speed-ups that were measured. (M,)
+    low : Floats
+        Lower end of the interval, log. (M,)
+    high : Floats
+        Upper end, log. (M,)
+    groups : Words
+        Label of the group of each row. (M,)
+
+    Returns
+    -------
+    tuple of Score
+        Share covered, half-width as a factor, interval score.
+    """
     inside = ((measured >= low) & (measured <= high)).astype(float)
     return (
         group_average(inside, groups),
@@ -176,7 +270,24 @@ FEWEST_IN_BIN = 100  # rows; fewer say nothing within 5 points
 def calibration(
     measured: Floats, p_gain: Floats, weight: Floats, edges: Sequence[float] = EDGES
 ) -> list[tuple[float, float, int]]:
-    """(mean predicted, share that gained, rows) per bin of p_gain; empty bins are left out."""
+    """(mean predicted, share that gained, rows) per bin of p_gain; empty bins are left out.
+
+    Parameters
+    ----------
+    measured : Floats
+        Log speed-ups that were measured. (M,)
+    p_gain : Floats
+        Predicted chance of a gain. (M,)
+    weight : Floats
+        Of each row. (M,)
+    edges : Sequence[float]
+        Of the bins.
+
+    Returns
+    -------
+    list of tuple
+        One entry a bin.
+    """
     which = np.clip(np.digitize(p_gain, edges) - 1, 0, len(edges) - 2)
     out = []
     for b in range(len(edges) - 1):
@@ -193,6 +304,20 @@ def calibration(
 def worst_gap(measured: Floats, p_gain: Floats, weight: Floats) -> float:
     """Largest distance between the predicted chance and the share that gained, over bins of at
     least FEWEST_IN_BIN rows; 0 where no bin has that many.
+
+    Parameters
+    ----------
+    measured : Floats
+        Log speed-ups that were measured. (M,)
+    p_gain : Floats
+        Predicted chance of a gain. (M,)
+    weight : Floats
+        Of each row. (M,)
+
+    Returns
+    -------
+    float
+        A distance of probabilities.
     """
     curve = calibration(measured, p_gain, weight)
     return max((abs(p - hit) for p, hit, rows in curve if rows >= FEWEST_IN_BIN), default=0.0)

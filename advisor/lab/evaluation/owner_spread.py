@@ -51,7 +51,20 @@ class SharedSettings:
 
 
 def settings_of(examples: Examples, with_k: bool = True) -> list[tuple[Hashable, ...]]:
-    """What makes two rows one setting, for each row."""
+    """What makes two rows one setting, for each row.
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    with_k : bool
+        Count another k as another setting.
+
+    Returns
+    -------
+    list of tuple
+        One hashable key a row.
+    """
     _, full = prepare(examples.points)
     columns = [
         examples.hardware,
@@ -71,7 +84,24 @@ def settings_of(examples: Examples, with_k: bool = True) -> list[tuple[Hashable,
 def shared_settings(
     values: Floats, owner: Words, setting: Sequence[Hashable], rows: Flags
 ) -> SharedSettings:
-    """Owners of settings that two or more owners measured. values, owner, rows: (M,)."""
+    """Owners of settings that two or more owners measured. values, owner, rows: (M,).
+
+    Parameters
+    ----------
+    values : Floats
+        (M,)
+    owner : Words
+        Who measured each row. (M,)
+    setting : Sequence[Hashable]
+        Key of the setting of each row.
+    rows : Flags
+        Which rows count. (M,)
+
+    Returns
+    -------
+    SharedSettings
+        One entry for every owner of every shared setting.
+    """
     cells: dict[Hashable, dict[str, list[int]]] = {}
     for i in np.flatnonzero(rows).tolist():
         cells.setdefault(setting[i], {}).setdefault(str(owner[i]), []).append(i)
@@ -130,7 +160,22 @@ def _means(values: Floats, found: SharedSettings) -> Floats:
 
 
 def compare(examples: Examples, out: LeftOut, rows: Flags) -> Owners:
-    """Floor, other owners and this model on the same owners of the same settings."""
+    """Floor, other owners and this model on the same owners of the same settings.
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    out : LeftOut
+        Left-out predictions of the same rows.
+    rows : Flags
+        Which rows count. (M,)
+
+    Returns
+    -------
+    Owners
+        Errors of each predictor on the same owners.
+    """
     y, setting = examples.log_speedup, settings_of(examples)
     found = shared_settings(y, examples.fold, setting, rows)
     text = [

@@ -59,6 +59,18 @@ DERIVED_METRICS = ("tpot", "ttft")
 def check(folder: Path, known: KnownIds | None = None) -> tuple[int, list[Problem]]:
     """Check a measurements folder (or one CSV of runs). Returns the number of good rows and every
     problem.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are.
+    known : KnownIds | None
+        Ids that rows may use; None: those of the knowledge folder.
+
+    Returns
+    -------
+    tuple
+        Number of good rows, and every problem found.
     """
     if folder.is_file():
         return _check_file(folder, known)

@@ -152,7 +152,20 @@ def _unit_problems(run: Run) -> Iterator[str]:
 
 
 def measured_value(run: Run, metric: str) -> float | None:
-    """The measured value of a metric in this arm (tok/s or ms), None where it was not published."""
+    """The measured value of a metric in this arm (tok/s or ms), None where it was not published.
+
+    Parameters
+    ----------
+    run : Run
+        One row of the measurements.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    float or None
+        tok/s or ms.
+    """
     value: float | None = getattr(run, COLUMN_OF_METRIC[metric])
     return value
 
@@ -160,6 +173,20 @@ def measured_value(run: Run, metric: str) -> float | None:
 def ratio(arm: Run, off: Run, metric: str) -> float | None:
     """Speed-up of `arm` against `off` (above 1 is faster, times inverted), None where either value
     is missing.
+
+    Parameters
+    ----------
+    arm : Run
+        Run with speculation.
+    off : Run
+        Run of the same setting without.
+    metric : str
+        Name of the metric.
+
+    Returns
+    -------
+    float or None
+        Speed-up.
     """
     on, base = measured_value(arm, metric), measured_value(off, metric)
     if not on or not base:
@@ -236,6 +263,18 @@ def _id_problems(run: Run, known: KnownIds) -> Iterator[str]:
 def read_runs(folder: Path, known: KnownIds | None = None) -> tuple[list[Row], list[Problem]]:
     """All runs of a measurements folder, and every problem found in them. Bad rows are not among
     the runs.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files are.
+    known : KnownIds | None
+        Ids that rows may use; None: those of the knowledge folder.
+
+    Returns
+    -------
+    tuple
+        Good rows, and every problem found.
     """
     rows: list[Row] = []
     problems: list[Problem] = []

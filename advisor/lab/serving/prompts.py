@@ -81,7 +81,20 @@ _EVENTS = (
 
 
 def passage(words: int, dice: random.Random) -> str:
-    """About that many words of plain sentences, different for every state of the dice."""
+    """About that many words of plain sentences, different for every state of the dice.
+
+    Parameters
+    ----------
+    words : int
+        About so many.
+    dice : random.Random
+        Seeded generator.
+
+    Returns
+    -------
+    str
+        Plain sentences.
+    """
     lines: list[str] = []
     count = 0
     while count < words:
@@ -96,7 +109,24 @@ def passage(words: int, dice: random.Random) -> str:
 
 
 def make(count: int, input_tokens: int, workload: str, seed: int) -> list[str]:
-    """Prompts of about `input_tokens` tokens; the same seed makes the same prompts."""
+    """Prompts of about `input_tokens` tokens; the same seed makes the same prompts.
+
+    Parameters
+    ----------
+    count : int
+        How many prompts.
+    input_tokens : int
+        About so many each.
+    workload : str
+        Kind of text.
+    seed : int
+        Of the generator.
+
+    Returns
+    -------
+    list of str
+        The prompts.
+    """
     dice = random.Random(f"{workload}:{seed}")
     tasks = TASKS.get(workload) or tuple(task for rows in TASKS.values() for task in rows)
     words = max(0, round(input_tokens * WORDS_PER_TOKEN) - 15)

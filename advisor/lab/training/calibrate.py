@@ -55,7 +55,22 @@ def prior_sd(names: tuple[str, ...]) -> Floats:
 def jacobian(
     predict: Predictor, names: tuple[str, ...], at: Mapping[str, float] | None = None
 ) -> Floats:
-    """d log(speed-up) / d log(constant), (M, P), by central differences."""
+    """d log(speed-up) / d log(constant), (M, P), by central differences.
+
+    Parameters
+    ----------
+    predict : Predictor
+        Log speed-ups (M,) for constants.
+    names : tuple[str, ...]
+        Constants to move.
+    at : Mapping[str, float] | None
+        Shifts of log(constant) around which to differentiate.
+
+    Returns
+    -------
+    Floats
+        One column a constant. (M, P)
+    """
     start = dict(at or {})
     base = Constants()
     columns = []
@@ -72,6 +87,18 @@ def rig_trust(miss: Floats, which: npt.NDArray[np.int64]) -> Floats:
 
     A rig that misses by a factor in all its rows tells of something that no row says; others must
     not pay for it.
+
+    Parameters
+    ----------
+    miss : Floats
+        Log of measured over predicted. (N,)
+    which : NDArray[int64]
+        Index of the rig of each row. (N,)
+
+    Returns
+    -------
+    Floats
+        From 0 to 1. (N,)
     """
     middle = np.array([np.median(miss[which == rig]) for rig in range(which.max() + 1)])
     return np.asarray(1 / (1 + (middle / RIG_SD) ** 2))[which]
@@ -87,6 +114,26 @@ def fit(
 ) -> dict[str, float]:
     """Shifts of log(constant) by name, only those that moved by 0.01 or more. `slopes` from
     `jacobian`. Deterministic.
+
+    Parameters
+    ----------
+    predict : Predictor
+        Log speed-ups (M,) for constants.
+    names : tuple[str, ...]
+        Constants to move.
+    slopes : Floats
+        From `jacobian`. (M, P)
+    target : Floats
+        Log speed-ups to meet. (M,)
+    noise_sd : Floats
+        Expected scatter of each row. (M,)
+    groups : NDArray[str_]
+        Rig of each row. (M,)
+
+    Returns
+    -------
+    dict of float
+        Shifts of log(constant) by name.
     """
     sd = prior_sd(names)
     _, which = np.unique(groups, return_inverse=True)

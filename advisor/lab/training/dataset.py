@@ -122,7 +122,25 @@ def _pairs(group: list[Row]) -> list[Pair]:
 
 
 def examples(folder: Path | None = None, uses: tuple[str, ...] = ("train", "eval")) -> Examples:
-    """All pairs of the measurement files. Raises AdvisorError where a file has bad rows."""
+    """All pairs of the measurement files. Raises AdvisorError where a file has bad rows.
+
+    Parameters
+    ----------
+    folder : Path | None
+        Of the measurements; None: the repository's.
+    uses : tuple[str, ...]
+        Values of `use` that are read.
+
+    Returns
+    -------
+    pairs : Examples
+        M measured pairs.
+
+    Raises
+    ------
+    AdvisorError
+        Where a file has bad rows.
+    """
     rows, problems = read_runs(folder or measurements_dir())
     if problems:
         raise AdvisorError(
@@ -193,7 +211,20 @@ def _replicate_sd(run: Run) -> float:
 
 
 def rig_weight(rigs: Words, primary: npt.NDArray[np.bool_]) -> Floats:
-    """1 / rows of the rig, derived pairs at half weight; sums to 1 per rig."""
+    """1 / rows of the rig, derived pairs at half weight; sums to 1 per rig.
+
+    Parameters
+    ----------
+    rigs : Words
+        Machine of each row. (M,)
+    primary : NDArray[bool_]
+        Whether the pair was measured and not derived. (M,)
+
+    Returns
+    -------
+    Floats
+        Sums to 1 over a rig. (M,)
+    """
     each = np.where(primary, 1.0, 0.5)
     names, which = np.unique(rigs, return_inverse=True)
     total = np.bincount(which, weights=each, minlength=len(names))

@@ -66,6 +66,18 @@ class Slopes:
 def slopes(examples: Examples, observations: acceptance_fit.Observations) -> Slopes:
     """The shared Jacobian, with acceptances of a fit to everything: it only steers the steps of a
     fold's own fit.
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    observations : acceptance_fit.Observations
+        Tokens per step that sources state, with their points.
+
+    Returns
+    -------
+    Slopes
+        Derivatives by constant.
     """
     ready, full = prepare(examples.points)
     tau = acc.believe(acceptance_fit.fit(observations), ready).tau
@@ -74,13 +86,41 @@ def slopes(examples: Examples, observations: acceptance_fit.Observations) -> Slo
 
 
 def both(full: arrays.Points, constants: Constants, tau: Floats) -> Floats:
-    """Log speed-ups and, after them, log values of the off arms, of each point's metric (2 N,)."""
+    """Log speed-ups and, after them, log values of the off arms, of each point's metric (2 N,).
+
+    Parameters
+    ----------
+    full : Points
+        Filled points with a k.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+    tau : Floats
+        Tokens per step, the bonus token included. (N,)
+
+    Returns
+    -------
+    Floats
+        Speed-ups first. (2 N,)
+    """
     gain, plain = loop(full, constants, tau)
     return np.concatenate([of_metric(gain, full.metric), of_metric(plain, full.metric)])
 
 
 def row_noise(examples: Examples, belief: acc.Acceptance) -> Floats:
-    """Expected sd of each row around the model, larger where its rig has many rows (M,)."""
+    """Expected sd of each row around the model, larger where its rig has many rows (M,).
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    belief : acc.Acceptance
+        What is expected of acceptance at the points.
+
+    Returns
+    -------
+    Floats
+        Of log speed-ups. (M,)
+    """
     tau_sd = np.where(belief.known, STATED_SD, belief.log_tau_sd)
     noise = np.sqrt(examples.sd**2 + BASE_SD**2 + tau_sd**2)
     noise = np.where(examples.points.metric == TTFT, np.hypot(noise, TTFT_SD), noise)
@@ -96,7 +136,24 @@ def fit(
     chords: Slopes,
     setting: Setting | None = None,
 ) -> Model:
-    """Fit acceptance and constants to examples. Spread and calibration are still the defaults."""
+    """Fit acceptance and constants to examples. Spread and calibration are still the defaults.
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    observations : acceptance_fit.Observations
+        Tokens per step that sources state, with their points.
+    chords : Slopes
+        Shared Jacobian, as `slopes` gives it.
+    setting : Setting | None
+        Parts of the model to fit; None: as shipped.
+
+    Returns
+    -------
+    Model
+        With default spread and calibration.
+    """
     setting = setting or Setting()
     belief_model = acceptance_fit.fit(observations)
     ready, full = prepare(examples.points)
@@ -138,6 +195,26 @@ def fit_constants(
 
     Two sets on purpose: with the off arms in it the fit knows absolute speeds (median error 21 to
     13 %) and chooses k worse.
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    full : Points
+        Filled points with a k.
+    belief : acc.Acceptance
+        What is expected of acceptance at the points.
+    noise : Floats
+        Expected sd of each row. (M,)
+    chords : Slopes
+        Shared Jacobian, as `slopes` gives it.
+    absolute : bool
+        Fit the speeds of runs without speculation as well.
+
+    Returns
+    -------
+    dict of float
+        Shifts of log(constant) by name.
     """
     n = len(examples)
     target = np.concatenate([examples.log_speedup, examples.log_base])
@@ -158,6 +235,20 @@ def implied_acceptance(
 ) -> acceptance_fit.Observations:
     """Tokens per step that decode speed-ups without a stated acceptance ask for, at the cycle cost
     of physics.
+
+    Parameters
+    ----------
+    examples : Examples
+        Measured pairs, M rows.
+    belief : acc.Acceptance
+        What is expected of acceptance at the points.
+    physics : Floats
+        Log speed-ups of the current constants. (M,)
+
+    Returns
+    -------
+    Observations
+        Tokens per step with their points.
     """
     log_tau = examples.log_speedup - physics + np.log(belief.tau)
     limit = np.log(np.maximum(belief.k + 0.9, 1.1))

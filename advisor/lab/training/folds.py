@@ -27,6 +27,20 @@ def each(
 ) -> Iterator[Any]:
     """`work(name)` for every name, in the order of `names`; what it returns must be picklable.
     `progress` sees the names pass.
+
+    Parameters
+    ----------
+    work : Callable[[str], Any]
+        Called in a process of its own for each name.
+    names : Sequence[str]
+        In the order of the results.
+    progress : Callable[[Iterable[str]], Iterable[str]]
+        Wraps the groups as they are fitted, for a progress bar.
+
+    Returns
+    -------
+    Iterator
+        Results in the order of `names`.
     """
     global _work  # noqa: PLW0603  (forked workers find it there)
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1

@@ -66,7 +66,20 @@ class LeftOut:
 
 
 def group_labels(labels: Words, groups: int = GROUPS) -> Words:
-    """The group in which each row is left out, equal labels together (M,)."""
+    """The group in which each row is left out, equal labels together (M,).
+
+    Parameters
+    ----------
+    labels : Words
+        What is left out together. (M,)
+    groups : int
+        At most so many.
+
+    Returns
+    -------
+    array of str
+        One group a row. (M,)
+    """
     count = min(groups, len(set(labels.tolist())))
     out = np.zeros(len(labels), dtype="U4")
     splits = GroupKFold(count).split(labels, groups=labels)
@@ -92,6 +105,28 @@ def cross_predict(
 ) -> LeftOut:
     """Predict each group of labels of `train` (or of `extra`, rows that are only tested) by a model
     fitted to the other groups.
+
+    Parameters
+    ----------
+    train : Examples
+        Measured pairs, M rows.
+    observations : acceptance_fit.Observations
+        Tokens per step that sources state, with their points.
+    labels : Words
+        What is left out together. (M,)
+    chords : Slopes
+        Shared Jacobian, as `slopes` gives it.
+    setting : Setting | None
+        Parts of the model to fit; None: as shipped.
+    extra : tuple[Examples, Words] | None
+        Rows that are only tested, with their labels.
+    progress : Progress
+        Wraps the groups as they are fitted, for a progress bar.
+
+    Returns
+    -------
+    LeftOut
+        Predictions of the rows that were left out.
     """
     test, test_labels = extra or (train, labels)
     groups = group_labels(np.concatenate([labels, test_labels]))
@@ -207,7 +242,22 @@ def _bounds(
 def learn(
     found: LeftOut, examples: Examples, labels: Words
 ) -> tuple[Spread, Calibration, bounds.Bounds]:
-    """The shipped spread, calibration and bounds: from all left-out predictions."""
+    """The shipped spread, calibration and bounds: from all left-out predictions.
+
+    Parameters
+    ----------
+    found : LeftOut
+        Left-out predictions of the same rows.
+    examples : Examples
+        Measured pairs, M rows.
+    labels : Words
+        What is left out together. (M,)
+
+    Returns
+    -------
+    tuple
+        Spread, calibration and decision bounds.
+    """
     names = ("mean", "mean_hidden", "reasons", "reasons_hidden", "known", "evidence", "covered")
     raw = {name: getattr(found, name) for name in names}
     decoding, weight = examples.points.metric != TTFT, row_weight(labels)

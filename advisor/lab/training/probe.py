@@ -108,7 +108,20 @@ def predictions(model: Model, examples: Examples) -> list[list[float]]:
 
 
 def gap(one: Any, other: Any) -> float:
-    """The largest difference between two trees of numbers; infinite where their shapes differ."""
+    """The largest difference between two trees of numbers; infinite where their shapes differ.
+
+    Parameters
+    ----------
+    one : Any
+        Numbers, lists or dicts of them.
+    other : Any
+        Same.
+
+    Returns
+    -------
+    float
+        Absolute difference.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         if one.keys() != other.keys():
             return float("inf")

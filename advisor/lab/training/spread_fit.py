@@ -50,6 +50,18 @@ def fit_spread(reasons: Floats, errors: Floats, weight: Floats) -> Spread:
 def half_widths(errors: Floats, weight: Floats) -> tuple[float, float]:
     """Half-widths of the 80 % interval below and above the median, in sd, from standardised
     errors.
+
+    Parameters
+    ----------
+    errors : Floats
+        Errors over their sd. (M,)
+    weight : Floats
+        Of each row. (M,)
+
+    Returns
+    -------
+    tuple of float
+        Below and above, in sd.
     """
     if len(errors) <= FEWEST:
         return 1.3, 1.3
@@ -101,12 +113,42 @@ def calibration(
 
 
 def quantile(values: Floats, weight: Floats, share: float) -> float:
-    """Weighted quantile, interpolated at the middles of the weights."""
+    """Weighted quantile, interpolated at the middles of the weights.
+
+    Parameters
+    ----------
+    values : Floats
+        (M,)
+    weight : Floats
+        Of each row. (M,)
+    share : float
+        From 0 to 1.
+
+    Returns
+    -------
+    float
+        Same unit as `values`.
+    """
     return float(weighted_quantiles(values, weight, np.array([share]))[0])
 
 
 def weighted_quantiles(values: Floats, weight: Floats, shares: Floats) -> Floats:
-    """Weighted quantiles at several shares (len(shares),)."""
+    """Weighted quantiles at several shares (len(shares),).
+
+    Parameters
+    ----------
+    values : Floats
+        (M,)
+    weight : Floats
+        Of each row. (M,)
+    shares : Floats
+        From 0 to 1. (S,)
+
+    Returns
+    -------
+    Floats
+        (S,)
+    """
     order = np.argsort(values, kind="stable")
     v, w = values[order], weight[order]
     centre = (np.cumsum(w) - 0.5 * w) / w.sum()
