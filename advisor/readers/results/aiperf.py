@@ -8,16 +8,17 @@ where the server reports them.
 
 from __future__ import annotations
 
-import csv
 import re
 from typing import Any
 
+from advisor.readers.results import tables
 from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency, Number
 
 FORMAT = "aiperf"
 _MS = {"ms": 1.0, "s": 1e3, "sec": 1e3, "us": 1e-3, "ns": 1e-6}
 _WORDS = {"avg": "mean", "p50": "p50", "p90": "p90", "p99": "p99", "std": "sd"}
+_CSV_HEAD = {"Metric", "avg", "p50"}
 _CSV_NAME = re.compile(r"^([A-Za-z][A-Za-z0-9 ]+?)(?: Per (?:User|Request))?\s*\(([^)]*)\)$")
 
 
@@ -59,8 +60,8 @@ def matches(doc: Document) -> bool:
     if one:
         throughput = one.get("output_token_throughput")
         return isinstance(throughput, dict) and "unit" in throughput and "request_latency" in one
-    head = doc.text.lstrip()[:2000]
-    return not doc.values and head.startswith("Metric,") and "Output Token Throughput" in doc.text
+    listed = "Output Token Throughput" in doc.text and tables.has(doc.text, _CSV_HEAD)
+    return not doc.values and listed
 
 
 def _is_server_metrics(one: dict[str, Any]) -> bool:
@@ -114,7 +115,7 @@ def _table(text: str) -> dict[str, Any]:
     """
     rows: dict[str, Any] = {}
     columns: list[str] = []
-    for cells in csv.reader(text.splitlines()):
+    for cells in tables.cells(text, _CSV_HEAD):
         if cells and cells[0] == "Metric":
             columns = [cell.strip() for cell in cells[1:]]
             continue

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from typing import Any
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.printable import printable
+from advisor.readers.results import plain
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 64
+_JSON_LINE = re.compile(r"^(?:\{\s*\"|\[\s*\{)", re.M)
 
 
 class Unreadable(AdvisorError):
@@ -63,19 +66,31 @@ def parse(name: str, data: bytes) -> Document:
     if not data.strip():
         raise Unreadable(f"{name}: the file is empty")
     try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Unreadable(
-            f"{name}: no UTF-8 text; expected a benchmark's JSON, CSV, console output or log"
-        ) from error
-    if "\x00" in text:
-        raise Unreadable(
-            f"{name}: binary data; expected a benchmark's JSON, CSV, console output or log"
-        )
-    return Document(name, text, hashlib.sha256(data).hexdigest(), _json_values(name, text))
+        text = plain.text_of(data, MAX_BYTES)
+    except ValueError as error:
+        raise Unreadable(f"{name}: {error}") from error
+    digest = hashlib.sha256(data).hexdigest()
+    bare = plain.without_prefixes(text)
+    return Document(name, bare, digest, _json_values(name, bare))
 
 
-def _json_values(name: str, text: str) -> tuple[Any, ...]:
+def inside(doc: Document) -> Document | None:
+    """The result within a page or a log: what its code fences hold, else its JSON that starts on a
+    line of its own. None where it has neither, or that is broken.
+    """
+    fenced = plain.fenced(doc.text) if not doc.values else ""
+    found = _JSON_LINE.search(doc.text) if not doc.values else None
+    parts = [fenced] if fenced else [doc.text[found.start() :]] if found else []
+    for text in parts:
+        try:
+            return Document(doc.name, text, doc.sha256, _json_values(doc.name, text, tail=True))
+        except Unreadable:
+            return None
+    return None
+
+
+def _json_values(name: str, text: str, tail: bool = False) -> tuple[Any, ...]:
+    """The JSON values of a text that is JSON; `tail` allows other text after them."""
     start = text.lstrip()
     if not start.startswith(("{", "[{", "[\n", "[ ", "[\r")):
         return ()
@@ -88,6 +103,8 @@ def _json_values(name: str, text: str) -> tuple[Any, ...]:
         try:
             value, at = decoder.raw_decode(start, at)
         except (json.JSONDecodeError, RecursionError) as error:
+            if tail and values:
+                break
             if not values and not start.startswith(('{"', "{\n", "{ ", "{}", "{\r", "[")):
                 return ()  # a log line that begins with a brace
             raise Unreadable(f"{name}: {_json_problem(start, error)}") from error

@@ -17,8 +17,12 @@ from advisor.readers.results.document import Document, Unreadable
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Latency, per_request
 
 FORMAT = "prometheus-text"
-_TYPE = re.compile(r"^# TYPE (vllm:|sglang:|llamacpp:)\S+ \w+", re.M)
-_SAMPLE = re.compile(r"^(vllm|sglang|llamacpp):[a-z_]+(?:\{[^}\n]*\})? [0-9.eE+-]+", re.M)
+_TYPE = re.compile(r"^# TYPE (vllm|sglang|llamacpp)[:_]\S+ \w+", re.M)
+_SAMPLE = re.compile(
+    r"^(vllm|sglang|llamacpp)[:_][a-z_]+(?:\{[^}\n]*\})? [0-9.eE+-]+(?: \d+)?$", re.M
+)
+# lines of the three engines; a collector may have written the colon of their names as "_"
+_OURS = re.compile(r"^(# (?:HELP|TYPE) )?(vllm|sglang|llamacpp)[:_](?=[a-z])")
 _ENGINE: dict[str, Literal["vllm", "sglang", "llama-server"]] = {
     "vllm": "vllm",
     "sglang": "sglang",
@@ -89,7 +93,7 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
     positions: dict[int, float] = {}
     engine, model = None, None
     try:
-        for family in text_string_to_metric_families(text if text.endswith("\n") else text + "\n"):
+        for family in text_string_to_metric_families(_engine_lines(text)):
             prefix = family.name.split(":")[0]
             if prefix not in _ENGINE:
                 continue
@@ -118,6 +122,16 @@ def scrape(text: str, name: str = "metrics") -> Scrape:
         _sums(values),
         tuple(positions.get(i, 0.0) for i in range(min(len(positions), 64))),
     )
+
+
+def _engine_lines(text: str) -> str:
+    """The lines of the three engines, their names with a colon; a pasted page has others."""
+    kept = [
+        _OURS.sub(lambda m: f"{m[1] or ''}{m[2]}:", line)
+        for line in text.splitlines()
+        if _OURS.match(line)
+    ]
+    return "\n".join([*kept, ""])
 
 
 def _pick(values: Mapping[str, float], names: Mapping[str, Iterable[str]]) -> dict[str, float]:

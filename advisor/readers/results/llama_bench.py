@@ -8,23 +8,36 @@ generation phases do not overlap.
 
 from __future__ import annotations
 
-import csv
+import json
 import re
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from advisor.readers.results import tables
 from advisor.readers.results.document import Document
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
 
 FORMAT = "llama-bench"
 BATCHED = "llama-batched-bench"
 _NEEDED = {"n_prompt", "n_gen", "avg_ts", "stddev_ts"}
+_CSV = {"n_prompt", "n_gen", "avg_ts"}
 _TABLE = re.compile(r"^\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
 _TEST = re.compile(r"^(?:pp(\d+))?\+?(?:tg(\d+))?(?: @ d(\d+))?$")
 _SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
 _BATCHED_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
 _BUILD = re.compile(r"^build: ([0-9a-f]+) \((\d+)\)", re.M)
+
+
+def _listed(value: Any) -> Any:
+    """A list that a table holds as its text; nothing where that is none."""
+    if not isinstance(value, str):
+        return value
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return []
+    return found if isinstance(found, list) else []
 
 
 class Test(Foreign):
@@ -35,7 +48,7 @@ class Test(Foreign):
     n_depth: Count = None
     avg_ts: Number
     stddev_ts: Number = None
-    samples_ts: list[float] = []
+    samples_ts: Annotated[list[float], BeforeValidator(_listed)] = []
     model_filename: str | None = None
     model_type: str | None = None
     backends: str | None = None
@@ -62,9 +75,11 @@ def matches(doc: Document) -> bool:
     if doc.values:
         rows = doc.objects
         return bool(rows) and all(row.keys() >= _NEEDED or _batch(row) for row in rows)
-    head = doc.text.lstrip().split("\n", 1)[0]
-    csv_head = {"n_prompt", "n_gen", "avg_ts"} <= {cell.strip('" \r') for cell in head.split(",")}
-    return csv_head or bool(_table(doc.text)) or bool(_BATCHED_TABLE.search(doc.text))
+    return (
+        tables.has(doc.text, _CSV)
+        or bool(_table(doc.text))
+        or bool(_BATCHED_TABLE.search(doc.text))
+    )
 
 
 def _batch(row: dict[str, Any]) -> bool:
@@ -85,7 +100,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
         return _batched_table(doc)
     if _table(doc.text):
         return _markdown(doc)
-    rows = csv.DictReader(doc.text.lstrip().splitlines())
+    rows = tables.records(doc.text, _CSV)
     return [_run(doc, Test.model_validate(row)) for row in rows if row.get("avg_ts")]
 
 

@@ -8,10 +8,10 @@ drafts.
 
 from __future__ import annotations
 
-import csv
 import re
 from typing import Any
 
+from advisor.readers.results import tables
 from advisor.readers.results.document import Document
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
 
@@ -19,7 +19,7 @@ FORMAT = "llama-benchy"
 _TABLE = re.compile(r"^\|\s*model\s*\|\s*test\s*\|.*peak t/s.*\|\s*$", re.M)
 _TEST = re.compile(r"^(ctx_)?(pp|tg)(\d*)(?: @ d(\d+))?(?: \(c(\d+)\))?$")
 _CELL = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
-_CSV_HEAD = ("model", "test_name", "t_s_mean")
+_CSV_HEAD = {"model", "test_name", "t_s_mean"}
 _NOTE = "output tok/s from the first to the last token, without the prompt's time"
 
 
@@ -64,8 +64,9 @@ def matches(doc: Document) -> bool:
     """Whether the document is output of llama-benchy."""
     if doc.object:
         return {"latency_mode", "prefix_caching_enabled", "benchmarks"} <= doc.object.keys()
-    head = doc.text.lstrip().split("\n", 1)[0].strip().split(",")
-    return not doc.values and (tuple(head[:3]) == _CSV_HEAD or _TABLE.search(doc.text) is not None)
+    if doc.values:
+        return False
+    return tables.has(doc.text, _CSV_HEAD) or _TABLE.search(doc.text) is not None
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
@@ -129,7 +130,7 @@ def _run(
 
 def _csv(text: str) -> list[dict[str, Any]]:
     rows = []
-    for cells in csv.DictReader(text.lstrip().splitlines()):
+    for cells in tables.records(text, _CSV_HEAD):
         rows.append(
             {
                 "model": cells.get("model") or "",

@@ -25,6 +25,8 @@ _TITLE = re.compile(r"^.{0,40}={3,} Serving Benchmark Result =+[ \t]*$", re.M)
 _LINE = re.compile(
     r"^[^\n]{0,40}?([A-Z][A-Za-z0-9 ()/%.-]{2,50}?):[ \t]+([0-9][0-9.,]*|\S+)[ \t]*$", re.M
 )
+_END = re.compile(r"^.{0,40}={30,}[ \t]*$", re.M)
+_THOUSANDS = re.compile(r"[0-9]{1,3}(?:([.,])[0-9]{3})(?:\1[0-9]{3})*(?:(?!\1)[.,][0-9]+)?")
 _POSITION = re.compile(r"Position (\d+):\s+([0-9]+(?:\.[0-9]*)?)")
 _ASKED = re.compile(
     r"(?:--|\b)(model|seed|dataset[-_]name|max[-_]concurrency|temperature)(?:=|\s+)'?([^\s',)]+)"
@@ -71,16 +73,26 @@ def _block(doc: Document, text: str) -> Block:
         if name == "backend":
             backend = value
         else:
-            numbers.setdefault(name, value if re.fullmatch(r"[0-9]+(?:\.[0-9]*)?", value) else None)
-    if (
-        numbers.get("mean tpot (ms)") is None
-        or numbers.get("output token throughput (tok/s)") is None
+            numbers.setdefault(name, _number(value))
+    whole = _END.search(text, text.find("\n")) is not None  # a chat of one token has no TPOT
+    if numbers.get("output token throughput (tok/s)") is None or not (
+        whole or numbers.get("mean tpot (ms)")
     ):
-        raise Unreadable(
-            f"{doc.name}: the printed result is cut off: output throughput or TPOT is missing"
-        )
+        why = "has no" if whole else "is cut off: no"
+        raise Unreadable(f"{doc.name}: the printed result {why} output throughput or TPOT")
     positions = tuple(float(rate) / 100 for _, rate in _POSITION.findall(text))
     return Block(numbers=numbers, backend=backend, positions=positions)
+
+
+def _number(text: str) -> float | None:
+    """A printed number, with a point or a comma for decimals and between thousands; None where it
+    is none.
+    """
+    if _THOUSANDS.fullmatch(text) and ("," in text or text.count(".") > 1):
+        mark = next(ch for ch in text if ch in ".,")
+        text = text.replace(mark, "")
+    text = text.replace(",", ".")
+    return float(text) if re.fullmatch(r"[0-9]+(?:\.[0-9]*)?", text) else None
 
 
 def _arguments(text: str) -> dict[str, str]:
