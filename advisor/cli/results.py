@@ -4,7 +4,6 @@ is worth.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from advisor.cli.lazy import HELP
 from advisor.cli.options import setting_options
 from advisor.cli.recommend import page_width, write
 from advisor.readers.results.formats import read_all
+from advisor.render.results_json import ab_json_text, runs_json_text
 from advisor.render.results_text import ab_text, runs_text
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -35,8 +35,7 @@ def results(files: tuple[Path, ...], form: str) -> None:
     """
     runs = read_all(files)
     if form == "json":
-        rows = [json.loads(run.model_dump_json(exclude_none=True)) for run in runs]
-        write(json.dumps({"schema": "advisor/results/1", "runs": rows}, indent=2) + "\n")
+        write(runs_json_text(runs))
         return
     write(runs_text(runs, page_width()))
 
@@ -70,10 +69,7 @@ def ab(
     plan = settings.plan_of_launch(launch) if launch else None
     report = judge_ab(left, right, settings.setting(left, right, asked, plan))
     if form == "json":
-        write(
-            json.dumps({"schema": "advisor/ab/1", **report.model_dump(mode="json")}, indent=2)
-            + "\n"
-        )
+        write(ab_json_text(report))
     else:
         write(ab_text(report, page_width()))
     if report.verdict == "not comparable":

@@ -40,6 +40,8 @@ SCHEMAS = {
     "compare": "advisor.render.compare_json:compare_schema",
     "why-not": "advisor.render.compare_json:why_not_schema",
     "plan": "advisor.render.plan.json_out:plan_schema",
+    "results": "advisor.render.results_json:results_schema",
+    "ab": "advisor.render.results_json:ab_schema",
     "hardware": "advisor.render.schema:hardware_schema",
     "model": "advisor.render.schema:model_schema",
 }

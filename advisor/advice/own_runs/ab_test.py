@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from advisor.advice import judge
 from advisor.advice.own_runs.setting import Setting
@@ -30,6 +30,10 @@ WORTH = sourced(
 )
 
 
+Direction = Literal["faster", "slower", "no difference"]
+Verdict = Literal["faster", "slower", "no difference", "mixed", "no figure", "not comparable"]
+
+
 class MetricGain(Frozen):
     """One metric: values of both arms, the ratio (above 1 is faster) and its 95 % interval."""
 
@@ -40,7 +44,7 @@ class MetricGain(Frozen):
     low: float
     high: float
     noise: str
-    verdict: str
+    verdict: Direction
 
 
 class Step(Frozen):
@@ -73,7 +77,7 @@ class LoadVerdict(Frozen):
 class AbReport(Frozen):
     """The whole answer."""
 
-    verdict: str
+    verdict: Verdict
     loads: tuple[LoadVerdict, ...]
     setting: str
     notes: tuple[str, ...] = ()
@@ -96,7 +100,7 @@ def judge_ab(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: S
     )
 
 
-def _verdict(loads: Sequence[LoadVerdict]) -> str:
+def _verdict(loads: Sequence[LoadVerdict]) -> Verdict:
     if not any(load.comparable for load in loads):
         return "not comparable"
     found = {gain.metric: gain.verdict for load in loads if load.comparable for gain in load.gains}

@@ -34,6 +34,7 @@ from advisor.render.findings.json_out import report_json, validate_schema
 from advisor.render.forms import FORMS
 from advisor.render.json_out import advice_json
 from advisor.render.plan.json_out import mix_plan_json, plan_schema
+from advisor.render.results_json import ab_json, ab_schema, results_schema, runs_json
 from advisor.render.schema import recommend_schema
 from advisor.render.sweep.json_out import sweep_json
 from advisor.render.sweep.schema import sweep_schema
@@ -188,7 +189,9 @@ def _files(*names: str, more: type[uploads.RunOptions] | None = None) -> dict[st
 
 
 @router.post(
-    "/results", openapi_extra=_files("files"), responses=_describe_schema({"type": "object"})
+    "/results",
+    openapi_extra=_files("files"),
+    responses=_describe_schema(_inline(results_schema())),
 )
 async def results(request: Request) -> Response:
     """What `advisor results --format json` prints of the files sent."""
@@ -196,16 +199,16 @@ async def results(request: Request) -> Response:
     runs = await run_sync(uploads.runs_in, form.of("files"))
     if not runs:
         raise AdvisorError("no file was sent: send benchmark files in the field 'files'")
-    return JSONResponse(uploads.runs_json(runs))
+    return JSONResponse(runs_json(runs))
 
 
 @router.post(
     "/ab",
     openapi_extra=_files("off", "on", "launch", more=uploads.RunOptions),
-    responses=_describe_schema({"type": "object"}),
+    responses=_describe_schema(_inline(ab_schema())),
 )
 async def ab(request: Request) -> Response:
     """What `advisor ab --format json` prints of the files sent."""
     form = await uploads.form_of(request)
     judge = partial(uploads.verdict, form.of("off"), form.of("on"), form.of("launch"), form.words)
-    return JSONResponse(uploads.ab_json(await run_sync(judge)))
+    return JSONResponse(ab_json(await run_sync(judge)))

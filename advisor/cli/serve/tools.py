@@ -40,6 +40,7 @@ from advisor.render.compare_json import (
 from advisor.render.findings.json_out import report_json, validate_schema
 from advisor.render.json_out import advice_json
 from advisor.render.plan.json_out import mix_plan_json, plan_schema
+from advisor.render.results_json import ab_json, ab_schema
 from advisor.render.schema import recommend_schema
 from advisor.render.sweep.json_out import sweep_json
 from advisor.render.sweep.schema import sweep_schema
@@ -170,7 +171,7 @@ def ab(asked: AbArguments) -> dict[str, Any]:
     given = {
         name: value for name, value in asked if name not in ("off", "on") and value is not None
     }
-    return uploads.ab_json(uploads.verdict(off, on, (), given))
+    return ab_json(uploads.verdict(off, on, (), given))
 
 
 def _plain(asked: Question) -> Question:
@@ -243,7 +244,6 @@ def _tool(
 
 def server() -> MCPServer:
     """The server with its tools; `run("stdio")` starts it on standard input and output."""
-    report = {"type": "object", "description": "as `advisor ab --format json` prints it"}
     return MCPServer(
         "advisor",
         title="advisor",
@@ -257,7 +257,7 @@ def server() -> MCPServer:
             _tool(plan, Mix, "Plan several workloads", loosen(plan_schema())),
             _tool(validate, PastedText, "Check a configuration", loosen(_validate_schema())),
             _tool(explain, ExplainArguments, "Explain a rule", None),
-            _tool(ab, AbArguments, "Judge an A/B", report),
+            _tool(ab, AbArguments, "Judge an A/B", loosen(ab_schema())),
         ],
         log_level="ERROR",
     )

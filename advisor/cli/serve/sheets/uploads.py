@@ -5,7 +5,6 @@ Contents come with the request; a file's name is shown and never opened.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -132,14 +131,3 @@ def _plan(launch: Iterable[Upload]) -> Any:
             raise AdvisorError(f"{one.name}: more than the {LAUNCH_BYTES >> 20} MiB that are read")
         return settings.plan_in(readers.read_bytes(one.data, one.name), one.name)
     return None
-
-
-def runs_json(runs: Iterable[BenchmarkRun]) -> dict[str, Any]:
-    """What `advisor results --format json` prints."""
-    rows = [json.loads(run.model_dump_json(exclude_none=True)) for run in runs]
-    return {"schema": "advisor/results/1", "runs": rows}
-
-
-def ab_json(report: AbReport) -> dict[str, Any]:
-    """What `advisor ab --format json` prints."""
-    return {"schema": "advisor/ab/1", **report.model_dump(mode="json")}

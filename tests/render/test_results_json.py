@@ -1,0 +1,66 @@
+"""JSON of `advisor results` and `advisor ab` follows the schemas that `advisor schema` prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from click.testing import CliRunner
+
+from advisor.cli.app import cli
+
+FILES = Path(__file__).parents[1] / "readers" / "results" / "files"
+NAMES = sorted(path.name for path in FILES.iterdir())
+PAIRS = [
+    ("vllm-serve-off.json", "vllm-serve-on.json"),
+    ("vllm-serve-off.json", "sglang-on.jsonl"),  # not comparable
+    ("guidellm-off.json", "guidellm-on.json"),
+    ("benchy-off.json", "benchy-on.json"),  # two loads
+]
+
+
+def printed(*words: str) -> Any:
+    return json.loads(CliRunner().invoke(cli, list(words)).stdout)
+
+
+def checker(name: str) -> jsonschema.Draft202012Validator:
+    schema = printed("schema", name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+@pytest.fixture(scope="module")
+def results() -> jsonschema.Draft202012Validator:
+    return checker("results")
+
+
+@pytest.fixture(scope="module")
+def ab() -> jsonschema.Draft202012Validator:
+    return checker("ab")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_follow_the_schema(name: str, results: jsonschema.Draft202012Validator) -> None:
+    told = printed("results", str(FILES / name), "--format", "json")
+    results.validate(told)
+    assert told["runs"] and all(run["file"] == name for run in told["runs"])
+
+
+@pytest.mark.parametrize(("off", "on"), PAIRS)
+def test_verdicts_follow_the_schema(off: str, on: str, ab: jsonschema.Draft202012Validator) -> None:
+    words = ("--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--k", "2", "--format", "json")
+    ab.validate(printed("ab", str(FILES / off), str(FILES / on), *words))
+
+
+def test_the_schemas_are_strict(
+    results: jsonschema.Draft202012Validator, ab: jsonschema.Draft202012Validator
+) -> None:
+    runs = printed("results", str(FILES / NAMES[0]), "--format", "json")
+    runs["runs"][0]["surprise"] = 1
+    assert not results.is_valid(runs)
+    verdict = printed("ab", *(str(FILES / name) for name in PAIRS[0]), "--format", "json")
+    assert not ab.is_valid(verdict | {"verdict": "perhaps"})
+    assert not ab.is_valid({key: value for key, value in verdict.items() if key != "loads"})
