@@ -15,6 +15,12 @@ from advisor.engines.versions import parts
 
 DEFAULT_PORT = {"vllm": 8000, "sglang": 30000, "llama-server": 8080, "ik_llama.cpp": 8080}
 
+# What opens /metrics, without which nobody counts what was accepted; vLLM's is open by itself
+METRICS_FLAG = {
+    "sglang": "--enable-metrics",
+    "llama-server": "--metrics",
+    "ik_llama.cpp": "--metrics",
+}
 _LINE = {"sglang": 'one {"conversations": [...]} a line'}
 
 

@@ -37,15 +37,18 @@ def bench_plan(advice: Advice, seeds: tuple[int, ...] = (1, 2)) -> BenchPlan:
         seeds=seeds,
         temperature=advice.request.temperature,
         arms=(
-            _arm("off", advice.launch_off),
-            _arm("on", advice.launch_on, advice.candidate.method, advice.candidate.k),
+            _arm("off", plan.engine, advice.launch_off),
+            _arm("on", plan.engine, advice.launch_on, advice.candidate.method, advice.candidate.k),
         ),
     )
 
 
-def _arm(name: str, launch: LaunchText, method: str = "none", k: int = 0) -> Arm:
+def _arm(name: str, engine: str, launch: LaunchText, method: str = "none", k: int = 0) -> Arm:
+    """The launch, with the counters that tell what was accepted."""
+    flag = benchmarks.METRICS_FLAG.get(engine)
+    argv = (*launch.argv, flag) if flag and flag not in launch.argv else launch.argv
     return Arm.model_validate(
-        {"name": name, "argv": launch.argv, "env": dict(launch.env), "method": method, "k": k}
+        {"name": name, "argv": argv, "env": dict(launch.env), "method": method, "k": k}
     )
 
 

@@ -55,6 +55,7 @@ def _run(run: BenchmarkRun, width: int) -> str:
         _latency("TTFT", run.ttft_ms),
         _latency("TPOT", run.tpot_ms),
         _latency("ITL", run.itl_ms),
+        _latency("whole request", run.e2e_ms) if not run.ttft_ms else "",
     ]
     lines.append(_line("  ", speeds, width))
     if run.acceptance:

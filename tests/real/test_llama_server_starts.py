@@ -1,22 +1,10 @@
 """The emitted llama-server launches are started for real, with a tiny model on the CPU: they load,
 answer over HTTP, and draft.
-
-The server is the one that `.ci/llama-server` builds. Where it is missing the tests are skipped,
-unless ADVISOR_EXPECT_LLAMA_SERVER is set, as in CI: then they fail.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import socket
-import subprocess
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -26,41 +14,7 @@ from advisor.advice.recommend import recommend
 from advisor.cli.app import cli
 from advisor.domain.nouns import Flag, Launch, Request
 from advisor.readers import read_text
-
-VERSION = "0.3.36"  # of the llama-cpp-python archive that .ci/llama-server builds from
-QUIET = ("--poll", "0", "--poll-draft", "0")  # no busy waiting on a machine with few cores
-START_S = 60.0
-
-
-def binary() -> Path:
-    root = os.environ.get("ADVISOR_CACHE")
-    cache = Path(root) if root else Path.home() / ".cache" / "advisor"
-    return cache / "llama-server" / VERSION / "bin" / "llama-server"
-
-
-@pytest.fixture(scope="module")
-def server() -> Path:
-    found = binary()
-    if not found.is_file():
-        message = f"no llama-server at {found}: .ci/llama-server builds it"
-        if os.environ.get("ADVISOR_EXPECT_LLAMA_SERVER"):
-            pytest.fail(message)
-        pytest.skip(message)
-    return found
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("gguf", reason="the gguf package writes the model; .ci/llama-server has it")
-    from tests.real import tiny_gguf
-
-    return tiny_gguf.write(tmp_path_factory.mktemp("gguf") / "tiny-mtp.gguf")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+from tests.real.tiny_server import QUIET, ask, free_port, run_server, wait
 
 
 def on_this_machine(launch: Launch, model: Path, port: int) -> list[str]:
@@ -73,38 +27,7 @@ def on_this_machine(launch: Launch, model: Path, port: int) -> list[str]:
     return list(adapter.argv(launch.model_copy(update={"flags": tuple(flags)})))[1:]
 
 
-@contextmanager
-def run_server(server: Path, arguments: list[str], log: Path) -> Iterator[None]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("LLAMA_")}
-    with log.open("wb") as out:
-        process = subprocess.Popen([server, *arguments], stdout=out, stderr=out, env=clean)
-        try:
-            yield
-        finally:
-            process.terminate()
-            process.wait(timeout=30)
-
-
-def ask(port: int, path: str, body: dict[str, Any] | None = None) -> Any:
-    data = json.dumps(body).encode() if body is not None else None
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", data=data)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)
-
-
-def wait(port: int, log: Path) -> None:
-    """Until the server says that the model is loaded. Fails with its log."""
-    until = time.monotonic() + START_S
-    while time.monotonic() < until:
-        try:
-            if ask(port, "/health")["status"] == "ok":
-                return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"the server did not start:\n{log.read_text(errors='replace')[-3000:]}")
-
-
-def emit(form: str) -> Launch:
+def emitted(form: str) -> Launch:
     """The launch with speculation that `recommend` writes in one of its forms, read back."""
     question = ["recommend", "--hw", "rtx5090", "--engine", "llama-server@0.5.0"]
     question += ["--acceptance-length", "3.4", "--acceptance-k", "3", "--format", form]

@@ -30,6 +30,12 @@ WORTH = sourced(
 )
 
 
+_GRAPHS = "CUDA graphs cover the drafted batch (no --enforce-eager, capture sizes)"
+_SLOW = {  # what usually makes a step with drafts slow, by engine
+    "sglang": "CUDA graphs cover the drafted batch (no --disable-cuda-graph, --cuda-graph-max-bs)",
+    "llama-server": "the draft runs on the GPU as well (--spec-draft-ngl)",
+    "ik_llama.cpp": "the draft runs on the GPU as well (--gpu-layers-draft)",
+}
 Direction = Literal["faster", "slower", "no difference"]
 Verdict = Literal["faster", "slower", "no difference", "mixed", "no figure", "not comparable"]
 
@@ -232,11 +238,8 @@ def _why(
             f"{step.expected_cycle_ratio:.2f}"
         )
         if ratio > 1.25:
-            words += (
-                ": slow. Check that CUDA graphs cover the drafted batch (no --enforce-eager, "
-                "capture sizes), "
-                "and that speculation did not take KV memory or request slots away"
-            )
+            words += f": slow. Check that {_SLOW.get(plan.engine if plan else '', _GRAPHS)}, "
+            words += "and that speculation did not take KV memory or request slots away"
         elif ratio < 0.8:
             words += (
                 ": faster than expected. Check that both runs used the same build and power limit"

@@ -14,6 +14,7 @@ from advisor.advice.own_runs.setting import setting
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Plan
 from advisor.domain.sourced import sourced
+from advisor.engines.benchmarks import METRICS_FLAG
 from advisor.prediction import predict
 from advisor.readers.results import exposition
 from advisor.readers.results.run import BenchmarkRun
@@ -66,9 +67,7 @@ def observe(
 ) -> Traffic:
     """Raises BadAnswer where the server has no counters."""
     if before is None or after is None:
-        hint = {"sglang": "--enable-metrics", "llama-server": "--metrics"}.get(
-            server.engine or "", "its metrics"
-        )
+        hint = METRICS_FLAG.get(server.engine or "", "its metrics")
         raise BadAnswer(f"{server.url}/metrics has no counters: start the server with {hint}")
     made = exposition.between(before, after)
     run = exposition.run_of(made, server.url, seconds=seconds)

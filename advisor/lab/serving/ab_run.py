@@ -71,13 +71,12 @@ def measure(
         if len(done) < plan.requests:
             _warm_up(url, plan, body, folder, stall_s)
             label = f"{arm.name}, seed {seed}"
-            body_of_seed = body | {"seed": seed}
             load.run(
                 url,
                 path,
                 header,
                 texts,
-                body_of_seed,
+                body,
                 stall_s=stall_s,
                 tell=partial(tell, label),
             )

@@ -22,6 +22,7 @@ from advisor.readers.results import document, exposition, own_runs
 from advisor.readers.results import server as client
 from advisor.readers.results.own_runs import Counters, Header, Record
 
+SEEDS_APART = 100_000  # between the sampling seeds of two runs
 MAX_FAILURES = 3  # in a row, after which the server is taken for broken
 
 
@@ -82,7 +83,7 @@ def run(
     if not todo:
         return Progress(header.requests, header.requests, 0)
     with path.open("a", encoding="utf-8") as out:
-        loop = _Loop(url, out, todo, prompts, body, sitting, stall_s, tell, header.requests)
+        loop = _Loop(url, out, todo, prompts, body, sitting, stall_s, tell, header)
         before = client.counters(url)
         loop.start(header.concurrency)
         _count(url, out, before, sitting, time.monotonic() - loop.begun)
@@ -125,12 +126,14 @@ class _Loop:
         sitting: int,
         stall_s: float,
         tell: Callable[[Progress], None],
-        total: int,
+        header: Header,
     ) -> None:
         self.url, self.out, self.todo, self.prompts, self.body = url, out, iter(todo), prompts, body
-        self.sitting, self.stall_s, self.tell, self.total = sitting, stall_s, tell, total
-        self.done, self.failed, self.in_a_row = total - len(todo), 0, 0
+        self.sitting, self.stall_s, self.tell = sitting, stall_s, tell
+        self.seed, self.total = header.seed, header.requests
+        self.done, self.failed, self.in_a_row = self.total - len(todo), 0, 0
         self.fatal: AdvisorError | None = None
+        self.defect: Exception | None = None  # of ours, in a thread: raised by `start`
         self.lock = threading.Lock()
         self.begun = time.monotonic()
 
@@ -146,15 +149,25 @@ class _Loop:
             with self.lock:
                 self.todo = iter(())
             raise
+        if self.defect is not None:
+            raise self.defect
 
     def _next(self) -> int | None:
         with self.lock:
             return None if self.fatal is not None else next(self.todo, None)
 
     def _work(self) -> None:
+        try:
+            self._send()
+        except Exception as error:
+            with self.lock:
+                self.defect, self.todo = error, iter(())
+
+    def _send(self) -> None:
         while (i := self._next()) is not None:
             start = time.monotonic() - self.begun
             body = {**self.body, "messages": [{"role": "user", "content": self.prompts[i]}]}
+            body["seed"] = self.seed * SEEDS_APART + i  # one for all would draw the same each time
             try:
                 made = client.stream(self.url, body, self.stall_s)
             except AdvisorError as error:
@@ -170,6 +183,8 @@ class _Loop:
                     input_tokens=made.input_tokens,
                     output_tokens=made.output_tokens,
                     chunks=made.chunks,
+                    draft_tokens=made.draft_tokens,
+                    accepted_tokens=made.accepted_tokens,
                 )
             )
 

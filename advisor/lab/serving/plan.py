@@ -7,10 +7,10 @@ engine's own benchmark. The arm without speculation comes first.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_yaml_safely
@@ -22,10 +22,15 @@ MAX_BYTES = 2**20
 HEALTH_S = 1800  # model loading and compilation take minutes
 
 
+def _arm_name(value: Any) -> Any:
+    """YAML reads `off` and `on` without quotes as no and yes."""
+    return {False: "off", True: "on"}[value] if isinstance(value, bool) else value
+
+
 class Arm(Frozen):
     """One arm: the launch and what it means."""
 
-    name: Literal["off", "on"]
+    name: Annotated[Literal["off", "on"], BeforeValidator(_arm_name)]
     argv: tuple[str, ...] = Field(min_length=1, max_length=400)
     env: dict[str, str] = Field(default_factory=dict)
     method: str = "none"

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from advisor.readers.results import tables
 from advisor.readers.results.document import Document, Unreadable
+from advisor.readers.results.parts import tables
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency, Number
 
 FORMAT = "aiperf"
@@ -74,6 +74,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     if _is_server_metrics(doc.object):
         return [_server_metrics(doc)]
     row = doc.object or _table(doc.text)
+    old = not doc.object and not tables.has(doc.text, {*_CSV_HEAD, "std"})
     made = Export.model_validate(row)
     raw = row.get("input_config")
     config: dict[str, Any] = raw if isinstance(raw, dict) else {}
@@ -87,7 +88,9 @@ def read(doc: Document) -> list[BenchmarkRun]:
             file=doc.name,
             format=FORMAT,
             sha256=doc.sha256,
-            client="genai-perf" if genai and "perf_analyzer" in str(config)[:20_000] else "aiperf",
+            client="genai-perf"
+            if old or (genai and _find(config, ("service_kind",)))
+            else "aiperf",
             client_version=made.aiperf_version,
             model=model,
             seed=seed if isinstance(seed, int) else None,
@@ -165,14 +168,16 @@ def _server_metrics(doc: Document) -> BenchmarkRun:
     )  # fmt: skip
 
 
-def _find(config: Any, names: tuple[str, ...], depth: int = 6) -> Any:
-    """The first value under one of the names, searched level by level."""
+def _find(config: Any, names: tuple[str, ...], depth: int = 6, numbers: bool = False) -> Any:
+    """The first value under one of the names, searched level by level; `numbers`: no other."""
     level = [config]
     for _ in range(depth):
         for value in level:
             for name in names:
-                if isinstance(value, dict) and value.get(name) is not None:
-                    return value[name]
+                found = value.get(name) if isinstance(value, dict) else None
+                number = isinstance(found, int | float) and not isinstance(found, bool)
+                if found is not None and (number or not numbers):
+                    return found
         below = [
             list(v.values()) if isinstance(v, dict) else v
             for v in level
@@ -196,8 +201,9 @@ def _model(config: dict[str, Any]) -> str | None:
 
 
 def _concurrency(config: dict[str, Any]) -> float | None:
-    found = _find(config, ("concurrency",))
-    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+    """The number under that name: a range that could be swept has the same name."""
+    found = _find(config, ("concurrency",), numbers=True)
+    return None if found is None else float(found)
 
 
 def _value(metric: Metric | None) -> float | None:

@@ -100,9 +100,10 @@ def pairs(
     """
     left, right = by_load(off), by_load(on)
     if not left or not right:
-        empty = "first" if not left else "second"
+        empty, runs = ("first", off) if not left else ("second", on)
+        why = "".join(f" ({note})" for run in runs[:1] for note in run.notes[:1])
         raise Unreadable(
-            f"the {empty} side has no run with a throughput or a time per token to compare"
+            f"the {empty} side has no output throughput or time per token to compare{why}"
         )
     if len(left) == 1 and len(right) == 1:
         return [(next(iter(left.values())), next(iter(right.values())))]

@@ -15,7 +15,7 @@ from typing import Any
 from advisor.domain.facts import AdvisorError
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.printable import printable
-from advisor.readers.results import plain
+from advisor.readers.results.parts import plain
 
 MAX_BYTES = 64 * 2**20
 MAX_DEPTH = 64
@@ -74,11 +74,11 @@ def parse(name: str, data: bytes) -> Document:
     return Document(name, bare, digest, _json_values(name, bare))
 
 
-def inside(doc: Document) -> Document | None:
+def find_inside(doc: Document) -> Document | None:
     """The result within a page or a log: what its code fences hold, else its JSON that starts on a
     line of its own. None where it has neither, or that is broken.
     """
-    fenced = plain.fenced(doc.text) if not doc.values else ""
+    fenced = plain.in_fences(doc.text) if not doc.values else ""
     found = _JSON_LINE.search(doc.text) if not doc.values else None
     parts = [fenced] if fenced else [doc.text[found.start() :]] if found else []
     for text in parts:

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from advisor.readers.results.document import Document
+from advisor.readers.results.parts import vllm_lines
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency
 
 FORMAT = "engine-log"
@@ -28,7 +29,6 @@ _VLLM_SPEED = re.compile(
     r"([0-9]+(?:\.[0-9]*)?) tokens/s, "
     r"Running: (\d+) reqs"
 )
-_VLLM_VERSION = re.compile(r"vLLM (?:API server )?version v?(\d+\.\d+\.\d+)")
 _SGLANG = re.compile(
     r"Decode batch[,.].{0,20}?#running-req: (\d+),.{0,200}?gen throughput \(token/s\): "
     r"([0-9]+(?:\.[0-9]*)?)",
@@ -112,14 +112,12 @@ def _vllm(doc: Document) -> BenchmarkRun:
         if int(running) and float(speed):
             found.speeds.append(float(speed))
             found.running.append(int(running))
-    version = _VLLM_VERSION.search(doc.text)
     k = max((len(row) for row in found.positions), default=0)
     return _run(
         doc,
         VLLM,
         engine="vllm",
-        engine_version=version[1] if version else None,
-        k=k or None,
+        **({"k": k or None} | vllm_lines.start_of(doc.text)),
         concurrency=_mean(found.running),
         output_tok_s=_mean(found.speeds),
         repeats=len(found.speeds) or None,

@@ -26,7 +26,7 @@ from advisor.readers.results import (
     vllm_offline,
     vllm_serve,
 )
-from advisor.readers.results.document import Document, Unreadable, inside, load
+from advisor.readers.results.document import Document, Unreadable, find_inside, load
 from advisor.readers.results.run import BenchmarkRun
 
 READERS: tuple[ModuleType, ...] = (
@@ -61,7 +61,7 @@ def read_document(doc: Document) -> list[BenchmarkRun]:
     sense.
     """
     taken = readers_of(doc)
-    if not taken and (within := inside(doc)) is not None:
+    if not taken and (within := find_inside(doc)) is not None:
         doc, taken = within, readers_of(within)
     if not taken:
         raise Unreadable(f"{doc.name}: no result of {KNOWN}")

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from advisor.readers.results import tables
 from advisor.readers.results.document import Document
+from advisor.readers.results.parts import tables
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
 
 FORMAT = "llama-bench"
@@ -29,7 +29,7 @@ _BATCHED_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_P
 _BUILD = re.compile(r"^build: ([0-9a-f]+) \((\d+)\)", re.M)
 
 
-def _listed(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     """A list that a table holds as its text; nothing where that is none."""
     if not isinstance(value, str):
         return value
@@ -48,7 +48,7 @@ class Test(Foreign):
     n_depth: Count = None
     avg_ts: Number
     stddev_ts: Number = None
-    samples_ts: Annotated[list[float], BeforeValidator(_listed)] = []
+    samples_ts: Annotated[list[float], BeforeValidator(_as_list)] = []
     model_filename: str | None = None
     model_type: str | None = None
     backends: str | None = None

@@ -6,6 +6,7 @@ An interrupted file is still whole up to its last line, so a run goes on where i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field
@@ -49,6 +50,8 @@ class Record(Frozen):
     input_tokens: int | None = None
     output_tokens: int = Field(ge=0)
     chunks: int = Field(ge=0)
+    draft_tokens: Count = None  # where the answer itself states them
+    accepted_tokens: Count = None
     sitting: int = 0  # counts the resumptions: clocks of two sittings do not compare
     error: str | None = None
 
@@ -158,4 +161,16 @@ def _acceptance(made: RunFile) -> Acceptance | None:
     at = [sum(r.positions[i] for r in rows if i < len(r.positions)) for i in range(width)]
     counted = Acceptance.from_counts(drafts or None, drafted or None, accepted or None, at)
     lengths = [r.accept_length for r in rows if r.accept_length and r.accept_length >= 1]
-    return counted or (Acceptance(length=sum(lengths) / len(lengths)) if lengths else None)
+    if counted or not lengths:
+        return counted or _of_answers(made.records)
+    return Acceptance(length=sum(lengths) / len(lengths))
+
+
+def _of_answers(records: Sequence[Record]) -> Acceptance | None:
+    """From what llama-server says of its drafts in each answer: every step after the first token
+    emits one token of the model and those accepted.
+    """
+    told = [r for r in records if r.draft_tokens and r.accepted_tokens is not None]
+    accepted = sum(r.accepted_tokens or 0 for r in told)
+    steps = sum(max(r.output_tokens - 1 - (r.accepted_tokens or 0), 1) for r in told)
+    return Acceptance.from_counts(steps, sum(r.draft_tokens or 0 for r in told), accepted)

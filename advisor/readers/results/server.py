@@ -52,6 +52,8 @@ class StreamedAnswer(NamedTuple):
     chunks: int
     input_tokens: int | None
     output_tokens: int
+    draft_tokens: int | None = None  # llama-server's `timings`: drafted in this answer
+    accepted_tokens: int | None = None
 
 
 def checked_url(url: str) -> str:
@@ -187,6 +189,7 @@ class _Reader:
         self.first: float | None = None
         self.last, self.chunks, self.finished = 0.0, 0, False
         self.usage: dict[str, Any] = {}
+        self.timings: dict[str, Any] = {}
 
     def take(self, line: bytes) -> None:
         """One line. Raises BadAnswer where it is none of an event stream."""
@@ -201,6 +204,8 @@ class _Reader:
         event = _event(text)
         if isinstance(event.get("usage"), dict):
             self.usage = event["usage"]
+        if isinstance(event.get("timings"), dict):
+            self.timings = event["timings"]
         if _has_text(event):
             self.last = time.monotonic() - self.start
             self.first = self.last if self.first is None else self.first
@@ -215,7 +220,13 @@ class _Reader:
         prompt, output = (
             _whole(self.usage.get(f"{name}_tokens")) for name in ("prompt", "completion")
         )
-        return StreamedAnswer(self.first, self.last, self.chunks, prompt, output or self.chunks)
+        drafted, accepted = (
+            _whole(self.timings.get(name)) for name in ("draft_n", "draft_n_accepted")
+        )
+        return StreamedAnswer(
+            self.first, self.last, self.chunks, prompt, output or self.chunks,
+            drafted, (accepted or 0) if drafted else None,
+        )  # fmt: skip
 
 
 def _error_text(error: urllib.error.HTTPError) -> str:

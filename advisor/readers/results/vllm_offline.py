@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from advisor.readers.results.document import Document
+from advisor.readers.results.parts import vllm_lines
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number, per_request
 
 FORMAT = "vllm-bench-offline"
@@ -19,6 +20,9 @@ _THROUGHPUT = re.compile(
 )
 _TOTAL = re.compile(r"Total num (prompt|output) tokens:\s+(\d+)")
 _LATENCY = re.compile(r"^Avg latency: ([0-9]+(?:\.[0-9]*)?) seconds", re.M)
+
+_SHARE = re.compile(r"^(\d{1,2})% percentile latency: ([0-9]+(?:\.[0-9]*)?) seconds", re.M)
+_PERCENTILES = {"p50": "50", "p90": "90", "p99": "99"}
 
 
 class Throughput(Foreign):
@@ -37,6 +41,7 @@ class LatencyResult(Foreign):
     model_id: str | None = None
     avg_latency: Number
     latencies: list[float] = []
+    percentiles: dict[str, Number] = {}
 
 
 def matches(doc: Document) -> bool:
@@ -55,6 +60,7 @@ def read(doc: Document) -> list[BenchmarkRun]:
     if doc.object:
         made = Throughput.model_validate(doc.object)
         note = f"{made.tokens_per_second or 0:.1f} tok/s count prompt and output tokens together"
+        note += ": the printed line tells them apart"
         return [
             BenchmarkRun(
                 file=doc.name, format=FORMAT, kind="offline", sha256=doc.sha256, engine="vllm",
@@ -66,31 +72,45 @@ def read(doc: Document) -> list[BenchmarkRun]:
 
 
 def _printed_runs(doc: Document) -> list[BenchmarkRun]:
-    totals = dict(_TOTAL.findall(doc.text))
-    out = []
-    for requests_s, total_s, output_s in _THROUGHPUT.findall(doc.text):
-        if not float(requests_s) or not float(total_s):
+    """The printed lines; the totals below a throughput make its rounded figures exact."""
+    found = list(_THROUGHPUT.finditer(doc.text))
+    ends = [*(m.start() for m in found), len(doc.text)][1:]
+    about = vllm_lines.start_of(doc.text)
+    out: list[BenchmarkRun] = []
+    for match, end in zip(found, ends, strict=True):
+        requests_s, total_s, output_s = (float(number) for number in match.groups())
+        if not requests_s or not output_s:
             continue
-        per = float(output_s) / float(requests_s)
-        seconds = per_request(float(totals.get("output", 0)), float(output_s))
+        totals = {name: int(count) for name, count in _TOTAL.findall(doc.text[match.end() : end])}
+        seconds = totals["output"] / output_s if totals.get("output") else None
+        requests = round(requests_s * seconds) if seconds else None
+        per = per_request(totals.get("output"), requests) or output_s / requests_s
+        prompt = per_request(totals.get("prompt"), requests) or total_s / requests_s - per
         out.append(
             BenchmarkRun(
                 file=doc.name, format=FORMAT, kind="offline", sha256=doc.sha256, engine="vllm",
-                client="vllm bench throughput", duration_s=seconds, output_tok_s=float(output_s),
-                output_tokens=per, input_tokens=float(total_s) / float(requests_s) - per,
+                client="vllm bench throughput", part=f"run {len(out) + 1}" if found[1:] else "",
+                duration_s=seconds, requests=requests, output_tok_s=output_s, output_tokens=per,
+                input_tokens=max(prompt, 0.0), **about,
             )
         )  # fmt: skip
-    for mean in _LATENCY.findall(doc.text):
-        out.append(_latency(doc, LatencyResult(avg_latency=float(mean))))
+    lines = list(_LATENCY.finditer(doc.text))
+    ends = [*(m.start() for m in lines), len(doc.text)][1:]
+    for line, end in zip(lines, ends, strict=True):
+        shares = dict(_SHARE.findall(doc.text[line.end() : end]))
+        made = LatencyResult.model_validate({"avg_latency": line[1], "percentiles": shares})
+        out.append(_latency(doc, made).model_copy(update=about))
     return out
 
 
 def _latency(doc: Document, made: LatencyResult) -> BenchmarkRun:
     of = Latency.of(v * 1e3 for v in made.latencies)
-    mean = (made.avg_latency or 0) * 1e3
+    stated = {name: made.percentiles.get(share) for name, share in _PERCENTILES.items()}
+    known = {"mean": made.avg_latency} | stated
+    printed = {name: value * 1e3 for name, value in known.items() if value is not None}
     return BenchmarkRun(
         file=doc.name, format=FORMAT, kind="offline", sha256=doc.sha256, engine="vllm",
         client="vllm bench latency", model=made.model_id, repeats=len(made.latencies) or None,
-        e2e_ms=of or Latency.from_statistics(mean=mean),
+        e2e_ms=of or Latency.from_statistics(**printed),
         notes=("the time of one whole batch; its size and lengths are not in the file",),
     )  # fmt: skip

@@ -7,6 +7,10 @@ Every step takes `step_ms` and emits the bonus token and as many drafts as the u
 say, spread evenly, so that a run's means are known beforehand: tokens per step 1 + sum(rates), TPOT
 step_ms / tokens per step. `fault` misbehaves: `die` ends the process's server, `stall` stops in the
 middle of a stream, `rubbish` answers with bytes that are no JSON.
+
+With `rounds_of` the server does not wait: it states before each event when it is due, in seconds
+since the request (": at 0.06"), and lets that many measured requests (those with a seed) go on
+together, so that a client on the server's clock measures the same on every machine.
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ class Pace:
     fault: Fault = ""
     after: int = 0  # requests answered well before the fault
     slots: int = 64
+    rounds_of: int = 0
     requests: int = 0
     prompt_tokens: int = 0
     tokens: int = 0
@@ -43,6 +48,7 @@ class Pace:
     accepted: list[int] = field(default_factory=list)
     running: int = 0
     lock: Any = field(default_factory=threading.Lock)
+    together: Any = None
 
     def tokens_per_step(self) -> float:
         return 1 + sum(self.rates)
@@ -134,6 +140,8 @@ class Handler(BaseHTTPRequestHandler):
             pace.prompt_tokens += asked
             pace.running += 1
         usage = {"prompt_tokens": asked, "completion_tokens": count, "total_tokens": asked + count}
+        if pace.together is not None and "seed" in body:
+            pace.together.wait(60)
         try:
             if body.get("stream"):
                 wanted = (body.get("stream_options") or {}).get("include_usage")
@@ -157,13 +165,13 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         due = pace.ttft_ms / 1000
-        _sleep_until(start + due)
+        self._wait(start, due)
         self._event(piece(chat, 1))
         for number, step in enumerate(steps(pace, count)):
             if stall and number == 3:
                 time.sleep(3600)
             due += pace.step_ms / 1000
-            _sleep_until(start + due)
+            self._wait(start, due)
             self._event(piece(chat, step))
         last = piece(chat, 0)
         last["choices"][0]["finish_reason"] = "length"
@@ -172,6 +180,11 @@ class Handler(BaseHTTPRequestHandler):
             self._event({**piece(chat, 0), "choices": [], "usage": usage})
         self._chunk(b"data: [DONE]\n\n")
         self._chunk(b"")
+
+    def _wait(self, start: float, due: float) -> None:
+        if self.pace.rounds_of:
+            return self._chunk(b": at %.9f\n\n" % due)
+        time.sleep(max(0.0, start + due - time.monotonic()))
 
     def _event(self, value: dict[str, Any]) -> None:
         self._chunk(b"data: " + json.dumps(value).encode() + b"\n\n")
@@ -190,10 +203,6 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
-
-
-def _sleep_until(moment: float) -> None:
-    time.sleep(max(0.0, moment - time.monotonic()))
 
 
 def piece(chat: bool, tokens: int) -> dict[str, Any]:
@@ -282,6 +291,13 @@ def metrics(pace: Pace) -> str:
                 ("llamacpp:requests_processing", "gauge", "", pace.running),
                 ("llamacpp:requests_deferred", "gauge", "", 0),
             ]
+            if pace.k:
+                spec = "llamacpp:spec_decode_num"
+                rows += [
+                    (f"{spec}_drafts_total", "counter", "", pace.drafts),
+                    (f"{spec}_draft_tokens_total", "counter", "", pace.drafts * pace.k),
+                    (f"{spec}_accepted_tokens_total", "counter", "", sum(pace.accepted)),
+                ]
     lines, seen = [], set()
     for name, kind, where, value in rows:
         if name not in seen:
@@ -304,6 +320,7 @@ class Server(ThreadingHTTPServer):
 def serve(pace: Pace, port: int = 0) -> Server:
     """A server on a port of 127.0.0.1 (0: any free one), not yet started."""
     pace.accepted = [0] * len(pace.rates)
+    pace.together = threading.Barrier(pace.rounds_of) if pace.rounds_of else None
     return Server(("127.0.0.1", port), type("PacedHandler", (Handler,), {"pace": pace}))
 
 

@@ -4,7 +4,12 @@ everything else.
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -166,6 +171,59 @@ FIGURES = {
         "length": 2.35,
         "concurrency": 4,
     },
+    ("genai-perf-on.json", ""): {
+        "client": "genai-perf",
+        "concurrency": 4,
+        "requests": 16,
+        "seed": 1,
+        "model": "paced-model",
+        "input_tokens": 128,
+        "output_tokens": 256,  # counted by a tokenizer of bytes: four for each token of the server
+        "output_tok_s": 586.7099070875062,
+        "request_tok_s": 157.6813624962109,
+        "ttft": 125.8097113125,
+        "tpot": 6.3420188125,
+    },
+    ("genai-perf-on.csv", ""): {
+        "client": "genai-perf",
+        "requests": 16,
+        "output_tok_s": 586.71,
+        "ttft": 125.81,
+        "tpot": 6.34,
+    },
+    ("genai-perf-off.json", ""): {"output_tok_s": 384.41, "concurrency": 4},
+    ("vllm-throughput.json", ""): {
+        "client": "vllm bench throughput",
+        "engine": "vllm",
+        "model": "tiny",
+        "requests": 24,
+        "duration_s": 0.30114663099993777,
+        "output_tok_s": None,  # the file counts prompts and answers together
+        "kind": "offline",
+    },
+    ("vllm-throughput.txt", ""): {
+        "output_tok_s": 2550.25,
+        "requests": 24,
+        "engine_version": "0.32.0",
+        "model": "tiny",
+        "method": "none",
+        "output_tokens": 32,
+        "input_tokens": 1553 / 24,
+        "duration_s": 0.30114663099993777,
+    },
+    ("vllm-latency.json", ""): {
+        "client": "vllm bench latency",
+        "repeats": 5,
+        "e2e": 61.22722980007893,
+        "e2e p99": 92.75159619997794,
+    },
+    ("vllm-latency.txt", ""): {
+        "model": "tiny",
+        "engine_version": "0.32.0",
+        "e2e": 61.22722980007893,
+        "e2e p99": 92.75159619997794,
+        "output_tok_s": None,
+    },
     ("aiperf-server-metrics-on.json", ""): {
         "engine": "vllm",
         "k": 2,
@@ -175,6 +233,15 @@ FIGURES = {
 }
 
 
+def figure(run: BenchmarkRun, field: str) -> object:
+    """A field, the mean of a latency by its short name, or its percentile ("e2e p99")."""
+    name, _, share = field.partition(" ")
+    if name not in ("ttft", "tpot", "itl", "e2e"):
+        return getattr(run, field)
+    latency = getattr(run, f"{name}_ms")
+    return latency and getattr(latency, share or "mean")
+
+
 @pytest.mark.parametrize(("name", "part"), FIGURES)
 def test_figures_are_the_files_own_within_a_tenth_of_a_percent(name: str, part: str) -> None:
     run = one(name, part)
@@ -182,7 +249,7 @@ def test_figures_are_the_files_own_within_a_tenth_of_a_percent(name: str, part: 
         if field in ("length", "rate"):
             found = getattr(run.acceptance, field) if run.acceptance else None
         else:
-            found = run.value(field) if field in ("ttft", "tpot", "itl") else getattr(run, field)
+            found = figure(run, field)
         if isinstance(expected, float):
             # a length printed with two places carries 0.02 % of rounding at most, three lines of
             # them a little more
@@ -223,6 +290,96 @@ def test_a_reader_given_any_file_reads_it_or_says_why_not(name: str, reader: obj
     doc = load(FILES / name)
     if reader.matches(doc):  # type: ignore[attr-defined]
         assert reader.read(doc)  # type: ignore[attr-defined]
+
+
+def _escaped(data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    return b"".join(b"\x1b[0;36m" + line.rstrip(b"\n") + b"\x1b[0m\n" for line in lines)
+
+
+def _collected(data: bytes) -> bytes:
+    rows = ({"log": line, "stream": "stdout"} for line in data.decode().splitlines(keepends=True))
+    return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+
+
+def _after(prefix: bytes) -> Callable[[bytes], bytes]:
+    return lambda data: b"".join(prefix + line for line in data.splitlines(keepends=True))
+
+
+ENCODINGS: dict[str, Callable[[bytes], bytes]] = {
+    "byte order mark": lambda data: b"\xef\xbb\xbf" + data,
+    "line ends of Windows": lambda data: data.replace(b"\r\n", b"\n").replace(b"\n", b"\r\n"),
+    "UTF-16 of PowerShell": lambda data: data.decode().encode("utf-16"),
+    "UTF-16 without a mark": lambda data: data.decode().encode("utf-16-le"),
+    "gzip": gzip.compress,
+    "blank lines at the end": lambda data: data + b"\n\n\n",
+    "a page with a code fence": lambda data: b"My run:\n```\n" + data + b"\n```\nThanks\n",
+}
+LOGS: dict[str, Callable[[bytes], bytes]] = {
+    "colour": _escaped,
+    "docker compose logs": _after(b"vllm-1  | "),
+    "journalctl": _after(b"Nov 24 10:11:12 spark vllm[1234]: "),
+    "kubectl logs --timestamps": _after(b"2026-11-24T10:11:12.123456789Z "),
+    "a process of vLLM in compose": _after(b"vllm-1  | \x1b[0;36m(APIServer pid=1)\x1b[0;0m "),
+    "docker's json-file": _collected,
+}
+
+
+def _told(name: str, data: bytes) -> list[BenchmarkRun]:
+    return [run.model_copy(update={"sha256": ""}) for run in read_document(parse(name, data))]
+
+
+@pytest.mark.parametrize("how", ENCODINGS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_says_the_same_however_it_was_saved(name: str, how: str) -> None:
+    data = (FILES / name).read_bytes()
+    assert _told(name, ENCODINGS[how](data)) == _told(name, data)
+
+
+@pytest.mark.parametrize("how", LOGS)
+@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith((".txt", ".log", ".md"))])
+def test_a_log_says_the_same_whoever_collected_it(name: str, how: str) -> None:
+    data = (FILES / name).read_bytes()
+    assert _told(name, LOGS[how](data)) == _told(name, data)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n.endswith(".csv")])
+def test_a_table_saved_by_a_spreadsheet_is_read(name: str) -> None:
+    """Semicolons, decimal commas, and a line that the client printed first."""
+    text = (FILES / name).read_text()
+    out = io.StringIO()
+    writer = csv.writer(out, delimiter=";")
+    for row in csv.reader(text.splitlines()):
+        writer.writerow(re.sub(r"^(-?\d+)\.(\d+)$", r"\1,\2", cell) for cell in row)
+    again = ("ggml_cuda_init: found 1 device\n" + out.getvalue()).encode()
+    assert _told(name, again) == _told(name, text.encode())
+
+
+def test_what_unpacks_without_end_is_refused() -> None:
+    with pytest.raises(Unreadable, match="unpacks to more than"):
+        parse("bomb.gz", gzip.compress(b" " * (2**26 + 10)))
+    with pytest.raises(Unreadable, match="cut off"):
+        parse("cut.gz", gzip.compress((FILES / "llama-bench.json").read_bytes())[:-20])
+
+
+@pytest.mark.parametrize(
+    ("printed", "number"),
+    [("289.13", 289.13), ("289,13", 289.13), ("1,234.56", 1234.56), ("1.234,56", 1234.56)],
+)
+def test_numbers_of_a_console_in_any_locale(printed: str, number: float) -> None:
+    text = (FILES / "vllm-serve-on.txt").read_text()
+    again = re.sub(r"(Output token throughput \(tok/s\): +)\S+", rf"\g<1>{printed}", text)
+    assert _told("a.txt", again.encode())[0].output_tok_s == number
+
+
+def test_a_block_without_tpot_is_whole_where_it_is_closed() -> None:
+    """Answers of one token, or an older client, have none; a block that stops before is cut."""
+    text = (FILES / "vllm-serve-off.txt").read_text()
+    lines = [line for line in text.splitlines() if "TPOT" not in line]
+    run = _told("a.txt", "\n".join(lines).encode())[0]
+    assert run.tpot_ms is None and run.output_tok_s
+    with pytest.raises(Unreadable, match="cut off"):
+        _told("a.txt", "\n".join(lines[:-3]).encode())
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.97])
@@ -349,6 +506,12 @@ def test_two_scrapes_make_a_run_and_one_does_not() -> None:
     assert one("vllm-metrics-after.prom").output_tok_s is None
     with pytest.raises(Unreadable, match="swapped, or the server restarted"):
         exposition.between(last, first)
+
+
+def test_genai_perf_sees_the_ratio_of_the_paces() -> None:
+    """40 ms a token against 62 ms a step of 2.4 tokens."""
+    off, on = (one(f"genai-perf-{arm}.json").value("tpot") for arm in ("off", "on"))
+    assert off / on == pytest.approx(40 / (62 / 2.4), rel=0.03)
 
 
 def test_inter_token_latency_is_never_given_as_tpot() -> None:

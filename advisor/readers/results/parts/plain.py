@@ -29,10 +29,10 @@ _DOCKER_LINE = {"log", "stream", "time", "attrs"}
 
 def text_of(data: bytes, most: int) -> str:
     """The text of a file. Raises ValueError where it is none, or larger than `most` bytes."""
-    return _clean(_decoded(_unpacked(data, most)))
+    return _clean(_decode(_unpack(data, most)))
 
 
-def _unpacked(data: bytes, most: int) -> bytes:
+def _unpack(data: bytes, most: int) -> bytes:
     if not data.startswith(b"\x1f\x8b"):
         return data
     unpacker = zlib.decompressobj(wbits=31)
@@ -47,7 +47,7 @@ def _unpacked(data: bytes, most: int) -> bytes:
     return text
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     refused = "no UTF-8 text; expected a benchmark's JSON, CSV, console output or log"
     try:
         if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
@@ -79,14 +79,14 @@ def without_prefixes(text: str) -> str:
     lines = _docker_lines(text) or text.split("\n")
     for _ in range(MOST_PASSES):
         full = [line for line in lines if line.strip()]
-        taken = next((p for p in _PREFIXES if _carried(p, full)), None)
+        taken = next((p for p in _PREFIXES if _is_carried(p, full)), None)
         if taken is None:
             break
         lines = [taken.sub("", line, count=1) if taken.match(line) else line for line in lines]
     return "\n".join(lines)
 
 
-def _carried(prefix: re.Pattern[str], lines: list[str]) -> bool:
+def _is_carried(prefix: re.Pattern[str], lines: list[str]) -> bool:
     sample = lines[:200]
     return bool(sample) and sum(bool(prefix.match(s)) for s in sample) >= SHARE * len(sample)
 
@@ -107,7 +107,7 @@ def _docker_lines(text: str) -> list[str]:
     return out
 
 
-def fenced(text: str) -> str:
+def in_fences(text: str) -> str:
     """What stands between the code fences of a pasted page; empty where there are none."""
     parts = re.split(r"^[ \t>]*(?:```|~~~)[^\n]*$", text, flags=re.M)
     return "\n".join(parts[1::2]).strip("\n")

@@ -1,0 +1,164 @@
+"""`advisor bench run` and `advisor watch` against a real llama-server on the CPU, whose acceptance
+is set (`--spec-synth-rates`): what was set is what is reported. Nothing here depends on how fast
+this machine is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from advisor.cli.app import cli
+from advisor.readers.results import server as client
+from advisor.readers.results.formats import read_all, read_results
+from tests.real.tiny_server import QUIET, ask, free_port, run_server, wait
+
+RATES = (0.8, 0.6)  # of a draft's first and second token, each of all drafts
+LENGTH = 1 + sum(RATES)
+
+
+def arguments(model: Path, port: int, drafts: bool, *more: str) -> list[str]:
+    words = ["-m", str(model), "--host", "127.0.0.1", "--port", str(port), "--parallel", "2"]
+    words += ["-t", "1", "-c", "4096", *QUIET[:2], *more]
+    if drafts:
+        words += ["--spec-type", "draft-mtp", "--spec-draft-n-max", "2", *QUIET[2:]]
+        words += ["--spec-synth-rates", ",".join(map(str, RATES))]
+    return words
+
+
+def plan(server: Path, model: Path, folder: Path, **more: Any) -> dict[str, Any]:
+    port = free_port()
+    off, on = (
+        [str(server), *arguments(model, port, drafts, "--metrics")] for drafts in (False, True)
+    )
+    made = {
+        "hardware": "gb10", "model": "qwen3.6-35b-a3b", "engine": "llama-server",
+        "url": f"http://127.0.0.1:{port}", "concurrency": 2, "input_tokens": 16,
+        "output_tokens": 48, "requests": 12, "warmup": 1, "seeds": [1],
+        "arms": [
+            {"name": "off", "argv": off},
+            {"name": "on", "argv": on, "method": "mtp", "k": 2},
+        ],
+    }  # fmt: skip
+    (folder / "plan.yaml").write_text(yaml.safe_dump(made | more))
+    return made | more
+
+
+def test_an_ab_of_the_real_server_reports_the_acceptance_that_was_set(
+    server: Path, model: Path, tmp_path: Path
+) -> None:
+    made = plan(server, model, tmp_path)
+    ran = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
+    assert ran.exit_code == 0, ran.output + str(ran.exception)
+    assert "A/B: " in ran.output and "tokens per step; normal here is" in ran.output
+    off, on = (read_results(tmp_path / f"{arm}-seed1.jsonl")[0] for arm in ("off", "on"))
+    assert off.acceptance is None and off.method == "none"
+    assert off.requests == on.requests == 12 and off.failed == on.failed == 0
+    assert off.output_tokens == on.output_tokens == 48 and off.slots == 2
+    accepted = on.acceptance
+    assert accepted is not None and accepted.length is not None and on.k == 2
+    # about 240 drafts: two standard deviations of the mean length are 0.1
+    assert accepted.length == pytest.approx(LENGTH, abs=0.25)
+    assert accepted.by_position == pytest.approx(RATES, abs=0.15)
+    with pytest.raises(client.ServerGone):
+        client.get(made["url"], "/health", 1)
+    again = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
+    assert again.exit_code == 0 and "A/B: " in again.output  # nothing is measured twice
+    assert (tmp_path / "on-seed1.jsonl").read_text().count('"i"') == 12
+
+
+def test_without_metrics_the_answers_themselves_tell(
+    server: Path, model: Path, tmp_path: Path
+) -> None:
+    port, log = free_port(), tmp_path / "server.log"
+    words = ["bench", "run", str(tmp_path / "ab"), "--url", f"http://127.0.0.1:{port}"]
+    words += ["--arm", "on", "--k", "2", "--concurrency", "2", "--ctx", "16", "--warmup", "0"]
+    words += ["--output-tokens", "48", "--requests", "10", "--seeds", "1"]
+    with run_server(server, arguments(model, port, True), log):
+        wait(port, log)
+        ran = CliRunner().invoke(cli, words)
+        watched = CliRunner().invoke(cli, ["watch", "--url", words[4], "--seconds", "0.2"])
+    assert ran.exit_code == 0, ran.output + str(ran.exception)
+    accepted = read_results(tmp_path / "ab" / "on-seed1.jsonl")[0].acceptance
+    assert accepted is not None and accepted.length == pytest.approx(LENGTH, abs=0.3)
+    assert "start the server with --metrics" in str(watched.exception)
+
+
+def test_a_killed_ab_stops_the_old_server_and_goes_on(
+    server: Path, model: Path, tmp_path: Path
+) -> None:
+    plan(server, model, tmp_path, requests=40)
+    code = "import sys; from advisor.cli.app import main; main(sys.argv[1:])"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, "bench", "run", str(tmp_path)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    path, end = tmp_path / "off-seed1.jsonl", time.monotonic() + 120
+    while time.monotonic() < end and (not path.exists() or path.read_text().count("\n") < 4):
+        time.sleep(0.02)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    kept = [line for line in path.read_text().splitlines() if '"i"' in line]
+    assert 3 <= len(kept) < 40
+    left = int((tmp_path / "server.pid").read_text().split("\n")[0])
+    assert Path(f"/proc/{left}").exists(), "the killed run leaves its server"
+    ran = CliRunner().invoke(cli, ["bench", "run", str(tmp_path)])
+    assert ran.exit_code == 0, ran.output + str(ran.exception)
+    assert not Path(f"/proc/{left}/exe").exists()
+    assert path.read_text().splitlines()[1 : 1 + len(kept)] == kept
+    runs = read_all([path, tmp_path / "on-seed1.jsonl"])
+    assert [run.requests for run in runs] == [40, 40]
+
+
+def test_watch_sees_the_drafts_of_the_real_server(
+    server: Path, model: Path, tmp_path: Path
+) -> None:
+    port, log = free_port(), tmp_path / "server.log"
+    url = f"http://127.0.0.1:{port}"
+    with run_server(server, arguments(model, port, True, "--metrics"), log):
+        wait(port, log)
+        stop = threading.Event()
+        body = {"max_tokens": 32, "ignore_eos": True}
+
+        def traffic() -> None:
+            i = 0
+            while not stop.is_set():
+                message = {"role": "user", "content": f"{i} ab"}
+                client.stream(url, body | {"messages": [message]}, 60)
+                i += 1
+
+        thread = threading.Thread(target=traffic, daemon=True)
+        thread.start()
+        words = ["watch", "--url", url, "--seconds", "4"]
+        bare = CliRunner().invoke(cli, words)
+        words += ["--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--k", "2"]
+        told = CliRunner().invoke(cli, words)
+        stop.set()
+        thread.join(60)
+    for seen in (bare, told):
+        assert seen.exit_code == 0, seen.output + str(seen.exception)
+        assert "tokens per step" in seen.output
+    assert "give the hardware" in " ".join(bare.output.split())
+    assert "k=2 is expected to give" in " ".join(told.output.split())
+
+
+def test_an_answer_saved_as_it_came_is_read(server: Path, model: Path, tmp_path: Path) -> None:
+    port, log = free_port(), tmp_path / "server.log"
+    with run_server(server, arguments(model, port, True), log):
+        wait(port, log)
+        body = {"messages": [{"role": "user", "content": "ab"}], "max_tokens": 24}
+        data = ask(port, "/v1/chat/completions", body)
+    (tmp_path / "answer.json").write_text(json.dumps(data))
+    run = read_results(tmp_path / "answer.json")[0]
+    assert run.engine == "llama-server" and run.acceptance is not None
