@@ -27,7 +27,7 @@ def on_this_machine(launch: Launch, model: Path, port: int) -> list[str]:
     return list(adapter.argv(launch.model_copy(update={"flags": tuple(flags)})))[1:]
 
 
-def emitted(form: str) -> Launch:
+def emit(form: str) -> Launch:
     """The launch with speculation that `recommend` writes in one of its forms, read back."""
     question = ["recommend", "--hw", "rtx5090", "--engine", "llama-server@0.5.0"]
     question += ["--acceptance-length", "3.4", "--acceptance-k", "3", "--format", form]

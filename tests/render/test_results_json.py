@@ -22,12 +22,12 @@ PAIRS = [
 ]
 
 
-def printed(*words: str) -> Any:
+def output_of(*words: str) -> Any:
     return json.loads(CliRunner().invoke(cli, list(words)).stdout)
 
 
 def checker(name: str) -> jsonschema.Draft202012Validator:
-    schema = printed("schema", name)
+    schema = output_of("schema", name)
     jsonschema.Draft202012Validator.check_schema(schema)
     return jsonschema.Draft202012Validator(schema)
 
@@ -44,7 +44,7 @@ def ab() -> jsonschema.Draft202012Validator:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_runs_follow_the_schema(name: str, results: jsonschema.Draft202012Validator) -> None:
-    told = printed("results", str(FILES / name), "--format", "json")
+    told = output_of("results", str(FILES / name), "--format", "json")
     results.validate(told)
     assert told["runs"] and all(run["file"] == name for run in told["runs"])
 
@@ -52,15 +52,15 @@ def test_runs_follow_the_schema(name: str, results: jsonschema.Draft202012Valida
 @pytest.mark.parametrize(("off", "on"), PAIRS)
 def test_verdicts_follow_the_schema(off: str, on: str, ab: jsonschema.Draft202012Validator) -> None:
     words = ("--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--k", "2", "--format", "json")
-    ab.validate(printed("ab", str(FILES / off), str(FILES / on), *words))
+    ab.validate(output_of("ab", str(FILES / off), str(FILES / on), *words))
 
 
 def test_the_schemas_are_strict(
     results: jsonschema.Draft202012Validator, ab: jsonschema.Draft202012Validator
 ) -> None:
-    runs = printed("results", str(FILES / NAMES[0]), "--format", "json")
+    runs = output_of("results", str(FILES / NAMES[0]), "--format", "json")
     runs["runs"][0]["surprise"] = 1
     assert not results.is_valid(runs)
-    verdict = printed("ab", *(str(FILES / name) for name in PAIRS[0]), "--format", "json")
+    verdict = output_of("ab", *(str(FILES / name) for name in PAIRS[0]), "--format", "json")
     assert not ab.is_valid(verdict | {"verdict": "perhaps"})
     assert not ab.is_valid({key: value for key, value in verdict.items() if key != "loads"})

@@ -292,12 +292,12 @@ def test_a_reader_given_any_file_reads_it_or_says_why_not(name: str, reader: obj
         assert reader.read(doc)  # type: ignore[attr-defined]
 
 
-def _escaped(data: bytes) -> bytes:
+def _escape(data: bytes) -> bytes:
     lines = data.splitlines(keepends=True)
     return b"".join(b"\x1b[0;36m" + line.rstrip(b"\n") + b"\x1b[0m\n" for line in lines)
 
 
-def _collected(data: bytes) -> bytes:
+def _as_docker_log(data: bytes) -> bytes:
     rows = ({"log": line, "stream": "stdout"} for line in data.decode().splitlines(keepends=True))
     return b"".join(json.dumps(row).encode() + b"\n" for row in rows)
 
@@ -316,16 +316,16 @@ ENCODINGS: dict[str, Callable[[bytes], bytes]] = {
     "a page with a code fence": lambda data: b"My run:\n```\n" + data + b"\n```\nThanks\n",
 }
 LOGS: dict[str, Callable[[bytes], bytes]] = {
-    "colour": _escaped,
+    "colour": _escape,
     "docker compose logs": _after(b"vllm-1  | "),
     "journalctl": _after(b"Nov 24 10:11:12 spark vllm[1234]: "),
     "kubectl logs --timestamps": _after(b"2026-11-24T10:11:12.123456789Z "),
     "a process of vLLM in compose": _after(b"vllm-1  | \x1b[0;36m(APIServer pid=1)\x1b[0;0m "),
-    "docker's json-file": _collected,
+    "docker's json-file": _as_docker_log,
 }
 
 
-def _told(name: str, data: bytes) -> list[BenchmarkRun]:
+def _runs(name: str, data: bytes) -> list[BenchmarkRun]:
     return [run.model_copy(update={"sha256": ""}) for run in read_document(parse(name, data))]
 
 
@@ -333,14 +333,14 @@ def _told(name: str, data: bytes) -> list[BenchmarkRun]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_says_the_same_however_it_was_saved(name: str, how: str) -> None:
     data = (FILES / name).read_bytes()
-    assert _told(name, ENCODINGS[how](data)) == _told(name, data)
+    assert _runs(name, ENCODINGS[how](data)) == _runs(name, data)
 
 
 @pytest.mark.parametrize("how", LOGS)
 @pytest.mark.parametrize("name", [n for n in NAMES if n.endswith((".txt", ".log", ".md"))])
 def test_a_log_says_the_same_whoever_collected_it(name: str, how: str) -> None:
     data = (FILES / name).read_bytes()
-    assert _told(name, LOGS[how](data)) == _told(name, data)
+    assert _runs(name, LOGS[how](data)) == _runs(name, data)
 
 
 @pytest.mark.parametrize("name", [n for n in NAMES if n.endswith(".csv")])
@@ -352,7 +352,7 @@ def test_a_table_saved_by_a_spreadsheet_is_read(name: str) -> None:
     for row in csv.reader(text.splitlines()):
         writer.writerow(re.sub(r"^(-?\d+)\.(\d+)$", r"\1,\2", cell) for cell in row)
     again = ("ggml_cuda_init: found 1 device\n" + out.getvalue()).encode()
-    assert _told(name, again) == _told(name, text.encode())
+    assert _runs(name, again) == _runs(name, text.encode())
 
 
 def test_what_unpacks_without_end_is_refused() -> None:
@@ -369,17 +369,17 @@ def test_what_unpacks_without_end_is_refused() -> None:
 def test_numbers_of_a_console_in_any_locale(printed: str, number: float) -> None:
     text = (FILES / "vllm-serve-on.txt").read_text()
     again = re.sub(r"(Output token throughput \(tok/s\): +)\S+", rf"\g<1>{printed}", text)
-    assert _told("a.txt", again.encode())[0].output_tok_s == number
+    assert _runs("a.txt", again.encode())[0].output_tok_s == number
 
 
 def test_a_block_without_tpot_is_whole_where_it_is_closed() -> None:
     """Answers of one token, or an older client, have none; a block that stops before is cut."""
     text = (FILES / "vllm-serve-off.txt").read_text()
     lines = [line for line in text.splitlines() if "TPOT" not in line]
-    run = _told("a.txt", "\n".join(lines).encode())[0]
+    run = _runs("a.txt", "\n".join(lines).encode())[0]
     assert run.tpot_ms is None and run.output_tok_s
     with pytest.raises(Unreadable, match="cut off"):
-        _told("a.txt", "\n".join(lines[:-3]).encode())
+        _runs("a.txt", "\n".join(lines[:-3]).encode())
 
 
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.97])
