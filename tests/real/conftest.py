@@ -23,8 +23,7 @@ def server() -> Path:
 
 @pytest.fixture(scope="session")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("gguf", reason="the gguf package writes the model; .ci/llama-server has it")"
-    )
+    pytest.importorskip("gguf", reason="the gguf package writes the model; .ci/llama-server has it")
     from tests.real import tiny_gguf
 
     return tiny_gguf.write(tmp_path_factory.mktemp("gguf") / "tiny-mtp.gguf")
