@@ -82,13 +82,37 @@ def decide(facts: Facts, candidates: Sequence[Candidate]) -> Verdict:
         return Verdict("measure", best, "unknown_hardware", scored)
     if chosen.estimate is None:  # never: a plan that speculates has an estimate
         return Verdict("measure", best, "unsure", scored)
-    span = goal_interval(chosen.estimate, goal)
-    decision = decide_one(
-        span.p50,
-        chosen.estimate.p_gain,
-        goal == "ttft" and span.p10 <= 1.0 <= span.p90,
-    )
+    decision = _by_estimate(chosen.estimate, goal)
+    if decision == "measure" and (sure := _measured_gain(scored, eligible, goal)) is not None:
+        return Verdict("on", sure, "estimate", scored)
     return Verdict(decision, best, "unsure" if decision == "measure" else "estimate", scored)
+
+
+def _by_estimate(estimate: Estimate, goal: Goal) -> Decision:
+    """On, off or measure by the posterior of the goal's metric."""
+    span = goal_interval(estimate, goal)
+    return decide_one(
+        span.p50,
+        estimate.p_gain,
+        goal == "ttft" and span.p10 <= 1.0 <= span.p90,
+        estimate.basis == "measured",
+    )
+
+
+def _measured_gain(
+    candidates: Sequence[Candidate], eligible: Sequence[int], goal: Goal
+) -> int | None:
+    """The plan of least regret among those that were measured in this configuration and are on: a
+    gain that was seen goes before a larger one whose sign is uncertain.
+    """
+    seen = [
+        i
+        for i in eligible
+        if (estimate := candidates[i].estimate) is not None
+        and estimate.basis == "measured"
+        and _by_estimate(estimate, goal) == "on"
+    ]
+    return min(seen, key=lambda i: (candidates[i].regret, candidates[i].plan.k), default=None)
 
 
 def allowed_candidates(candidates: Sequence[Candidate]) -> list[int]:

@@ -229,6 +229,9 @@ class Points:
     given_length: Floats  # tokens per step, bonus token included
     given_k: Floats  # k at which rate and length were measured; NaN: this point's k
     given_conditional: Floats  # (N, MAX_K) conditional acceptance by position
+    # numbers of names, for the cells of measured pairs; NaN: not one that is known
+    hardware_name: Floats
+    model_name: Floats
     # codes, (N,) int16
     engine: Codes
     path: Codes

@@ -7,6 +7,7 @@ error as long as something says how big the model is: the point then carries NaN
 from __future__ import annotations
 
 import re
+from binascii import crc32
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -34,9 +35,15 @@ def scaled_value(value: float | None, scale: float = 1.0) -> float:
     return NAN if value is None else float(value) * scale
 
 
+def name_number(name: str) -> float:
+    """A number that stands for a name: the same for equal names, whatever is known of them."""
+    return float(crc32(name.encode()))
+
+
 def hardware_vector(hw: Hardware) -> Vector:
     """The fields of `Points` that one accelerator gives."""
     return {
+        "hardware_name": name_number(hw.id),
         "bw": _value(hw.memory_bandwidth_gb_s, 1e9),
         "bw_measured": _value(hw.memory_bandwidth_measured_gb_s, 1e9),
         "bf16": _value(hw.bf16_tflops, 1e12),
@@ -81,6 +88,7 @@ def model_vector(llm: LLM, shape: LLM | None) -> Vector:
     known = own.layers is not None
     swa_head_dim = own.swa_head_dim or own.head_dim or 0
     return {
+        "model_name": name_number(own.id),
         "mixer_params": scaled_value(own.mixer_params_b, 1e9),
         "dense_ffn_params": scaled_value(own.dense_ffn_params_b, 1e9),
         "expert_params": scaled_value(own.expert_params_m, 1e6) if moe else 0.0,

@@ -12,7 +12,7 @@ from advisor.domain.seal import unseal
 from advisor.prediction.model import Model
 
 ARTEFACT = "speedup.json"
-SCHEMA = 4  # of its layout
+SCHEMA = 5  # of its layout
 
 
 @lru_cache(maxsize=4)

@@ -66,7 +66,7 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     below, above = found.below * made.scale, found.above * made.scale
     off = found.sd == 0
     basis = np.where(~off & (made.scale < OWN_SHARE), 0, found.basis).astype(np.int8)
-    likely = model.p_gain(mean, np.where(off, 1.0, sd))
+    likely = model.p_gain(mean, np.where(off, 1.0, sd), found.known)
     likely = chance(likely, found.evidence * made.scale, basis == 0)
     now = posterior(mean, mean - below, mean + above, likely)
     p_gain = np.where(off, found.p_gain, now.p_gain)

@@ -2,7 +2,8 @@
 
 The rule reads the posterior of the goal's metric: its median and P(gain), the calibrated
 probability that the metric gains, in which measured pairs of the same configuration count. On needs
-a median above 1 and a P(gain) of at least `decision_on_p_gain`; off a P(gain) of at most
+a median above 1 and a P(gain) of at least `decision_on_p_gain` (where the configuration itself was
+measured `decision_on_p_gain_measured`: there the sign is known better); off a P(gain) of at most
 `decision_off_p_gain`; between them the answer is to measure first. So there is no "on" with a
 median below 1 and no "off" with a high P(gain). What it does not know: what is forbidden for
 another reason (a crash, wrong answers, the user's own objective); advice/decide.py says.
@@ -29,6 +30,7 @@ def decide(
     median: Floats,
     p_gain: Floats,
     open_sign: npt.NDArray[np.bool_] | None = None,
+    measured: npt.NDArray[np.bool_] | None = None,
     on_from: Floats | None = None,
 ) -> Codes:
     """The decision for each of N posteriors.
@@ -43,24 +45,32 @@ def decide(
         Whether the metric is the time to first token and its 80 % interval holds 1: such an answer
         is "measure", since P(gain) of this metric is not calibrated well enough to decide alone.
 
+    measured : ndarray of bool, shape (N,), optional
+        Whether the configuration itself was measured; default nowhere.
     on_from : ndarray, shape (N,), optional
-        P(gain) from which each is on; default the threshold `decision_on_p_gain`.
+        P(gain) from which each is on; default the two thresholds.
 
     Returns
     -------
     ndarray of int8, shape (N,)
         Index into `DECISIONS`; NaN in either input gives "measure".
     """
-    least = knowledge.threshold("decision_on_p_gain").value if on_from is None else on_from
-    on = (median > 1.0) & (p_gain >= least)
+    if on_from is None:
+        names = ("decision_on_p_gain", "decision_on_p_gain_measured")
+        least, told = (knowledge.threshold(name).value for name in names)
+        here = np.zeros(len(median), dtype=bool) if measured is None else measured
+        on_from = np.where(here, told, least)
+    on = (median > 1.0) & (p_gain >= on_from)
     off = p_gain <= knowledge.threshold("decision_off_p_gain").value
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
     return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)
 
 
-def decide_one(median: float, p_gain: float, open_sign: bool = False) -> Decision:
+def decide_one(
+    median: float, p_gain: float, open_sign: bool = False, measured: bool = False
+) -> Decision:
     """`decide` for one posterior."""
-    asked = (np.array([value]) for value in (median, p_gain, open_sign))
+    asked = (np.array([value]) for value in (median, p_gain, open_sign, measured))
     return DECISIONS[int(decide(*asked)[0])]
 
 

@@ -36,6 +36,7 @@ class Predicted(NamedTuple):
     evidence: Floats  # side of 1 of the pairs measured nearby, -1 to 1
     below: Floats  # from `mean` to the 10th percentile before the chance of a gain is known, in log
     above: Floats  # to the 90th
+    known: npt.NDArray[np.bool_]  # whether an acceptance was stated
 
 
 class Posterior(NamedTuple):

@@ -62,29 +62,35 @@ _FIELDS = {
 }
 
 
+Curve = tuple[tuple[float, float], ...]  # knots: (mean / sd, probability of a gain)
+_CURVE: Curve = ((-2.0, 0.05), (0.0, 0.5), (2.0, 0.95))  # until one is fitted
+
+
 @dataclass(frozen=True)
 class Calibration:
     """How model spreads become 80 % intervals and chances of a gain, from sources that were left
     out.
 
-    `low` and `high`: half-widths in model sd, for a stated and for a guessed acceptance. `gain`:
-    the probability of a gain over mean / sd, as knots of a rising line (isotonic regression).
+    Each for a stated and for a guessed acceptance. `low` and `high`: half-widths in model sd.
+    `gain`: the probability of a gain over mean / sd, as knots of a rising line (isotonic
+    regression).
     """
 
     low: tuple[float, float] = (Z10, Z10)
     high: tuple[float, float] = (Z10, Z10)
-    gain: tuple[tuple[float, float], ...] = ((-2.0, 0.05), (0.0, 0.5), (2.0, 0.95))
+    gain: tuple[Curve, Curve] = (_CURVE, _CURVE)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as plain numbers."""
-        return {"low": list(self.low), "high": list(self.high), "gain": [*map(list, self.gain)]}
+        curves = [[list(knot) for knot in curve] for curve in self.gain]
+        return {"low": list(self.low), "high": list(self.high), "gain": curves}
 
     @classmethod
     def from_dict(cls, state: Mapping[str, Any]) -> Calibration:
         """Return the calibration of a saved state. Raises KeyError where a part is missing."""
         low, high = (tuple(map(float, state[key])) for key in ("low", "high"))
-        gain = tuple((float(z), float(p)) for z, p in state["gain"])
-        return cls((low[0], low[1]), (high[0], high[1]), gain)
+        stated, guessed = (tuple((float(z), float(p)) for z, p in curve) for curve in state["gain"])
+        return cls((low[0], low[1]), (high[0], high[1]), (stated, guessed))
 
 
 @dataclass(frozen=True)
@@ -226,10 +232,12 @@ class Model:
             known, high[0], high[1]
         ) * sd
 
-    def p_gain(self, mean: Floats, sd: Floats) -> Floats:
-        """Calibrated probability that the speed-up is above 1."""
-        z, p = np.array(self.calibration.gain).T
-        return np.asarray(np.interp(mean / sd, z, p), dtype=np.float64)
+    def p_gain(self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]) -> Floats:
+        """Calibrated probability that the speed-up is above 1; `known`: acceptance is stated."""
+        stated, guessed = (
+            np.interp(mean / sd, *np.array(curve).T) for curve in self.calibration.gain
+        )
+        return np.asarray(np.where(known, stated, guessed), dtype=np.float64)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state of all parts as plain numbers."""

@@ -53,6 +53,14 @@ FADE = sourced(
     "A slower fade over k (0.08) moves the regret of k by 0.04 points (notes.md)",
     "assumed",
 )
+# The same for their side of 1: a decode speed that gains says little of a whole load that loses,
+# where drafts leave room for fewer requests.
+FADE_SIGN = sourced(
+    np.array([0.25, 0.2, 0.25, 0.15, 1.0]),
+    "exponent",
+    "RTX 5090, Qwen3.8-27B, 8 requests: decode speed 1.27x, output tok/s 0.71x (f68893312211)",
+    "assumed",
+)
 MEASURES = ("streams", "context", "log_k", "workload", "metric")
 YES_OR_NO = 3  # measures from here on only differ or agree
 
@@ -77,23 +85,17 @@ class Pull(NamedTuple):
 
 
 def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
-    """One integer a cell; -1 where hardware or model is not known (N,)."""
-    sizes = [
-        np.round(40 * np.log(full.bw / 1e9)),
-        np.round(10 * np.log(full.fp32 / 1e9)),
-        np.round(40 * np.log(full.active_params / 1e6)),
-        np.round(40 * np.log(full.total_params / 1e6)),
-        full.gpus,
-        np.round(
-            np.nan_to_num(full.memory_bytes) / 1e9
-        ),  # tells cards apart that share bandwidth and rate
-    ]
+    """One integer a cell; -1 where hardware or model has no known name. (N,)
+
+    Names and not numbers: a corrected bandwidth is the same card, and a model whose shape is taken
+    from another one is priced as that one and so has its misses.
+    """
     first = full.metric == arrays.METRICS.index("ttft")
-    parts = [*sizes, full.path, full.method, first, full.quant_family, full.engine]
+    parts = [full.gpus, full.path, full.method, first, full.quant_family, full.engine]
     key = np.zeros(len(full), dtype=np.int64)
-    for part in parts:
+    for part in (np.nan_to_num(raw.hardware_name), np.nan_to_num(raw.model_name), *parts):
         key = (key * 1_000_003 + part.astype(np.int64)) % 1_099_511_627_689
-    unknown = np.isnan(raw.bw) | np.isnan(raw.total_params)
+    unknown = np.isnan(raw.hardware_name) | np.isnan(raw.model_name)
     return np.where(unknown, -1, key)
 
 
@@ -102,9 +104,8 @@ def coordinates(raw: arrays.Points, full: arrays.Points) -> Floats:
     stream.
     """
     context = np.log2(SHORT + full.input_tokens)
-    whole = full.metric == arrays.METRICS.index(
-        "output_tok_s"
-    )  # request tok/s and TPOT are one thing seen twice
+    # request tok/s and TPOT are one thing seen twice, and all three are where one request runs
+    whole = (full.metric == arrays.METRICS.index("output_tok_s")) & (full.concurrency > 1)
     k = np.log2(np.maximum(full.k, 1.0))
     numbers = [np.log2(full.concurrency), context, k, raw.workload, whole]
     return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
@@ -187,18 +188,18 @@ def pack(rows: Floats) -> str:
 
 
 def unpack(text: str) -> Floats:
-    """The rows of `packed`. Raises ValueError for text that is none (E, len(NUMBERS))."""
+    """The rows of `packed`. Raises ValueError for text that is none. (E, len(NUMBERS))"""
     steps = np.frombuffer(b64decode(text, validate=True), dtype="<i2").astype(np.float64)
     steps[steps == _UNKNOWN] = np.nan
     return np.asarray(steps.reshape(-1, len(NUMBERS)) / _STEPS)
 
 
-def _correlation(a: Floats, b: Floats) -> Floats:
-    """(A, B) correlation of the misses at two sets of places of one cell: falls exponentially with
-    their distance.
+def _correlation(a: Floats, b: Floats, fades: Floats) -> Floats:
+    """(A, B) correlation at two sets of places of one cell: falls exponentially with their
+    distance.
     """
     distance = np.zeros((len(a), len(b)))
-    for i, fade in enumerate(FADE):  # one measure at a time: a large batch stays in the cache
+    for i, fade in enumerate(fades):  # one measure at a time: a large batch stays in the cache
         gap = np.abs(a[:, i, None] - b[None, :, i])
         distance -= fade * (gap if i < YES_OR_NO else gap > 0)
     out: Floats = np.exp(distance, out=distance)
@@ -210,9 +211,9 @@ def _cell(pairs: Floats, where: Floats) -> tuple[Floats, Floats, npt.NDArray[np.
     enough to say something.
     """
     places, rig, gain, miss = pairs[:, : len(MEASURES)], pairs[:, -3], pairs[:, -2], pairs[:, -1]
-    touch = _correlation(where, places)
+    touch, sign = (_correlation(where, places, fades) for fades in (FADE, FADE_SIGN))
     near = touch.max(axis=1) >= NEAR
-    side, nearest = _owners(touch, rig, np.clip(gain / CLEAR, -1, 1))
+    side, nearest = _owners(sign, rig, np.clip(gain / CLEAR, -1, 1))
     evidence = nearest**2 * side
     told = np.isfinite(miss)
     if not told.any():

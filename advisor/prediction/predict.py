@@ -111,14 +111,14 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
     below, above = mean - low, high - mean
-    made = posterior(mean, low, high, chance(model.p_gain(mean, sd), evidence, covered))
+    made = posterior(mean, low, high, chance(model.p_gain(mean, sd, known), evidence, covered))
     p_gain = np.where(off, 0.5, np.where(no_gain, np.fmin(made.p_gain, 0.1), made.p_gain))
     quantiles = (np.where(no_gain, np.fmin(value, 0.0), value) for value in made[:3])
     basis = _basis(model, raw, points, covered, near)
     p10, p50, p90 = (np.exp(np.where(off, 0.0, value)) for value in quantiles)
     sd = np.where(off, 0.0, sd)
     tau = raw.belief.tau
-    return Predicted(p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above)
+    return Predicted(p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above, known)
 
 
 def _basis(

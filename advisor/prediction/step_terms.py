@@ -89,9 +89,8 @@ def _cap(found: Predicted, where: npt.NDArray[np.bool_], most: Floats, model: Mo
     if not down.any():
         return found
     mean = found.mean + down
-    sure = chance(
-        model.p_gain(mean, np.where(found.sd > 0, found.sd, 1.0)), found.evidence, found.basis == 0
-    )
+    sd = np.where(found.sd > 0, found.sd, 1.0)
+    sure = chance(model.p_gain(mean, sd, found.known), found.evidence, found.basis == 0)
     made = posterior(mean, mean - found.below, mean + found.above, sure)
     low, middle, high = (np.exp(value) for value in made[:3])
     moved = {

@@ -3,29 +3,56 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.lab.training import bounds
+
+
+def case(
+    likely: npt.NDArray[np.float64],
+    gained: npt.NDArray[np.bool_],
+    evidence: npt.NDArray[np.float64] | None = None,
+) -> bounds.Case:
+    told = np.zeros(len(likely)) if evidence is None else evidence
+    return bounds.Case(likely, told, told != 0, gained, np.ones(len(likely)))
 
 
 def test_the_bound_leaves_at_most_the_target_of_the_losses_on() -> None:
     likely = np.linspace(0.2, 0.93, 2000)
     gained = np.random.default_rng(1).random(2000) < likely
-    none = np.zeros(2000)
-    made = bounds.choose(likely, none, none.astype(bool), gained, np.ones(2000))
+    made = bounds.choose([case(likely, gained)])
     lost = likely[~gained]
     assert np.mean(lost >= made.on) <= bounds.MOST_LOSSES_ON
     assert np.mean(lost >= made.on - 0.01) > bounds.MOST_LOSSES_ON
 
 
+def test_the_bound_serves_the_case_that_asks_for_more() -> None:
+    rng = np.random.default_rng(3)
+    likely = np.linspace(0.2, 0.93, 2000)
+    easy = case(likely, rng.random(2000) < likely)
+    hard = case(likely, rng.random(2000) < likely - 0.05)  # too sure of itself
+    alone = bounds.choose([hard])
+    assert bounds.choose([easy, hard]).on == alone.on > bounds.choose([easy]).on
+
+
 def test_pairs_that_tell_nothing_weigh_nothing_and_sure_ones_most() -> None:
     rng = np.random.default_rng(2)
     gained = rng.random(1000) < 0.5
-    likely, measured = np.full(1000, 0.5), np.ones(1000, dtype=bool)
+    likely = np.full(1000, 0.5)
     sure = np.where(gained, 1.0, -1.0)
-    assert bounds.choose(likely, sure, measured, gained, np.ones(1000)).sign == max(bounds.SIGNS)
+    assert bounds.choose([case(likely, gained, sure)]).sign == max(bounds.SIGNS)
     blind = rng.choice([-1.0, 1.0], 1000)
-    assert bounds.choose(likely, blind, measured, gained, np.ones(1000)).sign == 0.0
+    assert bounds.choose([case(likely, gained, blind)]).sign == 0.0
 
 
 def test_a_shipped_threshold_that_is_not_the_chosen_one_is_named() -> None:
-    assert bounds.differs(bounds.Bounds(0.5, 0.0))
+    assert bounds.differs(bounds.Bounds(0.5, 0.0, 0.5))
+
+
+def test_a_measured_configuration_needs_no_more_than_what_keeps_its_losses_off() -> None:
+    rng = np.random.default_rng(4)
+    likely = np.linspace(0.2, 0.93, 2000)
+    plain = case(likely, rng.random(2000) < likely)
+    sure = np.where(np.arange(400) < 300, 0.9, 0.3)
+    told = case(sure, sure > 0.5, np.where(sure > 0.5, 1.0, -1.0))
+    assert bounds.choose([plain, told]).measured == min(bounds.ON)

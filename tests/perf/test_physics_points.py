@@ -32,6 +32,8 @@ ROW = {
     "interconnect": "none",
 }
 MAY_STAY_UNKNOWN = {
+    "hardware_name",
+    "model_name",
     "bw_measured",
     "memory_bytes",
     "k",

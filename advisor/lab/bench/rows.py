@@ -186,6 +186,7 @@ def _setting(row: Measured, about: Mapping[str, Any], group: str) -> dict[str, s
         "prefix_share": f"{row.get('prefix_share', 0.0):g}" if row.get("prefix_share") else "",
         "acceptance_length": f"{row['acceptance_length']:.4f}" if k else "",
         "acceptance_rate": f"{(row['acceptance_length'] - 1) / k:.4f}" if k else "",
+        "acceptance_forced": "1" if k else "",
         "notes": row.get("notes", NOTE),
     }
 

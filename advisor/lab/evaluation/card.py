@@ -39,7 +39,7 @@ def comparison_lines(found: Evaluation) -> str:
     def line(name: str, mean: Floats, hidden: Floats | None) -> None:
         hid = mean if hidden is None else hidden
         cells: list[object] = [name]
-        for pick, guess in ((known, mean), (rows, hid)):
+        for pick, guess in ((known, mean), (scores.unknown_rows(e, rows), hid)):
             cells += errors_of(y, guess, pick, e.fold)
         cells.append(f"{metrics.group_average((hid - y)[rows], e.fold[rows]).value:+.3f}")
         confused = metrics.confusion(y[rows], hid[rows] > 0, weight)

@@ -36,17 +36,23 @@ def decisions(found: Evaluation) -> str:
     e = found.examples
     rows = scores.scored_rows(e)
     y = e.log_speedup[rows]
-    alike, by_source = np.ones(len(y)), metrics.group_weight(e.fold[rows])
+    alike = np.ones(len(y))
     lines: list[list[object]] = []
     fits = {"this model": found.shipped} | {
         name: fit for name, fit in found.candidates.items() if fit is not found.shipped
     }
     for name, fit in fits.items():
         for hidden in (False, True):
-            codes = _codes(fit, hidden)[rows]
+            pick = scores.unknown_rows(e, rows) if hidden else rows
+            codes, measured = _codes(fit, hidden)[pick], e.log_speedup[pick]
             known = "ignored" if hidden else "used where stated"
-            for unit, weight in (("rows", alike), ("sources", by_source)):
-                lines.append([name, known, unit, *_cells(scores.decision_shares(y, codes, weight))])
+            for unit, weight in (
+                ("rows", np.ones(len(measured))),
+                ("sources", metrics.group_weight(e.fold[pick])),
+            ):
+                lines.append(
+                    [name, known, unit, *_cells(scores.decision_shares(measured, codes, weight))]
+                )
     for name, code in (("always on", 2), ("always off", 0)):
         codes = np.full(len(y), code, dtype=np.int8)
         lines.append([name, "-", "rows", *_cells(scores.decision_shares(y, codes, alike))])
@@ -57,14 +63,14 @@ def frontier(found: Evaluation) -> str:
     """What other bounds for "on" give, and the least share of "measure" at the targets."""
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
-    y = e.log_speedup[rows]
-    weight = np.ones(len(y))
     off = knowledge.threshold("decision_off_p_gain").value
     lines: list[list[object]] = []
-    for name, mean, chance in (
-        ("used where stated", o.median[rows], o.p_gain[rows]),
-        ("ignored", o.median_hidden[rows], o.p_gain_hidden[rows]),
+    for name, pick, medians, chances, sds in (
+        ("used where stated", rows, o.median, o.p_gain, o.sd),
+        ("ignored", scores.unknown_rows(e, rows), o.median_hidden, o.p_gain_hidden, o.sd_hidden),
     ):
+        y, mean, chance = e.log_speedup[pick], medians[pick], chances[pick]
+        weight = np.ones(len(y))
         for bound in ON_BOUNDS:
             codes = np.select([(chance >= bound) & (mean > 0), chance <= off], [2, 0], 1)
             lines.append(
@@ -74,9 +80,7 @@ def frontier(found: Evaluation) -> str:
                     *_cells(scores.decision_shares(y, codes.astype(np.int8), weight)),
                 ]
             )
-        least = scores.least_measure_share(
-            y, mean / (o.sd if name != "ignored" else o.sd_hidden)[rows]
-        )
+        least = scores.least_measure_share(y, mean / sds[pick])
         lines.append(
             [
                 name,

@@ -34,7 +34,7 @@ def breakdown(found: Evaluation, name: str, labels: npt.NDArray[np.str_]) -> str
             len(set(e.fold[pick].tolist())),
             int((e.log_speedup[pick] < 0).sum()),
         ]
-        for mean, chosen in ((o.median, known), (o.median_hidden, pick)):
+        for mean, chosen in ((o.median, known), (o.median_hidden, scores.unknown_rows(e, pick))):
             cells += errors_of(e.log_speedup, mean, chosen, e.fold)
         cells.append(
             f"{metrics.group_average((o.median_hidden - e.log_speedup)[pick], e.fold[pick]).value:+.2f}"
@@ -232,10 +232,13 @@ def chances(found: Evaluation) -> str:
     """Stated chance of a gain against the share that gained, acceptance known and unknown."""
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
-    weight = metrics.group_weight(e.fold[rows])
     lines = []
-    for name, chance in (("stated", o.p_gain[rows]), ("ignored", o.p_gain_hidden[rows])):
-        for stated, gained, count in metrics.calibration(e.log_speedup[rows], chance, weight):
+    for name, pick, chance in (
+        ("stated", rows, o.p_gain),
+        ("ignored", scores.unknown_rows(e, rows), o.p_gain_hidden),
+    ):
+        weight = metrics.group_weight(e.fold[pick])
+        for stated, gained, count in metrics.calibration(e.log_speedup[pick], chance[pick], weight):
             lines.append([name, percent(stated, 0), percent(gained, 0), count])
     return table(["acceptance", "chance stated", "gained", "rows"], lines)
 

@@ -56,7 +56,14 @@ def targets(found: Evaluation) -> list[tuple[str, str, str, str]]:
 
     for name, pick, mean, low, high, goals in (
         ("known", known, o.median, o.low, o.high, (0.06, 0.09, 1.15)),
-        ("unknown", rows, o.median_hidden, o.low_hidden, o.high_hidden, (0.10, 0.15, 1.25)),
+        (
+            "unknown",
+            scores.unknown_rows(e, rows),
+            o.median_hidden,
+            o.low_hidden,
+            o.high_hidden,
+            (0.10, 0.15, 1.25),
+        ),
     ):
         error, folds = metrics.ape(y, mean)[pick], e.fold[pick]
         middle, average = (

@@ -21,17 +21,19 @@ sources, {rigs} rigs) train it; everything below is predicted without its own so
 sources, the community table by rig, left out in 20 groups). Reproduce with `advisor evaluate`."""
 
 TARGETS = """Averages are over sources. "Known" uses the acceptance that a source states; "unknown"
-ignores it in every row. The median of a source of one row is that row's error, which is why the
+ignores it in every row but those whose acceptance was set by the harness (own runs with random
+weights), which no prior can know. The median of a source of one row is that row's error, which is why the
 mean of such medians lies far above the two medians over rows: of all rows, each with 1 / rows of
 its source as weight, and of all rows alike, as the first prototype counted. Decisions are those of
 the rule that users get (advisor/prediction/decision.py), rows alike; k is the one of least expected
 regret."""
 
 DECISIONS = """One rule on one posterior: on where the median is above 1 and P(gain) reaches
-`decision_on_p_gain`, off where it is at most `decision_off_p_gain`, else measure first. Below it:
-what other bounds give, and the least share of "measure" that any bounds could have at the targets
-(8 % of the losses on, half of them off). Where acceptance is unknown, that share is above the
-target of 30 %: the ranking itself does not tell these losses from gains, and bounds cannot help."""
+`decision_on_p_gain` (where the configuration itself was measured: `decision_on_p_gain_measured`),
+off where it is at most `decision_off_p_gain`, else measure first. Below it: what other bounds give,
+and the least share of "measure" that any bounds on the estimate over its sd could have at the
+targets (8 % of the losses on, half of them off). Each source alike, a tenth of the losses are on:
+sources with one or two losses, which no number of a row announces."""
 
 BASES = """Measured: another source measured this configuration (same cell, same k, load within a
 factor 2). Interpolated: it measured the cell elsewhere. Extrapolated: nobody measured the cell, or

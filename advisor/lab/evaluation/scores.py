@@ -30,6 +30,13 @@ def scored_rows(examples: Examples) -> Flags:
     return rows
 
 
+def unknown_rows(examples: Examples, rows: Flags) -> Flags:
+    """Those of `rows` that say something of predictions without a stated acceptance: not the ones
+    whose acceptance was set by the harness, which nobody's text has. (M,)
+    """
+    return rows & ~examples.forced
+
+
 def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
     """The quantities of the target table, as shares; source-averaged where a figure is an
     average.
@@ -40,7 +47,13 @@ def headline(examples: Examples, found: LeftOut) -> dict[str, Any]:
     out: dict[str, Any] = {}
     cases = (
         ("known", known, found.median, found.low, found.high),
-        ("hidden", rows, found.median_hidden, found.low_hidden, found.high_hidden),
+        (
+            "hidden",
+            unknown_rows(examples, rows),
+            found.median_hidden,
+            found.low_hidden,
+            found.high_hidden,
+        ),
     )
     for name, pick, mean, low, high in cases:
         folds = examples.fold[pick]
@@ -113,21 +126,22 @@ def decision_shares(
 
 def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float]:
     """On, off and measure of the rule that users get (prediction/decision.py), acceptance known
-    where stated and unknown in every row; all rows alike, and beside it sources alike.
+    where stated and unknown in every row but those of a forced one; all rows alike, and beside it
+    sources alike.
     """
-    y = examples.log_speedup[rows]
-    alike, by_source = np.ones(len(y)), metrics.group_weight(examples.fold[rows])
-    out: dict[str, float] = {"losses": int((y < 0).sum())}
-    for tail, mean, chance in (
-        ("", found.median[rows], found.p_gain[rows]),
-        ("_hidden", found.median_hidden[rows], found.p_gain_hidden[rows]),
+    out: dict[str, float] = {"losses": int((examples.log_speedup[rows] < 0).sum())}
+    for tail, pick, medians, chances in (
+        ("", rows, found.median, found.p_gain),
+        ("_hidden", unknown_rows(examples, rows), found.median_hidden, found.p_gain_hidden),
     ):
-        codes = decide(np.exp(mean), chance, on_from=found.on_from[rows])
+        y, mean, chance = examples.log_speedup[pick], medians[pick], chances[pick]
+        alike, by_source = np.ones(len(y)), metrics.group_weight(examples.fold[pick])
+        codes = decide(np.exp(mean), chance, on_from=found.on_from[pick])
         for name, weight in (("", alike), ("_by_source", by_source)):
             made = decision_shares(y, codes, weight)
             for key in ("loss_on", "loss_off", "gain_on", "gain_off", "measure"):
                 out[f"{key}{name}{tail}"] = getattr(made, key)
-        forced = metrics.confusion(y, mean > 0, metrics.group_weight(examples.rig[rows]))
+        forced = metrics.confusion(y, mean > 0, metrics.group_weight(examples.rig[pick]))
         out[f"balanced_accuracy{tail}"] = forced["balanced"]
         out[f"gain_curve{tail}"] = metrics.worst_gap(y, chance, alike)
     return out

@@ -92,6 +92,8 @@ class Run(BaseModel):
     max_num_seqs: Opt[Count] = None
     max_num_batched_tokens: Opt[Count] = None
     prefix_share: Opt[Share] = None
+    # acceptance was set by the harness, or the prompt repeats itself: it is nobody else's
+    acceptance_forced: Opt[bool] = None
 
 
 class PositionAcceptance(BaseModel):
@@ -120,5 +122,6 @@ RARE_COLUMNS = (
     "max_num_seqs",
     "max_num_batched_tokens",
     "prefix_share",
+    "acceptance_forced",
 )
 ACCEPTANCE_COLUMNS: tuple[str, ...] = tuple(PositionAcceptance.model_fields)

@@ -38,16 +38,6 @@ Words = npt.NDArray[np.str_]
 KERNEL_PATH_SD = 0.15  # own spread of rows whose source blames one kernel path
 # One table, many contributors, in two transcriptions: a fold is a rig, not the table
 COMMUNITY_TABLES = {"sudo38": "sudo38", "sudo38c": "sudo38"}
-FORCED = (
-    "forced",
-    "loop",
-    "repetitive",
-    "broken",
-    "dead",
-    "artefact",
-    "implausible",
-    "never fired",
-)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +61,8 @@ class Examples:
     use: Words
     primary: npt.NDArray[np.bool_]  # the metric that the source published as the speed-up
     acceptance_known: npt.NDArray[np.bool_]
+    # the harness or a text that repeats itself set the acceptance: nobody can be asked to know it
+    forced: npt.NDArray[np.bool_]
     sd: Floats  # expected replicate sd of the log ratio
     log_base: Floats  # log of the measured off arm, tok/s or ms; NaN where it was not published
 
@@ -188,6 +180,7 @@ def _assemble(pairs: list[Pair]) -> Examples:
         acceptance_known=np.array(
             [r.acceptance_rate is not None or r.acceptance_length is not None for r in runs]
         ),
+        forced=np.array([bool(r.acceptance_forced) for r in runs]),
         sd=np.array([_replicate_sd(r) for r in runs]),
         log_base=np.log(np.array([pairs[i].base for i in keep])),
     )
@@ -241,12 +234,11 @@ def observations(folder: Path | None = None) -> Observations:
     texts: list[dict[str, str]] = []
     for row in rows:
         run = row.run
-        said = f"{run.use_why} {run.notes}".lower()
         rate = (
             None if run.spec_method == "ngram" else run.acceptance_rate
         )  # of the few steps in which a lookup drafts
         stated = rate is not None or run.acceptance_length is not None
-        if run.use == "train" and stated and run.k and not any(word in said for word in FORCED):
+        if run.use == "train" and stated and run.k and not run.acceptance_forced:
             texts.append(row_text(row.raw) | {"speedup_metric": "request_tok_s"})
     made = [(text, *_parse_stated(text)) for text in texts] + _position_tables(where)
     points, errors = encode_rows.from_rows([text for text, _, _ in made])

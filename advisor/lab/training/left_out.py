@@ -178,17 +178,24 @@ def _raw(model: Model, rows: Examples) -> dict[str, npt.NDArray[Any]]:
 
 
 def second_stage(
-    raw: dict[str, npt.NDArray[Any]], measured: Floats, decoding: Flags, weight: Floats
+    raw: dict[str, npt.NDArray[Any]], rows: Examples, weight: Floats
 ) -> tuple[Spread, Calibration]:
-    """Spread and calibration from left-out means and reasons. (M,) or (M, R) each."""
-    tails = ("", "_hidden")
+    """Spread and calibration from left-out means and reasons. (M,) or (M, R) each.
+
+    A forced acceptance is nobody's text: such rows teach nothing about predictions that do not
+    know it.
+    """
+    measured, decoding = rows.log_speedup, rows.points.metric != TTFT
+    every, natural = np.ones(len(rows), dtype=bool), ~rows.forced
     means = (raw["mean"], raw["mean_hidden"])
-    reasons = np.concatenate([raw[f"reasons{tail}"] for tail in tails])
-    errors = np.concatenate([measured - mean for mean in means])
-    spread = spread_fit.fit_spread(reasons, errors, np.tile(weight, 2))
+    parts = (("", every), ("_hidden", natural))
+    reasons = np.concatenate([raw[f"reasons{tail}"][use] for tail, use in parts])
+    errors = np.concatenate([(measured - raw[f"mean{tail}"])[use] for tail, use in parts])
+    both = np.concatenate([weight[use] for _, use in parts])
+    spread = spread_fit.fit_spread(reasons, errors, both)
     sds = (spread.sd(raw["reasons"]), spread.sd(raw["reasons_hidden"]))
-    made = spread_fit.calibration(measured, means, sds, raw["known"], weight, decoding)
-    return spread, made
+    uses = (raw["known"], natural)
+    return spread, spread_fit.calibration(measured, means, sds, uses, weight, decoding)
 
 
 def _finish(
@@ -196,7 +203,6 @@ def _finish(
 ) -> LeftOut:
     """Spread, intervals and chances of each group from the errors of the other groups."""
     n = len(test)
-    decoding = test.points.metric != TTFT
     names = ("sd", "low", "median", "high", "p_gain")
     made = {name + tail: np.zeros(n) for name in names for tail in ("", "_hidden")}
     made |= {"on_from": np.zeros(n), "sign": np.zeros(n)}
@@ -204,18 +210,21 @@ def _finish(
     for fold in np.unique(folds):
         here, rest = folds == fold, folds != fold
         part = {name: value[rest] for name, value in raw.items()}
-        spread, calibration = second_stage(
-            part, test.log_speedup[rest], decoding[rest], weight[rest]
-        )
+        others = test.take(np.flatnonzero(rest))
+        spread, calibration = second_stage(part, others, weight[rest])
         model = Model.from_calibration(spread, calibration)
-        chosen = _bounds(model, part, test.take(np.flatnonzero(rest)), weight[rest])
-        made["on_from"][here], made["sign"][here] = chosen
+        chosen = _bounds(model, part, others, weight[rest])
+        made["on_from"][here] = np.where(raw["covered"][here], chosen.measured, chosen.on)
+        made["sign"][here] = chosen.sign
         for tail, told in (("", raw["known"]), ("_hidden", nobody)):
             mean = raw[f"mean{tail}"][here]
             sd = spread.sd(raw[f"reasons{tail}"][here])
             low, high = model.interval(mean, sd, told[here])
             likely = chance(
-                model.p_gain(mean, sd), raw["evidence"][here], raw["covered"][here], chosen.sign
+                model.p_gain(mean, sd, told[here]),
+                raw["evidence"][here],
+                raw["covered"][here],
+                chosen.sign,
             )
             for name, value in zip(names, (sd, *posterior(mean, low, high, likely)), strict=True):
                 made[name + tail][here] = value
@@ -227,16 +236,17 @@ def _bounds(
     model: Model, raw: dict[str, npt.NDArray[Any]], rows: Examples, weight: Floats
 ) -> bounds.Bounds:
     """The bounds of a decision that left-out predictions ask for, acceptance known and ignored."""
-    use = rows.primary & (rows.points.metric != TTFT)
-    likely = [
-        model.p_gain(raw[f"mean{tail}"], model.spread.sd(raw[f"reasons{tail}"]))[use]
-        for tail in ("", "_hidden")
-    ]
-    evidence, covered = (np.tile(raw[name][use], 2) for name in ("evidence", "covered"))
-    gained = np.tile(rows.log_speedup[use] > 0, 2)
-    return bounds.choose(
-        np.concatenate(likely), evidence, covered, gained, np.tile(np.sqrt(weight[use]), 2)
-    )
+    scored = rows.primary & (rows.points.metric != TTFT)
+    nobody = np.zeros(len(rows), dtype=bool)
+    cases = []
+    for tail, use, told in (
+        ("", scored, raw["known"]),
+        ("_hidden", scored & ~rows.forced, nobody),
+    ):
+        likely = model.p_gain(raw[f"mean{tail}"], model.spread.sd(raw[f"reasons{tail}"]), told)
+        columns = (likely, raw["evidence"], raw["covered"], rows.log_speedup > 0, np.sqrt(weight))
+        cases.append(bounds.Case(*(column[use] for column in columns)))
+    return bounds.choose(cases)
 
 
 def learn(
@@ -260,7 +270,7 @@ def learn(
     """
     names = ("mean", "mean_hidden", "reasons", "reasons_hidden", "known", "evidence", "covered")
     raw = {name: getattr(found, name) for name in names}
-    decoding, weight = examples.points.metric != TTFT, row_weight(labels)
-    spread, calibration = second_stage(raw, examples.log_speedup, decoding, weight)
+    weight = row_weight(labels)
+    spread, calibration = second_stage(raw, examples, weight)
     chosen = _bounds(Model.from_calibration(spread, calibration), raw, examples, weight)
     return spread, calibration, chosen

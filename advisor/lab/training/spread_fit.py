@@ -26,6 +26,8 @@ FROM_OUTSIDE = 1.2
 FEWEST = 20  # errors from which their quantiles are taken
 LEAST_WIDTH = 0.3  # in sd
 KNOTS = 25  # of the chance of a gain
+# rows of a source are neither independent nor one: each weighs (1 / rows of its source) to this
+CURVE_POWER = 0.25
 DIGITS = 4
 
 
@@ -96,20 +98,38 @@ def calibration(
     measured: Floats,
     means: tuple[Floats, Floats],
     sds: tuple[Floats, Floats],
-    known: Flags,
+    uses: tuple[Flags, Flags],
     weight: Floats,
     decoding: Flags,
 ) -> Calibration:
     """Half-widths and chances from left-out rows, with a stated acceptance (first of each pair) and
-    with it ignored (second). `decoding`: rows whose gain is not one of the first token. (M,) each.
+    with it ignored (second).
+
+    Parameters
+    ----------
+    measured : ndarray, shape (M,)
+        Log speed-ups.
+    means, sds : pair of ndarray, shape (M,)
+        Predictions and their spread.
+    uses : pair of ndarray of bool, shape (M,)
+        Rows with a stated acceptance, and rows whose acceptance was not forced.
+    weight : ndarray, shape (M,)
+        1 / rows of the source.
+    decoding : ndarray of bool, shape (M,)
+        Rows whose gain is not one of the first token.
     """
-    told = half_widths(((measured - means[0]) / sds[0])[known], weight[known])
-    guessed = half_widths((measured - means[1]) / sds[1], weight)
-    z = np.concatenate([(mean / sd)[decoding] for mean, sd in zip(means, sds, strict=True)])
-    gained = np.tile(measured[decoding] > 0, 2)
-    # rows of a source are neither independent nor one: each weighs 1 / sqrt(rows of its source)
-    curve = gain_curve(z, gained, np.tile(np.sqrt(weight[decoding]), 2))
-    return Calibration((told[0], guessed[0]), (told[1], guessed[1]), curve)
+    stated, guessed = (
+        half_widths(((measured - mean) / sd)[use], weight[use])
+        for mean, sd, use in zip(means, sds, uses, strict=True)
+    )
+    curves = tuple(
+        gain_curve((mean / sd)[rows], measured[rows] > 0, weight[rows] ** CURVE_POWER)
+        for mean, sd, rows in (
+            (means[0], sds[0], decoding),
+            (means[1], sds[1], decoding & uses[1]),
+        )
+    )
+    return Calibration((stated[0], guessed[0]), (stated[1], guessed[1]), (curves[0], curves[1]))
 
 
 def quantile(values: Floats, weight: Floats, share: float) -> float:
