@@ -95,7 +95,7 @@ def _by_estimate(estimate: Estimate, goal: Goal) -> Decision:
         span.p50,
         estimate.p_gain,
         goal == "ttft" and span.p10 <= 1.0 <= span.p90,
-        estimate.basis == "measured",
+        estimate.closeness,
     )
 
 

@@ -65,14 +65,24 @@ def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     mean, sd = found.mean + made.shift * found.sd, found.sd * made.scale
     below, above = found.below * made.scale, found.above * made.scale
     off = found.sd == 0
-    basis = np.where(~off & (made.scale < OWN_SHARE), 0, found.basis).astype(np.int8)
+    own = ~off & (made.scale < OWN_SHARE)
+    basis = np.where(own, 0, found.basis).astype(np.int8)
+    closeness = np.where(own, 1.0, found.closeness)
     likely = model.p_gain(mean, np.where(off, 1.0, sd), found.known)
-    likely = chance(likely, found.evidence * made.scale, basis == 0)
+    likely = chance(likely, found.evidence * made.scale, closeness)
     now = posterior(mean, mean - below, mean + above, likely)
     p_gain = np.where(off, found.p_gain, now.p_gain)
     p10, p50, p90 = (np.where(off, 1.0, np.exp(value)) for value in now[:3])
     quantiles = {"p10": p10, "p50": p50, "p90": p90, "p_gain": p_gain}
-    return found._replace(**quantiles, basis=basis, mean=mean, sd=sd, below=below, above=above)
+    return found._replace(
+        **quantiles,
+        basis=basis,
+        mean=mean,
+        sd=sd,
+        below=below,
+        above=above,
+        closeness=closeness,
+    )
 
 
 def _scale(runs: Sequence[OwnRun], name: str, full: arrays.Points, model: Model) -> Floats:

@@ -30,7 +30,7 @@ def decide(
     median: Floats,
     p_gain: Floats,
     open_sign: npt.NDArray[np.bool_] | None = None,
-    measured: npt.NDArray[np.bool_] | None = None,
+    measured: Floats | None = None,
     on_from: Floats | None = None,
 ) -> Codes:
     """The decision for each of N posteriors.
@@ -45,8 +45,8 @@ def decide(
         Whether the metric is the time to first token and its 80 % interval holds 1: such an answer
         is "measure", since P(gain) of this metric is not calibrated well enough to decide alone.
 
-    measured : ndarray of bool, shape (N,), optional
-        Whether the configuration itself was measured; default nowhere.
+    measured : ndarray, shape (N,), optional
+        How far the configuration itself was measured, 0 to 1; default nowhere.
     on_from : ndarray, shape (N,), optional
         P(gain) from which each is on; default the two thresholds.
 
@@ -58,16 +58,22 @@ def decide(
     if on_from is None:
         names = ("decision_on_p_gain", "decision_on_p_gain_measured")
         least, told = (knowledge.threshold(name).value for name in names)
-        here = np.zeros(len(median), dtype=bool) if measured is None else measured
-        on_from = np.where(here, told, least)
+        on_from = bound(least, told, np.zeros(len(median)) if measured is None else measured)
     on = (median > 1.0) & (p_gain >= on_from)
     off = p_gain <= knowledge.threshold("decision_off_p_gain").value
     unsure = np.zeros(len(median), dtype=bool) if open_sign is None else open_sign
     return np.select([unsure, on, off], [1, 2, 0], default=1).astype(np.int8)
 
 
+def bound(elsewhere: float, there: float, measured: Floats) -> Floats:
+    """P(gain) from which speculation is on: one bound where the configuration was measured, another
+    elsewhere, and between them by how far it was (N,).
+    """
+    return np.asarray(elsewhere + (there - elsewhere) * measured, dtype=np.float64)
+
+
 def decide_one(
-    median: float, p_gain: float, open_sign: bool = False, measured: bool = False
+    median: float, p_gain: float, open_sign: bool = False, measured: float = 0.0
 ) -> Decision:
     """`decide` for one posterior."""
     asked = (np.array([value]) for value in (median, p_gain, open_sign, measured))

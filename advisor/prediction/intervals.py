@@ -37,6 +37,7 @@ class Predicted(NamedTuple):
     below: Floats  # from `mean` to the 10th percentile before the chance of a gain is known, in log
     above: Floats  # to the 90th
     known: npt.NDArray[np.bool_]  # whether an acceptance was stated
+    closeness: Floats  # how far the configuration itself was measured, 0 to 1
 
 
 class Posterior(NamedTuple):
@@ -107,7 +108,7 @@ def chance_of_both(parts: Sequence[tuple[float, Predicted]]) -> Floats:
 def chance(
     p_gain: Floats,
     evidence: Floats,
-    measured: npt.NDArray[np.bool_],
+    measured: Floats,
     sign: float | None = None,
 ) -> Floats:
     """The chance of a gain once the measured pairs nearby are counted.
@@ -118,9 +119,9 @@ def chance(
         Calibrated chance without them.
     evidence : ndarray, shape (N,)
         Their side of 1, -1 (losses, at this place) to 1 (gains); 0 where there are none.
-    measured : ndarray of bool, shape (N,)
-        Whether the configuration itself was measured; elsewhere the chance stays within what was
-        ever confirmed (`chance_least` to `chance_most`).
+    measured : ndarray, shape (N,)
+        How far the configuration itself was measured, 0 to 1; elsewhere the chance stays within
+        what was ever confirmed (`chance_least` to `chance_most`).
     sign : float, optional
         Log odds of one such pair; default the threshold `measured_sign`.
 
@@ -133,4 +134,4 @@ def chance(
     p = 1 / (1 + np.exp(-np.log(p / (1 - p)) - held * evidence))
     p = np.clip(p, SURE, 1 - SURE)
     least, most = (knowledge.threshold(name).value for name in ("chance_least", "chance_most"))
-    return np.asarray(np.where(measured, p, np.clip(p, least, most)), dtype=np.float64)
+    return np.asarray(measured * p + (1 - measured) * np.clip(p, least, most), dtype=np.float64)

@@ -62,6 +62,7 @@ FADE_SIGN = sourced(
     "assumed",
 )
 MEASURES = ("streams", "context", "log_k", "workload", "metric")
+SAME_K = 0.5  # draft tokens
 YES_OR_NO = 3  # measures from here on only differ or agree
 
 NUMBERS = (*MEASURES, "rig", "gain", "miss")
@@ -75,12 +76,13 @@ CLEAR = sourced(
 
 class Pull(NamedTuple):
     """Result of the update, (N,) each. `evidence`: side of 1 of the nearest pairs, -1 to 1;
-    `covered`: a pair of the cell at this k, within a factor 2; `near`: any pair of the cell.
+    `closeness`: 1 where a pair of the cell at this k lies within a factor 2, falling to 0 at 4;
+    `near`: any pair of the cell.
     """
 
     mean: Floats
     evidence: Floats
-    covered: npt.NDArray[np.bool_]
+    closeness: Floats
     near: npt.NDArray[np.bool_]
 
 
@@ -134,9 +136,9 @@ class Nearby:
     def pull(self, keys: Ints, where: Floats, mean: Floats) -> Pull:
         """Update the `mean` of the points that share a cell with measured pairs."""
         out, evidence = mean.copy(), np.zeros(len(mean))
-        covered, near = np.zeros(len(mean), dtype=bool), np.zeros(len(mean), dtype=bool)
+        closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)
         if not len(self.keys):
-            return Pull(out, evidence, covered, near)
+            return Pull(out, evidence, closeness, near)
         # np.isin and np.unique would import numpy.ma, which costs more than the whole update of one
         # question
         place = np.minimum(np.searchsorted(self.keys, keys), len(self.keys) - 1)
@@ -148,8 +150,8 @@ class Nearby:
             pairs = self.rows[first:last]
             shift, evidence[rows], near[rows] = _cell(pairs, where[rows])
             out[rows] += shift
-            covered[rows] = _is_covered(pairs, where[rows])
-        return Pull(out, evidence, covered, near)
+            closeness[rows] = _closeness(pairs, where[rows])
+        return Pull(out, evidence, closeness, near)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the measured rows and their keys in a compact form."""
@@ -235,9 +237,11 @@ def _owners(touch: Floats, rig: Floats, value: Floats) -> tuple[Floats, Floats]:
     return total / np.maximum(weight, 1e-12), most
 
 
-def _is_covered(pairs: Floats, where: Floats) -> npt.NDArray[np.bool_]:
-    """Whether a pair of this metric's kind lies at this k, within a factor 2 of the load."""
-    gap = np.abs(where[:, None, :3] - pairs[None, :, :3])
+def _closeness(pairs: Floats, where: Floats) -> Floats:
+    """How far the configuration itself was measured (N,): 1 where a pair at this k lies within a
+    factor 2 of its requests and of its context, falling to 0 at a factor of 4.
+    """
+    gap = np.abs(where[:, None, :2] - pairs[None, :, :2]).max(axis=2)
     k = np.abs(np.exp2(where[:, None, 2]) - np.exp2(pairs[None, :, 2]))
-    same = (gap[:, :, 0] <= COVERS) & (gap[:, :, 1] <= COVERS) & (k < 0.5)
-    return np.asarray(same.any(axis=1), dtype=np.bool_)
+    nearest = np.where(k < SAME_K, gap, np.inf).min(axis=1)
+    return np.asarray(np.clip(1 + COVERS - nearest, 0.0, 1.0), dtype=np.float64)

@@ -94,12 +94,12 @@ def predict_points(
 
 def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     mean, sd, known = raw.mean, raw.sd, raw.belief.known
-    covered, near = np.zeros(len(mean), dtype=bool), np.zeros(len(mean), dtype=bool)
+    closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)
     evidence = np.zeros(len(mean))
     if model.nearby is not None:
         keys = neighbours.cell_keys(points, raw.full)
         pull = model.nearby.pull(keys, neighbours.coordinates(points, raw.full), mean)
-        mean, evidence, covered, near = pull
+        mean, evidence, closeness, near = pull
     low, high = model.interval(mean, sd, known)
     # an answer of one token ends with the prompt: no step follows that could be shorter
     steps = (points.metric == arrays.METRICS.index("tpot")) | (
@@ -111,14 +111,16 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     mean, low, high = (np.where(no_gain, np.fmin(value, 0.0), value) for value in (mean, low, high))
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
     below, above = mean - low, high - mean
-    made = posterior(mean, low, high, chance(model.p_gain(mean, sd, known), evidence, covered))
+    made = posterior(mean, low, high, chance(model.p_gain(mean, sd, known), evidence, closeness))
     p_gain = np.where(off, 0.5, np.where(no_gain, np.fmin(made.p_gain, 0.1), made.p_gain))
     quantiles = (np.where(no_gain, np.fmin(value, 0.0), value) for value in made[:3])
-    basis = _basis(model, raw, points, covered, near)
+    basis = _basis(model, raw, points, closeness >= 1, near)
     p10, p50, p90 = (np.exp(np.where(off, 0.0, value)) for value in quantiles)
     sd = np.where(off, 0.0, sd)
     tau = raw.belief.tau
-    return Predicted(p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above, known)
+    return Predicted(
+        p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above, known, closeness
+    )
 
 
 def _basis(
@@ -201,6 +203,7 @@ class Batch(NamedTuple):
             basis=basis,
             terms={name: round(float(value[i]), 4) for name, value in self.terms.items()},
             notes=_notes(facts, bool(self.known[i])),
+            closeness=float(self.found["output_tok_s"].closeness[i]),
         )
 
 

@@ -90,7 +90,7 @@ def _cap(found: Predicted, where: npt.NDArray[np.bool_], most: Floats, model: Mo
         return found
     mean = found.mean + down
     sd = np.where(found.sd > 0, found.sd, 1.0)
-    sure = chance(model.p_gain(mean, sd, found.known), found.evidence, found.basis == 0)
+    sure = chance(model.p_gain(mean, sd, found.known), found.evidence, found.closeness)
     made = posterior(mean, mean - found.below, mean + found.above, sure)
     low, middle, high = (np.exp(value) for value in made[:3])
     moved = {

@@ -248,7 +248,9 @@ def bases(found: Evaluation) -> str:
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
     far = stand_ins(e.points) >= FAR
-    labels = np.select([o.covered, o.near & ~far], ["measured", "interpolated"], "extrapolated")
+    labels = np.select(
+        [o.closeness >= 1, o.near & ~far], ["measured", "interpolated"], "extrapolated"
+    )
     lines = []
     for label in ("measured", "interpolated", "extrapolated"):
         pick = rows & (labels == label)

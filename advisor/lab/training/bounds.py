@@ -46,7 +46,7 @@ class Case(NamedTuple):
 
     likely: Floats  # calibrated chance of a gain without measured pairs
     evidence: Floats  # as in `prediction.intervals.chance`
-    measured: Flags
+    measured: Floats
     gained: Flags
     weight: Floats  # of each row in the likelihood that chooses `sign`
 
@@ -56,7 +56,7 @@ class Case(NamedTuple):
 
     def fit(self, sign: float) -> float:
         """Log likelihood of the rows that have a measured pair."""
-        told = self.measured & (self.evidence != 0)
+        told = (self.measured >= 1) & (self.evidence != 0)
         p = self.chance(sign)[told]
         return float((self.weight[told] * np.log(np.where(self.gained[told], p, 1 - p))).sum())
 
@@ -83,7 +83,7 @@ def choose(cases: Sequence[Case]) -> Bounds:
         on for on in ON if all(np.mean(each >= on) <= MOST_LOSSES_ON for each in lost if len(each))
     )
     on = next(fine, ON[-1])
-    told = [case.chance(sign)[~case.gained & case.measured] for case in cases]
+    told = [case.chance(sign)[~case.gained & (case.measured >= 1)] for case in cases]
     same = (one for one in ON if all((each >= one).sum() <= (each >= on).sum() for each in told))
     return Bounds(on, sign, next(same, on))
 

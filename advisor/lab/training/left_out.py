@@ -20,6 +20,7 @@ from advisor.lab.training.dataset import Examples
 from advisor.lab.training.fitting import Setting, Slopes, fit
 from advisor.lab.training.folds import each
 from advisor.prediction import neighbours
+from advisor.prediction.decision import bound
 from advisor.prediction.intervals import chance, posterior
 from advisor.prediction.model import TTFT, Calibration, Model, prepare
 from advisor.prediction.spread import Spread
@@ -37,7 +38,7 @@ class LeftOut:
     """Predictions of M rows by models that have not seen them. (M,) each.
 
     `mean` is what the model says before the chance of a gain is known, `median` with it; `known`
-    uses stated acceptances, `covered` and `near` say whether another source measured the
+    uses stated acceptances, `closeness` and `near` say whether another source measured the
     configuration or its cell.
     """
 
@@ -46,7 +47,7 @@ class LeftOut:
     mean_hidden: Floats
     sd_hidden: Floats
     known: Flags
-    covered: Flags
+    closeness: Floats
     near: Flags
     evidence: Floats  # side of 1 of other sources' pairs nearby, -1 to 1
     median: Floats
@@ -156,12 +157,12 @@ def _raw(model: Model, rows: Examples) -> dict[str, npt.NDArray[Any]]:
     made: dict[str, npt.NDArray[Any]] = {}
     for hide, tail in ((False, ""), (True, "_hidden")):
         found = model.raw(rows.points, hide)
-        mean, covered, near = found.mean, np.zeros(len(rows), bool), np.zeros(len(rows), bool)
+        mean, closeness, near = found.mean, np.zeros(len(rows)), np.zeros(len(rows), bool)
         evidence = np.zeros(len(rows))
         if model.nearby is not None:
             ready, full = prepare(rows.points)
             keys, where = neighbours.cell_keys(ready, full), neighbours.coordinates(ready, full)
-            mean, evidence, covered, near = model.nearby.pull(keys, where, mean)
+            mean, evidence, closeness, near = model.nearby.pull(keys, where, mean)
         made |= {
             f"mean{tail}": mean,
             f"reasons{tail}": found.reasons,
@@ -170,7 +171,7 @@ def _raw(model: Model, rows: Examples) -> dict[str, npt.NDArray[Any]]:
         if not hide:
             made |= {
                 "known": found.belief.known,
-                "covered": covered,
+                "closeness": closeness,
                 "near": near,
                 "evidence": evidence,
             }
@@ -214,7 +215,7 @@ def _finish(
         spread, calibration = second_stage(part, others, weight[rest])
         model = Model.from_calibration(spread, calibration)
         chosen = _bounds(model, part, others, weight[rest])
-        made["on_from"][here] = np.where(raw["covered"][here], chosen.measured, chosen.on)
+        made["on_from"][here] = bound(chosen.on, chosen.measured, raw["closeness"][here])
         made["sign"][here] = chosen.sign
         for tail, told in (("", raw["known"]), ("_hidden", nobody)):
             mean = raw[f"mean{tail}"][here]
@@ -223,7 +224,7 @@ def _finish(
             likely = chance(
                 model.p_gain(mean, sd, told[here]),
                 raw["evidence"][here],
-                raw["covered"][here],
+                raw["closeness"][here],
                 chosen.sign,
             )
             for name, value in zip(names, (sd, *posterior(mean, low, high, likely)), strict=True):
@@ -244,7 +245,7 @@ def _bounds(
         ("_hidden", scored & ~rows.forced, nobody),
     ):
         likely = model.p_gain(raw[f"mean{tail}"], model.spread.sd(raw[f"reasons{tail}"]), told)
-        columns = (likely, raw["evidence"], raw["covered"], rows.log_speedup > 0, np.sqrt(weight))
+        columns = (likely, raw["evidence"], raw["closeness"], rows.log_speedup > 0, np.sqrt(weight))
         cases.append(bounds.Case(*(column[use] for column in columns)))
     return bounds.choose(cases)
 
@@ -268,7 +269,7 @@ def learn(
     tuple
         Spread, calibration and decision bounds.
     """
-    names = ("mean", "mean_hidden", "reasons", "reasons_hidden", "known", "evidence", "covered")
+    names = ("mean", "mean_hidden", "reasons", "reasons_hidden", "known", "evidence", "closeness")
     raw = {name: getattr(found, name) for name in names}
     weight = row_weight(labels)
     spread, calibration = second_stage(raw, examples, weight)
