@@ -87,7 +87,7 @@ class Pull(NamedTuple):
 
 
 def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
-    """One integer a cell; -1 where hardware or model has no known name. (N,)
+    """One integer a cell; -1 where hardware or model has no known name (N,).
 
     Names and not numbers: a corrected bandwidth is the same card, and a model whose shape is taken
     from another one is priced as that one and so has its misses.
@@ -190,7 +190,7 @@ def pack(rows: Floats) -> str:
 
 
 def unpack(text: str) -> Floats:
-    """The rows of `packed`. Raises ValueError for text that is none. (E, len(NUMBERS))"""
+    """The rows of `packed`. Raises ValueError for text that is none (E, len(NUMBERS))."""
     steps = np.frombuffer(b64decode(text, validate=True), dtype="<i2").astype(np.float64)
     steps[steps == _UNKNOWN] = np.nan
     return np.asarray(steps.reshape(-1, len(NUMBERS)) / _STEPS)

@@ -45,7 +45,7 @@ def check(made: Advice) -> None:
     if made.decision == "off" and chance >= 0.8:
         assert named
     if not named:
-        assert made.decision == decide_one(median, chance)
+        assert made.decision == decide_one(median, chance, measured=made.estimate.closeness)
 
 
 @pytest.mark.parametrize("part", range(4))

@@ -34,7 +34,7 @@ def pull(
     cell = neighbours.Nearby.build(np.full(n, 7), where, rigs, np.zeros(n), miss)
     cell = neighbours.Nearby.from_dict(json.loads(json.dumps(cell.to_dict())))
     found = cell.pull(np.array([7]), np.array([at]), np.zeros(1))
-    return float(found.mean[0]), bool(found.covered[0]), bool(found.near[0])
+    return float(found.mean[0]), bool(found.closeness[0] >= 1), bool(found.near[0])
 
 
 def move(streams: float = 0.0, context: float = 0.0, k: float = 0.0) -> tuple[float, ...]:
@@ -60,7 +60,7 @@ def test_other_cells_are_left_alone() -> None:
         np.array([7]), np.array([HERE]), np.array(["a"]), np.zeros(1), np.array([-0.3])
     )
     found = cell.pull(np.array([8]), np.array([HERE]), np.array([0.1]))
-    assert (found.mean[0], found.covered[0]) == (0.1, False)
+    assert (found.mean[0], found.closeness[0]) == (0.1, False)
 
 
 def test_pull_fades_with_distance() -> None:

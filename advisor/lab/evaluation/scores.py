@@ -32,7 +32,7 @@ def scored_rows(examples: Examples) -> Flags:
 
 def unknown_rows(examples: Examples, rows: Flags) -> Flags:
     """Those of `rows` that say something of predictions without a stated acceptance: not the ones
-    whose acceptance was set by the harness, which nobody's text has. (M,)
+    whose acceptance was set by the harness, which nobody's text has (M,).
     """
     return rows & ~examples.forced
 

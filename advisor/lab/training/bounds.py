@@ -51,7 +51,7 @@ class Case(NamedTuple):
     weight: Floats  # of each row in the likelihood that chooses `sign`
 
     def chance(self, sign: float) -> Floats:
-        """The chance of a gain with this weight of a measured pair. (M,)"""
+        """The chance of a gain with this weight of a measured pair (M,)."""
         return chance(self.likely, self.evidence, self.measured, sign)
 
     def fit(self, sign: float) -> float:

@@ -72,14 +72,14 @@ def group_labels(labels: Words, groups: int = GROUPS) -> Words:
     Parameters
     ----------
     labels : Words
-        What is left out together. (M,)
+        What is left out together (M,).
     groups : int
         At most so many.
 
     Returns
     -------
     array of str
-        One group a row. (M,)
+        One group a row (M,).
     """
     count = min(groups, len(set(labels.tolist())))
     out = np.zeros(len(labels), dtype="U4")
@@ -114,7 +114,7 @@ def cross_predict(
     observations : acceptance_fit.Observations
         Tokens per step that sources state, with their points.
     labels : Words
-        What is left out together. (M,)
+        What is left out together (M,).
     chords : Slopes
         Shared Jacobian, as `slopes` gives it.
     setting : Setting | None
@@ -262,7 +262,7 @@ def learn(
     examples : Examples
         Measured pairs, M rows.
     labels : Words
-        What is left out together. (M,)
+        What is left out together (M,).
 
     Returns
     -------

@@ -56,9 +56,9 @@ def half_widths(errors: Floats, weight: Floats) -> tuple[float, float]:
     Parameters
     ----------
     errors : Floats
-        Errors over their sd. (M,)
+        Errors over their sd (M,).
     weight : Floats
-        Of each row. (M,)
+        Of each row (M,).
 
     Returns
     -------
@@ -140,7 +140,7 @@ def quantile(values: Floats, weight: Floats, share: float) -> float:
     values : Floats
         (M,)
     weight : Floats
-        Of each row. (M,)
+        Of each row (M,).
     share : float
         From 0 to 1.
 
@@ -160,7 +160,7 @@ def weighted_quantiles(values: Floats, weight: Floats, shares: Floats) -> Floats
     values : Floats
         (M,)
     weight : Floats
-        Of each row. (M,)
+        Of each row (M,).
     shares : Floats
         From 0 to 1. (S,)
 

@@ -99,7 +99,8 @@ def row_of(
     setting: dict[str, Any], request: dict[str, Any], point: dict[str, Any], load: str
 ) -> dict[str, str]:
     """The row of a table that says what a point of a sweep runs."""
-    caching = point["plan"]["prefix_caching"]
+    plan = point["plan"]
+    caching, limits = plan["prefix_caching"], ("max_num_seqs", "max_num_batched_tokens")
     return {
         "hardware": setting["hw"], "model": setting["model"], "engine": setting["engine"],
         "quant": setting["quant"], "engine_version": request["engine_version"],
@@ -107,4 +108,6 @@ def row_of(
         "output_tokens": "512", "workload": "mixed", "speedup_metric": "output_tok_s",
         "gpu_count": "1", "tp": "1", "interconnect": "none",
         "prefix_caching": "" if caching is None else str(int(caching)),
+        **{name: str(plan[name] or "") for name in limits},
+        "thinking": "1", "temperature": "1",  # what a question that names neither is asked with
     }  # fmt: skip
