@@ -141,3 +141,178 @@ def test_a_cache_of_eight_bits_is_half_of_one_of_sixteen() -> None:
         for kind in ("f16", "q8_0")
     )
     assert half.kv_gib / whole.kv_gib == pytest.approx(8.5 / 16, rel=1e-3)
+
+
+# ---------------------------------------------------------------- what a plan leaves open
+
+
+def test_a_plan_and_a_question_that_say_nothing_run_one_request() -> None:
+    made = memory.bill(facts("h200", "fp8", HYBRID), plan())
+    assert made.state_gib == pytest.approx(state_bytes(HYBRID) / GIB, rel=1e-9)
+    model_alone = facts("h200", "fp8", HYBRID).model_copy(update={"shape": None})
+    assert memory.bill(model_alone, plan()) == made
+
+
+@pytest.mark.parametrize(
+    ("slots", "concurrency", "count"), [(None, 3, 3), (2, 3, 2), (None, None, 1)]
+)
+def test_llama_server_reserves_a_context_for_every_slot(
+    slots: int | None, concurrency: int | None, count: int
+) -> None:
+    known = facts("h200", "q8_0", DENSE, concurrency=concurrency)
+    made = memory.bill(known, plan("llama-server", max_num_seqs=slots, max_model_len=8_192))
+    token = kv_sizes.bytes_per_token(known.shape, None)  # type: ignore[arg-type]
+    assert token is not None
+    assert made.kv_gib == pytest.approx(count * 8_192 * token / GIB, rel=1e-9)
+
+
+@pytest.mark.parametrize("slots", [1, 4])
+def test_llama_servers_pool_is_what_states_and_windows_leave(slots: int) -> None:
+    known = facts("h200", "q8_0", "gemma-4-31b")
+    made = memory.bill(known, plan("llama-server", max_num_seqs=slots, max_model_len=8_192))
+    assert known.shape is not None
+    left, token = memory.left_gib(made), kv_sizes.bytes_per_token(known.shape, None)
+    window = kv_sizes.window_bytes(known.shape, None, 8_192)
+    assert left is not None and token is not None and window > 0
+    assert made.kv_tokens == int((left * GIB - slots * window) / token)
+    assert made.kv_gib == pytest.approx(slots * (8_192 * token + window) / GIB, rel=1e-9)
+
+
+@pytest.mark.parametrize("hardware", ["h200", "rtx3090"])
+@pytest.mark.parametrize("engine", ["vllm", "llama-server"])
+def test_where_the_cache_of_a_model_is_not_known_only_the_weights_are_judged(
+    hardware: str, engine: str
+) -> None:
+    known = facts(hardware, "bf16", DENSE)
+    assert known.shape is not None
+    blind = known.model_copy(
+        update={"shape": known.shape.model_copy(update={"kv_elems_per_token": None})}
+    )
+    made = memory.bill(blind, plan(engine))
+    left = memory.left_gib(made)
+    assert left is not None and (left > 1) == (hardware == "h200")
+    assert made.fits is (None if hardware == "h200" else False) and made.kv_tokens is None
+
+
+def test_a_little_room_beside_an_unknown_cache_is_room() -> None:
+    known = facts("h200", "fp8", DENSE)
+    assert known.shape is not None
+    blind = known.model_copy(
+        update={"shape": known.shape.model_copy(update={"kv_elems_per_token": None})}
+    )
+    for engine in ("vllm", "llama-server"):
+        whole = memory.bill(blind, plan(engine, memory_fraction=0.5))
+        left = memory.left_gib(whole)
+        assert left is not None and whole.available_gib is not None
+        usable = whole.available_gib / 0.5
+        share = 0.5 - (left - 0.5) / usable  # half a gibibyte is left
+        made = memory.bill(blind, plan(engine, memory_fraction=share))
+        assert memory.left_gib(made) == pytest.approx(0.5, abs=1e-6) and made.fits is None
+
+
+# ---------------------------------------------------------------- vLLM's pool of pages
+
+
+def test_prefix_caching_keeps_one_more_state_of_each_group() -> None:
+    """35B-A3B: 249 pages of 1,056 tokens hold 262,144, and 3 groups of 10 layers a state each."""
+    known = facts("h200", "fp8", HYBRID)
+    pools = [
+        memory.bill(
+            known, plan(engine_version="0.25.1", prefix_caching=on, max_model_len=262_144)
+        ).kv_tokens
+        for on in (None, False, True)
+    ]
+    assert pools[0] == pools[1]
+    assert pools[0] is not None and pools[2] is not None
+    assert pools[2] / pools[0] == pytest.approx((249 + 3) / (249 + 6), rel=1e-6)
+    held = [memory.room(known, plan(prefix_caching=on), 2_048) for on in (False, True)]
+    assert held[0] is not None and held[1] is not None and held[1] < held[0]
+
+
+def test_vllm_reported_whole_groups_up_to_0_19() -> None:
+    known = facts("gb10", "fp8", HYBRID)
+    old, new = (
+        memory.bill(known, plan(engine_version=release, max_model_len=32_768)).kv_tokens
+        for release in ("0.19.1", "0.25.1")
+    )
+    assert old is not None and new is not None and old < new
+    count = [
+        memory.room(known, plan(engine_version=release), 32_768) for release in ("0.19.1", "0.25.1")
+    ]
+    assert count[0] == count[1]  # the report changed, not the memory
+
+
+@pytest.mark.parametrize(("method", "shrinks"), [("ngram", False), ("mtp", True)])
+def test_only_drafts_with_a_layer_of_their_own_take_from_a_dense_models_pool(
+    method: str, shrinks: bool
+) -> None:
+    known = facts("h200", "fp8", MOE)
+    none = memory.bill(known, plan())
+    drafted = memory.bill(known, plan("vllm", method, 3))
+    assert none.kv_tokens is not None and drafted.kv_tokens is not None
+    gain = (drafted.kv_tokens / drafted.kv_gib) / (none.kv_tokens / none.kv_gib)
+    assert (gain < 0.99) is shrinks and gain < 1.001
+    assert drafted.kv_tokens_lost == none.kv_tokens - drafted.kv_tokens
+
+
+def test_windows_are_copied_where_ranks_exceed_their_heads() -> None:
+    known = facts("h200", "fp8", "gemma-4-31b", gpus=8)
+    assert known.shape is not None
+    few = known.shape.model_copy(update={"swa_kv_heads": 4, "kv_heads": 8})
+    asked = plan(tp=8, max_model_len=8_192)
+    made = memory.bill(known.model_copy(update={"shape": few}), asked)
+    left, token = memory.left_gib(made), kv_sizes.bytes_per_token(few, None)
+    window = kv_sizes.window_bytes(few, None, 8_192)
+    assert left is not None and token is not None and made.kv_tokens is not None
+    expected = left * 8 * GIB / (8_192 * token + 2 * window) * 8_192
+    assert made.kv_tokens == pytest.approx(expected, rel=1e-6)
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_states_take_no_more_than_is_left_where_they_are_paged() -> None:
+    tight = facts("rtx3090", "fp8", HYBRID, concurrency=64)
+    paged = memory.bill(tight, plan(max_num_seqs=64))
+    left = memory.left_gib(paged)
+    assert left is not None and left < 0 and paged.state_gib == 0.0
+    fixed = memory.bill(tight, plan("llama-server", max_num_seqs=64))
+    assert fixed.state_gib == pytest.approx(64 * state_bytes(HYBRID) / GIB, rel=1e-9)
+
+
+def test_a_shortage_of_less_than_a_gibibyte_is_told() -> None:
+    known = facts("h200", "fp8", DENSE)
+    made = memory.bill(known, plan(max_model_len=8_192))
+    token = kv_sizes.bytes_per_token(known.shape, None)  # type: ignore[arg-type]
+    left = memory.left_gib(made)
+    assert token is not None and left is not None
+    length = int((left + 0.5) * GIB / token)
+    short = memory.bill(known, plan(max_model_len=length))
+    assert short.fits is False and short.short_gib == pytest.approx(0.5, abs=0.006)
+    exact = memory.bill(known, plan(max_model_len=int(left * GIB / token)))
+    assert exact.fits is True and exact.short_gib is None
+
+
+@pytest.mark.parametrize(
+    ("engine", "tp", "pp", "gpus", "count"),
+    [
+        ("vllm", 2, 2, 8, 4),
+        ("sglang", 1, 3, 8, 3),
+        ("vllm", 4, 1, 4, 4),
+        ("llama-server", 1, 1, 3, 3),
+    ],
+)
+def test_the_devices_of_a_replica(engine: str, tp: int, pp: int, gpus: int, count: int) -> None:
+    known = facts("h200", "fp8", DENSE, gpus=gpus)
+    assert memory.replica_gpus(known, plan(engine, tp=tp, pp=pp)) == count
+
+
+def test_a_bill_at_hand_is_not_made_again() -> None:
+    known = facts("h200", "fp8", DENSE)
+    made = memory.bill(known, plan())
+    assert made.available_gib is not None
+    less = made.model_copy(update={"available_gib": made.available_gib - 20.0})
+    full = memory.max_requests(known, plan(), 4_096)
+    assert full is not None and full == memory.max_requests(known, plan(), 4_096, made)
+    fewer = memory.max_requests(known, plan(), 4_096, less)
+    assert fewer is not None and fewer < full

@@ -106,7 +106,7 @@ def successor_fix(case: Case, found: Flag) -> Fix:
 
 def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
     """Several switches that became one option: --no-mmap and --mlock are --load-mode mlock."""
-    words = {one.name for one in rivals}
+    words = {one.name for one in rivals if one.value != "false"}
     locked = (
         "mlock"
         if any(one.name == "--mmap" and one.value == "false" for one in rivals)
@@ -117,8 +117,7 @@ def _together(case: Case, found: Flag, use: str, rivals: list[Flag]) -> Fix:
         f"Write {use} {value or 'with one mode'} instead of {', '.join(one.raw for one in rivals)}."
     )
     literal = all(one.origin == "cli" and one.span and not one.unresolved for one in rivals)
-    off = any(one.name != "--mmap" and one.value == "false" for one in rivals)
-    if value is None or off or not literal:
+    if value is None or not literal:
         return Fix(text=what)
     edits = [
         replace_fix(case, one, f"{use} {value}" if one is rivals[0] else "", what, safe=False)
