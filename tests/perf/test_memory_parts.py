@@ -232,12 +232,15 @@ def test_prefix_caching_keeps_one_more_state_of_each_group() -> None:
 def test_vllm_reported_whole_groups_up_to_0_19() -> None:
     known = facts("gb10", "fp8", HYBRID)
     old, new = (
-        memory.bill(known, plan(engine_version=release, max_model_len=32_768)).kv_tokens
+        memory.bill(
+            known, plan(engine_version=release, max_model_len=32_768, memory_fraction=0.8)
+        ).kv_tokens
         for release in ("0.19.1", "0.25.1")
     )
     assert old is not None and new is not None and old < new
     count = [
-        memory.room(known, plan(engine_version=release), 32_768) for release in ("0.19.1", "0.25.1")
+        memory.room(known, plan(engine_version=release, memory_fraction=0.8), 32_768)
+        for release in ("0.19.1", "0.25.1")
     ]
     assert count[0] == count[1]  # the report changed, not the memory
 

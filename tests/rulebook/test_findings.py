@@ -96,9 +96,9 @@ def complete(code: str, row: Told) -> Told:
     return usual | {"sources": list(declared.sources), "conflicts": []} | row
 
 
-# Gibibytes and rates in a sentence follow from facts that are read again: 3 % either way is the
-# same statement. Whole numbers are exact.
-_FRACTION = re.compile(r"(?<![\w.])\d+\.\d+(?![\w.]\d|\w)")
+# Gibibytes, rates and thousands of tokens in a sentence follow from facts that are read again: 3 %
+# either way is the same statement. Other whole numbers are exact.
+_FRACTION = re.compile(r"(?<![\w.])(?:\d+\.\d+|\d+(?:,\d{3})+)(?![\w.]\d|\w)")
 
 
 def blank_fractions(told: Told) -> Told:
@@ -113,7 +113,8 @@ def blank_fractions(told: Told) -> Told:
 def numbers(told: Told) -> list[float]:
     """The decimal fractions of a statement in their order."""
     texts = f"{told.get('says', '')} {told.get('fix', '')}"
-    return [float(one) for one in _FRACTION.findall(texts)] + [told.get("strength", 0.0)]
+    found = [float(one.replace(",", "")) for one in _FRACTION.findall(texts)]
+    return found + [told.get("strength", 0.0)]
 
 
 def test_every_rule_has_its_cases() -> None:
