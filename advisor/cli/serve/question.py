@@ -47,9 +47,9 @@ ModelName = Annotated[Name, AfterValidator(_no_file)]
 
 
 def _within(name: str, default: Any, text: str, alias: str | None = None) -> Any:
-    """A field with the limits that Request has."""
+    """A field with the limits that Request has; infinity and NaN are beyond each of them."""
     low, high = LIMITS[name]
-    return Field(default, ge=low, le=high, allow_inf_nan=False, alias=alias, description=text)
+    return Field(default, ge=low, le=high, alias=alias, description=text)
 
 
 def _rates(value: Any) -> Any:
