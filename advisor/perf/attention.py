@@ -10,7 +10,7 @@ import numpy.typing as npt
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf.constants import Constants
-from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
+from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import at, attention_share, soft_max
 
 Floats = npt.NDArray[np.float64]

@@ -9,7 +9,7 @@ from advisor.perf import arrays as P
 from advisor.perf.attention import serial_attention_seconds
 from advisor.perf.constants import Constants
 from advisor.perf.experts import reached_experts
-from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
+from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import at, small_batch_rate
 
 Floats = npt.NDArray[np.float64]

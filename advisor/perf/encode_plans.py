@@ -15,7 +15,7 @@ from advisor.perf import arrays as P
 from advisor.perf import cells, memory
 from advisor.perf import encode_names as names
 from advisor.perf.encode_rows import DRAFT_SIZE
-from advisor.perf.kernel_paths import kernel_path
+from advisor.perf.kernels import kernel_path
 from advisor.perf.load import SLOTS_HOLD
 
 if TYPE_CHECKING:

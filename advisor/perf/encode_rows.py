@@ -33,7 +33,7 @@ from advisor.perf.cells import (
     version_number,
 )
 from advisor.perf.encode_names import Vector, hardware_of, model_of, quant_of
-from advisor.perf.kernel_paths import kernel_path, tiled_kernels
+from advisor.perf.kernels import kernel_path, tiled_kernels
 
 Row = Mapping[str, str]
 Columns = Mapping[str, Sequence[Any]]

@@ -19,16 +19,15 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
-from advisor.perf import verify_kernels
+from advisor.perf import kernels
 from advisor.perf.attention import attention_seconds, serial_attention_seconds
-from advisor.perf.constants import CONSTANT_SOURCES, Constants
+from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
 from advisor.perf.experts import reached_experts, union
-from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
+from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import at, params, small_batch_rate, soft_max, tensor_rates, tile_gain
 
 __all__ = [
-    "CONSTANT_SOURCES",
     "Constants",
     "StepTerms",
     "decode_seconds",
@@ -123,7 +122,7 @@ def _small_batch_seconds(
     p: P.Points, c: Constants, tokens: Floats, dense_read: Floats, expert_read: Floats
 ) -> tuple[Floats, Floats]:
     """llama.cpp and MLX: a matrix-vector kernel for a few tokens (no reuse among experts), a tiled
-    one beyond (`verify_kernels`).
+    one beyond (`kernels`).
 
     A switch point below 8 was tuned to where both kernels cost the same, so beyond it a step costs
     what it costs there and the tiled kernel's operations.
@@ -132,18 +131,18 @@ def _small_batch_seconds(
     rate = small_batch_rate(p, c)
     ops = 2 * (mixer + ffn + p.lm_head_params)
     tiled_rate = rate * tile_gain(p, c)
-    limit = verify_kernels.dense_limit(p)
-    again = np.where(verify_kernels.repeats(p, tokens), c.metal_repeat, 1.0)
-    again = np.where(verify_kernels.slow_small_batch(p, tokens), c.metal_apple9, again)
+    limit = kernels.dense_limit(p)
+    again = np.where(kernels.repeats(p, tokens), c.metal_repeat, 1.0)
+    again = np.where(kernels.slow_small_batch(p, tokens), c.metal_apple9, again)
     vector = dense_read + np.fmax(np.fmin(tokens, limit) - 1, 0) * again * ops / rate
     beyond = np.where(
-        limit < verify_kernels.LONGEST,
+        limit < kernels.LONGEST,
         vector + (tokens - limit) * ops / tiled_rate,
         dense_read * c.mmq_fixed + tokens * ops / tiled_rate,
     )
     dense = np.where(tokens <= limit, vector, beyond)
     experts = np.where(
-        tokens <= verify_kernels.expert_limit(p),
+        tokens <= kernels.expert_limit(p),
         expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate,
         expert_read * at(c.mmq_moe, p) + tokens * 2 * routed / tiled_rate,
     )
@@ -188,7 +187,7 @@ def step_seconds(
     speculative = np.broadcast_to(np.asarray(spec), batch.shape)
     tokens = batch * tokens_per_request
     distinct = reached_experts(p, c, batch, tokens_per_request)
-    small = p.is_path(*SMALL_BATCH_PATHS) & (tokens <= verify_kernels.expert_limit(p))
+    small = p.is_path(*SMALL_BATCH_PATHS) & (tokens <= kernels.expert_limit(p))
     distinct = np.where(
         small, np.fmin(tokens * p.topk, p.experts), distinct
     )  # one weight read per token there

@@ -14,7 +14,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf.attention import attended_keys
 from advisor.perf.constants import Constants
-from advisor.perf.kernel_paths import SMALL_BATCH_PATHS
+from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.physics import link_seconds
 from advisor.perf.rates import (
     at,

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.perf import attention, drafting, verify_kernels
+from advisor.perf import attention, drafting, kernels
 from advisor.perf.arrays import Points
 from advisor.perf.constants import Constants
 from advisor.prediction import normal
@@ -57,12 +57,12 @@ SWITCHES = (
     Switch(
         "switch_metal_apple9",
         {"metal_apple9": 1.0},
-        lambda p, _: verify_kernels.slow_small_batch(p, _tokens(p)),
+        lambda p, _: kernels.slow_small_batch(p, _tokens(p)),
     ),
     Switch(
         "switch_metal_repeat",
         {"metal_repeat": 1.0},
-        lambda p, _: verify_kernels.repeats(p, _tokens(p)),
+        lambda p, _: kernels.repeats(p, _tokens(p)),
     ),
     Switch(
         "switch_state_replay", {"state_checkpoint_s": 0.0}, lambda p, _: drafting.replays_states(p)

@@ -21,6 +21,7 @@ from advisor.perf import (
     prompt_cost,
     rates,
 )
+from advisor.perf.constant_sources import CONSTANT_SOURCES
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 
@@ -309,7 +310,7 @@ def test_tensor_parallelism_splits_bytes_and_pays_links() -> None:
 
 def test_every_constant_has_a_source() -> None:
     names = {field.name for field in dataclasses.fields(Constants)}
-    assert names == set(constants.CONSTANT_SOURCES)
+    assert names == set(CONSTANT_SOURCES)
     for name in names:
         value = getattr(C, name)
         assert all(v >= 0 for v in (value if isinstance(value, tuple) else (value,)))

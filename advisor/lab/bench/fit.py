@@ -27,7 +27,8 @@ from advisor.lab.bench.rows import (
 )
 from advisor.perf import arrays as P
 from advisor.perf import encode_rows, imputation, physics, prompt_cost, schedule
-from advisor.perf.constants import CONSTANT_SOURCES, Constants, shift_constants
+from advisor.perf.constant_sources import CONSTANT_SOURCES
+from advisor.perf.constants import Constants, shift_constants
 
 Floats = npt.NDArray[np.float64]
 Cell = tuple[int, int, int]  # prompt tokens, nominal output tokens, concurrency

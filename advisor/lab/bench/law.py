@@ -20,7 +20,7 @@ from advisor.lab.bench.row_files import read_about, read_rows
 from advisor.lab.bench.rows import reason_of
 from advisor.lab.bench.shapes import VOCAB
 from advisor.lab.measurements.schema import measurements_dir
-from advisor.perf.verify_kernels import LONGEST
+from advisor.perf.kernels import LONGEST
 
 EXPERTS, TOPK = 256, 8
 DEPTH = 2048  # prompt tokens of the points

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.perf.arrays import PATHS
-from advisor.perf.constants import CONSTANT_SOURCES, Constants, shift_constants
+from advisor.perf.constant_sources import CONSTANT_SOURCES
+from advisor.perf.constants import Constants, shift_constants
 
 Floats = npt.NDArray[np.float64]
 Predictor = Callable[[Constants], Floats]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.perf import arrays, encode_rows, imputation, physics, verify_kernels
+from advisor.perf import arrays, encode_rows, imputation, kernels, physics
 from advisor.perf.constants import Constants
 
 
@@ -56,7 +56,7 @@ def fill_points(
 def test_the_vector_kernel_ends_where_the_dispatch_says(
     hardware: str, quant: str, version: str, limit: float
 ) -> None:
-    assert verify_kernels.dense_limit(fill_points(hardware, quant, version)).tolist() == [limit]
+    assert kernels.dense_limit(fill_points(hardware, quant, version)).tolist() == [limit]
 
 
 def dense_ms(point: arrays.Points, tokens: float) -> float:
@@ -71,10 +71,10 @@ def test_on_metal_three_tokens_of_a_k_quant_cost_more_than_four() -> None:
     assert dense_ms(k_quant, 3) > dense_ms(k_quant, 4) > dense_ms(k_quant, 1)
     costs = [dense_ms(plain, n) for n in (1, 2, 3, 4, 5)]
     assert costs == sorted(costs)
-    assert verify_kernels.repeats(fill_points("apple-m1-max", "iq4_xs"), np.array([8.0])).all(), (
+    assert kernels.repeats(fill_points("apple-m1-max", "iq4_xs"), np.array([8.0])).all(), (
         "no small-batch kernel for I-quants"
     )
-    assert not verify_kernels.repeats(fill_points("rtx3090", "iq4_xs"), np.array([3.0])).any()
+    assert not kernels.repeats(fill_points("rtx3090", "iq4_xs"), np.array([3.0])).any()
 
 
 def test_a_tuned_switch_leaves_no_jump() -> None:

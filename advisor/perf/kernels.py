@@ -1,5 +1,5 @@
-"""Which kernels llama.cpp takes for the few tokens of a verify step: the switch points of its own
-dispatch.
+"""Which kernels an engine uses on a platform, and which llama.cpp takes for the few tokens of a
+verify step: the switch points of its own dispatch.
 
 Up to a few tokens a matrix-vector kernel reads the weights once and computes each token by itself;
 beyond, a tiled kernel. CUDA and ROCm builds keep the vector kernel up to 8 tokens unless a card's
@@ -13,15 +13,23 @@ Read in ggml-cuda/mmvq.cu (ggml_cuda_should_use_mmvq) and ggml-metal/ggml-metal-
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
+from advisor.engines.traits import engines_with, gguf_engine
 from advisor.perf import arrays as P
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+SMALL_BATCH_PATHS = ("llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan", "llamacpp-rocm", "mlx")
+# Forks of MLX whose verify kernels run on the matrix units from two tokens on, by their own
+# descriptions.
+_TILED = re.compile(r"mtplx|mlx-dspark", re.IGNORECASE)
+WRAPPERS = ("ollama", "lmstudio")  # which run llama.cpp
 LONGEST = sourced(
     8.0,
     "tokens",
@@ -134,3 +142,64 @@ def slow_small_batch(p: P.Points, tokens: Floats) -> Mask:
     chips = p.is_path("llamacpp-metal") & (p.arch == P.ARCHS.index("apple9"))
     k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
     return np.asarray(chips & k_quant & (tokens >= _METAL_K_FROM) & (tokens <= LONGEST))
+
+
+def kernel_path(engine: str, arch: int, hints: str = "", hw_class: int = 0) -> int:
+    """Code of the kernel path: which kernels this engine uses on this platform. `hints`: text that
+    may name a backend.
+
+    llama.cpp on AMD is taken as ROCm unless the text says Vulkan, on Intel and on small integrated
+    Radeons (which ROCm does not list as supported) as Vulkan.
+
+    Parameters
+    ----------
+    engine : str
+        Name of the engine.
+    arch : int
+        Code of the architecture in `arrays.ARCHS`.
+    hints : str
+        Text that may name a backend, in small letters.
+    hw_class : int
+        Code of the class of machine.
+
+    Returns
+    -------
+    int
+        Index into `arrays.PATHS`.
+    """
+    word, text = P.ARCHS[arch], hints.lower()
+    nvidia = word.startswith("sm_") or word == "unknown"
+    if gguf_engine(engine) or engine in WRAPPERS:
+        if word.startswith("apple"):
+            name = "llamacpp-metal"
+        elif "vulkan" in text or word == "intel":
+            name = "llamacpp-vulkan"
+        elif "rocm" in text or "hip" in text:
+            name = "llamacpp-rocm"
+        elif word.startswith("gfx"):
+            name = "llamacpp-vulkan" if hw_class == P.CLASSES.index("igpu") else "llamacpp-rocm"
+        else:
+            name = "llamacpp-cuda"
+    elif engine in engines_with("replicas"):
+        name = f"{engine}-cuda" if nvidia else "mlx" if word.startswith("apple") else "vllm-other"
+    else:
+        name = "mlx" if engine == "mlx" else "other"
+    return P.PATHS.index(name)
+
+
+def tiled_kernels(engine: str, version: str) -> float:
+    """1.0 where a fork of MLX brings matrix kernels for a few tokens, else 0.0.
+
+    Parameters
+    ----------
+    engine : str
+        Name of the engine.
+    version : str
+        Text of its release.
+
+    Returns
+    -------
+    float
+        1.0 or 0.0.
+    """
+    return float(engine == "mlx" and bool(_TILED.search(version)))

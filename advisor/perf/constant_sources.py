@@ -1,0 +1,214 @@
+"""Where each constant of the physics core comes from, and how far a fit may move it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Provenance(NamedTuple):
+    """Where a constant comes from, and how wide its prior is."""
+
+    source: str
+    status: str  # read, derived, assumed
+    log_sd: float  # prior width of log(true / default)
+
+
+CONSTANT_SOURCES: dict[str, Provenance] = {
+    "eta_bw": Provenance(
+        "AIConfigurator systems/*.yaml, mem_bw_empirical_scaling_factor 0.8; Strix Halo 212 of "
+        "256 GB/s; llama.cpp off CUDA and ROCm vLLM lower by their published baselines",
+        "read",
+        0.15,
+    ),
+    "expert_bw": Provenance(
+        "small grouped GEMMs reach a little less of the bandwidth than dense ones", "assumed", 0.25
+    ),
+    "mfu_gemm": Provenance(
+        "SpecDecode-Bench: 21 us per token on Llama-3.1-8B/H100 is 0.77 of peak; less on "
+        "smaller layers",
+        "derived",
+        0.3,
+    ),
+    "mfu_attention": Provenance(
+        "decode attention with a few query tokens fills a fraction of a tile", "assumed", 0.5
+    ),
+    "mfu_attention_wgmma": Provenance(
+        "H100, H200, B200: FlashMLA reaches 580 of 989 TFLOP/s, FlashAttention-3 up to 740",
+        "read",
+        0.3,
+    ),
+    "verify_serial_s": Provenance(
+        "per KV token and layer where verify attention is not split over the KV cache: 45 ns (RTX "
+        "3090 Ti, vllm-project/"
+        "flash-attention #190), 27 ns (RTX 4090, vllm #54691); SGLang's Triton kernel about 100 "
+        "ns (sglang #39316); "
+        "vLLM's on gfx1201 172 ns (vllm #51995)",
+        "derived",
+        0.2,
+    ),
+    "rho": Provenance(
+        "text; 0.34 (GLM-5.2, ml-explore/mlx #3801); 0.32 to 0.46 (Cohere blog 2026-04-21)",
+        "derived",
+        0.15,
+    ),
+    "skew": Provenance(
+        "lognormal sigma of expert popularity, from the step time of GB10's 16 plain "
+        "streams (67 ms)",
+        "derived",
+        0.4,
+    ),
+    "layer_launch_s": Provenance(
+        "14 kernels a layer at 3 us (AIConfigurator mem_empirical_constant_latency); llama.cpp: "
+        "27B on RTX 3090, "
+        "23.48 ms less "
+        "its bytes",
+        "derived",
+        0.4,
+    ),
+    "moe_layer_launch_s": Provenance(
+        "llama.cpp: 35B-A3B on RTX 3090 at 139.9 tok/s less bytes and 30 us a layer", "derived", 0.4
+    ),
+    "host_s": Provenance(
+        "SpecDecode-Bench overhead 1.2 ms per step on H100; about half hidden by async scheduling",
+        "derived",
+        0.5,
+    ),
+    "host_seq_s": Provenance("scheduling and detokenising one sequence", "assumed", 0.6),
+    "sampler_passes": Provenance("float32 logits read or written while sampling", "assumed", 0.5),
+    "spec_step_s": Provenance(
+        "rejection sampler, draft input preparation; SpecDecode-Bench draft_c_fixed 2.1 ms",
+        "assumed",
+        0.6,
+    ),
+    "spec_seq_s": Provenance(
+        "rejection and draft bookkeeping of one sequence, on the host", "assumed", 0.8
+    ),
+    "piecewise_layer_s": Provenance(
+        "about 8 eager launches of 12 us a layer once FULL graphs are lost", "assumed", 0.5
+    ),
+    "eager_layer_s": Provenance(
+        "without CUDA graphs a step takes the host's launches where they are longer than the "
+        "GPU's work: 1.3 ms a layer for "
+        "Qwen3.8-27B on A100 and H100 PCIe, 1.2 ms for Gemma-4-26B-A4B on GB10, at most 0.8 ms "
+        "for Gemma-4-31B on A100",
+        "derived",
+        0.4,
+    ),
+    "prefix_verify_s": Provenance(
+        "vLLM, recurrent layers, prefix caching: copies of states at page boundaries in a verify "
+        "step; none in a baseline "
+        "step",
+        "assumed",
+        0.8,
+    ),
+    "mmvq_share": Provenance(
+        "5.55 ms per extra token, 27B Q4_K, RTX 3090: 9.7 TOPS of 35.6 fp32; AMD counts "
+        "dual-issue peak; Metal, "
+        "Vulkan and MLX "
+        "assumed",
+        "derived",
+        0.4,
+    ),
+    "metal_repeat": Provenance(
+        "llama.cpp on Metal: cost of a token in the kernel that reads K-quants anew for each of 2 "
+        "or 3 tokens, over one in the "
+        "small-batch kernel from 4 on; 1.5 to 1.9 on an M1 Max and an M5 Pro",
+        "derived",
+        0.2,
+    ),
+    "metal_apple9": Provenance(
+        "llama.cpp on Metal, M3 and M4: cost of a token of K-quants in the small-batch kernel, "
+        "over one on other chips at their "
+        "rates; 2.2 to 2.6 on two M3 Ultra and an M4",
+        "derived",
+        0.2,
+    ),
+    "mmq_fixed": Provenance(
+        "35.43 / 23.48 ms, 27B Q4_K, RTX 3090; other platforms assumed alike", "read", 0.2
+    ),
+    "mmq_gain": Provenance(
+        "0.39 ms per token, 27B Q4_K, RTX 3090, over the MMVQ rate", "derived", 0.4
+    ),
+    "mmq_gain_dp4a": Provenance(
+        "cards without int8 tensor cores keep the same instruction in tiles: reuse of the weights "
+        "is the gain",
+        "assumed",
+        0.5,
+    ),
+    "mmq_moe": Provenance(
+        "llama.cpp #15525, RTX 3090, DeepSeek-V2-Lite Q4_0: 11.0, 13.7, 16.8 and 20.4 ms for steps "
+        "of 2, 4, 8 and 16 tokens, 0.24 ms an expert more, whose read takes 0.17 ms at 80 % of the "
+        "bandwidth; Vulkan #25356: 65 ms at 8 sequences, 109 at 9",
+        "derived",
+        0.1,
+    ),
+    "verify_layer_s": Provenance("llama.cpp gives up its CUDA graph for batches", "assumed", 0.8),
+    "draft_pass_s": Provenance(
+        "launch of one draft pass, part of SpecDecode-Bench's 2.1 ms; llama.cpp builds a graph",
+        "assumed",
+        0.6,
+    ),
+    "draft_layer_s": Provenance(
+        "a separate draft model launches its layers one by one: vLLM ran it without CUDA graphs "
+        "(vllm #47460); llama.cpp about "
+        "4 ms a pass of a 0.5B draft on GTX 1080 Ti and RTX 5060 Ti",
+        "derived",
+        0.5,
+    ),
+    "draft_scale": Provenance("multiplier on the whole draft pass, for a fit", "assumed", 0.3),
+    "ngram_host_s": Provenance(
+        "matching on the CPU; vLLM gives up asynchronous scheduling for lookups (#31998)",
+        "assumed",
+        0.7,
+    ),
+    "dflash_layers": Provenance("published DFlash drafters have 5 to 8 layers", "assumed", 0.4),
+    "dspark_token_s": Provenance("a small sequential head per drafted token", "assumed", 0.7),
+    "state_checkpoint_s": Provenance(
+        "llama.cpp, hybrid model with a separate draft: 50 to 100 ms a cycle unexplained in one "
+        "publication, about 10 ms in "
+        "another (RTX 3090 both)",
+        "derived",
+        0.9,
+    ),
+    "state_reads": Provenance(
+        "each draft position writes its own recurrent state; MLX keeps snapshots and runs "
+        "layers again",
+        "assumed",
+        0.4,
+    ),
+    "allreduce_s": Provenance("one small all-reduce over NVLink with launch", "assumed", 0.5),
+    "allreduce_pcie_s": Provenance("one small all-reduce over PCIe", "assumed", 0.5),
+    "allreduce_net_s": Provenance("one small all-reduce over RoCE", "assumed", 0.6),
+    "mfu_prefill": Provenance(
+        "GB10, 35B-A3B FP8: 32,768 prompt tokens in 4.0 to 4.7 s (baseline TTFT of the tests "
+        "B and C)",
+        "derived",
+        0.3,
+    ),
+    "mfu_prefill_dense": Provenance(
+        "half of SpecDecode-Bench's 0.77, hybrid layers", "assumed", 0.3
+    ),
+    "prefill_call_s": Provenance(
+        "about 1 ms a layer launched one by one; SGLang and llama.cpp by their published TTFT",
+        "derived",
+        0.5,
+    ),
+    "prefill_linear_s": Provenance(
+        "H200, 35B-A3B: 112 ms for a call of 2k to 4k tokens, less 30 ms, over 30 recurrent layers",
+        "derived",
+        0.5,
+    ),
+    "prefill_captured": Provenance(
+        "H200, 35B-A3B: 48 ms for a prompt of 64 tokens, against 112 ms beyond captured sizes",
+        "derived",
+        0.3,
+    ),
+    "prefill_scale": Provenance(
+        "multiplier on prefill; SGLang: TTFT of 8192 tokens at one stream, H200, 35B-A3B and 27B",
+        "derived",
+        0.4,
+    ),
+    "verify_scale": Provenance(
+        "multiplier on what a verify step costs beyond a baseline step, for a fit", "assumed", 0.15
+    ),
+}
