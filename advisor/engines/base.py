@@ -10,8 +10,7 @@ How a `Flag` of a `Launch` is to be read:
   `--tp-size` (SGLang), `--parallel`, `--ctx-size`, `--gpu-layers`, `--draft-max` (llama-server).
 - A switch that is on has the value None, one that is off (`--no-x`, `--disable-x` of an
 `--enable-x`, `x = false`) "false".
-- A key of a JSON option stays a flag of its own: `--speculative-config.method`;
-`VllmAdapter.json_config` merges them.
+- A key of a JSON option stays a flag of its own: `--speculative-config.method`.
 - A model given without a flag is the flag `--model` with `raw` "".
 - `known` is False for what the release's parser refuses, also where the name shows what was meant.
 """

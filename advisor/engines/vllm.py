@@ -163,22 +163,6 @@ class VllmAdapter(Adapter):
             f"it is known from {since}" if since else "no catalogued release has it"
         )
 
-    def json_config(self, launch: Launch, name: str = CONFIG) -> dict[str, Any] | None:
-        """A JSON option as the engine merges it (JSON, dotted keys, shorthand); None if absent,
-        raises ValueError if broken.
-        """
-        rows: Extras = [
-            (f.name, f.value)
-            for f in launch.flags
-            if f.name.partition(".")[0] == name or f.name in SHORTHAND
-        ]
-        if not rows:
-            return None
-        for key, value in rows:
-            if key == name and value is not None:
-                json.loads(value)
-        return merge_json(rows, name)
-
     # ------------------------------------------------------------ checks and migration
 
     def check_value(self, name: str, value: str, version: str) -> str | None:

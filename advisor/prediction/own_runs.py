@@ -169,15 +169,6 @@ def update(
     return Update(np.asarray(solved.T @ misses), np.sqrt(np.clip(left, 0.02, 1.0)))
 
 
-def log_likelihood(where: Floats, misses: Floats, made: Kernel) -> float:
-    """Of the standardised misses (N,) of one owner under a kernel."""
-    root = np.linalg.cholesky(covariance(where, where, made) + 1e-6 * np.eye(len(where)))
-    half = np.linalg.solve(root, misses / made.spread)
-    return float(
-        -0.5 * half @ half - np.log(np.diag(root)).sum() - len(misses) * np.log(made.spread)
-    )
-
-
 def as_row(run: OwnRun, metric: str) -> dict[str, str]:
     """An own run as a row of the measured runs, so that it is predicted like any other; its stated
     acceptance is left out, since the question that it answers has none.

@@ -50,16 +50,6 @@ FAR = sourced(
 )
 
 
-class Samples(NamedTuple):
-    """Beliefs for a choice among candidates: log speed-ups `mean` and `sd` (N,), and the
-    correlation of two errors.
-    """
-
-    mean: Floats
-    sd: Floats
-    correlation: float
-
-
 # Two candidates of one machine and model share most of the error: correlation of left-out errors
 # within sweeps over k.
 ERROR_CORRELATION = sourced(
@@ -133,13 +123,6 @@ def _basis(
     seen = np.isin(raw.full.path, model.paths_seen) & np.isin(raw.full.method, model.methods_seen)
     far = ~near | (stand_ins(points) >= FAR)
     return np.select([covered, ~seen, far], [0, 3, 2], default=1).astype(np.int8)
-
-
-def joint_samples(predicted: Predicted) -> Samples:
-    """What a choice among candidates of one question needs: means, spreads, and how far their
-    errors go together.
-    """
-    return Samples(predicted.mean, predicted.sd, ERROR_CORRELATION)
 
 
 # ---------------------------------------------------------------- one question

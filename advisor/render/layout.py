@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -193,14 +193,6 @@ def option_units(argv: Sequence[str]) -> list[tuple[str, ...]]:
 def _is_option(word: str) -> bool:
     """An option starts with a dash and then a letter; "-1" and "-" are values."""
     return word.startswith("--") or (len(word) > 1 and word[0] == "-" and word[1].isalpha())
-
-
-def shell_line(env: Mapping[str, str], argv: Iterable[str]) -> str:
-    """One line for a POSIX shell: assignments first."""
-    return " ".join(
-        [f"{name}={shlex.quote(value)}" for name, value in env.items()]
-        + [shlex.quote(a) for a in argv]
-    )
 
 
 def safe(text: str, *, unicode: bool = True) -> str:

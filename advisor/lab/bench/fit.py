@@ -20,7 +20,6 @@ import numpy.typing as npt
 
 from advisor.lab.bench.row_files import Measured
 from advisor.lab.bench.rows import (
-    campaign,
     is_decode_biased,
     plain_elsewhere,
     runs_columns,
@@ -167,48 +166,6 @@ def mape(errors: Floats) -> float:
     return float(100 * np.mean(np.abs(np.expm1(kept)))) if len(kept) else float("nan")
 
 
-def gain_errors(
-    sweep: Sweep, predicted: Mapping[str, Floats], quantity: str
-) -> list[tuple[Measured, float]]:
-    """Each speculating row with log(predicted / measured) of its speed-up against the plain arm of
-    its cell and campaign.
-    """
-    base = {(campaign(r["label"]), r["key"]): i for i, r in enumerate(sweep.rows) if r["k"] == 0}
-    error = log_errors(sweep, predicted, quantity)
-    sign = 1 if quantity == "output_tok_s" else -1
-    pairs = [
-        (i, base.get((campaign(row["label"]), row["key"])))
-        for i, row in enumerate(sweep.rows)
-        if row["k"]
-    ]
-    return [
-        (sweep.rows[i], float(sign * (error[i] - error[off])))
-        for i, off in pairs
-        if off is not None
-    ]
-
-
-def speedup_errors(
-    sweep: Sweep, predicted: Mapping[str, Floats], quantity: str
-) -> dict[int, Floats]:
-    """The errors of `gain_errors` by k."""
-    out: dict[int, list[float]] = {}
-    for row, error in gain_errors(sweep, predicted, quantity):
-        out.setdefault(row["k"], []).append(error)
-    return {k: np.array(v) for k, v in sorted(out.items())}
-
-
-def cell_errors(sweep: Sweep, predicted: Mapping[str, Floats], quantity: str) -> Floats:
-    """The errors against the mean of all machines that measured a cell at a k; cells that one
-    machine measured are left out.
-    """
-    out: dict[tuple[Cell, int], list[float]] = {}
-    for row, error in gain_errors(sweep, predicted, quantity):
-        if not np.isnan(error):
-            out.setdefault((cell_of(row), row["k"]), []).append(error)
-    return np.array([np.mean(errors) for errors in out.values() if len(errors) > 1])
-
-
 # ---------------------------------------------------------------- constants
 
 
@@ -257,16 +214,6 @@ def refit(sweep: Sweep, names: Sequence[str] = MOVED) -> Fit:
         {name: round(float(s), 3) for name, s in zip(names, shift, strict=True)},
         {name: round(float(d), 2) for name, d in zip(names, doubt, strict=True)},
     )
-
-
-def hold_out(rows: Sequence[Measured], swap: bool = False) -> tuple[Sweep, dict[str, Floats]]:
-    """Refit on every other cell and predict the rest: (kept-out rows, predictions). `swap`
-    exchanges the halves.
-    """
-    seen = even_cells(rows)
-    inside = Sweep.of([row for row in rows if (cell_of(row) in seen) != swap])
-    outside = Sweep.of([row for row in rows if (cell_of(row) in seen) == swap])
-    return outside, outside.predict(refit(inside).constants())
 
 
 # ---------------------------------------------------------------- a law with meanings

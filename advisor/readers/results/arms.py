@@ -21,7 +21,6 @@ METRICS: tuple[Metric, ...] = ("output_tok_s", "tpot", "ttft")
 # what runs scatter by (threshold replicate_noise) weighs as much as these beside own repeats
 PRIOR_RUNS = 4.0
 WIDTH = 1.96  # of the 95 % interval outside which arms differ
-WIDTH_80 = 1.2815515594
 TOLERANCE = 0.05  # relative difference in load or lengths above which arms are not comparable
 FEW_REQUESTS = 8
 
