@@ -81,6 +81,18 @@ def even_cells(rows: Sequence[Measured]) -> set[Cell]:
 def table(rows: Sequence[Measured], hardware: str = "h200") -> tuple[P.Points, Floats]:
     """Filled points and tokens per step (N,) of measured rows; a plain row carries a k of 1 that
     the base arm ignores.
+
+    Parameters
+    ----------
+    rows : Sequence[Measured]
+        Measured points, N of them.
+    hardware : str
+        Id of the machine.
+
+    Returns
+    -------
+    tuple
+        Filled points, and tokens per step (N,).
     """
     texts = [
         runs_columns(row, hardware) | {"k": str(max(row["k"], 1)), "spec_method": "mtp"}
@@ -97,6 +109,18 @@ def table(rows: Sequence[Measured], hardware: str = "h200") -> tuple[P.Points, F
 def measured_column(rows: Sequence[Measured], quantity: str) -> Floats:
     """A measured column, NaN where it was not taken or does not mean what it says (see the two
     rules in rows).
+
+    Parameters
+    ----------
+    rows : Sequence[Measured]
+        Measured points, N of them.
+    quantity : str
+        Name of a measured column.
+
+    Returns
+    -------
+    Floats
+        ms or tok/s, NaN where there is none. (N,)
     """
     step = quantity == "decode_step_ms"
     name, unfit = ("decode_step_p50_ms", is_decode_biased) if step else (quantity, plain_elsewhere)
@@ -156,7 +180,22 @@ class Sweep:
 
 
 def log_errors(sweep: Sweep, predicted: Mapping[str, Floats], quantity: str) -> Floats:
-    """log(predicted / measured), (N,)."""
+    """log(predicted / measured), (N,).
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Measured rows as arrays.
+    predicted : Mapping[str, Floats]
+        Columns by name. (N,) each
+    quantity : str
+        Name of a measured column.
+
+    Returns
+    -------
+    Floats
+        Log ratios. (N,)
+    """
     return np.asarray(np.log(predicted[quantity] / measured_column(sweep.rows, quantity)))
 
 
@@ -186,6 +225,18 @@ class Fit:
 def refit(sweep: Sweep, names: Sequence[str] = MOVED) -> Fit:
     """Constants that fit the rows best, shrunk to their defaults with the published widths.
     Deterministic Gauss-Newton.
+
+    Parameters
+    ----------
+    sweep : Sweep
+        Measured rows as arrays.
+    names : Sequence[str]
+        Constants to move.
+
+    Returns
+    -------
+    Fit
+        Shifts and what they leave.
     """
     base = random_routing()
     sd = np.array([CONSTANT_SOURCES[name.split("[")[0]].log_sd for name in names])
@@ -276,6 +327,18 @@ def step_law(rows: Sequence[Measured]) -> Law:
 def non_negative(matrix: Floats, target: Floats) -> Floats:
     """Least squares with coefficients >= 0: coordinate descent, exact enough after many rounds for
     a handful of columns.
+
+    Parameters
+    ----------
+    matrix : Floats
+        One column a coefficient. (N, P)
+    target : Floats
+        (N,)
+
+    Returns
+    -------
+    Floats
+        Coefficients. (P,)
     """
     gram, goal = matrix.T @ matrix, matrix.T @ target
     found = np.zeros(matrix.shape[1])
