@@ -39,6 +39,18 @@ def judged_goal(goal: Goal, crowded: bool) -> Goal:
 def goal_chances(goals: Sequence[Goal], found: Mapping[str, Predicted]) -> Floats:
     """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs
     does (N,).
+
+    Parameters
+    ----------
+    goals : Sequence[Goal]
+        Of each point.
+    found : Mapping[str, Predicted]
+        Predictions by metric, N points each.
+
+    Returns
+    -------
+    Floats
+        Probabilities. (N,)
     """
     chances = np.empty(len(goals))
     for goal in dict.fromkeys(goals):

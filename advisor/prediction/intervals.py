@@ -79,6 +79,24 @@ def quantile(
 ) -> Floats:
     """The quantile at `share` of the distribution that `posterior` describes; `below` and `above`
     are the half-widths of its 80 % interval before the chance of a gain is known (N,).
+
+    Parameters
+    ----------
+    mean : Floats
+        Log speed-up. (N,)
+    below : Floats
+        Half-width below the median, log units. (N,)
+    above : Floats
+        Half-width above. (N,)
+    p_gain : Floats
+        Chance of a gain. (N,)
+    share : Floats | float
+        From 0 to 1.
+
+    Returns
+    -------
+    Floats
+        Log speed-ups. (N,)
     """
     below, above = (np.fmax(side, LEAST_WIDTH) / Z10 for side in (below, above))
     gained = 1 - normal.cdf(-mean / np.where(mean > 0, below, above))
@@ -93,6 +111,16 @@ def quantile(
 def chance_of_both(parts: Sequence[tuple[float, Predicted]]) -> Floats:
     """The chance that a weighted mean of log speed-ups gains, when what is good for one is good for
     all: the share at which the weighted mean of their quantiles crosses 0 (N,).
+
+    Parameters
+    ----------
+    parts : Sequence[tuple[float, Predicted]]
+        Weights, and predictions of N points each.
+
+    Returns
+    -------
+    Floats
+        Probabilities. (N,)
     """
     sides = np.stack([1 - found.p_gain for _, found in parts])
     low, high = sides.min(axis=0), sides.max(axis=0)

@@ -119,7 +119,22 @@ def prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
 
 
 def log_physics(full: arrays.Points, constants: Constants, tau: Floats) -> dict[str, Floats]:
-    """log speed-up by metric, physics and closed loop alone. (N,) each."""
+    """log speed-up by metric, physics and closed loop alone. (N,) each.
+
+    Parameters
+    ----------
+    full : Points
+        Filled, with a k; N points.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+    tau : Floats
+        Tokens per step, the bonus token included. (N,)
+
+    Returns
+    -------
+    dict of Floats
+        By metric. (N,) each
+    """
     return loop(full, constants, tau)[0]
 
 
@@ -166,7 +181,20 @@ def serial_drafting(full: arrays.Points, constants: Constants) -> Floats:
 
 
 def of_metric(by_metric: Mapping[str, Floats], metric: npt.NDArray[np.int16]) -> Floats:
-    """The value of each point's own metric (N,)."""
+    """The value of each point's own metric (N,).
+
+    Parameters
+    ----------
+    by_metric : Mapping[str, Floats]
+        Values by metric. (N,) each
+    metric : NDArray[int16]
+        Code of each point's metric. (N,)
+
+    Returns
+    -------
+    Floats
+        (N,)
+    """
     out = np.array(by_metric["output_tok_s"])
     for name in _METRIC_NAMES[1:]:
         out = np.where(metric == arrays.METRICS.index(name), by_metric[name], out)

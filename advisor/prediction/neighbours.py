@@ -91,6 +91,18 @@ def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
 
     Names and not numbers: a corrected bandwidth is the same card, and a model whose shape is taken
     from another one is priced as that one and so has its misses.
+
+    Parameters
+    ----------
+    raw : Points
+        As read; N points.
+    full : Points
+        Filled, with a k; N points.
+
+    Returns
+    -------
+    Ints
+        (N,)
     """
     first = full.metric == arrays.METRICS.index("ttft")
     parts = [full.gpus, full.path, full.method, first, full.quant_family, full.engine]
@@ -104,6 +116,18 @@ def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
 def coordinates(raw: arrays.Points, full: arrays.Points) -> Floats:
     """(N, len(MEASURES)): log2 concurrency, log2 context, log2 k, workload code, whole load or one
     stream.
+
+    Parameters
+    ----------
+    raw : Points
+        As read; N points.
+    full : Points
+        Filled, with a k; N points.
+
+    Returns
+    -------
+    Floats
+        (N, len(MEASURES))
     """
     context = np.log2(SHORT + full.input_tokens)
     # request tok/s and TPOT are one thing seen twice, and all three are where one request runs
@@ -134,7 +158,22 @@ class Nearby:
         return cls(keys[keep][order], np.column_stack([where, rig, gain, miss])[keep][order])
 
     def pull(self, keys: Ints, where: Floats, mean: Floats) -> Pull:
-        """Update the `mean` of the points that share a cell with measured pairs."""
+        """Update the `mean` of the points that share a cell with measured pairs.
+
+        Parameters
+        ----------
+        keys : Ints
+            Cell of each point, -1 for none. (N,)
+        where : Floats
+            Coordinates of the points. (N, C)
+        mean : Floats
+            Log speed-up. (N,)
+
+        Returns
+        -------
+        Pull
+            Updated mean, and what it rests on.
+        """
         out, evidence = mean.copy(), np.zeros(len(mean))
         closeness, near = np.zeros(len(mean)), np.zeros(len(mean), dtype=bool)
         if not len(self.keys):

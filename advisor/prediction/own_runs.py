@@ -92,7 +92,20 @@ def kernel() -> Kernel:
 
 
 def places(raw: arrays.Points, full: arrays.Points) -> Floats:
-    """Where each point lies, (N, 10); `raw` are the points as read, `full` the imputed ones."""
+    """Where each point lies, (N, 10); `raw` are the points as read, `full` the imputed ones.
+
+    Parameters
+    ----------
+    raw : Points
+        As read; N points.
+    full : Points
+        Filled, with a k; N points.
+
+    Returns
+    -------
+    Floats
+        Coordinates. (N, 10)
+    """
     sizes = (np.round(40 * np.log(size / 1e6)) for size in (full.total_params, full.active_params))
     total, active = sizes
     numbers = [
@@ -125,6 +138,20 @@ def _draft_size(where: Floats) -> Floats:
 def covariance(a: Floats, b: Floats, made: Kernel) -> Floats:
     """(A, B) covariance of the standardised misses at two sets of places. Those of the first token
     have nothing in common with the others.
+
+    Parameters
+    ----------
+    a : Floats
+        Places. (A, 10)
+    b : Floats
+        Places. (B, 10)
+    made : Kernel
+        The fitted kernel.
+
+    Returns
+    -------
+    Floats
+        (A, B)
     """
     size = np.outer(_draft_size(a), _draft_size(b))
     accepted = made.acceptance * size * _decay(a, b, ACCEPTANCE_MEASURES, made.acceptance_fade)

@@ -35,7 +35,7 @@ from advisor.prediction.decision import PLAIN_SD
 from advisor.prediction.goals import ESTIMATED, GOAL_WEIGHTS, goal_chances, judged_goal
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
-from advisor.prediction.spread import stand_ins
+from advisor.prediction.spread import count_imputed
 from advisor.prediction.threads import one_thread
 
 Floats = npt.NDArray[np.float64]
@@ -121,7 +121,7 @@ def _basis(
     near: npt.NDArray[np.bool_],
 ) -> npt.NDArray[np.int8]:
     seen = np.isin(raw.full.path, model.paths_seen) & np.isin(raw.full.method, model.methods_seen)
-    far = ~near | (stand_ins(points) >= FAR)
+    far = ~near | (count_imputed(points) >= FAR)
     return np.select([covered, ~seen, far], [0, 3, 2], default=1).astype(np.int8)
 
 

@@ -69,8 +69,19 @@ class Spread:
         return cls(tuple(float(state[name]) for name in REASONS))
 
 
-def stand_ins(points: Points) -> Floats:
-    """How many numbers are filled in for each point; bandwidth and size count double (N,)."""
+def count_imputed(points: Points) -> Floats:
+    """How many numbers are filled in for each point; bandwidth and size count double (N,).
+
+    Parameters
+    ----------
+    points : Points
+        As read; N points.
+
+    Returns
+    -------
+    Floats
+        A count. (N,)
+    """
     missing = np.zeros(len(points))
     for name, weight in GUESSED.items():
         missing += weight * np.isnan(getattr(points, name))
@@ -80,6 +91,18 @@ def stand_ins(points: Points) -> Floats:
 def elasticity(full: Points, constants: Constants) -> Floats:
     """d log(speed-up) / d log(tokens per step): 1 in decode, less where prompts share the time,
     small for the first token (N,).
+
+    Parameters
+    ----------
+    full : Points
+        Filled, with a k; N points.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+
+    Returns
+    -------
+    Floats
+        From 0 to 1. (N,)
     """
     batch = np.fmin(full.concurrency, full.max_num_seqs)
     context = full.depth_tokens + full.output_tokens / 2
@@ -98,13 +121,31 @@ def reasons(
 ) -> Floats:
     """The size of each reason for doubt, (N, 6): `points` as read, `full` the imputed ones,
     `switches` the variance between the states of uncertain mechanisms.
+
+    Parameters
+    ----------
+    points : Points
+        As read; N points.
+    full : Points
+        Filled, with a k; N points.
+    belief : Acceptance
+        What is expected of acceptance at the points.
+    constants : Constants
+        Rates and overheads of the kernel paths.
+    switches : Floats
+        Variance between the states of uncertain mechanisms. (N,)
+
+    Returns
+    -------
+    Floats
+        One column a reason. (N, 6)
     """
     slow = full.metric == _TTFT
     open_tokens = (elasticity(full, constants) * belief.log_tau_sd) ** 2
     columns = (
         np.ones(len(full)),
         open_tokens,
-        stand_ins(points),
+        count_imputed(points),
         slow.astype(float),
         (slow & (full.concurrency > 1)).astype(float),
         switches,

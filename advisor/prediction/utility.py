@@ -32,6 +32,16 @@ _STEPS = tuple(
 def normal(dimension: int) -> Array:
     """SAMPLES normal deviates, the same every time: mean 0, sd 1, uncorrelated between the
     dimensions 0 to 13 (SAMPLES,).
+
+    Parameters
+    ----------
+    dimension : int
+        From 0 to 13.
+
+    Returns
+    -------
+    Array
+        (SAMPLES,)
     """
     deviates: Array = _dimensions()[dimension % len(_STEPS)]
     return deviates
@@ -54,6 +64,22 @@ def _dimensions() -> Array:
 def utilities(low: Array, middle: Array, high: Array, z: Array) -> Array:
     """Loss-averse utility at each normal deviate: 10th, 50th and 90th percentile of log speed-ups
     (N,), z (S,) -> (N, S).
+
+    Parameters
+    ----------
+    low : Array
+        10th percentile of the log speed-up. (N,)
+    middle : Array
+        Median of the log speed-up. (N,)
+    high : Array
+        90th percentile of the log speed-up. (N,)
+    z : Array
+        Normal deviates. (S,)
+
+    Returns
+    -------
+    Array
+        (N, S)
     """
     side = np.where(z[None, :] < 0, (middle - low)[:, None], (high - middle)[:, None])
     gain = middle[:, None] + side * z[None, :] / Z10
@@ -77,6 +103,20 @@ def symmetric(low: Array, middle: Array, high: Array) -> tuple[Array, Array, Arr
 def expected_utility(low: Array, middle: Array, high: Array) -> Array:
     """Expected utility of log speed-ups given by their 10th, 50th and 90th percentile; no
     speculation is 0 (N,).
+
+    Parameters
+    ----------
+    low : Array
+        10th percentile of the log speed-up. (N,)
+    middle : Array
+        Median of the log speed-up. (N,)
+    high : Array
+        90th percentile of the log speed-up. (N,)
+
+    Returns
+    -------
+    Array
+        Log units. (N,)
     """
     mean: Array = utilities(low, middle, high, normal(0)).mean(axis=1)
     return mean
@@ -95,6 +135,16 @@ def deviates(index: int) -> Array:
 def regrets(samples: Array) -> Array:
     """Expected regret of each plan: what the best of them has more, on average. Utilities (N, S) ->
     (N,).
+
+    Parameters
+    ----------
+    samples : Array
+        Utility of each plan at each deviate. (N, S)
+
+    Returns
+    -------
+    Array
+        Log units. (N,)
     """
     lost: Array = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
     return lost
@@ -103,6 +153,20 @@ def regrets(samples: Array) -> Array:
 def least_regret(low: Array, middle: Array, high: Array) -> int:
     """The plan with the least expected regret, given the percentiles of their log speed-ups (N,);
     -1: no speculation.
+
+    Parameters
+    ----------
+    low : Array
+        10th percentile of the log speed-up. (N,)
+    middle : Array
+        Median of the log speed-up. (N,)
+    high : Array
+        90th percentile of the log speed-up. (N,)
+
+    Returns
+    -------
+    int
+        Index of the plan, -1 for no speculation.
     """
     each = np.stack(symmetric(low, middle, high), axis=1)[:, :, None]
     rows = [utilities(a, b, c, deviates(i + 1))[0] for i, (a, b, c) in enumerate(each)]

@@ -1,10 +1,8 @@
-"""What measured step costs teach: a step-time law, constants of physics refitted, and a check on
-cells kept out.
+"""What measured step costs teach: a step-time law, constants of physics refitted.
 
-Three models of rising reach. `step_law` writes the decode step as a sum of terms with a meaning
+Two models of rising reach. `step_law` writes the decode step as a sum of terms with a meaning
 (fixed, expert union, per token, per KV token, draft pass). `refit` moves constants of the physics
 core, within their published widths, to fit decode step, output tok/s, TPOT and TTFT at once.
-`held_out` refits on half of the cells and predicts the other half.
 
 Random weights route almost uniformly, so expert popularity (`skew`) and sharing between neighbours
 (`rho`) are held at 0 here; nothing is learned about either. numpy only.

@@ -13,7 +13,7 @@ from advisor.lab.evaluation.card_targets import errors_of, percent, table
 from advisor.lab.evaluation.result import Evaluation
 from advisor.prediction.model import prepare
 from advisor.prediction.predict import FAR
-from advisor.prediction.spread import stand_ins
+from advisor.prediction.spread import count_imputed
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -247,7 +247,7 @@ def bases(found: Evaluation) -> str:
     """Errors by what a prediction rests on: what another source measured there."""
     e, o = found.examples, found.shipped
     rows = scores.scored_rows(e)
-    far = stand_ins(e.points) >= FAR
+    far = count_imputed(e.points) >= FAR
     labels = np.select(
         [o.closeness >= 1, o.near & ~far], ["measured", "interpolated"], "extrapolated"
     )
