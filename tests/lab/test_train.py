@@ -114,6 +114,7 @@ def test_model_survives_json(small: tuple[Examples, Observations]) -> None:
     assert b.sd == pytest.approx(a.sd, rel=0.1)
 
 
+@pytest.mark.slow
 def test_left_out_rows_do_not_leak(small: tuple[Examples, Observations]) -> None:
     """What a left-out source measured must not touch its own prediction; its interval only through
     how other folds were missed.

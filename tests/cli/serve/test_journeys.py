@@ -22,6 +22,7 @@ from cli.serve.browser import WIDTHS, Visit, browser, figures, require, serve
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+pytestmark = pytest.mark.slow  # over a minute in a real browser
 FILES = Path(__file__).resolve().parents[2] / "readers" / "results" / "files"
 SPARK = "/?hw=gb10&concurrency=16"
 BAD = "vllm serve Qwen/Qwen3.6-35B-A3B-FP8 --num-speculative-tokens 2 --enforce-eager"
