@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.str_]
@@ -75,7 +76,9 @@ def group_values(
     Floats
         One figure a group. (G,)
     """
-    return np.array([float(reduce(values[groups == g])) for g in np.unique(groups)])
+    by_group = pd.Series(values).groupby(groups)
+    each = by_group.apply(lambda rows: float(reduce(rows.to_numpy())))
+    return np.asarray(each, dtype=np.float64)
 
 
 def group_average(
@@ -228,14 +231,14 @@ def regrets(
     a sweep (K,) or (K, C), and these k (K,), and returns an index, -1 for off; without one the
     highest median is taken.
     """
+    table = pd.DataFrame(predicted).assign(measured=measured, sweep=sweeps, k=k)
+    means = table[np.isfinite(k)].groupby(["sweep", "k"]).mean()
     found = []
-    for sweep in np.unique(sweeps):
-        rows = np.flatnonzero(sweeps == sweep)
-        ks = np.unique(k[rows][np.isfinite(k[rows])])
-        if len(ks) < 3:
+    for _, sweep in means.groupby(level="sweep"):
+        if len(sweep) < 3:
             continue
-        mean = np.array([measured[rows][k[rows] == one].mean() for one in ks])
-        guess = np.array([predicted[rows][k[rows] == one].mean(axis=0) for one in ks])
+        mean, ks = sweep["measured"].to_numpy(), sweep.index.get_level_values("k").to_numpy()
+        guess = sweep.drop(columns="measured").to_numpy().reshape(len(ks), *predicted.shape[1:])
         pick = rule(guess, ks) if rule else (int(guess.argmax()) if guess.max() > 0 else -1)
         got = mean[pick] if pick >= 0 else 0.0
         found.append(1 - np.exp(got - max(mean.max(), 0.0)))
