@@ -323,10 +323,10 @@ def _refuse(path: str, about: os.stat_result) -> None:
     """Raise AdvisorError for a file that a new one in its place would not be the same as."""
     name = printable(path)
     if not about.st_mode & 0o222 or not os.access(path, os.W_OK):
-        raise AdvisorError(f"{name}: is write-protected; chmod u+w it, or take --diff")
+        raise AdvisorError(f"{name}: is write-protected: chmod u+w it, or use --diff")
     if about.st_nlink > 1:
         raise AdvisorError(
-            f"{name}: has {about.st_nlink} hard links, which a fix would part; take --diff"
+            f"{name}: has {about.st_nlink} hard links, which a fix would break: use --diff"
         )
 
 

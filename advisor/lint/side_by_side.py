@@ -74,7 +74,7 @@ def side_by_side(
 
 def _arm(path: str, report: Report) -> FileArm:
     if not report.launches:
-        raise AdvisorError(f"{path}: starts no vLLM, SGLang or llama-server that we can see")
+        raise AdvisorError(f"{path}: no launch of vLLM, SGLang or llama-server was found")
     first = report.launches[0]
     codes = tuple(sorted({finding.code for finding in report.findings}))
     label = "standard input" if path == "-" else path

@@ -15,6 +15,5 @@ def no_launch_message(report: Report) -> str | None:
     names = ", ".join(one.file for one in report.files[:3]) or "the folder"
     notes = "".join(f"; {note}" for one in report.files[:3] for note in one.notes[:3])
     return (
-        f"{names}: starts no vLLM, SGLang or llama-server that we can see; nothing was "
-        f"judged{notes}"
+        f"{names}: no launch of vLLM, SGLang or llama-server was found; nothing was checked{notes}"
     )

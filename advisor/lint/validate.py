@@ -79,7 +79,7 @@ def validate(
         )
     paths = [source] if isinstance(source, str | os.PathLike) else list(source or ())
     if not paths:
-        raise AdvisorError("no file is named; give a path, or - for standard input")
+        raise AdvisorError("no file given: pass a path, or - for standard input")
     files = list(expand(os.fspath(path) for path in paths))
     if len(files) == 1 and len(paths) == 1:
         return check_launch(read_one(files[0], given), given, select, ignore, changes)

@@ -53,10 +53,7 @@ def _link(facts: Facts, base: Plan) -> Reason | None:
     if not traits(facts.engine).replicas:
         one = facts.model_copy(update={"gpus": 1})
         alone = memory.bill(one, base.model_copy(update={"tp": 1})).fits
-        more = (
-            "; the model fits one of them, and layers on several run one after the other: "
-            "--gpus 1 needs no network"
-        )
+        more = "; the model fits on one of them: --gpus 1 needs no network"
         text, weight = (how + more, 1.5) if alone else (how, 0.5)
         return Reason(text=text, sources=("knowledge/engines",), weight=weight)
     if base.tp > 1:

@@ -59,7 +59,7 @@ def from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
         ]
     return [
         Reason(
-            text=f"Nearest measurement, of another load or setting: {evidence_text(rows)}",
+            text=f"Nearest measurement (another load or setting): {evidence_text(rows)}",
             sources=(rows[0].source,),
             weight=1.0 - 0.1 * i,
         )

@@ -84,7 +84,7 @@ def from_drafter(facts: Facts, plan: Plan) -> list[Reason]:
         request.acceptance is not None or request.acceptance_length is not None
     )
     how = "as you gave it" if given else f"{title(known.method)}'s in general, not its own"
-    more = "" if given else "; --acceptance or --acceptance-length puts yours in its place"
+    more = "" if given else "; pass --acceptance or --acceptance-length to use your own"
     text = f"Drafter {known.repository}; acceptance {how}; made for {known.target}{more}"
     told = [Reason(text=text, sources=known.sources[:1], weight=1.15)]
     others = [

@@ -34,10 +34,7 @@ SAME_GAIN = sourced(
     "below it the gain is that of decoding, and nothing else is named",
     "chosen",
 )
-_MISSED = (
-    "Neither with nor without speculation are the latency objectives met here, so they do "
-    "not decide"
-)
+_MISSED = "The latency objectives are missed with and without speculation, so they do not decide"
 
 
 def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:

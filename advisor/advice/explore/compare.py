@@ -106,7 +106,7 @@ def kind_of(name: str) -> Kind:
             continue
         return kind
     raise AdvisorError(
-        f"'{printable(name, 40)}' is no hardware, model, engine or quantisation that is known "
+        f"'{printable(name, 40)}' is not a known hardware, model, engine or quantisation "
         f"('advisor hardware list', 'advisor models list')"
     )
 

@@ -152,11 +152,11 @@ def check_mix(mix: Mix) -> Mix:
             )
     shares = [work.share for work in mix.classes if work.share is not None]
     if shares and mix.concurrency is None:
-        raise AdvisorError("classes give shares: say of how many with concurrency: N")
+        raise AdvisorError("classes give shares: give the total as concurrency: N")
     if shares and not 0.999 <= sum(shares) <= 1.001:
         raise AdvisorError(f"the shares add up to {sum(shares):g}, not to 1")
     if not shares and mix.concurrency is not None:
-        raise AdvisorError("concurrency is of classes with a share, and no class has one")
+        raise AdvisorError("concurrency needs classes with a share, and no class has one")
     return mix
 
 

@@ -95,10 +95,7 @@ def judge_ab(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: S
     loads = tuple(_load(a, b, setting) for a, b in arms.pairs(off, on))
     notes = []
     if not any(run.speculates for run in on):
-        notes.append(
-            "neither file states drafts: the second is taken as the run with speculation on "
-            "your word"
-        )
+        notes.append("neither file records drafts: the second is taken as the run with speculation")
     if setting.missing:
         notes.append("not compared with a prediction: give " + " and ".join(setting.missing))
     return AbReport(

@@ -113,7 +113,7 @@ def path_of(name: str) -> Path:
     """The file of a machine. Raises AdvisorError for a name that could be a path."""
     if not NAME.match(name):
         raise AdvisorError(
-            f"'{excerpt(name)}' is no name for a machine: lower-case letters, digits, . _ -"
+            f"'{excerpt(name)}' is not a valid machine name: use lower-case letters, digits, . _ -"
         )
     return folder() / f"{name}.yaml"
 

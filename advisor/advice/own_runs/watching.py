@@ -97,7 +97,7 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> Word:
         )
     if not run.output_tok_s:
         return Word(
-            "unknown", ("no tokens were generated in this time: look again under load", *why)
+            "unknown", ("no tokens were generated in this time: try again under load", *why)
         )
     streams = max(round(seen.running or 0), 1)
     given = {"concurrency": streams} | {

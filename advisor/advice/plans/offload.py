@@ -40,7 +40,7 @@ GAINS = ("lc22673b", "moe3060cpu", "corral9070xt", "gemma26maxq")
 MEASURED = (
     "Experts in system memory, as measured: MTP gave 0.43x to 0.86x in four reports, 0.88x to "
     "1.06x in two and 1.04x to 1.32x "
-    "in four: begin without, then measure 2 drafts"
+    "in four: start without speculation, then test k = 2"
 )
 SOURCES = ("llamacpp15077",)
 

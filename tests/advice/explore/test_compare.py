@@ -221,7 +221,7 @@ def test_commands(tmp_path: Path) -> None:
     assert "which hardware" in invoke("compare", "vllm", "sglang")[1]
     assert "no such file" in invoke("compare", str(one), str(tmp_path / "c.sh"))[1]
     (tmp_path / "note.md").write_text("nothing is started here\n")
-    assert "starts no" in invoke("compare", str(one), str(tmp_path / "note.md"))[1]
+    assert "no launch of" in invoke("compare", str(one), str(tmp_path / "note.md"))[1]
     status, text = invoke("why-not", "k=4", "--hw", "gb10", "--format", "json")
     assert status == 0 and json.loads(text)["reasons"]
     status, text = invoke(

@@ -145,7 +145,7 @@ def test_the_answers_are_those_of_the_command_line() -> None:
         ("sweep", {"hw": "gb10", "vary": ["colour=1..3"]}, "cannot be varied"),
         ("sweep", {"hw": "gb10", "vary": []}, "vary"),
         ("sweep", {"hw": "gb10", "vary": ["concurrency=1..100000/2000"]}, "400 of one request"),
-        ("validate", {"text": "hello"}, "nothing was judged"),
+        ("validate", {"text": "hello"}, "nothing was checked"),
         ("validate", {"text": "  "}, "text is missing"),
         ("explain", {"code": "SD999"}, "SD999"),
         ("ab", {"off": "{}", "on": "{}"}, "off"),
