@@ -155,7 +155,8 @@ def test_objectives_that_no_arm_meets_are_named() -> None:
     made = recommend(hardware="gb10", max_tpot_ms=1.0, max_ttft_ms=5.0)
     assert any("latency objectives are missed" in reason.text for reason in made.reasons)
     assert not any(
-        "latency objectives are missed" in reason.text for reason in recommend(hardware="gb10").reasons
+        "latency objectives are missed" in reason.text
+        for reason in recommend(hardware="gb10").reasons
     )
 
 
