@@ -67,6 +67,8 @@ class Index(NamedTuple):
         name = run["run_id"]
         own = {"run_id": name[1:] if name.startswith(FOREIGN) else f"{source}-{name}"}
         dated = {"date": self.dates[source]} if source in self.dates else {}
+        if "concurrency" in run:
+            run["concurrency"] = float(run["concurrency"])
         return {"clean": True, "source": source} | run | own | dated
 
 
@@ -82,7 +84,10 @@ def to_text(entries: list[Pair], note: str) -> str:
         source, name = entry["source"], entry["run_id"]
         start, _, number = name.rpartition("-")
         row = [number if start == source else FOREIGN + name]
-        row += [None if (n, entry.get(n)) == ("clean", True) else entry.get(n) for n in fields[1:]]
+        row += [
+            None if (n, entry.get(n)) == ("clean", True) else _short(entry.get(n))
+            for n in fields[1:]
+        ]
         while row[-1] is None:
             row.pop()
         sources = groups.setdefault(tuple(entry.get(name) for name in SHARED), {})
@@ -96,6 +101,11 @@ def to_text(entries: list[Pair], note: str) -> str:
     return "".join(
         json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines
     )
+
+
+def _short(value: Any) -> Any:
+    """A whole number without its ".0"."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _by_use(entries: list[Pair]) -> list[str]:
