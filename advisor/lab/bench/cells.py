@@ -104,34 +104,55 @@ def points_shape(depth: bool = False) -> tuple[Point, ...]:
 
 
 def shapes_sweep() -> tuple[Job, ...]:
-    """Shapes and paths that `sweep` lacks, in order of value, in groups of engines that fit one
-    80 GB card or, side by side, one of 140 GB (their `kv_gib` is given).
+    """Shapes that `sweep` lacks, in order of value, in groups of three engines that fit one 80 GB
+    card or, side by side, one of 140 GB (their `kv_gib` is given).
     """
     nine, glm, llama = "qwen3.5-9b", "glm-4.7-flash", "llama-3.1-8b"
-    budget = (Point(4, 8192, 128, rounds=2), Point(16, 2048, 128), Point(1, 2048, 128))
-    half = tuple(Point(c, 8192, 128, prefix_share=0.5, rounds=2) for c in (1, 4, 16))
-    few: dict[str, Any] = {"max_num_seqs": 64, "max_model_len": 9216}
-
-    def job(label: str, model: str, k: int, gib: float, **more: Any) -> Job:
-        points = more.pop("points", points_shape())
-        quant = "fp8" if model == glm else "bf16"
-        name = f"{model}-{quant}-k{k}{label}"
-        return Job(name, model, quant, k, points, kv_gib=gib, **few, **more)
-
-    jobs = [job("", nine, k, gib) for k, gib in ((0, 12), (2, 19), (4, 26))]
-    jobs += [job("", glm, k, 8.2) for k in (0, 2, 4)]
-    deep = points_shape(depth=True)
-    jobs.append(job("", llama, 0, 19, points=deep))
-    jobs.append(job("-eagle3", llama, 2, 19, points=deep, method="eagle3"))
-    jobs.append(job("-ngram", llama, 2, 19, method="ngram"))
-    for k, method in ((0, "mtp"), (2, "eagle3")):
-        jobs.append(job("-fp8kv", llama, k, 11, points=deep, method=method, kv_cache_dtype="fp8"))
-    for k, gib in ((0, 8), (2, 10)):
-        small: dict[str, Any] = {"points": budget, "max_num_batched_tokens": 2048}
-        jobs.append(job("-mnbt2048", nine, k, gib, **small))
-    for k, gib in ((0, 10), (2, 12)):
-        jobs.append(job("-prefix", nine, k, gib, points=half, prefix_caching=True))
+    wide, deep = points_shape(), points_shape(depth=True)
+    jobs = [_beside(nine, "bf16", k, gib, wide) for k, gib in ((0, 12), (2, 19), (4, 26))]
+    jobs += [_beside(glm, "fp8", k, 8.2, wide) for k in (0, 2, 4)]
+    jobs += [_beside(llama, "bf16", k, 19, deep, method=m) for k, m in ((0, "mtp"), (2, "eagle3"))]
     return tuple(jobs)
+
+
+def paths_sweep() -> tuple[Job, ...]:
+    """Paths that `sweep` lacks, on Llama 3.1 8B with its EAGLE-3 head, whose engines start within
+    two minutes: an FP8 KV cache, half-shared prompts with prefix caching, a small token budget,
+    drafts by lookup. In groups of four that stand side by side on one 140 GB card, pairs of which
+    fit one of 80 GB.
+    """
+    deep, llama = points_shape(depth=True), "llama-3.1-8b"
+    half = tuple(Point(c, 8192, 128, prefix_share=0.5, rounds=2) for c in (1, 4, 16))
+    budget = (Point(4, 8192, 128, rounds=2), Point(16, 2048, 128, rounds=2), Point(1, 2048, 128))
+    arms = ((0, "mtp"), (2, "eagle3"))
+    paths: tuple[tuple[str, float, tuple[Point, ...], dict[str, Any]], ...] = (
+        ("-fp8kv", 11, deep, {"kv_cache_dtype": "fp8"}),
+        ("", 19, deep, {}),
+        ("-prefix", 12, half, {"prefix_caching": True}),
+        ("-mnbt2048", 6, budget, {"max_num_batched_tokens": 2048}),
+    )
+    jobs = [
+        _beside(llama, "bf16", k, gib, points, path, method=method, **settings)
+        for path, gib, points, settings in paths
+        for k, method in arms
+    ]
+    return (*jobs, _beside(llama, "bf16", 2, 19, points_shape(), method="ngram"))
+
+
+def _beside(
+    model: str,
+    quant: str,
+    k: int,
+    gib: float,
+    points: tuple[Point, ...],
+    path: str = "",
+    **more: Any,
+) -> Job:
+    """An engine that shares its card: its KV cache has `gib` GiB. The label says what is not MTP."""
+    method = more.get("method", "mtp")
+    name = f"{model}-{quant}-k{k}{path}" + (f"-{method}" if method != "mtp" else "")
+    few: dict[str, Any] = {"max_num_seqs": 64, "max_model_len": 9216}
+    return Job(name, model, quant, k, points, kv_gib=gib, **few, **more)
 
 
 def sweep(model: str = "qwen3.6-35b-a3b", quant: str = "fp8", turns: int = 1) -> tuple[Job, ...]:

@@ -1,17 +1,19 @@
 """Predictions for a step-cost sweep, written down before the sweep is run.
 
-`python -m advisor.lab.bench.preregister OUT.json` prices every cell of `cells.sweep()` on one H200
-with the physics core as it stands;
-with `on=ID` on another card. With `uniform` after the file name, routing is uniform and neighbours
-share no experts: what random weights should show. With `model`, each speculating cell also carries
-the speed-ups that the shipped model predicts, its acceptance known. The file is never regenerated
-after the run: what was measured is held against it as it was.
+`python -m advisor.lab.bench.preregister OUT.json` prices every cell of a sweep (`--sweep`, those of
+`advisor bench step-cost`) on one H200 (`--on`) with the physics core as it stands. With `--uniform`
+routing is uniform and neighbours share no experts: what random weights should show. With
+`--speedups` each speculating vLLM cell also carries the speed-ups that the shipped model predicts,
+its acceptance known. The file is never regenerated after the run: what was measured is held against
+it as it was (`advisor.lab.bench.laws.held_against`).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,23 +21,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from advisor.lab.bench.cells import Job, sweep
+from advisor.lab.bench import served_cells
+from advisor.lab.bench.cells import Job, paths_sweep, shapes_sweep, sweep
+from advisor.lab.bench.rows import runs_columns
+from advisor.lab.bench.served_cells import ServedJob
+from advisor.lab.bench.served_rows import in_columns
 from advisor.perf import encode_rows, imputation, physics, schedule
 from advisor.perf.constants import Constants
 from advisor.prediction import predict_table
 
+SWEEPS = ("full", "shapes", "paths", "sglang", "sglang-shapes", "llama-server", "llama-depth")
 
-def rows(job: Job, hardware: str = "h200") -> list[dict[str, str]]:
+
+def rows(job: Job | ServedJob, hardware: str = "h200") -> list[dict[str, str]]:
     """The cells of one job in the columns of the measurement table."""
+    if isinstance(job, ServedJob):
+        return [_served(job, point, hardware) for point in job.points]
     return [
         {
             "model": job.model,
             "quant": job.quant,
+            "kv_cache_dtype": "bf16" if job.kv_cache_dtype == "auto" else job.kv_cache_dtype,
             "hardware": hardware,
             "gpu_count": "1",
             "engine": "vllm",
             "engine_version": "0.25.1",
-            "spec_method": "mtp",
+            "spec_method": job.method,
             "k": str(max(job.k, 1)),
             "concurrency": str(point.concurrency),
             "input_tokens": str(point.input_tokens),
@@ -53,11 +64,28 @@ def rows(job: Job, hardware: str = "h200") -> list[dict[str, str]]:
     ]
 
 
+def _served(job: ServedJob, point: served_cells.ServedPoint, hardware: str) -> dict[str, str]:
+    """One cell as its row would be written once it is measured."""
+    slots = point.concurrency
+    known = {**job.as_dict(), "kind": point.kind, "sampling": point.sampling}
+    known |= {"concurrency": slots, "input_tokens": point.input_tokens}
+    known |= {"acceptance_length": 1 + sum(job.rates), "prompts": slots}
+    row = in_columns(known | {"tokens": slots * point.length})
+    columns = runs_columns(row, hardware)
+    plain = {} if job.k else {"spec_method": "mtp", "k": "1"}
+    return columns | plain | {"engine": job.engine, "speedup_metric": "request_tok_s"}
+
+
 def predict(
-    job: Job, constants: Constants | None = None, hardware: str = "h200"
+    job: Job | ServedJob, constants: Constants | None = None, hardware: str = "h200"
 ) -> list[dict[str, Any]]:
     """Predicted figures for every cell of a job: decode step, output tok/s, TPOT and TTFT of its
     own arm.
+
+    Raises
+    ------
+    ValueError
+        A cell's columns are not understood.
     """
     c = constants or Constants()
     table, errors = encode_rows.from_rows(rows(job, hardware))
@@ -83,7 +111,10 @@ def predict(
         {
             "label": job.label,
             "key": point.key,
+            "engine": job.engine if isinstance(job, ServedJob) else "vllm",
             "k": job.k,
+            "concurrency": point.concurrency,
+            "input_tokens": point.input_tokens,
             **{name: values[i] for name, values in columns.items()},
         }
         for i, point in enumerate(job.points)
@@ -93,7 +124,7 @@ def predict(
 METRICS = ("output_tok_s", "tpot", "request_tok_s")
 
 
-def speedups(job: Job, hardware: str = "h200") -> list[dict[str, float]]:
+def speedups(job: Job | ServedJob, hardware: str = "h200") -> list[dict[str, float]]:
     """The shipped model's speed-up over the plain arm of every cell, by metric; empty for a plain
     arm.
     """
@@ -109,29 +140,58 @@ def speedups(job: Job, hardware: str = "h200") -> list[dict[str, float]]:
     return [{metric: float(next(found)["speedup_p50"]) for metric in METRICS} for _ in job.points]
 
 
-def main(argv: list[str]) -> int:
-    """Write the predictions of a sweep to a new file; exit status 2 where it exists."""
-    out = Path(argv[0])
-    if out.exists():
-        print(f"{out} exists: a pre-registration is written once", file=sys.stderr)
+def jobs_of(name: str, model: str, quant: str, file: str = "") -> tuple[Job | ServedJob, ...]:
+    """The engine starts of a sweep by its name, one of `SWEEPS`. `file` is the name of a GGUF file,
+    without its ending, by which llama-server's starts are labelled.
+    """
+    about: dict[str, Any] = {"model": model, "quant": quant}
+    match name:
+        case "shapes":
+            return shapes_sweep()
+        case "paths":
+            return paths_sweep()
+        case "sglang":
+            return served_cells.sglang_sweep(model, quant)
+        case "sglang-shapes":
+            return served_cells.sglang_shapes()
+        case "llama-server" | "llama-depth":
+            whole = name == "llama-server"
+            made = served_cells.llama_sweep if whole else served_cells.llama_depth_sweep
+            return made(Path(f"{file}.gguf"), campaign=file, **about)
+        case _:
+            return sweep(model, quant)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write the predictions of sweeps to a new file; exit status 2 where it exists."""
+    parser = argparse.ArgumentParser(prog="python -m advisor.lab.bench.preregister")
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--sweep", choices=SWEEPS, nargs="+", default=["full"])
+    parser.add_argument("--model", default="qwen3.6-35b-a3b")
+    parser.add_argument("--quant", default="fp8")
+    parser.add_argument("--file", default="", help="name of the GGUF file, as in its rows' labels")
+    parser.add_argument("--on", default="h200", help="hardware id")
+    parser.add_argument("--uniform", action="store_true")
+    parser.add_argument("--speedups", action="store_true")
+    asked = parser.parse_args(argv)
+    if asked.out.exists():
+        print(f"{asked.out} exists: a pre-registration is written once", file=sys.stderr)
         return 2
-    uniform, model = "uniform" in argv[1:], "model" in argv[1:]
-    hardware = next(
-        (word.removeprefix("on=") for word in argv[1:] if word.startswith("on=")), "h200"
-    )
-    constants = replace(Constants(), rho=0.0, skew=0.0) if uniform else Constants()
-    cells = [cell for job in sweep() for cell in predict(job, constants, hardware)]
-    if model:
-        gains = [gain for job in sweep() for gain in speedups(job, hardware)]
+    listed = (jobs_of(name, asked.model, asked.quant, asked.file) for name in asked.sweep)
+    jobs = [job for found in listed for job in found]
+    constants = replace(Constants(), rho=0.0, skew=0.0) if asked.uniform else Constants()
+    cells = [cell for job in jobs for cell in predict(job, constants, asked.on)]
+    if asked.speedups:
+        gains = [gain for job in jobs for gain in speedups(job, asked.on)]
         cells = [
             cell | ({"speedup": gain} if gain else {})
             for cell, gain in zip(cells, gains, strict=True)
         ]
-    head = {"hardware": hardware, "engine": "vllm 0.25.1"} | (
-        {"routing": "uniform"} if uniform else {}
+    head = {"hardware": asked.on, "sweeps": asked.sweep} | (
+        {"routing": "uniform"} if asked.uniform else {}
     )
-    out.write_text(json.dumps({**head, "cells": cells}, indent=1) + "\n")
-    print(f"{len(cells)} cells in {out}", file=sys.stderr)
+    asked.out.write_text(json.dumps({**head, "cells": cells}, indent=1) + "\n")
+    print(f"{len(cells)} cells in {asked.out}", file=sys.stderr)
     return 0
 
 

@@ -32,6 +32,9 @@ class ServedPoint:
     length: int
     rounds: int = 2
     sampling: str = ""  # a name of SAMPLING; empty: the server's default
+    # One prompt is computed and copied to all slots of the server, which go on from different
+    # tokens: minutes less where prompts are long. Decode points of llama-server only.
+    copied: bool = False
 
     @property
     def key(self) -> str:
@@ -75,11 +78,12 @@ class ServedJob:
 
 
 def decode(
-    clients: Sequence[int], depth: int = 2048, sampling: str = ""
+    clients: Sequence[int], depth: int = 2048, sampling: str = "", copied: bool = False
 ) -> tuple[ServedPoint, ...]:
     """Points that decode only; fewer steps where a step is long."""
     return tuple(
-        ServedPoint("decode", c, depth, 64 if c <= 16 else 40, sampling=sampling) for c in clients
+        ServedPoint("decode", c, depth, 64 if c <= 16 else 40, sampling=sampling, copied=copied)
+        for c in clients
     )
 
 
@@ -138,13 +142,11 @@ def llama_job(
 
 
 def llama_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
-    """Server starts in order of value: k, then depth, one KV buffer for all slots, closed loops."""
+    """Server starts in order of value: k, then one KV buffer for all slots, closed loops."""
     few, wide = ("-b", "2048", "-ub", "2048"), (1, 4, 8, 16)
     plain = decode((1, 2, 4, 6, 8, 9, 12, 16)) + decode((4, 16), sampling="greedy")
     plain += decode((4, 16), sampling="device") + decode((32, 64))
     jobs = [llama_job(k, gguf, plain if not k else decode(wide), flags=few, **about) for k in KS]
-    for k in (0, 2):
-        jobs.append(llama_job(k, gguf, decode((1, 4), 16_384), flags=few, part="-deep", **about))
     for k in (0, 2):
         one = (*few, "--kv-unified")
         jobs.append(llama_job(k, gguf, decode((1, 4, 16)), flags=one, part="-unified", **about))
@@ -152,6 +154,32 @@ def llama_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
         loops = closed_loops(((4, 2048), (16, 2048)))
         jobs.append(llama_job(k, gguf, loops, part="-closed", **about))
     return tuple(jobs)
+
+
+def llama_depth_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
+    """Server starts at 16,384 tokens of context, in order of value: draft lengths at 1 to 16 slots,
+    a q8_0 KV cache, no flash attention, one KV buffer for all slots.
+
+    Prompts are computed once and copied, but where slots share a buffer: copies would share cells.
+    """
+    few = ("-b", "2048", "-ub", "2048")
+    made: list[tuple[int, str, tuple[str, ...], tuple[int, ...], bool]] = [
+        (k, "", (), (1, 4, 8, 16), True) for k in (0, 2, 4)
+    ]
+    made += [(k, "-kvq8", ("-ctk", "q8_0", "-ctv", "q8_0"), (1, 16), True) for k in (0, 2)]
+    made.append((0, "-nofa", ("-fa", "off"), (1, 16), True))
+    made += [(k, "-unified", ("--kv-unified",), (4, 8), False) for k in (0, 2)]
+    return tuple(
+        llama_job(
+            k,
+            gguf,
+            decode(at, 16_384, copied=copied),
+            flags=(*few, *flags),
+            part=f"-deep{part}",
+            **about,
+        )
+        for k, part, flags, at, copied in made
+    )
 
 
 # ---------------------------------------------------------------- SGLang

@@ -29,9 +29,12 @@ def in_columns(row: dict[str, Any]) -> dict[str, Any]:
     if row.get("engine") not in ENGINES:
         return row
     settings, sampling = row.get("settings", {}), row.get("sampling", "")
+    flags = list(settings.get("flags", ()))
+    cache = {"kv_cache_dtype": flags[flags.index("-ctk") + 1]} if "-ctk" in flags else {}
     made = {
         **row,
         **ENGINES[row["engine"]],
+        **cache,
         "vllm": row["engine_version"],
         "prefix_caching": False,
         "prefix_share": 0.0,
