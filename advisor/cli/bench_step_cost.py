@@ -11,12 +11,13 @@ import click
 
 from advisor.cli.output import say
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.bench import served_cells, served_worker
+from advisor.lab.bench import served_worker
 from advisor.lab.bench import step_cost as driver
-from advisor.lab.bench.cells import Job, sweep
+from advisor.lab.bench.cells import Job
 from advisor.lab.bench.rows import import_folder
 from advisor.lab.bench.served_cells import ServedJob
-from advisor.lab.bench.shapes import VOCAB, config
+from advisor.lab.bench.shapes import VOCAB
+from advisor.lab.bench.sweeps import NAMES, check_together, listed
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import measurements_dir
 
@@ -71,6 +72,21 @@ from advisor.lab.measurements.schema import measurements_dir
     show_default=True,
     help="Repeats of every point.",
 )
+@click.option(
+    "--sweep",
+    type=click.Choice(NAMES),
+    default=NAMES[0],
+    show_default=True,
+    help="Which points: all of one model; other models (shapes); FP8 KV, prefixes, budget, lookup "
+    "(paths); 16k context (depth).",
+)
+@click.option(
+    "--together",
+    type=click.IntRange(1, 16),
+    default=1,
+    show_default=True,
+    help="Engines that start side by side on one GPU; they are timed one after the other.",
+)
 @click.option("--only", multiple=True, help="Labels to measure (see --list).")
 @click.option(
     "--list", "list_only", is_flag=True, help="Print the engine starts and points, run nothing."
@@ -86,6 +102,8 @@ def step_cost(
     gpus: str,
     minutes: float | None,
     turns: int,
+    sweep: str,
+    together: int,
     only: tuple[str, ...],
     list_only: bool,
 ) -> None:
@@ -96,34 +114,32 @@ def step_cost(
     vLLM and SGLang start with random weights of the model's shape; llama-server takes the file
     given by --gguf. Acceptance is forced and an input: only step costs are measured.
     """
-    jobs: tuple[Job, ...] | tuple[ServedJob, ...]
-    match engine:
-        case "llama-server":
-            if gguf is None:
-                raise AdvisorError("llama-server needs a model file; give --gguf FILE.")
-            jobs = served_cells.llama_sweep(
-                gguf,
-                model=model,
-                quant=quant,
-                server=server,
-                campaign=gguf.stem,
-                vocabulary=vocabulary,
-                version=served_worker.llama_version(server),
-            )
-        case "sglang":
-            config(model, quant)
-            jobs = served_cells.sglang_sweep(model, quant, _version("sglang", list_only))
-        case _:
-            config(model, quant)
-            jobs = sweep(model, quant, turns)
-            _version(engine, list_only)
+    version = ""
+    if engine != "llama-server":
+        version = _version(engine, list_only)
+    elif gguf is not None:
+        version = served_worker.llama_version(server)
+    jobs = listed(
+        engine,
+        sweep,
+        model=model,
+        quant=quant,
+        gguf=gguf,
+        server=server,
+        version=version,
+        vocabulary=vocabulary,
+        turns=turns,
+    )
     chosen = tuple(job for job in jobs if not only or job.label in only)
+    if unknown := set(only) - {job.label for job in jobs}:
+        raise AdvisorError(f"no engine start is called {', '.join(sorted(unknown))}; see --list.")
+    check_together(chosen, together)
     if list_only:
         for job in chosen:
             times = f" x {turns}" if turns > 1 and isinstance(job, Job) else ""
             say(f"{job.label:44} {len(job.points):3} points" + times)
         return
-    _run(chosen, out, tuple(gpus.split(",")), minutes)
+    _run(chosen, out, tuple(gpus.split(",")), minutes, together)
 
 
 def _version(engine: str, unknown_is_fine: bool) -> str:
@@ -140,7 +156,11 @@ def _version(engine: str, unknown_is_fine: bool) -> str:
 
 
 def _run(
-    jobs: tuple[Job | ServedJob, ...], out: Path, gpus: tuple[str, ...], minutes: float | None
+    jobs: tuple[Job | ServedJob, ...],
+    out: Path,
+    gpus: tuple[str, ...],
+    minutes: float | None,
+    together: int,
 ) -> None:
     # drawn only while something is measured: rich costs start-up time
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -158,9 +178,9 @@ def _run(
             bar.update(task, completed=state.done, description=state.note)
 
         last = (
-            driver.run(own, out, gpus=gpus, seconds=seconds, tell=tell)
+            driver.run(own, out, gpus=gpus, seconds=seconds, together=together, tell=tell)
             if own
-            else served_worker.run(served, out, seconds=seconds, tell=tell)
+            else served_worker.run(served, out, seconds=seconds, together=together, tell=tell)
         )
     say(f"{last.done} of {last.total} points in {out}; run the same command again for the rest.")
 

@@ -12,8 +12,17 @@ from typing import Any
 
 import pytest
 
-from advisor.domain.nouns import UnknownFact
-from advisor.lab.bench import cells, host, point_rows, preregister, shapes, step_cost, worker
+from advisor.domain.nouns import AdvisorError, UnknownFact
+from advisor.lab.bench import (
+    cells,
+    host,
+    point_rows,
+    preregister,
+    shapes,
+    step_cost,
+    sweeps,
+    worker,
+)
 from advisor.lab.bench.rows import campaign
 
 
@@ -275,13 +284,44 @@ def test_the_host_is_watched_while_a_point_is_timed() -> None:
 
 def test_predictions_for_another_card_are_written_once(tmp_path: Path) -> None:
     out = tmp_path / "p.json"
-    assert preregister.main([str(out), "on=h100-sxm"]) == 0
+    assert preregister.main([str(out), "--on", "h100-sxm"]) == 0
     told = json.loads(out.read_text())
     assert told["hardware"] == "h100-sxm" and len(told["cells"]) > 100
     first = told["cells"][0]["decode_step_ms"]
     here = preregister.predict(cells.sweep()[0])[0]["decode_step_ms"]
     assert first > here, "an H100 reads its memory slower than an H200"
     assert preregister.main([str(out)]) == 2
+
+
+def test_predictions_cover_every_sweep(tmp_path: Path) -> None:
+    for engine, names in sweeps.SWEEPS.items():
+        out = tmp_path / f"{engine}.json"
+        words = ["--engine", engine, "--sweep", *names, "--gguf", "m.gguf", "--uniform"]
+        assert preregister.main([str(out), *words]) == 0
+        found = json.loads(out.read_text())["cells"]
+        assert all(cell["decode_step_ms"] > 0 and cell["engine"] == engine for cell in found)
+        jobs = [
+            job
+            for name in names
+            for job in sweeps.listed(
+                engine, name, model="qwen3.6-35b-a3b", quant="fp8", gguf=Path("m.gguf")
+            )
+        ]
+        assert len(found) == sum(len(job.points) for job in jobs)
+
+
+def test_a_sweep_that_an_engine_lacks_is_refused() -> None:
+    about = {"model": "qwen3.6-35b-a3b", "quant": "fp8"}
+    with pytest.raises(AdvisorError, match="full, shapes, paths"):
+        sweeps.listed("vllm", "depth", **about)
+    with pytest.raises(AdvisorError, match="--gguf"):
+        sweeps.listed("llama-server", "full", **about)
+    with pytest.raises(AdvisorError, match="together"):
+        sweeps.check_together(sweeps.listed("vllm", "full", **about), 2)
+    with pytest.raises(AdvisorError, match="together"):
+        sweeps.check_together(sweeps.listed("sglang", "full", **about), 2)
+    sweeps.check_together(sweeps.listed("vllm", "paths", **about), 4)
+    sweeps.check_together(sweeps.listed("sglang", "shapes", **about), 3)
 
 
 def test_engines_of_one_card_take_turns(tmp_path: Path) -> None:
@@ -296,7 +336,7 @@ def test_engines_of_one_card_take_turns(tmp_path: Path) -> None:
 
 
 def test_shapes_sweep_gives_every_engine_its_memory_and_every_prompt_known_tokens() -> None:
-    jobs = cells.shapes_sweep()
+    jobs = (*cells.shapes_sweep(), *cells.paths_sweep()[:2], *cells.paths_sweep()[4:])
     assert len({job.label for job in jobs}) == len(jobs)
     assert all(job.kv_gib for job in jobs)
     for job in jobs:

@@ -148,7 +148,9 @@ def _beside(
     path: str = "",
     **more: Any,
 ) -> Job:
-    """An engine that shares its card: its KV cache has `gib` GiB. The label says what is not MTP."""
+    """An engine that shares its card: its KV cache has `gib` GiB. The label names a method that is
+    not MTP.
+    """
     method = more.get("method", "mtp")
     name = f"{model}-{quant}-k{k}{path}" + (f"-{method}" if method != "mtp" else "")
     few: dict[str, Any] = {"max_num_seqs": 64, "max_model_len": 9216}

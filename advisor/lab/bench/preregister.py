@@ -22,15 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.lab.bench import served_cells
-from advisor.lab.bench.cells import Job, paths_sweep, shapes_sweep, sweep
+from advisor.lab.bench.cells import Job, Point
 from advisor.lab.bench.rows import runs_columns
 from advisor.lab.bench.served_cells import ServedJob
 from advisor.lab.bench.served_rows import in_columns
+from advisor.lab.bench.sweeps import NAMES, SWEEPS, listed
 from advisor.perf import encode_rows, imputation, physics, schedule
 from advisor.perf.constants import Constants
 from advisor.prediction import predict_table
-
-SWEEPS = ("full", "shapes", "paths", "sglang", "sglang-shapes", "llama-server", "llama-depth")
 
 
 def rows(job: Job | ServedJob, hardware: str = "h200") -> list[dict[str, str]]:
@@ -117,8 +116,12 @@ def predict(
             "input_tokens": point.input_tokens,
             **{name: values[i] for name, values in columns.items()},
         }
-        for i, point in enumerate(job.points)
+        for i, point in enumerate(_points(job))
     ]
+
+
+def _points(job: Job | ServedJob) -> Sequence[Point | served_cells.ServedPoint]:
+    return job.points
 
 
 METRICS = ("output_tok_s", "tpot", "request_tok_s")
@@ -140,36 +143,15 @@ def speedups(job: Job | ServedJob, hardware: str = "h200") -> list[dict[str, flo
     return [{metric: float(next(found)["speedup_p50"]) for metric in METRICS} for _ in job.points]
 
 
-def jobs_of(name: str, model: str, quant: str, file: str = "") -> tuple[Job | ServedJob, ...]:
-    """The engine starts of a sweep by its name, one of `SWEEPS`. `file` is the name of a GGUF file,
-    without its ending, by which llama-server's starts are labelled.
-    """
-    about: dict[str, Any] = {"model": model, "quant": quant}
-    match name:
-        case "shapes":
-            return shapes_sweep()
-        case "paths":
-            return paths_sweep()
-        case "sglang":
-            return served_cells.sglang_sweep(model, quant)
-        case "sglang-shapes":
-            return served_cells.sglang_shapes()
-        case "llama-server" | "llama-depth":
-            whole = name == "llama-server"
-            made = served_cells.llama_sweep if whole else served_cells.llama_depth_sweep
-            return made(Path(f"{file}.gguf"), campaign=file, **about)
-        case _:
-            return sweep(model, quant)
-
-
 def main(argv: Sequence[str]) -> int:
     """Write the predictions of sweeps to a new file; exit status 2 where it exists."""
     parser = argparse.ArgumentParser(prog="python -m advisor.lab.bench.preregister")
     parser.add_argument("out", type=Path)
-    parser.add_argument("--sweep", choices=SWEEPS, nargs="+", default=["full"])
+    parser.add_argument("--engine", choices=sorted(SWEEPS), default="vllm")
+    parser.add_argument("--sweep", choices=NAMES, nargs="+", default=["full"])
     parser.add_argument("--model", default="qwen3.6-35b-a3b")
     parser.add_argument("--quant", default="fp8")
-    parser.add_argument("--file", default="", help="name of the GGUF file, as in its rows' labels")
+    parser.add_argument("--gguf", type=Path, help="llama-server: the file, which labels the cells")
     parser.add_argument("--on", default="h200", help="hardware id")
     parser.add_argument("--uniform", action="store_true")
     parser.add_argument("--speedups", action="store_true")
@@ -177,8 +159,8 @@ def main(argv: Sequence[str]) -> int:
     if asked.out.exists():
         print(f"{asked.out} exists: a pre-registration is written once", file=sys.stderr)
         return 2
-    listed = (jobs_of(name, asked.model, asked.quant, asked.file) for name in asked.sweep)
-    jobs = [job for found in listed for job in found]
+    about = {"model": asked.model, "quant": asked.quant, "gguf": asked.gguf}
+    jobs = [job for name in asked.sweep for job in listed(asked.engine, name, **about)]
     constants = replace(Constants(), rho=0.0, skew=0.0) if asked.uniform else Constants()
     cells = [cell for job in jobs for cell in predict(job, constants, asked.on)]
     if asked.speedups:
@@ -187,7 +169,7 @@ def main(argv: Sequence[str]) -> int:
             cell | ({"speedup": gain} if gain else {})
             for cell, gain in zip(cells, gains, strict=True)
         ]
-    head = {"hardware": asked.on, "sweeps": asked.sweep} | (
+    head = {"hardware": asked.on, "engine": asked.engine, "sweeps": asked.sweep} | (
         {"routing": "uniform"} if asked.uniform else {}
     )
     asked.out.write_text(json.dumps({**head, "cells": cells}, indent=1) + "\n")
