@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from advisor.lab.bench import law
+from advisor.lab.bench.laws import step_law as law
 
 
 @pytest.mark.parametrize("found", law.laws(), ids=lambda found: found.name)

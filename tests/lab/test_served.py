@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import socket
 import subprocess
@@ -175,51 +174,10 @@ def test_forced_acceptance_and_slots_reach_the_command_line() -> None:
     assert depth >= 2048 + 8 * 70 * 2.46  # a slot's text grows from point to point
 
 
-def answering(status: int, bodies: list[dict[str, Any]]) -> Callable[..., Any]:
-    """A handler that keeps what it is asked and answers every POST with one status."""
-
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        size = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
-        bodies.append(json.loads(await reader.readexactly(size)))
-        writer.write(b"HTTP/1.1 %d x\r\nContent-Length: 2\r\n\r\n[]" % status)
-        await writer.drain()
-        writer.close()
-
-    return answer
-
-
-@pytest.mark.parametrize("status", [200, 400])
-def test_a_copied_prompt_is_computed_once_and_slots_go_on_apart(status: int) -> None:
-    points = served_cells.decode((1, 4), 300, copied=True)
-    job = replace(mock_job("llama-server", 0, points), settings={"slots": 4})
-    bodies: list[dict[str, Any]] = []
-
-    async def fill() -> served_worker.Driver:
-        server = await asyncio.start_server(answering(status, bodies), "127.0.0.1", job.port)
-        driver = served_worker.Driver(job, Meter())
-        async with server:
-            for count in (1, 4):
-                await driver._fill_copies(list(range(count)), 300)
-        return driver
-
-    if status != 200:
-        with pytest.raises(streams.ServerError, match="400"):
-            asyncio.run(fill())
-        return
-    driver = asyncio.run(fill())
-    assert [(b["n_cmpl"], b["n_predict"], len(b["prompt"])) for b in bodies] == [(4, 1, 300)]
-    texts = [driver.slots[i] for i in range(4)]
-    assert all(text[:-1] == bodies[0]["prompt"] for text in texts)
-    assert len({text[-1] for text in texts}) > 1
-
-
-def test_depth_sweep_copies_prompts_but_where_slots_share_a_buffer() -> None:
+def test_slots_of_the_depth_sweep_hold_their_prompts_and_what_they_write() -> None:
     jobs = served_cells.llama_depth_sweep(Path("m.gguf"), model="qwen3.6-27b", quant="q4_k_s")
     assert len({job.label for job in jobs}) == len(jobs)
     for job in jobs:
-        unified = "--kv-unified" in job.command
-        assert all(point.copied != unified for point in job.points)
         each = job.settings["context"] // job.settings["slots"]
         assert each >= max(p.input_tokens for p in job.points) + 1000
 

@@ -32,9 +32,6 @@ class ServedPoint:
     length: int
     rounds: int = 2
     sampling: str = ""  # a name of SAMPLING; empty: the server's default
-    # One prompt is computed and copied to all slots of the server, which go on from different
-    # tokens: minutes less where prompts are long. Decode points of llama-server only.
-    copied: bool = False
 
     @property
     def key(self) -> str:
@@ -78,12 +75,11 @@ class ServedJob:
 
 
 def decode(
-    clients: Sequence[int], depth: int = 2048, sampling: str = "", copied: bool = False
+    clients: Sequence[int], depth: int = 2048, sampling: str = ""
 ) -> tuple[ServedPoint, ...]:
     """Points that decode only; fewer steps where a step is long."""
     return tuple(
-        ServedPoint("decode", c, depth, 64 if c <= 16 else 40, sampling=sampling, copied=copied)
-        for c in clients
+        ServedPoint("decode", c, depth, 64 if c <= 16 else 40, sampling=sampling) for c in clients
     )
 
 
@@ -159,26 +155,17 @@ def llama_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
 def llama_depth_sweep(gguf: Path, **about: Any) -> tuple[ServedJob, ...]:
     """Server starts at 16,384 tokens of context, in order of value: draft lengths at 1 to 16 slots,
     a q8_0 KV cache, no flash attention, one KV buffer for all slots.
-
-    Prompts are computed once and copied, but where slots share a buffer: copies would share cells.
     """
     few = ("-b", "2048", "-ub", "2048")
-    made: list[tuple[int, str, tuple[str, ...], tuple[int, ...], bool]] = [
-        (k, "", (), (1, 4, 8, 16), True) for k in (0, 2, 4)
+    made: list[tuple[int, str, tuple[str, ...], tuple[int, ...]]] = [
+        (k, "", (), (1, 4, 8, 16)) for k in (0, 2, 4)
     ]
-    made += [(k, "-kvq8", ("-ctk", "q8_0", "-ctv", "q8_0"), (1, 16), True) for k in (0, 2)]
-    made.append((0, "-nofa", ("-fa", "off"), (1, 16), True))
-    made += [(k, "-unified", ("--kv-unified",), (4, 8), False) for k in (0, 2)]
+    made += [(k, "-kvq8", ("-ctk", "q8_0", "-ctv", "q8_0"), (1, 16)) for k in (0, 2)]
+    made.append((0, "-nofa", ("-fa", "off"), (1, 16)))
+    made += [(k, "-unified", ("--kv-unified",), (4, 8)) for k in (0, 2)]
     return tuple(
-        llama_job(
-            k,
-            gguf,
-            decode(at, 16_384, copied=copied),
-            flags=(*few, *flags),
-            part=f"-deep{part}",
-            **about,
-        )
-        for k, part, flags, at, copied in made
+        llama_job(k, gguf, decode(at, 16_384), flags=(*few, *flags), part=f"-deep{part}", **about)
+        for k, part, flags, at in made
     )
 
 

@@ -1,0 +1,1 @@
+"""What measured steps say: laws, pictures, and predictions held against them."""
