@@ -344,3 +344,5 @@ def test_shapes_sweep_gives_every_engine_its_memory_and_every_prompt_known_token
         words = shape.get("text_config", shape)["vocab_size"]
         assert words == shapes.vocabulary(job.model)
         assert worker.engine_arguments(job.as_dict(), "m")["gpu_memory_utilization"] == 0.05
+        wanted = "fp8" if "fp8kv" in job.label else "bf16"
+        assert worker.cache_type(job.as_dict()) == wanted

@@ -21,6 +21,7 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -155,6 +156,12 @@ def engine_arguments(job: dict[str, Any], model_dir: str) -> dict[str, Any]:
     return made
 
 
+def cache_type(job: Mapping[str, Any]) -> str:
+    """Type of the job's KV cache, as rows write it."""
+    asked = str(job.get("kv_cache_dtype", "auto"))
+    return "bf16" if asked == "auto" else asked
+
+
 def write_shape(job: dict[str, Any], folder: Path) -> None:
     """The model's config.json, with that of its draft head where it has one of its own."""
     (folder / "config.json").write_text(json.dumps(config(job["model"], job["quant"])))
@@ -262,6 +269,7 @@ def measure(
         "rates": list(job["rates"][: job["k"]]),
         "env": job.get("env", {}),
         "method": job.get("method", "mtp"),
+        "kv_cache_dtype": cache_type(job),
         "kv_gib": job.get("kv_gib"),
         "vllm": vllm.__version__,
         "torch": torch.__version__,

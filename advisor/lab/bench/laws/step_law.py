@@ -1,7 +1,7 @@
 """The step law of each engine on the H200: cycle time from requests, draft length and acceptance.
 
-`python -m advisor.lab.bench.laws.step_law` fits it to the raw points and prints it with the error on points
-kept out of the fit. vLLM and SGLang: T = a + b E + c n + (d + e k if k > 0) in ms, with n =
+`python -m advisor.lab.bench.laws.step_law` fits it to the raw points and prints it with the error
+on points kept out of the fit. vLLM and SGLang: T = a + b E + c n + (d + e k if k > 0) in ms, with n =
 requests x (k + 1) tokens and E the share of experts that n tokens reach. llama-server: T = a + b n
 up to 8 tokens, a + c + d n beyond, + e ms per million vocabulary entries sampled, + f k.
 """
