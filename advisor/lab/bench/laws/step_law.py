@@ -1,9 +1,10 @@
-"""The step law of each engine on the H200: cycle time from requests, draft length and acceptance.
+"""The step law of each engine: cycle time from requests, draft length, depth and acceptance.
 
 `python -m advisor.lab.bench.laws.step_law` fits it to the raw points and prints it with the error
-on points kept out of the fit. vLLM and SGLang: T = a + b E + c n + (d + e k if k > 0) in ms, with n =
-requests x (k + 1) tokens and E the share of experts that n tokens reach. llama-server: T = a + b n
-up to 8 tokens, a + c + d n beyond, + e ms per million vocabulary entries sampled, + f k.
+on points kept out of the fit. vLLM and SGLang: T = a + b E + c n + (d + e k if k > 0) + g c in ms,
+with n = requests x (k + 1) tokens, E the share of experts that n tokens reach and c the thousands
+of tokens that the requests hold together. llama-server: T = a + b n up to 8 tokens, a + c + d n
+beyond, + e ms per million vocabulary entries sampled, + f k, + g c.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from advisor.lab.bench.row_files import read_about, read_rows
-from advisor.lab.bench.rows import reason_of
+from advisor.lab.bench.rows import is_decode_biased, reason_of
 from advisor.lab.bench.shapes import VOCAB
 from advisor.lab.measurements.schema import measurements_dir
 from advisor.perf.kernels import LONGEST
@@ -26,6 +27,9 @@ EXPERTS, TOPK = 256, 8
 DEPTH = 2048  # prompt tokens of the points
 SPLITS = 20
 Point = dict[str, Any]
+
+
+Terms = Callable[[Point], list[float]]
 
 
 class Law(NamedTuple):
@@ -38,6 +42,14 @@ class Law(NamedTuple):
     cycle_error: float
 
 
+class Measured(NamedTuple):
+    """The points of one engine, model and card, and the form of its law."""
+
+    name: str
+    points: list[Point]
+    terms: Terms
+
+
 MIXTURES = {"qwen3.6-35b-a3b": (EXPERTS, TOPK)}
 
 
@@ -47,7 +59,7 @@ def server_terms(point: Point) -> list[float]:
     experts = 0.0
     if found := MIXTURES.get(point.get("model", "qwen3.6-35b-a3b")):
         experts = 1 - (1 - found[1] / found[0]) ** n
-    return [1.0, experts, n, float(point["k"] > 0), point["k"]]
+    return [1.0, experts, n, float(point["k"] > 0), point["k"], held(point)]
 
 
 def llama_terms(point: Point) -> list[float]:
@@ -56,7 +68,12 @@ def llama_terms(point: Point) -> list[float]:
     tiled = float(n > LONGEST)
     vocabulary = 32_000 if "v32" in point["label"] else VOCAB
     entries = point["concurrency"] * point["acceptance_length"] * vocabulary / 1e6
-    return [1.0, (1 - tiled) * n, tiled, tiled * n, entries, point["k"]]
+    return [1.0, (1 - tiled) * n, tiled, tiled * n, entries, point["k"], held(point)]
+
+
+def held(point: Point) -> float:
+    """Thousands of prompt tokens that the requests hold together beyond `DEPTH` each."""
+    return float(point["concurrency"] * (point["input_tokens"] - DEPTH) / 1000)
 
 
 def step_ms(point: Point) -> float:
@@ -65,7 +82,7 @@ def step_ms(point: Point) -> float:
     return float(point[name])
 
 
-def fit(name: str, points: Sequence[Point], terms: Callable[[Point], list[float]]) -> Law:
+def fit(name: str, points: Sequence[Point], terms: Terms) -> Law:
     """Least squares of relative errors, no coefficient below 0; half of the points kept out in
     turn.
 
@@ -75,7 +92,7 @@ def fit(name: str, points: Sequence[Point], terms: Callable[[Point], list[float]
         Of the law.
     points : Sequence[Point]
         Measured steps.
-    terms : Callable[[Point], list[float]]
+    terms : Terms
         What a point costs, term by term.
 
     Returns
@@ -101,48 +118,53 @@ def fit(name: str, points: Sequence[Point], terms: Callable[[Point], list[float]
     return Law(name, len(points), whole, plain, cycle)
 
 
-def laws() -> list[Law]:
-    """The laws of three engines at 2,048 tokens of context, from the raw points in the
-    repository.
-    """
+def measured() -> list[Measured]:
+    """The raw points in the repository where there are enough for a law, from 2,048 tokens on."""
     raw = measurements_dir() / "raw"
     llama = raw / "bench-h200-llama-b11312"
-    slots = [
-        p
-        for p in [*read_rows(llama), *read_rows(llama / "vocabulary-32k")]
-        if p["kind"] == "decode" and not p["sampling"] and p["input_tokens"] == DEPTH
-    ]
-    slots = [p for p in slots if "unified" not in p["label"]]
+    slots = [*read_rows(llama), *read_rows(llama / "vocabulary-32k")]
+    hopper = _trusted_points(raw / "bench-h100-llama-b11312")
     sglang = read_rows(raw / "bench-h200-sglang-0517")
     sglang = [p for p in sglang if p["sampling"] == "t0" and "sync" not in p["label"]]
     vllm = [p for p in read_rows(raw / "h200-vllm-0251") if _plain_vllm(p)]
     newer = {e: _trusted_points(raw / f"bench-h200-{e}-shapes") for e in ("vllm", "sglang")}
-    chains = [
-        (f"{name}, {title}", [p for p in newer[e] if p["model"] == m and "tree" not in p["label"]])
-        for e, name, m, title in (
-            ("vllm", "vLLM", "qwen3.5-9b", "Qwen3.5-9B BF16"),
-            ("sglang", "SGLang", "qwen3.5-9b", "Qwen3.5-9B BF16"),
-        )
-    ]
+    nine = {e: [p for p in points if p["model"] == "qwen3.5-9b"] for e, points in newer.items()}
+    listed = (
+        ("vLLM, 35B-A3B FP8, H200", vllm, server_terms),
+        ("SGLang, 35B-A3B FP8, H200", sglang, server_terms),
+        ("vLLM, Qwen3.5-9B BF16, H200", nine["vllm"], server_terms),
+        ("SGLang, Qwen3.5-9B BF16, H200", nine["sglang"], server_terms),
+        ("llama-server, 35B-A3B Q4_K, H200", _slots(slots, "q4k-"), llama_terms),
+        ("llama-server, 35B-A3B Q8_0, H200", _slots(slots, "q8-"), llama_terms),
+        ("llama-server, 27B Q4_K, H200", _slots(slots, "27b-"), llama_terms),
+        ("llama-server, 27B Q4_K, H100", _slots(hopper, "27b-"), llama_terms),
+    )
     return [
-        fit("vLLM, 35B-A3B FP8", [p for p in vllm if p["input_tokens"] == DEPTH], server_terms),
-        fit("SGLang, 35B-A3B FP8", [p for p in sglang if p["input_tokens"] == DEPTH], server_terms),
-        *(
-            fit(name, [p for p in points if p["input_tokens"] == DEPTH], server_terms)
-            for name, points in chains
-        ),
-        *(
-            fit(
-                f"llama-server, {name}",
-                [p for p in slots if p["label"].startswith(label)],
-                llama_terms,
-            )
-            for name, label in (
-                ("35B-A3B Q4_K", "q4k-"),
-                ("35B-A3B Q8_0", "q8-"),
-                ("27B Q4_K", "27b-"),
-            )
-        ),
+        Measured(name, [p for p in points if _deep_enough(p)], terms)
+        for name, points, terms in listed
+    ]
+
+
+def laws() -> list[Law]:
+    """The law of each of `measured`."""
+    return [fit(*one) for one in measured()]
+
+
+def _deep_enough(point: Point) -> bool:
+    return point["input_tokens"] >= DEPTH and not (
+        point.get("kind") != "decode" and is_decode_biased(point)
+    )
+
+
+def _slots(points: Sequence[Point], label: str) -> list[Point]:
+    """Plain decode points of one file; one KV buffer for all slots is another path."""
+    return [
+        p
+        for p in points
+        if p["kind"] == "decode"
+        and not p["sampling"]
+        and p["label"].startswith(label)
+        and "unified" not in p["label"]
     ]
 
 
@@ -171,12 +193,13 @@ def _plain_vllm(point: Point) -> bool:
 
 def main() -> None:
     """Print every law."""
+    print("ms: fixed, experts or token to 8, token or tiles, drafting or token beyond,")
+    print("    draft or sampled entries, 1,000 held tokens or draft, 1,000 held tokens\n")
     for law in laws():
-        numbers = "  ".join(f"{c:7.3f}" for c in law.coefficients)
+        numbers = " ".join(f"{c:7.3f}" for c in law.coefficients)
         print(
-            f"{law.name:28} {law.points:4}  {numbers}   kept out: plain "
-            f"{100 * law.plain_error:.1f} %, "
-            f"cycle {100 * law.cycle_error:.1f} %"
+            f"{law.name:33} {law.points:4} {numbers:55}  kept out: plain "
+            f"{100 * law.plain_error:.1f} %, cycle {100 * law.cycle_error:.1f} %"
         )
 
 
