@@ -17,7 +17,7 @@ from advisor.lab.bench.cells import Job
 from advisor.lab.bench.rows import import_folder
 from advisor.lab.bench.served_cells import ServedJob
 from advisor.lab.bench.shapes import VOCAB
-from advisor.lab.bench.sweeps import NAMES, check_together, listed
+from advisor.lab.bench.sweeps import NAMES, check_together, engine_starts
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import measurements_dir
 
@@ -119,7 +119,7 @@ def step_cost(
         version = _version(engine, list_only)
     elif gguf is not None:
         version = served_worker.llama_version(server)
-    jobs = listed(
+    jobs = engine_starts(
         engine,
         sweep,
         model=model,

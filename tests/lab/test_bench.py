@@ -303,7 +303,7 @@ def test_predictions_cover_every_sweep(tmp_path: Path) -> None:
         jobs = [
             job
             for name in names
-            for job in sweeps.listed(
+            for job in sweeps.engine_starts(
                 engine, name, model="qwen3.6-35b-a3b", quant="fp8", gguf=Path("m.gguf")
             )
         ]
@@ -313,15 +313,15 @@ def test_predictions_cover_every_sweep(tmp_path: Path) -> None:
 def test_a_sweep_that_an_engine_lacks_is_refused() -> None:
     about = {"model": "qwen3.6-35b-a3b", "quant": "fp8"}
     with pytest.raises(AdvisorError, match="full, shapes, paths"):
-        sweeps.listed("vllm", "depth", **about)
+        sweeps.engine_starts("vllm", "depth", **about)
     with pytest.raises(AdvisorError, match="--gguf"):
-        sweeps.listed("llama-server", "full", **about)
+        sweeps.engine_starts("llama-server", "full", **about)
     with pytest.raises(AdvisorError, match="together"):
-        sweeps.check_together(sweeps.listed("vllm", "full", **about), 2)
+        sweeps.check_together(sweeps.engine_starts("vllm", "full", **about), 2)
     with pytest.raises(AdvisorError, match="together"):
-        sweeps.check_together(sweeps.listed("sglang", "full", **about), 2)
-    sweeps.check_together(sweeps.listed("vllm", "paths", **about), 4)
-    sweeps.check_together(sweeps.listed("sglang", "shapes", **about), 3)
+        sweeps.check_together(sweeps.engine_starts("sglang", "full", **about), 2)
+    sweeps.check_together(sweeps.engine_starts("vllm", "paths", **about), 4)
+    sweeps.check_together(sweeps.engine_starts("sglang", "shapes", **about), 3)
 
 
 def test_engines_of_one_card_take_turns(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from advisor.lab.bench.cells import Job, Point
 from advisor.lab.bench.rows import runs_columns
 from advisor.lab.bench.served_cells import ServedJob
 from advisor.lab.bench.served_rows import in_columns
-from advisor.lab.bench.sweeps import NAMES, SWEEPS, listed
+from advisor.lab.bench.sweeps import NAMES, SWEEPS, engine_starts
 from advisor.perf import encode_rows, imputation, physics, schedule
 from advisor.perf.constants import Constants
 from advisor.prediction import predict_table
@@ -35,7 +35,7 @@ from advisor.prediction import predict_table
 def rows(job: Job | ServedJob, hardware: str = "h200") -> list[dict[str, str]]:
     """The cells of one job in the columns of the measurement table."""
     if isinstance(job, ServedJob):
-        return [_served(job, point, hardware) for point in job.points]
+        return [_served_row(job, point, hardware) for point in job.points]
     return [
         {
             "model": job.model,
@@ -63,7 +63,7 @@ def rows(job: Job | ServedJob, hardware: str = "h200") -> list[dict[str, str]]:
     ]
 
 
-def _served(job: ServedJob, point: served_cells.ServedPoint, hardware: str) -> dict[str, str]:
+def _served_row(job: ServedJob, point: served_cells.ServedPoint, hardware: str) -> dict[str, str]:
     """One cell as its row would be written once it is measured."""
     slots = point.concurrency
     known = {**job.as_dict(), "kind": point.kind, "sampling": point.sampling}
@@ -160,7 +160,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"{asked.out} exists: a pre-registration is written once", file=sys.stderr)
         return 2
     about = {"model": asked.model, "quant": asked.quant, "gguf": asked.gguf}
-    jobs = [job for name in asked.sweep for job in listed(asked.engine, name, **about)]
+    jobs = [job for name in asked.sweep for job in engine_starts(asked.engine, name, **about)]
     constants = replace(Constants(), rho=0.0, skew=0.0) if asked.uniform else Constants()
     cells = [cell for job in jobs for cell in predict(job, constants, asked.on)]
     if asked.speedups:

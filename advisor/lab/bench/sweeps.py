@@ -22,7 +22,7 @@ NAMES = tuple(dict.fromkeys(name for names in SWEEPS.values() for name in names)
 Jobs = tuple[Job, ...] | tuple[ServedJob, ...]
 
 
-def listed(
+def engine_starts(
     engine: str,
     name: str,
     *,

@@ -133,7 +133,7 @@ def _gain(cell: Cell, plain: Cell, predicted: bool) -> float:
     return float(point["acceptance_length"] * plain.step / cell.step)
 
 
-def trusted(folder: Path) -> list[Point]:
+def trusted_points(folder: Path) -> list[Point]:
     """The points of a folder that its about.yaml does not set apart."""
     about = read_about(folder, {})
     rows = read_rows(folder)
@@ -147,7 +147,7 @@ def main(argv: Sequence[str]) -> int:
         return 2
     predicted = json.loads(Path(argv[0]).read_text(encoding="utf-8"))["cells"]
     for folder in map(Path, argv[1:]):
-        found = cells(trusted(folder), predicted)
+        found = cells(trusted_points(folder), predicted)
         for one in account(folder.name, found):
             signs = f"  on or off right {one.signs_right} of {one.signs}" if one.signs else ""
             print(

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from advisor.domain.paths import data_root
-from advisor.lab.bench.laws.step_law import DEPTH, Law, Measured, fit, measured, step_ms
+from advisor.lab.bench.laws.step_law import DEPTH, Law, Measured, fit, point_sets, step_ms
 
 SHOWN = (
     "vLLM, 35B-A3B FP8, H200",
@@ -69,7 +69,7 @@ def draw(out: Path) -> None:
 
     with plt.rc_context({"svg.hashsalt": "served", "svg.fonttype": "none", "font.size": 9}):
         figure, axes = plt.subplots(1, len(SHOWN), figsize=(13, 3.6), sharey=True)
-        by_name = {one.name: one for one in measured()}
+        by_name = {one.name: one for one in point_sets()}
         for axis, name in zip(axes, SHOWN, strict=True):
             _panel(axis, by_name[name])
         axes[0].set_ylabel("cycle, ms")

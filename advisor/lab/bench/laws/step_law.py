@@ -59,7 +59,7 @@ def server_terms(point: Point) -> list[float]:
     experts = 0.0
     if found := MIXTURES.get(point.get("model", "qwen3.6-35b-a3b")):
         experts = 1 - (1 - found[1] / found[0]) ** n
-    return [1.0, experts, n, float(point["k"] > 0), point["k"], held(point)]
+    return [1.0, experts, n, float(point["k"] > 0), point["k"], held_tokens(point)]
 
 
 def llama_terms(point: Point) -> list[float]:
@@ -68,10 +68,10 @@ def llama_terms(point: Point) -> list[float]:
     tiled = float(n > LONGEST)
     vocabulary = 32_000 if "v32" in point["label"] else VOCAB
     entries = point["concurrency"] * point["acceptance_length"] * vocabulary / 1e6
-    return [1.0, (1 - tiled) * n, tiled, tiled * n, entries, point["k"], held(point)]
+    return [1.0, (1 - tiled) * n, tiled, tiled * n, entries, point["k"], held_tokens(point)]
 
 
-def held(point: Point) -> float:
+def held_tokens(point: Point) -> float:
     """Thousands of prompt tokens that the requests hold together beyond `DEPTH` each."""
     return float(point["concurrency"] * (point["input_tokens"] - DEPTH) / 1000)
 
@@ -118,7 +118,7 @@ def fit(name: str, points: Sequence[Point], terms: Terms) -> Law:
     return Law(name, len(points), whole, plain, cycle)
 
 
-def measured() -> list[Measured]:
+def point_sets() -> list[Measured]:
     """The raw points in the repository where there are enough for a law, from 2,048 tokens on."""
     raw = measurements_dir() / "raw"
     llama = raw / "bench-h200-llama-b11312"
@@ -146,8 +146,8 @@ def measured() -> list[Measured]:
 
 
 def laws() -> list[Law]:
-    """The law of each of `measured`."""
-    return [fit(*one) for one in measured()]
+    """The law of each of `point_sets`."""
+    return [fit(*one) for one in point_sets()]
 
 
 def _deep_enough(point: Point) -> bool:
