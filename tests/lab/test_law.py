@@ -70,7 +70,7 @@ def test_committed_predictions_of_the_h100_are_held_against_its_rows(
     assert held_against.main([str(predictions), str(folder)]) == 0
     said = capsys.readouterr().out
     assert "cycle" in said and "on or off right" in said
-    trusted = held_against.trusted_points_points(folder)
+    trusted = held_against.trusted_points(folder)
     assert not any(row["label"].endswith("-apart") for row in trusted)
     cells = json.loads(predictions.read_text())["cells"]
     assert len(held_against.cells(trusted, cells)) > 40
