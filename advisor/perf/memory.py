@@ -15,6 +15,7 @@ from advisor.knowledge import drafters
 from advisor.perf.sizes import kv as kv_sizes
 from advisor.perf.sizes.device import overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Pool, hybrid_pool, plain_pool
+from advisor.perf.sizes.system_memory import experts_gib
 from advisor.perf.sizes.weights import GIB, draft_gib, published_gib, target_gib
 
 SERVERS = kv_sizes.SERVERS
@@ -186,8 +187,9 @@ def _fixed_bill(facts: Facts, plan: Plan) -> MemoryBill | None:
     vision = (
         VISION_GIB if facts.model and facts.model.multimodal and plan.engine in SERVERS else 0.0
     )
+    on_devices = max(weights - experts_gib(shape, quant, plan), 0.0)
     return MemoryBill(
-        weights_gib=weights / replica_gpus(facts, plan) + vision,
+        weights_gib=on_devices / replica_gpus(facts, plan) + vision,
         spec_gib=spec_gib(facts, plan, shape, quant),
         overhead_gib=overhead_gib(facts, plan, shape),
         available_gib=_limit(facts, plan, shape, quant),

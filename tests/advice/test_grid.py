@@ -29,6 +29,21 @@ def test_grid(part: int) -> None:
     for advice in given:
         check_catalogue(advice)
         check_validate(advice)
+        check_memory(advice)
+
+
+def check_memory(advice: Advice) -> None:
+    """Every arm starts, and has no more slots than the memory holds; experts in system memory are
+    not billed to the card.
+    """
+    for arm in (advice.plan, advice.plan_off, advice.candidate):
+        if arm is None:
+            continue
+        served = memory.replica(advice.facts, arm)
+        tokens = (served.ctx_tokens or 2048) + (served.output_tokens or 512)
+        room = memory.room(served, arm, tokens)
+        assert memory.bill(served, arm).fits is not False, (advice.request, arm)
+        assert room is None or (arm.max_num_seqs or 1) <= max(room, 1.0), (advice.request, arm)
 
 
 def check_catalogue(advice: Advice) -> None:

@@ -319,3 +319,30 @@ def test_a_bill_at_hand_is_not_made_again() -> None:
     assert full is not None and full == memory.max_requests(known, plan(), 4_096, made)
     fewer = memory.max_requests(known, plan(), 4_096, less)
     assert fewer is not None and fewer < full
+
+
+@pytest.mark.parametrize(
+    ("options", "layers"),
+    [
+        ((("--n-cpu-moe", "11"),), 10),  # its first layer has no experts
+        ((("--n-cpu-moe", "1"),), 0),
+        ((("--n-cpu-moe", "999"),), 45),
+        ((("--cpu-moe", None),), 45),
+        ((("--override-tensor", r"\.ffn_.*_exps\.=CPU"),), 45),
+        ((("--override-tensor", "blk.1.ffn_up_exps=CPU"),), 0),  # not read
+        ((("--n-cpu-moe", "many"),), 0),
+    ],
+)
+def test_experts_in_system_memory_leave_the_bill(
+    options: tuple[tuple[str, str | None], ...], layers: int
+) -> None:
+    known = facts("rtx4090", "q4_k_m", MOE)
+    shape = known.shape
+    assert shape is not None and shape.moe_layers == 45 and shape.layers == 46
+    whole = memory.bill(known, plan("llama-server", max_num_seqs=1))
+    made = memory.bill(known, plan("llama-server", max_num_seqs=1, extra=options))
+    assert known.quant is not None and shape.experts and shape.expert_params_m
+    one = shape.experts * shape.expert_params_m * 1e6 * known.quant.bytes_ffn / GIB
+    assert whole.weights_gib - made.weights_gib == pytest.approx(layers * one, rel=1e-6)
+    vllm = memory.bill(known, plan("vllm", extra=options))
+    assert vllm.weights_gib == memory.bill(known, plan("vllm")).weights_gib

@@ -20,7 +20,7 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.perf.sizes.weights import GIB
+from advisor.perf.sizes import system_memory
 
 # Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is
 # called.
@@ -60,7 +60,8 @@ class Offload(NamedTuple):
     @property
     def flag(self) -> str:
         """The llama-server option that keeps these layers' experts in system memory."""
-        return "--cpu-moe" if self.layers >= self.of else f"--n-cpu-moe {self.layers}"
+        whole = self.layers >= self.of
+        return system_memory.ALL_EXPERTS if whole else f"{system_memory.EXPERTS_OF} {self.layers}"
 
 
 def offload(facts: Facts) -> Offload | None:
@@ -72,7 +73,7 @@ def offload(facts: Facts) -> Offload | None:
     if shape is None or hardware is None or facts.gpus != 1 or not _has_own_memory(facts):
         return None
     for quant in _quants(facts):
-        per_layer = layer_gib(shape, quant)
+        per_layer = system_memory.layer_gib(shape, quant)
         if not per_layer:
             return None
         asked = facts.model_copy(
@@ -115,11 +116,6 @@ def _others(facts: Facts) -> tuple[Quant, ...]:
     if facts.model is None or facts.hardware is None:
         return ()
     return checkpoints.others(facts.model, "llama-server", facts.hardware, ())
-
-
-def layer_gib(shape: LLM, quant: Quant) -> float:
-    """The routed experts of one layer; 0 where the model has none or their size is not known."""
-    return (shape.experts or 0) * (shape.expert_params_m or 0.0) * 1e6 * quant.bytes_ffn / GIB
 
 
 def words(found: Offload) -> str:
@@ -170,11 +166,13 @@ def _plan(facts: Facts) -> Plan | None:
 def _make_offload(
     shape: LLM, quant: Quant, plan: Plan, experts_of: int, per_layer: float
 ) -> Offload:
-    dense = max(
-        (shape.layers or 0) - (shape.moe_layers or 0), 0
-    )  # the first ones; where they come in between, more than enough
+    dense = system_memory.dense_layers(shape)  # where they come in between, more than enough
     layers, of = dense + experts_of, dense + (shape.moe_layers or 0)
-    option = ("--cpu-moe", None) if layers >= of else ("--n-cpu-moe", str(layers))
+    option = (
+        (system_memory.ALL_EXPERTS, None)
+        if layers >= of
+        else (system_memory.EXPERTS_OF, str(layers))
+    )
     adapter = engines.get("llama-server")
     spread = plan.model_copy(update={"extra": (*plan.extra, option)})
     launch = adapter.render(adapter.to_launch(spread))
