@@ -22,7 +22,7 @@ from advisor.advice.judge import (
     judge,
     judge_plans,
 )
-from advisor.advice.plans import k_schedule, limits, topology
+from advisor.advice.plans import k_schedule, limits, propose, topology
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.later import Later
 from advisor.domain.nouns import (
@@ -36,6 +36,8 @@ from advisor.domain.nouns import (
     Plan,
     Request,
 )
+from advisor.engines import k_ranges
+from advisor.engines.arguments.quoting import writing
 from advisor.perf import memory
 
 if TYPE_CHECKING:
@@ -183,7 +185,7 @@ def with_schedule(facts: Facts, candidates: Sequence[Candidate], best: Candidate
         return best
     known = {f.code for f in best.findings}
     against = [f for f in judged.findings if f.code not in known and f.severity != "info"]
-    if against or bill.fits is False:
+    if against or bill.fits is False or not propose.fits_beside(facts, plan):
         return best
     return best.model_copy(
         update={"plan": plan, "findings": judged.findings, "estimate": judged.estimate}
@@ -199,4 +201,7 @@ def merge_findings(running: Candidate, best: Candidate | None) -> tuple[Finding,
 def launch_text(plan: Plan) -> LaunchText:
     """Return the launch command of a plan."""
     adapter = engines.get(plan.engine)
-    return adapter.render(adapter.to_launch(plan))
+    made = adapter.render(adapter.to_launch(plan))
+    files = k_ranges.files(plan)
+    text = "\n".join((*(writing(name, held) for name, held in files.items()), made.text))
+    return made.model_copy(update={"files": files, "text": text}) if files else made

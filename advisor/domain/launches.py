@@ -112,8 +112,11 @@ class Launch(Frozen):
 
 
 class LaunchText(Frozen):
-    """A launch ready to paste. `text` is shell-quoted, one option a line."""
+    """A launch ready to paste. `text` is shell-quoted, one option a line; `files` (name -> text)
+    are what its words name, to be written first, as `text` does.
+    """
 
     argv: tuple[str, ...]
     env: dict[str, str] = {}
     text: str = ""
+    files: dict[str, str] = {}

@@ -16,15 +16,12 @@ from typing import NamedTuple
 from advisor.domain.nouns import AdvisorError, Engine, Plan
 from advisor.domain.versions import before
 from advisor.engines import get
+from advisor.engines.sglang import ADAPTIVE_FILE
 
 Ranges = Sequence[tuple[int, int, int]]  # (batch from, batch to, k)
 SPECULATIVE = "--speculative-config"
 STEPS = "--speculative-"  # SGLang's options of speculation start so
-ADAPTIVE, ADAPTIVE_CONFIG = "--speculative-adaptive", "--speculative-adaptive-config"
-FILE = "adaptive.json"
-TIERS_SINCE = "0.5.14"  # tiers by batch size and k = 0; before, one list of steps for all
 SCHEDULE_SINCE = "0.24.0"
-HEADS = ("mtp", "eagle", "eagle3")  # what SGLang adapts
 
 
 class KRangeArguments(NamedTuple):
@@ -46,10 +43,18 @@ def schedule_arguments(plan: Plan, ranges: Ranges) -> KRangeArguments:
     return write(plan, ranges)
 
 
+def files(plan: Plan) -> dict[str, str]:
+    """The files (name -> text) that the words of the plan's launch name."""
+    if plan.engine != "sglang" or not plan.k_schedule:
+        return {}
+    table = {str(first): {"candidate_steps": [k]} for first, _, k in plan.k_schedule}
+    return {ADAPTIVE_FILE: json.dumps(table) + "\n"}
+
+
 def _vllm(plan: Plan, ranges: Ranges) -> KRangeArguments:
     if plan.dp > 1:
         raise AdvisorError("with data parallelism vLLM switches a k per batch size off")
-    if _older(plan, SCHEDULE_SINCE):
+    if before(plan.engine_version, SCHEDULE_SINCE):
         raise AdvisorError(f"vLLM takes a k per batch size from {SCHEDULE_SINCE} on")
     launch = get(plan.engine).to_launch(
         plan.model_copy(update={"k": max(k for _, _, k in ranges), "k_schedule": tuple(ranges)})
@@ -61,25 +66,16 @@ def _vllm(plan: Plan, ranges: Ranges) -> KRangeArguments:
 
 
 def _sglang(plan: Plan, ranges: Ranges) -> KRangeArguments:
-    if plan.method not in HEADS:
-        raise AdvisorError(f"SGLang adapts k for {', '.join(HEADS)} only, not {plan.method}")
-    if _older(plan, TIERS_SINCE):
-        raise AdvisorError(f"SGLang takes a k per batch size from {TIERS_SINCE} on")
-    most = max(k for _, _, k in ranges)
-    launch = get(plan.engine).to_launch(plan.model_copy(update={"k": most, "k_schedule": ()}))
+    adaptive = plan.model_copy(update={"k_schedule": tuple(ranges)})
+    launch = get(plan.engine).to_launch(adaptive)
     told = [
         part
         for flag in launch.flags
         if flag.name.startswith(STEPS)
         for part in (flag.name, *((flag.value,) if flag.value is not None else ()))
     ]
-    table = {str(first): {"candidate_steps": [k]} for first, _, k in ranges}
-    text = json.dumps(table, indent=2) + "\n"
-    return KRangeArguments((*told, ADAPTIVE, ADAPTIVE_CONFIG, FILE), FILE, text)
-
-
-def _older(plan: Plan, than: str) -> bool:
-    return before(plan.engine_version, than)
+    ((name, text),) = files(adaptive).items()
+    return KRangeArguments(tuple(told), name, text)
 
 
 _WRITERS: dict[Engine, Callable[[Plan, Ranges], KRangeArguments]] = {

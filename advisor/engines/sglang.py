@@ -30,6 +30,10 @@ TOPK, TOKENS = "--speculative-eagle-topk", "--speculative-num-draft-tokens"
 DRAFT = "--speculative-draft-model-path"
 NO_RADIX, NO_OVERLAP = "--disable-radix-cache", "--disable-overlap-schedule"
 STRATEGIES = ("--mamba-radix-cache-strategy", "--mamba-scheduler-strategy")
+ADAPTIVE, ADAPTIVE_CONFIG = "--speculative-adaptive", "--speculative-adaptive-config"
+ADAPTIVE_FILE = "adaptive.json"  # the option takes a path, no JSON
+TIERS_SINCE = "0.5.14"  # tiers by batch size and k = 0; before, one list of steps for all
+HEADS = ("mtp", "eagle", "eagle3")  # what SGLang adapts
 SPEC_V2 = "SGLANG_ENABLE_SPEC_V2"
 ALGORITHMS = {
     "mtp": "NEXTN",
@@ -162,7 +166,21 @@ class SglangAdapter(Adapter):
             update["async_scheduling"] = None
         if plan.mamba_strategy is None and self.needs_extra_buffer(plan):
             update["mamba_strategy"] = "extra_buffer"
+        if plan.k_schedule:  # it stands in a file, which the words name
+            update["k_schedule"] = ()
+            update["k"] = max(k for _, _, k in plan.k_schedule)
+            update["extra"] = (*plan.extra, (ADAPTIVE, None), (ADAPTIVE_CONFIG, ADAPTIVE_FILE))
         return plan.model_copy(update=update) if update else plan
+
+    def to_launch(self, plan: Plan) -> Launch:
+        """The launch of a plan; a k per batch size stands in the file that it names. Raises
+        AdvisorError where the method or the release takes one k only, too.
+        """
+        if plan.k_schedule and plan.method not in HEADS:
+            raise AdvisorError(f"SGLang adapts k for {', '.join(HEADS)} only, not {plan.method}")
+        if plan.k_schedule and not self.catalogue.at_least(plan.engine_version, TIERS_SINCE):
+            raise AdvisorError(f"SGLang takes a k per batch size from {TIERS_SINCE} on")
+        return super().to_launch(plan)
 
     def needs_extra_buffer(self, plan: Plan) -> bool:
         """Whether this release dies at start for a hybrid with MTP and radix cache unless told
@@ -197,11 +215,6 @@ class SglangAdapter(Adapter):
         return rows
 
     def _write_speculation(self, plan: Plan, version: str | None) -> Extras:
-        if plan.k_schedule:
-            raise AdvisorError(
-                "sglang takes no k schedule per batch size: use --speculative-adaptive, or vllm "
-                "from 0.24.0"
-            )
         given = {name for name, _ in plan.extra}
         rows: Extras = []
         if ALGORITHM not in given:

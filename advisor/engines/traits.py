@@ -29,7 +29,7 @@ class EngineTraits:
     replicas_wait: bool  # replicas of a mixture of experts wait for each other in every step
     gguf: bool  # loads GGUF files
     k_range: tuple[int, ...]  # draft tokens to try; beyond, published sweeps only lose
-    schedules_k: bool  # takes a k per batch size
+    schedules_k: str | None  # the first release that takes a k per batch size
     memory_share: bool  # takes a share of the accelerator's memory as an option
     outside_share: bool  # activations, graphs and drafter come on top of that share
     running: tuple[int, int] | None  # requests at once unless told: without and with speculation
@@ -61,7 +61,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         replicas_wait=True,
         gguf=False,
         k_range=(1, 2, 3, 4, 5),
-        schedules_k=True,
+        schedules_k="0.24",
         memory_share=True,
         outside_share=False,
         running=None,
@@ -93,7 +93,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         replicas_wait=False,
         gguf=False,
         k_range=(1, 2, 3, 4),
-        schedules_k=False,
+        schedules_k="0.5.14",
         memory_share=True,
         outside_share=True,
         running=(256, 48),
@@ -122,7 +122,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         replicas_wait=False,
         gguf=True,
         k_range=(1, 2, 3, 4, 5, 6),
-        schedules_k=False,
+        schedules_k=None,
         memory_share=False,
         outside_share=False,
         running=None,
@@ -147,7 +147,7 @@ _TRAITS: dict[Engine, EngineTraits] = {
         replicas_wait=False,
         gguf=True,
         k_range=(1, 2, 3),
-        schedules_k=False,
+        schedules_k=None,
         memory_share=False,
         outside_share=False,
         running=None,

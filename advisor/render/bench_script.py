@@ -8,6 +8,7 @@ import shlex
 
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText
 from advisor.engines import benchmarks
+from advisor.engines.arguments.quoting import writing
 from advisor.lab.serving.plan import Arm, BenchPlan
 
 WARM = 2  # warm-up requests for each request in flight
@@ -48,7 +49,14 @@ def _arm(name: str, engine: str, launch: LaunchText, method: str = "none", k: in
     flag = benchmarks.METRICS_FLAG.get(engine)
     argv = (*launch.argv, flag) if flag and flag not in launch.argv else launch.argv
     return Arm.model_validate(
-        {"name": name, "argv": argv, "env": dict(launch.env), "method": method, "k": k}
+        {
+            "name": name,
+            "argv": argv,
+            "env": dict(launch.env),
+            "files": dict(launch.files),
+            "method": method,
+            "k": k,
+        }
     )
 
 
@@ -105,6 +113,7 @@ def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm) -> list[str]:
     lines = [
         "",
         f"# ---- speculation {arm.name}",
+        *(writing(name, text) for name, text in arm.files.items()),
         f"{env}{shlex.join(arm.argv)} > server-{arm.name}.log 2>&1 &",
         "server=$!",
         f"ready {arm.name}",

@@ -8,11 +8,9 @@ What it does not know: the disk; the caller writes the files.
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 
-from advisor.advice.plans import k_schedule
 from advisor.domain.nouns import Advice, AdvisorError
-from advisor.engines import k_ranges
+from advisor.engines.arguments.quoting import writing
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
@@ -65,7 +63,6 @@ def folder(advice: Advice, form: str | None = None) -> dict[str, str]:
     files["start.sh"] = _script(serving.server(advice))
     if advice.candidate is not None and advice.plan_off is not None:
         files |= _comparison(advice)
-        files |= _by_batch_size(advice)
     files["ROLLBACK.md"] = _rollback(advice, form)
     files["README.md"] = _readme(advice, form, files)
     return files
@@ -86,7 +83,9 @@ def _script(server: Server) -> str:
     """The bare command, without a container, as a script of its own."""
     lines = [shlex.join(unit) for unit in (server.program, *server.units)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in server.env.items()]
-    return "\n".join(["#!/bin/sh", "set -eu", *exports, "exec " + " \\\n  ".join(lines)]) + "\n"
+    files = [writing(name, text) for name, text in server.files]
+    start = "exec " + " \\\n  ".join(lines)
+    return "\n".join(["#!/bin/sh", "set -eu", *exports, *files, start]) + "\n"
 
 
 def _comparison(advice: Advice) -> dict[str, str]:
@@ -104,35 +103,6 @@ def _comparison(advice: Advice) -> dict[str, str]:
     except AdvisorError:
         pass  # no container here: the scripts are enough
     return files
-
-
-def _by_batch_size(advice: Advice) -> dict[str, str]:
-    """SGLang's draft steps by batch size and a script that uses them, where another k pays for
-    fewer requests at once. vLLM's stand in the launch itself.
-    """
-    plan = advice.candidate
-    if plan is None or plan.k_schedule:
-        return {}
-    rivals = [plan, *(one.plan for one in advice.runners_up)]
-    reached = [
-        row
-        for row in k_schedule.schedule(advice.facts, rivals, plan)
-        if row[0] <= (plan.max_num_seqs or row[0])
-    ]
-    try:
-        made = k_ranges.schedule_arguments(plan, reached) if len(reached) > 1 else None
-    except AdvisorError:
-        return {}
-    if made is None or made.file_name is None or made.file_text is None:
-        return {}
-    server = serving.server(advice, plan)
-    fixed = [unit for unit in server.units if not unit[0].startswith(k_ranges.STEPS)]
-    adaptive: list[tuple[str, ...]] = []
-    for word in made.arguments:
-        adaptive += [(word,)] if word.startswith("--") else [(*adaptive.pop(), word)]
-    server = replace(server, units=(*fixed, *adaptive))
-    script = _script(server).replace("set -eu\n", 'set -eu\ncd "$(dirname "$0")"\n', 1)
-    return {made.file_name: made.file_text, "run-adaptive.sh": script}
 
 
 def _rollback(advice: Advice, form: str) -> str:
@@ -167,8 +137,6 @@ def _readme(advice: Advice, form: str, files: dict[str, str]) -> str:
         "start.sh": "the bare command, without a container",
         "run-off.sh": "without speculation, for the comparison",
         "run-on.sh": "with speculation, on the next port",
-        "run-adaptive.sh": "with a k by the number of requests at once, which takes more memory",
-        k_ranges.FILE: "the draft steps that `run-adaptive.sh` names, by batch size",
         "ab.sh": "starts one run after the other and measures both; `advisor ab` reads the results",
         "compose.ab.yml": "both runs in containers, behind the profiles `off` and `on`",
         "ROLLBACK.md": "how to go back",

@@ -201,7 +201,12 @@ def evidence_json(row: Evidence) -> dict[str, Any]:
 
 def launch_json(launch: LaunchText) -> dict[str, Any]:
     """Return a launch as arguments, environment and shell text."""
-    return {"argv": list(launch.argv), "env": dict(launch.env), "text": launch.text}
+    return {
+        "argv": list(launch.argv),
+        "env": dict(launch.env),
+        "text": launch.text,
+        "files": dict(launch.files),
+    }
 
 
 def metric_json(metric: MetricEstimate) -> dict[str, Any]:

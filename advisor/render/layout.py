@@ -15,6 +15,7 @@ from math import isfinite
 
 from advisor.domain.nouns import LaunchText
 from advisor.domain.printable import printable_lines
+from advisor.engines.arguments.quoting import writing
 
 MIN_WIDTH = 40
 _ASCII = str.maketrans(
@@ -151,8 +152,10 @@ def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]
     """The launch as one shell command over as few lines as it takes, an option never parted from
     its value.
 
-    A word longer than the line stays whole: a broken quote could not be pasted.
+    A word longer than the line stays whole: a broken quote could not be pasted. Before it stand the
+    files that it names, each a command of its own.
     """
+    before = [indent + writing(name, text) for name, text in launch.files.items()]
     units = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
     units += [" ".join(shlex.quote(word) for word in unit) for unit in option_units(launch.argv)]
     lines: list[str] = []
@@ -164,7 +167,7 @@ def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]
             line = indent + "  " + unit
         else:
             line = candidate
-    return [*lines, line] if line else lines
+    return [*before, *lines, line] if line else before + lines
 
 
 def pack_command(command: str, width: int, indent: str = "  ") -> list[str]:

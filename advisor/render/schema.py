@@ -140,6 +140,11 @@ def _definitions() -> Schema:
                 "argv": part.TEXTS,
                 "env": {"type": "object", "additionalProperties": part.TEXT},
                 "text": part.TEXT,
+                "files": {
+                    "type": "object",
+                    "additionalProperties": part.TEXT,
+                    "description": "texts of the files that argv names, by name",
+                },
             },
         ),
     }

@@ -99,8 +99,10 @@ def plans(engine: str, version: str) -> Iterator[Plan]:
         yield Plan(
             **full, **speculation, kv_cache_dtype="q8_0" if engine == "llama-server" else "fp8_e4m3"
         )
+    schedule = ((1, 8, 3), (9, 64, 1))
+    if engine == "sglang":
+        yield Plan(**full, method="mtp", k=3, k_schedule=schedule)
     if engine == "vllm":
-        schedule = ((1, 8, 3), (9, 64, 1))
         yield Plan(
             **full,
             method="mtp",

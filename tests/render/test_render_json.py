@@ -67,7 +67,7 @@ def test_the_keys_asked_for_are_there() -> None:
     assert set(estimate["tpot_ms"]["speedup"]) == {"p10", "p50", "p90"}
     assert {"weights_gib", "spec_gib", "kv_tokens", "kv_tokens_lost"} <= set(estimate["memory"])
     assert {"code", "severity", "message", "sources"} <= set(told["findings"][0])
-    assert set(told["launch"]) == {"argv", "env", "text"}
+    assert set(told["launch"]) == {"argv", "env", "text", "files"}
 
 
 @pytest.mark.parametrize(

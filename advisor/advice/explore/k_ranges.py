@@ -18,7 +18,6 @@ from advisor.advice.plans.k_schedule import LEAST_GAIN
 from advisor.domain.nouns import AdvisorError, Facts, Goal, Method, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines import k_ranges as engine_ranges
-from advisor.engines.traits import traits
 
 AXIS = "concurrency"
 NOTHING = log(1e-6)
@@ -87,10 +86,8 @@ def _ranges(setting: Setting, method: Method, group: Sequence[LoadFacts]) -> KRa
         words = engine_ranges.schedule_arguments(first, rows)
     except AdvisorError as refusal:
         return made.model_copy(update={"why": str(refusal)})
-    gains = simple
-    if traits(first.engine).schedules_k:
-        with_rows = _with_ranges(group, first, rows)
-        gains = [after - before for after, before in zip(with_rows, alone, strict=True)]
+    with_rows = _with_ranges(group, first, rows)
+    gains = [after - before for after, before in zip(with_rows, alone, strict=True)]
     pays = (
         _mean(gains) > 0
         and max(gains) >= log(1 + LEAST_GAIN) - 1e-9

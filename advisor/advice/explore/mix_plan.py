@@ -23,7 +23,6 @@ from advisor.advice.explore.mix import Mix, check_mix
 from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import KRanges
 from advisor.domain.nouns import AdvisorError
-from advisor.engines.traits import traits
 from advisor.perf import memory
 
 
@@ -93,12 +92,7 @@ def _schedule_draft(mix: Mix, whole: Server) -> Draft:
     )
     if plan is None:
         return draft._replace(refusal=f"k={most} does not fit beside the longest class")
-    if traits(plan.engine).schedules_k:
-        plan = plan.model_copy(update={"k": most, "k_schedule": ranges.rows})
-    else:  # its tiers fix k for a batch size: priced as that k
-        here = next(k for first, last, k in ranges.rows if first <= together <= last)
-        plans = [p for p in whole.question.plans if p.k == here and p.method == ranges.method]
-        plan = plans[0] if plans else plan
+    plan = plan.model_copy(update={"k": most, "k_schedule": ranges.rows})
     bill = memory.bill(memory.replica(whole.question.facts, plan), plan)
     own = Server(
         classes=whole.classes,

@@ -24,24 +24,22 @@ LEAST_GAIN = sourced(
     "a change of k must promise this much at its batch size; below it one k is simpler",
     "chosen",
 )
-SINCE = "0.24"
 
 
 def takes_one(plan: Plan) -> bool:
-    """vLLM from 0.24 on, one replica: with data parallelism the schedule is switched off."""
-    if (
-        not traits(plan.engine).schedules_k
-        or plan.dp != 1
-        or plan.method != "mtp"
-        or not plan.engine_version
-    ):
+    """vLLM from 0.24 and SGLang from 0.5.14 on, one replica: with data parallelism vLLM switches
+    the schedule off.
+    """
+    since = traits(plan.engine).schedules_k
+    if since is None or plan.dp != 1 or plan.method != "mtp" or not plan.engine_version:
         return False
-    return release(plan.engine_version) is not None and not before(plan.engine_version, SINCE)
+    return release(plan.engine_version) is not None and not before(plan.engine_version, since)
 
 
 def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[int, int, int], ...]:
     """Ranges (from, to, k) over batch sizes 1..max_num_seqs; empty where one k serves all of them
-    as well.
+    as well, and where the k of the whole load was not chosen by the estimate but by what is
+    documented or by risk, which no estimate at fewer requests knows.
     """
     top = chosen.max_num_seqs or facts.concurrency or 1
     sizes = [
@@ -51,12 +49,13 @@ def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[i
     if not sizes or len(rivals) < 2:
         return ()
     goal: Goal = facts.goal or "balanced"
-    rows = np.tile(np.arange(len(rivals)), len(sizes))
-    batch = np.repeat(np.array(sizes, dtype=np.float64), len(rivals))
+    batches = [*sizes, facts.concurrency or 1]
+    rows = np.tile(np.arange(len(rivals)), len(batches))
+    batch = np.repeat(np.array(batches, dtype=np.float64), len(rivals))
     table = encode_plans.from_plans(facts, rivals).take(rows).replace(concurrency=batch)
     medians = predict.goal_medians(table, goal)
     wanted = []
-    for row, _ in enumerate(sizes):
+    for row, _ in enumerate(batches):
         here = dict(
             zip(
                 (p.k for p in rivals),
@@ -70,7 +69,9 @@ def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[i
             if here[best] >= here[chosen.k] * (1 + LEAST_GAIN) and best > chosen.k
             else chosen.k
         )
-    return _ranges([*zip(sizes, wanted, strict=True), (facts.concurrency or 1, chosen.k)], top)
+    if wanted[-1] != chosen.k:
+        return ()
+    return _ranges([*zip(batches, wanted, strict=True)], top)
 
 
 def _ranges(wanted: Sequence[tuple[int, int]], top: int) -> tuple[tuple[int, int, int], ...]:

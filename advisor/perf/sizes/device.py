@@ -86,11 +86,22 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
         return LLAMA_COMPUTE_GIB
     tokens = plan.max_num_batched_tokens or 8192
     activations = tokens * (shape.hidden or 4096) * ACTIVATION_BYTES / GIB
-    graphs = GRAPHS_GIB + (GRAPHS_PER_DRAFT_GIB * min(plan.k, 8) if plan.method != "none" else 0.0)
+    graphs = sum(GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * min(k, 8) for k in _prepared(plan))
     if loses_full_graphs(facts, plan):
         graphs = GRAPHS_GIB / 2
     unified = UNIFIED_EXTRA_GIB if facts.hardware and facts.hardware.unified_memory else 0.0
     return BASE_OVERHEAD_GIB + activations + graphs + unified
+
+
+def _prepared(plan: Plan) -> tuple[int, ...]:
+    """The draft lengths that graphs are captured for, each on its own. SGLang prepares a state for
+    every length of its adaptive configuration (docs.sglang.io, adaptive speculative decoding).
+    """
+    if plan.method == "none":
+        return (0,)
+    if plan.engine == "sglang" and plan.k_schedule:
+        return tuple(sorted({k for _, _, k in plan.k_schedule}))
+    return (plan.k,)
 
 
 def loses_full_graphs(facts: Facts, plan: Plan) -> bool:

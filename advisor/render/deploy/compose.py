@@ -90,7 +90,21 @@ def several_yaml(
     data: dict[str, Any] = {"services": services}
     if any("vllm" in server.traits.caches for _, server in parts):
         data["volumes"] = {_KERNELS: {}}
-    return document(data, title)
+    return document(data | _contents([server for _, server in parts]), title)
+
+
+def _contents(servers: Sequence[Server]) -> dict[str, Any]:
+    """The files that the servers' words name, with their text (Compose 2.23.1 or later)."""
+    held = {
+        _config(server, name): {"content": _escape(text)}
+        for server in servers
+        for name, text in server.files
+    }
+    return {"configs": held} if held else {}
+
+
+def _config(server: Server, name: str) -> str:
+    return f"{server.name}-{name.split('.', maxsplit=1)[0]}"
 
 
 def _file(
@@ -106,7 +120,7 @@ def _file(
     data: dict[str, Any] = {"services": services}
     if "vllm" in servers[0].traits.caches:
         data["volumes"] = {_KERNELS: {}}
-    return document(data, title)
+    return document(data | _contents(servers), title)
 
 
 def _service(advice: Advice, server: Server) -> dict[str, Any]:
@@ -159,6 +173,7 @@ def _surroundings(server: Server) -> dict[str, Any]:
             "this machine only; drop the address to serve the network",
         ),
         "volumes": _volumes(server),
+        **({"configs": _mounts(server)} if server.files else {}),
         "environment": env,
         "healthcheck": {
             "test": ["CMD", "curl", "-fsS", url],
@@ -172,6 +187,13 @@ def _surroundings(server: Server) -> dict[str, Any]:
         },
         "restart": "unless-stopped",
     }
+
+
+def _mounts(server: Server) -> list[dict[str, str]]:
+    return [
+        {"source": _config(server, name), "target": serving.inside(name)}
+        for name, _ in server.files
+    ]
 
 
 def _volumes(server: Server) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import shlex
 
 from advisor.domain.nouns import Advice
+from advisor.engines.arguments.quoting import writing
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
 from advisor.render.deploy.yaml_text import comment
@@ -28,7 +29,8 @@ def docker_run(advice: Advice) -> str:
     lines = [*_options(server, maker), *_start(server, image)]
     lines += [shlex.join(unit) for unit in server.units]
     head = "".join(f"{comment(line)}\n" for line in title)
-    return head + "docker run " + " \\\n  ".join(lines) + "\n"
+    files = "".join(f"{writing(name, text)}\n" for name, text in server.files)
+    return head + files + "docker run " + " \\\n  ".join(lines) + "\n"
 
 
 def _options(server: Server, maker: str) -> list[str]:
@@ -37,6 +39,7 @@ def _options(server: Server, maker: str) -> list[str]:
     lines.append(f"--shm-size {'16g' if server.gpus > 1 else _shm(server)}")
     lines.append(f"--publish 127.0.0.1:{server.port}:{server.port}")
     lines += [f"--volume {_HOME.format(name)}" for name in server.traits.caches]
+    lines += [f'--volume "$PWD/{name}:{serving.inside(name)}:ro"' for name, _ in server.files]
     lines += [f"--env {shlex.quote(f'{name}={value}')}" for name, value in server.env.items()]
     lines += [f"--env {name}" for name in server.secrets]  # from the shell, if set there
     url = f"http://127.0.0.1:{server.port}{server.traits.health}"

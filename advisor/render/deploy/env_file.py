@@ -34,6 +34,9 @@ def env_file(advice: Advice) -> str:
         title.append("this machine only; in a container add LLAMA_ARG_HOST=0.0.0.0")
     title.append(serving.key_note(server.plan.engine, "anyone who reaches the port"))
     pairs = _options(server) if gguf else _arguments(advice, server)
+    for name, text in server.files:
+        pairs[_file_variable(name)] = text.strip()
+        title.append(f"{_file_variable(name)} is the text of {serving.inside(name)}")
     pairs |= server.env
     title.append(f"secrets ({', '.join(server.secrets)}) belong into a file of their own")
     if not gguf:
@@ -66,6 +69,10 @@ def _arguments(advice: Advice, server: Server) -> dict[str, str]:
         "SERVER_IMAGE": serving.image(advice, FORM),
         "SERVER_ARGS": shlex.join(server.words),
     }
+
+
+def _file_variable(name: str) -> str:
+    return re.sub(r"\W", "_", name).upper()
 
 
 def _value(text: str) -> str:

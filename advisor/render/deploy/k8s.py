@@ -37,7 +37,7 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
         ),
         "automountServiceAccountToken": False,
         "containers": [_container(advice, server, maker)],
-        "volumes": _volumes(),
+        "volumes": _volumes(server),
     }
     deployment = {
         "replicas": 1,
@@ -48,11 +48,18 @@ def deployment_yaml(advice: Advice, suffix: str = "") -> str:
     service = {"selector": label, "ports": [{"port": server.port, "targetPort": server.port}]}
     title = serving.title(advice, "recommend --format k8s")
     title.append(serving.key_note(server.plan.engine, "every pod of the cluster"))
+    files = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": meta,
+        "data": dict(server.files),
+    }
     return "---\n".join(
         (
             document(
                 _object("v1", "PersistentVolumeClaim", {"name": _CLAIM}, claim(advice)), title
             ),
+            *([document(files)] if server.files else []),
             document(_object("apps/v1", "Deployment", meta, deployment)),
             document(_object("v1", "Service", meta, service)),
         )
@@ -121,12 +128,18 @@ def _container(advice: Advice, server: Server, maker: str) -> dict[str, Any]:
         "volumeMounts": [
             {"name": "cache", "mountPath": "/root/.cache"},
             {"name": "shm", "mountPath": "/dev/shm"},
+            *(
+                {"name": "files", "mountPath": serving.inside(name), "subPath": name}
+                for name, _ in server.files
+            ),
         ],
     }
 
 
-def _volumes() -> list[Any]:
+def _volumes(server: Server) -> list[Any]:
+    files = [{"name": "files", "configMap": {"name": server.name}}] if server.files else []
     return [
         {"name": "cache", "persistentVolumeClaim": {"claimName": _CLAIM}},
         NotedValue({"name": "shm", "emptyDir": {"medium": "Memory"}}, notes.SHM),
+        *files,
     ]

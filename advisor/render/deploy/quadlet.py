@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.domain.nouns import Advice
+from advisor.engines.arguments.quoting import writing
 from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
@@ -17,6 +18,7 @@ from advisor.render.deploy.unit_text import command, escape, word
 from advisor.render.deploy.yaml_text import comment
 
 FORM = "a Podman Quadlet"
+_HERE = "HERE"  # stands for a path with a specifier while words are quoted
 
 
 def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> str:
@@ -42,6 +44,7 @@ def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> 
         "",
         "[Service]",
         f"EnvironmentFile=-%E/{server.name}/secrets.env",
+        *_files(server),
         "Restart=on-failure",
         "RestartSec=10",
         "# the image is pulled before the start",
@@ -51,6 +54,19 @@ def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> 
         "WantedBy=default.target",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _files(server: Server) -> list[str]:
+    """What writes the files that the words name, before each start."""
+    return [
+        "ExecStartPre=/bin/sh -c " + word(writing(_HERE, text)).replace(_HERE, _path(server, name))
+        for name, text in server.files
+    ]
+
+
+def _path(server: Server, name: str) -> str:
+    """Where such a file lies on the machine: the run-time folder of who starts it (%t)."""
+    return f"%t/{server.name}-{name}"
 
 
 def _command(server: Server) -> list[str]:
@@ -79,6 +95,7 @@ def _surroundings(server: Server) -> list[str]:
         comment(f"this machine only; drop the address to serve the network. {key}"),
         f"PublishPort=127.0.0.1:{server.port}:{server.port}",
         *(f"Volume=%h/.cache/{name}:/root/.cache/{name}" for name in server.traits.caches),
+        *(f"Volume={_path(server, name)}:{serving.inside(name)}:ro" for name, _ in server.files),
         *(
             f"Environment={word(f'{name}={value}')}"
             for name, value in (server.env | server.visible).items()

@@ -6,7 +6,7 @@ budget is generous for that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
@@ -14,6 +14,7 @@ from math import ceil
 from advisor import engines
 from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
+from advisor.engines import k_ranges
 from advisor.engines.traits import ALL_ADDRESSES, EngineTraits, traits
 from advisor.render.deploy.yaml_text import NotedValue
 from advisor.render.notes import unit_note
@@ -49,6 +50,8 @@ class Server:
         Which of them, where another server has the others; empty: the first ones.
     vendor : str
         Who makes them, "" where that is not known.
+    files : tuple of (str, str)
+        Name and text of the files that the words name; in a container they lie in its root.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Server:
     gpus: int
     devices: tuple[int, ...] = ()
     vendor: str = ""
+    files: tuple[tuple[str, str], ...] = ()
 
     @property
     def traits(self) -> EngineTraits:
@@ -146,13 +150,14 @@ def server(
     local = traits(plan.engine).listens_locally
     wanted = (None if local else LOOPBACK) if not container else (ALL_ADDRESSES if local else None)
     plan = plan.model_copy(update={"host": plan.host or wanted, "port": port or plan.port})
-    return server_of(advice, plan, suffix)
+    return server_of(advice, plan, suffix, container=bool(container))
 
 
-def server_of(advice: Advice, plan: Plan, suffix: str = "") -> Server:
+def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool = False) -> Server:
     """The server of exactly this plan."""
     adapter = engines.get(plan.engine)
-    launch = adapter.to_launch(plan)
+    files = k_ranges.files(plan)
+    launch = _placed(adapter.to_launch(plan), files if container else {})
     units = adapter.units(launch)
     return Server(
         name=plan.engine.replace(".", "-").replace("_", "-") + suffix,
@@ -167,7 +172,24 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "") -> Server:
         startup_s=startup_seconds(advice),
         gpus=gpu_count(advice),
         vendor=advice.facts.hardware.vendor if advice.facts.hardware is not None else "",
+        files=tuple(files.items()),
     )
+
+
+def _placed(launch: Launch, files: Mapping[str, str]) -> Launch:
+    """The launch with these files' names as paths in a container's root."""
+    flags = tuple(
+        flag.model_copy(update={"value": inside(flag.value)})
+        if flag.value is not None and flag.value in files
+        else flag
+        for flag in launch.flags
+    )
+    return launch.model_copy(update={"flags": flags}) if files else launch
+
+
+def inside(name: str) -> str:
+    """Where a file of this name lies in a container."""
+    return f"/{name}"
 
 
 def both(advice: Advice, container: str = "") -> tuple[Server, Server]:

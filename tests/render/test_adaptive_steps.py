@@ -1,0 +1,145 @@
+"""SGLang's draft steps by batch size stand in a file: every form carries it, and where it is
+written it says what the plan means.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from advisor import engines, recommend
+from advisor.advice.recommend import launch_text
+from advisor.domain.nouns import Advice, AdvisorError
+from advisor.engines import k_ranges
+from advisor.lint.validate import validate
+from advisor.render.bench_script import bench_plan, bench_script
+from advisor.render.directory import folder
+from advisor.render.forms import FORMS, STARTS
+from advisor.render.text import advice_text
+
+SCHEDULE = ((1, 4, 3), (5, 16, 1))
+STEPS = {"1": {"candidate_steps": [3]}, "5": {"candidate_steps": [1]}}
+HERE = [form for form in STARTS if "sglang" in FORMS[form].engines]
+
+
+@cache
+def answer() -> Advice:
+    """An answer of SGLang with a k per batch size."""
+    made = recommend(hardware="h200", engine="sglang", concurrency=16, what_if=False)
+    assert made.candidate is not None
+    plan = made.candidate.model_copy(update={"k": 3, "k_schedule": SCHEDULE})
+    launch = launch_text(plan)
+    update = {"plan": plan, "candidate": plan, "launch": launch, "launch_on": launch}
+    return made.model_copy(update=update | {"decision": "on"})
+
+
+def run(command: str, where: Path) -> None:
+    subprocess.run(["/bin/sh", "-c", command], cwd=where, check=True, timeout=20)
+
+
+def test_the_launch_names_the_file_and_the_largest_k() -> None:
+    advice = answer()
+    argv = advice.launch.argv
+    assert argv[argv.index("--speculative-adaptive-config") + 1] == "adaptive.json"
+    assert argv[argv.index("--speculative-num-steps") + 1] == "3"
+    assert argv[argv.index("--speculative-num-draft-tokens") + 1] == "4"
+    assert json.loads(advice.launch.files["adaptive.json"]) == STEPS
+    assert engines.get("sglang").problems(argv, advice.plan.engine_version) == ()
+    assert json.loads(k_ranges.schedule_arguments(advice.plan, SCHEDULE).file_text or "") == STEPS
+
+
+def test_what_is_shown_writes_the_file_first(tmp_path: Path) -> None:
+    for text in (answer().launch.text, advice_text(answer(), 80)):
+        (line,) = {row.strip() for row in text.splitlines() if row.strip().startswith("printf ")}
+        run(line, tmp_path)
+        assert json.loads((tmp_path / "adaptive.json").read_text(encoding="utf-8")) == STEPS
+        assert text.index(line) < text.index("sglang.launch_server")
+
+
+@pytest.mark.parametrize("form", HERE)
+def test_every_form_is_read_back_with_it(form: str) -> None:
+    report = validate(None, text=FORMS[form].write(answer()), name=FORMS[form].file)
+    (launch,) = report.launches
+    options = dict(launch.plan.extra)
+    assert options["--speculative-adaptive-config"].endswith("adaptive.json")  # type: ignore[union-attr]
+    assert "--speculative-adaptive" in options and launch.plan.k == 3
+    assert [f for f in report.findings if f.severity != "info"] == []
+
+
+def test_a_shell_script_writes_and_mounts_it(tmp_path: Path) -> None:
+    text = FORMS["docker-run"].write(answer())
+    before, _, command = text.partition("docker run ")
+    run(before, tmp_path)
+    assert json.loads((tmp_path / "adaptive.json").read_text(encoding="utf-8")) == STEPS
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[words.index("$PWD/adaptive.json:/adaptive.json:ro") - 1] == "--volume"
+    assert words[words.index("--speculative-adaptive-config") + 1] == "/adaptive.json"
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_compose_holds_it_as_a_config(both: bool) -> None:
+    form = FORMS["compose"]
+    data = yaml.safe_load(form.write_both(answer()) if both else form.write(answer()))
+    ((name, held),) = data["configs"].items()
+    assert json.loads(held["content"]) == STEPS
+    users = [s for s in data["services"].values() if "configs" in s]
+    assert [s["configs"] for s in users] == [[{"source": name, "target": "/adaptive.json"}]]
+    assert "/adaptive.json" in users[0]["command"]
+
+
+def test_kubernetes_holds_it_as_a_map() -> None:
+    documents = {d["kind"]: d for d in yaml.safe_load_all(FORMS["k8s"].write(answer()))}
+    made = documents["ConfigMap"]
+    assert json.loads(made["data"]["adaptive.json"]) == STEPS
+    pod: dict[str, Any] = documents["Deployment"]["spec"]["template"]["spec"]
+    (volume,) = [v for v in pod["volumes"] if "configMap" in v]
+    assert volume["configMap"]["name"] == made["metadata"]["name"]
+    mounts = pod["containers"][0]["volumeMounts"]
+    wanted = {"name": volume["name"], "mountPath": "/adaptive.json", "subPath": "adaptive.json"}
+    assert wanted in mounts and "/adaptive.json" in pod["containers"][0]["args"]
+
+
+@pytest.mark.parametrize("form", ["systemd", "quadlet"])
+def test_a_unit_writes_it_before_each_start(form: str, tmp_path: Path) -> None:
+    text = FORMS[form].write(answer())
+    (line,) = [row for row in text.splitlines() if row.startswith("ExecStartPre=")]
+    words = shlex.split(line.removeprefix("ExecStartPre="))
+    assert words[:2] == ["/bin/sh", "-c"] and len(words) == 3
+    # systemd reads %% as %, and %t as its run-time folder
+    run(words[2].replace("%%", "%").replace("%t", str(tmp_path)), tmp_path)
+    (written,) = tmp_path.iterdir()
+    assert json.loads(written.read_text(encoding="utf-8")) == STEPS
+    if form == "quadlet":
+        assert f"Volume=%t/{written.name}:/adaptive.json:ro" in text.splitlines()
+
+
+def test_scripts_of_a_folder_and_of_a_measurement_write_it() -> None:
+    advice = answer()
+    files = folder(advice)
+    writing = [row for row in advice.launch.text.splitlines() if row.startswith("printf ")]
+    for name in ("start.sh", "run-on.sh"):
+        assert writing[0] in files[name].splitlines(), name
+    assert "printf" not in files["run-off.sh"]
+    plan = bench_plan(advice)
+    assert plan.arms[1].files == advice.launch.files and not plan.arms[0].files
+    assert writing[0] in bench_script(advice, plan).splitlines()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"engine_version": "0.5.13"}, "from 0.5.14 on"),
+        ({"method": "ngram"}, "adapts k for mtp"),
+    ],
+)
+def test_what_takes_one_k_only_says_so(changes: dict[str, str], says: str) -> None:
+    plan = answer().plan.model_copy(update=changes)
+    with pytest.raises(AdvisorError, match=says):
+        engines.get("sglang").to_launch(plan)
