@@ -81,19 +81,29 @@ def _build(rows: Sequence[Row], number: int, text: str) -> tuple[VersionMatch, s
 def _semantic(
     rows: Sequence[Row], wanted: tuple[int, ...], text: str
 ) -> tuple[VersionMatch, str | None]:
-    top = tuple(int(part) for part in str(rows[-1]["id"]).split("."))
-    if wanted[:2] == top[:2]:
-        note = "" if wanted == top else f"{text} is read as {rows[-1]['id']}"
-        return VersionMatch(str(rows[-1]["id"]), wanted == top, note), None
-    if wanted > top:
+    """The newest snapshot of that version or of the last one before it."""
+    known = [(index, _numbers(str(row["base"]))) for index, row in enumerate(rows) if "base" in row]
+    if wanted > known[-1][1]:
         return VersionMatch(
             None,
             False,
             f"llama.cpp {text} is newer than the catalogue, which ends at {rows[-1]['id']}",
         ), None
-    before = rows[-2]["id"]
+    at = max((index for index, base in known if base <= wanted), default=known[0][0] - 1)
+    exact = any(base == wanted for _, base in known)
+    found, later = str(rows[at]["id"]), at + 1 < len(rows)
+    if exact and not later:
+        note = "" if text.removeprefix("v") == found else f"{text} is read as {found}"
+        return VersionMatch(found, not note, note), None
+    if not later:
+        return VersionMatch(found, False, f"{text} is read as {found}"), None
+    after = str(rows[at + 1]["id"])
     note = (
-        f"llama.cpp {text} is not catalogued itself; it is read as {before}, and what "
-        f"{rows[-1]['id']} has counts as known"
+        f"llama.cpp {text} is not catalogued itself; it is read as {found}, and what {after} has "
+        f"counts as known"
     )
-    return VersionMatch(str(before), False, note), str(rows[-1]["id"])
+    return VersionMatch(found, False, note), after
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("."))

@@ -113,7 +113,7 @@ def test_history() -> None:
     drafted = llama.removal("--draft-max")
     assert drafted is not None and drafted.successor == "--spec-draft-n-max"
     mmap = llama.removal("--no-mmap")
-    assert mmap is not None and (mmap.version, mmap.successor) == ("0.5.0", "--load-mode")
+    assert mmap is not None and (mmap.version, mmap.successor) == ("b10878", "--load-mode")
     assert (
         vllm.removal("--disable-log-requests", "0.33.0") is None
         and vllm.removal("--disable-log-requests", "0.25.1") is not None

