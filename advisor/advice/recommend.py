@@ -37,7 +37,7 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.engines import k_ranges
-from advisor.engines.arguments.quoting import writing
+from advisor.engines.arguments.quoting import write_file
 from advisor.perf import memory
 
 if TYPE_CHECKING:
@@ -203,5 +203,5 @@ def launch_text(plan: Plan) -> LaunchText:
     adapter = engines.get(plan.engine)
     made = adapter.render(adapter.to_launch(plan))
     files = k_ranges.files(plan)
-    text = "\n".join((*(writing(name, held) for name, held in files.items()), made.text))
+    text = "\n".join((*(write_file(name, held) for name, held in files.items()), made.text))
     return made.model_copy(update={"files": files, "text": text}) if files else made

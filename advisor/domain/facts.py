@@ -83,7 +83,7 @@ class Checkpoint(Frozen):
     quant: str
     repository: str
     file: str | None = None  # GGUF file or quant tag
-    engines: tuple[str, ...] = ()
+    engines: tuple[str, ...] = ("llama-server", "ik_llama.cpp")  # empty: all
     keeps_mtp: bool | None = None  # the MTP tensors are in it and usable; None = not known
     size_gb: float | None = None  # its weights, where bytes by tensor class miss them
     source: str
@@ -193,6 +193,7 @@ class LLM(Frozen):
     direct_temperature: Quantity | None = None  # the same with thinking switched off
     reasoning_parser: str | None = None
     tool_call_parser: str | None = None
+    tokenizer_mode: str | None = None  # vLLM's, where no chat template is published
     thinking_default: bool | None = None
     multimodal: bool | None = None
     proxy: str | None = None  # id of the model whose shape stands in where this one's was not read

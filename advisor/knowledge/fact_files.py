@@ -187,7 +187,7 @@ def read_table(table: str, folder: Path) -> dict[str, dict[str, Any]]:
     out: dict[str, dict[str, Any]] = {}
     problems: list[Problem] = []
     for path in sorted(folder.glob("*.yaml")):
-        data = read_yaml(path)
+        data = _name_engines(read_yaml(path))
         entry, bad = check_entry(table, data, path.name)
         problems += bad
         if entry is not None:
@@ -198,6 +198,17 @@ def read_table(table: str, folder: Path) -> dict[str, dict[str, Any]]:
     if problems:
         raise FactFileError(problems)
     return out
+
+
+def _name_engines(data: Any) -> Any:
+    """The data with checkpoints that name no engine open to all: the default, which the index
+    leaves out, is that of most, the GGUF files.
+    """
+    found = data.get("checkpoints") if isinstance(data, dict) else None
+    for checkpoint in found if isinstance(found, list) else ():
+        if isinstance(checkpoint, dict):
+            checkpoint.setdefault("engines", [])
+    return data
 
 
 def name_keys(table: Table) -> dict[str, str]:

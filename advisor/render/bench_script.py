@@ -8,7 +8,7 @@ import shlex
 
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText
 from advisor.engines import benchmarks
-from advisor.engines.arguments.quoting import writing
+from advisor.engines.arguments.quoting import write_file
 from advisor.lab.serving.plan import Arm, BenchPlan
 
 WARM = 2  # warm-up requests for each request in flight
@@ -113,7 +113,7 @@ def _arm_lines(advice: Advice, plan: BenchPlan, arm: Arm) -> list[str]:
     lines = [
         "",
         f"# ---- speculation {arm.name}",
-        *(writing(name, text) for name, text in arm.files.items()),
+        *(write_file(name, text) for name, text in arm.files.items()),
         f"{env}{shlex.join(arm.argv)} > server-{arm.name}.log 2>&1 &",
         "server=$!",
         f"ready {arm.name}",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 
 from advisor.domain.nouns import Advice, AdvisorError
-from advisor.engines.arguments.quoting import writing
+from advisor.engines.arguments.quoting import write_file
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
@@ -83,7 +83,7 @@ def _script(server: Server) -> str:
     """The bare command, without a container, as a script of its own."""
     lines = [shlex.join(unit) for unit in (server.program, *server.units)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in server.env.items()]
-    files = [writing(name, text) for name, text in server.files]
+    files = [write_file(name, text) for name, text in server.files]
     start = "exec " + " \\\n  ".join(lines)
     return "\n".join(["#!/bin/sh", "set -eu", *exports, *files, start]) + "\n"
 

@@ -15,7 +15,7 @@ from math import isfinite
 
 from advisor.domain.nouns import LaunchText
 from advisor.domain.printable import printable_lines
-from advisor.engines.arguments.quoting import writing
+from advisor.engines.arguments.quoting import write_file
 
 MIN_WIDTH = 40
 _ASCII = str.maketrans(
@@ -155,7 +155,7 @@ def pack_launch(launch: LaunchText, width: int, indent: str = "  ") -> list[str]
     A word longer than the line stays whole: a broken quote could not be pasted. Before it stand the
     files that it names, each a command of its own.
     """
-    before = [indent + writing(name, text) for name, text in launch.files.items()]
+    before = [indent + write_file(name, text) for name, text in launch.files.items()]
     units = [f"{name}={shlex.quote(value)}" for name, value in launch.env.items()]
     units += [" ".join(shlex.quote(word) for word in unit) for unit in option_units(launch.argv)]
     lines: list[str] = []

@@ -259,7 +259,9 @@ def test_benchmark_commands_follow_the_load() -> None:
 
 
 def test_benchmark_of_llama_server_counts_with_the_models_tokenizer() -> None:
-    checkpoint = Checkpoint(quant="bf16", repository="Qwen/Qwen3.6-27B", source="s")
+    checkpoint = Checkpoint(
+        quant="bf16", repository="Qwen/Qwen3.6-27B", engines=("vllm", "sglang"), source="s"
+    )
     facts = Facts(model=LLM(id="qwen3.6-27b", checkpoints=(checkpoint,)), concurrency=4)
     adapter, plan = (
         engines.get("llama-server"),

@@ -32,6 +32,8 @@ SPARE_LAYERS = sourced(
     "a step over a long prompt copies the experts of one layer to the card",
     "derived",
 )
+# A slot's least context: more experts leave for it, as a shorter one ends most conversations.
+CONTEXT = sourced(8192, "tokens", "a few turns with a file in them", "assumed")
 # Pairs of runs with experts in system memory: MTP lost in the first four, did little in two, and
 # gained in the last four, on cards of 6 to 16 GB.
 LOSSES = ("f70148891450", "gaztrab5080", "ik1513", "ik2369")
@@ -158,9 +160,14 @@ def _version(facts: Facts) -> str | None:
 
 def _plan(facts: Facts) -> Plan | None:
     try:
-        return propose.base_plan(facts, (1, 1))
+        plan = propose.base_plan(facts, (1, 1))
     except AdvisorError:
         return None
+    top = facts.model.max_context_tokens if facts.model is not None else None
+    if facts.request is None or facts.request.max_model_len is None:
+        longer = max(plan.max_model_len or 0, min(CONTEXT, top or CONTEXT))
+        plan = plan.model_copy(update={"max_model_len": longer})
+    return plan
 
 
 def _make_offload(

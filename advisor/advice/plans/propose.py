@@ -25,6 +25,7 @@ from advisor.advice.plans.methods import (
     reference,
 )
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
+from advisor.domain.patterns import lazy_re
 from advisor.domain.versions import parse_release
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -33,6 +34,9 @@ from advisor.rules.kit.releases import between, defect
 
 # families whose tokenizer and configuration are code of the repository (vLLM recipe of Kimi-K2.5)
 REMOTE_CODE = ("kimi",)
+TOKENIZER = "--tokenizer-mode"
+# Qwen3's names of what does not think: its parser takes an answer without </think> for a thought
+INSTRUCT = lazy_re(r"(?i)[-_]Instruct[-_]2507|Qwen3-(?:VL-|Next-|Coder-)[\w.-]*Instruct")
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
 
@@ -156,16 +160,14 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
         memory_fraction=lim.memory_fraction if known.memory_share else None,
         tp=split[0],
         dp=split[1],
-        reasoning_parser=parser_name(facts, "--reasoning-parser", model.reasoning_parser)
-        if model and chat
-        else None,
+        reasoning_parser=reasoning_parser(facts, named.model) if chat else None,
         tool_call_parser=(
             parser_name(facts, "--tool-call-parser", model.tool_call_parser)
             if model and facts.workload in TOOL_WORKLOADS
             else None
         ),
         port=known.port,
-        extra=(*topology.flags(facts, split[0]), *remote_code(facts)),
+        extra=(*topology.flags(facts, split[0]), *remote_code(facts), *chat_format(facts)),
         env=needed_env(facts),
     )
     if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
@@ -226,11 +228,13 @@ def needed_env(facts: Facts) -> tuple[tuple[str, str], ...]:
 
 def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
     """The engine's own spelling of a parser: models name vLLM's (`openai_gptoss`), SGLang has
-    others (`gpt-oss`).
+    others (`gpt-oss`). None where the release has none that reads this format: another family's
+    parser would find no call.
     """
     if wanted is None or habits(facts).gguf:
         return wanted
-    found = engines.get(facts.engine or "").catalogue.find(option, facts.engine_version)
+    catalogue = engines.get(facts.engine or "").catalogue
+    found = catalogue.find(option, facts.engine_version)
     known = (found.choices or found.values or ()) if found is not None else ()
     if found is None or not known or wanted in known:
         return wanted if found is not None else None
@@ -238,12 +242,29 @@ def parser_name(facts: Facts, option: str, wanted: str | None) -> str | None:
     def plain(word: str) -> str:
         return "".join(c for c in word.lower() if c.isalnum())
 
-    alike = [
-        c
-        for c in known
-        if len(plain(c)) > 3 and (plain(c) in plain(wanted) or plain(wanted) in plain(c))
-    ]
-    return alike[0] if alike else None
+    own = catalogue.notes.get("parsers", {}).get(option, {}).get(wanted, ())
+    alike = [word for word in known if plain(word) == plain(wanted)]
+    return next((word for word in (*own, *alike) if word in known), None)
+
+
+def reasoning_parser(facts: Facts, repository: str | None) -> str | None:
+    """The parser of the model's thinking; none for a checkpoint that does not think, of which it
+    would call the whole answer a thought.
+    """
+    model = facts.model
+    if model is None or INSTRUCT.search(repository or ""):
+        return None
+    return parser_name(facts, "--reasoning-parser", model.reasoning_parser)
+
+
+def chat_format(facts: Facts) -> tuple[tuple[str, str | None], ...]:
+    """How vLLM writes a conversation for a model that is published without a chat template."""
+    mode = facts.model.tokenizer_mode if facts.model is not None else None
+    if mode is None or habits(facts).gguf:
+        return ()
+    found = engines.get(facts.engine or "").catalogue.find(TOKENIZER, facts.engine_version)
+    known = found is not None and (found.choices is None or mode in found.choices)
+    return ((TOKENIZER, mode),) if known else ()
 
 
 def remote_code(facts: Facts) -> tuple[tuple[str, str | None], ...]:

@@ -22,7 +22,7 @@ def join(words: Sequence[str], live: bool) -> str:
     )
 
 
-def writing(name: str, text: str) -> str:
+def write_file(name: str, text: str) -> str:
     """The shell command that writes a small file of whole lines."""
     lines = " ".join(shlex.quote(line) for line in text.splitlines())
     return f"printf '%s\\n' {lines} > {shlex.quote(name)}"

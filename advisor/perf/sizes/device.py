@@ -86,14 +86,14 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
         return LLAMA_COMPUTE_GIB
     tokens = plan.max_num_batched_tokens or 8192
     activations = tokens * (shape.hidden or 4096) * ACTIVATION_BYTES / GIB
-    graphs = sum(GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * min(k, 8) for k in _prepared(plan))
+    graphs = sum(GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * min(k, 8) for k in _draft_lengths(plan))
     if loses_full_graphs(facts, plan):
         graphs = GRAPHS_GIB / 2
     unified = UNIFIED_EXTRA_GIB if facts.hardware and facts.hardware.unified_memory else 0.0
     return BASE_OVERHEAD_GIB + activations + graphs + unified
 
 
-def _prepared(plan: Plan) -> tuple[int, ...]:
+def _draft_lengths(plan: Plan) -> tuple[int, ...]:
     """The draft lengths that graphs are captured for, each on its own. SGLang prepares a state for
     every length of its adaptive configuration (docs.sglang.io, adaptive speculative decoding).
     """

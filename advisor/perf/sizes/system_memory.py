@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from advisor.domain.nouns import LLM, Plan, Quant
 from advisor.engines.traits import gguf_engine
+from advisor.perf.sizes.weights import GIB
 
-GIB = 2.0**30
 ALL_EXPERTS, EXPERTS_OF, OVERRIDE = "--cpu-moe", "--n-cpu-moe", "--override-tensor"
 # The usual patterns that match the experts of every layer, without the backslashes of their dots.
 _ALL = frozenset(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 
 from advisor.domain.nouns import Advice
-from advisor.engines.arguments.quoting import writing
+from advisor.engines.arguments.quoting import write_file
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
 from advisor.render.deploy.yaml_text import comment
@@ -29,7 +29,7 @@ def docker_run(advice: Advice) -> str:
     lines = [*_options(server, maker), *_start(server, image)]
     lines += [shlex.join(unit) for unit in server.units]
     head = "".join(f"{comment(line)}\n" for line in title)
-    files = "".join(f"{writing(name, text)}\n" for name, text in server.files)
+    files = "".join(f"{write_file(name, text)}\n" for name, text in server.files)
     return head + files + "docker run " + " \\\n  ".join(lines) + "\n"
 
 

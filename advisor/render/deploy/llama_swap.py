@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 
 from advisor.domain.nouns import Advice, AdvisorError
-from advisor.engines.arguments.quoting import writing
+from advisor.engines.arguments.quoting import write_file
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
 from advisor.render.deploy.yaml_text import Block, comment, document
@@ -39,7 +39,7 @@ def llama_swap(advice: Advice) -> str:
         "llama-swap -config FILE -listen 127.0.0.1:8080 keeps it on this machine; "
         "`apiKeys` requires a key of who asks"
     )
-    title += [f"first, where llama-swap starts: {writing(*one)}" for one in server.files]
+    title += [f"first, where llama-swap starts: {write_file(*one)}" for one in server.files]
     model = "".join(ch for ch in advice.request.model if ch.isprintable())
     return document(
         {"healthCheckTimeout": max(15, server.startup_s), "models": {model: entry}}, title

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.domain.nouns import Advice
-from advisor.engines.arguments.quoting import writing
+from advisor.engines.arguments.quoting import write_file
 from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
@@ -59,7 +59,8 @@ def quadlet(advice: Advice, suffix: str = "", devices: tuple[int, ...] = ()) -> 
 def _files(server: Server) -> list[str]:
     """What writes the files that the words name, before each start."""
     return [
-        "ExecStartPre=/bin/sh -c " + word(writing(_HERE, text)).replace(_HERE, _path(server, name))
+        "ExecStartPre=/bin/sh -c "
+        + word(write_file(_HERE, text)).replace(_HERE, _path(server, name))
         for name, text in server.files
     ]
 

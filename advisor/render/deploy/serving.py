@@ -157,7 +157,7 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
     """The server of exactly this plan."""
     adapter = engines.get(plan.engine)
     files = k_ranges.files(plan)
-    launch = _placed(adapter.to_launch(plan), files if container else {})
+    launch = _place_files(adapter.to_launch(plan), files if container else {})
     units = adapter.units(launch)
     return Server(
         name=plan.engine.replace(".", "-").replace("_", "-") + suffix,
@@ -176,7 +176,7 @@ def server_of(advice: Advice, plan: Plan, suffix: str = "", *, container: bool =
     )
 
 
-def _placed(launch: Launch, files: Mapping[str, str]) -> Launch:
+def _place_files(launch: Launch, files: Mapping[str, str]) -> Launch:
     """The launch with these files' names as paths in a container's root."""
     flags = tuple(
         flag.model_copy(update={"value": inside(flag.value)})

@@ -8,7 +8,7 @@ stay in its cache folder. The program is found through PATH by env(1).
 from __future__ import annotations
 
 from advisor.domain.nouns import Advice, AdvisorError
-from advisor.engines.arguments.quoting import writing
+from advisor.engines.arguments.quoting import write_file
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server
 from advisor.render.deploy.unit_text import command, escape, word
@@ -38,7 +38,7 @@ def systemd_unit(advice: Advice) -> str:
         *(comment(note) for note in server.note_lines()),
         *_user(server, maker),
         *_environment(server),
-        *(f"ExecStartPre=/bin/sh -c {word(writing(name, text))}" for name, text in server.files),
+        *(f"ExecStartPre=/bin/sh -c {word(write_file(name, text))}" for name, text in server.files),
         f"ExecStart=/usr/bin/env {command((server.program, *server.units))}",
         "Restart=on-failure",
         "RestartSec=10",
