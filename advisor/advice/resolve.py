@@ -22,6 +22,8 @@ from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
 
+BY_NAME = "model-name"  # source of a model of which no more than its name was read
+
 
 def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Quant, list[Default]]:
     if request.quant is not None:
@@ -113,6 +115,11 @@ def bare_facts(request: Request) -> Facts:
         raise AdvisorError(
             f"'{model.id}' stands for measured models whose names are not known, so no launch can "
             f"be written for it: name a model (advisor models list)"
+        )
+    if model.source == BY_NAME and not model.checkpoints and "/" not in request.model:
+        raise AdvisorError(
+            f"no published checkpoint of {model.name or model.id} is known, nor its shape: give "
+            f"the repository or folder that you serve as --model (ORG/{model.id}, ./folder)"
         )
     own = checkpoints.own_name(request)
     if own is not None:

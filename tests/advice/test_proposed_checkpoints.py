@@ -193,6 +193,18 @@ def test_files_that_lost_the_head_are_not_drafted_with() -> None:
     assert kept.candidate is not None and kept.candidate.method == "mtp"
 
 
+def test_a_model_known_by_name_alone_is_served_from_what_the_user_names() -> None:
+    with pytest.raises(AdvisorError, match="the repository or folder that you serve"):
+        recommend(hardware="h100", model="hochelaga-8b")
+    assert recommend(hardware="h100", model="acme/hochelaga-8b").plan.model == "acme/hochelaga-8b"
+
+
+def test_experts_leave_the_card_only_of_files_that_somebody_publishes() -> None:
+    for model in ("deepseek-v3.1", "deepseek-v3.2"):
+        with pytest.raises(AdvisorError, match="does not fit"):
+            recommend(hardware="rtx3060", model=model)
+
+
 def test_a_class_of_models_cannot_be_launched() -> None:
     with pytest.raises(AdvisorError, match="name a model"):
         recommend(hardware="h100", model="unknown-moe")
