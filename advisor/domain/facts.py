@@ -193,6 +193,7 @@ class LLM(Frozen):
     direct_temperature: Quantity | None = None  # the same with thinking switched off
     reasoning_parser: str | None = None
     tool_call_parser: str | None = None
+    kv_cache_dtype: str | None = None  # the only KV cache type that vLLM's class for it takes
     tokenizer_mode: str | None = None  # vLLM's, where no chat template is published
     thinking_default: bool | None = None
     multimodal: bool | None = None

@@ -68,6 +68,20 @@ def test_eight_bits_are_proposed_where_they_decide() -> None:
     )
 
 
+@pytest.mark.parametrize("model", ["deepseek-v4-flash", "deepseek-v4-pro"])
+def test_a_model_that_takes_one_cache_type_gets_it(model: str) -> None:
+    """vLLM's attention of DeepSeek-V4 asserts an fp8 cache: `auto` does not start."""
+    made = recommend(hardware="b300", gpus=8, model=model, engine="vllm", what_if=False)
+    for launch in (made.launch_off, made.launch_on):
+        assert launch is None or launch.argv[launch.argv.index("--kv-cache-dtype") + 1] == "fp8"
+    told = {field: why for field, _, why in made.facts.defaults}
+    assert told["kv_cache_dtype"] == "the model's attention takes no other"
+    with pytest.raises(AdvisorError, match="--kv-cache-dtype fp8 only"):
+        recommend(hardware="b300", gpus=8, model=model, engine="vllm", kv_cache_dtype="auto")
+    other = recommend(hardware="b300", gpus=8, model=model, engine="sglang", what_if=False)
+    assert other.plan.kv_cache_dtype is None
+
+
 def test_slots_are_not_multiplied_by_a_floor() -> None:
     """64 slots of 1,024 tokens fit a 24 GB card; 64 of 4,096 do not."""
     advice = recommend(hardware="rtx4090", concurrency=64, ctx_tokens=512, output_tokens=512)

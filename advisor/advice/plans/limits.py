@@ -140,6 +140,13 @@ def kv_cache(facts: Facts, plan: Plan) -> Plan:
     """
     kinds = traits(plan.engine).cache_types
     given = facts.request.kv_cache_dtype if facts.request is not None else None
+    if needed := only_type(facts, plan):
+        if given is not None and not given.startswith(needed) and given != "8bit":
+            raise AdvisorError(
+                f"{facts.model.name if facts.model else 'this model'} runs in {plan.engine} with "
+                f"--kv-cache-dtype {needed} only"
+            )
+        return plan.model_copy(update={"kv_cache_dtype": needed})
     if given is not None:
         if given in ("auto", "bf16", "f16", "fp16", "bfloat16"):
             return plan
@@ -162,6 +169,12 @@ def kv_cache(facts: Facts, plan: Plan) -> Plan:
     if traits(plan.engine).pool == "slots" and now is not None and now < 1:
         return plan  # a smaller file is the better way to make one request fit
     return eight if decides else plan
+
+
+def only_type(facts: Facts, plan: Plan) -> str | None:
+    """The KV cache type without which vLLM's class for this model stops; None where any does."""
+    known = facts.model.kv_cache_dtype if facts.model is not None else None
+    return known if traits(plan.engine).json_speculation else None
 
 
 def _reads_8_bits(facts: Facts, plan: Plan) -> bool:
@@ -199,12 +212,11 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
         plain = plan.model_copy(update={"kv_cache_dtype": None})
         room = memory.room(facts, plain, tokens)
         fewer = f" ({int(room or 0)} with 16 bits)" if room is not None else ""
-        rows.append(
-            (
-                "kv_cache_dtype",
-                plan.kv_cache_dtype,
-                f"only so all requests run at once{fewer}; its effect on acceptance was not "
-                f"measured apart: compare answers",
-            )
+        why = (
+            "the model's attention takes no other"
+            if only_type(facts, plan)
+            else f"only so all requests run at once{fewer}; its effect on acceptance was not "
+            f"measured apart: compare answers"
         )
+        rows.append(("kv_cache_dtype", plan.kv_cache_dtype, why))
     return tuple(rows)
