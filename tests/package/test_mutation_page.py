@@ -8,6 +8,15 @@ from pathlib import Path
 from mutation import run
 
 ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "research" / "mutation.md"
+
+
+def test_each_room_is_above_its_floor() -> None:
+    scores = run.read_page(PAGE.read_text(encoding="utf-8"))
+    assert list(scores) == list(run.ROOMS)
+    for one in scores.values():
+        assert one.share >= run.FLOOR and one.tried >= 100, one.room
+        assert one.noticed + len(one.alive) == one.tried
 
 
 def test_the_page_is_read_as_it_is_written() -> None:
