@@ -52,6 +52,27 @@ class EnvVar(Frozen):
     unresolved: bool = False
 
 
+class Port(Frozen):
+    """A port of a container that is published, or that a probe asks."""
+
+    number: int
+    probe: str = ""  # livenessProbe ...; "" where it is published
+    line: int = 0
+    span: Span | None = None
+
+
+class Slip(Frozen):
+    """A slip in the form around a command: what the tool that reads the file says of it, and the
+    text in its place.
+    """
+
+    message: str
+    line: int = 0
+    column: int = 0
+    span: Span | None = None
+    text: str = ""
+
+
 class Container(Frozen):
     """What surrounds the command: image, shared memory, probes. All optional; None = the file does
     not say.
@@ -65,6 +86,7 @@ class Container(Frozen):
     gpus: str | None = None  # as written: "all", "2", device ids "0,1"
     startup_budget_s: float | None = None  # how long a probe waits before it kills the server
     rollout_surge: bool | None = None  # a rolling update needs a second GPU
+    ports: tuple[Port, ...] = ()  # empty also where the container uses the host's network
     kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
     image_line: int = 0
     image_span: Span | None = None
@@ -94,6 +116,7 @@ class Launch(Frozen):
     form: str = "command"
     emitted: bool = False  # written by this program, not read from a file
     notes: tuple[str, ...] = ()  # what was not read (env_file ignored, unresolved variable ...)
+    slips: tuple[Slip, ...] = ()  # of the file, with its first launch
     strays: tuple[Flag, ...] = ()  # arguments that belong to no option: a value and its place
 
     def flag(self, name: str) -> Flag | None:

@@ -242,6 +242,10 @@ class Catalogue(Records):
         record = self._cold["env"].get(name)
         return self._state(record, version) if record is not None else None
 
+    def env_names(self) -> tuple[str, ...]:
+        """The environment variables that any catalogued release reads."""
+        return tuple(self._cold["env"])
+
     def env_option(self, name: str) -> tuple[str, bool] | None:
         """(canonical option, negated) that an environment variable sets (llama-server)."""
         return self._env_options.get(name)

@@ -9,6 +9,7 @@ from advisor.readers.source import Source
 
 CODE = "SD126"
 _BLANKS = re.compile(r"\\[ \t]+(?=\r?\n)")
+_BEHIND = re.compile(r"\\([ \t]+#[^\n]*?)(?=\r?\n|$)")
 _REMARK = re.compile(r"(?:^|[ \t;&|])#")
 
 
@@ -33,7 +34,13 @@ def _edit(source: Source, finding: Finding) -> Edit | None:
     if blanks := _BLANKS.search(above):
         at = start + blanks.start() + 1
         return Edit(file=finding.file, start=at, end=start + blanks.end(), text="")
+    if remark := _BEHIND.search(above):  # a backslash, then a comment: only the sign stays
+        at = start + remark.start(1)
+        return Edit(file=finding.file, start=at, end=start + remark.end(1), text="")
     words = above.rstrip()
+    if finding.fix is not None and "^" in finding.fix.text and words.endswith("\\"):
+        at = start + len(words) - 1
+        return Edit(file=finding.file, start=at, end=at + 1, text="^")
     if not words or words.endswith("\\") or _REMARK.search(words):
         return None
     at = start + len(words)

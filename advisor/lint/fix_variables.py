@@ -21,6 +21,18 @@ _PREFIX = re.compile(
 _CONTINUES = ("\\", "^", "`")
 
 
+def requote(text: str, edit: Edit) -> Edit | None:
+    """A value with double quotes in it, where double quotes stand around it: those become single
+    ones. None where it has both kinds.
+    """
+    around = text[edit.start - 1 : edit.start] + text[edit.end : edit.end + 1]
+    if around != '""' or '"' not in edit.text or "\\" in edit.text:
+        return edit
+    start, end = edit.start - 1, edit.end + 1
+    whole = edit.model_copy(update={"start": start, "end": end, "text": f"'{edit.text}'"})
+    return whole if "'" not in edit.text else None
+
+
 def remove_variable(text: str, edit: Edit) -> Edit | None:
     """The edit that takes the assignment at the edit's place away; None where its surroundings are
     not understood.

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError, Edit, Finding
 from advisor.domain.printable import printable
-from advisor.lint.fix_variables import remove_variable
+from advisor.lint.fix_variables import remove_variable, requote
 from advisor.readers.secrets import Redactor, learn_from_text
 from advisor.readers.source import MAX_BYTES, Source
 
@@ -92,7 +92,7 @@ def shape_edit(text: str, edit: Edit) -> Edit | None:
     if edit.start == edit.end:
         return _addition(text, edit)
     if edit.text and not edit.text.startswith("-"):
-        return edit
+        return requote(text, edit)
     inside = text[edit.start : edit.end]
     if (
         depth := inside.count("${") - inside.count("}")

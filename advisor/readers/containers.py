@@ -150,6 +150,10 @@ def _set(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
         around.ipc_host = value.text == "host"
     elif name == "--gpus":
         around.gpus = value.text.strip("'\"")
+    elif name in ("-p", "--publish"):
+        around.publish(value)
+    elif name in ("--network", "--net"):
+        around.host = value.text == "host"
     elif name == "--name":
         around.name = value.display()
     elif name == "--entrypoint":

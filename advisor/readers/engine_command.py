@@ -9,6 +9,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.images import fork_of_image
 from advisor.readers.syntax.mapped import Mapped
 
+_PUBLISHED = lazy_re(r"(?:^|:)(\d{1,5})(?:/tcp)?$")
 _IK_LLAMA = lazy_re(r"ik[-_]?llama")
 # llama-server options of ik_llama.cpp that mainline never had
 _IK_OPTIONS = """
@@ -46,6 +47,14 @@ class Surroundings:
         self.gpus: str | None = None
         self.startup_budget_s: float | None = None
         self.rollout_surge: bool | None = None
+        self.host = False  # the container uses the host's network
+        self.ports: list[tuple[Mapped, str]] = []  # of the container; the probe that asks there
+
+    def publish(self, said: Mapped) -> None:
+        """The container's side of `8000:8000`, `127.0.0.1:8000:8000/tcp`; a bare `8000` is both."""
+        found = _PUBLISHED.search(said.text)
+        if found is not None:
+            self.ports.append((said.part(*found.span(1)), ""))
 
     def image_text(self) -> str:
         """Return the image with its tag, "" where there is no image."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.domain.nouns import Container, EnvVar, Launch, Span
+from advisor.domain.nouns import Container, EnvVar, Launch, Port, Span
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import Token
 from advisor.engines.traits import gguf_engine, traits
@@ -48,13 +48,20 @@ class LaunchMaker:
             reading.redactor,
             reading.version,
         )
-        self.found = reading.found
+        self.found, self.slips = reading.found, reading.slips
         self.said: dict[str, tuple[str | None, bool]] = {}
         self.named: dict[str, tuple[str, int]] | None = None
 
     def launches(self) -> tuple[Launch, ...]:
         """Return the launches that were found, in the order of the file."""
-        return tuple(self._launch(found) for found in self.found)
+        made = [self._launch(found) for found in self.found]
+        if made and self.slips:
+            said = tuple(
+                one.model_copy(update={"message": self.redactor.clean(show(one.message))})
+                for one in self.slips
+            )
+            made[0] = made[0].model_copy(update={"slips": said})
+        return tuple(made)
 
     def _launch(self, found: EngineCommand) -> Launch:
         adapter = engines.get(found.engine)
@@ -276,8 +283,18 @@ class LaunchMaker:
             gpus=around.gpus,
             startup_budget_s=around.startup_budget_s,
             rollout_surge=around.rollout_surge,
+            ports=tuple(self._port(*one) for one in around.ports) if not around.host else (),
             kind=around.kind,
             name=around.name,
             image_line=self.source.place(where.first())[0] if where is not None else 0,
             image_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
+        )
+
+    def _port(self, number: Mapped, probe: str) -> Port:
+        span = number.span()
+        return Port(
+            number=int(number.text),
+            probe=probe,
+            line=self.source.place(number.first())[0],
+            span=Span.model_construct(start=span[0], end=span[1]) if span else None,
         )

@@ -47,6 +47,10 @@ OTHER_ENGINES = lazy_re(
 )
 
 
+# a script or a file that is named after the server: llama-server-api.py, llama-server.log
+_NAMESAKE = lazy_re(r"\.(?:sh|py|ps1|bat|cmd|js|service|log|json|ya?ml|conf|ini|md|txt|pid|sock)$")
+
+
 def base_name(word: Mapped) -> str:
     """The program's name without folder and `.exe`; of an unset variable its name (`$LLAMA_SERVER`
     -> llama-server).
@@ -76,7 +80,7 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
         return _python_start(words, i)
     if name in ("vllm", "sglang", "vllm-rs"):
         return (name.removesuffix("-rs"), i + 2) if following == "serve" else None
-    if name.startswith(("llama-server", "llama_server")):
+    if name.startswith(("llama-server", "llama_server")) and not _NAMESAKE.search(name):
         return _llama(words[i]), i + 1
     if name == "llama" and following in ("serve", "server"):
         return "llama-server", i + 2

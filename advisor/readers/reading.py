@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from advisor.domain.nouns import Slip
 from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, is_ik, key_of
@@ -51,6 +52,7 @@ class Reading:
         if redactor is None:
             learn_from_text(self.redactor, source.text)
         self.found: list[EngineCommand] = []
+        self.slips: list[Slip] = []  # in the form around the commands
         self.notes: list[str] = list(source.notes)
         self.keys: set[tuple[object, ...]] = set()
         self.steps = 0

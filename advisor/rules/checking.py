@@ -7,6 +7,7 @@ from functools import cache
 
 from advisor.domain.nouns import Case, Finding, Flag, Severity, Skipped
 from advisor.domain.versions import parse_release
+from advisor.engines.base import OLDER
 from advisor.rules.registry import Hit, Lacking, Rule, decisive_rows, get_rule, index, load_row
 from advisor.rules.row import Row
 
@@ -125,7 +126,8 @@ def to_finding(found: Rule, hit: Hit, case: Case) -> Finding:
         if hit.everywhere and (hit.slip or catalogue_speaks(case)):
             message += _assumption(case)
         else:
-            severity = cap(severity)
+            old = found.code.startswith(SPELLING) and _too_old(case)
+            severity = "info" if old else cap(severity)
             if hit.versions:
                 message = f"{message} ({_why_not(case)}; applies to {hit.versions})"
     flag = hit.flag if isinstance(hit.flag, Flag) else None
@@ -177,6 +179,11 @@ def _assumption(case: Case) -> str:
     if launch.container is not None and "@sha256" in (launch.container.image or ""):
         return " (assuming that the digest is that of a catalogued release)"
     return ""
+
+
+def _too_old(case: Case) -> bool:
+    """Whether the file names a release from before the catalogue, of which it says nothing."""
+    return any(OLDER in note for note in case.launch.notes)
 
 
 def _why_not(case: Case) -> str:

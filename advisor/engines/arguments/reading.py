@@ -141,6 +141,8 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
             while at < len(tokens) and not is_flag(tokens[at]) and (many or not values):
                 values.append(tokens[at])
                 at += 1
+            while found is None and at < len(tokens) and _NUMBER.match("-" + tokens[at].text):
+                at += 1  # more numbers of an option that is not known
         if found is not None and found.option.takes_value is False and not found.dotted:
             switch = "" if equals else name
             if equals and inline.lower() in TRUTHS:
@@ -215,14 +217,13 @@ def make_flag(
             value = switch_value(value, found.negated)
     last = values[-1] if values else token
     span = value_span = None
+    first = values[0].span if values else None
+    if first is not None and last.span is not None and last.span.end >= first.start:
+        value_span = Span(start=first.start, end=last.span.end)  # of a variable: where it is set
     if token.span is not None and last.span is not None and last.span.end >= token.span.start:
         span = Span(start=token.span.start, end=last.span.end)
-        if values and values[0].span is not None:
-            value_span = Span(start=values[0].span.start, end=last.span.end)
-            if (
-                values[0].span == token.span and "=" in token.text
-            ):  # --x=v: the value is the tail of the one argument
-                value_span = Span(start=token.span.end - len(values[0].text), end=token.span.end)
+        if first == token.span and "=" in token.text:  # --x=v: the tail of the one argument
+            value_span = Span(start=token.span.end - len(values[0].text), end=token.span.end)
     return Flag.model_construct(
         name=canonical,
         raw=name,
@@ -273,6 +274,7 @@ def env_flags(env: Iterable[EnvVar], reader: Reader) -> tuple[tuple[Flag, ...], 
                 line=var.line,
                 column=var.column,
                 span=var.span,
+                value_span=var.value_span,
                 unresolved=var.unresolved,
             )
         )
@@ -299,6 +301,8 @@ def mapping_flags(
             flags += [flag.model_copy(update={"origin": origin}) for flag in made]
             if made:
                 continue
+        if origin == "ini" and reader.catalogue.style == "llama" and "_" in key.text:
+            known = False  # a preset's keys are compared as they stand
         made_flag = make_flag(
             key, name if found is not None else key.text, found, known, [value] if value else []
         )

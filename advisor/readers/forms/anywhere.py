@@ -128,7 +128,8 @@ def read_anywhere(reading: Reading) -> None:
     for one in lists:
         engine = None if one.taken else engine_by_options(one.words)
         if engine is not None:
-            reading.add(EngineCommand(engine, _spread(one.words, named), env, one.at, reading.form))
+            words = one.words[1:] if one.words[0].text == "serve" else one.words
+            reading.add(EngineCommand(engine, _spread(words, named), env, one.at, reading.form))
 
 
 def _mark(text: Mapped) -> Mapped:
@@ -233,9 +234,7 @@ def _lines(
             continue
         powershell = _POWERSHELL.search(line.text.lstrip()) is not None
         words = _start_process_words(line) if powershell else plain_words(line)
-        if len(words) == 3 and words[1].text in ("=", ":=", "?=") and " " not in words[2].text:
-            continue  # a name for a program
-        for command in _commands(words):
+        for command in _commands(_value_words(words)):
             if not reading.spend(1 + len(command) // 50):
                 return
             for word in command:  # a command in quotes: shell = "vllm serve ..."
@@ -248,6 +247,13 @@ def _lines(
                 before = len(reading.found)
                 _start(_spread(command, named), reading, env)
                 reading.run_at(before, whole.first())
+
+
+def _value_words(words: list[Mapped]) -> list[Mapped]:
+    """What a name is given, `x = vllm serve ...`; nothing where it is a program's name."""
+    if len(words) < 2 or words[1].text not in ("=", ":=", "?="):
+        return words
+    return words[2:] if len(words) > 3 or any(" " in word.text for word in words[2:]) else []
 
 
 def _start_process_words(line: Mapped) -> list[Mapped]:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 from advisor.domain.patterns import lazy_re
+from advisor.engines.base import CUT_OFF
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.reading import Reading
@@ -18,6 +19,7 @@ _DEFAULT = lazy_re(
 _SET = lazy_re(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
 _PERCENT = lazy_re(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
+_BACKSLASH = lazy_re(r"[ \t]\\[ \t]*\r?\n[ \t]*(--?[A-Za-z][\w-]*)")
 MAX_TEXT = 30_000  # what a variable, and the variables of one command, may come to
 _WORD = lazy_re(r"""(?:"(?:\\"|""|[^"])*"|'[^']*'|[^\s"'])+""")
 
@@ -36,8 +38,22 @@ def read_batch(reading: Reading) -> None:
         if found := _SET.match(line.text):
             _assign(found, line, scope, env)
             continue
+        before = len(reading.found)
         for command in commands(line):
             _command(command, reading, scope, env)
+        if len(reading.found) > before and (said := _wrong_sign(whole, reading)):
+            reading.found[before].said = said
+
+
+def _wrong_sign(line: Mapped, reading: Reading) -> str:
+    """What to say of a line that a backslash was to continue, as in another system's shell."""
+    places = [at for at in line.pos if at >= 0]
+    start, end = (places[0], places[-1] + 1) if places else (0, 0)
+    found = _BACKSLASH.search(reading.source.text[start:end])
+    if found is None:
+        return ""
+    number = reading.source.place(start + found.start(1))[0]
+    return f"{CUT_OFF} {found.group(1)} from line {number} on: cmd goes on with ^, not with \\"
 
 
 def _default_assignment(line: Mapped, scope: Scope) -> Mapped:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.reading import Reading
+from advisor.readers.slips import respell, text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, join, literal
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
@@ -44,6 +45,7 @@ def _field(service: Node, services: Node, name: str) -> Node | None:
 
 def _read_service(key: Node, service: Node, services: Node, reading: Reading) -> None:
     scope = Scope()
+    respell(service, "compose", reading)
 
     def text(node: Node) -> Mapped:
         return interpolate(scalar(node, reading.source), scope)
@@ -78,8 +80,7 @@ def _words(node: Node | None, reading: Reading, scope: Scope) -> list[Mapped] | 
     if node.kind == "seq":
         return [
             interpolate(scalar(item, reading.source), scope)
-            for item in node.items
-            if item.kind == "scalar"
+            for item in text_items(node.items, "compose", reading)
         ]
     if node.kind == "scalar":
         return split_words(interpolate(scalar(node, reading.source), scope), dollars=False)
@@ -115,6 +116,12 @@ def _surroundings(
     around.ipc_host = None if ipc is None else ipc == "host"
     around.shm_bytes = size_bytes(shm) if shm else None
     around.gpus = plain("gpus") or _devices(_field(service, services, "deploy"), reading, scope)
+    around.host = plain("network_mode") == "host"
+    ports = _field(service, services, "ports")
+    for one in ports.items if ports is not None else []:
+        number = one.get("target") if one.kind == "map" else one
+        if number is not None and number.kind == "scalar":
+            around.publish(interpolate(scalar(number, reading.source), scope))
     for name in ("volumes", "tmpfs"):
         mounts = _field(service, services, name)
         if mounts is not None and any("/dev/shm" in item.text for item in [*mounts.items, mounts]):

@@ -21,6 +21,7 @@ from advisor.readers.forms.recipes import read_scripts
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.forms.tasks import read_task
 from advisor.readers.reading import Reading
+from advisor.readers.slips import respell
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
@@ -74,6 +75,8 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             return
         if id(node) in taken:
             continue
+        if kind == "kubernetes" and node.get("image") is not None and node.get("name") is not None:
+            respell(node, "kubernetes", reading)
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
             _production_stack(node, reading, kind)

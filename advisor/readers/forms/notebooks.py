@@ -1,5 +1,5 @@
 """Jupyter notebooks: `!command` and `%%bash` cells are shell, what is left of all code cells is one
-Python program.
+Python program; the code blocks of its text are read as those of a document.
 """
 
 from __future__ import annotations
@@ -33,11 +33,8 @@ def is_notebook(document: Node) -> bool:
 def read_notebook(document: Node, reading: Reading) -> None:
     """Every code cell in order."""
     cells, program = document.get("cells"), list[Mapped]()
-    texts = [
-        _source(cell, reading)
-        for cell in (cells.items if cells is not None else [])
-        if _is_code(cell)
-    ]
+    every = cells.items if cells is not None else []
+    texts = [_source(cell, reading) for cell in every if _is(cell, "code")]
     reading.values = _assignments(texts)
     for text in texts:
         if not reading.step():
@@ -49,11 +46,14 @@ def read_notebook(document: Node, reading: Reading) -> None:
         else:
             program += [*_python(text, reading), synthetic("\n")]
     reading.inside(join(program), 1, "x.py")
+    for cell in every:
+        if _is(cell, "markdown") and reading.step():
+            reading.inside(_source(cell, reading), 1, "x.md")
 
 
-def _is_code(cell: Node) -> bool:
+def _is(cell: Node, wanted: str) -> bool:
     kind = cell.get("cell_type")
-    return kind is not None and kind.text == "code"
+    return kind is not None and kind.text == wanted
 
 
 def _assignments(texts: list[Mapped]) -> dict[str, Mapped]:

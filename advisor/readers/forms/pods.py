@@ -9,6 +9,7 @@ import re
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.reading import Reading
+from advisor.readers.slips import text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, join, synthetic
 from advisor.readers.syntax.scope import closing_index
 from advisor.readers.syntax.substitutions import fill_templates
@@ -79,7 +80,8 @@ def words_of(node: Node | None, reading: Reading, env: Env | None = None) -> lis
     if node is None or node.is_null:
         return None
     if node.kind == "seq":
-        words = [scalar(item, reading.source) for item in node.items if item.kind == "scalar"]
+        items = text_items(node.items, reading.form, reading)
+        words = [scalar(item, reading.source) for item in items]
     elif node.kind == "scalar":
         words = split_words(scalar(node, reading.source), dollars=False)
     else:
@@ -132,6 +134,7 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
             around.ipc_host = True
     around.gpus = _gpu_count(node.path("resources.limits") or node.path("resources.requests"))
     around.startup_budget_s = _probe_budget(node)
+    _add_probes(around, node, reading)
     kind = document.get("kind")
     around.rollout_surge = (
         _surge(document) if kind is not None and kind.text == "Deployment" else None
@@ -167,6 +170,20 @@ def _probe_budget(node: Node) -> float | None:
         )
         return delay + period * failures
     return None
+
+
+def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
+    """The ports that the probes ask, by number or by the name that the container gives them."""
+    named, ports = {}, node.get("ports")
+    for one in ports.items if ports is not None else []:
+        name, number = one.get("name"), one.get("containerPort")
+        if name is not None and number is not None:
+            named[name.text] = number
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        asked = node.path(f"{probe}.httpGet.port") or node.path(f"{probe}.tcpSocket.port")
+        asked = named.get(asked.text, asked) if asked is not None else None
+        if asked is not None and re.fullmatch(r"\d{1,5}", asked.text):
+            around.ports.append((scalar(asked, reading.source), probe))
 
 
 def _number(node: Node, name: str, default: float) -> float:

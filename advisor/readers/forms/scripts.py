@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from advisor.readers.containers import engine_by_options
+from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Surroundings
 from advisor.readers.images import image_comment
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, literal
+from advisor.readers.syntax.shell import parse
 from advisor.readers.syntax.words import split_words
 
 
@@ -27,6 +29,8 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
     reading.shell(text, around=around, depth=depth)
     if not reading.found and not depth:
         _bare_options(text, reading)
+        if not reading.found and parse(text.text).type == "ERROR":
+            reader("text")(reading)  # the grammar does not read it
 
 
 def _bare_options(text: Mapped, reading: Reading) -> None:

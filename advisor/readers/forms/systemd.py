@@ -9,6 +9,7 @@ from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, Surroundings, size_bytes
 from advisor.readers.reading import Reading
+from advisor.readers.slips import likely_key, slip_of_key
 from advisor.readers.syntax.mapped import Mapped, hole, join, literal, synthetic
 from advisor.readers.syntax.marks import placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
@@ -21,7 +22,7 @@ _VARIABLE = lazy_re(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])"
 
 def read_unit(reading: Reading) -> None:
     """The commands that a unit starts."""
-    entries = _entries(reading.source.text)
+    entries = [_respell(*entry, reading) for entry in _entries(reading.source.text)]
     env: Env = {}
     for section, key, value in entries:
         if key == "Environment" and section in ("Service", "Container"):
@@ -47,6 +48,18 @@ def read_unit(reading: Reading) -> None:
                 around=Surroundings(kind="systemd"),
                 at=value.first(),
             )
+
+
+def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[str, str, Mapped]:
+    """A directive as it was meant, where its key is misspelt."""
+    form = {"Service": "systemd", "Container": "quadlet"}.get(section)
+    near = likely_key(key, form) if form is not None else None
+    if form is None or near is None:
+        return section, key, value
+    at = reading.source.text.rfind(key, 0, max(0, value.first()))
+    if at >= 0:
+        reading.slips.append(slip_of_key(key, near, form, at, reading))
+    return section, near, value
 
 
 def _words(value: Mapped, known: dict[str, Mapped]) -> list[Mapped]:
@@ -142,6 +155,10 @@ def _quadlet(
             around.name = value.text
         elif key == "AddDevice" and "gpu" in value.text:
             around.gpus = value.text
+        elif key == "PublishPort":
+            around.publish(_specifiers(value, known))
+        elif key == "Network":
+            around.host = value.text == "host"
         elif key == "PodmanArgs":
             _podman_args(around, value)
     if around.image is not None or ran.args:

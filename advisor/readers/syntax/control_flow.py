@@ -208,16 +208,33 @@ def while_statement(shell: ShellState, node: Node) -> bool:
     verdict = condition(shell, test) if test is not None else None
     if shell.text(node).text.startswith("until"):
         verdict = None if verdict is None else not verdict
-    if verdict is None:
+    if verdict is None or shell.guessing:
         if test is not None:
             _run_tested(shell, test)
         kept = shell.scope
         shell.scope = kept.copy()
         shell.block(body)
         shell.scope = kept
+        if shell.guessing:  # the words that it reads may have set what is empty so far
+            for name in _names_set(shell, body):
+                if not any(_texts(kept.values.get(name))):
+                    kept.values[name] = hole(name, shell.text(node).first())
     elif verdict:
         shell.block(body)
     return False
+
+
+def _names_set(shell: ShellState, node: Node) -> set[str]:
+    """The variables that the statements under a node give a value."""
+    names: set[str] = set()
+    left = [node]
+    while left and shell.reading.step():
+        one = left.pop()
+        name = one.child_by_field_name("name") if one.type == "variable_assignment" else None
+        if name is not None:
+            names.add(shell.text(name).text)
+        left += one.named_children
+    return names
 
 
 def list_statement(shell: ShellState, node: Node) -> bool:

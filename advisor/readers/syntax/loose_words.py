@@ -9,7 +9,7 @@ import re
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, join
+from advisor.readers.syntax.mapped import Mapped, hole, join
 
 MAX_LIST, MAX_LISTS = 20_000, 2_000
 TEXT = r"\"(?:[^\"\\`]|[\\`].|\"\"){0,1500}\"|'(?:[^'\\\n]|\\.){0,1500}'"
@@ -20,6 +20,9 @@ _GIVEN = lazy_re(
     r"([A-Za-z_][\w.-]*)[\"'\ue001]?[ \t]*(\+?[=:])[ \t]*(?:with [\w.]+;[ \t]*|\w+\([ "
     r"\t]*)?$|(?:^|[\s=(,{:])$"
 )
+_ENTRY = lazy_re(rf"(?P<text>{TEXT})|(?P<round>\((?:{TEXT}|[^()\"'])*\))|[^\s\"',;\[\]()]+", re.S)
+_NAME = lazy_re(r"[^\w.]+")
+_VALUE = lazy_re(r"(?!(?:true|false|null)$)[A-Za-z_][\w-]*(?:\.[\w-]+)*")
 _QUOTED = lazy_re(TEXT, re.S)
 _ESCAPE = lazy_re(r"[\\`]([\"'`$\\])|\"\"")
 
@@ -44,8 +47,7 @@ def bracket_lists(text: Mapped, reading: Reading) -> list[BracketList]:
             continue
         done = end
         inside = text.part(start, end)
-        words = [plain_word(inside.part(*one.span())) for one in ITEM.finditer(inside.text)]
-        words = [word for word in words if word.text not in ("@", "")]
+        words = [word for word in _items(inside) if word.text not in ("@", "")]
         name = (given.group(1) or "").rpartition(".")[2]
         before = next((one for one in found if one.name == name), None) if name else None
         if given.group(2) == "+=" and before is not None:
@@ -53,6 +55,21 @@ def bracket_lists(text: Mapped, reading: Reading) -> list[BracketList]:
         else:
             found.append(BracketList(name, words, (start, end)))
     return found
+
+
+def _items(inside: Mapped) -> list[Mapped]:
+    """The items of a list. Among texts in quotes a bare name, or an expression in round brackets,
+    is a value that only its language knows: `[ "--port" (toString port) inst.model ]`.
+    """
+    found = list(_ENTRY.finditer(inside.text))
+    named = inside.text[:1] == "[" and any(one["text"] for one in found)
+    words: list[Mapped] = []
+    for one in found if named else ITEM.finditer(inside.text):
+        word = inside.part(*one.span())
+        if named and not word.has_hole and (one["round"] or _VALUE.fullmatch(one.group())):
+            word = hole(_NAME.sub("_", one.group()).strip("_"), word.first())
+        words.append(plain_word(word))
+    return words
 
 
 def _spans(text: str) -> list[tuple[int, int]]:

@@ -42,6 +42,7 @@ _NON_ASCII = lazy_re(r"[^\x00-\x7f]")
 _REMARK = lazy_re(
     r"(?<!\S)`#[^`\n]*`"
 )  # a comment among the options: the grammar would take it to the line's end
+_SHIFT = lazy_re(r"(?<=\d )<<(?= \d+\)\))")  # $((1 << 30)): no here-document
 
 
 @cache
@@ -60,6 +61,7 @@ def _parsable(text: str) -> bytes:
     """
     text = HOLE.sub(lambda found: "_" * len(found.group()), text)
     text = _REMARK.sub(lambda found: " " * len(found.group()), text)
+    text = _SHIFT.sub("**", text)
     text = LOOSE_END.sub(lambda found: found.group(1) + "\\", text)
     if "\r" in text:
         text = text.replace("\\\r\n", " \\\n").replace("\r\n", " \n")
@@ -110,7 +112,11 @@ class Shell(ShellState):
         self.scope = Scope(self.given, [hole(number) for number in "123"])
         self.scope.substitute = self.output_of
         self.functions, self.called = {}, set()
+        self.guessing = True
         self.block(root)
+        for name in list(self.functions):
+            if name not in self.called:
+                self.call(name, None)
 
     def command(self, node: Node) -> bool:
         """Run a simple command; True where the script ends in it."""

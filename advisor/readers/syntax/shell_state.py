@@ -62,6 +62,7 @@ class ShellState:
         self.here: Mapped | None = None  # what `<<<` gives the command that is read
         self.separators = ""  # and the IFS that it is given for itself
         self.sure = True
+        self.guessing = False  # read as if it were given words
         self.returning = False
 
     def text(self, node: Node) -> Mapped:

@@ -32,7 +32,8 @@ def is_shared(case: Case, place: Span | None, alike: bool = True) -> bool:
         )
         if alike and same:
             continue
-        places = [one.span for one in other.flags] + [one.span for one in other.env]
+        places = [one.span or one.value_span for one in other.flags]
+        places += [one.span or one.value_span for one in other.env]
         if any(
             one is not None and one.start < place.end and place.start < one.end for one in places
         ):
@@ -100,9 +101,10 @@ def drop_fix(case: Case, found: Flag | None, what: str, *, safe: bool = False) -
 
 def set_fix(case: Case, found: Flag | None, value: str, what: str, *, safe: bool = False) -> Fix:
     """Give a flag another value, whatever its form."""
-    if found is None or found.unresolved or found.origin == "env":
+    if found is None or found.unresolved:
         return Fix(text=what)
-    return value_fix(case, found, value, what, safe=safe and not is_shared(case, found.span))
+    place = found.span or found.value_span
+    return value_fix(case, found, value, what, safe=safe and not is_shared(case, place))
 
 
 # ---------------------------------------------------------------- inside --speculative-config
@@ -192,7 +194,8 @@ def _at(
     if found is None or place is None:
         return Fix(text=what)
     edit = Edit(file=case.launch.file, start=place[0], end=place[1], text=text)
-    return Fix(text=what, safe=safe and not is_shared(case, found.span), edits=(edit,))
+    place_of = found.span or found.value_span
+    return Fix(text=what, safe=safe and not is_shared(case, place_of), edits=(edit,))
 
 
 # ---------------------------------------------------------------- environment variables

@@ -29,6 +29,8 @@ def problem(text: str) -> str | None:
     return None if isinstance(data, dict) else f"it holds a {type(data).__name__}, not an object"
 
 
+_PIECE = lazy_re(r'"(?:[^"\\]|\\.)*"|[\w.+-]+|[{}\[\],:]')
+_TYPOGRAPHIC = lazy_re("[\u2018\u2019\u201c\u201d\u201e]")
 _NOTHING = lazy_re(r"[:\[,]\s*[,}\]]")
 
 
@@ -66,13 +68,30 @@ def _tries(text: str) -> Iterator[str]:
     yield re.sub(r"\b(True|False|None)\b", lambda found: _TRUTHS[found[0]], single)
     yield text.replace(";", ",")
     yield re.sub(r"=(?=\s*[\"\d\[{tfn])", ":", text)
-    yield re.sub(r'("|\d|true|false|null|\]|\})(\s*)"', r'\1,\2"', text)
+    yield _with_commas(text)
+    yield _TYPOGRAPHIC.sub('"', text)
     yield text + '"}'
     yield "{" + text
     yield _close(_BARE.sub(_quote, commas.replace("'", '"')))
     python = _python(text)
     if python is not None:
         yield json.dumps(python)
+
+
+def _with_commas(text: str) -> str:
+    """The text with a comma wherever a value is followed by a key."""
+    parts, done, value = [], 0, False
+    for found in _PIECE.finditer(text):
+        opens = found.group()[0] in '"{['
+        if value and opens:
+            parts += [text[done : found.start()].rstrip(), ",", " " if _has_blanks(text) else ""]
+            done = found.start()
+        value = found.group() not in (",", ":", "{", "[")
+    return "".join((*parts, text[done:]))
+
+
+def _has_blanks(text: str) -> bool:
+    return ", " in text or ": " in text
 
 
 def _quote(found: re.Match[str]) -> str:

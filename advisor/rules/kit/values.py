@@ -18,6 +18,7 @@ from advisor.engines.catalogue import Catalogue
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.feasible import candidates
 from advisor.rules.kit.flags import catalogue, catalogued_version
+from advisor.rules.kit.numbers import takes
 
 # vLLM's options without a list of their own: the class and the field that hold it
 FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -37,8 +38,25 @@ ALSO = {"--quantization": ("auto-round", "auto_round", "autoround", "ascend")}
 OPEN = ("--distributed-executor-backend",)
 TRUTHS = ("1", "0", "true", "false", "enabled", "disabled")
 # what another engine, or a person, calls a value
-MEANT = {"fp8": "fp8_e4m3", "none": "auto", "f8": "fp8", "8bit": "fp8"}
-_NUMBERS = {"int": r"[+-]?\d[\d_]*", "float": r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"}
+MEANT = {
+    "fp8": ("fp8_e4m3", "q8_0"),
+    "int8": ("q8_0", "int8_per_token_head"),
+    "q8": ("q8_0",),
+    "q4": ("q4_0",),
+    "none": ("auto",),
+    "f8": ("fp8",),
+    "8bit": ("fp8", "q8_0"),
+    "fp16": ("float16", "f16"),
+    "bf16": ("bfloat16",),
+    "bfloat16": ("bf16",),
+    "float16": ("f16",),
+    "gpt-oss": ("openai",),
+    "gpt_oss": ("openai",),
+    "openai": ("gpt-oss",),
+    "llama3": ("llama3_json",),
+    "yes": ("on",),
+    "no": ("off",),
+}
 
 
 class AllowedValues(NamedTuple):
@@ -125,10 +143,9 @@ def matches_choice(word: str, choices: Sequence[str], name: str = "") -> bool:
 
 def expected_number(option: Option, word: str) -> str | None:
     """The kind of number that an option takes, where the word is none."""
-    pattern = _NUMBERS.get(option.type)
-    if pattern is None or option.many or option.takes_value is not True:
+    if option.many or option.takes_value is not True or option.choices:
         return None
-    return None if re.fullmatch(pattern, word.strip()) else option.type
+    return None if takes(option.type, word) else option.type
 
 
 # ---------------------------------------------------------------- what a wrong word meant
@@ -144,8 +161,9 @@ def nearest(word: str, choices: Sequence[str]) -> str | None:
     asked = _plain(word)
     if asked in plain:
         return plain[asked]
-    if MEANT.get(word.lower()) in choices:
-        return MEANT[word.lower()]
+    for other in MEANT.get(word.lower(), ()):
+        if other in choices:
+            return other
     begun = [choice for choice in choices if len(asked) > 2 and _plain(choice).startswith(asked)]
     if len(begun) == 1:
         return begun[0]

@@ -2,7 +2,7 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.nouns import Case, Edit, Fix, Flag, Severity
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix, replace_fix
 from advisor.rules.kit.fixes import drop_fix, is_release_pinned
@@ -16,6 +16,7 @@ from advisor.rules.kit.flags import (
 from advisor.rules.kit.values import slip
 
 PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options beside
+_SIGN = re.compile(r"(--?[A-Za-z][\w-]*)[:;,](.*)")
 _LEAD = re.compile(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
 
@@ -38,11 +39,13 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
     """
     if any(found.raw in PLUGINS for found in flags(case)):
         return  # the options of an extension are not catalogued
-    for found in flags(case):
-        if option_at_release(case, found) != "unknown":
+    unknown = [found for found in flags(case) if option_at_release(case, found) == "unknown"]
+    for found in unknown:
+        if (cut := _SIGN.fullmatch(found.raw)) and catalogue(case).find(cut[1], None) is not None:
+            yield sign_hit(case, found, cut[1], cut[2])
             continue
         if catalogue(case).find(lookup_spelling(found), catalogued_version(case)) is not None:
-            yield join_value(case, found)
+            yield underscore_hit(case, found) if found.origin == "ini" else join_value(case, found)
             continue
         near = nearest_option(case, lookup_spelling(found))
         near = near if near and close(lookup_spelling(found), near) else None
@@ -54,11 +57,53 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             f"{case.plan.engine} has no option {found.raw}{hint}",
             flag=found,
             fix=mend(case, found, near, misspelt),
-            severity="info" if case.launch.fork and not misspelt else None,
+            severity=_weight(case, misspelt, near is None and len(unknown) > 1),
             versions="all catalogued releases",
             everywhere=True,
             slip=misspelt,
         )
+
+
+def _weight(case: Case, misspelt: bool, several: bool) -> Severity | None:
+    """Several options that resemble none are a patched build's, where no release is pinned."""
+    if misspelt:
+        return None
+    if case.launch.fork:
+        return "info"
+    return "warning" if several and not is_release_pinned(case) else None
+
+
+def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
+    """`--flag:value` and `--flag:`: a sign that no command line has."""
+    said = f"{name} {shlex.quote(value)}" if value else name
+    what = f"Write {said}."
+    fix = rename_fix(case, found, said, what, safe=False)
+    return Hit(
+        f"{case.plan.engine} has no option {found.raw}: a value stands behind a blank",
+        flag=found,
+        fix=fix if found.origin == "cli" and not found.unresolved else Fix(text=what),
+        everywhere=True,
+        slip=True,
+    )
+
+
+def underscore_hit(case: Case, found: Flag) -> Hit:
+    """A preset's key with underscores: the server compares keys as they stand, and stops."""
+    key = found.raw.replace("_", "-")
+    what = f"Write {key}."
+    place = found.span
+    edits = (
+        (Edit(file=case.launch.file, start=place.start, end=place.start + len(key), text=key),)
+        if place is not None
+        else ()
+    )
+    return Hit(
+        f"a preset has no key '{found.raw}': {key} is written with dashes",
+        flag=found,
+        fix=Fix(text=what, edits=edits),
+        everywhere=True,
+        slip=True,
+    )
 
 
 def join_value(case: Case, found: Flag) -> Hit:

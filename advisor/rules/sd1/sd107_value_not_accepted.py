@@ -6,6 +6,7 @@ from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flags
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
+from advisor.rules.kit.numbers import leading_digits, likely_number
 from advisor.rules.kit.values import (
     AllowedValues,
     allowed_values,
@@ -45,15 +46,35 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
 
 def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
     """Return a hit where the option needs a number and the value is none."""
-    kind = expected_number(option, found.value or "")
-    plain = case.plan.engine not in GGUF_ENGINES
-    if kind is None or not plain:  # its types are read off its help
+    value = found.value or ""
+    if case.plan.engine in GGUF_ENGINES:  # its types are read off its help
+        return number_cut_short(case, found, option)
+    kind = expected_number(option, value)
+    if kind is None:
         return None
-    wanted = "a whole number" if kind == "int" else "a number"
+    wanted = "a number" if kind == "float" else "a whole number"
+    near = likely_number(kind, value)
     return Hit(
-        f"{found.raw} takes {wanted}, not '{found.value}'",
+        f"{found.raw} takes {wanted}, not '{value}'",
         flag=found,
-        fix=Fix(text=f"Give {found.raw} {wanted}."),
+        fix=set_fix(case, found, near, f"Write {near} if that is meant.")
+        if near is not None
+        else Fix(text=f"Give {found.raw} {wanted}."),
+        everywhere=True,
+        slip=True,
+    )
+
+
+def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
+    """Return a hit where llama.cpp reads a part of the value: std::stoi takes 64k for 64."""
+    value = found.value or ""
+    kept, near = leading_digits(value), likely_number("int", value)
+    if option.type != "int" or kept is None or near is None or near == kept:
+        return None
+    return Hit(
+        f"llama-server reads '{value}' as {kept}; {near} is meant",
+        flag=found,
+        fix=set_fix(case, found, near, f"Write {near}."),
         everywhere=True,
         slip=True,
     )
@@ -68,6 +89,8 @@ def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
     wrong = next(
         (word for word in words if not matches_choice(word, allowed.here, option.name)), None
     )
+    if wrong is None and option.choices and case.plan.engine not in GGUF_ENGINES:
+        wrong = next((word for word in words if word not in option.choices), None)  # FP8 for fp8
     if wrong is None:
         return None
     near = nearest(wrong, allowed.here)

@@ -30,6 +30,8 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
     if not name or (place is not None and place.unresolved) or "$" in name:
         return
     if case.plan.engine in GGUF_ENGINES:
+        if place is None and not case.launch.emitted:
+            return  # named elsewhere in the file
         bare = name.split(":")[0]
         if (
             not bare.endswith(".gguf")

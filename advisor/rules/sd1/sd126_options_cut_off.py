@@ -9,11 +9,12 @@ _CONTINUE = "End the line above with a backslash."
 _MEND = {
     "a comment": "Move the comment above the command.",
     "blanks": "Delete the spaces after the backslash.",
+    "cmd": "End the line above with ^.",
 }
 
 
 @rule(
-    severity="warning",
+    severity="error",
     sources=(
         "https://www.gnu.org/software/bash/manual/html_node/Escape-Character.html",
         "https://www.shellcheck.net/wiki/SC1143",
@@ -42,6 +43,7 @@ def options_cut_off(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"the server starts without {said}: {cause}",
             line=int(line.group(1)) if line else 0,
+            severity="warning" if case.launch.form == "document" else None,
             fix=Fix(
                 text=next((do for word, do in _MEND.items() if cause.startswith(word)), _CONTINUE)
             ),

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix, Flag
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, replace_fix
-from advisor.rules.kit.flags import CATALOGUED
+from advisor.rules.kit.flags import CATALOGUED, catalogue
 
 _PLAIN = re.compile(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
+_DASHED = re.compile(r"(-?[\u2010-\u2015\u2212]+-?)?([A-Za-z][\w-]*)")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
 _GGUF = re.compile(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
 # a tool that passes words on may take its own; these forms reach the server as they stand
@@ -33,8 +34,25 @@ def stray_argument(case: Case) -> Iterator[Hit]:
     Good: llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf --ctx-size 8192
     """
     launch = case.launch
-    for stray in launch.strays:
+    taken: Flag | None = None  # the value of an option whose dashes are missing
+    for number, stray in enumerate(launch.strays):
         word = stray.value or ""
+        name = option_without_dashes(case, stray)
+        if name is not None:
+            option = catalogue(case).find(name, None)
+            if option is not None and option.takes_value and "=" not in word:
+                taken = launch.strays[number + 1] if number + 1 < len(launch.strays) else None
+            what = f"Write {name}."
+            yield Hit(
+                f"'{word}' is no option: it needs two plain dashes, {name}",
+                flag=stray,
+                fix=replace_fix(case, stray, name + word[len(_word(word)) :], what, safe=False),
+                everywhere=True,
+                slip=True,
+            )
+            continue
+        if stray is taken:
+            continue
         if stray.unresolved or not _PLAIN.fullmatch(word) or word.startswith("-") or "..." in word:
             continue
         model = _GGUF.search(word) is not None and flag(case, "--model", "--hf-repo") is None
@@ -46,6 +64,22 @@ def stray_argument(case: Case) -> Iterator[Hit]:
             fix=mend(case, stray, model),
             everywhere=True,
         )
+
+
+def _word(text: str) -> str:
+    return text.partition("=")[0]
+
+
+def option_without_dashes(case: Case, stray: Flag) -> str | None:
+    """The option that a word is but for its dashes: none, or typographic ones."""
+    said = _DASHED.fullmatch(_word(stray.value or ""))
+    if said is None or stray.unresolved or (not said[1] and len(said[2]) < 4):
+        return None
+    name = f"--{said[2].replace('_', '-')}"
+    if catalogue(case).find(name, None) is None:
+        return None
+    given = case.launch.flag(name)
+    return name if given is None else None
 
 
 def mend(case: Case, stray: Flag, model: bool) -> Fix:

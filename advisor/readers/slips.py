@@ -1,0 +1,116 @@
+"""Slips in the form around a command, which the tool that reads the file refuses: keys that are
+none, and items of a list that YAML takes for something else than text. They are read as they were
+meant, and kept for the rule that says so (SD136).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+from advisor.domain.nouns import Slip, Span
+from advisor.domain.paths import knowledge_dir
+from advisor.domain.patterns import lazy_re
+
+if TYPE_CHECKING:
+    from advisor.readers.reading import Reading
+    from advisor.readers.syntax.yamlnodes import Node
+
+TOOLS = {
+    "compose": "docker compose",
+    "kubernetes": "Kubernetes",
+    "systemd": "systemd",
+    "quadlet": "Quadlet",
+}
+# plain scalars that are no text: numbers, truths, null
+_VALUE = lazy_re(
+    r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|0x[\da-fA-F]+)|true|false|null|~", re.I
+)
+_TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
+
+
+@cache
+def keys(form: str) -> frozenset[str]:
+    """The keys that a form has; empty for one that is not listed."""
+    path = knowledge_dir() / "rules" / "forms.json"
+    row = json.loads(path.read_text(encoding="utf-8"))["keys"].get(form) or {}
+    return frozenset(row.get("value") or ())
+
+
+def likely_key(given: str, form: str) -> str | None:
+    """The key that a misspelt one was to be; None for one that is right, or resembles none."""
+    from difflib import get_close_matches  # start-up: only for a key that is unknown
+
+    known = keys(form)
+    if given in known or given.startswith("x-"):
+        return None
+    folded = {one.lower(): one for one in known}
+    near = get_close_matches(given.lower().replace("-", "_"), folded, 1, 0.82)
+    return folded[near[0]] if near else None
+
+
+def respell(node: Node, form: str, reading: Reading) -> None:
+    """Read the misspelt keys of a mapping as they were meant."""
+    given = {key.text for key, _ in node.pairs}
+    for key, _ in node.pairs:
+        near = likely_key(key.text, form) if key.kind == "scalar" else None
+        if near is None or near in given or near.lower() in (one.lower() for one in given):
+            continue
+        reading.slips.append(slip_of_key(key.text, near, form, key.start, reading))
+        key.text = near
+
+
+def slip_of_key(given: str, near: str, form: str, at: int, reading: Reading) -> Slip:
+    """The slip of a key at an offset."""
+    line, column = reading.source.place(at)
+    written = reading.source.text.startswith(given, at)
+    return Slip(
+        message=f"{TOOLS[form]} knows no key '{given}'; '{near}' is meant",
+        line=line,
+        column=column,
+        span=Span(start=at, end=at + len(given)) if written else None,
+        text=near,
+    )
+
+
+def text_items(items: list[Node], form: str, reading: Reading) -> list[Node]:
+    """The items of a list of arguments, with those taken apart that are no text."""
+    out: list[Node] = []
+    for item in items:
+        inner = [part for pair in item.pairs for part in pair] or item.items or [item]
+        out += [one for one in inner if one.kind == "scalar"]
+        if form not in ("compose", "kubernetes") or (item.kind == "scalar" and item.style):
+            continue
+        plain = item.text if item.kind == "scalar" else ""
+        wrong = (
+            _VALUE.fullmatch(plain) or (form == "kubernetes" and _TRUTH.fullmatch(plain))
+            if item.kind == "scalar"
+            else out
+        )
+        if wrong:
+            reading.slips.append(_slip_of_item(item, inner, form, reading))
+    return out
+
+
+def _slip_of_item(item: Node, inner: list[Node], form: str, reading: Reading) -> Slip:
+    source = reading.source
+    kind = {"map": "a mapping", "seq": "a list"}.get(item.kind, "no text")
+    line, column = source.place(item.start)
+    start = item.start
+    end = max(one.end for one in inner) if item.kind != "scalar" else item.end
+    begin = source.text.rfind("\n", 0, start) + 1
+    indent = re.match(r"[ \t]*", source.text[begin:start])
+    written = [source.text[one.start : one.end] for one in inner]
+    joint = f"\n{indent.group() if indent else ''}- "
+    text = (" " if written[0].startswith("-") else joint).join(written)  # options are shaped later
+    if item.kind == "scalar":
+        text = f'"{written[0]}"'
+    return Slip(
+        message=f"an argument must be text for {TOOLS[form]}: '{' '.join(written)[:60]}' is {kind}",
+        line=line,
+        column=column,
+        span=Span(start=start, end=end),
+        text=text,
+    )

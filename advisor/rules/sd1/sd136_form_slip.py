@@ -1,0 +1,42 @@
+from collections.abc import Iterator
+
+from advisor.domain.nouns import Case, Edit, Fix
+from advisor.rules import Hit, rule
+
+
+@rule(
+    severity="error",
+    sources=(
+        "compose-spec/compose-spec schema/compose-spec.json",
+        "rancher/rancher#4600",
+        "https://kubernetes.io/docs/reference/using-api/api-concepts/#field-validation",
+    ),
+)
+def form_slip(case: Case) -> Iterator[Hit]:
+    """A key or an argument that the tool which reads the file refuses.
+
+    Why: docker compose and Kubernetes check a file before they start anything: a misspelt key, or a
+    number where a text must stand, ends there. systemd passes over a key that it does not know.
+    Bad:
+        services:
+          vllm:
+            image: vllm/vllm-openai:v0.25.1
+            comand: --model Qwen/Qwen3-8B
+    Good:
+        services:
+          vllm:
+            image: vllm/vllm-openai:v0.25.1
+            command: --model Qwen/Qwen3-8B
+    """
+    for slip in case.launch.slips:
+        edits: tuple[Edit, ...] = ()
+        if slip.span is not None:
+            place = slip.span
+            edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=slip.text),)
+        written = " ".join(slip.text.split())
+        yield Hit(
+            slip.message,
+            line=slip.line,
+            fix=Fix(text=f"Write {written}.", edits=edits),
+            everywhere=True,
+        )
