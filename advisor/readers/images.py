@@ -107,7 +107,8 @@ def version_in(tag: str | None) -> str | None:
 
 
 _SAID = lazy_re(
-    r"\b(?P<engine>vllm|sglang|llama\.?cpp|llama-server)\b[ \t]*(?:==|@|:|version|release)?[ \t]*"
+    r"(?<![\w-])(?P<engine>vllm|sglang|llama\.?cpp|llama-server)\b[ \t]*"
+    r"(?:==|@|:|version|release)?[ \t]*"
     r"(?P<version>v?\d+\.\d+\.\d+(?:\.?(?:rc|post|dev)\d+)*|b\d{4,6})\b(?!\.\d)",
     re.I,
 )

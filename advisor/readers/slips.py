@@ -23,6 +23,7 @@ TOOLS = {
     "kubernetes": "Kubernetes",
     "systemd": "systemd",
     "quadlet": "Quadlet",
+    "production-stack": "the chart",
 }
 # plain scalars that are no text: numbers, truths, null
 _VALUE = lazy_re(
@@ -79,7 +80,7 @@ def text_items(items: list[Node], form: str, reading: Reading) -> list[Node]:
     """The items of a list of arguments, with those taken apart that are no text."""
     out: list[Node] = []
     for item in items:
-        inner = [part for pair in item.pairs for part in pair] or item.items or [item]
+        inner = _parts(item, reading)
         out += [one for one in inner if one.kind == "scalar"]
         if form not in ("compose", "kubernetes") or (item.kind == "scalar" and item.style):
             continue
@@ -94,6 +95,17 @@ def text_items(items: list[Node], form: str, reading: Reading) -> list[Node]:
     return out
 
 
+def _parts(item: Node, reading: Reading) -> list[Node]:
+    """What an item holds; JSON that lost its quotes is one text, as it stands."""
+    if item.kind == "map" and reading.source.text[item.start : item.start + 1] == "{":
+        whole = type(item)("scalar", item.start)
+        end = max((part.end for pair in item.pairs for part in pair), default=item.start)
+        whole.end = reading.source.text.find("}", end) + 1 or end
+        whole.text = reading.source.text[item.start : whole.end]
+        return [whole]
+    return [part for pair in item.pairs for part in pair] or item.items or [item]
+
+
 def _slip_of_item(item: Node, inner: list[Node], form: str, reading: Reading) -> Slip:
     source = reading.source
     kind = {"map": "a mapping", "seq": "a list"}.get(item.kind, "no text")
@@ -105,8 +117,9 @@ def _slip_of_item(item: Node, inner: list[Node], form: str, reading: Reading) ->
     written = [source.text[one.start : one.end] for one in inner]
     joint = f"\n{indent.group() if indent else ''}- "
     text = (" " if written[0].startswith("-") else joint).join(written)  # options are shaped later
-    if item.kind == "scalar":
-        text = f'"{written[0]}"'
+    if len(inner) == 1 and inner[0].kind == "scalar" and item.kind != "seq":
+        quote = "'" if '"' in written[0] else '"'
+        text = f"{quote}{written[0]}{quote}"
     return Slip(
         message=f"an argument must be text for {TOOLS[form]}: '{' '.join(written)[:60]}' is {kind}",
         line=line,

@@ -27,7 +27,12 @@ OWN: list[dict[str, Any]] = TABLE["mistakes"]
 THREADS: list[dict[str, Any]] = yaml.safe_load(
     Path(__file__).with_name("mistakes_threads.yaml").read_text(encoding="utf-8")
 )["mistakes"]
-ROWS = OWN + THREADS
+_FRESH: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("mistakes_fresh.yaml").read_text(encoding="utf-8")
+)
+FRESH: list[dict[str, Any]] = _FRESH["mistakes"]
+BASES |= _FRESH["bases"]
+ROWS = OWN + THREADS + FRESH
 
 
 class Verdict(NamedTuple):
@@ -100,6 +105,7 @@ def test_the_table_is_what_it_says() -> None:
     kinds = Counter(row["kind"] for row in OWN)
     assert len(kinds) == 20 and set(kinds.values()) == {6}
     assert len(THREADS) == 40 and all(row["source"] and row["codes"] for row in THREADS)
+    assert len(FRESH) == 99 and len({row["kind"] for row in FRESH}) >= 18
     engines = {
         launch.engine for base in BASES.values() for launch in read_text(base["text"]).launches
     }

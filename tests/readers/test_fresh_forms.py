@@ -84,3 +84,46 @@ def test_a_release_before_the_catalogue_is_not_judged_by_it() -> None:
 def test_a_model_named_elsewhere_is_no_wrong_file() -> None:
     text = '# measured with Qwen3.8-27B-FP8\nllama-server -m "$(pick)" --port 1\n'
     assert not [one for one in validate(text=text, name="a.sh").findings if one.code == "SD117"]
+
+
+def test_a_variable_of_the_cluster_is_no_wrong_number() -> None:
+    text = """apiVersion: v1
+kind: Pod
+spec:
+  containers:
+    - name: a
+      image: vllm/vllm-openai:v0.25.1
+      args: ["--model=Qwen/Qwen3-8B", "--max-model-len=$(MAX_LEN)"]
+"""
+    report = validate(text=text, name="a.yaml")
+    length = report.launches[0].launch.flag("--max-model-len")
+    assert length is not None and length.unresolved
+    assert not [one for one in report.findings if one.severity == "error"]
+
+
+def test_a_mark_that_an_installer_fills_is_no_value() -> None:
+    text = "[Service]\nExecStart=vllm serve Qwen/Qwen3-8B --port __PORT__\n"
+    assert not validate(text=text, name="a.service").findings
+
+
+def test_options_behind_the_end_of_a_units_command() -> None:
+    text = "[Service]\nExecStart=llama-server -m /m/a.gguf \\\n  -np 1\n  --spec-type draft-mtp\n"
+    (found,) = [
+        one for one in validate(text=text, name="a.service").findings if "SD126" in one.code
+    ]
+    assert found.line == 4 and found.severity == "error"
+
+
+def test_a_docstring_starts_no_server() -> None:
+    text = 'def stop():\n    """kill only llama-server processes whose --port is ours"""\n'
+    assert read_text(text, "a.py").launches == ()
+
+
+def test_another_products_version_is_not_the_engines() -> None:
+    text = "docker pull intel/llm-scaler-vllm:0.10.0-b2\nvllm serve Qwen/Qwen3.6-27B-FP8\n"
+    assert read_text(text, "a.sh").launches[0].version_text is None
+
+
+def test_cards_that_a_task_asks_for() -> None:
+    text = "resources: {accelerators: H100:2}\nrun: vllm serve Qwen/Qwen3-8B -tp 4\n"
+    assert "SD267" in {one.code for one in validate(text=text, name="a.yaml").findings}

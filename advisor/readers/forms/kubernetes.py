@@ -79,6 +79,7 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             respell(node, "kubernetes", reading)
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
+            respell(config, "production-stack", reading)
             _production_stack(node, reading, kind)
         elif read := read_task(node, reading):
             taken |= {id(one) for one in read}

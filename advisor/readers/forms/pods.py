@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.reading import Reading
 from advisor.readers.slips import text_items
-from advisor.readers.syntax.mapped import EMPTY, Mapped, join, synthetic
+from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join, synthetic
 from advisor.readers.syntax.scope import closing_index
 from advisor.readers.syntax.substitutions import fill_templates
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
+
+_NAME = lazy_re(r"[A-Za-z_.-][\w.-]*")  # of a variable
 
 
 def repository_name(name: Mapped) -> Mapped:
@@ -112,9 +115,14 @@ def _dependent(word: Mapped, env: Env) -> Mapped:
     while (at := text.find("$(", done)) >= 0:
         close = closing_index(text, at + 1)
         item = env.get(text[at + 2 : close]) if close > 0 else None
-        if item is None or item.value is None or (at and text[at - 1] == "$"):
+        name = _NAME.fullmatch(text[at + 2 : max(close, at + 2)])
+        if (at and text[at - 1] == "$") or name is None:
             parts.append(word.part(done, at + 2))
             done = at + 2
+            continue
+        if item is None or item.value is None:  # set by what the file does not show
+            parts += [word.part(done, at), hole(name.group(), word.pos[at])]
+            done = close + 1
             continue
         parts += [word.part(done, at), item.value]
         done = close + 1

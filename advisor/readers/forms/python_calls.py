@@ -79,6 +79,7 @@ class Program(PythonValues):
         self._defaults(nodes)
         self.lists.read(self.tree.body, {})
         partial = self._partial(nodes)
+        partial |= {id(one.value) for one in nodes if isinstance(one, ast.Expr)}  # docstrings
         self.joined = {
             id(self.follow(one))
             for node in nodes

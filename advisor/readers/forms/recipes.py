@@ -41,7 +41,7 @@ def read_scripts(
             if value.style == ">":
                 whole = Mapped(re.sub(r"\n(?=[ \t])", " ", whole.text), whole.pos)
             text = _fill(whole, node.get("defaults", "vars", "variables"), reading)
-            _read_script(text, env, reading, around)
+            _read_script(text, env, reading, around or _task(node))
         elif "\n" in value.text:
             _read_file(node, key, value, reading)
 
@@ -50,6 +50,17 @@ def _read_script(text: Mapped, env: Env, reading: Reading, around: Surroundings 
     scope = Scope({name: item.value for name, item in env.items() if item.value is not None})
     reading.form = "recipe"
     reading.shell(text, scope, around=around or Surroundings(kind="recipe"), passed=env)
+
+
+def _task(node: Node) -> Surroundings | None:
+    """What a task asks for: `resources: {accelerators: H100:4}` of SkyPilot."""
+    wanted = node.path("resources.accelerators")
+    count = re.fullmatch(r"[\w-]+:(\d{1,3})", wanted.text) if wanted is not None else None
+    if count is None:
+        return None
+    around = Surroundings(kind="recipe")
+    around.gpus = count.group(1)
+    return around
 
 
 def _script_lines(

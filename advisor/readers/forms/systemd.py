@@ -10,6 +10,7 @@ from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, Surroundings, size_bytes
 from advisor.readers.reading import Reading
 from advisor.readers.slips import likely_key, slip_of_key
+from advisor.readers.syntax.cut_off import options_behind
 from advisor.readers.syntax.mapped import Mapped, hole, join, literal, synthetic
 from advisor.readers.syntax.marks import placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
@@ -40,6 +41,7 @@ def read_unit(reading: Reading) -> None:
             lead = re.match(r"[@\-:+!]*", value.text)
             line = placeholders_to_holes(value.part(lead.end() if lead else 0, len(value)))
             words = _words(line, known)
+            before = len(reading.found)
             read_command(
                 words,
                 reading,
@@ -48,6 +50,10 @@ def read_unit(reading: Reading) -> None:
                 around=Surroundings(kind="systemd"),
                 at=value.first(),
             )
+            for one in reading.found[before:]:
+                one.said = one.said or options_behind(
+                    literal(reading.source.text), max(value.pos) + 1, reading
+                )
 
 
 def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[str, str, Mapped]:

@@ -19,7 +19,7 @@ _ANGLE = r"(?<![<&\d])<((?:[A-Za-z]|\d+_)[^<>\n\"'`$|;&(){}\\]{0,60})(?<!\s)>(?!
 _BRACES = r"\$?\{\{-?[ \t]*([A-Za-z_.$][^{}\n]{0,400})\}\}"
 _FOREIGN = lazy_re(f"{_ANGLE}|{_BRACES}")
 _LEFT_OPEN = lazy_re(
-    rf"{_ANGLE}|{_BRACES}|(?<!\$)\{{[A-Za-z_]\w*\}}|%\(\w+\)s|(?<![\w.])\.\.\.(?![\w.])"
+    rf"{_ANGLE}|{_BRACES}|(?<!\w)__[A-Z][A-Z0-9_]*__(?!\w)|(?<!\$)\{{[A-Za-z_]\w*\}}|%\(\w+\)s|(?<![\w.])\.\.\.(?![\w.])"
 )
 _PERCENT = lazy_re(r"%\((\w+)\)s|%%")
 MAX_TEXT = 100_000  # what the values of one text may come to; those beyond it are not known
@@ -55,9 +55,10 @@ def placeholders_to_holes(text: Mapped) -> Mapped:
 
 def left_open(text: str) -> bool:
     """Whether a word still holds a mark that something else is to replace."""
-    return ("<" in text or "{" in text or "%(" in text or "..." in text) and _LEFT_OPEN.search(
-        text
-    ) is not None
+    return (
+        any(mark in text for mark in ("<", "{", "%(", "...", "__"))
+        and _LEFT_OPEN.search(text) is not None
+    )
 
 
 def fill_supervisor(text: Mapped, known: Callable[[str], Mapped | None]) -> Mapped:

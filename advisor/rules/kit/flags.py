@@ -69,7 +69,7 @@ def _look_up(engine: str, version: str | None, name: str, taken: bool) -> Standi
             return "too-new"
     if (
         taken
-        or name in ("--", "-")
+        or name in ("--", "-", "--help", "-h", "--version")  # these start no server
         or "." in name
         or (engine, name) in WRAPPERS
         or name.startswith(DYNAMO)

@@ -217,7 +217,7 @@ def _longer(one: str, other: str) -> bool:
     """Whether one is the other with its words in full: `flash-attention` for `flash-attn`."""
     words, shorter = re.split("[-_]", one), re.split("[-_]", other)
     return len(words) == len(shorter) and all(
-        word == short or (len(short) > 2 and word[:3] == short[:3] and _within(short, word))
+        word == short or (len(short) > 2 and word[:1] == short[:1] and _within(short, word))
         for word, short in zip(words, shorter, strict=True)
     )
 

@@ -76,7 +76,8 @@ def option_without_dashes(case: Case, stray: Flag) -> str | None:
     if said is None or stray.unresolved or (not said[1] and len(said[2]) < 4):
         return None
     name = f"--{said[2].replace('_', '-')}"
-    if catalogue(case).find(name, None) is None:
+    match = catalogue(case).match(name, None)
+    if match is None or match.abbreviated:
         return None
     given = case.launch.flag(name)
     return name if given is None else None

@@ -1,6 +1,6 @@
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case
+from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import drop_fix
@@ -16,20 +16,30 @@ from advisor.rules.kit.fixes import drop_fix
     ),
 )
 def batch_below_context(case: Case) -> Iterator[Hit]:
-    """Chunked prefill switched off with a batch budget smaller than the context.
+    """A batch budget smaller than the sequences of a step or, without chunks, than the context.
 
-    Why: without chunks a whole prompt has to fit into one step: vLLM compares
+    Why: each running sequence takes a token of a step, and without chunks a whole prompt has to fit
+    into one: vLLM compares the batch budget with --max-num-seqs, and without chunks
     --max-num-batched-tokens with the context length and refuses to start.
     Bad: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 8192
         --no-enable-chunked-prefill
     Good: vllm serve Qwen/Qwen3-32B --max-model-len 32768 --max-num-batched-tokens 32768
         --no-enable-chunked-prefill
     """
-    off = flag(case, "--enable-chunked-prefill")
+    off, place = flag(case, "--enable-chunked-prefill"), flag(case, "--max-num-batched-tokens")
     budget, length = case.plan.max_num_batched_tokens, case.plan.max_model_len
-    if off is None or (off.value or "").lower() != "false" or budget is None or length is None:
+    if place is None or budget is None:
         return
-    if flag(case, "--max-num-batched-tokens") is None or budget >= length:
+    slots = case.plan.max_num_seqs or 0
+    if flag(case, "--max-num-seqs") is not None and budget < slots:
+        yield Hit(
+            f"{budget:,} batched tokens are fewer than the {slots:,} sequences that each take one "
+            f"a step: the server refuses to start",
+            flag=place,
+            fix=Fix(text=f"Give --max-num-batched-tokens at least {slots}, or leave it out."),
+        )
+    chunked = off is None or (off.value or "").lower() != "false"
+    if chunked or length is None or budget >= length:
         return
     yield Hit(
         f"{budget:,} batched tokens are fewer than the {length:,} of the context, and chunked "
