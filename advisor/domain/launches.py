@@ -86,6 +86,7 @@ class Container(Frozen):
     gpus: str | None = None  # as written: "all", "2", device ids "0,1"
     startup_budget_s: float | None = None  # how long a probe waits before it kills the server
     rollout_surge: bool | None = None  # a rolling update needs a second GPU
+    rollout_default: bool = False  # and the file leaves the strategy to the cluster
     ports: tuple[Port, ...] = ()  # empty also where the container uses the host's network
     kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
     image_line: int = 0

@@ -47,6 +47,7 @@ class Surroundings:
         self.gpus: str | None = None
         self.startup_budget_s: float | None = None
         self.rollout_surge: bool | None = None
+        self.rollout_default = False
         self.host = False  # the container uses the host's network
         self.ports: list[tuple[Mapped, str]] = []  # of the container; the probe that asks there
 

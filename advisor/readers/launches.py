@@ -283,6 +283,7 @@ class LaunchMaker:
             gpus=around.gpus,
             startup_budget_s=around.startup_budget_s,
             rollout_surge=around.rollout_surge,
+            rollout_default=around.rollout_default,
             ports=tuple(self._port(*one) for one in around.ports) if not around.host else (),
             kind=around.kind,
             name=around.name,

@@ -25,6 +25,7 @@ TOOLS = {
     "quadlet": "Quadlet",
     "production-stack": "the chart",
 }
+MAX_KEYS = 200  # no service or container that a person wrote has more
 # plain scalars that are no text: numbers, truths, null
 _VALUE = lazy_re(
     r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|0x[\da-fA-F]+)|true|false|null|~", re.I
@@ -55,7 +56,7 @@ def likely_key(given: str, form: str) -> str | None:
 def respell(node: Node, form: str, reading: Reading) -> None:
     """Read the misspelt keys of a mapping as they were meant."""
     given = {key.text for key, _ in node.pairs}
-    for key, _ in node.pairs:
+    for key, _ in node.pairs[:MAX_KEYS]:
         near = likely_key(key.text, form) if key.kind == "scalar" else None
         if near is None or near in given or near.lower() in (one.lower() for one in given):
             continue

@@ -147,6 +147,7 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
     around.rollout_surge = (
         _surge(document) if kind is not None and kind.text == "Deployment" else None
     )
+    around.rollout_default = document.path("spec.strategy") is None
 
 
 def _gpu_count(limits: Node | None) -> str | None:

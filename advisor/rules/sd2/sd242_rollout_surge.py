@@ -49,4 +49,6 @@ def rollout_surge(case: Case) -> Iterator[Hit]:
             "second GPU",
             "strategy",
             "Use strategy Recreate, or maxUnavailable 1.",
+            # a cluster that grows finds a second one; whoever writes the strategy down has decided
+            "info" if container.rollout_default else None,
         )
