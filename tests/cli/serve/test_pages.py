@@ -285,7 +285,7 @@ def test_runs_are_remembered_as_the_command_line_remembers_them(
     assert answer.status_code == 200 and "page" in answer.text
     for name in ("../evil", "/etc/passwd", "a/b", "UPPER", "x" * 60):
         got = page.post("/part/results", files=files, data={**told, "machine": name})
-        assert got.status_code == 400 and "no name for a machine" in got.text
+        assert got.status_code == 400 and "not a valid machine name" in got.text
     assert sorted(path.name for path in tmp_path.rglob("*.yaml")) == ["cli.yaml", "page.yaml"]
 
 
