@@ -221,4 +221,9 @@ def _with_bar(work: Callable[[ab_run.Tell], T]) -> T:
                 tasks[name] = bar.add_task(name, total=progress.total)
             bar.update(tasks[name], completed=progress.done)
 
-        return work(tell)
+        try:
+            return work(tell)
+        except KeyboardInterrupt:
+            bar.stop()
+            say("what was measured is kept: the same command goes on from there", err=True)
+            raise

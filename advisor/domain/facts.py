@@ -292,6 +292,7 @@ class OwnRun(Frozen):
     input_tokens: float | None = None
     output_tokens: float | None = None
     workload: str | None = None
+    accepted_length: float | None = None  # tokens per step at this k, bonus token included
     gains: tuple[tuple[str, float, float], ...] = ()  # metric, log of the ratio, sd of it
     baseline: tuple[
         tuple[str, float], ...

@@ -1,11 +1,11 @@
 """Predictions for one machine once its own runs are known: shifted, narrower near them, and with
-the
-baselines that were measured.
+the baselines that were measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,16 @@ OWN_SHARE = sourced(
 )
 
 
+class Calibrated(NamedTuple):
+    """Predictions by metric, baselines by metric, and by how much the tokens per step move, log
+    ratio. (N,) each.
+    """
+
+    found: dict[str, Predicted]
+    baselines: dict[str, Floats]
+    tokens: Floats
+
+
 def with_own_runs(
     runs: Sequence[OwnRun],
     found: dict[str, Predicted],
@@ -37,34 +47,62 @@ def with_own_runs(
     full: arrays.Points,
     model: Model,
     predict: Callable[..., Predicted],
-) -> tuple[dict[str, Predicted], dict[str, Floats]]:
+) -> Calibrated:
     """The predictions of one machine once its own runs are known: shifted, and narrower near
     them.
     """
-    rows = [(run, gain) for run in runs for gain in run.gains if gain[0] in found]
-    out = dict(found)
-    if rows:
-        texts = [row_text(own_runs.as_row(run, gain[0])) for run, gain in rows]
-        own, _ = encode_rows.from_rows(texts)
-        expected = predict(own, model, hide=True)
-        where = own_runs.places(own, prepare(own)[1])
-        log, noise = (np.array([gain[i] for _, gain in rows]) for i in (1, 2))
-        usable = (expected.sd > 0) & np.isfinite(expected.mean) & np.isfinite(where).all(axis=1)
-        sd, miss = expected.sd[usable], (log - expected.mean)[usable]
-        noise = np.maximum(noise[usable], own_runs.LEAST_SD)
-        for name, predicted in found.items() if usable.any() else ():
-            metric = np.full(len(full), arrays.METRICS.index(name), dtype=np.int16)
-            here = own_runs.places(points, full.replace(metric=metric))
-            made = own_runs.update(here, where[usable], miss / sd, noise / sd)
-            out[name] = _shift(predicted, made, model)
-    return out, {name: value * _scale(runs, name, full, model) for name, value in baselines.items()}
+    out, tokens = dict(found), np.zeros(len(full))
+    own = _observations(runs, tuple(found), model, predict)
+    for name, predicted in found.items():
+        if own is None:
+            break
+        metric = np.full(len(full), arrays.METRICS.index(name), dtype=np.int16)
+        where = own_runs.places(points, full.replace(metric=metric))
+        there = own_runs.Places(where, predicted.open, predicted.sd)
+        made = own_runs.update(there, own)
+        out[name] = _shift(predicted, made, model)
+        tokens = made.accepted if name == "tpot" else tokens
+    measured = {name: value * _scale(runs, name, full, model) for name, value in baselines.items()}
+    return Calibrated(out, measured, tokens)
+
+
+def _observations(
+    runs: Sequence[OwnRun], metrics: Sequence[str], model: Model, predict: Callable[..., Predicted]
+) -> own_runs.Observations | None:
+    """What own runs say of the model's misses: each gain as a whole, and the part of it that their
+    own acceptance explains. None where no run has a gain that can be predicted.
+    """
+    rows = [(run, gain) for run in runs for gain in run.gains if gain[0] in metrics]
+    if not rows:
+        return None
+
+    def points_of(accepted: bool) -> arrays.Points:
+        texts = [row_text(own_runs.as_row(run, gain[0], accepted)) for run, gain in rows]
+        return encode_rows.from_rows(texts)[0]
+
+    own = points_of(False)
+    expected, told = predict(own, model, hide=True), predict(points_of(True), model)
+    where = own_runs.places(own, prepare(own)[1])
+    log, noise = (np.array([gain[i] for _, gain in rows]) for i in (1, 2))
+    stated = np.array([bool(run.accepted_length) for run, _ in rows]) & (
+        where[:, own_runs.FIRST] == 0
+    )
+    usable = (expected.sd > 0) & np.isfinite(expected.mean) & np.isfinite(where).all(axis=1)
+    if not usable.any():
+        return None
+    places = own_runs.Places(where, expected.open, expected.sd).take(usable)
+    accepted = np.where(stated, told.mean - expected.mean, np.nan)[usable]
+    total = (log - expected.mean)[usable]
+    return own_runs.Observations(
+        places, total, np.maximum(noise[usable], own_runs.LEAST_SD), accepted
+    )
 
 
 def _shift(found: Predicted, made: own_runs.Update, model: Model) -> Predicted:
     """A prediction with its mean moved and its interval narrowed."""
-    mean, sd = found.mean + made.shift * found.sd, found.sd * made.scale
-    below, above = found.below * made.scale, found.above * made.scale
     off = found.sd == 0
+    mean, sd = found.mean + np.where(off, 0.0, made.shift), found.sd * made.scale
+    below, above = found.below * made.scale, found.above * made.scale
     own = ~off & (made.scale < OWN_SHARE)
     basis = np.where(own, 0, found.basis).astype(np.int8)
     closeness = np.where(own, 1.0, found.closeness)

@@ -38,6 +38,7 @@ class Predicted(NamedTuple):
     above: Floats  # to the 90th
     known: npt.NDArray[np.bool_]  # whether an acceptance was stated
     closeness: Floats  # how far the configuration itself was measured, 0 to 1
+    open: Floats  # variance of the log speed-up that acceptance leaves open
 
 
 class Posterior(NamedTuple):

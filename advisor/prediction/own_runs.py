@@ -1,18 +1,19 @@
 """A user's own A/B runs pull the predictions for that machine towards what was measured there.
 
-What the model misses on one machine goes together. Misses in units of their own standard deviation
-are a Gaussian process with two parts, one of acceptance (it fades over draft length, kind of text,
-method, model and engine, and grows with the draft) and one of the step (it fades over load, draft
-length, method, model and engine); the rest belongs to one setting. An own run is one observation
-with the noise of its measurement. The parameters maximise the likelihood of the left-out misses of
-the published sources (`advisor evaluate --calibrated`). What it does not know: whether the machine
-has changed since.
+What the model misses on one machine goes together. A miss has two parts, each a Gaussian process of
+its own: what was accepted (known where the run states its acceptance; it fades over draft length,
+context, kind of text, method, model and engine, and is as large as what the model leaves open), and
+what a cycle cost (it fades over load, context, draft length and everything that names the setting).
+Misses of the first token are a third. A run is one observation of the sum, with the noise of its
+measurement, and one of the acceptance where that is stated. The parameters are those with the
+smallest error on the other halves of published sources (`advisor evaluate --calibrated`). What it
+does not know: whether the machine has changed since.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,49 +31,62 @@ SHORT_TOKENS = sourced(
     "Prompts below this hardly move a step",
     "assumed",
 )
-USUAL_K = sourced(
-    2.0,
-    "tokens",
-    "The k at which own_runs_acceptance was fitted",
-    "chosen",
-)
 LEAST_SD = sourced(
     0.05,
     "log ratio",
     "Within a row, two runs of one machine differ by 0.045 (accuracy review)",
     "measured",
 )
+ACCEPTED_SD = sourced(
+    0.03,
+    "log ratio",
+    "A run of some hundred drafts states its mean length within about 3 %",
+    "assumed",
+)
+LEAST_LEFT = sourced(
+    0.02,
+    "share",
+    "Of a variance that any number of own runs leaves: machines change",
+    "chosen",
+)
+JITTER = sourced(
+    1e-6,
+    "log ratio squared",
+    "Keeps a matrix of equal rows invertible",
+    "chosen",
+)
 # Columns of `places`
 STREAMS, CONTEXT, LOG_K, WORKLOAD, METHOD, MODEL, QUANT, ENGINE, WHOLE, FIRST = range(10)
 GRADED = (STREAMS, CONTEXT, LOG_K)  # distances; the others agree or differ
-ACCEPTANCE_MEASURES = {
-    "k": LOG_K,
-    "workload": WORKLOAD,
-    "method": METHOD,
-    "model": MODEL,
+ACCEPTED_MEASURES = {
+    "context": CONTEXT, "k": LOG_K, "workload": WORKLOAD, "method": METHOD, "model": MODEL,
     "engine": ENGINE,
-}
-STEP_MEASURES = {
-    "streams": STREAMS, "context": CONTEXT, "k": LOG_K, "method": METHOD, "model": MODEL,
-    "engine": ENGINE, "metric": WHOLE,
 }  # fmt: skip
+STEP_MEASURES = {
+    "streams": STREAMS, "context": CONTEXT, "k": LOG_K, "workload": WORKLOAD, "method": METHOD,
+    "model": MODEL, "quant": QUANT, "engine": ENGINE, "metric": WHOLE,
+}  # fmt: skip
+FIRST_MEASURES = {"streams": STREAMS, "context": CONTEXT, "model": MODEL, "engine": ENGINE}
 
 
 class Kernel(NamedTuple):
-    """Shares of the standardised misses' variance, and how fast they fade (exponent per unit of
-    distance): doublings of load and draft length, or differs.
+    """Variances of the parts of a miss, and how fast they fade (exponent per unit of distance:
+    a doubling of load, context or draft length, or differs).
+
+    `accepted` is in units of the variance that the model leaves open for acceptance, the others in
+    units of the predicted variance; `setting` belongs to one setting alone (of the first token all
+    that is not shared); `narrow` is the share of what own runs explain by which the spread is
+    narrowed.
     """
 
-    acceptance: float
+    accepted: float
     step: float
-    spread: float  # sd of the misses in units of the predicted sd
-    acceptance_fade: tuple[float, ...]
+    first: float
+    setting: float
+    narrow: float
+    accepted_fade: tuple[float, ...]
     step_fade: tuple[float, ...]
-
-    @property
-    def setting(self) -> float:
-        """The share that belongs to one setting alone."""
-        return max(1.0 - self.acceptance - self.step, 1e-4)
+    first_fade: tuple[float, ...]
 
 
 @cache
@@ -83,12 +97,40 @@ def kernel() -> Kernel:
         return float(knowledge.threshold(f"own_runs_{name}").value)
 
     return Kernel(
-        number("acceptance"),
+        number("accepted"),
         number("step"),
-        number("spread"),
-        tuple(number(f"acceptance_fade_{name}") for name in ACCEPTANCE_MEASURES),
+        number("first"),
+        number("setting"),
+        number("narrow"),
+        tuple(number(f"accepted_fade_{name}") for name in ACCEPTED_MEASURES),
         tuple(number(f"step_fade_{name}") for name in STEP_MEASURES),
+        tuple(number(f"first_fade_{name}") for name in FIRST_MEASURES),
     )
+
+
+class Places(NamedTuple):
+    """Where N predictions lie: coordinates (N, 10), the variance that acceptance leaves open and
+    the predicted standard deviation, both of the log speed-up (N,).
+    """
+
+    where: Floats
+    open: Floats
+    sd: Floats
+
+    def take(self, index: npt.NDArray[Any]) -> Places:
+        """Return the places at these positions."""
+        return Places(self.where[index], self.open[index], self.sd[index])
+
+
+class Observations(NamedTuple):
+    """M own runs: `total` measured less predicted log speed-up, `noise` its standard deviation,
+    `accepted` the part of it that the stated acceptance explains, NaN where none is stated (M,).
+    """
+
+    at: Places
+    total: Floats
+    noise: Floats
+    accepted: Floats
 
 
 def places(raw: arrays.Points, full: arrays.Points) -> Floats:
@@ -123,82 +165,110 @@ def places(raw: arrays.Points, full: arrays.Points) -> Floats:
     return np.column_stack([np.asarray(n, dtype=np.float64) for n in numbers])
 
 
-def _decay(a: Floats, b: Floats, columns: dict[str, int], fades: tuple[float, ...]) -> Floats:
-    distance = np.zeros((len(a), len(b)))
-    for column, fade in zip(columns.values(), fades, strict=True):
-        gap = np.abs(a[:, column, None] - b[None, :, column])
-        distance += fade * (gap if column in GRADED else gap > 0)
-    return np.asarray(np.exp(-distance))
+def distances(a: Floats, b: Floats) -> Floats:
+    """(..., A, B, 10): differences of graded columns, 0 or 1 for the others."""
+    gap = np.abs(a[..., :, None, :] - b[..., None, :, :])
+    gap[..., len(GRADED) :] = gap[..., len(GRADED) :] > 0
+    return np.asarray(gap)
 
 
-def _draft_size(where: Floats) -> Floats:
-    return np.asarray(np.log2(1 + np.exp2(where[:, LOG_K])) / np.log2(1 + USUAL_K))
+class Parts(NamedTuple):
+    """Covariances of the misses at two sets of places, log ratios squared, (..., A, B) each."""
+
+    accepted: Floats
+    rest: Floats  # of the step, or of the first token, and of the setting
 
 
-def covariance(a: Floats, b: Floats, made: Kernel) -> Floats:
-    """(A, B) covariance of the standardised misses at two sets of places. Those of the first token
-    have nothing in common with the others.
+def covariance(gap: Floats, a: Places, b: Places, made: Kernel) -> Parts:
+    """Covariance of the misses at two sets of places. Those of the first token have nothing in
+    common with the others.
 
     Parameters
     ----------
-    a : Floats
-        Places. (A, 10)
-    b : Floats
-        Places. (B, 10)
+    gap : ndarray, shape (..., A, B, 10)
+        Their `distances`.
+    a, b : Places
+        The places, (..., A) and (..., B).
     made : Kernel
-        The fitted kernel.
+        Variances and fades.
 
     Returns
     -------
-    Floats
-        (A, B)
+    Parts
+        Log ratios squared, (..., A, B).
     """
-    size = np.outer(_draft_size(a), _draft_size(b))
-    accepted = made.acceptance * size * _decay(a, b, ACCEPTANCE_MEASURES, made.acceptance_fade)
-    step = made.step * _decay(a, b, STEP_MEASURES, made.step_fade)
-    alike = np.all(np.abs(a[:, None, :] - b[None, :, :]) < 0.05, axis=2)
-    same_kind = a[:, FIRST, None] == b[None, :, FIRST]
-    return np.asarray(np.where(same_kind, accepted + step, 0.0) + made.setting * alike)
+
+    def fade(columns: dict[str, int], fades: tuple[float, ...]) -> Floats:
+        return np.asarray(np.exp(-(gap[..., list(columns.values())] @ np.array(fades))))
+
+    def outer(x: Floats, y: Floats) -> Floats:
+        return np.asarray(x[..., :, None] * y[..., None, :])
+
+    both = outer(a.where[..., FIRST], b.where[..., FIRST])
+    none = outer(1 - a.where[..., FIRST], 1 - b.where[..., FIRST])
+    alike = np.all(gap < 0.05, axis=-1)
+    accepted = none * made.accepted * fade(ACCEPTED_MEASURES, made.accepted_fade)
+    step = made.step * none * fade(STEP_MEASURES, made.step_fade)
+    first = made.first * both * fade(FIRST_MEASURES, made.first_fade)
+    alone = max(1 - made.first, 0.0)  # of the first token: hardly shared, but the setting's own
+    return Parts(
+        outer(np.sqrt(a.open), np.sqrt(b.open)) * accepted,
+        outer(a.sd, b.sd) * (step + first + alike * (made.setting * none + alone * both)),
+    )
 
 
 class Update(NamedTuple):
-    """What own runs make of N predictions: `shift` of the mean in units of the predicted sd, and
-    `scale` of the spread (N,).
+    """What own runs make of N predictions: `shift` of the log speed-up, the part of it that is
+    acceptance, and `scale` of the spread (N,).
     """
 
     shift: Floats
+    accepted: Floats
     scale: Floats
 
 
-def update(
-    where: Floats, own: Floats, misses: Floats, noise: Floats, made: Kernel | None = None
-) -> Update:
-    """Condition on own runs.
+def update(there: Places, own: Observations, made: Kernel | None = None) -> Update:
+    """Condition predictions on own runs.
 
     Parameters
     ----------
-    where : (N, 10) places of the predictions
-    own : (M, 10) places of the own runs
-    misses : (M,) measured less predicted log speed-up, over the predicted sd
-    noise : (M,) sd of the measurement (log), over the predicted sd
+    there : Places
+        Where the N predictions lie.
+    own : Observations
+        What M own runs saw.
+    made : Kernel, optional
+        Default the fitted one.
 
     Returns
     -------
     Update
-        shift and scale, (N,) each
+        Log ratios and the scale of the spread, (N,) each.
     """
     made = made or kernel()
-    total = covariance(own, own, made) + np.diag((noise / made.spread) ** 2 + 1e-6)
-    across = covariance(where, own, made)
-    solved = np.linalg.solve(total, across.T)
-    prior = made.acceptance * _draft_size(where) ** 2 + made.step + made.setting
-    left = 1.0 - np.einsum("ij,ji->i", across, solved) / prior
-    return Update(np.asarray(solved.T @ misses), np.sqrt(np.clip(left, 0.02, 1.0)))
+    told = np.flatnonzero(np.isfinite(own.accepted))
+    inside = covariance(distances(own.at.where, own.at.where), own.at, own.at, made)
+    across = covariance(distances(there.where, own.at.where), there, own.at, made)
+    total = np.block(
+        [
+            [inside.accepted + inside.rest, inside.accepted[:, told]],
+            [inside.accepted[told], inside.accepted[np.ix_(told, told)]],
+        ]
+    )
+    noise = np.concatenate([own.noise, np.full(len(told), float(ACCEPTED_SD))])
+    seen = np.concatenate([own.total, own.accepted[told]])
+    accepted = np.hstack([across.accepted, across.accepted[:, told]])
+    both = np.hstack([across.accepted + across.rest, across.accepted[:, told]])
+    root = np.linalg.inv(total + np.diag(noise**2 + JITTER))
+    explained = np.einsum("ij,jk,ik->i", both, root, both)
+    prior = np.maximum(there.sd**2, 1e-12)
+    left = np.clip(1.0 - made.narrow * explained / prior, LEAST_LEFT, 1.0)
+    weights = root @ seen
+    return Update(both @ weights, accepted @ weights, np.sqrt(left))
 
 
-def as_row(run: OwnRun, metric: str) -> dict[str, str]:
-    """An own run as a row of the measured runs, so that it is predicted like any other; its stated
-    acceptance is left out, since the question that it answers has none.
+def as_row(run: OwnRun, metric: str, accepted: bool = False) -> dict[str, str]:
+    """An own run as a row of the measured runs, so that it is predicted like any other; with what
+    it accepted where that is asked for and stated.
     """
     values = {
         "model": run.model, "quant": run.quant, "hardware": run.hardware, "engine": run.engine,
@@ -206,5 +276,6 @@ def as_row(run: OwnRun, metric: str) -> dict[str, str]:
         "concurrency": run.concurrency, "input_tokens": run.input_tokens,
         "output_tokens": run.output_tokens, "workload": run.workload, "tp": run.tp,
         "gpu_count": run.gpus, "speedup_metric": metric,
+        "acceptance_length": run.accepted_length if accepted else None,
     }  # fmt: skip
     return {name: str(value) for name, value in values.items() if value is not None}

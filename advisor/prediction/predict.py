@@ -35,7 +35,7 @@ from advisor.prediction.decision import PLAIN_SD
 from advisor.prediction.goals import ESTIMATED, GOAL_WEIGHTS, goal_chances, judged_goal
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
-from advisor.prediction.spread import count_imputed
+from advisor.prediction.spread import REASONS, count_imputed
 from advisor.prediction.threads import one_thread
 
 Floats = npt.NDArray[np.float64]
@@ -108,8 +108,9 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     p10, p50, p90 = (np.exp(np.where(off, 0.0, value)) for value in quantiles)
     sd = np.where(off, 0.0, sd)
     tau = raw.belief.tau
+    doubt = np.where(off, 0.0, raw.reasons[:, REASONS.index("tokens")])
     return Predicted(
-        p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above, known, closeness
+        p10, p50, p90, p_gain, basis, tau, mean, sd, evidence, below, above, known, closeness, doubt
     )
 
 
@@ -223,14 +224,20 @@ def predict_batch(cases: Sequence[tuple[Facts, Plan]], model: Model | None = Non
         "tpot": base.tpot_s * 1e3,
         "ttft": base.ttft_s * 1e3,
     }
+    lengths = (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
     if cases[0][0].own_runs:
-        found, baselines = calibrated.with_own_runs(
+        own = calibrated.with_own_runs(
             cases[0][0].own_runs, found, baselines, points, full, model, predict_points
         )
+        found, baselines = own.found, own.baselines
+        low, middle, high = (
+            np.clip(length[: len(cases)] * np.exp(own.tokens), 1.0, full.k + 1)
+            for length in lengths
+        )
+        lengths = (low, middle, high)
     tau = belief.tau[: len(cases)]
     terms = step_terms.terms(full, model, tau)
     found |= step_terms.crowded_gains(found, baselines, full, terms, tau, model)
-    lengths = (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
     crowded = terms["requests_verify"] < terms["requests_base"]
     goals = [
         judged_goal(facts.goal or "balanced", bool(waits))

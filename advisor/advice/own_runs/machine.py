@@ -63,6 +63,12 @@ class MachineRun(_Part):
     ] = ()
     inputs_sha256: Annotated[tuple[Sha, ...], Field(max_length=60)] = ()
 
+    def tokens_per_step(self) -> float | None:
+        """What was accepted, bonus token included: as stated, else from the rates by position."""
+        if self.accepted_length is not None or not self.accepted_by_position:
+            return self.accepted_length
+        return 1 + sum(self.accepted_by_position[: self.k])
+
 
 class Machine(_Part):
     """The whole file."""
@@ -96,6 +102,7 @@ class Machine(_Part):
                 output_tokens=run.output_tokens,
                 workload=run.workload,
                 date=run.date,
+                accepted_length=run.tokens_per_step(),
                 gains=tuple((name, gain.log, gain.sd) for name, gain in run.gains.items()),
                 baseline=tuple(run.baseline.items()),
             )

@@ -6,12 +6,13 @@ known model there is no prediction to compare with, and the missing one is named
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from advisor import engines, readers
-from advisor.domain.nouns import AdvisorError, Method, Plan, Request, UnknownFact
+from advisor.domain.nouns import AdvisorError, Method, Plan, Request, UnknownFact, Workload
 from advisor.knowledge import store as knowledge
 from advisor.readers.results.run import BenchmarkRun
 
@@ -21,6 +22,8 @@ METHODS_BY_WORD = {
     "qwen3_next_mtp": "mtp",
     "deepseek_mtp": "mtp",
 }
+
+TEXTS_BY_DATASET = {"sharegpt": "chat", "mtbench": "chat", "sonnet": "creative"}
 
 
 class Setting(NamedTuple):
@@ -66,6 +69,7 @@ def setting(
         "concurrency": round(_first(runs, "concurrency") or 0) or None,
         "ctx_tokens": round(_first(runs, "input_tokens") or 0) or None,
         "output_tokens": round(_first(runs, "output_tokens") or 0) or None,
+        "workload": workload_of(_first(runs, "dataset")),
     }
     if launch and launch.tp > 1:
         stated |= {"tp": launch.tp, "gpus": launch.tp * max(launch.pp, 1)}
@@ -89,6 +93,19 @@ def setting(
     )
 
 
+def workload_of(dataset: str | None) -> str | None:
+    """The kind of text of a benchmark's prompts, as its client names them; None where that does
+    not tell.
+
+    Parameters
+    ----------
+    dataset : str or None
+        `random`, `random-ids`, `sharegpt`, or `code:1f00...` as `advisor bench run` writes it.
+    """
+    word = re.split(r"[:/\s_-]", (dataset or "").lower())[0]
+    return TEXTS_BY_DATASET.get(word, word if word in get_args(Workload) else None)
+
+
 def _first(runs: Sequence[BenchmarkRun], name: str) -> Any:
     return next((value for run in runs if (value := getattr(run, name)) is not None), None)
 
@@ -102,7 +119,9 @@ def _resolve(fields: dict[str, Any], stated_version: bool) -> list[str]:
         try:
             fields["hardware"] = knowledge.hardware(fields["hardware"]).id
         except UnknownFact:
-            missing.append(f"known hardware (--hw NAME; '{fields['hardware']}' is not)")
+            missing.append(
+                f"known hardware (--hw NAME; '{fields['hardware']}' is none: advisor hardware list)"
+            )
     found = knowledge.llm_from_text(str(fields.get("model") or ""))
     if found is None:
         missing.append("the model (--model NAME)")

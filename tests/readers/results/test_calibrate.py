@@ -17,10 +17,11 @@ from click.testing import CliRunner
 from readers.results.paced_server import Pace, start
 
 from advisor.advice.own_runs import machine as machines
+from advisor.advice.own_runs.setting import workload_of
 from advisor.advice.recommend import recommend
 from advisor.cli.app import cli
 from advisor.domain.facts import OwnRun
-from advisor.domain.nouns import AdvisorError
+from advisor.domain.nouns import Advice, AdvisorError
 from advisor.prediction import own_runs
 from advisor.readers.results import server as client
 
@@ -188,25 +189,85 @@ def test_share_writes_rows_that_the_data_check_takes(tmp_path: Path) -> None:
     assert float(rows[1]["tpot_ms"]) == pytest.approx(13.173, rel=1e-3)
 
 
+def tokens_of(advice: Advice) -> float:
+    """Tokens per step expected at k = 2."""
+    assert advice.candidate is not None and advice.estimate is not None
+    assert advice.candidate.k == 2
+    return float(advice.estimate.accepted_length.p50)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "text"),
+    [("random", "random"), ("random-ids", "random"), ("sharegpt", "chat"), ("code:1f00ab", "code"),
+     ("mixed:12", "mixed"), ("/data/mine.jsonl", None), ("hf", None), (None, None)],
+)  # fmt: skip
+def test_the_text_of_a_run_is_what_its_client_says(dataset: str | None, text: str | None) -> None:
+    assert workload_of(dataset) == text
+
+
+def test_random_prompts_are_kept_as_such(own_folder: Path) -> None:
+    files = [str(FILES / f"sglang-{arm}.jsonl") for arm in ("off", "on")]
+    assert call("calibrate", *files, *SETTING)[0] == 0
+    assert machines.load("spark").runs[0].workload == "random"
+    assert call("calibrate", *files, *SETTING, "--workload", "code")[0] == 0
+    assert machines.load("spark").runs[0].workload == "code"
+
+
+HERE = np.array([[2.0, 11.0, 1.0, 0, 1, 5, 1, 1, 0, 0]])
+
+
+def place(where: np.ndarray = HERE, sd: float = 0.2, left_open: float = 0.02) -> own_runs.Places:
+    return own_runs.Places(where, np.full(len(where), left_open), np.full(len(where), sd))
+
+
+def own(total: float, noise: float, accepted: float = np.nan) -> own_runs.Observations:
+    return own_runs.Observations(place(), *(np.array([v]) for v in (total, noise, accepted)))
+
+
 def test_the_update_is_that_of_a_gaussian_process() -> None:
     """One observation of the same setting: shift and scale in closed form; noise weakens it,
     distance too.
     """
-    where = np.array([[2.0, 11.0, 1.0, 0, 1, 5, 1, 1, 0, 0]])
     made = own_runs.kernel()
-    exact = own_runs.update(where, where, np.array([1.0]), np.array([0.1]))
-    share = 1 / (1 + (0.1 / made.spread) ** 2)
-    assert exact.shift[0] == pytest.approx(share, rel=1e-3)
-    assert exact.scale[0] ** 2 == pytest.approx(max(1 - share, 0.02), rel=0.01)
-    noisy = own_runs.update(where, where, np.array([1.0]), np.array([1.0]))
-    far = own_runs.update(where + np.eye(10)[0] * 4, where, np.array([1.0]), np.array([0.1]))
+    prior = made.accepted * 0.02 + (made.step + made.setting) * 0.2**2
+    exact = own_runs.update(place(), own(0.3, 0.02))
+    share = prior / (prior + 0.02**2)
+    assert exact.shift[0] == pytest.approx(0.3 * share, rel=1e-3)
+    explained = made.narrow * prior * share / 0.2**2
+    assert exact.scale[0] ** 2 == pytest.approx(max(1 - explained, 0.02), rel=0.01)
+    noisy = own_runs.update(place(), own(0.3, 0.2))
+    far = own_runs.update(place(HERE + np.eye(10)[0] * 4), own(0.3, 0.02))
     assert 0 < noisy.shift[0] < exact.shift[0] and 0 < far.shift[0] < exact.shift[0]
-    first = own_runs.update(where + np.eye(10)[9], where, np.array([1.0]), np.array([0.1]))
+    first = own_runs.update(place(HERE + np.eye(10)[9]), own(0.3, 0.02))
     assert first.shift[0] == 0 and first.scale[0] == 1, "the first token says nothing of the others"
 
 
-def test_an_own_run_as_a_row_has_no_acceptance() -> None:
-    run = OwnRun(hardware="gb10", model="qwen3.6-35b-a3b", engine="vllm", method="mtp", k=2)
+def test_what_was_accepted_is_told_apart_from_what_a_step_cost() -> None:
+    """A miss that acceptance explains fades with the text, one that it does not fades with load."""
+    text, load = place(HERE + np.eye(10)[3]), place(HERE + np.eye(10)[0] * 4)
+    drafts, step = own(0.2, 0.05, accepted=0.2), own(0.2, 0.05, accepted=0.0)
+    assert own_runs.update(load, drafts).shift[0] > own_runs.update(load, step).shift[0]
+    same = own_runs.update(place(), drafts)
+    assert same.accepted[0] == pytest.approx(0.2, rel=0.2) != own_runs.update(text, drafts).accepted
+    assert abs(own_runs.update(place(), step).accepted[0]) < 0.02
+
+
+def test_the_acceptance_of_a_run_moves_the_tokens_per_step_of_the_answer() -> None:
+    load = {"concurrency": 4, "ctx_tokens": 1024, "output_tokens": 256}
+    low, high = (
+        tokens_of(recommend(hardware="gb10", machine=machine(1.3, accepted_length=length), **load))
+        for length in (1.5, 2.8)
+    )
+    plain = tokens_of(recommend(hardware="gb10", machine=machine(1.3), **load))
+    assert low < plain < high <= 3
+
+
+def test_an_own_run_as_a_row_has_its_acceptance_only_where_asked_for() -> None:
+    run = OwnRun(
+        hardware="gb10", model="qwen3.6-35b-a3b", engine="vllm", method="mtp", k=2,
+        accepted_length=2.4,
+    )  # fmt: skip
+    assert own_runs.as_row(run, "tpot", accepted=True)["acceptance_length"] == "2.4"
     row = own_runs.as_row(run, "tpot")
     assert (
         row["speedup_metric"] == "tpot"
