@@ -133,7 +133,7 @@ def test_counters_and_only_a_baseline() -> None:
         ([*ARMS, "--hw", "gb10"], "the model"),
         (
             [*ARMS, "--hw", "gb10", "--model", "qwen3.6-35b-a3b", "--name", "../x"],
-            "no name for a machine",
+            "not a valid machine name",
         ),
         ([*ARMS, *ARMS, *SETTING], "give OFF, then ON"),
         ([str(FILES / "guidellm-off.json"), str(FILES / "guidellm-on.json"), *SETTING], "give --k"),
