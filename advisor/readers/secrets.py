@@ -158,8 +158,39 @@ _HEADER = lazy_re(
 )
 
 
+# Words that are meant where one is written with a slip: long enough that no other word is near.
+_MEANT = _set("token secret password passphrase credential bearer apikey key")
+_SLIP_FROM = 5  # letters
+
+
 def _words(name: str) -> list[str]:
-    return [part.lower() for part in _PARTS.findall(name)]
+    return [_telling_word(part.lower()) for part in _PARTS.findall(name)]
+
+
+def _telling_word(word: str) -> str:
+    """The telling word of which `word` is a slip (KEYY, TOKNE, SECRT), else the word itself."""
+    if word in _SECRET_WORDS or word in _COUNTED:
+        return word
+    single = re.sub(r"(.)\1+", r"\1", word)
+    for one in _MEANT:
+        if single == re.sub(r"(.)\1+", r"\1", one) or (
+            len(one) >= _SLIP_FROM and _is_slip(word, one)
+        ):
+            return one
+    return word
+
+
+def _is_slip(word: str, meant: str) -> bool:
+    """Whether one letter is missing, added or changed places with its neighbour."""
+    if abs(len(word) - len(meant)) > 1 or word[0] != meant[0]:
+        return False
+    at = next((i for i, (a, b) in enumerate(zip(word, meant, strict=False)) if a != b), len(meant))
+    rest, other = word[at:], meant[at:]
+    return (
+        rest[1:] == other
+        or rest == other[1:]
+        or (rest[:2] == other[:2][::-1] and rest[2:] == other[2:])
+    )
 
 
 def is_secret_name(name: str) -> bool:

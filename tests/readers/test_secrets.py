@@ -320,3 +320,15 @@ def test_lines_are_found_beyond_the_first_of_a_word() -> None:
     redactor = Redactor()
     learn_from_text(redactor, "\n" + "\n".join(f"T{n}_TOKEN=Zk4trT9w{n}q" for n in range(9)))
     assert len(redactor.values) == 9
+
+
+@pytest.mark.parametrize(
+    "name", ["VLLM_API_KEYY", "HF_TOKNE", "HF_TOKN", "MY_SECRT", "DB_PASSWORDD", "hfTokken"]
+)
+def test_a_slip_in_a_telling_name_hides_its_value_too(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize("name", ["TIME_TAKEN", "MAX_NUM_TOKNES", "TOKENIZER", "MODEL_TOKENIZERS"])
+def test_words_near_a_telling_one_hide_nothing(name: str) -> None:
+    assert not is_secret_name(name)

@@ -53,7 +53,7 @@ def test_ranges_cover_every_load_without_a_gap(asked: Request) -> None:
 
 
 def crossing_ranges(engine: str, **more: object) -> KRanges:
-    """Ranges of curves that gain by half up to 32 requests and lose a tenth above, whatever the
+    """Ranges of curves that gain by a third up to 32 requests and lose a tenth above, whatever the
     model says today.
     """
     request = Request(hardware="h100", model="qwen3.6-27b", engine=engine, **more)
@@ -61,7 +61,7 @@ def crossing_ranges(engine: str, **more: object) -> KRanges:
     answered = []
     for load in found.loads:
         good = load.request.concurrency <= 32
-        gain = Interval(p10=1.3, p50=1.5, p90=1.7) if good else Interval(p10=0.8, p50=0.9, p90=1.0)
+        gain = Interval(p10=1.1, p50=1.3, p90=1.5) if good else Interval(p10=0.8, p50=0.9, p90=1.0)
         points = tuple(
             p
             if p.k == 0
