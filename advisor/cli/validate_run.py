@@ -11,7 +11,7 @@ import click
 from advisor.cli.output import say
 from advisor.domain.nouns import AdvisorError
 from advisor.domain.printable import json_text
-from advisor.lint.unchecked import no_launch_message
+from advisor.lint.report import no_launch_message
 from advisor.lint.validate import validate
 
 if TYPE_CHECKING:

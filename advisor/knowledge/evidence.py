@@ -53,68 +53,26 @@ class Index(NamedTuple):
         shared = {name: value for name, value in self.groups[group].items() if value is not None}
         try:
             return [
-                shared | self._run(source, row) | {"metric": metric, "speedup": speedup}
-                for source, runs in json.loads(self.lines[group])
+                shared | self._run(source, common, row) | {"metric": metric, "speedup": speedup}
+                for source, common, runs in json.loads(self.lines[group])
                 for row, metrics in runs
                 for metric, speedup in metrics.items()
             ]
         except (ValueError, TypeError, AttributeError, KeyError):
             return []
 
-    def _run(self, source: str, row: list[Any]) -> Pair:
-        """What the pairs of one run share; trailing columns without a value are not written."""
-        run = {n: v for n, v in zip(self.fields, row, strict=False) if v is not None}
+    def _run(self, source: str, common: Pair, row: list[Any]) -> Pair:
+        """What the pairs of one run share; `common` is what all runs of its source in this line
+        have, and trailing columns without a value are not written.
+        """
+        own_columns = {n: v for n, v in zip(self.fields, row, strict=False) if v is not None}
+        run = common | own_columns
         name = run["run_id"]
         own = {"run_id": name[1:] if name.startswith(FOREIGN) else f"{source}-{name}"}
         dated = {"date": self.dates[source]} if source in self.dates else {}
         if "concurrency" in run:
             run["concurrency"] = float(run["concurrency"])
         return {"clean": True, "source": source} | run | own | dated
-
-
-def to_text(entries: list[Pair], note: str) -> str:
-    """The text of an index: a first line that says what it is and what each further line's pairs
-    share; then its sources with their runs, each with its speed-ups by metric. What a source's runs
-    share (its name, its date) is written once, and that a pair is clean not at all.
-    """
-    fields = ["run_id", *_by_use(entries)]
-    dates = {e["source"]: e["date"] for e in entries if "date" in e}
-    groups: dict[tuple[Any, ...], dict[str, dict[str, tuple[list[Any], dict[str, float]]]]] = {}
-    for entry in entries:
-        source, name = entry["source"], entry["run_id"]
-        start, _, number = name.rpartition("-")
-        row = [number if start == source else FOREIGN + name]
-        row += [
-            None if (n, entry.get(n)) == ("clean", True) else _short(entry.get(n))
-            for n in fields[1:]
-        ]
-        while row[-1] is None:
-            row.pop()
-        sources = groups.setdefault(tuple(entry.get(name) for name in SHARED), {})
-        run = sources.setdefault(source, {}).setdefault(name, (row, {}))
-        run[1][entry["metric"]] = entry["speedup"]
-    head = {"generated": note, "fields": fields, "shared": SHARED, "dates": dates}
-    lines = (
-        head | {"groups": list(groups)},
-        *([(name, list(runs.values())) for name, runs in s.items()] for s in groups.values()),
-    )
-    return "".join(
-        json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines
-    )
-
-
-def _short(value: Any) -> Any:
-    """A whole number without its ".0"."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _by_use(entries: list[Pair]) -> list[str]:
-    """The columns of a run, those that most runs fill first."""
-    named = {n for entry in entries for n in entry} - {
-        *SHARED, "metric", "speedup", "date", "run_id", "source",
-    }  # fmt: skip
-    given = {n: sum(n in e and (n, e[n]) != ("clean", True) for e in entries) for n in named}
-    return sorted(given, key=lambda n: (-given[n], n))
 
 
 @cache

@@ -1,6 +1,5 @@
-"""What only the whole file tells of a finding: that it is said of twenty services in the same
-words,
-or that what it misses stands elsewhere in the file.
+"""What only the whole file tells of a finding: that a comment takes it away, that it is said of
+twenty services in the same words, or that what it misses stands elsewhere in the file.
 """
 
 from __future__ import annotations
@@ -9,12 +8,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from advisor.domain.nouns import Finding
+from advisor.domain.nouns import Finding, Launch
 from advisor.readers import FileRead
 
 _SHM = re.compile(r"shm[-_]?size[\"']?\s*[:=]?\s*[\"']?\d|/dev/shm", re.I)
 _PROFILES = re.compile(r"^\s+profiles:", re.M)
 _NUMBERS = re.compile(r"[\d.,]*\d")
+_IGNORE = re.compile(
+    r"advisor:[ \t]*ignore(-file)?[ \t]*=[ \t]*([A-Za-z0-9][\w,\- \t]*?)(?=$|[ \t]+[^,\s]|[\"'])",
+    re.M,
+)
 LEAST = 3  # alike from so many on
 
 
@@ -64,3 +67,38 @@ def _key(finding: Finding) -> tuple[str, ...]:
         "" if finding.code == "SD306" else _NUMBERS.sub("#", finding.message),
         _NUMBERS.sub("#", said),
     )
+
+
+def drop_ignored(
+    read: FileRead, launches: Sequence[Launch], findings: Sequence[Finding]
+) -> list[Finding]:
+    """The findings that no `# advisor: ignore=CODE reason` takes away.
+
+    It holds for its own line, for the line below it, for the whole launch that begins there, and
+    with `ignore-file` for the file.
+    """
+    text = read.source.text
+    if "advisor:" not in text:
+        return list(findings)
+    whole: set[str] = set()
+    lines: dict[int, set[str]] = {}
+    for found in _IGNORE.finditer(text):
+        codes = {code.upper() for code in re.split(r"[,\s]+", found.group(2)) if code}
+        if found.group(1):
+            whole |= codes
+        else:
+            line = read.source.place(found.start())[0]
+            lines.setdefault(line, set()).update(codes)
+            before = text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
+            if not before.strip("#;/- \t") or before.upper() in ("REM", "::"):
+                lines.setdefault(line + 1, set()).update(codes)
+    starts = sorted(launch.line for launch in launches)
+    return [finding for finding in findings if not _is_ignored(finding, whole, lines, starts)]
+
+
+def _is_ignored(
+    finding: Finding, whole: set[str], lines: dict[int, set[str]], starts: Sequence[int]
+) -> bool:
+    begun = max((line for line in starts if line <= finding.line), default=finding.line)
+    codes = whole | lines.get(finding.line, set()) | lines.get(begun, set())
+    return any(finding.code.startswith(code) or finding.slug.upper() == code for code in codes)

@@ -14,6 +14,7 @@ from advisor.domain.nouns import Facts, Flag, Launch, Plan, UnknownFact
 from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
+from advisor.lab.measurements.index_text import to_text
 
 PAIR: dict[str, Any] = {
     "run_id": "r1",
@@ -50,7 +51,7 @@ def ask(**changes: Any) -> Facts:
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch) -> Any:
     def install(*pairs: dict[str, Any]) -> None:
-        text = evidence.to_text([{**PAIR, **pair} for pair in pairs], "by a test")
+        text = to_text([{**PAIR, **pair} for pair in pairs], "by a test")
         monkeypatch.setattr(evidence, "index", lambda: evidence.from_text(text))
 
     return install
@@ -155,7 +156,7 @@ def test_a_missing_or_damaged_index_is_no_evidence(
 @pytest.mark.parametrize("line", ["", "nonsense", "{}", "[1]", "[[1, 2, 3]]"])
 def test_a_damaged_line_costs_its_own_pairs(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     other = {**PAIR, "quant": "nvfp4", "run_id": "r2"}
-    text = evidence.to_text([PAIR, other], "by a test").split("\n")
+    text = to_text([PAIR, other], "by a test").split("\n")
     broken = evidence.from_text("\n".join([text[0], line, *text[2:]]))
     monkeypatch.setattr(evidence, "index", lambda: broken)
     assert [e.run_id for e in nearest_pairs(ask())] == ["r2"]

@@ -11,9 +11,9 @@ from click.testing import CliRunner, Result
 
 from advisor.cli.app import cli
 from advisor.domain.nouns import AdvisorError
-from advisor.lint.ignores import drop_ignored
 from advisor.lint.report import Change, Given
 from advisor.lint.validate import check_launch, validate
+from advisor.lint.whole_file import drop_ignored
 from advisor.readers import read_text
 from advisor.render.findings.json_out import report_json, validate_schema
 from advisor.render.findings.sarif import report_sarif

@@ -22,6 +22,7 @@ from advisor.knowledge import evidence
 from advisor.knowledge import store as knowledge
 from advisor.lab.measurements import bounds
 from advisor.lab.measurements.columns import ACCEPTANCE_COLUMNS, RARE_COLUMNS, RUN_COLUMNS
+from advisor.lab.measurements.index_text import to_text
 from advisor.lab.measurements.schema import (
     KnownIds,
     Problem,
@@ -293,7 +294,7 @@ def _all_entries(folder: Path) -> list[dict[str, Any]]:
 
 def index_text(folder: Path) -> str:
     """The text of index.jsonl."""
-    return evidence.to_text(
+    return to_text(
         _all_entries(folder), f"by `{INDEX_COMMAND}` from runs/ and sources/; do not edit"
     )
 

@@ -11,10 +11,11 @@ import re
 from functools import cache
 from typing import Any
 
-from advisor.domain.nouns import AdvisorError, Case, Edit, Fix, Flag, Launch, Plan
+from advisor.domain.nouns import AdvisorError, Case, Edit, Fix, Flag, Launch, Plan, Severity
 from advisor.domain.paths import knowledge_dir
 from advisor.domain.patterns import lazy_re
 from advisor.engines import model_names
+from advisor.rules.registry import Hit
 
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
 
@@ -239,3 +240,15 @@ def on_rocm(case: Case) -> bool | None:
 def compute_arch(case: Case) -> str | None:
     """sm_90, sm_120 ... of the hardware; None where it is not known."""
     return case.facts.hardware.arch if case.facts.hardware else None
+
+
+def around(case: Case, message: str, key: str, fix: str, severity: Severity | None = None) -> Hit:
+    """A hit on a key of the container, at the line of its image."""
+    container = case.launch.container
+    return Hit(
+        message,
+        flag=key,
+        line=container.image_line if container is not None else 0,
+        severity=severity,
+        fix=Fix(text=fix),
+    )

@@ -5,20 +5,25 @@ the configuration class behind it; and which word a wrong one most likely meant.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 from advisor import engines
-from advisor.domain.nouns import Case, Flag
+from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.feasible import candidates
+from advisor.rules.kit.fixes import json_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.numbers import takes
+from advisor.rules.registry import Hit
+
+_MOST = 8
 
 # vLLM's options without a list of their own: the class and the field that hold it
 FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
@@ -231,3 +236,29 @@ def _within(short: str, word: str) -> bool:
 def spelling(case: Case, name: str) -> str:
     """An option as the case's release writes it."""
     return catalogue(case).spelling(name, catalogued_version(case)) or name
+
+
+def not_a_choice(
+    case: Case,
+    flag: Flag,
+    key: str,
+    given: str,
+    choices: Sequence[str],
+    *,
+    where: str = "",
+    versions: str = "all catalogued releases",
+    everywhere: bool = True,
+) -> Hit:
+    """The hit of a key of a JSON option whose value is none of the choices."""
+    near = nearest(given, choices)
+    listed = ", ".join(choices[:_MOST]) + (", ..." if len(choices) > _MOST else "")
+    what = f"Use '{near}'." if near else f"Use one of {listed}"
+    return Hit(
+        f"'{key}'{where} does not take '{given}'; "
+        + (f"did you mean {near}?" if near else f"it takes {listed}"),
+        flag=flag,
+        fix=json_fix(case, flag, key, json.dumps(near), what) if near else Fix(text=what),
+        versions=versions,
+        everywhere=everywhere,
+        slip=slip(given, near),
+    )

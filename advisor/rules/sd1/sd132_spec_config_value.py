@@ -2,8 +2,8 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.choices import not_a_choice
 from advisor.rules.kit.flags import catalogue, spec_choices, spec_config
+from advisor.rules.kit.values import not_a_choice
 
 # "method" is SD111's, the sampling methods are SD122's
 KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")

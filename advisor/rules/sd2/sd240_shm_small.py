@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.containers import around
+from advisor.rules.kit.case import around
 
 SMALL_BYTES = 1 << 30
 

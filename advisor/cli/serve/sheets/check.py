@@ -15,8 +15,7 @@ from advisor.domain.nouns import LIMITS, AdvisorError, Workload
 from advisor.knowledge.detect import detect
 from advisor.lint.apply_fixes import apply_rounds
 from advisor.lint.fixes import redacted_diff
-from advisor.lint.report import Report
-from advisor.lint.unchecked import no_launch_message
+from advisor.lint.report import Report, no_launch_message
 from advisor.lint.validate import validate
 from advisor.readers.secrets import learn_from_text
 
