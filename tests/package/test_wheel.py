@@ -101,8 +101,7 @@ def test_the_data_travels_inside_the_package(wheel: Path) -> None:
 def test_the_wheel_is_small(wheel: Path) -> None:
     """Only what an answer reads: no measurements, no research, no training.
 
-    The files are more than the 500 that were planned when there were 148 rules, each a file of its
-    own, and modules of up to 500 lines.
+    500 files were planned when there were 148 rules; each of now 167 is a file of its own.
     """
     with zipfile.ZipFile(wheel) as packed:
         entries = packed.infolist()
