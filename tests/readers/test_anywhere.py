@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
+from effort import at_most
 
 from advisor.domain.nouns import Launch
 from advisor.lint.validate import validate
@@ -235,6 +234,5 @@ def test_words_stand_where_the_file_has_them() -> None:
     ids=range(16),
 )
 def test_hostile_texts_end_soon(text: str) -> None:
-    begun = time.process_time()
-    read_text("vllm\n" + text, "a.tf")
-    assert time.process_time() - begun < 6
+    with at_most(200):
+        read_text("vllm\n" + text, "a.tf")

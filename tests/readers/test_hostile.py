@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from effort import at_most
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,9 +21,8 @@ import fuzz_readers
 
 @pytest.fixture(autouse=True)
 def bound() -> Iterator[None]:
-    begun = time.process_time()
-    yield
-    assert time.process_time() - begun < 20
+    with at_most(1000):
+        yield
 
 
 def refusal(data: bytes | str, name: str = "a.yaml") -> str:
@@ -97,10 +96,8 @@ def test_large_files_are_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "big.yaml"
     with path.open("wb") as stream:
         stream.truncate(50_000_000)
-    begun = time.process_time()
-    with pytest.raises(AdvisorError, match="50 MB"):
+    with at_most(5), pytest.raises(AdvisorError, match="50 MB"):
         read_path(str(path))
-    assert time.process_time() - begun < 0.5
 
 
 @pytest.mark.parametrize(

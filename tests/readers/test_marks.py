@@ -5,6 +5,7 @@ placeholders, PowerShell, YAML texts.
 from __future__ import annotations
 
 import pytest
+from effort import at_most
 
 from advisor.domain.nouns import Launch
 from advisor.lint.validate import validate
@@ -437,8 +438,5 @@ def test_a_release_older_than_the_catalogue_is_named() -> None:
     ids=range(9),
 )
 def test_hostile_texts_take_no_time(name: str, text: str) -> None:
-    import time
-
-    start = time.process_time()
-    validate(text=text, name=name)
-    assert time.process_time() - start < 8
+    with at_most(400):
+        validate(text=text, name=name)

@@ -5,10 +5,10 @@ Ansible, cluster launchers.
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
+from effort import at_most
 
 from advisor.lint.validate import validate
 from advisor.readers import FileRead, read_text
@@ -81,9 +81,8 @@ def test_nomad() -> None:
     ],
 )
 def test_hostile_blocks_take_no_time(text: str) -> None:
-    before = time.process_time()
-    read_text(text, "a.tf")
-    assert time.process_time() - before < 8
+    with at_most(400):
+        read_text(text, "a.tf")
 
 
 # ---------------------------------------------------------------- notebooks
@@ -350,9 +349,8 @@ def test_sums_that_double_end_within_a_budget() -> None:
         + "".join(f"a{n + 1} = {' + '.join([f'a{n}'] * 60)}\n" for n in range(8))
         + "run(['vllm'] + a8)\n"
     )
-    before = time.process_time()
-    read_text(text, "a.py")
-    assert time.process_time() - before < 8
+    with at_most(400):
+        read_text(text, "a.py")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ unless the text sets that name just once.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from advisor.domain.patterns import lazy_re
@@ -56,6 +57,7 @@ _REMARK = lazy_re(
     rf"\t]{{0,9}}{_PROSE}",
     re.S | re.M,
 )
+_BRACE = lazy_re(r"[{}]")
 _CONTINUED = lazy_re(r"[\\`^][ \t]{0,99}\r?\n[ \t]{0,99}")
 # Nix's and Terraform's long texts, PowerShell's too; sets of keys and values without inner ones
 _INNER = lazy_re(
@@ -164,11 +166,12 @@ def _unknown(found: re.Match[str], at: int) -> Mapped:
 
 def _blocks(text: Mapped, lists: list[BracketList], reading: Reading, env: Env) -> None:
     """Arguments beside an image, or beside a program that a key names."""
+    braces = _Braces(text.text)
     for pattern in (_IMAGE, _PROGRAM):
         for found in pattern.finditer(text.text):
             if not reading.spend(20):
                 return
-            start, end = _block(text.text, found.start())
+            start, end = braces.around(found.start())
             inside = [
                 one
                 for one in lists
@@ -193,21 +196,29 @@ def _blocks(text: Mapped, lists: list[BracketList], reading: Reading, env: Env) 
                 one.taken = taken
 
 
-def _block(text: str, at: int) -> tuple[int, int]:
-    """The braces around an index, looked for 5,000 characters either way."""
-    depth, start, end = 0, max(0, at - 5_000), min(len(text), at + 5_000)
-    for i in range(at, start, -1):
-        depth += (text[i] == "}") - (text[i] == "{")
-        if depth < 0:
-            start = i
-            break
-    depth = 0
-    for i in range(at, end):
-        depth += (text[i] == "{") - (text[i] == "}")
-        if depth < 0:
-            end = i
-            break
-    return start, end
+class _Braces:
+    """The innermost braces around each index of a text, found in one pass."""
+
+    def __init__(self, text: str) -> None:
+        self._at: list[int] = []
+        self._inner: list[int] = []  # the brace that is open after each brace, -1 without one
+        self._closed: dict[int, int] = {}
+        self._length = len(text)
+        still_open: list[int] = []
+        for found in _BRACE.finditer(text):
+            if found.group() == "{":
+                still_open.append(found.start())
+            elif still_open:
+                self._closed[still_open.pop()] = found.start()
+            self._at.append(found.start())
+            self._inner.append(still_open[-1] if still_open else -1)
+
+    def around(self, at: int) -> tuple[int, int]:
+        """Start and end of the block around an index, at most 5,000 characters either way."""
+        before = bisect_left(self._at, at) - 1
+        start = self._inner[before] if before >= 0 else -1
+        end = self._closed.get(start, self._length)
+        return max(start, at - 5_000, 0), min(end, at + 5_000)
 
 
 def _lines(
