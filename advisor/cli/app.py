@@ -96,17 +96,27 @@ def cli() -> None:
 
 
 # Commands that end with what they print: their process ends at once (see `leave`).
-BRIEF = ("recommend", "compose", "compare", "why-not", "explain", "rules", "hardware", "models")
+BRIEF = (
+    "recommend",
+    "compose",
+    "compare",
+    "why-not",
+    "validate",
+    "explain",
+    "rules",
+    "hardware",
+    "models",
+)
 
 
-def leave() -> None:
-    """End the process with status 0 without taking apart all that it imported, which is a sixth of
-    the processor time of an answer. What is registered for the end still runs.
+def leave(status: int) -> None:
+    """End the process with this status without taking apart all that it imported, which is a sixth
+    of the processor time of an answer. What is registered for the end still runs.
     """
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(0)
+    os._exit(status)
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -117,20 +127,21 @@ def main(argv: list[str] | None = None) -> None:
         brief = argv is None and sys.argv[1:2] != [] and sys.argv[1] in BRIEF
         if brief:
             gc.set_threshold(100_000)  # what little a short command leaves goes with its process
-        status = cli.main(args=argv, prog_name="advisor", standalone_mode=False)
-        if isinstance(status, int) and status:
-            sys.exit(status)
+        said = cli.main(args=argv, prog_name="advisor", standalone_mode=False)
+        status = said if isinstance(said, int) else 0
         if brief:
-            leave()
+            leave(status)
+        if status:
+            sys.exit(status)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
     except click.exceptions.Abort:
         say("interrupted", err=True)
         sys.exit(130)
     except click.ClickException as error:
-        said = StringIO()
-        error.show(said)
-        say(said.getvalue(), err=True, end="")
+        text = StringIO()
+        error.show(text)
+        say(text.getvalue(), err=True, end="")
         sys.exit(2)
     except AdvisorError as error:
         say(f"Error: {error}", err=True)

@@ -44,13 +44,13 @@ class Frozen:
                 f"{type(self).__name__} has no field "
                 f"{', '.join(sorted(given.keys() - self.model_fields.keys()))}"
             )
-        if not self._needed <= given.keys():
-            raise TypeError(
-                f"{type(self).__name__} needs {', '.join(sorted(self._needed - given.keys()))}"
-            )
         held = self.__dict__
         held.update(self._defaults)
         held.update(given)
+        if len(held) != len(self.model_fields):
+            raise TypeError(
+                f"{type(self).__name__} needs {', '.join(sorted(self._needed - given.keys()))}"
+            )
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is frozen")

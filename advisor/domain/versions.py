@@ -4,12 +4,13 @@ tags, builds and sentences that name one.
 
 from __future__ import annotations
 
-import re
 from functools import cache, lru_cache
 
+from advisor.domain.patterns import lazy_re
+
 Release = tuple[int, ...]
-_BUILD = re.compile(r"(?:^|[^0-9a-z])b(\d{4,6})(?![0-9a-f])")
-_TAG = re.compile(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)(?:\.?post(\d+))?")
+_BUILD = lazy_re(r"(?:^|[^0-9a-z])b(\d{4,6})(?![0-9a-f])")
+_TAG = lazy_re(r"(?<![\d.])v?(\d+)\.(\d+)\.(\d+)(?:\.?post(\d+))?")
 
 
 @cache

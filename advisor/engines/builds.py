@@ -7,15 +7,15 @@ arrived in between is not called unknown. Outside the range: unknown, and said s
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from advisor.domain.patterns import lazy_re
 from advisor.engines.base import VersionMatch
 
-_BUILD = re.compile(r"(?:^|[-_:/@.])b?(\d{4,6})(?=$|[-_@.])")
-_COMMIT = re.compile(r"(?:^|[-_:/@ ])([0-9a-f]{7,40})(?=$|[-_@. ])")
-_SEMANTIC = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-dev)?")
+_BUILD = lazy_re(r"(?:^|[-_:/@.])b?(\d{4,6})(?=$|[-_@.])")
+_COMMIT = lazy_re(r"(?:^|[-_:/@ ])([0-9a-f]{7,40})(?=$|[-_@. ])")
+_SEMANTIC = lazy_re(r"v?(\d+)\.(\d+)\.(\d+)(?:-dev)?")
 
 Row = Mapping[str, Any]
 

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 from advisor.engines.base import Match, Option
 from advisor.engines.records import ANY, Records
 
+MAX_KNOWN = 4096  # spellings whose meaning is remembered
+
 
 class Removal(NamedTuple):
     """An option that is gone: the first release without it (None: before the first catalogued one),
@@ -59,6 +61,14 @@ class Catalogue(Records):
         """As `find`, with how it was read: negated, dotted, abbreviated. A `=value` part must be
         cut off before.
         """
+        key = token, version
+        if key not in self._matches:
+            if len(self._matches) >= MAX_KNOWN:  # of a hostile file
+                self._matches.clear()
+            self._matches[key] = self._match(token, version)
+        return self._matches[key]
+
+    def _match(self, token: str, version: str | None) -> Match | None:
         key = version or ANY
         table = self._table(key)
         name, dotted = self.ALIASES.get(token, token), ""

@@ -7,11 +7,11 @@ short list.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, Engine, EnvVar, Flag, Launch, Plan
+from advisor.domain.patterns import lazy_re
 from advisor.engines import builds
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments.fields import (
@@ -63,7 +63,7 @@ class LlamaServerAdapter(Adapter):
     name = "llama-server"
     STYLE = "llama"
     PROGRAM = ("llama-server",)
-    ENTRY = re.compile(r"\S*llama-server(\.exe)?|\S*llama\.cpp/server|\S*/llama serve")
+    ENTRY = lazy_re(r"\S*llama-server(\.exe)?|\S*llama\.cpp/server|\S*/llama serve")
     MODEL_FLAGS = ("--model", "--hf-repo", "--model-url")
     FIELDS: ClassVar[Mapping[str, Field]] = {
         "--alias": Field("served_model_name", text),

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from advisor.domain.paths import knowledge_dir
-from advisor.engines.base import Option
+from advisor.engines.base import Match, Option
 
 Style = Literal["argparse", "llama"]
 ANY = "any"
@@ -36,6 +36,7 @@ class Records:
         self._spellings: dict[str, dict[str, tuple[str, bool]]] = {}
         self._sorted: dict[str, list[str]] = {}
         self._options: dict[tuple[str, str], Option | None] = {}
+        self._matches: dict[tuple[str, str | None], Match | None] = {}
 
     @cached_property
     def _cold(self) -> dict[str, Any]:

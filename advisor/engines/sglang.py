@@ -7,11 +7,11 @@ wrappers' own options.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
+from advisor.domain.patterns import lazy_re
 from advisor.engines import model_names
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments.fields import (
@@ -65,7 +65,7 @@ class SglangAdapter(Adapter):
     name = "sglang"
     UNDERSCORES = False
     PROGRAM = ("python", "-m", "sglang.launch_server")
-    ENTRY = re.compile(r"(\S*/)?python[\d.]* -m sglang\.launch_server|(\S*/)?sglang serve")
+    ENTRY = lazy_re(r"(\S*/)?python[\d.]* -m sglang\.launch_server|(\S*/)?sglang serve")
     MODEL_FLAGS = ("--model-path",)
     FIELDS: ClassVar[Mapping[str, Field]] = {
         "--served-model-name": Field("served_model_name", text),

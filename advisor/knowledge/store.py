@@ -9,7 +9,7 @@ never a guess in silence.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import (
@@ -161,6 +161,7 @@ def _llm(ident: str) -> LLM:
     return LLM.from_plain(index()["llms"][ident])
 
 
+@lru_cache(maxsize=1024)
 def _model_in(text: str) -> str | None:
     known: list[str] | None = index()["repositories"].get(text.strip().lower())
     if known:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from advisor.domain.nouns import Edit, Finding
+from advisor.domain.patterns import lazy_re
 from advisor.readers.source import Source
 
 CODE = "SD126"
-_BLANKS = re.compile(r"\\[ \t]+(?=\r?\n)")
-_BEHIND = re.compile(r"\\([ \t]+#[^\n]*?)(?=\r?\n|$)")
-_REMARK = re.compile(r"(?:^|[ \t;&|])#")
+_BLANKS = lazy_re(r"\\[ \t]+(?=\r?\n)")
+_BEHIND = lazy_re(r"\\([ \t]+#[^\n]*?)(?=\r?\n|$)")
+_REMARK = lazy_re(r"(?:^|[ \t;&|])#")
 
 
 def continue_line(source: Source, finding: Finding) -> Finding:

@@ -20,15 +20,16 @@ from typing import NamedTuple
 
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError, Edit, Finding
+from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 from advisor.lint.fix_variables import remove_variable, requote
 from advisor.readers.secrets import Redactor, learn_from_text
 from advisor.readers.source import MAX_BYTES, Source
 
-_ITEM_BEFORE = re.compile(r"(?P<indent>[ \t]*)-[ \t]+(?P<quote>[\"']?)$")
-_FLOW_BARE = re.compile(r"\[(?:[^\]\"']*,)?[ \t]*(?P<quote>)$")
-_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*(?=[\"']?[ \t]*[=:\r\n])")
-_FLOW_BEFORE = re.compile(r"[\[,][ \t\r\n]*(?P<quote>[\"'])$")
+_ITEM_BEFORE = lazy_re(r"(?P<indent>[ \t]*)-[ \t]+(?P<quote>[\"']?)$")
+_FLOW_BARE = lazy_re(r"\[(?:[^\]\"']*,)?[ \t]*(?P<quote>)$")
+_VARIABLE = lazy_re(r"[A-Z_][A-Z0-9_]*(?=[\"']?[ \t]*[=:\r\n])")
+_FLOW_BEFORE = lazy_re(r"[\[,][ \t\r\n]*(?P<quote>[\"'])$")
 
 
 class Change(NamedTuple):

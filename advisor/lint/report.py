@@ -5,7 +5,6 @@ judged.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from advisor import rules
@@ -26,8 +25,7 @@ class Given(NamedTuple):
     engine_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(NamedTuple):
     """The recommendation beside the launch. `ratios` holds new / present speed per metric (p50);
     above 1 is faster.
     """

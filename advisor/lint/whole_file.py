@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from advisor.domain.nouns import Finding, Launch
+from advisor.domain.patterns import lazy_re
 from advisor.readers import FileRead
 
-_SHM = re.compile(r"shm[-_]?size[\"']?\s*[:=]?\s*[\"']?\d|/dev/shm", re.I)
-_PROFILES = re.compile(r"^\s+profiles:", re.M)
-_NUMBERS = re.compile(r"[\d.,]*\d")
-_IGNORE = re.compile(
+_SHM = lazy_re(r"shm[-_]?size[\"']?\s*[:=]?\s*[\"']?\d|/dev/shm", re.I)
+_PROFILES = lazy_re(r"^\s+profiles:", re.M)
+_NUMBERS = lazy_re(r"[\d.,]*\d")
+_IGNORE = lazy_re(
     r"advisor:[ \t]*ignore(-file)?[ \t]*=[ \t]*([A-Za-z0-9][\w,\- \t]*?)(?=$|[ \t]+[^,\s]|[\"'])",
     re.M,
 )

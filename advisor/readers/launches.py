@@ -1,7 +1,5 @@
 """Found commands -> launches: words become tokens with places, secrets are hidden, and what the
 file says around a command (release, container, model) is put to it.
-
-Values of our own making are built by `model_construct`: no schema is compiled on the way.
 """
 
 from __future__ import annotations
@@ -181,7 +179,7 @@ class LaunchMaker:
             word.display(),
             line,
             column,
-            Span.model_construct(start=span[0], end=span[1]) if span else None,
+            Span(start=span[0], end=span[1]) if span else None,
             word.has_hole or left_open(word.text),
         )
 
@@ -220,17 +218,17 @@ class LaunchMaker:
     def _env_var(self, name: str, item: EnvItem) -> EnvVar:
         line, column = self.source.place(item.at)
         if item.value is None:
-            return EnvVar.model_construct(name=name, line=line, column=column, unresolved=True)
+            return EnvVar(name=name, line=line, column=column, unresolved=True)
         if is_secret_name(name):
             self.redactor.learn(item.value.text)
-            return EnvVar.model_construct(name=name, value=HIDDEN, line=line, column=column)
+            return EnvVar(name=name, value=HIDDEN, line=line, column=column)
         span = item.value.span()
-        return EnvVar.model_construct(
+        return EnvVar(
             name=name,
             value=item.value.display(),
             line=line,
             column=column,
-            value_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
+            value_span=Span(start=span[0], end=span[1]) if span else None,
             span=self._assignment(name, item, span),
             unresolved=item.value.has_hole,
         )
@@ -243,7 +241,7 @@ class LaunchMaker:
         together = value[0] - item.at < len(name) + 80 and _ASSIGNS.fullmatch(
             text[item.at + len(name) : value[0]]
         )
-        return Span.model_construct(start=item.at, end=value[1]) if together else None
+        return Span(start=item.at, end=value[1]) if together else None
 
     def _version_in_text(self, engine: str) -> tuple[str | None, bool]:
         """What `said_version` finds for an engine, looked for once a file."""
@@ -274,7 +272,7 @@ class LaunchMaker:
         image = around.image_text() or None
         where = around.image if around.image is not None else None
         span = where.span() if where is not None else None
-        return Container.model_construct(
+        return Container(
             image=image,
             tag=split_image(image)[1] if image else None,
             shm_bytes=around.shm_bytes,
@@ -288,7 +286,7 @@ class LaunchMaker:
             kind=around.kind,
             name=around.name,
             image_line=self.source.place(where.first())[0] if where is not None else 0,
-            image_span=Span.model_construct(start=span[0], end=span[1]) if span else None,
+            image_span=Span(start=span[0], end=span[1]) if span else None,
         )
 
     def _port(self, number: Mapped, probe: str) -> Port:
@@ -297,5 +295,5 @@ class LaunchMaker:
             number=int(number.text),
             probe=probe,
             line=self.source.place(number.first())[0],
-            span=Span.model_construct(start=span[0], end=span[1]) if span else None,
+            span=Span(start=span[0], end=span[1]) if span else None,
         )

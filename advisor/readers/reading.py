@@ -6,11 +6,11 @@ bound the work that a hostile file can cause.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import Slip
+from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Env, is_ik, key_of
@@ -25,7 +25,7 @@ from advisor.readers.syntax.substitutions import fill
 if TYPE_CHECKING:
     from advisor.readers.syntax.scope import Scope
 
-_CUT_SHORT = re.compile(
+_CUT_SHORT = lazy_re(
     r"the rest of it was not read|of \d+ characters is not read|words was read up to the first"
 )
 MAX_LAUNCHES = 500

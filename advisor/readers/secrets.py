@@ -10,6 +10,7 @@ to import, which is more than most files take to be judged.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from advisor.domain.patterns import lazy_re
 
@@ -193,7 +194,7 @@ def _is_slip(word: str, meant: str) -> bool:
     )
 
 
-def is_secret_name(name: str) -> bool:
+def _is_secret_name(name: str) -> bool:
     """Whether a variable, key, flag or header of this name holds a secret."""
     words = _words(name)
     while words and words[-1].isdigit():
@@ -216,9 +217,13 @@ def is_secret_name(name: str) -> bool:
     return last in _SECRET_WORDS or "".join(words[-2:]) in _SECRET_WORDS
 
 
+# The same few names stand in every file.
+is_secret_name = lru_cache(maxsize=4096)(_is_secret_name)
+
+
 def is_secret_flag(name: str) -> bool:
     """Whether an option of this name takes a secret."""
-    return name.startswith("-") and is_secret_name(name) and name.lower() not in _SHORT_FLAGS
+    return name.startswith("-") and name.lower() not in _SHORT_FLAGS and is_secret_name(name)
 
 
 _SHORT_FLAGS = frozenset(("-pat", "-pin", "-sas", "-pass"))  # of other programs, such as -p -a -t

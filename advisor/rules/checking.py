@@ -8,7 +8,16 @@ from functools import cache
 from advisor.domain.nouns import Case, Finding, Flag, Severity, Skipped
 from advisor.domain.versions import parse_release
 from advisor.engines.base import OLDER
-from advisor.rules.registry import Hit, Lacking, Rule, decisive_rows, get_rule, index, load_row
+from advisor.rules.registry import (
+    FOUND,
+    Hit,
+    Lacking,
+    Rule,
+    decisive_rows,
+    get_rule,
+    index,
+    load_row,
+)
 from advisor.rules.row import Row
 
 # Flags and their syntax. A launch of ours is written from the catalogue that these rules judge by,
@@ -48,7 +57,7 @@ def _check_rows(case: Case, rows: Sequence[Row]) -> tuple[tuple[Finding, ...], t
         if missing:
             skipped.append(Skipped(code=row.code, needs=missing, file=file))
             continue
-        found = load_row(row)
+        found = FOUND.get(row.code) or load_row(row)
         for said in found.check(case):
             if isinstance(said, Lacking):
                 skipped.append(Skipped(code=row.code, needs=said.needs, file=file))

@@ -107,7 +107,7 @@ class Rule(NamedTuple):
         return parse_doc(self.doc)
 
 
-_FOUND: dict[str, Rule] = {}
+FOUND: dict[str, Rule] = {}
 
 
 def rule(
@@ -138,9 +138,9 @@ def rule(
                 f"a rule lives in a file named sdNNN_slug.py, not in {function.__module__}"
             )
         code, slug = match[1].upper(), match[2].replace("_", "-")
-        if code in _FOUND and _FOUND[code].slug != slug:
+        if code in FOUND and FOUND[code].slug != slug:
             raise AdvisorError(
-                f"{code} is used by '{_FOUND[code].slug}' and '{slug}': codes are never shared"
+                f"{code} is used by '{FOUND[code].slug}' and '{slug}': codes are never shared"
             )
         found = Rule(
             code,
@@ -154,7 +154,7 @@ def rule(
             function,
             function.__doc__ or "",
         )
-        _FOUND[code] = found
+        FOUND[code] = found
         return found
 
     return declare
@@ -197,11 +197,11 @@ def decisive_rows() -> tuple[Row, ...]:
 def load(name: str) -> Rule:
     """The rule of one file."""
     code = name[:5].upper()
-    if code not in _FOUND:
+    if code not in FOUND:
         import_module(f"advisor.rules.{name[:3]}.{name}")
-    if code not in _FOUND:
+    if code not in FOUND:
         raise AdvisorError(f"advisor/rules/{name[:3]}/{name}.py declares no rule")
-    return _FOUND[code]
+    return FOUND[code]
 
 
 def module_name(row: Row) -> str:
@@ -211,7 +211,7 @@ def module_name(row: Row) -> str:
 
 def load_row(row: Row) -> Rule:
     """Import the rule of an index entry and return it."""
-    return _FOUND.get(row.code) or load(module_name(row))
+    return FOUND.get(row.code) or load(module_name(row))
 
 
 def all_rules() -> tuple[Rule, ...]:

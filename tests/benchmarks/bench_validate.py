@@ -1,9 +1,9 @@
 """Speed of `advisor validate`, as ratios of one run: `python tests/benchmarks/bench_validate.py`.
 
-Cold start: one compose file, against the bare import of click, pydantic and numpy (goal: at
-most 1.3), byte code kept. Warm: files a second in one process over both corpora, with hardware and
-load given (goal: at least 500). Processor time is compared, so that a busy machine does not blur
-the ratio.
+Cold start: one compose file, alone and with hardware and load told, against the bare import of
+click, pydantic and numpy (goal: at most 1.3), byte code kept. Warm: files a second in one process
+over both corpora, with hardware and load given (goal: at least 500). Processor time is compared, so
+that a busy machine blurs the ratio less.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ CORPUS = ROOT / "tests" / "corpus"
 FILES = sorted([*CORPUS.glob("case-*"), *(ROOT / "tests" / "corpus2").glob("case-*")])
 GIVEN = {"hw": "gb10", "concurrency": 16, "ctx": 8192}
 BARE = "import click, pydantic, numpy"
-COLD = (
-    "import sys; from advisor.cli.app import main; sys.argv = ['advisor']; main(['validate', "
-    f"{str(CORPUS / 'case-105.yaml')!r}])"
+COLD = (  # as the command itself starts
+    "import sys; from advisor.cli.app import main; sys.argv = ['advisor', 'validate', "
+    f"{str(CORPUS / 'case-105.yaml')!r}{{}}]; main()"
 )
+TOLD = ", '--hw', 'gb10', '--concurrency', '16', '--ctx', '8192'"
 
 
 def cpu_seconds(code: str, cache: str, rounds: int = 9) -> float:
@@ -67,9 +68,12 @@ def files_per_second(given: dict[str, Any], rounds: int = 5) -> float:
 def main() -> None:
     """Print the figures."""
     with tempfile.TemporaryDirectory() as cache:
-        bare, cold = cpu_seconds(BARE, cache), cpu_seconds(COLD, cache)
+        bare, cold, told = (
+            cpu_seconds(code, cache) for code in (BARE, COLD.format(""), COLD.format(TOLD))
+        )
     print(f"bare import of click, pydantic, numpy {bare * 1e3:7.1f} ms")
     print(f"advisor validate, one compose file    {cold * 1e3:7.1f} ms   {cold / bare:5.2f}")
+    print(f"... with --hw --concurrency --ctx     {told * 1e3:7.1f} ms   {told / bare:5.2f}")
     print(f"files a second, one process           {files_per_second({}):7.0f}")
     print(f"... with --hw --concurrency --ctx     {files_per_second(GIVEN):7.0f}")
 

@@ -224,7 +224,7 @@ def make_flag(
         span = Span(start=token.span.start, end=last.span.end)
         if first == token.span and "=" in token.text:  # --x=v: the tail of the one argument
             value_span = Span(start=token.span.end - len(values[0].text), end=token.span.end)
-    return Flag.model_construct(
+    return Flag(
         name=canonical,
         raw=name,
         value=value,

@@ -23,7 +23,7 @@ BLANK = " \t\r\n" + VANISHED
 class Node:
     """A scalar (`text`), a sequence (`items`) or a mapping (`pairs`)."""
 
-    __slots__ = ("end", "items", "kind", "pairs", "parsed", "start", "style", "text")
+    __slots__ = ("_own", "end", "items", "kind", "pairs", "parsed", "start", "style", "text")
 
     def __init__(self, kind: Literal["scalar", "seq", "map"], start: int) -> None:
         self.kind, self.start, self.end = kind, start, start
@@ -32,6 +32,7 @@ class Node:
         self.parsed: str | None = None  # the text that was parsed, where it is not the file's own
         self.items: list[Node] = []
         self.pairs: list[tuple[Node, Node]] = []
+        self._own: dict[str, Node] | None = None  # the values of the mapping's own keys
 
     def get(self, *names: str) -> Node | None:
         """The value of the first of these keys that the mapping has; merged mappings (`<<`) come
@@ -44,16 +45,20 @@ class Node:
         return None
 
     def _find(self, name: str, depth: int) -> Node | None:
-        for key, value in self.pairs:
-            if key.kind == "scalar" and key.text == name:
-                return value
-        if depth < 8:
+        own = self._own
+        if own is None:  # asked for once all pairs are known
+            own = self._own = {}
             for key, value in self.pairs:
-                if key.text == "<<" and key.kind == "scalar":
-                    for merged in value.items or [value]:
-                        found = merged._find(name, depth + 1)
-                        if found is not None:
-                            return found
+                if key.kind == "scalar":
+                    own.setdefault(key.text, value)
+        if name in own or "<<" not in own or depth >= 8:
+            return own.get(name)
+        for key, value in self.pairs:
+            if key.text == "<<" and key.kind == "scalar":
+                for merged in value.items or [value]:
+                    found = merged._find(name, depth + 1)
+                    if found is not None:
+                        return found
         return None
 
     def path(self, dotted: str) -> Node | None:

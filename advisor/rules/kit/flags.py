@@ -29,7 +29,7 @@ def catalogue(case: Case) -> Catalogue:
 def catalogued_version(case: Case) -> str | None:
     """The catalogued release of the case, or None."""
     version = case.launch.engine_version
-    return version if version in catalogue(case).versions else None
+    return version if version is not None and version in catalogue(case).versions else None
 
 
 def lookup_spelling(found: Flag) -> str:

@@ -197,6 +197,8 @@ _SIZES = (
 
 def unknown_sizes(case: Case) -> tuple[str, ...]:
     """The options that decide how much memory there is and whose value only a variable knows."""
+    if not any(found.unresolved for found in case.launch.flags):
+        return ()
     return tuple(name for name in _SIZES if open_value(case, name))
 
 

@@ -1,8 +1,8 @@
-import re
 import shlex
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag, Severity
+from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, rename_fix, replace_fix
 from advisor.rules.kit.fixes import drop_fix, is_release_pinned
@@ -16,8 +16,8 @@ from advisor.rules.kit.flags import (
 from advisor.rules.kit.values import slip
 
 PLUGINS = ("--omni",)  # vllm-omni takes vLLM's command line and many options beside
-_SIGN = re.compile(r"(--?[A-Za-z][\w-]*)[:;,](.*)")
-_LEAD = re.compile(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
+_SIGN = lazy_re(r"(--?[A-Za-z][\w-]*)[:;,](.*)")
+_LEAD = lazy_re(r"^--(?:no-)?(?:enable|disable|use)-|^-+")
 
 
 @rule(

@@ -1,12 +1,12 @@
-import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags, model_text, replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 
-_NAME = re.compile(r"--?[\w-]+(\.\w[\w.-]*)?")
+_NAME = lazy_re(r"--?[\w-]+(\.\w[\w.-]*)?")
 OWN_RULE = ("--flash-attn",)  # SD120
 
 

@@ -1,13 +1,13 @@
-import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue
 
-_UNREAD = re.compile(r"the argument '(--?[A-Za-z][\w.-]*) [^']")
-_JOINED = re.compile(r"(--?[A-Za-z][\w.-]*) \S")
+_UNREAD = lazy_re(r"the argument '(--?[A-Za-z][\w.-]*) [^']")
+_JOINED = lazy_re(r"(--?[A-Za-z][\w.-]*) \S")
 SPLIT_NOWHERE = (
     "compose",
     "kubernetes",

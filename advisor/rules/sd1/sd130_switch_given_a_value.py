@@ -1,13 +1,13 @@
-import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag
+from advisor.domain.patterns import lazy_re
 from advisor.engines.base import SWITCH_VALUE
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
 
-_SAID = re.compile(rf"{SWITCH_VALUE} (\S+) is followed by '(\w+)'")
+_SAID = lazy_re(rf"{SWITCH_VALUE} (\S+) is followed by '(\w+)'")
 _ON = ("true", "yes", "on", "enabled")
 
 

@@ -79,7 +79,7 @@ def takes_object(case: Case, found: Flag) -> bool:
     word can be a file or a class.
     """
     value = (found.value or "").strip()
-    if "." in found.name:
+    if "." in found.name or not (value.startswith("{") or found.name in OBJECTS):
         return False
     option = catalogue(case).find(found.name, catalogued_version(case))
     if option is None:

@@ -3,14 +3,15 @@ import shlex
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
+from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue
 
-_PLAIN = re.compile(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
-_DASHED = re.compile(r"(-?[\u2010-\u2015\u2212]+-?)?([A-Za-z][\w-]*)")
-_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
-_GGUF = re.compile(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
+_PLAIN = lazy_re(r"[\w./:+=-]+|[A-Za-z]:\\[\w.\\ -]+|%\w+%")
+_DASHED = lazy_re(r"(-?[\u2010-\u2015\u2212]+-?)?([A-Za-z][\w-]*)")
+_ADDRESS = lazy_re(r"\d{1,3}(?:\.\d{1,3}){3}|localhost")
+_GGUF = lazy_re(r"\.gguf$|^%\w*MODEL\w*%$", re.I)
 # a tool that passes words on may take its own; these forms reach the server as they stand
 _DIRECT = ("document", "python", "helm")
 

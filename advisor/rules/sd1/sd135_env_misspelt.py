@@ -1,5 +1,6 @@
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import lru_cache
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
@@ -47,6 +48,7 @@ def env_misspelt(case: Case) -> Iterator[Hit]:
         )
 
 
+@lru_cache(maxsize=1024)
 def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
     """The variable that differs by the spelling of one word, as CONTEXT for CTX, or by a letter."""
     words = name.split("_")
