@@ -37,7 +37,7 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.engines import k_ranges
-from advisor.engines.arguments.quoting import write_file
+from advisor.engines.writer import write_file
 from advisor.perf import memory
 
 if TYPE_CHECKING:

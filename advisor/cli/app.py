@@ -10,8 +10,7 @@ from io import StringIO
 
 import click
 
-from advisor.cli.lazy import HELP, LazyGroup
-from advisor.cli.output import say
+from advisor.cli.base import HELP, LazyGroup, say
 from advisor.domain.nouns import AdvisorError
 from advisor.prediction.threads import VARIABLE
 
@@ -19,22 +18,22 @@ from advisor.prediction.threads import VARIABLE
 COMMANDS = {
     "recommend": "advisor.cli.recommend:recommend",
     "compose": "advisor.cli.recommend:compose",
-    "sweep": "advisor.cli.sweep:sweep",
-    "plan": "advisor.cli.plan:plan",
-    "compare": "advisor.cli.compare:compare",
-    "why-not": "advisor.cli.compare:why_not",
+    "sweep": "advisor.cli.explore:sweep",
+    "plan": "advisor.cli.explore:plan",
+    "compare": "advisor.cli.explore:compare",
+    "why-not": "advisor.cli.explore:why_not",
     "schema": "advisor.cli.recommend:schema",
     "validate": "advisor.cli.validate:validate",
-    "explain": "advisor.cli.rules:explain",
-    "rules": "advisor.cli.rules:rules",
+    "explain": "advisor.cli.knowledge:explain",
+    "rules": "advisor.cli.knowledge:rules",
     "hardware": "advisor.cli.knowledge:hardware",
     "models": "advisor.cli.knowledge:models",
     "knowledge": "advisor.cli.knowledge:knowledge",
-    "results": "advisor.cli.results:results",
-    "ab": "advisor.cli.results:ab",
-    "calibrate": "advisor.cli.calibrate:calibrate",
-    "share": "advisor.cli.calibrate:share",
-    "watch": "advisor.cli.watch:watch",
+    "results": "advisor.cli.own_runs:results",
+    "ab": "advisor.cli.own_runs:ab",
+    "calibrate": "advisor.cli.own_runs:calibrate",
+    "share": "advisor.cli.own_runs:share",
+    "watch": "advisor.cli.own_runs:watch",
     "serve": "advisor.cli.serve.commands:serve",
     "page": "advisor.cli.serve.commands:page",
     "mcp": "advisor.cli.serve.commands:mcp",

@@ -13,9 +13,8 @@ from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import judge_ab
 from advisor.advice.questions import request_from
 from advisor.advice.recommend import recommend
-from advisor.cli.lazy import LazyGroup
+from advisor.cli.base import LazyGroup, say
 from advisor.cli.options import question_options
-from advisor.cli.output import say
 from advisor.cli.recommend import page_width, write
 from advisor.domain.files import read_bytes_safely
 from advisor.domain.nouns import AdvisorError
@@ -26,7 +25,7 @@ from advisor.lab.serving.prompts import MAX_PROMPTS_BYTES
 from advisor.readers.results import server as client
 from advisor.readers.results.formats import read_all
 from advisor.render.bench_script import bench_plan, bench_script
-from advisor.render.results_text import ab_text
+from advisor.render.own_runs import ab_text
 
 T = TypeVar("T")
 

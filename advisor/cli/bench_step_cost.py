@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from advisor.cli.output import say
+from advisor.cli.base import say
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.bench import served_worker
 from advisor.lab.bench import step_cost as driver

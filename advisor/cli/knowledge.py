@@ -1,5 +1,5 @@
-"""`advisor hardware`, `advisor models` and `advisor knowledge`: look at the facts, check own fact
-files, rebuild the index.
+"""`advisor hardware`, `models`, `knowledge`, `explain` and `rules`: look at the facts and the
+rulebook, check own fact files, rebuild the index.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ import sys
 
 import click
 
+from advisor import rules as rulebook
+from advisor.cli.base import say
 from advisor.cli.options import complete_names
-from advisor.cli.output import say
 from advisor.knowledge import store
 from advisor.knowledge.listing import entry_text, hardware_listing, model_listing
+from advisor.rules.checking import select_rows
+from advisor.rules.registry import load_row
 
 
 def _show(table: str, name: str) -> None:
@@ -102,3 +105,33 @@ def knowledge_build(check: bool) -> None:
         say(f"{path.name} is out of date: run `advisor knowledge build`")
         sys.exit(1)
     say(f"{path.name} {'is up to date' if same else 'written'}")
+
+
+@click.command()
+@click.argument("code", shell_complete=complete_names("rule"))
+def explain(code: str) -> None:
+    """Explain one rule (by code or slug): reason, examples, sources."""
+    say(rulebook.explain(code))
+
+
+@click.command()
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "md"]), default="text", show_default=True
+)
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="CODE",
+    help="A code (SD201), a family (SD2) or a slug; repeatable.",
+)
+def rules(form: str, select: tuple[str, ...]) -> None:
+    """List the rules that validate and recommend share."""
+    from advisor.rules import texts  # start-up: only this command
+
+    found = [load_row(row) for row in select_rows(select, None)]
+    if form == "json":
+        import json
+
+        say(json.dumps([texts.as_dict(r) for r in found], indent=2))
+    else:
+        say(texts.overview(found) if form == "md" else texts.listing(found))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from advisor.cli.output import say
+from advisor.cli.base import say
 from advisor.domain.nouns import AdvisorError
 from advisor.lab.evaluation import calibrated
 from advisor.lab.evaluation.evaluate import run

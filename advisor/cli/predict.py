@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from advisor.cli.output import say
+from advisor.cli.base import say
 from advisor.prediction.predict_rows import is_stream, predict_rows
 
 _STANDARD = (Path("/dev/stdin"), Path("/dev/stdout"))

@@ -13,9 +13,8 @@ from typing import Any
 import click
 
 from advisor.advice.questions import advice_for, no_mtp_answer
-from advisor.cli.lazy import HELP
+from advisor.cli.base import HELP, say, write_files
 from advisor.cli.options import question_options
-from advisor.cli.output import say, write_files
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.knowledge import store as knowledge
 from advisor.render.forms import FORMS, STARTS

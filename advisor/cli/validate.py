@@ -1,15 +1,170 @@
-"""`advisor validate`: lint the serving configuration that people already run."""
+"""`advisor validate`: check the serving configuration that people already run, then print the
+findings, show a diff, fix or migrate.
+"""
 
 from __future__ import annotations
 
-from typing import Any, get_args
+import os
+import sys
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from advisor.cli.lazy import HELP
+from advisor.cli.base import HELP, say
 from advisor.cli.options import complete_names
-from advisor.cli.validate_run import RANK, run
-from advisor.domain.nouns import Workload
+from advisor.domain.nouns import AdvisorError, Workload
+from advisor.domain.printable import json_text
+from advisor.lint.report import no_launch_message
+from advisor.lint.validate import validate as check_files
+
+if TYPE_CHECKING:
+    from advisor.lint.report import Report
+
+RANK = {"info": 0, "warning": 1, "error": 2, "never": 3}
+
+
+def run(files: tuple[str, ...], options: dict[str, Any]) -> int:
+    """Judge the files and act on the options; the exit status."""
+    if options["target_version"]:
+        from advisor.lint.migrate import migrate_files  # start-up: only for this option
+
+        return migrate_files(files, options)
+    report = judge(files, options)
+    if options["diff"]:
+        return int(bool(apply_fixes(report, options)))
+    fixing = options["fix"] or options["unsafe_fixes"]
+    if fixing and (changed := apply_fixes(report, options)):
+        report = check_again(files, changed, options)
+    status = exit_status(report, options)
+    show(report, options, aside=bool(fixing) and "-" in files)
+    return status
+
+
+def judge(files: tuple[str, ...], options: dict[str, Any]) -> Report:
+    """The report for the files."""
+    return check_files(
+        files[0] if len(files) == 1 else files, changes=_complete(options), **context_of(options)
+    )
+
+
+def check_again(files: tuple[str, ...], changed: dict[str, str], options: dict[str, Any]) -> Report:
+    """The report after fixes. Standard input cannot be read twice: its text is judged as it was
+    printed.
+    """
+    from advisor.lint.report import merge_reports  # start-up: only for this option
+
+    if "-" not in changed:
+        return judge(files, options)
+    piped = check_files(
+        text=changed["-"], name="-", changes=_complete(options), **context_of(options)
+    )
+    others = tuple(name for name in files if name != "-")
+    return merge_reports([piped, judge(others, options)]) if others else piped
+
+
+def _complete(options: dict[str, Any]) -> bool:
+    """Whether enough is told to say what `recommend` would do instead."""
+    return bool(options["hw"] and options["concurrency"] and options["ctx"])
+
+
+def context_of(options: dict[str, Any]) -> dict[str, Any]:
+    """What the caller tells beside the files."""
+    names = (
+        "hw",
+        "gpus",
+        "concurrency",
+        "ctx",
+        "output_tokens",
+        "workload",
+        "engine_version",
+        "select",
+        "ignore",
+    )
+    wanted = {name: options[name] for name in names if options[name]}
+    if wanted.get("hw") == "auto":
+        from advisor.knowledge.detect import detect  # start-up: only for this option
+
+        found, gpus = detect()
+        wanted = {"gpus": gpus, **wanted, "hw": found.id}
+    return wanted
+
+
+def apply_fixes(report: Report, options: dict[str, Any]) -> dict[str, str]:
+    """Write (or, with --diff, show) the fixes; the new texts by file. Standard input is a filter:
+    its text always comes out, changed or not, and always counts as new, because it cannot be
+    read again.
+    """
+    from advisor.lint import fixes  # start-up: only for this option
+    from advisor.lint.apply_fixes import apply_rounds  # start-up: only for this option
+
+    wanted = context_of(options)
+    changed: dict[str, str] = {}
+    for read in report.reads:
+        change = apply_rounds(
+            read.source,
+            report,
+            lambda text, name: check_files(text=text, name=name, **wanted),
+            options["unsafe_fixes"],
+        )
+        piped = read.source.name == "-" and not options["diff"]
+        if change.text == read.source.text and not piped:
+            continue
+        changed[read.source.name] = change.text
+        if options["diff"]:
+            say(fixes.redacted_diff(change, read.redactor), end="")
+        elif piped:
+            click.echo(read.source.bom + change.text.encode(read.source.encoding), nl=False)
+        else:
+            fixes.write(change)
+            say(
+                f"{read.source.name}: fixed "
+                f"{', '.join(sorted({one.code for one in change.applied}))}",
+                err=True,
+            )
+    return changed
+
+
+def show(report: Report, options: dict[str, Any], aside: bool = False) -> None:
+    """Print the report in the format asked for; `aside`: to standard error, where the output is the
+    fixed text.
+    """
+    form = options["form"]
+    if form == "text":
+        from advisor.render.findings.text import report_text  # start-up: only for this option
+
+        colour = _colour(options["color"], aside)
+        click.echo(report_text(report, colour), color=colour, err=aside)
+    elif form == "github":
+        from advisor.render.findings.hosts import report_github  # start-up: only for this option
+
+        if text := report_github(report):
+            click.echo(text, err=aside)
+    else:
+        from advisor.render.findings.hosts import report_sarif  # start-up: only for this option
+        from advisor.render.findings.json_out import report_json  # start-up: only for this option
+
+        data = report_json(report) if form == "json" else report_sarif(report)
+        say(json_text(data), err=aside)
+
+
+def _colour(asked: bool | None, aside: bool) -> bool:
+    stream = sys.stderr if aside else sys.stdout
+    return asked if asked is not None else stream.isatty() and "NO_COLOR" not in os.environ
+
+
+def exit_status(report: Report, options: dict[str, Any]) -> int:
+    """2 for what could not be read or not to its end, 1 for findings at or above --fail-on, else
+    0.
+    """
+    if report.unreadable:
+        return 2
+    if not options["skip_unrelated"] and (problem := no_launch_message(report)):
+        raise AdvisorError(problem)
+    if report.cut_short:
+        return 2
+    worst = max((RANK[finding.severity] for finding in report.findings), default=-1)
+    return int(worst >= RANK[options["fail_on"]])
+
 
 WORKLOADS: tuple[str, ...] = get_args(Workload)
 

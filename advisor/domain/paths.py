@@ -1,28 +1,48 @@
-"""Where the shipped facts and the trained artefact are: inside the package in a wheel, at the top
-in a checkout.
+"""Where the shipped facts and the trained artefact are: in one packed file of the package in a
+wheel (`hatch_build.py` writes it), at the top in a checkout.
 """
 
 from __future__ import annotations
 
 import os
+import zlib
 from pathlib import Path
+from zipimport import ZipImportError, zipimporter
 
-_HERE = Path(__file__).resolve().parents[1]
+_PACKAGE = Path(__file__).resolve().parents[1]
+PACKED = "_data.zip"  # in the package
 
 
 def data_root() -> Path:
-    """The folder that holds `knowledge/` and `models/`."""
-    packed = _HERE / "_data"
-    return packed if packed.is_dir() else _HERE.parent
+    """The folder that holds `knowledge/` and `models/` in a checkout."""
+    return _PACKAGE.parent
+
+
+def read_data(name: str) -> bytes:
+    """Return one shipped file by its path in the repository, such as "knowledge/index.json".
+
+    Raises
+    ------
+    OSError
+        It is not there, or what holds it is damaged.
+    """
+    packed = _PACKAGE / PACKED
+    if not packed.is_file():
+        return (data_root() / name).read_bytes()
+    try:
+        # loaded with the interpreter, where importing `zipfile` would cost a start 7 ms
+        return zipimporter(str(packed)).get_data(name.replace("/", os.sep))
+    except (ZipImportError, ValueError, EOFError, zlib.error) as error:
+        raise OSError(f"{packed} is damaged: {error}") from error
 
 
 def knowledge_dir() -> Path:
-    """Return the folder of hardware, model, engine and rule facts."""
+    """Return the folder of hardware, model, engine and rule facts of a checkout."""
     return data_root() / "knowledge"
 
 
 def models_dir() -> Path:
-    """Return the folder of the trained model."""
+    """Return the folder of the trained model of a checkout."""
     return data_root() / "models"
 
 

@@ -6,14 +6,12 @@ import json
 from functools import cache
 from typing import Any
 
-from advisor.domain.paths import knowledge_dir
+from advisor.domain.paths import read_data
 
 
 @cache
 def _table() -> dict[str, Any]:
-    data: dict[str, Any] = json.loads(
-        (knowledge_dir() / "engines" / "other_engines.json").read_bytes()
-    )
+    data: dict[str, Any] = json.loads(read_data("knowledge/engines/other_engines.json"))
     return data
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Literal
 
-from advisor.domain.paths import knowledge_dir
+from advisor.domain.paths import read_data
 from advisor.engines.base import Match, Option
 
 Style = Literal["argparse", "llama"]
@@ -23,8 +23,7 @@ class Records:
     """Options, environment and JSON fields as compiled, oldest release first."""
 
     def __init__(self, engine: str, style: Style, underscores: bool) -> None:
-        path = knowledge_dir() / "engines" / f"{engine}.json"
-        data: dict[str, Any] = json.loads(path.read_bytes())
+        data: dict[str, Any] = json.loads(read_data(f"knowledge/engines/{engine}.json"))
         self.engine = engine
         self.style = style
         self.underscores = underscores  # the parser reads --max_model_len as --max-model-len
@@ -40,9 +39,7 @@ class Records:
 
     @cached_property
     def _cold(self) -> dict[str, Any]:
-        data: dict[str, Any] = json.loads(
-            (knowledge_dir() / "engines" / f"{self.engine}_cold.json").read_bytes()
-        )
+        data: dict[str, Any] = json.loads(read_data(f"knowledge/engines/{self.engine}_cold.json"))
         return data
 
     def _config(self, name: str) -> dict[str, dict[str, Any]]:

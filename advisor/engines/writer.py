@@ -1,14 +1,17 @@
-"""A launch to the words of its engine's command line, as its release spells them."""
+"""A launch to the words of its engine's command line, as its release spells them, and their quoting
+for a shell: literal text is dead, and a variable that the file does not set stays one.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Sequence
 from functools import cached_property
 from typing import ClassVar
 
 from advisor.domain.nouns import Engine, Flag, Launch, LaunchText
 from advisor.domain.patterns import lazy_re
-from advisor.engines.arguments import quoting
 from advisor.engines.catalogue import Catalogue
 from advisor.engines.records import Style
 
@@ -68,12 +71,11 @@ class Writer:
         """Ready to paste: env assignments, then one option a line, shell-quoted."""
         variables = {var.name: var for var in launch.env if var.value is not None}
         env = {name: var.value or "" for name, var in variables.items()}
-        live = [quoting.is_live(var.value, var.unresolved) for var in variables.values()]
+        live = [is_live(var.value, var.unresolved) for var in variables.values()]
         lines = [
-            f"{name}={quoting.join([env[name]], open_)}"
-            for name, open_ in zip(env, live, strict=True)
+            f"{name}={join([env[name]], open_)}" for name, open_ in zip(env, live, strict=True)
         ]
-        lines += [quoting.join(group, open_) for group, open_ in self._groups(launch)]
+        lines += [join(group, open_) for group, open_ in self._groups(launch)]
         return LaunchText(argv=self.argv(launch), env=env, text=" \\\n  ".join(lines))
 
     def _groups(self, launch: Launch) -> list[tuple[tuple[str, ...], bool]]:
@@ -86,7 +88,7 @@ class Writer:
             if flag.raw == "" and flag.name in self.MODEL_FLAGS:
                 head.append(flag.value or "")
             else:
-                live = quoting.is_live(flag.value, flag.unresolved and "$" not in flag.raw)
+                live = is_live(flag.value, flag.unresolved and "$" not in flag.raw)
                 groups.append((self._words(flag, launch.engine_version), live))
         return [(tuple(head), False), *groups]
 
@@ -126,3 +128,37 @@ class Writer:
         ):
             return (f"{spelling}={flag.value}",)
         return (spelling, flag.value)
+
+
+_VARIABLE = lazy_re(r"\$\{[A-Za-z_]\w*\}")
+
+
+def join(words: Sequence[str], live: bool) -> str:
+    """Shell words; with `live` the one that holds the variable is written so that the shell expands
+    it.
+    """
+    return " ".join(
+        _live(word) if live and _VARIABLE.search(word) else shlex.quote(word) for word in words
+    )
+
+
+def write_file(name: str, text: str) -> str:
+    """The shell command that writes a small file of whole lines."""
+    lines = " ".join(shlex.quote(line) for line in text.splitlines())
+    return f"printf '%s\\n' {lines} > {shlex.quote(name)}"
+
+
+def is_live(value: str | None, unresolved: bool) -> bool:
+    """Whether a value's only dollar is that of its unset variable.
+
+    Of several dollars nothing tells which ones stood in single quotes, so that all of them stay
+    dead; the same for what is no plain variable, and for `!`, which an interactive shell would
+    expand.
+    """
+    if not unresolved or value is None or value.count("$") != 1 or "!" in value:
+        return False
+    return _VARIABLE.search(value) is not None
+
+
+def _live(word: str) -> str:
+    return '"' + re.sub(r'(["\\`])', r"\\\1", word) + '"'

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from advisor.domain.paths import knowledge_dir, user_dirs
+from advisor.domain.paths import knowledge_dir, read_data, user_dirs
 from advisor.knowledge.fact_files import (
     TABLES,
     FactFileError,
@@ -38,9 +38,7 @@ def check_alone(table: str, path: Path) -> list[Problem]:
 
 def _check_beside(table: str, path: Path) -> list[Problem]:
     """What only the other entries tell: a name claimed twice, a proxy that nobody knows."""
-    shipped: Table = json.loads((knowledge_dir() / "index.json").read_text(encoding="utf-8")).get(
-        table, {}
-    )
+    shipped: Table = json.loads(read_data("knowledge/index.json")).get(table, {})
     own = usable(table, [path])
     others = [
         file

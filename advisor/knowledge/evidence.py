@@ -16,7 +16,7 @@ from math import log2
 from typing import Any, NamedTuple
 
 from advisor.domain.nouns import Evidence, Facts
-from advisor.domain.paths import knowledge_dir
+from advisor.domain.paths import read_data
 from advisor.knowledge import store as knowledge
 
 Pair = dict[str, Any]
@@ -79,8 +79,7 @@ class Index(NamedTuple):
 def index() -> Index:
     """The shipped index, its first line parsed; empty where it is absent or broken."""
     try:
-        text = (knowledge_dir() / "measurements" / INDEX_NAME).read_text(encoding="utf-8")
-        return from_text(text)
+        return from_text(read_data(f"knowledge/measurements/{INDEX_NAME}").decode("utf-8"))
     except (OSError, ValueError, LookupError, TypeError):
         return Index((), (), (), {})
 

@@ -27,7 +27,7 @@ from advisor.domain.nouns import (
     Quantity,
     UnknownFact,
 )
-from advisor.domain.paths import knowledge_dir
+from advisor.domain.paths import knowledge_dir, read_data
 from advisor.domain.printable import printable
 from advisor.knowledge.drafters import odd
 from advisor.knowledge.names import (
@@ -114,7 +114,7 @@ def _architectures() -> dict[str, Any]:
     if path.is_file():
         tables = read_yaml(path)
     else:
-        shipped = json.loads((knowledge_dir() / "index.json").read_text(encoding="utf-8"))
+        shipped = json.loads(read_data("knowledge/index.json"))
         tables = shipped["imputation"]
     found: dict[str, Any] = tables["architectures"]
     return found

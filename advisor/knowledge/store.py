@@ -24,7 +24,7 @@ from advisor.domain.nouns import (
     Source,
     UnknownFact,
 )
-from advisor.domain.paths import knowledge_dir, user_dirs
+from advisor.domain.paths import read_data, user_dirs
 from advisor.domain.seal import unseal
 from advisor.knowledge.names import find_model, find_name, key_of, nearest, quant_word
 from advisor.knowledge.shapes import approximate, quant_by_rule
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
     pass
 
 Index = dict[str, Any]
+INDEX = "knowledge/index.json"
 REMEDY = "run `advisor knowledge build` or reinstall the package"
 
 
 @cache
 def index() -> Index:
     """The compiled facts. Raises AdvisorError if the index is missing or unreadable."""
-    path = knowledge_dir() / "index.json"
     try:
-        data: Index = unseal(path.read_bytes(), str(path), REMEDY)
+        data: Index = unseal(read_data(INDEX), INDEX, REMEDY)
     except OSError:
-        raise AdvisorError(f"{path} is missing: {REMEDY}") from None
+        raise AdvisorError(f"{INDEX} is missing: {REMEDY}") from None
     folders = [f for f in user_dirs() if (f / "hardware").is_dir() or (f / "llms").is_dir()]
     if folders:
         from advisor.knowledge.build import merge_user_files  # start-up: only with own facts

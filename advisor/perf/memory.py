@@ -15,8 +15,7 @@ from advisor.knowledge import drafters
 from advisor.perf.sizes import kv as kv_sizes
 from advisor.perf.sizes.device import overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Pool, hybrid_pool, plain_pool
-from advisor.perf.sizes.system_memory import experts_gib
-from advisor.perf.sizes.weights import GIB, draft_gib, published_gib, target_gib
+from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
 
 SERVERS = kv_sizes.SERVERS
 DEFAULT_FRACTION = sourced(

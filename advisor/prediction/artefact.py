@@ -6,7 +6,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.paths import models_dir
+from advisor.domain.paths import read_data
 from advisor.domain.printable import printable
 from advisor.domain.seal import unseal
 from advisor.prediction.model import Model
@@ -29,9 +29,10 @@ def load(path: Path | None = None) -> Model:
     AdvisorError
         The file is missing, not readable, or of another layout.
     """
-    where = path or models_dir() / ARTEFACT
+    where = path or Path(ARTEFACT)
     try:
-        state = unseal(where.read_bytes(), where.name, "reinstall, or run `advisor train`.")
+        data = path.read_bytes() if path else read_data(f"models/{ARTEFACT}")
+        state = unseal(data, where.name, "reinstall, or run `advisor train`.")
         if state.get("schema") != SCHEMA:
             raise AdvisorError(
                 f"{where.name} has layout {printable(str(state.get('schema')), 20)}, this "

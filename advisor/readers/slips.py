@@ -11,7 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from advisor.domain.nouns import Slip, Span
-from advisor.domain.paths import knowledge_dir
+from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
 
 if TYPE_CHECKING:
@@ -36,8 +36,7 @@ _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
 @cache
 def keys(form: str) -> frozenset[str]:
     """The keys that a form has; empty for one that is not listed."""
-    path = knowledge_dir() / "rules" / "forms.json"
-    row = json.loads(path.read_text(encoding="utf-8"))["keys"].get(form) or {}
+    row = json.loads(read_data("knowledge/rules/forms.json"))["keys"].get(form) or {}
     return frozenset(row.get("value") or ())
 
 

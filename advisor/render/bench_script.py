@@ -8,7 +8,7 @@ import shlex
 
 from advisor.domain.nouns import Advice, AdvisorError, LaunchText
 from advisor.engines import benchmarks
-from advisor.engines.arguments.quoting import write_file
+from advisor.engines.writer import write_file
 from advisor.lab.serving.plan import Arm, BenchPlan
 
 WARM = 2  # warm-up requests for each request in flight

@@ -10,7 +10,7 @@ from __future__ import annotations
 import shlex
 
 from advisor.domain.nouns import Advice, AdvisorError
-from advisor.engines.arguments.quoting import write_file
+from advisor.engines.writer import write_file
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.deploy import serving
 from advisor.render.deploy.serving import Server

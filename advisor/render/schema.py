@@ -36,12 +36,12 @@ from advisor.render.schema_parts import Schema
 SCHEMAS = {
     "recommend": "advisor.render.schema:recommend_schema",
     "validate": "advisor.render.findings.json_out:validate_schema",
-    "sweep": "advisor.render.sweep.schema:sweep_schema",
-    "compare": "advisor.render.compare_json:compare_schema",
-    "why-not": "advisor.render.compare_json:why_not_schema",
-    "plan": "advisor.render.plan.json_out:plan_schema",
-    "results": "advisor.render.results_json:results_schema",
-    "ab": "advisor.render.results_json:ab_schema",
+    "sweep": "advisor.render.sweep.json_out:sweep_schema",
+    "compare": "advisor.render.compare:compare_schema",
+    "why-not": "advisor.render.compare:why_not_schema",
+    "plan": "advisor.render.plan.answer:plan_schema",
+    "results": "advisor.render.own_runs:results_schema",
+    "ab": "advisor.render.own_runs:ab_schema",
     "hardware": "advisor.render.schema:hardware_schema",
     "model": "advisor.render.schema:model_schema",
 }

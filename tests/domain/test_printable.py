@@ -25,9 +25,8 @@ from advisor.domain.printable import (
     printable_lines,
 )
 from advisor.lint.validate import validate
-from advisor.render.findings.github import report_github
+from advisor.render.findings.hosts import report_github, report_sarif
 from advisor.render.findings.json_out import report_json
-from advisor.render.findings.sarif import report_sarif
 from advisor.render.findings.text import report_text
 
 # what is looked for is told by Unicode's own categories, not by the code under test

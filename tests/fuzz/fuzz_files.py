@@ -230,7 +230,7 @@ class Results:
         return mutate(self.seeds, chance, 20_000)
 
     def check(self, data: bytes) -> None:
-        from advisor.render.results_text import runs_text
+        from advisor.render.own_runs import runs_text
 
         runs = read_document(parse(self.name, data))
         visible(printable_lines(runs_text(runs, 80)))

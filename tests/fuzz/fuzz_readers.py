@@ -291,9 +291,8 @@ def _judge(read: FileRead) -> None:
     from advisor.lint import fixes
     from advisor.lint.report import Given
     from advisor.lint.validate import check_launch
-    from advisor.render.findings.github import report_github
+    from advisor.render.findings.hosts import report_github, report_sarif
     from advisor.render.findings.json_out import report_json
-    from advisor.render.findings.sarif import report_sarif
     from advisor.render.findings.text import report_text
 
     try:

@@ -142,10 +142,11 @@ HEAD = '{"fields": ["run_id"], "shared": ["method"], "groups": [["mtp"]]}'
 def test_a_missing_or_damaged_index_is_no_evidence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None
 ) -> None:
-    (tmp_path / "measurements").mkdir()
     if text is not None:
-        (tmp_path / "measurements" / evidence.INDEX_NAME).write_text(text)
-    monkeypatch.setattr(evidence, "knowledge_dir", lambda: tmp_path)
+        (tmp_path / evidence.INDEX_NAME).write_text(text)
+    monkeypatch.setattr(
+        evidence, "read_data", lambda name: (tmp_path / Path(name).name).read_bytes()
+    )
     evidence.index.cache_clear()
     try:
         assert evidence.pairs() == () == evidence.pairs("mtp")

@@ -15,8 +15,8 @@ from advisor.lint.report import Change, Given
 from advisor.lint.validate import check_launch, validate
 from advisor.lint.whole_file import drop_ignored
 from advisor.readers import read_text
+from advisor.render.findings.hosts import report_sarif
 from advisor.render.findings.json_out import report_json, validate_schema
-from advisor.render.findings.sarif import report_sarif
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 REMOVED = "llama-server -m /models/Qwen3.5-27B-Q4_K_M.gguf --draft-max 8\n"

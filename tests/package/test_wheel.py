@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import venv
 import zipfile
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -92,21 +93,54 @@ def test_the_data_travels_inside_the_package(wheel: Path) -> None:
         names = packed.namelist()
     tops = {name.split("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"advisor"}
-    assert "advisor/_data/knowledge/index.json" in names
-    assert "advisor/_data/models/speedup.json" in names
+    assert "advisor/_data.zip" in names
     assert "advisor/py.typed" in names
     assert any(name.endswith("licenses/LICENSE") for name in names)
 
 
-def test_the_wheel_is_small(wheel: Path) -> None:
-    """Only what an answer reads: no measurements, no research, no training.
+def test_every_shipped_file_is_read_from_the_package(python: Path, tmp_path: Path) -> None:
+    """What the code asks `read_data` for is in the packed file, byte for byte."""
+    folders = ("engines/*.json", "rules/[!s]*.json")
+    found = [path for one in folders for path in (ROOT / "knowledge").glob(one)]
+    found += [ROOT / "knowledge/index.json", ROOT / "knowledge/measurements/index.jsonl"]
+    hashes = {
+        path.relative_to(ROOT).as_posix(): sha256(path.read_bytes()).hexdigest()
+        for path in (*found, ROOT / "models/speedup.json")
+    }
+    code = (
+        "import json, sys; from hashlib import sha256; from advisor.domain.paths import read_data\n"
+        "print(json.dumps({n: sha256(read_data(n)).hexdigest() for n in json.load(sys.stdin)}))"
+    )
+    done = subprocess.run(
+        [str(python), "-c", code],
+        cwd=tmp_path,
+        input=json.dumps(list(hashes)),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == hashes
 
-    500 files were planned when there were 148 rules; each of now 167 is a file of its own.
-    """
+
+def test_a_damaged_package_is_told(wheel: Path, python: Path, tmp_path: Path) -> None:
+    """A packed file that was cut off gives one sentence."""
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(tmp_path / "site")
+    data = tmp_path / "site" / "advisor" / "_data.zip"
+    data.write_bytes(data.read_bytes()[:100_000])
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(tmp_path / "site")}
+    call = [str(python), "-c", "from advisor.cli.app import main; main()", "recommend", "--hw=h100"]
+    done = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("Error: ") and "reinstall" in done.stderr, done.stderr
+
+
+def test_the_wheel_is_small(wheel: Path) -> None:
+    """Only what an answer reads: no measurements, no research, no training."""
     with zipfile.ZipFile(wheel) as packed:
         entries = packed.infolist()
-    assert len(entries) <= 560
-    assert sum(entry.file_size for entry in entries) <= 4 * 2**20
+    assert len(entries) <= 526
+    assert sum(entry.file_size for entry in entries) <= 4_000_000
     assert not [e.filename for e in entries if re.search("/lab/(training|bench)/", e.filename)]
 
 
@@ -143,6 +177,14 @@ def test_it_validates_and_explains(python: Path, tmp_path: Path) -> None:
     done = advisor(python, tmp_path, "validate", "start.sh", "--fail-on", "warning")
     assert done.returncode == 1, done.stderr
     assert advisor(python, tmp_path, "explain", "SD102").returncode == 0
+
+
+def test_it_reads_misspelt_keys(python: Path, tmp_path: Path) -> None:
+    text = "services:\n  a:\n    image: vllm/vllm-openai:v0.25.1\n    comand: --model m/A\n"
+    (tmp_path / "compose.yml").write_text(text)
+    done = advisor(python, tmp_path, "validate", "compose.yml", "--format", "json")
+    assert done.returncode in (0, 1), done.stderr
+    assert "comand" in done.stdout
 
 
 def test_it_runs_from_the_wheel_and_not_from_the_checkout(python: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from advisor.domain.printable import json_text
 from advisor.lint.validate import validate
-from advisor.render.findings.sarif import report_sarif
+from advisor.render.findings.hosts import report_sarif
 
 TESTS = Path(__file__).parents[1]
 SCHEMA = jsonschema.Draft4Validator(

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from advisor.advice import decide, judge, resolve
 from advisor.advice.explore.axes import Axes, axes
-from advisor.advice.explore.break_even import break_evens
 from advisor.advice.explore.k_ranges import LoadFacts, k_ranges
-from advisor.advice.explore.values import Load, Point, Setting, Sweep, Value
+from advisor.advice.explore.values import Load, Point, Setting, Sweep, Value, break_evens
 from advisor.advice.plans import methods, propose
 from advisor.advice.recommend import check_request, with_own_runs
 from advisor.domain.nouns import (

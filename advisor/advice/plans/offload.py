@@ -20,7 +20,7 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.perf.sizes import system_memory
+from advisor.perf.sizes import weights
 
 # Families whose smaller files are none: the experts of gpt-oss stay in MXFP4 whatever a GGUF is
 # called.
@@ -63,7 +63,7 @@ class Offload(NamedTuple):
     def flag(self) -> str:
         """The llama-server option that keeps these layers' experts in system memory."""
         whole = self.layers >= self.of
-        return system_memory.ALL_EXPERTS if whole else f"{system_memory.EXPERTS_OF} {self.layers}"
+        return weights.ALL_EXPERTS if whole else f"{weights.EXPERTS_OF} {self.layers}"
 
 
 def offload(facts: Facts) -> Offload | None:
@@ -75,7 +75,7 @@ def offload(facts: Facts) -> Offload | None:
     if shape is None or hardware is None or facts.gpus != 1 or not _has_own_memory(facts):
         return None
     for quant in _quants(facts):
-        per_layer = system_memory.layer_gib(shape, quant)
+        per_layer = weights.layer_gib(shape, quant)
         if not per_layer:
             return None
         asked = facts.model_copy(
@@ -174,13 +174,9 @@ def _plan(facts: Facts) -> Plan | None:
 def _make_offload(
     shape: LLM, quant: Quant, plan: Plan, experts_of: int, per_layer: float
 ) -> Offload:
-    dense = system_memory.dense_layers(shape)  # where they come in between, more than enough
+    dense = weights.dense_layers(shape)  # where they come in between, more than enough
     layers, of = dense + experts_of, dense + (shape.moe_layers or 0)
-    option = (
-        (system_memory.ALL_EXPERTS, None)
-        if layers >= of
-        else (system_memory.EXPERTS_OF, str(layers))
-    )
+    option = (weights.ALL_EXPERTS, None) if layers >= of else (weights.EXPERTS_OF, str(layers))
     adapter = engines.get("llama-server")
     spread = plan.model_copy(update={"extra": (*plan.extra, option)})
     launch = adapter.render(adapter.to_launch(spread))

@@ -1,13 +1,18 @@
 """The server: pages, their parts and the API behind one guard.
 
-It opens no file that a request names, asks no other host, and answers only under its own name.
+It opens no file that a request names, asks no other host, and answers only under its own name. The
+guard sees every request first: Host and Origin, size, and the headers of every answer. A page of
+another site can make a browser send requests to this machine, also under a name of its own that it
+points here (DNS rebinding). So the Host must be one of ours, the Origin where there is one must be
+the Host itself, and a cross-site request may only be a visit of a page.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
 from importlib.resources import files
+from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI, Request
@@ -19,14 +24,13 @@ from starlette.types import ASGIApp, Scope
 
 from advisor.cli.serve import answers, api, pages
 from advisor.cli.serve.controls import controls
-from advisor.cli.serve.guard import LOOPBACK, Guard
 from advisor.cli.serve.html import version
 from advisor.cli.serve.question import Question, question_from, sentence_of
-from advisor.cli.serve.sheets import choice_pages
 from advisor.cli.serve.sheets import pages as sheet_pages
 from advisor.domain.nouns import AdvisorError
 
 FILES = ("/api/results", "/api/ab", "/part/results", "/results")  # paths that take files
+
 THREADS = 4  # answers are computed one at a time; the others wait or are known already
 
 
@@ -81,7 +85,6 @@ def create_app(hosts: Iterable[str] = ()) -> ASGIApp:
     app.include_router(api.router)
     app.include_router(pages.router)
     app.include_router(sheet_pages.router)
-    app.include_router(choice_pages.router)
     app.add_exception_handler(AdvisorError, _refuse)
     app.add_exception_handler(RequestValidationError, _invalid)
     return Guard(app, (*LOOPBACK, *hosts), FILES)
@@ -100,3 +103,138 @@ def _problem(request: Request, text: str) -> Response:
     if request.url.path.startswith("/api/"):
         return JSONResponse({"error": text}, 400)
     return pages.problem(request, text)
+
+
+Message = MutableMapping[str, Any]
+
+
+Receive = Callable[[], Awaitable[Message]]
+
+Send = Callable[[Message], Awaitable[None]]
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+FORM_BYTES = 2 * 2**20  # a pasted configuration
+
+FILES_BYTES = 48 * 2**20  # benchmark files, all together
+
+URL_BYTES = 32 * 2**10
+
+HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        b"connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+    (b"x-dns-prefetch-control", b"off"),
+)
+
+
+class Guard:
+    """ASGI middleware.
+
+    Parameters
+    ----------
+    app : ASGI application
+    hosts : names under which the server may be reached, without a port
+    files : starts of the paths that take files, and so larger bodies
+    """
+
+    def __init__(
+        self, app: App, hosts: Iterable[str] = LOOPBACK, files: tuple[str, ...] = ()
+    ) -> None:
+        self.app, self.hosts, self.files = app, frozenset(map(str.lower, hosts)), files
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or pass on with a bounded body and the headers added."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self.app(scope, receive, send)
+            return  # no web sockets
+        refusal = self.refusal(scope)
+        if refusal is not None:
+            await _answer_refusal(send, *refusal)
+            return
+        limit = FILES_BYTES if scope["path"].startswith(self.files) else FORM_BYTES
+        bounded = _BoundedBody(receive, limit)
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                if bounded.exceeded:
+                    return  # the answer of an application that saw its body cut off
+                given = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *((name, value) for name, value in HEADERS if name not in given),
+                ]
+            if not bounded.exceeded:
+                await send(message)
+
+        await self.app(scope, bounded, with_headers)
+        if bounded.exceeded:
+            await _answer_refusal(send, 413, f"more than the {limit >> 20} MiB that are read")
+
+    def refusal(self, scope: Scope) -> tuple[int, str] | None:
+        """(status, why) for a request that is not ours, None for one that is."""
+        headers: dict[bytes, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.lower(), []).append(value.decode("latin-1"))
+        hosts = headers.get(b"host", [])
+        if len(hosts) != 1 or without_port(hosts[0]) not in self.hosts:
+            return 421, "this server answers under its own name only; see --allow-host"
+        origins = headers.get(b"origin", [])
+        if origins and origins != [f"{scope.get('scheme', 'http')}://{hosts[0]}"]:
+            return 403, "requests of other sites are not answered"
+        site = headers.get(b"sec-fetch-site", ["none"])
+        visit = scope["method"] == "GET" and headers.get(b"sec-fetch-mode") == ["navigate"]
+        if site[0] == "cross-site" and not visit:
+            return 403, "requests of other sites are not answered"
+        if len(scope.get("raw_path") or b"") + len(scope["query_string"]) > URL_BYTES:
+            return 414, f"the address is longer than {URL_BYTES >> 10} KiB"
+        limit = FILES_BYTES if scope["path"].startswith(self.files) else FORM_BYTES
+        length = headers.get(b"content-length", ["0"])[0]
+        if length.isdigit() and int(length) > limit:
+            return 413, f"more than the {limit >> 20} MiB that are read"
+        return None
+
+
+def without_port(host: str) -> str:
+    """The name in a Host header."""
+    if host.startswith("["):
+        return host.partition("]")[0].lower() + "]"
+    return host.partition(":")[0].lower()
+
+
+class _BoundedBody:
+    """A body that ends with an error where it is larger than it may be."""
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self.receive, self.left, self.exceeded = receive, limit, False
+
+    async def __call__(self) -> Message:
+        message = await self.receive()
+        if message["type"] == "http.request":
+            self.left -= len(message.get("body", b""))
+            if self.left < 0:
+                self.exceeded = True
+                return {"type": "http.disconnect"}
+        return message
+
+
+async def _answer_refusal(send: Send, status: int, why: str) -> None:
+    body = f"{why}\n".encode()
+    head = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(body)).encode()),
+        (b"connection", b"close"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": [*head, *HEADERS]})
+    await send({"type": "http.response.body", "body": body})

@@ -23,15 +23,14 @@ from advisor import rules as rulebook
 from advisor.advice.explore.mix import MOST_BYTES
 from advisor.cli.serve import answers
 from advisor.cli.serve.api import Variation, swept_for
-from advisor.cli.serve.guard import LOOPBACK, Guard
+from advisor.cli.serve.app import LOOPBACK, Guard
 from advisor.cli.serve.html import version
 from advisor.cli.serve.question import FormFields, Question, check_fields
 from advisor.cli.serve.sheets import uploads
-from advisor.cli.serve.sheets.check import PastedText, checkup
 from advisor.cli.serve.sheets.choices import Doubt, Sides, compare_choices, explain_why_not
-from advisor.cli.serve.sheets.mixes import MixForm, make_plan
+from advisor.cli.serve.sheets.texts import MixForm, PastedText, checkup, make_plan
 from advisor.domain.nouns import AdvisorError
-from advisor.render.compare_json import (
+from advisor.render.compare import (
     compare_schema,
     comparison_json,
     why_not_json,
@@ -39,11 +38,10 @@ from advisor.render.compare_json import (
 )
 from advisor.render.findings.json_out import report_json, validate_schema
 from advisor.render.json_out import advice_json
-from advisor.render.plan.json_out import mix_plan_json, plan_schema
-from advisor.render.results_json import ab_json, ab_schema
+from advisor.render.own_runs import ab_json, ab_schema
+from advisor.render.plan.answer import mix_plan_json, plan_schema
 from advisor.render.schema import recommend_schema
-from advisor.render.sweep.json_out import sweep_json
-from advisor.render.sweep.schema import sweep_schema
+from advisor.render.sweep.json_out import sweep_json, sweep_schema
 
 FILE_CHARACTERS = 4_000_000
 INSTRUCTIONS = (

@@ -13,8 +13,8 @@ from advisor.advice.recommend import recommend
 from advisor.domain.nouns import Advice, Request
 from advisor.render import notes
 from advisor.render.deploy import serving
+from advisor.render.deploy.quoting import NotedValue, document
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import NotedValue, document
 
 FORM = "a compose file"
 _SHM_MANY = "16gb"

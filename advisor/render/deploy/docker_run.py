@@ -9,10 +9,10 @@ from __future__ import annotations
 import shlex
 
 from advisor.domain.nouns import Advice
-from advisor.engines.arguments.quoting import write_file
+from advisor.engines.writer import write_file
 from advisor.render.deploy import serving
+from advisor.render.deploy.quoting import comment
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import comment
 
 FORM = "a docker command"
 _HOME = '"$HOME/.cache/{0}:/root/.cache/{0}"'  # the one place where the shell expands a variable

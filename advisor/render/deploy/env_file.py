@@ -14,8 +14,8 @@ from advisor import engines
 from advisor.domain.nouns import Advice, AdvisorError, Flag
 from advisor.engines.traits import traits
 from advisor.render.deploy import serving
+from advisor.render.deploy.quoting import comment
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import comment
 
 FORM = "an environment file"
 _PLAIN = re.compile(r"[\w./:=,+@%-]*")

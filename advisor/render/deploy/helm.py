@@ -12,8 +12,8 @@ from advisor.domain.nouns import Advice, AdvisorError, Flag
 from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.k8s import cache_gib, startup_probe
+from advisor.render.deploy.quoting import NotedValue, document
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import NotedValue, document
 
 FORM = "a Helm values file"
 CHART = "the vLLM production stack"

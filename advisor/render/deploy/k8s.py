@@ -12,8 +12,8 @@ from typing import Any
 from advisor.domain.nouns import Advice
 from advisor.render import notes
 from advisor.render.deploy import serving
+from advisor.render.deploy.quoting import NotedValue, document
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import NotedValue, document
 
 FORM = "a Kubernetes manifest"
 PROBE_PERIOD_S = 15

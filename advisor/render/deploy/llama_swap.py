@@ -9,10 +9,10 @@ from __future__ import annotations
 import shlex
 
 from advisor.domain.nouns import Advice, AdvisorError
-from advisor.engines.arguments.quoting import write_file
+from advisor.engines.writer import write_file
 from advisor.render.deploy import serving
+from advisor.render.deploy.quoting import Block, comment, document
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import Block, comment, document
 
 _PORT = "${PORT}"  # llama-swap gives each model one
 

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from advisor.domain.nouns import Advice
-from advisor.engines.arguments.quoting import write_file
+from advisor.engines.writer import write_file
 from advisor.render import notes
 from advisor.render.deploy import serving
+from advisor.render.deploy.quoting import command, comment, escape, word
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.unit_text import command, escape, word
-from advisor.render.deploy.yaml_text import comment
 
 FORM = "a Podman Quadlet"
 _HERE = "HERE"  # stands for a path with a specifier while words are quoted

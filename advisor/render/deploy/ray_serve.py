@@ -15,8 +15,8 @@ from advisor import engines
 from advisor.domain.nouns import Advice, Flag, Plan
 from advisor.render.deploy import serving
 from advisor.render.deploy.helm import typed_value
+from advisor.render.deploy.quoting import NotedValue, document
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.yaml_text import NotedValue, document
 
 BUILDER = "ray.serve.llm:build_openai_app"
 _OWN = ("--model", "--host", "--port", "--served-model-name")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from advisor.render.deploy.yaml_text import document
+from advisor.render.deploy.quoting import document
 
 PORT = 9000
 IMAGE = "nginx:1.28.0-alpine"

@@ -16,7 +16,7 @@ from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
 from advisor.engines import k_ranges
 from advisor.engines.traits import ALL_ADDRESSES, EngineTraits, traits
-from advisor.render.deploy.yaml_text import NotedValue
+from advisor.render.deploy.quoting import NotedValue
 from advisor.render.notes import unit_note
 from advisor.rules.kit.case import table
 

@@ -8,11 +8,10 @@ stay in its cache folder. The program is found through PATH by env(1).
 from __future__ import annotations
 
 from advisor.domain.nouns import Advice, AdvisorError
-from advisor.engines.arguments.quoting import write_file
+from advisor.engines.writer import write_file
 from advisor.render.deploy import serving
+from advisor.render.deploy.quoting import command, comment, escape, word
 from advisor.render.deploy.serving import Server
-from advisor.render.deploy.unit_text import command, escape, word
-from advisor.render.deploy.yaml_text import comment
 
 _DEVICE_GROUPS = {"amd": "video render", "intel": "video render"}
 

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from advisor.advice.explore.break_even import curves
-from advisor.advice.explore.values import BreakEven, KRanges, Load, Setting, Sweep
+from advisor.advice.explore.values import BreakEven, KRanges, Load, Setting, Sweep, curves
 from advisor.domain.nouns import Evidence, Facts, Method
 from advisor.render.layout import number
 from advisor.render.text_sections import METHOD_NAMES

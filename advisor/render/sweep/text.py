@@ -12,8 +12,15 @@ from math import log2
 
 from advisor.advice.explore.values import KRanges, Load, Rate, Sweep
 from advisor.domain.nouns import Interval, LaunchText
-from advisor.render.columns import within_lines
-from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
+from advisor.render.layout import (
+    MIN_WIDTH,
+    Paper,
+    finish,
+    heading,
+    number,
+    pack_launch,
+    within_lines,
+)
 from advisor.render.sweep.chart import (
     AXIS_NAMES,
     GOAL_NAMES,

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any
 
 from advisor.domain.nouns import AdvisorError, Case, Edit, Fix, Flag, Launch, Plan, Severity
-from advisor.domain.paths import knowledge_dir
+from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
 from advisor.engines import model_names
 from advisor.rules.registry import Hit
@@ -25,10 +25,9 @@ GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
 @cache
 def table(name: str) -> Any:
     """knowledge/rules/<name>.json. Raises AdvisorError if it is missing."""
-    path = knowledge_dir() / "rules" / f"{name}.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+        return json.loads(read_data(f"knowledge/rules/{name}.json"))
+    except OSError:
         raise AdvisorError(
             f"knowledge/rules/{name}.json is missing: reinstall the package"
         ) from None

@@ -12,7 +12,7 @@ from advisor import engines
 from advisor.domain.nouns import Case, Flag
 from advisor.engines.arguments.speculative_json import scalar
 from advisor.rules.kit.case import GGUF_ENGINES, flag, flags
-from advisor.rules.kit.feasible import candidates
+from advisor.rules.kit.releases import candidates
 
 if TYPE_CHECKING:
     from advisor.engines.catalogue import Catalogue, Removal

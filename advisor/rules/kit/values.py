@@ -1,6 +1,6 @@
 """Which values an option takes: the list of its parser, of the names that a release registers, or
-of
-the configuration class behind it; and which word a wrong one most likely meant.
+of the configuration class behind it; which word a wrong one most likely meant; and numbers as
+people write them and as the engines' parsers read them.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.feasible import candidates
 from advisor.rules.kit.fixes import json_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
-from advisor.rules.kit.numbers import takes
+from advisor.rules.kit.releases import candidates
 from advisor.rules.registry import Hit
 
 _MOST = 8
@@ -37,11 +36,15 @@ FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
     "--tokenizer-mode": (("ModelConfig", "tokenizer_mode"),),
     "--config-format": (("ModelConfig", "config_format"),),
 }
+
 # lists to which a class of the user's own may be added by its dotted path
 # names that older checkpoints carry for a method of the list
 ALSO = {"--quantization": ("auto-round", "auto_round", "autoround", "ascend")}
+
 OPEN = ("--distributed-executor-backend",)
+
 TRUTHS = ("1", "0", "true", "false", "enabled", "disabled")
+
 # what another engine, or a person, calls a value
 MEANT = {
     "fp8": ("fp8_e4m3", "q8_0"),
@@ -262,3 +265,55 @@ def not_a_choice(
         everywhere=everywhere,
         slip=slip(given, near),
     )
+
+
+# what each kind of option takes; a kind that is not named here takes any text
+KINDS = {
+    "int": lazy_re(r"[+-]?\d[\d_]*"),
+    "float": lazy_re(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"),
+    "human_readable_int": lazy_re(r"-?\d+|\d+(\.\d+)?[kKmMgGtT]?"),
+    "human_readable_int_or_auto": lazy_re(r"auto|-1|\d+(\.\d+)?[kKmMgGtT]?"),
+}
+
+_SIZE = lazy_re(r"(\d+(?:\.\d+)?)\s*([kKmM])?(?:i?b|\s*tok(?:en)?s?)?", re.I)
+
+_SHARE = lazy_re(r"(\d+(?:\.\d+)?)\s*%")
+
+_CUT = lazy_re(r"(\d+)[A-Za-z]")
+
+
+def takes(kind: str, text: str) -> bool:
+    """Whether an option of this kind reads the text as a number."""
+    wanted = KINDS.get(kind)
+    return wanted is None or wanted.fullmatch(text.strip()) is not None
+
+
+def likely_number(kind: str, text: str) -> str | None:
+    """The number that a text most likely means; None where that is anyone's guess.
+
+    128k of a context are 131,072 tokens, not 128,000; 85 % of a memory are 0.85.
+    """
+    text = text.strip().strip("=:;,'\"‘’“”").strip()
+    if takes(kind, text):
+        return text
+    if kind == "float":
+        share = _SHARE.fullmatch(text)
+        if share is not None:
+            return f"{float(share[1]) / 100:g}"
+        return text.replace(",", ".") if re.fullmatch(r"\d,\d{1,3}", text) else None
+    if re.fullmatch(r"\d{1,3}(?:[,. ']\d{3})+", text):
+        return re.sub(r"\D", "", text)
+    size = _SIZE.fullmatch(text)
+    if size is None:
+        return None
+    scale = {"k": 2**10, "m": 2**20}.get((size[2] or "").lower(), 1)
+    number = float(size[1]) * scale
+    return str(int(number)) if number == int(number) else None
+
+
+def leading_digits(text: str) -> str | None:
+    """What a C++ parser keeps of a number with letters behind it: `64k` is 64. None for another
+    text.
+    """
+    found = _CUT.match(text.strip())
+    return found[1] if found is not None else None

@@ -6,11 +6,12 @@ from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flags
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
-from advisor.rules.kit.numbers import leading_digits, likely_number
 from advisor.rules.kit.values import (
     AllowedValues,
     allowed_values,
     expected_number,
+    leading_digits,
+    likely_number,
     matches_choice,
     nearest,
     slip,

@@ -4,8 +4,7 @@ from advisor.domain.nouns import Case
 from advisor.domain.versions import parse_release
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, replace_fix
-from advisor.rules.kit.feasible import candidates
-from advisor.rules.kit.releases import release
+from advisor.rules.kit.releases import candidates, release
 
 BARE = "4227c9be4"  # the catalogued build whose -fa is a switch
 BARE_UNTIL = "b6166"  # newest catalogued build whose -fa is a switch

@@ -12,7 +12,7 @@ import pytest
 from cli.serve.client import ADDRESS, client
 from starlette.testclient import TestClient
 
-from advisor.cli.serve.guard import FORM_BYTES
+from advisor.cli.serve.app import FORM_BYTES
 
 QUESTION = "/api/recommend?hw=gb10&concurrency=4"
 

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from advisor import readers
 from advisor.advice.own_runs import setting as settings
 from advisor.advice.own_runs.ab_test import AbReport, judge_ab
-from advisor.advice.own_runs.adding import Addition, add_runs
+from advisor.advice.own_runs.calibration import Addition, add_runs
 from advisor.cli.serve.question import FormFields, check_fields
 from advisor.domain.nouns import LIMITS, AdvisorError, DraftMethod, Workload
 from advisor.domain.printable import excerpt

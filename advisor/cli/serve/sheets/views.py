@@ -9,15 +9,15 @@ from math import exp
 from typing import Any, get_args
 
 from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict
-from advisor.advice.own_runs.adding import Addition
+from advisor.advice.own_runs.calibration import Addition
 from advisor.cli.serve.controls import hardware_groups, model_groups
 from advisor.cli.serve.question import question_from
-from advisor.cli.serve.sheets.check import Checkup
+from advisor.cli.serve.sheets.texts import Checkup
 from advisor.cli.serve.views import findings
 from advisor.domain.nouns import Workload
 from advisor.readers.results.run import BenchmarkRun
 from advisor.render.findings.text import describe_launch, skipped_lines, summary
-from advisor.render.results_text import number, runs_text
+from advisor.render.own_runs import number, runs_text
 
 _METRICS = {"output_tok_s": "Output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
 _WORST = {"error": 0, "warning": 1, "info": 2, "": 3}

@@ -1,13 +1,23 @@
-"""Benchmark runs and the verdict on an A/B, as text."""
+"""Benchmark runs, the verdict on an A/B and what `advisor watch` saw, as text; JSON of the first
+two.
+
+The schemas are those of the models themselves, every key always there, null where a file does not
+state a value.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from textwrap import fill
+from typing import Any
 
 from advisor.advice.own_runs.ab_test import AbReport, LoadVerdict, MetricGain
+from advisor.advice.own_runs.watching import Traffic, Word
 from advisor.domain.printable import excerpt
 from advisor.readers.results.run import BenchmarkRun, Latency
+from advisor.render import schema_parts as part
+from advisor.render.schema_parts import Schema
 
 _NAMES = {"output_tok_s": "output tok/s", "tpot": "TPOT ms", "ttft": "TTFT ms"}
 
@@ -137,3 +147,107 @@ def _gain(made: MetricGain) -> str:
         f"  {_NAMES.get(made.metric, made.metric):14}{number(made.off):>9}{number(made.on):>9}"
         f"  {made.gain:4.2f}x   {span:13}   {made.verdict}"
     )
+
+
+RESULTS_ID = "advisor/results/1"
+
+AB_ID = "advisor/ab/1"
+
+# what the names and units of a run's keys do not say themselves
+_MEANINGS = {
+    "part": "which run of the file, where it holds several",
+    "method": "speculative method; none where the file states that nothing was drafted",
+    "concurrency": "requests in flight, as limited by the client",
+    "request_rate": "requests per second, where the load is open",
+    "input_tokens": "per request, mean",
+    "depth_tokens": "cached before the prompt, per request",
+    "output_tokens": "per request, mean",
+    "output_tok_s": "of the server",
+    "request_tok_s": "of one stream after its first token",
+    "output_tok_s_sd": "standard deviation between repeats within the file",
+    "tpot_ms": "time per output token after the first",
+    "itl_ms": "between stream chunks: a step, not a token, under speculation",
+    "sha256": "of the file as given",
+}
+
+
+def runs_json(runs: Iterable[BenchmarkRun]) -> dict[str, Any]:
+    """What benchmark files contain, as plain dicts and lists."""
+    return {"schema": RESULTS_ID, "runs": [run.model_dump(mode="json") for run in runs]}
+
+
+def runs_json_text(runs: Iterable[BenchmarkRun]) -> str:
+    """The same as indented JSON that ends in a line feed."""
+    return json.dumps(runs_json(runs), indent=2) + "\n"
+
+
+def ab_json(report: AbReport) -> dict[str, Any]:
+    """The verdict on an A/B, as plain dicts and lists."""
+    return {"schema": AB_ID, **report.model_dump(mode="json")}
+
+
+def ab_json_text(report: AbReport) -> str:
+    """The same as indented JSON that ends in a line feed."""
+    return json.dumps(ab_json(report), indent=2) + "\n"
+
+
+def results_schema() -> Schema:
+    """What `advisor results --format json` prints."""
+    run = BenchmarkRun.model_json_schema(mode="serialization")
+    parts = run.pop("$defs")
+    for name, meaning in _MEANINGS.items():
+        run["properties"][name]["description"] = meaning
+    body = part.object_of({"schema": {"const": RESULTS_ID}, "runs": part.list_of(part.ref("run"))})
+    head = {"$schema": part.DIALECT, "$id": RESULTS_ID, "title": "advisor results --format json"}
+    return head | body | {"$defs": {**parts, "run": run}}
+
+
+def ab_schema() -> Schema:
+    """What `advisor ab --format json` prints."""
+    report = AbReport.model_json_schema(mode="serialization")
+    parts = report.pop("$defs")
+    body = part.object_of({"schema": {"const": AB_ID}, **report["properties"]})
+    head = {"$schema": part.DIALECT, "$id": AB_ID, "title": "advisor ab --format json"}
+    return head | body | {"$defs": parts}
+
+
+def watch_text(seen: Traffic, word: Word, width: int) -> str:
+    """Decision first, then what was seen."""
+    server, run = seen.server, seen.run
+    about = f"{server.engine or 'unknown engine'} {server.version or ''}".strip()
+    lines = [
+        f"speculation: {word.decision}",
+        f"{about}, {excerpt(run.model or server.model or 'model not stated')}",
+    ]
+    parts = [
+        f"{seen.running:.0f} running" if seen.running is not None else "",
+        f"{seen.waiting:.0f} waiting" if seen.waiting is not None else "",
+        f"KV {seen.kv_usage:.0%}" if seen.kv_usage is not None else "",
+        f"{server.slots} slots" if server.slots else "",
+        f"{seen.requests:.0f} requests finished" if seen.requests else "",
+        f"{run.input_tokens:.0f} prompt tokens" if run.input_tokens else "",
+        f"{run.output_tokens:.0f} output tokens" if run.output_tokens else "",
+        f"output {number(run.output_tok_s)} tok/s" if run.output_tok_s else "",
+    ]
+    lines.append(
+        fill(
+            f"in {seen.seconds:.0f} s: " + "; ".join(p for p in parts if p),
+            width,
+            subsequent_indent="  ",
+        )
+    )
+    if run.acceptance:
+        made = run.acceptance
+        rates = [
+            f"{made.length:.2f} tokens per step" if made.length else "",
+            f"{made.rate:.0%} of drafted tokens" if made.rate else "",
+        ]
+        if made.by_position:
+            rates.append("by position " + ", ".join(f"{p:.0%}" for p in made.by_position))
+        lines.append(
+            fill("accepted: " + "; ".join(r for r in rates if r), width, subsequent_indent="  ")
+        )
+    else:
+        lines.append("no drafts were made")
+    lines += [fill(text, width, initial_indent="- ", subsequent_indent="  ") for text in word.why]
+    return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""A report as SARIF 2.1.0, for code-scanning pages."""
+"""A report for code hosts: SARIF 2.1.0, and workflow commands of GitHub that annotate lines."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from advisor.readers import FileRead
 
 _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
+
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
@@ -134,3 +135,38 @@ def _fixes(finding: Finding, read: FileRead | None) -> list[dict[str, Any]]:
         )
     change = {"artifactLocation": {"uri": uri(finding.file)}, "replacements": replacements}
     return [{"description": {"text": finding.fix.text}, "artifactChanges": [change]}]
+
+
+_COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
+
+
+def report_github(report: Report) -> str:
+    """One `::error file=...` line a finding."""
+    lines = [
+        f"::error file={_property(report.printable(one.file))}"
+        f"::{_data(report.printable(one.error))}"
+        for one in report.files
+        if one.error
+    ]
+    for finding in report.findings:
+        where = (
+            f"file={_property(report.printable(finding.file or '-'))},line={max(1, finding.line)}"
+        )
+        if finding.column:
+            where += f",col={finding.column}"
+        text = report.printable(finding.message)
+        if finding.fix:
+            text += f"\nFix: {report.printable(finding.fix.text)}"
+        title = f"{finding.code} {finding.slug}".strip()
+        lines.append(
+            f"::{_COMMANDS[finding.severity]} {where},title={_property(title)}::{_data(text)}"
+        )
+    return "\n".join(lines)
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")

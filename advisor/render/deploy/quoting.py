@@ -1,19 +1,23 @@
-"""Plain data -> block YAML with every string double-quoted, so that no model name can change the
-document's shape.
+"""Plain data and words in the syntax of the files that are written: block YAML, and systemd's unit
+files, which Podman's Quadlet shares.
 
-`Noted` puts a comment above a list item or a mapping value. Nothing is parsed and no YAML library
-is imported.
+Every string of YAML is double-quoted, so that no model name can change the document's shape;
+`Noted` puts a comment above a list item or a mapping value, and no YAML library is imported. In
+units, specifiers (`%`) are written double everywhere, `$` where systemd would expand variables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from string import ascii_letters, digits
 from textwrap import wrap
 from typing import Any
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
 _COMMENT_WIDTH, _LONGEST = 110, 1000
+
 _RESERVED = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
 
@@ -130,3 +134,32 @@ def _key(key: str) -> str:
     word = key.replace("_", "").replace("-", "")
     plain = word.isascii() and word.isalpha() and key[0] != "-" and key.lower() not in _RESERVED
     return key if plain else quote(key)
+
+
+_PLAIN = frozenset(ascii_letters + digits + "_./:=,+@-")
+
+
+def word(text: str, *, dollars: bool = True) -> str:
+    """One argument in systemd's quoting; `dollars` where variables would be expanded
+    (ExecStart).
+    """
+    if text and set(text) <= _PLAIN:
+        return text
+    quoted = escape(text).replace("\\", "\\\\").replace('"', '\\"')
+    quoted = "".join(
+        ch
+        if ch.isprintable()
+        else "".join(f"\\x{byte:02x}" for byte in ch.encode("utf-8", "replace"))
+        for ch in quoted
+    )
+    return f'"{quoted.replace("$", "$$") if dollars else quoted}"'
+
+
+def escape(text: str) -> str:
+    """Specifiers are off."""
+    return text.replace("%", "%%")
+
+
+def command(units: Sequence[Sequence[str]]) -> str:
+    """The words of a command, an option with its values a line."""
+    return " \\\n    ".join(" ".join(map(word, unit)) for unit in units if unit)

@@ -1,9 +1,8 @@
-"""`advisor calibrate` and `advisor share`: a machine file from one's own runs, and what a
-maintainer takes of it.
-"""
+"""`advisor results`, `ab`, `calibrate`, `share` and `watch`: own benchmark files and servers."""
 
 from __future__ import annotations
 
+import time
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -12,16 +11,101 @@ import click
 
 from advisor.advice.own_runs import machine as machines
 from advisor.advice.own_runs import setting as settings
-from advisor.advice.own_runs.adding import add_runs
-from advisor.cli.lazy import HELP
+from advisor.advice.own_runs.ab_test import judge_ab
+from advisor.advice.own_runs.calibration import add_runs
+from advisor.advice.own_runs.watching import advise, observe
+from advisor.cli.base import HELP
 from advisor.cli.options import setting_options
-from advisor.cli.recommend import write
+from advisor.cli.recommend import page_width, write
 from advisor.domain.nouns import AdvisorError
+from advisor.readers.results import server as client
 from advisor.readers.results.formats import read_all
 from advisor.readers.results.run import BenchmarkRun
+from advisor.render.own_runs import ab_json_text, ab_text, runs_json_text, runs_text, watch_text
 from advisor.render.share import shared_csv, shared_sidecar
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+FORMAT = click.Choice(["text", "json"])
+
+
+@click.command(context_settings=HELP)
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
+@click.option("--format", "form", type=FORMAT, default="text", show_default=True)
+def results(files: tuple[Path, ...], form: str) -> None:
+    """Show what benchmark files contain.
+
+    Engine, k, load, TTFT, TPOT, ITL, output tok/s and acceptance by position, as far as they are
+    stated. The format is detected from the content: vllm bench, sglang.benchmark.serving, llama-
+    bench, GuideLLM, AIPerf, llama-benchy, a server's /metrics, log lines of the engines and more.
+    Exit status 2 where a file cannot be read.
+    """
+    runs = read_all(files)
+    if form == "json":
+        write(runs_json_text(runs))
+        return
+    write(runs_text(runs, page_width()))
+
+
+@click.command(context_settings=HELP)
+@click.argument("off", type=FILE)
+@click.argument("on", type=FILE)
+@click.option(
+    "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
+)
+@click.option("--on", "more_on", multiple=True, type=FILE, help="Another run with speculation.")
+@click.option("--launch", type=FILE, help="Launch of the benchmark: compose.yml, a script, a unit.")
+@setting_options
+@click.option("--format", "form", type=FORMAT, default="text", show_default=True)
+def ab(
+    off: Path,
+    on: Path,
+    more_off: tuple[Path, ...],
+    more_on: tuple[Path, ...],
+    launch: Path | None,
+    form: str,
+    **asked: Any,
+) -> None:
+    """Evaluate an A/B benchmark: OFF is the run without speculation, ON the one with it.
+
+    Prints the gains with their noise, whether the runs are comparable, acceptance and step time
+    against the expected values, and what to try next. Exit status: 1 if the runs are not
+    comparable, 2 if a file cannot be read.
+    """
+    left, right = read_all((off, *more_off)), read_all((on, *more_on))
+    plan = settings.plan_of_launch(launch) if launch else None
+    report = judge_ab(left, right, settings.setting(left, right, asked, plan))
+    if form == "json":
+        write(ab_json_text(report))
+    else:
+        write(ab_text(report, page_width()))
+    if report.verdict == "not comparable":
+        click.get_current_context().exit(1)
+
+
+@click.command(context_settings=HELP)
+@click.option("--url", required=True, help="The server, http://HOST:PORT.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.2, 3600),
+    default=30,
+    show_default=True,
+    help="Observation time, s.",
+)
+@setting_options
+def watch(url: str, seconds: float, **asked: Any) -> None:
+    """Observe a running server and recommend speculation on, off or another k.
+
+    Reads /metrics twice, /v1/models and /props; sends nothing else. Load, lengths, acceptance
+    and KV use are those between the two readings. With --hw the current traffic is compared with a
+    prediction.
+    """
+    server = client.describe(client.checked_url(url))
+    before, start = client.counters(server.url), time.monotonic()
+    time.sleep(seconds)
+    after = client.counters(server.url)
+    seen = observe(server, before, after, time.monotonic() - start)
+    write(watch_text(seen, advise(seen, asked), page_width()))
 
 
 @click.command(context_settings=HELP)

@@ -1,0 +1,279 @@
+"""`advisor sweep`, `plan`, `compare` and `why-not`: many questions asked at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, get_args
+
+import click
+
+from advisor.advice.explore.axes import parse_axis
+from advisor.advice.explore.compare import compare as compare_choices
+from advisor.advice.explore.compare import kind_of
+from advisor.advice.explore.layouts import Kind, MixPlan
+from advisor.advice.explore.mix import MOST_BYTES, read_mix
+from advisor.advice.explore.mix_plan import plan_mix
+from advisor.advice.explore.sweep import sweep as run_sweep
+from advisor.advice.explore.values import Rate, Sweep, Value
+from advisor.advice.explore.why_not import why_not as explain_why_not
+from advisor.advice.explore.within import objectives, users_within
+from advisor.advice.explore.within import price as per_hour_of
+from advisor.advice.questions import question, request_from
+from advisor.cli.base import HELP, say, write_files
+from advisor.cli.options import question_options
+from advisor.cli.recommend import machine_option, page_width, takes_unicode, wants_color, write
+from advisor.domain.files import read_text_safely
+from advisor.domain.nouns import AdvisorError
+from advisor.lint.side_by_side import side_by_side
+from advisor.render.compare import (
+    comparison_json_text,
+    comparison_text,
+    files_json_text,
+    files_text,
+    why_not_json_text,
+    why_not_text,
+)
+from advisor.render.plan.answer import mix_plan_json_text, plan_text
+from advisor.render.plan.folder import FORMS, folder
+from advisor.render.sweep.json_out import sweep_csv, sweep_json_text
+from advisor.render.sweep.text import sweep_text
+
+
+def objective_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command --users-within, --price and --watts."""
+    for option in (
+        click.option(
+            "--watts",
+            type=click.FloatRange(0, 1e6, min_open=True),
+            help="Power of the machine: adds energy per million tokens.",
+        ),
+        click.option(
+            "--price", metavar="X/h", help="Price of the machine, 2.10/h: adds cost per million."
+        ),
+        click.option(
+            "--users-within",
+            "within",
+            metavar="LIMITS",
+            help="Find the largest concurrency within limits: tpot=50ms,ttft=2s.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+@click.command(context_settings=HELP)
+@question_options
+@machine_option
+@click.option(
+    "--vary",
+    "varied",
+    multiple=True,
+    default=("concurrency=1..128",),
+    show_default=True,
+    metavar="NAME=VALUES",
+    help="Field and its values, e.g. concurrency=1..128, k=0..4, ctx=512,8192; repeatable.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "csv", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+@click.option(
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Also write the plot: FILE.svg, FILE.png or a self-contained FILE.html.",
+)
+@objective_options
+def sweep(
+    varied: tuple[str, ...],
+    form: str,
+    plot: Path | None,
+    within: str | None,
+    price: str | None,
+    watts: float | None,
+    **asked: Any,
+) -> None:
+    """Show the gain over the load, one curve per k.
+
+    Includes where speculation stops paying off, published measurements, and the best k per load
+    in the engine's own format.
+    """
+    vary: dict[str, tuple[Value, ...]] = {}
+    for name, values in (parse_axis(text) for text in varied):
+        vary[name] = (*vary.get(name, ()), *values)
+    request, machine = question(asked)
+    found = run_sweep(request, vary, machine=machine)
+    if within is not None:
+        seen = users_within(found.request, objectives(within), found.ks)
+        found = found.model_copy(update={"within": seen})
+    rate = rate_of(price, watts)
+    if plot is not None:
+        _save(plot, found)
+    if form == "text":
+        style = (page_width(), wants_color())
+        write(sweep_text(found, *style, unicode=takes_unicode(), rate=rate))
+    else:
+        write(sweep_json_text(found) if form == "json" else sweep_csv(found))
+
+
+def _save(place: Path, found: Sweep) -> None:
+    """Write the picture and name it on standard error, so that the answer can be piped."""
+    from advisor.render.sweep.plot import picture_bytes  # start-up: matplotlib
+
+    picture = picture_bytes(found, place)
+    try:
+        place.write_bytes(picture)
+    except OSError as error:
+        raise AdvisorError(f"cannot write {place}: {error.strerror or error}") from error
+    say(f"wrote {place}", err=True)
+
+
+@click.command(context_settings=HELP)
+@click.argument("mix", type=click.Path(allow_dash=True))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+@click.option(
+    "--out",
+    "place",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write servers, router, A/B scripts and reasons to a folder.",
+)
+@click.option(
+    "--form",
+    "deploy",
+    type=click.Choice(FORMS),
+    default="compose",
+    show_default=True,
+    help="Deployment format of --out; ray covers several machines.",
+)
+@click.option(
+    "--layout",
+    "kind",
+    type=click.Choice(get_args(Kind)),
+    help="Layout to write with --out  [default: the recommended one]",
+)
+def plan(mix: str, form: str, place: Path | None, deploy: str, kind: str | None) -> None:
+    """Plan one or two servers, with or without speculation, for several workloads on one machine.
+
+    MIX is a YAML file of request classes (docs/explore.md); - reads standard input.
+    """
+    made = plan_mix(read_mix(read_text_safely("/dev/stdin" if mix == "-" else mix, MOST_BYTES)))
+    if place is None:
+        if kind is not None:
+            raise click.UsageError("--layout needs --out")
+        write(
+            mix_plan_json_text(made)
+            if form == "json"
+            else plan_text(made, page_width(), wants_color(), unicode=takes_unicode())
+        )
+        return
+    write_files(folder(made, deploy, _index(made, kind)), place)
+
+
+def _index(made: MixPlan, kind: str | None) -> int | None:
+    """The best layout of a kind: the one with the highest gain of those that can be."""
+    if kind is None:
+        return None
+    same = [i for i, one in enumerate(made.layouts) if one.kind == kind]
+    gains = {i: gain.p50 for i in same if (gain := made.layouts[i].gain) is not None}
+    if not same:
+        raise AdvisorError(f"this mix has no layout of the kind {kind}")
+    return max(gains, key=gains.__getitem__) if gains else same[0]
+
+
+form_option = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Output format.",
+)
+
+
+def rate_of(per_hour: str | None, watts: float | None) -> Rate:
+    """What the options say of cost and power."""
+    return Rate(per_hour=per_hour_of(per_hour) if per_hour is not None else None, watts=watts)
+
+
+@click.command(context_settings=HELP)
+@click.argument("names", nargs=-1, required=True, metavar="A B [C]")
+@question_options
+@objective_options
+@form_option
+def compare(
+    names: tuple[str, ...],
+    within: str | None,
+    price: str | None,
+    watts: float | None,
+    form: str,
+    **asked: Any,
+) -> None:
+    """Compare two or three choices and explain the difference: hardware, models, engines,
+    releases (vllm@0.25.1 vllm@0.32.0), quantisations, or launch files.
+    """
+    style = (page_width(), wants_color())
+    if any(os.path.exists(name) or name == "-" for name in names):
+        _files(names, form, style, asked)
+        return
+    if not asked.get("hw") and kind_of(names[0]) == "hardware":
+        asked["hw"] = names[0]  # each name is its own
+    limits = objectives(within) if within is not None else None
+    found = compare_choices(request_from(asked), names, limits)
+    rate = rate_of(price, watts)
+    write(
+        comparison_json_text(found, rate)
+        if form == "json"
+        else comparison_text(found, rate, *style, unicode=takes_unicode())
+    )
+
+
+def _files(
+    names: tuple[str, ...], form: str, style: tuple[int, bool], asked: dict[str, Any]
+) -> None:
+    missing = [name for name in names if name != "-" and not os.path.exists(name)]
+    if missing:
+        raise AdvisorError(f"{missing[0]}: no such file; files are compared with files")
+    source = click.get_current_context().get_parameter_source
+    told = {
+        name: asked[key]
+        for name, key in (
+            ("hw", "hw"),
+            ("gpus", "gpus"),
+            ("concurrency", "concurrency"),
+            ("ctx", "ctx_tokens"),
+            ("output_tokens", "output_tokens"),
+            ("workload", "workload"),
+        )
+        if asked.get(key) is not None
+        and (asked.get("hw") or source(key) == click.core.ParameterSource.COMMANDLINE)
+    }
+    found = side_by_side(names, **told)
+    text = files_text(found, *style, unicode=takes_unicode())
+    write(files_json_text(found) if form == "json" else text)
+
+
+@click.command("why-not", context_settings=HELP)
+@click.argument("what", metavar="WHAT")
+@question_options
+@form_option
+def why_not(what: str, form: str, **asked: Any) -> None:
+    """Explain why WHAT was not recommended.
+
+    WHAT is k=4, engine=sglang, quant=bf16, model=NAME or hw=NAME.
+    """
+    request, _ = question(asked)
+    found = explain_why_not(request, what)
+    text = why_not_text(found, page_width(), wants_color(), unicode=takes_unicode())
+    write(why_not_json_text(found) if form == "json" else text)

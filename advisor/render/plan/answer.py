@@ -1,0 +1,221 @@
+"""MixPlan -> text for a terminal, a block for each layout, and the JSON object that `advisor schema
+plan` describes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from advisor.advice.explore.layouts import ClassResult, Instance, Layout, MixPlan
+from advisor.domain.nouns import Decision, Interval
+from advisor.render import schema_parts as part
+from advisor.render.json_out import finite, memory_json, number_or_none, plan_json
+from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number
+from advisor.render.schema import recommend_schema
+from advisor.render.schema_parts import Schema
+from advisor.render.text_sections import METHOD_NAMES
+
+
+def plan_text(made: MixPlan, width: int = 80, color: bool = False, *, unicode: bool = True) -> str:
+    """The whole answer as text that ends in a line feed; `unicode=False` keeps to ASCII."""
+    paper = Paper(width=max(width, MIN_WIDTH))
+    lines: list[str] = [heading(line) for line in paper.wrap(f"Run {made.best.title}")]
+    for line in made.why:
+        lines += paper.item(line)
+    lines += ["", *paper.wrap(_setting(made))]
+    order = [made.best, *(one for one in made.layouts if one is not made.best)]
+    for one in order:
+        lines += ["", *_layout(one, paper)]
+    lines += ["", *paper.wrap("Gains are against one server without speculation, each class by its "
+                              "own goal, the mean weighted by requests at once.")]  # fmt: skip
+    return finish(lines, color=color, unicode=unicode) + "\n"
+
+
+def _setting(made: MixPlan) -> str:
+    first = next(one for one in made.layouts if one.instances).instances[0]
+    facts = first.facts
+    hardware = (facts.hardware.name or facts.hardware.id) if facts.hardware else made.mix.hardware
+    gpus = f"{made.mix.gpus} x " if made.mix.gpus > 1 else ""
+    quant = facts.quant.id if facts.quant is not None else ""
+    classes = "; ".join(
+        f"{work.name}: {number(work.ctx_tokens)} + {number(work.output_tokens)} tokens"
+        for work in made.mix.classes
+    )
+    release = f"{facts.engine} {facts.engine_version or ''}".strip()
+    return f"{gpus}{hardware}, {made.mix.models[0]} {quant}, {release}. {classes}."
+
+
+def _layout(one: Layout, paper: Paper) -> list[str]:
+    lines: list[str] = [heading(line) for line in paper.wrap(one.title)]
+    if one.refusal is not None:
+        return [*lines, *paper.item(one.refusal)]
+    assert one.gain is not None
+    told = f"gain {_percent(one.gain.p50)} ({_span(one.gain)})"
+    if one.p_gain is not None:
+        told += f", P(gain) {one.p_gain:.2f}"
+    if one.objectives:
+        told += f"; objectives met: {one.objectives_met} of {one.objectives}"
+    if any(server.saturated for server in one.instances):
+        told += "; more arrives than is served"
+    lines += paper.wrap(told, "  ")
+    rows = [("class", "at once", "gain", "tok/s", "TPOT ms", "TTFT ms", "objective")]
+    for seen in one.results:
+        chance = "" if seen.p_objective is None else f"P {seen.p_objective:.2f}"
+        rows.append(
+            (
+                seen.name,
+                number(seen.concurrency),
+                _percent(seen.gain.p50),
+                number(seen.output_tok_s),
+                number(seen.tpot_ms),
+                number(seen.ttft_ms),
+                chance,
+            )
+        )
+    lines += paper.rows(rows)
+    for server in one.instances:
+        lines += paper.wrap(server_words(server), "  ", "    ")
+    if one.device_gib is not None and one.usable_gib is not None:
+        lines += paper.wrap(
+            f"memory of a GPU: {one.device_gib:.1f} of {one.usable_gib:.1f} GiB taken", "  "
+        )
+    return lines
+
+
+def server_words(one: Instance) -> str:
+    """One server of a layout: classes, speculation, memory."""
+    plan, bill = one.plan, one.memory
+    if plan.k_schedule:
+        spec = ", ".join(f"{a} to {b}: k={k}" for a, b, k in plan.k_schedule)
+    elif plan.method != "none":
+        spec = f"{METHOD_NAMES.get(plan.method, plan.method)}, k={plan.k}"
+    else:
+        spec = "no speculation" + (" (measure it first)" if one.decision == "measure" else "")
+    memory = f"weights {bill.weights_gib + bill.spec_gib:.1f} GiB"
+    if bill.kv_tokens is not None:
+        memory += f", room for {number(bill.kv_tokens)} KV tokens"
+    share = f", {plan.memory_fraction:g} of the memory" if plan.memory_fraction else ""
+    slow = f"; {one.slowdown:.2f} times slower beside the other" if one.slowdown > 1.005 else ""
+    gpus = f", {one.gpus} GPUs" if one.gpus > 1 else ""
+    return f"{' and '.join(one.classes)}{gpus}: {spec}{share}; {memory}{slow}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.0f} %"
+
+
+def _span(gain: Interval) -> str:
+    return f"{100 * (gain.p10 - 1):+.0f} to {100 * (gain.p90 - 1):+.0f} %"
+
+
+SCHEMA_ID = "urn:mtp-advisor:plan:1"
+
+
+def mix_plan_json(made: MixPlan) -> dict[str, Any]:
+    """The layouts as plain dicts, lists, strings, numbers, booleans and None."""
+    return {
+        "schema": SCHEMA_ID,
+        "mix": made.mix.model_dump(mode="json"),
+        "chosen": made.chosen,
+        "why": list(made.why),
+        "layouts": [_layout_object(one) for one in made.layouts],
+    }
+
+
+def mix_plan_json_text(made: MixPlan) -> str:
+    """The object as indented ASCII JSON that ends in a line feed."""
+    return json.dumps(mix_plan_json(made), indent=2, allow_nan=False) + "\n"
+
+
+def _layout_object(one: Layout) -> dict[str, Any]:
+    return {
+        "kind": one.kind,
+        "title": one.title,
+        "model": one.model,
+        "refusal": one.refusal,
+        "gain": None if one.gain is None else finite(one.gain.model_dump()),
+        "p_gain": number_or_none(one.p_gain),
+        "objectives": one.objectives,
+        "objectives_met": one.objectives_met,
+        "device_gib": number_or_none(one.device_gib),
+        "usable_gib": number_or_none(one.usable_gib),
+        "instances": [_instance(server) for server in one.instances],
+        "classes": [_class(seen) for seen in one.results],
+    }
+
+
+def _instance(one: Instance) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "classes": list(one.classes),
+        "gpus": one.gpus,
+        "decision": one.decision,
+        "plan": plan_json(one.plan),
+        "memory": memory_json(one.memory),
+        "concurrency": number_or_none(one.concurrency),
+        "slowdown": number_or_none(one.slowdown),
+        "saturated": one.saturated,
+    }
+
+
+def _class(seen: ClassResult) -> dict[str, Any]:
+    plain = {name: number_or_none(value) for name, value in seen if name != "gain"}
+    return plain | {"gain": finite(seen.gain.model_dump())}
+
+
+def plan_schema() -> Schema:
+    """What `advisor plan --format json` prints."""
+    known = recommend_schema()["$defs"]
+    rate = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+    seen = part.object_of(
+        {
+            "name": part.TEXT,
+            "concurrency": part.NUMBER,
+            "output_tok_s": part.NUMBER_OR_NULL,
+            "tpot_ms": part.NUMBER_OR_NULL,
+            "ttft_ms": part.NUMBER_OR_NULL,
+            "p_objective": rate,
+            "gain": part.ref("interval"),
+        }
+    )
+    server = part.object_of(
+        {
+            "name": part.TEXT,
+            "classes": part.TEXTS,
+            "gpus": part.COUNT,
+            "decision": part.enum(Decision),
+            "plan": part.ref("plan"),
+            "memory": part.ref("memory"),
+            "concurrency": part.NUMBER,
+            "slowdown": part.NUMBER,
+            "saturated": {"type": "boolean"},
+        }
+    )
+    layout = part.object_of(
+        {
+            "kind": {"enum": ["off", "on", "scheduled", "shared", "gpus", "model"]},
+            "title": part.TEXT,
+            "model": part.TEXT,
+            "refusal": part.TEXT_OR_NULL,
+            "gain": part.or_null(part.ref("interval"))
+            | {"description": "against one server without speculation; above 1 is faster"},
+            "p_gain": rate,
+            "objectives": part.COUNT,
+            "objectives_met": part.COUNT,
+            "device_gib": part.NUMBER_OR_NULL,
+            "usable_gib": part.NUMBER_OR_NULL,
+            "instances": part.list_of(server),
+            "classes": part.list_of(seen),
+        }
+    )
+    parts = {
+        "schema": {"const": SCHEMA_ID},
+        "mix": {"type": "object"},
+        "chosen": part.COUNT | {"description": "index into layouts"},
+        "why": part.TEXTS,
+        "layouts": part.list_of(layout),
+    }
+    defs = {name: known[name] for name in ("plan", "interval", "memory")}
+    head = {"$schema": part.DIALECT, "$id": SCHEMA_ID, "title": "advisor plan --format json"}
+    return head | part.object_of(parts) | {"$defs": defs}
