@@ -36,6 +36,40 @@ def test_never_fewer_than_four_slots_where_they_fit(hardware: str, engine: str) 
     assert arm.max_num_seqs >= min(4, int(room))
 
 
+@pytest.mark.parametrize(
+    ("hardware", "model", "engine", "cache"),
+    [
+        ("rtx4090", "gemma-4-31b", "llama-server", None),  # 2 in vLLM
+        ("rtx3090", "qwen3.6-27b", "llama-server", None),  # 1 beside the head in vLLM
+        ("rtx4090", "qwen3-32b", "vllm", "fp8"),  # 2 with 16 bits
+        ("rtx5090", "qwen3-32b", "vllm", "fp8"),  # 3 beside the drafter with 16 bits
+        ("rtx5090", "llama-3.3-70b", "llama-server", "q8_0"),
+        ("rtx4090", "nemotron-3-super-120b-a12b", "llama-server", None),  # experts leave the card
+    ],
+)
+def test_four_slots_are_found_elsewhere(
+    hardware: str, model: str, engine: str, cache: str | None
+) -> None:
+    """In another engine, with an 8-bit cache, or with more experts in system memory; in each
+    arm.
+    """
+    advice = recommend(hardware=hardware, model=model, what_if=False)
+    assert (advice.plan.engine, advice.plan.kv_cache_dtype) == (engine, cache)
+    for arm in (advice.plan, advice.plan_off, advice.candidate):
+        assert arm is None or arm.max_num_seqs == 4
+    told = {field: why for field, _, why in advice.facts.defaults}
+    assert cache is None or "only so 4 requests run at once" in told["kv_cache_dtype"]
+
+
+def test_four_slots_are_not_bought_with_split_graphs() -> None:
+    """Up to vLLM 0.27.1 an 8-bit cache costs such a card its full graphs (SD414)."""
+    asked: dict[str, Any] = {"hardware": "rtx5090", "model": "gemma-4-31b", "quant": "nvfp4"}
+    old = recommend(**asked, engine="vllm", engine_version="0.25.1", what_if=False)
+    new = recommend(**asked, engine="vllm", engine_version="0.32.0", what_if=False)
+    assert (old.plan.kv_cache_dtype, old.plan.max_num_seqs) == (None, 3)
+    assert (new.plan.kv_cache_dtype, new.plan.max_num_seqs) == ("fp8", 4)
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "llama-server"])
 def test_what_is_given_stands_in_both_arms(engine: str) -> None:
     kv = {"llama-server": "q8_0"}.get(engine, "fp8")
@@ -87,6 +121,15 @@ def test_slots_are_not_multiplied_by_a_floor() -> None:
     advice = recommend(hardware="rtx4090", concurrency=64, ctx_tokens=512, output_tokens=512)
     assert advice.plan_off is not None and advice.plan_off.max_num_seqs == 64
     assert (advice.plan_off.max_model_len or 0) < 2048
+
+
+def test_the_free_context_is_not_one_that_crashes_with_drafts() -> None:
+    """llama-server sizes the head's context from the total of all slots (SD209)."""
+    advice = recommend(hardware="h100", engine="llama-server", what_if=False)
+    assert advice.candidate is not None and advice.facts.model is not None
+    total = (advice.candidate.max_model_len or 0) * (advice.candidate.max_num_seqs or 0)
+    assert total == advice.facts.model.max_context_tokens
+    assert "SD209" not in {found.code for found in (*advice.findings, *advice.plan_findings)}
 
 
 def test_a_drafter_that_is_off_does_not_cost_the_model() -> None:

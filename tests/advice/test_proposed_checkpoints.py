@@ -58,7 +58,8 @@ def test_a_model_with_an_assistant_is_served_from_one_repository_in_both_arms(qu
             {"hardware": "h100", "model": "llama-3.1-8b"},
             "RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic",
         ),
-        ({"hardware": "rtx3090", "model": "qwen3-32b"}, "Qwen/Qwen3-32B-AWQ"),
+        ({"hardware": "rtx4090", "model": "qwen3-32b"}, "Qwen/Qwen3-32B-AWQ"),
+        ({"hardware": "rtx3090", "model": "qwen3-32b"}, "Qwen/Qwen3-32B-GGUF:Q4_K_M"),
         ({"hardware": "apple-m4-max", "model": "qwen3-8b"}, "Qwen/Qwen3-8B-GGUF:Q4_K_M"),
     ],
 )

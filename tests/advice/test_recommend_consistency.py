@@ -21,7 +21,13 @@ from advisor.prediction import predict_table
 QUESTIONS: list[dict[str, Any]] = [
     {"hardware": "gb10", "concurrency": 16, "ctx_tokens": 2048},
     {"hardware": "rtx3090", "model": "gemma-4-31b", "concurrency": 2, "ctx_tokens": 8192},
-    {"hardware": "rtx3090", "model": "qwen3.6-27b", "concurrency": 4, "ctx_tokens": 8192},
+    {
+        "hardware": "rtx3090",
+        "model": "qwen3.6-27b",
+        "engine": "vllm",
+        "concurrency": 4,
+        "ctx_tokens": 8192,
+    },
     {"hardware": "rtx5090", "model": "qwen3.6-27b", "concurrency": 31},
     {
         "hardware": "gb10",

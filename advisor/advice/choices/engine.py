@@ -8,8 +8,14 @@ from __future__ import annotations
 
 from advisor import engines
 from advisor.advice.choices.defaults import Default, first_row, hardware_words
-from advisor.advice.choices.quantisation import fits, quant_default, quant_of_repository
+from advisor.advice.choices.quantisation import (
+    fits,
+    holds_slots,
+    quant_default,
+    quant_of_repository,
+)
 from advisor.advice.plans import checkpoints
+from advisor.advice.plans.limits import FOUR_BITS, SLOTS
 from advisor.domain.nouns import (
     LLM,
     AdvisorError,
@@ -114,17 +120,31 @@ def engine_for(request: Request, hw: Hardware, model: LLM) -> tuple[str, list[De
 
 def _gguf_instead(request: Request, hw: Hardware, model: LLM, engine: str) -> str | None:
     """Why a GGUF in llama-server is the answer: nothing that this engine runs well here fits, or
-    nobody is known to publish what would. None where the engine can stay.
+    nobody is known to publish what would, or it holds fewer requests than a server needs. None
+    where the engine can stay.
     """
-    length = request.ctx_tokens + request.output_tokens
-    here = quant_default(hw, model, engine, request.gpus, length)[0]
-    named = checkpoints.available(model, here, engine, hw, request.gpus)
-    small = fits(hw, model, here, engine, request.gpus, length) is not False
+    length, gpus = request.ctx_tokens + request.output_tokens, request.gpus
+    slots = min(request.max_num_seqs or SLOTS, SLOTS)
+    here = quant_default(hw, model, engine, gpus, length)[0]
+    named = checkpoints.available(model, here, engine, hw, gpus)
+    small = fits(hw, model, here, engine, gpus, length) is not False
+    if named and small and holds_slots(hw, model, here, engine, gpus, length, slots):
+        return None
+    other = quant_default(hw, model, "llama-server", gpus, length, request.concurrency)[0]
+    if fits(hw, model, other, "llama-server", gpus, length) is not True:
+        return None
     if named and small:
-        return None
-    other = quant_default(hw, model, "llama-server", request.gpus, length, request.concurrency)[0]
-    if fits(hw, model, other, "llama-server", request.gpus, length) is not True:
-        return None
+        better = (
+            (other.bits or 0.0) >= FOUR_BITS
+            and checkpoints.available(model, other, "llama-server")
+            and holds_slots(hw, model, other, "llama-server", gpus, length, slots)
+        )
+        return (
+            f"{engine} holds fewer than {slots} requests of {length} tokens here; with a GGUF "
+            f"they run at once"
+            if better
+            else None
+        )
     if not small:
         machine = f"{request.gpus} x {hw.name or hw.id}"
         return f"no quantisation that {engine} runs well here fits into {machine}; a GGUF does"

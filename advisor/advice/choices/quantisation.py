@@ -60,6 +60,34 @@ def fits(
     return True if True in found else None if None in found else False
 
 
+def holds_slots(
+    hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length: int, slots: int
+) -> bool:
+    """Whether one replica holds `slots` requests of `length` tokens, and beside the model's own
+    head as well; True where memory or sizes are not known.
+    """
+    facts = Facts(
+        hardware=hw,
+        model=model,
+        shape=knowledge.known_shape(model),
+        quant=quant,
+        engine=engine,
+        gpus=gpus,
+        concurrency=slots,
+        ctx_tokens=max(length - 1, 1),
+        output_tokens=1,
+    )
+    try:
+        plan = propose.base_plan(facts, propose.splits(facts)[0])
+    except AdvisorError:
+        return True
+    arms = [plan]
+    if model.mtp_layers and propose.no_path(facts, plan, "mtp") is None:
+        middle = propose.middle_k(facts, "mtp")
+        arms.append(propose.with_method(facts, plan, "mtp", middle))
+    return all((arm.max_num_seqs or slots) >= slots for arm in arms)
+
+
 def _holds(facts: Facts, plan: Plan, slots: int) -> bool | None:
     """Whether the plan fits with all slots where they are reserved, and the model's own head beside
     one request: the head is no reason to take a worse model for the rest of them.

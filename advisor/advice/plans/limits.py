@@ -2,8 +2,8 @@
 
 What it does: never fewer than `SLOTS` slots where the memory holds them and never more than it
 holds, in every arm; the longest usual context that the memory gives for free; an 8-bit KV cache
-where it decides whether the load fits. What the user sets himself stands. What it does not know:
-whether speculation pays.
+where it decides whether the load, or `SLOTS` requests, fit. What the user sets himself stands.
+What it does not know: whether speculation pays.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import ceil
 
+from advisor import engines
 from advisor.domain.nouns import AdvisorError, Facts, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
+from advisor.rules.kit.releases import between, build_order, defect
 
 FOUR_BITS = sourced(
     4.0,
@@ -123,6 +125,8 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     small = gb is not None and gb.value <= SMALL_GB
     most = min(top or LENGTHS[0], SMALL_LENGTH if small else LENGTHS[0])
     reserved = traits(plan.engine).pool == "slots"
+    if reserved and any(arm.method == "mtp" for arm in arms) and _drafts_by_total(facts):
+        most = min(most, (top or LENGTHS[0]) // max(plan.max_num_seqs or 1, 1))
     for length in LENGTHS:
         if not (plan.max_model_len or 0) < length <= most:
             continue
@@ -134,9 +138,18 @@ def roomy(facts: Facts, plan: Plan, arms: Sequence[Plan]) -> Plan:
     return plan
 
 
-def kv_cache(facts: Facts, plan: Plan) -> Plan:
+def _drafts_by_total(facts: Facts) -> bool:
+    """Whether llama-server sizes the head's context from the total of all slots in this build, and
+    crashes where that is longer than the model's own (SD209).
+    """
+    known = defect("llama-draft-ctx-total")
+    return between(build_order(facts.engine_version), known.since, known.until) is not False
+
+
+def kv_cache(facts: Facts, plan: Plan, arms: Sequence[Plan] = ()) -> Plan:
     """The plan with the KV cache type that is given, or with 8 bits where only so all requests run
-    at once. Raises AdvisorError for a type that the engine does not have.
+    at once, or `SLOTS` of them in it and in each of its `arms` with drafts. Raises AdvisorError for
+    a type that the engine does not have.
     """
     kinds = traits(plan.engine).cache_types
     given = facts.request.kv_cache_dtype if facts.request is not None else None
@@ -159,16 +172,38 @@ def kv_cache(facts: Facts, plan: Plan) -> Plan:
         return plan.model_copy(update={"kv_cache_dtype": word})
     if not kinds or not _reads_8_bits(facts, plan):
         return plan
-    asked = min(
-        ceil((facts.concurrency or 1) / plan.dp), plan.max_num_seqs or facts.concurrency or 1
-    )
-    tokens = need(facts)
+    most = plan.max_num_seqs or facts.concurrency or 1
+    asked = min(ceil((facts.concurrency or 1) / plan.dp), most)
+    tokens, least = need(facts), min(SLOTS, most)
     eight = plan.model_copy(update={"kv_cache_dtype": kinds[0]})
     now, then = (memory.room(facts, one, tokens) for one in (plan, eight))
     decides = now is not None and then is not None and now < asked <= then
+    decides = decides or (
+        not _splits_graphs(facts)
+        and any(_lacks_slots(facts, arm, kinds[0], tokens, least) for arm in (plan, *arms))
+    )
     if traits(plan.engine).pool == "slots" and now is not None and now < 1:
         return plan  # a smaller file is the better way to make one request fit
     return eight if decides else plan
+
+
+def _splits_graphs(facts: Facts) -> bool:
+    """Whether this release runs drafts slower beside an 8-bit cache: FlashInfer, which reads it on
+    such a card, then verifies with piecewise graphs (SD414).
+    """
+    if facts.hardware is None or not facts.hardware.arch.startswith("sm_12"):
+        return False
+    found = engines.get(facts.engine or "").catalogue
+    return bool(found.behaviour("piecewise_graphs_flashinfer_sm12x", facts.engine_version))
+
+
+def _lacks_slots(facts: Facts, arm: Plan, eight: str, tokens: int, slots: int) -> bool:
+    """Whether an arm holds so many requests with an 8-bit KV cache only."""
+    now = memory.room(facts, arm, tokens)
+    if now is None or now >= slots:
+        return False
+    then = memory.room(facts, arm.model_copy(update={"kv_cache_dtype": eight}), tokens)
+    return then is not None and then >= slots
 
 
 def only_type(facts: Facts, plan: Plan) -> str | None:
@@ -212,10 +247,12 @@ def limit_choices(facts: Facts, plan: Plan) -> tuple[tuple[str, str, str], ...]:
         plain = plan.model_copy(update={"kv_cache_dtype": None})
         room = memory.room(facts, plain, tokens)
         fewer = f" ({int(room or 0)} with 16 bits)" if room is not None else ""
+        asked = ceil(request.concurrency / plan.dp)
+        all_run = "all requests" if room is None or room < asked else f"{SLOTS} requests"
         why = (
             "the model's attention takes no other"
             if only_type(facts, plan)
-            else f"only so all requests run at once{fewer}; its effect on acceptance was not "
+            else f"only so {all_run} run at once{fewer}; its effect on acceptance was not "
             f"measured apart: compare answers"
         )
         rows.append(("kv_cache_dtype", plan.kv_cache_dtype, why))

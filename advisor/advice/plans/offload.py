@@ -13,7 +13,7 @@ from math import ceil
 from typing import NamedTuple
 
 from advisor import engines
-from advisor.advice.plans import checkpoints, propose
+from advisor.advice.plans import checkpoints, methods, propose
 from advisor.advice.plans.limits import FOUR_BITS
 from advisor.domain.nouns import LLM, AdvisorError, Facts, LaunchText, Plan, Quant
 from advisor.domain.sourced import sourced
@@ -34,6 +34,12 @@ SPARE_LAYERS = sourced(
 )
 # A slot's least context: more experts leave for it, as a shorter one ends most conversations.
 CONTEXT = sourced(8192, "tokens", "a few turns with a file in them", "assumed")
+BEGIN = sourced(
+    2,
+    "draft tokens",
+    "the k that most runs with a gain report, experts in system memory (GAINS)",
+    "read",
+)
 # Pairs of runs with experts in system memory: MTP lost in the first four, did little in two, and
 # gained in the last four, on cards of 6 to 16 GB.
 LOSSES = ("f70148891450", "gaztrab5080", "ik1513", "ik2369")
@@ -85,12 +91,28 @@ def offload(facts: Facts) -> Offload | None:
         made = memory.bill(asked, plan) if plan is not None else None
         if plan is None or made is None or made.fits is not False:
             return None
-        layers = ceil((made.short_gib or 0.0) / per_layer)
-        if layers <= (shape.moe_layers or 0):
-            return _make_offload(
-                shape, quant, plan, min(layers + SPARE_LAYERS, shape.moe_layers or 0), per_layer
-            )
+        layers, most = ceil((made.short_gib or 0.0) / per_layer), shape.moe_layers or 0
+        if layers <= most:
+            found = _make_offload(shape, quant, plan, min(layers + SPARE_LAYERS, most), per_layer)
+            while found.layers < found.of and not _holds_drafts(asked, found.plan):
+                layers += 1
+                found = _make_offload(
+                    shape, quant, plan, min(layers + SPARE_LAYERS, most), per_layer
+                )
+            return found
     return None
+
+
+def drafted(facts: Facts, plan: Plan) -> Plan | None:
+    """The plan with the model's own head; None where there is none to run."""
+    able = methods.has_mtp(facts) and propose.no_path(facts, plan, "mtp") is None
+    return propose.with_method(facts, plan, "mtp", BEGIN) if able else None
+
+
+def _holds_drafts(facts: Facts, plan: Plan) -> bool:
+    """Whether the arm with drafts keeps every slot of the other one: both are measured alike."""
+    arm = drafted(facts, plan)
+    return arm is None or arm.max_num_seqs == plan.max_num_seqs
 
 
 def _quants(facts: Facts) -> list[Quant]:

@@ -172,9 +172,16 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
     )
     if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
         plan = plan.model_copy(update={"memory_fraction": static_share(facts, plan)})
-    plan = plan_limits.cap_slots(facts, plan_limits.kv_cache(facts, plan))
+    usual = [with_method(facts, plan, m, middle_k(facts, m)) for m in methods(facts)]
+    plan = plan_limits.cap_slots(facts, plan_limits.kv_cache(facts, plan, usual))
     widest = [with_method(facts, plan, m, max(k_values(facts, m))) for m in methods(facts)]
     return plan_limits.roomy(facts, plan, (plan, *widest))
+
+
+def middle_k(facts: Facts, method: Method) -> int:
+    """The middle one of the draft tokens to try: what limits are chosen for."""
+    tried = k_values(facts, method)
+    return tried[len(tried) // 2]
 
 
 def static_share(facts: Facts, plan: Plan) -> float | None:

@@ -10,16 +10,8 @@ from __future__ import annotations
 from advisor import engines
 from advisor.advice import measuring, resolve
 from advisor.advice.judge import judge
-from advisor.advice.plans import methods, offload, propose
+from advisor.advice.plans import offload
 from advisor.domain.nouns import Advice, AdvisorError, Facts, Reason, Request
-from advisor.domain.sourced import sourced
-
-BEGIN = sourced(
-    2,
-    "draft tokens",
-    "the k that most runs with a gain report, experts in system memory (offload.GAINS)",
-    "read",
-)
 
 
 def answer(request: Request, facts: Facts) -> Advice | None:
@@ -38,8 +30,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     except AdvisorError:
         return None
     plan = found.plan
-    able = methods.has_mtp(asked) and propose.no_path(asked, plan, "mtp") is None
-    drafted = propose.with_method(asked, plan, "mtp", BEGIN) if able else None
+    drafted = offload.drafted(asked, plan)
     adapter = engines.get(plan.engine)
     findings = judge(asked, plan, None).findings
     launch = adapter.render(adapter.to_launch(plan))
