@@ -39,11 +39,12 @@ PER_SOURCE = 3  # of the pairs that do not cover: so that one table does not fil
 
 
 class Index(NamedTuple):
-    """The index as read: names of the columns, what each line's pairs share, the lines, unparsed,
-    and the date of each source.
+    """The index as read: names of the columns and of the metrics, what each line's pairs share, the
+    lines, unparsed, and the date of each source.
     """
 
     fields: tuple[str, ...]
+    metrics: tuple[str, ...]
     groups: tuple[Pair, ...]
     lines: tuple[str, ...]
     dates: dict[str, str]
@@ -55,8 +56,9 @@ class Index(NamedTuple):
             return [
                 shared | self._run(source, common, row) | {"metric": metric, "speedup": speedup}
                 for source, common, runs in json.loads(self.lines[group])
-                for row, metrics in runs
-                for metric, speedup in metrics.items()
+                for row, speedups in runs
+                for metric, speedup in zip(self.metrics, speedups, strict=False)
+                if speedup is not None
             ]
         except (ValueError, TypeError, AttributeError, KeyError):
             return []
@@ -81,7 +83,7 @@ def index() -> Index:
     try:
         return from_text(read_data(f"knowledge/measurements/{INDEX_NAME}").decode("utf-8"))
     except (OSError, ValueError, LookupError, TypeError):
-        return Index((), (), (), {})
+        return Index((), (), (), (), {})
 
 
 def from_text(text: str) -> Index:
@@ -91,7 +93,8 @@ def from_text(text: str) -> Index:
     groups = tuple(dict(zip(head["shared"], values, strict=True)) for values in head["groups"])
     if len(lines) < len(groups):
         raise ValueError("lines are missing")
-    return Index(tuple(head["fields"]), groups, tuple(lines[: len(groups)]), dict(head["dates"]))
+    names = (tuple(head["fields"]), tuple(head["metrics"]))
+    return Index(*names, groups, tuple(lines[: len(groups)]), dict(head["dates"]))
 
 
 # Many files ask the same. Kept with the index that they are of, so that another one is not

@@ -59,10 +59,10 @@ def test_the_layers_follow_from_the_bill() -> None:
     each = 256 * 3.1457e6 * found.quant.bytes_ffn / 2**30
     assert short and found.layers >= ceil(short / each) + 1
     assert found.system_gib == pytest.approx(found.layers * each)
-    drafts = offload.drafted(asked, found.plan)
+    drafts = offload.drafts(asked, found.plan)
     assert drafts is not None and drafts.max_num_seqs == found.plan.max_num_seqs
     fewer = found.plan.model_copy(update={"extra": (("--n-cpu-moe", str(found.layers - 1)),)})
-    without = offload.drafted(asked, fewer)  # one layer less: not every slot beside the head
+    without = offload.drafts(asked, fewer)  # one layer less: not every slot beside the head
     assert without is not None and (without.max_num_seqs or 0) < (found.plan.max_num_seqs or 0)
     option = engines.get("llama-server").catalogue.option("--n-cpu-moe", made.plan.engine_version)
     assert option is not None and option.takes_value

@@ -133,11 +133,20 @@ def test_far_pairs_are_not_shown(only: Any) -> None:
     assert nearest_pairs(ask()) == ()
 
 
-HEAD = '{"fields": ["run_id"], "shared": ["method"], "groups": [["mtp"]]}'
+HEAD = '{"fields": ["run_id"], "metrics": ["tpot"], "shared": ["method"], "groups": [["mtp"]]}'
 
 
 @pytest.mark.parametrize(
-    "text", [None, "", "[]", "{}", "nonsense", HEAD, '{"fields": 1, "shared": [], "groups": [1]}']
+    "text",
+    [
+        None,
+        "",
+        "[]",
+        "{}",
+        "nonsense",
+        HEAD,
+        '{"fields": 1, "metrics": [], "shared": [], "groups": [1]}',
+    ],
 )
 def test_a_missing_or_damaged_index_is_no_evidence(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None

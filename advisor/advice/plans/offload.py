@@ -103,7 +103,7 @@ def offload(facts: Facts) -> Offload | None:
     return None
 
 
-def drafted(facts: Facts, plan: Plan) -> Plan | None:
+def drafts(facts: Facts, plan: Plan) -> Plan | None:
     """The plan with the model's own head; None where there is none to run."""
     able = methods.has_mtp(facts) and propose.no_path(facts, plan, "mtp") is None
     return propose.with_method(facts, plan, "mtp", BEGIN) if able else None
@@ -111,7 +111,7 @@ def drafted(facts: Facts, plan: Plan) -> Plan | None:
 
 def _holds_drafts(facts: Facts, plan: Plan) -> bool:
     """Whether the arm with drafts keeps every slot of the other one: both are measured alike."""
-    arm = drafted(facts, plan)
+    arm = drafts(facts, plan)
     return arm is None or arm.max_num_seqs == plan.max_num_seqs
 
 

@@ -30,7 +30,7 @@ def answer(request: Request, facts: Facts) -> Advice | None:
     except AdvisorError:
         return None
     plan = found.plan
-    drafted = offload.drafted(asked, plan)
+    drafted = offload.drafts(asked, plan)
     adapter = engines.get(plan.engine)
     findings = judge(asked, plan, None).findings
     launch = adapter.render(adapter.to_launch(plan))

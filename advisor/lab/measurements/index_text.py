@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Any
 
 from advisor.knowledge.evidence import FOREIGN, SHARED, Pair
@@ -10,10 +11,13 @@ from advisor.knowledge.evidence import FOREIGN, SHARED, Pair
 
 def to_text(entries: list[Pair], note: str) -> str:
     """The text of an index: a first line that says what it is and what each further line's pairs
-    share; then its sources with their runs, each with its speed-ups by metric. What a source's runs
-    share (its name, its date) is written once, and that a pair is clean not at all.
+    share; then its sources with their runs, each with its speed-ups in the order of the metrics
+    that the first line names. What a source's runs share (its name, its date) is written once, and
+    that a pair is clean not at all.
     """
     fields = ["run_id", *_by_use(entries)]
+    uses = Counter(entry["metric"] for entry in entries)
+    metrics = sorted(uses, key=lambda name: (-uses[name], name))
     dates = {e["source"]: e["date"] for e in entries if "date" in e}
     groups: dict[tuple[Any, ...], dict[str, dict[str, tuple[list[Any], dict[str, float]]]]] = {}
     for entry in entries:
@@ -27,11 +31,12 @@ def to_text(entries: list[Pair], note: str) -> str:
         sources = groups.setdefault(tuple(entry.get(name) for name in SHARED), {})
         run = sources.setdefault(source, {}).setdefault(name, (row, {}))
         run[1][entry["metric"]] = entry["speedup"]
-    head = {"generated": note, "fields": fields, "shared": SHARED, "dates": dates}
+    names = {"fields": fields, "metrics": metrics, "shared": SHARED}
+    head = {"generated": note, **names, "dates": dates}
     lines = (
         head | {"groups": list(groups)},
         *(
-            [(name, *_factor_out(fields, list(runs.values()))) for name, runs in s.items()]
+            [(name, *_factor_out(fields, metrics, list(runs.values()))) for name, runs in s.items()]
             for s in groups.values()
         ),
     )
@@ -41,20 +46,27 @@ def to_text(entries: list[Pair], note: str) -> str:
 
 
 def _factor_out(
-    fields: list[str], runs: list[tuple[list[Any], dict[str, float]]]
-) -> tuple[Pair, list[tuple[list[Any], dict[str, float]]]]:
+    fields: list[str], metrics: list[str], runs: list[tuple[list[Any], dict[str, float]]]
+) -> tuple[Pair, list[tuple[list[Any], list[float | None]]]]:
     """What all runs of a source have in common, by column, and the runs without it and without
-    trailing columns that have no value.
+    trailing columns and speed-ups that have no value.
     """
     first = runs[0][0]
     same = [i for i in range(1, len(first)) if all(row[i] == first[i] for row, _ in runs)]
     common = {fields[i]: first[i] for i in same if first[i] is not None} if len(runs) > 1 else {}
-    for row, _ in runs:
+    short = []
+    for row, speedups in runs:
         for i, name in enumerate(fields):
             row[i] = None if name in common else row[i]
-        while row[-1] is None:
-            row.pop()
-    return common, runs
+        short.append((_trim(row), _trim([speedups.get(metric) for metric in metrics])))
+    return common, short
+
+
+def _trim(row: list[Any]) -> list[Any]:
+    """A row without its trailing columns that have no value."""
+    while row[-1] is None:
+        row.pop()
+    return row
 
 
 def _short(value: Any) -> Any:
