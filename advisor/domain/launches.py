@@ -71,6 +71,7 @@ class Slip(Frozen):
     column: int = 0
     span: Span | None = None
     text: str = ""
+    stops: bool = True  # nothing starts; else it is passed over
 
 
 class Container(Frozen):

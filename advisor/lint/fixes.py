@@ -190,7 +190,8 @@ def _list_item(text: str, edit: Edit, line: int, item: re.Match[str]) -> Edit:
     if item.start() > 0:
         return edit
     newline = "\r\n" if text[:line].endswith("\r\n") else "\n"
-    words = [_yaml_word(word, _quotes_of(text)) for word in shlex.split(edit.text)]
+    quote, plain = _quotes_of(text), not item.group("quote")
+    words = [_yaml_word(word, quote, plain) for word in shlex.split(edit.text)]
     joined = f"{newline}{item.group('indent')}- ".join(words)
     return Edit(file=edit.file, start=edit.start - len(item.group("quote")), end=end, text=joined)
 
@@ -220,17 +221,22 @@ def _quotes_of(text: str) -> str:
     return '"' if text.count('- "') > text.count("- '") else "'"
 
 
-def _yaml_word(word: str, quote: str = "'") -> str:
-    plain = re.fullmatch(r"[A-Za-z_/.-][\w/.=:@+-]*", word) and word.lower() not in (
-        "on",
-        "off",
-        "yes",
-        "no",
-        "true",
-        "false",
-        "null",
+def _yaml_word(word: str, quote: str = "'", plain: bool = True) -> str:
+    bare = (
+        plain
+        and re.fullmatch(r"[A-Za-z_/.-][\w/.=:@+-]*", word)
+        and word.lower()
+        not in (
+            "on",
+            "off",
+            "yes",
+            "no",
+            "true",
+            "false",
+            "null",
+        )
     )
-    if plain and not word.endswith(":"):
+    if bare and not word.endswith(":"):
         return word
     if quote == '"' and "\\" not in word and '"' not in word:
         return f'"{word}"'

@@ -13,6 +13,7 @@ from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surround
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
 from advisor.readers.programs import BYSTANDERS, SHELLS, base_name, engine_start
 from advisor.readers.reading import Reading
+from advisor.readers.slips import image_slips
 from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
@@ -184,7 +185,9 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     """
     around, env = ran.around, ran.env
     words = [*(ran.entrypoint or []), *ran.args]
+    before = len(reading.found)
     if words and reading.command(words, env, scope=_inside(ran), around=around, at=at, depth=depth):
+        image_slips(around, words, not ran.entrypoint, reading.found[before:], reading)
         return True
     if words and _starts_something_else(words[0], bool(ran.entrypoint)):
         return False

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING
 from advisor.domain.nouns import Slip, Span
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
+from advisor.readers.images import engine_of_image, is_official
 
 if TYPE_CHECKING:
+    from advisor.readers.engine_command import EngineCommand, Surroundings
     from advisor.readers.reading import Reading
+    from advisor.readers.syntax.mapped import Mapped
     from advisor.readers.syntax.yamlnodes import Node
 
 TOOLS = {
@@ -24,12 +27,18 @@ TOOLS = {
     "systemd": "systemd",
     "quadlet": "Quadlet",
     "production-stack": "the chart",
+    "llama-swap": "llama-swap",
+    "resources": "Kubernetes",
+    "limits": "the device plugin",
 }
+# A resource may have any name: only one that is a letter away from the usual is a slip.
+NEAR, NEAR_RESOURCE = 0.82, 0.95
 MAX_KEYS = 200  # no service or container that a person wrote has more
 # plain scalars that are no text: numbers, truths, null
 _VALUE = lazy_re(
     r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|0x[\da-fA-F]+)|true|false|null|~", re.I
 )
+_COMMA = lazy_re(r"[ \t]*,[ \t]*(?=\S)")  # of a list without quotes
 _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
 
 
@@ -48,7 +57,9 @@ def likely_key(given: str, form: str) -> str | None:
     if given in known or given.startswith("x-"):
         return None
     folded = {one.lower(): one for one in known}
-    near = get_close_matches(given.lower().replace("-", "_"), folded, 1, 0.82)
+    cutoff = NEAR_RESOURCE if form == "limits" else NEAR
+    plain = given.lower() if "-" in "".join(known) else given.lower().replace("-", "_")
+    near = get_close_matches(plain, folded, 1, cutoff)
     return folded[near[0]] if near else None
 
 
@@ -61,14 +72,26 @@ def respell(node: Node, form: str, reading: Reading) -> None:
             continue
         reading.slips.append(slip_of_key(key.text, near, form, key.start, reading))
         key.text = near
+        node.forget()
 
 
-def slip_of_key(given: str, near: str, form: str, at: int, reading: Reading) -> Slip:
+def respell_within(node: Node, paths: dict[str, str], reading: Reading) -> None:
+    """The same for mappings below it: dotted path -> the form of what stands there."""
+    for path, form in paths.items():
+        found = node.path(path)
+        for one in found.items if found is not None and found.kind == "seq" else [found]:
+            if one is not None and one.kind == "map":
+                respell(one, form, reading)
+
+
+def slip_of_key(
+    given: str, near: str, form: str, at: int, reading: Reading, kind: str = "key"
+) -> Slip:
     """The slip of a key at an offset."""
     line, column = reading.source.place(at)
     written = reading.source.text.startswith(given, at)
     return Slip(
-        message=f"{TOOLS[form]} knows no key '{given}'; '{near}' is meant",
+        message=f"{TOOLS[form.partition(' ')[0]]} knows no {kind} '{given}'; '{near}' is meant",
         line=line,
         column=column,
         span=Span(start=at, end=at + len(given)) if written else None,
@@ -127,3 +150,39 @@ def _slip_of_item(item: Node, inner: list[Node], form: str, reading: Reading) ->
         span=Span(start=start, end=end),
         text=text,
     )
+
+
+def image_slips(
+    around: Surroundings,
+    words: list[Mapped],
+    own: bool,
+    found: list[EngineCommand],
+    reading: Reading,
+) -> None:
+    """Say where an image holds another engine than the one that its words start, and where it
+    starts that engine by itself: `own` is whether its entrypoint stands.
+    """
+    name = around.image_text()
+    holds = engine_of_image(name) if name and is_official(name) else None
+    if around.image is None or holds is None or len(found) != 1:
+        return
+    starts = found[0].engine
+    if holds not in (starts, "sglang") and not any("install" in word.text for word in words):
+        line, column = reading.source.place(around.image.first())
+        reading.slips.append(
+            Slip(message=f"{name} holds {holds}, no {starts}", line=line, column=column)
+        )
+    elif own and starts == holds == "vllm" and [w.text for w in words[:2]] == ["vllm", "serve"]:
+        first, last = words[0].span(), words[1].span()
+        line, column = reading.source.place(words[0].first())
+        comma = _COMMA.match(reading.source.text, last[1]) if last else None
+        reading.slips.append(
+            Slip(
+                message=f"{name} starts `vllm serve` itself: given again, it counts as the model",
+                line=line,
+                column=column,
+                span=Span(start=first[0], end=comma.end() if comma else last[1])
+                if first and last
+                else None,
+            )
+        )

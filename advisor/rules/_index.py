@@ -132,7 +132,7 @@ ROWS: tuple[Row, ...] = (
     Row('SD313', 'memory-share-too-high', 'warning', ('vllm', 'sglang'), (), True),
     Row('SD314', 'memory-share-above-one', 'error', ('vllm', 'sglang'), (), False),
     Row('SD315', 'context-beyond-model', 'error', ('vllm', 'sglang', 'llama-server', 'ik_llama.cpp'), ('model',), False),
-    Row('SD316', 'batch-below-context', 'error', ('vllm',), (), False),
+    Row('SD316', 'batch-below-context', 'error', ('vllm', 'llama-server'), (), False),
     Row('SD317', 'draft-slots-fill-budget', 'error', ('vllm',), (), True),
     Row('SD401', 'documented-gain', 'info', (), ('hardware', 'model', 'concurrency'), True),
     Row('SD402', 'long-context-prefill', 'warning', ('vllm', 'sglang'), ('hardware', 'concurrency', 'ctx_tokens'), True),

@@ -167,7 +167,7 @@ def test_double_quotes_where_the_file_has_them(word: str, written: str) -> None:
         text, Edit(file="-", start=at, end=at + 3, text=f"--x {shlex.quote(word)}")
     )
     assert edit is not None
-    assert fixes.apply(text, [edit]) == f'args:\n  - --x\n  - {written}\n  - "--b"\n'
+    assert fixes.apply(text, [edit]) == f'args:\n  - "--x"\n  - {written}\n  - "--b"\n'
 
 
 def test_as_many_of_both_quotes_are_single_ones() -> None:

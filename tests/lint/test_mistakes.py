@@ -31,8 +31,12 @@ _FRESH: dict[str, Any] = yaml.safe_load(
     Path(__file__).with_name("mistakes_fresh.yaml").read_text(encoding="utf-8")
 )
 FRESH: list[dict[str, Any]] = _FRESH["mistakes"]
-BASES |= _FRESH["bases"]
-ROWS = OWN + THREADS + FRESH
+_EXAM: dict[str, Any] = yaml.safe_load(
+    Path(__file__).with_name("mistakes_exam.yaml").read_text(encoding="utf-8")
+)
+EXAM: list[dict[str, Any]] = _EXAM["mistakes"]
+BASES |= _FRESH["bases"] | _EXAM["bases"]
+ROWS = OWN + THREADS + FRESH + EXAM
 
 
 class Verdict(NamedTuple):
@@ -106,6 +110,7 @@ def test_the_table_is_what_it_says() -> None:
     assert len(kinds) == 20 and set(kinds.values()) == {6}
     assert len(THREADS) == 40 and all(row["source"] and row["codes"] for row in THREADS)
     assert len(FRESH) == 99 and len({row["kind"] for row in FRESH}) >= 18
+    assert len(EXAM) == 72 and len({row["kind"] for row in EXAM}) >= 28
     engines = {
         launch.engine for base in BASES.values() for launch in read_text(base["text"]).launches
     }

@@ -7,11 +7,20 @@ from __future__ import annotations
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.reading import Reading
-from advisor.readers.slips import respell, text_items
+from advisor.readers.slips import respell, respell_within, text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, join, literal
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
+
+_DEPLOY = "deploy.resources"
+_WITHIN = {  # from the outside in: a key that is respelt is found below
+    "deploy": "compose deploy",
+    _DEPLOY: "compose resources",
+    f"{_DEPLOY}.reservations": "compose reservations",
+    f"{_DEPLOY}.reservations.devices": "compose devices",
+    "healthcheck": "compose healthcheck",
+}
 
 
 def read_compose(document: Node, reading: Reading) -> None:
@@ -46,6 +55,7 @@ def _field(service: Node, services: Node, name: str) -> Node | None:
 def _read_service(key: Node, service: Node, services: Node, reading: Reading) -> None:
     scope = Scope()
     respell(service, "compose", reading)
+    respell_within(service, _WITHIN, reading)
 
     def text(node: Node) -> Mapped:
         return interpolate(scalar(node, reading.source), scope)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+from advisor.domain.nouns import Slip, Span
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, EnvItem, Surroundings
@@ -14,6 +15,9 @@ from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 
 _LINE = lazy_re(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD)[ \t]+(.*)$", re.I | re.S)
+
+
+_SINGLE = lazy_re(r"\[\s*'[^'\"]*'(?:\s*,\s*'[^'\"]*')*\s*\]")
 
 
 def read_dockerfile(reading: Reading) -> None:
@@ -38,7 +42,7 @@ def read_dockerfile(reading: Reading) -> None:
         elif word in ("ENV", "ARG"):
             _env(ran.env, interpolate(value, scope))
         else:
-            words = _command(value)
+            words = _command(value, word, reading)
             at = value.first()
             if word == "CMD":
                 ran.args = words
@@ -58,9 +62,11 @@ def _env(env: Env, value: Mapped) -> None:
         add_env(env, word)
 
 
-def _command(value: Mapped) -> list[Mapped]:
+def _command(value: Mapped, word: str, reading: Reading) -> list[Mapped]:
     """JSON form: the words; text form: what `/bin/sh -c` gets."""
     if value.text.lstrip().startswith("["):
+        if _SINGLE.fullmatch(value.text.strip()):
+            value = _double_quotes(value, word, reading)
         try:
             items = json.loads(value.text)
         except (ValueError, RecursionError):
@@ -68,6 +74,23 @@ def _command(value: Mapped) -> list[Mapped]:
         if isinstance(items, list) and all(isinstance(item, str) for item in items):
             return _locate(items, value)
     return [synthetic("sh", value.first()), synthetic("-c", value.first()), value]
+
+
+def _double_quotes(value: Mapped, word: str, reading: Reading) -> Mapped:
+    """A list in single quotes, which Docker gives to the shell as it stands; read as meant."""
+    meant = Mapped(value.text.replace("'", '"'), value.pos)
+    place = value.part(0, len(value.text.rstrip())).span()
+    line, column = reading.source.place(value.first())
+    reading.slips.append(
+        Slip(
+            message=f"Docker takes the list of {word} for shell text: JSON has double quotes",
+            line=line,
+            column=column,
+            span=Span(start=place[0], end=place[1]) if place is not None else None,
+            text=meant.text.rstrip(),
+        )
+    )
+    return meant
 
 
 def _locate(items: list[str], value: Mapped) -> list[Mapped]:

@@ -21,7 +21,7 @@ from advisor.readers.forms.recipes import read_scripts
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.forms.tasks import read_task
 from advisor.readers.reading import Reading
-from advisor.readers.slips import respell
+from advisor.readers.slips import respell, respell_within
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
@@ -66,6 +66,9 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             )
 
 
+_WITHIN = {"resources": "resources", "resources.limits": "limits", "resources.requests": "limits"}
+
+
 def read_containers(document: Node, reading: Reading, kind: str) -> None:
     """Every mapping that looks like a container, with the pod that it stands in."""
     reading.form = kind
@@ -77,6 +80,7 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
             continue
         if kind == "kubernetes" and node.get("image") is not None and node.get("name") is not None:
             respell(node, "kubernetes", reading)
+            respell_within(node, _WITHIN, reading)
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
             respell(config, "production-stack", reading)

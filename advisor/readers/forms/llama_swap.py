@@ -11,6 +11,7 @@ from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.reading import Reading
+from advisor.readers.slips import slip_of_key
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
@@ -45,7 +46,7 @@ def read_llama_swap(document: Node, reading: Reading) -> None:
             "MODEL_ID": scalar(key, reading.source),
         }
         line = _without_comments(scalar(command, reading.source))
-        words = split_words(expand_macros(line, macros, 0), dollars=False)
+        words = split_words(expand_macros(line, macros, 0, reading), dollars=False)
         env: Env = {}
         listed = model.get("env")
         for item in listed.items if listed is not None else []:
@@ -81,7 +82,22 @@ def _without_comments(text: Mapped) -> Mapped:
     return join((*parts, text.part(done, len(text)))) if done else text
 
 
-def expand_macros(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped:
+def _misspelt(name: str, at: int, macros: dict[str, Mapped], reading: Reading) -> Mapped | None:
+    """The value of the macro that was meant, where a name is none: llama-swap refuses the file."""
+    from difflib import get_close_matches  # start-up: only for a name that is unknown
+
+    near = get_close_matches(name, [*macros, *_GIVEN], 1, 0.75)
+    if not near or at < 0 or name in _GIVEN:
+        return None
+    slip = slip_of_key(name, near[0], "llama-swap", at + len("${"), reading, "macro")
+    if slip not in reading.slips:
+        reading.slips.append(slip)
+    return macros.get(near[0])
+
+
+def expand_macros(
+    text: Mapped, macros: dict[str, Mapped], depth: int, reading: Reading | None = None
+) -> Mapped:
     """Return the text with its macros replaced, at most eight levels deep."""
     if "${" not in text.text or depth > 8 or len(text) > 100_000:
         return text
@@ -90,13 +106,15 @@ def expand_macros(text: Mapped, macros: dict[str, Mapped], depth: int) -> Mapped
     for found in _MACRO.finditer(text.text):
         name, at = found.group(1), text.pos[found.start()]
         value = macros.get(name)
+        if value is None and reading is not None and "." not in name:
+            value = _misspelt(name, at, macros, reading)
         parts.append(text.part(done, found.start()))
         parts.append(
             hole(name, at)
             if value is None
             else value
             if name in _GIVEN
-            else expand_macros(value, macros, depth + 1)
+            else expand_macros(value, macros, depth + 1, reading)
         )
         done = found.end()
     return join((*parts, text.part(done, len(text)))) if parts else EMPTY if not text.text else text

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+from advisor.domain.nouns import Slip, Span
+from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import engine_by_options
 from advisor.readers.dispatch import reader
 from advisor.readers.engine_command import EngineCommand, Surroundings
@@ -10,6 +14,9 @@ from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, literal
 from advisor.readers.syntax.shell import parse
 from advisor.readers.syntax.words import split_words
+
+_SPACED = lazy_re(r"^[ \t]*export[ \t]+([A-Za-z_]\w*)([ \t]+=[ \t]*|=[ \t]+)(?=[\w\"'/$])", re.M)
+MAX_SLIPS = 20
 
 
 def read_script(reading: Reading) -> None:
@@ -27,10 +34,31 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
             image=literal(said[0], said[1]) if not depth else None, kind="comment"
         )
     reading.shell(text, around=around, depth=depth)
+    if "export" in text.text:
+        _spaced_exports(text, reading)
     if not reading.found and not depth:
         _bare_options(text, reading)
         if not reading.found and parse(text.text).type == "ERROR":
             reader("text")(reading)  # the grammar does not read it
+
+
+def _spaced_exports(text: Mapped, reading: Reading) -> None:
+    """`export NAME = value`: the shell takes `=` and the value for names, and NAME stays unset."""
+    for found in _SPACED.finditer(text.text):
+        at, end = text.pos[found.start(2)], text.pos[found.end(2) - 1] + 1
+        if at < 0 or end - at != found.end(2) - found.start(2) or len(reading.slips) > MAX_SLIPS:
+            continue
+        line, column = reading.source.place(at)
+        reading.slips.append(
+            Slip(
+                message=f"the shell does not set {found.group(1)}: blanks stand around its =",
+                line=line,
+                column=column,
+                span=Span(start=at, end=end),
+                text="=",
+                stops=False,
+            )
+        )
 
 
 def _bare_options(text: Mapped, reading: Reading) -> None:

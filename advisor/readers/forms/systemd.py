@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from advisor.domain.nouns import Slip, Span
 from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, Surroundings, size_bytes
 from advisor.readers.reading import Reading
-from advisor.readers.slips import likely_key, slip_of_key
+from advisor.readers.slips import keys, likely_key, slip_of_key
 from advisor.readers.syntax.cut_off import options_behind
 from advisor.readers.syntax.mapped import Mapped, hole, join, literal, synthetic
 from advisor.readers.syntax.marks import placeholders_to_holes
@@ -23,7 +24,7 @@ _VARIABLE = lazy_re(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])"
 
 def read_unit(reading: Reading) -> None:
     """The commands that a unit starts."""
-    entries = [_respell(*entry, reading) for entry in _entries(reading.source.text)]
+    entries = [_respell(*entry, reading) for entry in _entries(reading.source.text, reading)]
     env: Env = {}
     for section, key, value in entries:
         if key == "Environment" and section in ("Service", "Container"):
@@ -103,9 +104,10 @@ def _specifiers(value: Mapped, known: dict[str, Mapped]) -> Mapped:
     return join((*parts, value.part(done, len(value))))
 
 
-def _entries(text: str) -> list[tuple[str, str, Mapped]]:
+def _entries(text: str, reading: Reading) -> list[tuple[str, str, Mapped]]:
     """(section, key, value) with continued lines joined by one space; comments inside a
-    continuation are dropped.
+    continuation are dropped. A backslash above the next key is said, and read as if it were not
+    there.
     """
     result: list[tuple[str, str, Mapped]] = []
     section, at = "", 0
@@ -124,6 +126,10 @@ def _entries(text: str) -> list[tuple[str, str, Mapped]]:
             if not found:
                 continue
             key, offset = found.group(1), found.end()
+        elif (found := _KEY.match(body)) and found.group(1) in keys("systemd"):
+            reading.slips.append(_slip_of_backslash(found.group(1), start, reading))
+            result.append((section, key, join(parts[:-1])))
+            key, parts, offset = found.group(1), [], found.end()
         else:
             offset = 0
         more = body.endswith("\\")
@@ -136,6 +142,20 @@ def _entries(text: str) -> list[tuple[str, str, Mapped]]:
     if key is not None:
         result.append((section, key, join(parts)))
     return result
+
+
+def _slip_of_backslash(key: str, below: int, reading: Reading) -> Slip:
+    """The slip of a backslash that joins the next key to the value above it."""
+    text = reading.source.text
+    end = text.rfind("\\", 0, below) + 1
+    start = len(text[: end - 1].rstrip(" \t"))
+    number, column = reading.source.place(end - 1)
+    return Slip(
+        message=f"the backslash makes {key}= on the next line a part of the command",
+        line=number,
+        column=column,
+        span=Span(start=start, end=end),
+    )
 
 
 def _quadlet(

@@ -61,6 +61,10 @@ class Node:
                         return found
         return None
 
+    def forget(self) -> None:
+        """A key was respelt: look at the keys again."""
+        self._own = None
+
     def path(self, dotted: str) -> Node | None:
         """`get` along a dotted path."""
         node: Node | None = self

@@ -107,6 +107,16 @@ def set_fix(case: Case, found: Flag | None, value: str, what: str, *, safe: bool
     return value_fix(case, found, value, what, safe=safe and not is_shared(case, place))
 
 
+def swap_fix(case: Case, one: Flag, other: Flag, what: str) -> Fix:
+    """Give each of two flags the value of the other."""
+    both = [
+        set_fix(case, one, other.value or "", what),
+        set_fix(case, other, one.value or "", what),
+    ]
+    edits = tuple(edit for fix in both for edit in fix.edits)
+    return Fix(text=what, edits=edits if all(fix.edits for fix in both) else ())
+
+
 # ---------------------------------------------------------------- inside --speculative-config
 
 
@@ -166,12 +176,7 @@ def _in_json(found: Flag | None, pattern: str, group: int) -> tuple[int, int] | 
     """Offsets in the file of a pattern's group in a flag's value, if the value stands there as read
     and matches once.
     """
-    if (
-        found is None
-        or not found.value
-        or found.value_span is None
-        or found.origin not in ("cli", "ini")
-    ):
+    if found is None or not found.value or found.value_span is None or found.origin == "python":
         return None
     start = found.value_span.start
     if found.value_span.end - start != len(found.value):

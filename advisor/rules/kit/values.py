@@ -16,7 +16,7 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
-from advisor.rules.kit.case import flags
+from advisor.rules.kit.case import flags, table
 from advisor.rules.kit.fixes import json_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import candidates
@@ -115,6 +115,8 @@ def _at(known: Catalogue, name: str, version: str) -> tuple[str, ...]:
         return ()
     if option.choices or option.values:
         return option.choices or option.values or ()
+    if listed := table("compatibility")["value_lists"].get(known.engine, {}).get(name):
+        return tuple(listed["value"])
     if known.engine == "vllm":
         for config, field in FIELDS.get(name, ()):
             row = known.json_field(config, field, version) or {}
@@ -271,8 +273,8 @@ def not_a_choice(
 KINDS = {
     "int": lazy_re(r"[+-]?\d[\d_]*"),
     "float": lazy_re(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"),
-    "human_readable_int": lazy_re(r"-?\d+|\d+(\.\d+)?[kKmMgGtT]?"),
-    "human_readable_int_or_auto": lazy_re(r"auto|-1|\d+(\.\d+)?[kKmMgGtT]?"),
+    "human_readable_int": lazy_re(r"-?\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]?"),
+    "human_readable_int_or_auto": lazy_re(r"auto|-1|\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]?"),
 }
 
 _SIZE = lazy_re(r"(\d+(?:\.\d+)?)\s*([kKmM])?(?:i?b|\s*tok(?:en)?s?)?", re.I)

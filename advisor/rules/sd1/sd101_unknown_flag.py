@@ -45,7 +45,8 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             yield sign_hit(case, found, cut[1], cut[2])
             continue
         if catalogue(case).find(lookup_spelling(found), catalogued_version(case)) is not None:
-            yield underscore_hit(case, found) if found.origin == "ini" else join_value(case, found)
+            dashes = found.origin == "ini" or "_" in found.raw
+            yield (underscore_hit if dashes else join_value)(case, found)
             continue
         near = nearest_option(case, lookup_spelling(found))
         near = near if near and close(lookup_spelling(found), near) else None
@@ -88,7 +89,9 @@ def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:
 
 
 def underscore_hit(case: Case, found: Flag) -> Hit:
-    """A preset's key with underscores: the server compares keys as they stand, and stops."""
+    """Underscores in a preset's key, or in an option of a parser that compares them as they stand:
+    the server stops.
+    """
     key = found.raw.replace("_", "-")
     what = f"Write {key}."
     place = found.span
@@ -98,7 +101,9 @@ def underscore_hit(case: Case, found: Flag) -> Hit:
         else ()
     )
     return Hit(
-        f"a preset has no key '{found.raw}': {key} is written with dashes",
+        f"a preset has no key '{found.raw}': {key} is written with dashes"
+        if found.origin == "ini"
+        else f"{case.plan.engine} has no option {found.raw}: {key} is written with dashes",
         flag=found,
         fix=Fix(text=what, edits=edits),
         everywhere=True,

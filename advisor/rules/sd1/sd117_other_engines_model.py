@@ -1,11 +1,15 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid
+from advisor.rules.kit.fixes import set_fix
 
 MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
 HF_WORDS = ("-fp8", "-awq", "-gptq", "-nvfp4", "-int4", "autoround")
+# ends like the name of a GGUF file, without the ending
+_CUT = lazy_re(r"/[^/]*[-_.](?:ud-)?(?:iq|q)\d(?:_(?:k|\d|nl|xxs|xs|s|m|l|xl))*$")
 
 
 @rule(
@@ -43,6 +47,13 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
                 f"for vLLM or SGLang",
                 flag=place,
                 fix=Fix(text="Give a GGUF file with -m, or a GGUF repository with -hf."),
+            )
+        elif place is not None and place.name == "--model" and _CUT.search(bare):
+            yield Hit(
+                f"{case.plan.model} names no file: a GGUF ends in .gguf",
+                flag=place,
+                severity="warning",
+                fix=set_fix(case, place, f"{place.value}.gguf", "Write .gguf behind it."),
             )
     elif name.endswith(".gguf") or name.endswith("-gguf") or "-gguf:" in name:
         speculates = case.plan.method != "none"

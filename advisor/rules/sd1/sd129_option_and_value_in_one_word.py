@@ -3,16 +3,15 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.domain.patterns import lazy_re
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import replace_fix
+from advisor.rules.kit.case import GGUF_ENGINES, replace_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue
 
 _UNREAD = lazy_re(r"the argument '(--?[A-Za-z][\w.-]*) [^']")
 _JOINED = lazy_re(r"(--?[A-Za-z][\w.-]*) \S")
-SPLIT_NOWHERE = (
-    "compose",
-    "kubernetes",
-    "python",
-)  # a chart or a wrapper may join the words and take them apart again
+# a chart or a wrapper may join the words and take them apart again
+SPLIT_NOWHERE = frozenset(
+    ("compose", "kubernetes", "python", "dockerfile", "systemd", "quadlet", "shell", "command")
+)
 
 
 @rule(
@@ -88,9 +87,12 @@ def apart(case: Case) -> Fix:
 
 
 def join_by_equals(case: Case, word: str) -> str:
-    """OPTION=VALUE where the launch writes its other options so; else as it is, to be split."""
-    if any(
-        one.span is not None
+    """OPTION=VALUE where the launch writes its other options so and the engine reads it; else as it
+    is, to be split.
+    """
+    if case.plan.engine not in GGUF_ENGINES and any(
+        one.origin == "cli"
+        and one.span is not None
         and one.value_span is not None
         and one.value_span.start == one.span.start + len(one.raw) + 1
         for one in case.launch.flags

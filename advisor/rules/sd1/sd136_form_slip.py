@@ -37,6 +37,9 @@ def form_slip(case: Case) -> Iterator[Hit]:
         yield Hit(
             slip.message,
             line=slip.line,
-            fix=Fix(text=f"Write {written}.", edits=edits),
+            severity=None if slip.stops else "warning",
+            fix=Fix(text=f"Write {written}." if written else "Leave it out.", edits=edits)
+            if slip.span is not None
+            else Fix(text="Name an image that holds the engine."),
             everywhere=True,
         )

@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Edit, Fix, Port
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
+from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED
 
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
@@ -55,6 +56,19 @@ def port_not_reached(case: Case) -> Iterator[Hit]:
 def hit(case: Case, at: Port, port: int, what: str) -> Hit:
     """The hit of one port."""
     edits: tuple[Edit, ...] = ()
+    given = flag(case, "--port")
+    if given is not None and at.number == DEFAULTS[case.plan.engine]:  # the odd one is the server's
+        return Hit(
+            f"{what}, but the server listens on {port}",
+            line=at.line,
+            severity="error" if at.probe in KILLS else None,
+            fix=set_fix(
+                case,
+                given,
+                str(at.number),
+                f"Give the server --port {at.number}, or write {port} there.",
+            ),
+        )
     if at.span is not None:
         place = at.span
         edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=str(port)),)

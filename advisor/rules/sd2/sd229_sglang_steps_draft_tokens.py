@@ -3,6 +3,7 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, integer, value_fix
+from advisor.rules.kit.fixes import swap_fix
 
 
 @rule(
@@ -51,7 +52,9 @@ def sglang_steps_draft_tokens(case: Case) -> Iterator[Hit]:
         yield Hit(
             f"{n} steps with topk 1 make {n + 1} tokens to verify, not {m}",
             flag=tokens,
-            fix=value_fix(
+            fix=swap_fix(case, steps, tokens, f"Exchange the two: {m} steps, {n} tokens.")
+            if steps is not None and n == m + 1
+            else value_fix(
                 case, tokens, str(n + 1), f"Use --speculative-num-draft-tokens {n + 1}.", safe=False
             ),
         )
