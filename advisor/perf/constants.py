@@ -15,6 +15,7 @@ import math
 import re
 from collections.abc import Mapping
 
+from advisor.domain.sourced import sourced
 from advisor.perf.arrays import PATHS
 
 ByPath = tuple[float, ...]
@@ -108,6 +109,13 @@ class Constants:
     verify_scale: ByPath = by_path(1.0)
 
 
+MOST_SHARE = sourced(0.98, "share", "own choice: a fitted share stays below all of it", "chosen")
+MOST_EXPERT_BW = sourced(
+    1.2,
+    "ratio",
+    "own choice: experts are read at most a little faster than dense weights",
+    "chosen",
+)
 _NAMED = re.compile(r"(\w+)(?:\[([\w-]+)\])?$")
 _NAMES = {field.name for field in dataclasses.fields(Constants)}
 
@@ -137,5 +145,5 @@ def shift_constants(constants: Constants, logs: Mapping[str, float]) -> Constant
 
 def _ceiling(name: str) -> float:
     if name.startswith(("eta", "mfu", "rho")):
-        return 0.98
-    return 1.2 if name == "expert_bw" else math.inf
+        return MOST_SHARE
+    return MOST_EXPERT_BW if name == "expert_bw" else math.inf

@@ -5,15 +5,34 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf.attention import serial_attention_seconds
 from advisor.perf.constants import Constants
 from advisor.perf.experts import reached_experts
 from advisor.perf.kernels import SMALL_BATCH_PATHS
 from advisor.perf.rates import at, small_batch_rate
+from advisor.perf.sizes.weights import EAGLE3_VOCABULARY, EAGLE_SQUARES, LAYER_SQUARES
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
+
+DRAFT_DEPTH = sourced(
+    (12, 22, 4, 36),
+    "layers: least, of no parameters, more for each 1e9 parameters, most",
+    "between published configs: Qwen2.5-0.5B 24, Qwen3-0.6B and 1.7B 28, Llama-3.2-1B 16, "
+    "Llama-3.2-3B 28, Llama-3.1-8B 32",
+    "derived",
+)
+NGRAM_REQUEST_S = sourced(
+    10e-6,
+    "s",
+    "a look-up in the prompt of one request, in compiled code: no measurement",
+    "assumed",
+)
+MOST_EXPERTS = sourced(
+    0.95, "share", "own choice: an MTP layer has weights beside its experts", "chosen"
+)
 
 
 def _rolls_back(p: P.Points) -> Mask:
@@ -61,17 +80,18 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     per_pass = head + launch + one_layer + kv_layer + _draft_ops(p, c, batch, p.draft_head_params)
     mtp = first + np.fmax(k - 1, 0) * later + k * per_pass
 
-    eagle_params = 17 * p.hidden**2  # one layer of 12 h^2 and the fusion of three hidden states
+    eagle_params = EAGLE_SQUARES * p.hidden**2
     eagle_head = np.where(
-        p.is_method("eagle3"), np.fmin(32_000 * p.hidden, p.lm_head_params), p.lm_head_params
+        p.is_method("eagle3"),
+        np.fmin(EAGLE3_VOCABULARY * p.hidden, p.lm_head_params),
+        p.lm_head_params,
     )
     eagle_pass = (eagle_params + eagle_head) * 2 / bandwidth + launch + one_layer + kv_layer
     eagle = k * (eagle_pass + _draft_ops(p, c, batch, eagle_params + eagle_head))
 
     small_bytes = np.where(p.is_path(*SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
-    # layers by size, between published configs: Qwen2.5-0.5B 24, Qwen3-0.6B and 1.7B 28,
-    # Llama-3.2-1B 16 and 3B 28, Llama-3.1-8B 32
-    depth = np.clip(22 + 4 * p.draft_params / 1e9, 12, 36)
+    least, at_none, each, most = DRAFT_DEPTH
+    depth = np.clip(at_none + each * p.draft_params / 1e9, least, most)
     draft_layer = np.where(
         p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p)
     )
@@ -79,7 +99,7 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     model = k * (model_pass + _draft_ops(p, c, batch, p.draft_params))
     model = model + np.where(_rolls_back(p), c.state_checkpoint_s, 0.0)
 
-    block_params = c.dflash_layers * 12 * p.hidden**2
+    block_params = c.dflash_layers * LAYER_SQUARES * p.hidden**2
     block = (block_params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / bandwidth + launch
     walk = serial_attention_seconds(p, c, context) / np.fmax(p.global_layers, 1)
     block = block + c.dflash_layers * (one_layer + np.fmax(kv_layer, walk))
@@ -100,7 +120,7 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
             model,
             block,
             block + k * c.dspark_token_s,
-            at(c.ngram_host_s, p) + batch * 10e-6,
+            at(c.ngram_host_s, p) + batch * NGRAM_REQUEST_S,
         ],
         default=0.0,
     )
@@ -111,7 +131,7 @@ def _mtp_block(
     p: P.Points, c: Constants, reached: Floats, tokens: Floats, bandwidth: Floats
 ) -> Floats:
     """Weights of one MTP layer, with the experts that its tokens reach, and its operations."""
-    all_experts = np.fmin(p.experts * p.expert_params, 0.95 * p.mtp_params)
+    all_experts = np.fmin(p.experts * p.expert_params, MOST_EXPERTS * p.mtp_params)
     core = p.mtp_params - all_experts
     share = np.divide(reached, p.experts, out=np.zeros_like(core), where=p.experts > 0)
     read = (core + all_experts * share) * p.bytes_mtp / bandwidth

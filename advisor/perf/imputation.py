@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
 
@@ -23,6 +24,22 @@ QUANT_NAMES = (
     "bytes_mtp",
     "bytes_mtp_lm_head",
     "quant_bits",
+)
+
+# Releases of vLLM as numbers: 10000 for the first part, 100 for the second, 1 for the third.
+FULL_GRAPHS_LOST = sourced(
+    2701,
+    "release",
+    "vLLM 0.27.1, the last without them for a verify step on SM12x: piecewise_flashinfer in "
+    "knowledge/rules/regime.json",
+    "read",
+)
+HYBRID_CACHING = sourced(
+    2600,
+    "release",
+    "vLLM 0.26.0, the first with prefix caching on by default for hybrid models: its "
+    "config/model.py",
+    "read",
 )
 
 
@@ -73,13 +90,16 @@ def fill_hardware(p: P.Points) -> dict[str, Floats]:
     )
     datacenter = p.hw_class == P.CLASSES.index("datacenter")
     stated = _table(table("links"), P.LINKS, p.link, np.nan)
-    own = _fill_unknown(p.link_bw, np.where(datacenter, 300e9, 25e9))
-    link = np.where(np.isnan(stated), 0.8 * own, np.fmin(0.8 * own, stated))
+    own = _fill_unknown(
+        p.link_bw, np.where(datacenter, value("link_datacenter"), value("link_other"))
+    )
+    reached = value("link_share") * own
+    link = np.where(np.isnan(stated), reached, np.fmin(reached, stated))
     own_pcie = (p.link == P.LINKS.index("pcie")) & (
-        own < 100e9
+        own < value("pcie_most")
     )  # the card's own link is PCIe: its generation counts
-    link = np.where(own_pcie, 0.8 * own, link)
-    link = np.where(p.link == P.LINKS.index("nvlink"), np.fmax(own, 50e9), link)
+    link = np.where(own_pcie, reached, link)
+    link = np.where(p.link == P.LINKS.index("nvlink"), np.fmax(own, value("nvlink_least")), link)
     return {
         "bw": bw,
         "fp32": fp32,
@@ -140,7 +160,9 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
     Layers and width follow the published models (35B-A3B 40 x 2048 ... 671B-A37B 61 x 7168; 4B 36,
     27B 64 dense).
     """
-    is_moe = _fill_unknown(p.is_moe, np.where(p.active_params < 0.6 * p.total_params, 1.0, 0.0))
+    is_moe = _fill_unknown(
+        p.is_moe, np.where(p.active_params < value("mixture_below") * p.total_params, 1.0, 0.0)
+    )
     moe = is_moe > 0
     total = _fill_unknown(
         p.total_params, np.where(moe, value("total_params_moe"), value("total_params_dense"))
@@ -149,14 +171,19 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
         _fill_unknown(p.active_params, np.where(moe, value("active_share") * total, total)), total
     )
     depth: Floats = np.where(
-        moe, 23 * np.power(total / 1e9, 0.155), 20 * np.power(total / 1e9, 0.35)
+        moe,
+        value("layers_moe") * np.power(total / 1e9, value("layers_moe_power")),
+        value("layers_dense") * np.power(total / 1e9, value("layers_dense_power")),
     )
     layers = _fill_unknown(p.layers, np.round(depth))
     layers = np.fmax(layers, 1.0)
-    width: Floats = np.round(np.sqrt(active / (12.5 * layers)) / 64) * 64
+    step = value("width_step")
+    width: Floats = np.round(np.sqrt(active / (value("layer_params") * layers)) / step) * step
     hidden = _fill_unknown(p.hidden, width)
-    hidden = np.fmax(hidden, 64.0)
-    lm_head = _fill_unknown(p.lm_head_params, np.fmin(value("vocabulary") * hidden, 0.3 * active))
+    hidden = np.fmax(hidden, step)
+    lm_head = _fill_unknown(
+        p.lm_head_params, np.fmin(value("vocabulary") * hidden, value("lm_head_most") * active)
+    )
     experts = np.where(
         moe, _fill_unknown(np.where(p.experts > 0, p.experts, np.nan), value("experts")), 0.0
     )
@@ -171,20 +198,23 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
         moe, _fill_unknown(np.where(p.moe_layers > 0, p.moe_layers, np.nan), layers), 0.0
     )
     share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
-    all_experts = np.where(moe, (total - active) / np.fmax(1 - share, 0.05), 0.0)
+    all_experts = np.where(moe, (total - active) / np.fmax(1 - share, value("experts_least")), 0.0)
     each = np.divide(
         all_experts, experts * moe_layers, out=np.zeros_like(topk), where=experts * moe_layers > 0
     )
     expert = np.where(
         moe, _fill_unknown(np.where(p.expert_params > 0, p.expert_params, np.nan), each), 0.0
     )
-    rest = np.fmax(active - topk * expert * moe_layers - lm_head, 0.05 * active)
-    mixer = _fill_unknown(p.mixer_params, np.where(moe, 0.9 * rest, 0.3 * rest))
-    shared = _fill_unknown(p.shared_params, np.where(moe, 0.1 * rest, 0.0))
-    dense_ffn = _fill_unknown(p.dense_ffn_params, np.where(moe, 0.0, 0.7 * rest))
+    rest = np.fmax(active - topk * expert * moe_layers - lm_head, value("core_least") * active)
+    in_moe, in_dense = value("mixer_share_moe"), value("mixer_share_dense")
+    mixer = _fill_unknown(p.mixer_params, np.where(moe, in_moe * rest, in_dense * rest))
+    shared = _fill_unknown(p.shared_params, np.where(moe, (1 - in_moe) * rest, 0.0))
+    dense_ffn = _fill_unknown(p.dense_ffn_params, np.where(moe, 0.0, (1 - in_dense) * rest))
     block = mixer / layers + dense_ffn / layers + 2 * hidden**2 + experts * expert
     hybrid = _fill_unknown(p.is_hybrid, (p.family == P.FAMILIES.index("qwen3.5")).astype(float))
-    linear = _fill_unknown(p.linear_layers, np.where(hybrid > 0, np.round(0.75 * layers), 0.0))
+    linear = _fill_unknown(
+        p.linear_layers, np.where(hybrid > 0, np.round(value("linear_share") * layers), 0.0)
+    )
     attn = _fill_unknown(p.attn_layers, layers - linear)
     return {
         "is_moe": is_moe,
@@ -209,12 +239,15 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
         "swa_kv_elems": _fill_unknown(p.swa_kv_elems, 0.0),
         "swa_head_dim": _fill_unknown(p.swa_head_dim, 0.0),
         "draft_head_params": _fill_unknown(p.draft_head_params, lm_head),
-        "heads": _fill_unknown(p.heads, np.fmax(np.round(hidden / 128), 1.0)),
-        "head_dim": _fill_unknown(p.head_dim, 128.0),
-        # Qwen3.5 family: 2.1 MB (2048 wide) to 3.1 MB (5120 wide) of fp32 state per GDN layer
-        "state_bytes": _fill_unknown(p.state_bytes, linear * 2.1e6 * np.sqrt(hidden / 2048)),
-        "kv_elems": _fill_unknown(p.kv_elems, attn * 2048.0),  # 8 KV heads of 128, K and V
-        "draft_params": _fill_unknown(p.draft_params, np.fmin(value("draft_params"), 0.3 * active)),
+        "heads": _fill_unknown(p.heads, np.fmax(np.round(hidden / value("head_dim")), 1.0)),
+        "head_dim": _fill_unknown(p.head_dim, value("head_dim")),
+        "state_bytes": _fill_unknown(
+            p.state_bytes, linear * value("state_bytes") * np.sqrt(hidden / value("state_width"))
+        ),
+        "kv_elems": _fill_unknown(p.kv_elems, attn * value("kv_elems")),
+        "draft_params": _fill_unknown(
+            p.draft_params, np.fmin(value("draft_params"), value("draft_most") * active)
+        ),
     }
 
 
@@ -230,13 +263,13 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     tokens_in = _fill_unknown(p.input_tokens, _fill_unknown(p.depth_tokens, value("input_tokens")))
     big = p.memory_bytes >= value("big_batches_bytes")
     budget = np.where(
-        vllm, np.where(big, 8192.0, 2048.0), np.where(p.is_path("sglang-cuda"), 8192.0, 2048.0)
+        np.where(vllm, big, p.is_path("sglang-cuda")), value("budget_big"), value("budget_small")
     )
     fixed = p.workload == P.WORKLOADS.index(
         "random"
     )  # synthetic prompts come with forced, equal output lengths
     spec = p.method > 0
-    version_hit = np.isnan(p.version) | (p.version <= 2701)
+    version_hit = np.isnan(p.version) | (p.version <= FULL_GRAPHS_LOST)
     lost = vllm & spec & ~p.is_method("ngram") & P.mask(p.arch, P.ARCHS, ("sm_120", "sm_121"))
     lost &= version_hit & (
         made["kv_bytes"] == 1.0
@@ -251,16 +284,28 @@ def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
         # on by default, but for hybrid models in vLLM only since 0.26.0
         "prefix_caching": _fill_unknown(
             p.prefix_caching,
-            np.where(vllm & (made["is_hybrid"] > 0) & (p.version < 2600), 0.0, 1.0),
+            np.where(vllm & (made["is_hybrid"] > 0) & (p.version < HYBRID_CACHING), 0.0, 1.0),
         ),
         "prefix_share": _fill_unknown(p.prefix_share, 0.0),
         "max_num_seqs": _fill_unknown(
-            p.max_num_seqs, np.where(vllm, np.where(big, 1024.0, 256.0), value("unlimited_seqs"))
+            p.max_num_seqs,
+            np.where(
+                vllm, np.where(big, value("seqs_big"), value("seqs_small")), value("unlimited_seqs")
+            ),
         ),
-        "max_num_batched_tokens": np.fmax(_fill_unknown(p.max_num_batched_tokens, budget), 16.0),
-        "n_requests": np.fmax(_fill_unknown(p.n_requests, np.fmax(10.0, 5 * concurrency)), 1.0),
+        "max_num_batched_tokens": np.fmax(
+            _fill_unknown(p.max_num_batched_tokens, budget), value("budget_least")
+        ),
+        "n_requests": np.fmax(
+            _fill_unknown(
+                p.n_requests, np.fmax(value("run_requests"), value("run_rounds") * concurrency)
+            ),
+            1.0,
+        ),
         "output_spread": np.clip(
-            _fill_unknown(p.output_spread, np.where(fixed, 0.0, 0.5)), 0.0, 0.95
+            _fill_unknown(p.output_spread, np.where(fixed, 0.0, value("output_spread"))),
+            0.0,
+            value("output_spread_most"),
         ),
         "piecewise": _fill_unknown(p.piecewise, lost.astype(float)),
         "eager": _fill_unknown(p.eager, 0.0),

@@ -56,6 +56,7 @@ _BITS = sourced(
     "Between the bits per weight of Q2_K 2.6, Q3_K 3.4, Q4_K 4.5, Q5_K 5.5 and Q6_K 6.6",
     "derived",
 )
+_USUAL_BITS = sourced(4.8, "bits", "Q4_K_M, the most published K-quant", "assumed")
 # Most tokens in the vector kernel for Q2_K .. Q6_K, by architecture, and the first build that has
 # the switch.
 _TUNED: dict[str, tuple[float, tuple[float, ...]]] = sourced(
@@ -84,7 +85,7 @@ def dense_limit(p: P.Points) -> Floats:
     k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
     if not k_quant.any():
         return limit
-    size = np.searchsorted(_BITS, np.nan_to_num(p.quant_bits, nan=4.8))
+    size = np.searchsorted(_BITS, np.nan_to_num(p.quant_bits, nan=_USUAL_BITS))
     cards = p.is_path("llamacpp-cuda", "llamacpp-rocm") & k_quant
     for arch, (build, limits) in _TUNED.items():
         here = cards & (p.arch == P.ARCHS.index(arch)) & (np.nan_to_num(p.version) >= build)

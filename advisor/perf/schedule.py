@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import Metric
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
 from advisor.perf import imputation, physics, prompt_cost
 from advisor.perf import load as L
@@ -29,6 +30,22 @@ from advisor.perf.constants import Constants
 
 Floats = npt.NDArray[np.float64]
 Arm = Literal["spec", "base"]
+
+APART = sourced(1.01, "ratio", "own choice: two prompt sizes whose slope is taken", "chosen")
+SPREAD = sourced(
+    3.5,
+    "standard deviations",
+    "2 sqrt(pi), rounded: the width of a uniform law as dense as the difference of two equal "
+    "normal ones is at 0",
+    "derived",
+)
+MOST_SPREAD = sourced(
+    0.3,
+    "share",
+    "own choice: of a request's steps, against lengths that would turn negative",
+    "chosen",
+)
+ROUNDS = sourced(8, "iterations", "own choice, of Schweitzer's approximation", "chosen")
 
 
 class ServedLoad(NamedTuple):
@@ -80,7 +97,7 @@ def prefill_line(p: P.Points, c: Constants, load: L.Load, spec: bool) -> Prefill
         Seconds per step and per prompt token.
     """
     small = np.fmin(load.prompt, load.budget)
-    large = np.fmax(np.fmin(load.prompt * load.clients, load.budget), small * 1.01 + 1)
+    large = np.fmax(np.fmin(load.prompt * load.clients, load.budget), small * APART + 1)
     before = np.fmax(load.prompt - small, 0.0) / 2 + (p.input_tokens - load.prompt)
     low = prompt_cost.prefill_seconds(p, c, small, before, spec)
     high = prompt_cost.prefill_seconds(p, c, large, before, spec)
@@ -120,10 +137,10 @@ def prompts(load: L.Load) -> Prompts:
     arrivals = load.clients * chance
     service = load.prompt / load.budget
     alone = np.ceil(service) + (load.tail > 0)
-    away = np.fmin(load.steps, 3.5 * widened + load.clients * service) + 1
+    away = np.fmin(load.steps, SPREAD * widened + load.clients * service) + 1
     queue, seen = np.zeros_like(service), (load.clients - 1) / load.clients
     wait = alone
-    for _ in range(8):
+    for _ in range(ROUNDS):
         busy = load.clients * service / (away + wait)
         wait = alone + service * seen * np.fmax(queue - 0.5 * np.fmin(busy, 1.0), 0.0)
         queue = load.clients * wait / (away + wait) * np.fmin(service, 1.0)
@@ -262,7 +279,7 @@ def drain_seconds(load: L.Load, step: Floats) -> Floats:
         Seconds. (N,)
     """
     rounds = np.fmax(load.requests / load.clients, 1.0)
-    spread = np.fmin(load.steps_sd * np.sqrt(rounds) / load.steps, 0.3)
+    spread = np.fmin(load.steps_sd * np.sqrt(rounds) / load.steps, MOST_SPREAD)
     return np.asarray(
         spread * np.sqrt(3) * load.steps * step * np.where(load.clients > 1, 0.5, 0.0)
     )

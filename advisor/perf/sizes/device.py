@@ -10,7 +10,7 @@ from advisor.domain.nouns import LLM, Facts, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import release
 from advisor.perf.sizes import kv
-from advisor.perf.sizes.weights import GIB
+from advisor.perf.sizes.weights import GIB, USUAL_WIDTH
 
 USABLE_DISCRETE = sourced(
     0.996, "GiB per advertised GB", 'H200: "141 GB" is 140.4 GiB to CUDA', "measured"
@@ -59,6 +59,17 @@ LLAMA_COMPUTE_GIB = sourced(
     "assumed",
 )
 
+USUAL_BUDGET = sourced(
+    8192, "tokens", "vLLM engine/arg_utils.py: default of its API server on a large device", "read"
+)
+FULL_GRAPHS_LOST = sourced(
+    (0, 27, 1),
+    "release of vLLM",
+    "the last without FULL graphs for a verify step on SM12x: piecewise_flashinfer in "
+    "knowledge/rules/regime.json",
+    "read",
+)
+
 
 def release_of(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
     """Return the release of the plan, else of the facts; None where neither states one."""
@@ -84,8 +95,8 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
     """
     if plan.engine not in kv.SERVERS:
         return LLAMA_COMPUTE_GIB
-    tokens = plan.max_num_batched_tokens or 8192
-    activations = tokens * (shape.hidden or 4096) * ACTIVATION_BYTES / GIB
+    tokens = plan.max_num_batched_tokens or USUAL_BUDGET
+    activations = tokens * (shape.hidden or USUAL_WIDTH) * ACTIVATION_BYTES / GIB
     graphs = sum(GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * min(k, 8) for k in _draft_lengths(plan))
     if loses_full_graphs(facts, plan):
         graphs = GRAPHS_GIB / 2
@@ -111,7 +122,7 @@ def loses_full_graphs(facts: Facts, plan: Plan) -> bool:
     arch = facts.hardware.arch if facts.hardware else ""
     fp8_kv = (plan.kv_cache_dtype or "").startswith("fp8")
     version = release_of(plan, facts)
-    old = version is None or version <= (0, 27, 1)
+    old = version is None or version <= FULL_GRAPHS_LOST
     return (
         plan.engine == "vllm"
         and plan.method != "none"

@@ -11,12 +11,29 @@ Source: llama.cpp common/arg.cpp (b10605, 0.5.0).
 from __future__ import annotations
 
 from advisor.domain.nouns import LLM, Facts, Plan, Quant
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.perf.sizes import kv
 
 GIB = 2.0**30
+
+USUAL_WIDTH = sourced(4096, "elements", "width of most models of 8B in knowledge/llms", "assumed")
+LAYER_SQUARES = sourced(
+    12, "squared widths", "a layer: 4 of attention and 8 of feed-forward weights", "derived"
+)
+EAGLE_SQUARES = sourced(
+    17,
+    "squared widths",
+    "one layer, its attention of twice the width (2), three hidden states fused into one (3): "
+    "arXiv:2503.01840",
+    "derived",
+)
+EAGLE3_VOCABULARY = sourced(
+    32_000, "tokens", "draft_vocab_size in config.json of most published EAGLE-3 heads", "read"
+)
+DFLASH_LAYERS = sourced(5, "layers", "published DFlash drafters have 5 to 8", "assumed")
 
 
 def weights_gib(shape: LLM, quant: Quant) -> float | None:
@@ -103,14 +120,14 @@ def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
     float
         GiB over all GPUs.
     """
-    hidden = shape.hidden or 4096
+    hidden = shape.hidden or USUAL_WIDTH
     if plan.method == "mtp":
         return (shape.assistant_params_b or shape.mtp_params_b or 0.0) * 1e9 * quant.bytes_mtp / GIB
     if plan.method in ("eagle", "eagle3"):
-        own_head = 32_000 * hidden if plan.method == "eagle3" else 0
-        return (17 * hidden**2 + own_head) * 2 / GIB
+        own_head = EAGLE3_VOCABULARY * hidden if plan.method == "eagle3" else 0
+        return (EAGLE_SQUARES * hidden**2 + own_head) * 2 / GIB
     if plan.method in ("dflash", "dspark"):
-        return 5 * 12 * hidden**2 * 2 / GIB
+        return DFLASH_LAYERS * LAYER_SQUARES * hidden**2 * 2 / GIB
     if plan.method == "draft_model":
         size = _billions(plan.draft_model or "")
         return size * 1e9 * (2.0 if plan.engine in kv.SERVERS else quant.bytes_ffn) / GIB
