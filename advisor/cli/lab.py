@@ -8,8 +8,7 @@ import click
 
 from advisor.cli.base import say
 from advisor.domain.nouns import AdvisorError
-from advisor.lab.evaluation import calibrated
-from advisor.lab.evaluation.evaluate import run
+from advisor.lab.evaluation.evaluate import run, run_calibrated
 from advisor.lab.measurements import files
 from advisor.lab.measurements.schema import known_ids, measurements_dir
 from advisor.lab.training import train as train_module
@@ -57,7 +56,7 @@ def train(check: bool, quick: bool, out: Path | None) -> None:
 def evaluate(out: Path | None, fast: bool, plots: Path | None, own: bool) -> None:
     """Score the model on sources it has not seen and write the model card."""
     if own:
-        say(calibrated.run())
+        say(run_calibrated())
         return
     say(run(out, fast=fast, plots=plots))
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.lab.evaluation.calibrated import Rows, exam, fit_kernel, reach, summary
+from advisor.lab.evaluation.calibrated import Rows, exam, exams, fit_kernel, reach, summary
+from advisor.lab.evaluation.card_own_runs import section
 from advisor.lab.training import own_runs_fit
 from advisor.prediction import own_runs
 
@@ -80,3 +81,17 @@ def test_the_fit_finds_a_kernel_that_helps_where_misses_go_together() -> None:
     )
     assert own_runs_fit.loss(problems, kernel) < own_runs_fit.loss(problems, alone)
     assert own_runs_fit.loss(problems, alone) == pytest.approx(1.0, abs=0.05)
+
+
+def test_the_card_shows_own_runs_beside_simpler_ways_and_the_ceiling() -> None:
+    rows = draw(owners=12)
+    scores, most = exams(rows), reach(rows)
+    text = section(scores, most)
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + len(scores)
+    for one, line in zip(scores, lines[2:], strict=True):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        shown = [f"{100 * value:.1f} %" for value in (one.calibrated, one.trusted, one.nearest)]
+        assert [cells[1], cells[3], cells[4]] == shown
+        assert cells[2] == f"{100 * (1 - one.calibrated / one.without):.0f} %"
+    assert f"{100 * most.known_by_model:.1f} %" in text

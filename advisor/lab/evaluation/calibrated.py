@@ -17,9 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from advisor.lab.evaluation import evaluate
-from advisor.lab.progress import bar
-from advisor.lab.training import own_runs_fit, train
+from advisor.lab.training import own_runs_fit
 from advisor.lab.training.dataset import Examples
 from advisor.lab.training.left_out import LeftOut, group_labels
 from advisor.prediction import own_runs
@@ -279,19 +277,22 @@ def _same(rows: Rows, made: Kernel) -> dict[str, Kernel]:
     return dict.fromkeys(rows.owner.tolist(), made)
 
 
-def run() -> str:
-    """Train without each source (minutes), fit kernels without each group of owners, then score;
-    the summary, and the kernel of all owners.
+def exams(rows: Rows, kernels: Mapping[str, Kernel] | None = None) -> list[Scores]:
+    """One and three own runs, at random and chosen."""
+    return [exam(rows, count, chosen, kernels) for chosen in (False, True) for count in RUNS]
+
+
+def report(examples: Examples, shipped: LeftOut) -> str:
+    """Fit kernels without each group of owners, then score; the summary, and the kernel of all
+    owners.
     """
-    with train.single_thread():
-        made = evaluate.evaluate(True, bar("left-out fits"))
-        rows = rows_of(made.examples, made.shipped)
-        kernels = kernels_by_owner(rows)
-        scores = [exam(rows, count, chosen, kernels) for chosen in (False, True) for count in RUNS]
-        return summary(scores, reach(rows, kernels)) + "\n" + _as_thresholds(fit_kernel(rows))
+    rows = rows_of(examples, shipped)
+    kernels = kernels_by_owner(rows)
+    text = summary(exams(rows, kernels), reach(rows, kernels))
+    return text + "\n" + as_thresholds(fit_kernel(rows))
 
 
-def _as_thresholds(made: Kernel) -> str:
+def as_thresholds(made: Kernel) -> str:
     """The kernel as knowledge/thresholds.yaml holds it, rounded."""
     numbers = dict(zip(Kernel._fields[:5], made[:5], strict=True))
     for part, measures in (

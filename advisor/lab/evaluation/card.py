@@ -10,6 +10,7 @@ import numpy.typing as npt
 from advisor.lab.evaluation import card_tables, card_words, metrics, scores
 from advisor.lab.evaluation.baselines import fixed_k
 from advisor.lab.evaluation.card_decisions import decisions, frontier
+from advisor.lab.evaluation.card_own_runs import own_runs
 from advisor.lab.evaluation.card_owners import owners
 from advisor.lab.evaluation.card_targets import errors_of, percent, table, targets
 from advisor.lab.evaluation.result import Evaluation
@@ -120,6 +121,7 @@ def card(found: Evaluation) -> str:
         ),
         *("## On, off or measure", card_words.DECISIONS, decisions(found), frontier(found)),
         *("## Where several owners measured one setting", owners(found)),
+        *("## With runs of your own", own_runs(found)),
         *("## Beside baselines and rivals", card_words.RIVALS, comparison_lines(found)),
         *("## Other splits", split_lines(found)),
         *("## By kind of row", *card_tables.kinds(found)),
