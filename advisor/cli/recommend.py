@@ -20,7 +20,7 @@ from advisor.knowledge import store as knowledge
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.notes import placeholder
 from advisor.render.schema import SCHEMAS, named_schema
-from advisor.render.text import advice_text, quiet_line
+from advisor.render.text import advice_text, quiet_line, reach
 
 machine_option = click.option(
     "--machine",
@@ -129,6 +129,8 @@ def render_form(advice: Advice, form: str, explain: bool = False) -> str:
         from advisor.render.flags import env_lines  # start-up: only for this form
 
         say("set first: " + " ".join(env_lines(advice)), err=True)
+    if form == "flags":
+        say(f"listens on {reach(advice)}", err=True)
     if form != "json" and (word := _placeholder(advice)):
         say(f"replace {word}: no public checkpoint of this quantisation is known here", err=True)
     return text

@@ -12,6 +12,7 @@ from typing import Literal, cast
 from advisor.domain.nouns import Engine
 
 ALL_ADDRESSES = "0.0.0.0"  # what a server listens on to be reached from anywhere
+LOOPBACK = "127.0.0.1"  # and to be reached from its own machine alone
 
 
 @dataclass(frozen=True, slots=True)

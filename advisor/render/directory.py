@@ -10,9 +10,11 @@ from __future__ import annotations
 import shlex
 
 from advisor.domain.nouns import Advice, AdvisorError
+from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK
 from advisor.engines.writer import write_file
 from advisor.render.bench_script import bench_plan, bench_script
 from advisor.render.deploy import serving
+from advisor.render.deploy.quoting import comment
 from advisor.render.deploy.serving import Server
 from advisor.render.forms import FORMS
 from advisor.render.text import advice_text
@@ -81,11 +83,17 @@ def _launch(advice: Advice, form: str | None) -> tuple[str, dict[str, str]]:
 
 def _script(server: Server) -> str:
     """The bare command, without a container, as a script of its own."""
+    reach = f"listens on {LOOPBACK} alone; --host {ALL_ADDRESSES} would serve the network"
+    key = serving.key_note(server.plan.engine, "anyone who then reaches the port")
+    return "\n".join(["#!/bin/sh", comment(f"{reach}. {key}"), "set -eu", *_body(server)]) + "\n"
+
+
+def _body(server: Server) -> list[str]:
+    """What the script does: variables, files, the command."""
     lines = [shlex.join(unit) for unit in (server.program, *server.units)]
     exports = [f"export {name}={shlex.quote(value)}" for name, value in server.env.items()]
     files = [write_file(name, text) for name, text in server.files]
-    start = "exec " + " \\\n  ".join(lines)
-    return "\n".join(["#!/bin/sh", "set -eu", *exports, *files, start]) + "\n"
+    return "\n".join([*exports, *files, "exec " + " \\\n  ".join(lines)]).split("\n")
 
 
 def _comparison(advice: Advice) -> dict[str, str]:
@@ -123,10 +131,7 @@ def _rollback(advice: Advice, form: str) -> str:
         lines += [
             "(`run-off.sh`):",
             "",
-            *(
-                f"    {line}"
-                for line in _script(serving.server(advice, advice.plan_off)).split("\n")[2:]
-            ),
+            *(f"    {line}" for line in _body(serving.server(advice, advice.plan_off))),
         ]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -13,7 +13,7 @@ from math import floor, isfinite, log10
 from advisor.advice.explain.reasons import EXPECTED
 from advisor.advice.plans.checkpoints import own_name
 from advisor.domain.nouns import Advice, Estimate, Interval, MetricEstimate, Plan, Reason, Source
-from advisor.engines.traits import ALL_ADDRESSES, traits
+from advisor.engines.traits import LOOPBACK, traits
 from advisor.render.layout import MIN_WIDTH, Paper, finish, heading, number, pack_launch
 from advisor.render.notes import placeholder
 from advisor.render.text_sections import METHOD_NAMES, details
@@ -285,22 +285,20 @@ def _run_heading(advice: Advice) -> str:
     ]
     quant = advice.facts.quant.id if advice.facts.quant is not None else "this quantisation"
     unknown = [f"no {quant} checkpoint is known: see its model card"] if placeholder(advice) else []
-    notes = [*unknown, *_open(advice), *([f"{', '.join(counts)}: --explain"] if counts else [])]
+    notes = [*unknown, reach(advice), *([f"{', '.join(counts)}: --explain"] if counts else [])]
     head = {
         "on": "Run",
         "off": "Run, no speculation",
         "measure": "Run until measured",
     }[advice.decision]
-    return f"{head} ({', '.join(notes)})" if notes else head
+    return f"{head} ({', '.join(notes)})"
 
 
-def _open(advice: Advice) -> list[str]:
-    """That the launch listens on every address without a key, where it does."""
+def reach(advice: Advice) -> str:
+    """Who reaches the launch as it is printed, and how to ask for a key where that is everyone."""
     habits = traits(advice.plan.engine)
-    everyone = advice.plan.host == ALL_ADDRESSES or (
-        advice.plan.host is None and not habits.listens_locally
-    )
-    if not everyone:
-        return []
+    host = advice.plan.host
+    if host == LOOPBACK or (host is None and habits.listens_locally):
+        return "this machine only"
     key = f"set {habits.api_key_env}" if habits.api_key_env else "pass --api-key"
-    return [f"every address, no API key: {key}"]
+    return f"every address, no API key: {key}"

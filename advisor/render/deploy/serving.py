@@ -15,7 +15,7 @@ from advisor import engines
 from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
 from advisor.engines import k_ranges
-from advisor.engines.traits import ALL_ADDRESSES, EngineTraits, traits
+from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, EngineTraits, traits
 from advisor.render.deploy.quoting import NotedValue
 from advisor.render.notes import unit_note
 from advisor.rules.kit.case import table
@@ -24,7 +24,6 @@ from advisor.rules.kit.case import table
 LOAD_S_PER_GIB = Quantity(value=17.0, source="seed000", status="derived")
 UNKNOWN_WEIGHTS_GIB = 70.0
 TOKEN = "HF_TOKEN"  # what Hugging Face's libraries read their token from
-LOOPBACK = "127.0.0.1"
 LOOPBACK_NOTE = "this machine only; the default is every address"
 
 
