@@ -30,8 +30,7 @@ from advisor.domain.nouns import (
 )
 from advisor.knowledge import store as knowledge
 from advisor.prediction import utility
-from advisor.prediction.decision import decide_one, p_meets
-from advisor.prediction.goals import GOAL_WEIGHTS, judged_goal
+from advisor.prediction.decision import GOAL_WEIGHTS, decide_one, judged_goal, p_meets
 
 Array = npt.NDArray[np.float64]
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+import numpy as np
+
 from advisor import engines, rules
-from advisor.advice import observations
+from advisor.advice.explain import measured
+from advisor.advice.plans import k_schedule, placement, propose, topology
 from advisor.advice.plans import methods as draft_methods
-from advisor.advice.plans import placement, propose, topology
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.nouns import (
     AdvisorError,
@@ -22,8 +25,10 @@ from advisor.domain.nouns import (
     MetricEstimate,
     Plan,
 )
-from advisor.perf import memory
-from advisor.prediction import predict
+from advisor.perf import arrays, memory
+from advisor.perf.encode_plans import from_questions
+from advisor.prediction import estimates
+from advisor.prediction.predict import Medians
 
 Judge = Callable[[Facts, Plan, Estimate | None], Candidate]
 Planned = tuple[Facts, Sequence[Plan], Sequence[MemoryBill]]
@@ -138,14 +143,25 @@ def estimate_questions(questions: Sequence[Planned]) -> list[Callable[[], list[E
         cases += [(views[plan.tp, plan.dp], plan) for plan in plans]
     if not cases:
         return [list for _ in questions]
-    batch = predict.predict_batch(cases)
+    batch = estimates.predict_batch(cases)
     return [
         partial(_slice_estimates, batch, start, asked)
         for start, asked in zip(starts, questions, strict=True)
     ]
 
 
-def _slice_estimates(batch: predict.Batch, start: int, asked: Planned) -> list[Estimate]:
+def estimate_beside(question: Question, beside: Beside) -> tuple[list[Estimate], Told]:
+    """The estimates of a question's plans, and the medians that are asked beside them."""
+    facts, plans = question.facts, question.plans
+    if not plans:
+        return [], Told(beside, Medians(np.empty(0), {}))
+    views = {(plan.tp, plan.dp): memory.replica(facts, plan) for plan in plans}
+    cases = [(views[plan.tp, plan.dp], plan) for plan in plans]
+    batch = estimates.predict_batch(cases, beside=beside.points)
+    return _slice_estimates(batch, 0, (facts, plans, question.bills)), Told(beside, batch.beside)
+
+
+def _slice_estimates(batch: estimates.Batch, start: int, asked: Planned) -> list[Estimate]:
     """The estimates of one of several questions: those of the batch from `start` on."""
     facts, plans, bills = asked
     made = [batch.estimate(start + i, bills[i] if bills else None) for i in range(len(plans))]
@@ -186,7 +202,7 @@ def _of_all(estimate: Estimate, replicas: float) -> Estimate:
     one = estimate.output_tok_s
     if replicas == 1 or one.baseline is None:
         return estimate
-    whole = predict.with_levels("output_tok_s", one.speedup, replicas * one.baseline)
+    whole = estimates.with_levels("output_tok_s", one.speedup, replicas * one.baseline)
     return estimate.model_copy(update={"output_tok_s": whole})
 
 
@@ -201,15 +217,6 @@ def case_of(facts: Facts, plan: Plan, estimate: Estimate | None = None) -> Case:
 def judge(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     """A plan with what every rule says of it."""
     findings, _ = rules.check(case_of(facts, plan, estimate))
-    return _candidate(facts, plan, estimate, findings)
-
-
-def _candidate(
-    facts: Facts, plan: Plan, estimate: Estimate | None, findings: tuple[Finding, ...]
-) -> Candidate:
-    if estimate is not None:
-        known = observations.documented_observations(findings)
-        estimate = observations.update(estimate, known, facts.output_tokens)
     return Candidate(plan=plan, estimate=estimate, findings=findings)
 
 
@@ -218,7 +225,7 @@ def weigh(facts: Facts, plan: Plan, estimate: Estimate | None) -> Candidate:
     how they are answered.
     """
     findings = rules.decisive_findings(case_of(facts, plan, estimate))
-    return _candidate(facts, plan, estimate, findings)
+    return Candidate(plan=plan, estimate=estimate, findings=findings)
 
 
 def plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> tuple[Plan, ...]:
@@ -230,3 +237,60 @@ def _plans_that_fit(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Plan, Mem
     """The plans whose memory bill fits, each with that bill."""
     made = [(plan, memory.bill(facts, plan)) for plan in plans]
     return [(plan, bill) for plan, bill in made if bill.fits is not False]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is asked beside some plans: batch sizes, each of every plan, and loads that were
+    measured, each of one plan.
+    """
+
+    facts: Facts
+    plans: Sequence[Plan]
+    sizes: Sequence[int]
+    loads: Sequence[tuple[Facts, Plan]]
+
+    def points(self, own: arrays.Points) -> arrays.Points | None:
+        """The points to add to those of the plans; None where nothing is asked."""
+        parts = []
+        if self.sizes:
+            rows = np.tile(np.arange(len(self.plans)), len(self.sizes))
+            batch = np.repeat(np.array(self.sizes, dtype=np.float64), len(self.plans))
+            parts.append(own.take(rows).replace(concurrency=batch))
+        if self.loads:
+            parts.append(from_questions([(facts, [plan]) for facts, plan in self.loads]))
+        return arrays.concat(parts) if parts else None
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the batch said of them."""
+
+    asked: Beside
+    medians: Medians
+
+    def of_sizes(self, plans: Sequence[Plan]) -> Mapping[int, Mapping[int, float]]:
+        """The goal's median speed-up by batch size and k, of some of the plans."""
+        logs = self.medians.goal_logs(self.asked.facts.goal or "balanced")
+        wanted = {id(plan) for plan in plans}
+        count = len(self.asked.plans)
+        return {
+            size: {
+                plan.k: float(np.exp(logs[row * count + i]))
+                for i, plan in enumerate(self.asked.plans)
+                if id(plan) in wanted
+            }
+            for row, size in enumerate(self.asked.sizes)
+        }
+
+    def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
+        """Tokens a step and the gain of each metric of one plan under a measured load."""
+        first = len(self.asked.sizes) * len(self.asked.plans)
+        place = first + self.asked.loads.index((facts, plan))
+        return self.medians.at(place)
+
+
+def ask_beside(facts: Facts, plans: Sequence[Plan]) -> Beside:
+    """What the answer to a question may need of its plans."""
+    sizes = k_schedule.sizes(facts) if len(plans) > 1 and k_schedule.takes_one(plans[0]) else ()
+    return Beside(facts, plans, sizes, measured.loads(facts, plans))

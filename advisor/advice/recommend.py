@@ -17,7 +17,11 @@ from advisor.advice import decide, measuring
 from advisor.advice.explain import reasons
 from advisor.advice.explain import what_if as what_if_loads
 from advisor.advice.judge import (
+    Question,
+    Told,
+    ask_beside,
     candidate_plans,
+    estimate_beside,
     estimate_plans,
     judge,
     judge_plans,
@@ -69,14 +73,19 @@ def recommend(
         if (found := spread.answer(request, facts)) is not None:
             return found
         raise
-    estimates = estimate_plans(question.facts, question.plans, question.bills)
-    advice = advise(request, question.facts, judge_plans(question, estimates), what_if)
+    advice = advise(request, question.facts, *judge_question(question), what_if)
     if machine is None:
         return advice
     calibrated_reason = _calibration().calibrated_reason
     return advice.model_copy(
         update={"reasons": (calibrated_reason(machine, advice), *advice.reasons)}
     )
+
+
+def judge_question(question: Question) -> tuple[tuple[Candidate, ...], Told]:
+    """The candidates of a question, and what was asked beside their estimates."""
+    estimates, told = estimate_beside(question, ask_beside(question.facts, question.plans))
+    return judge_plans(question, estimates), told
 
 
 def with_own_runs(facts: Facts, machine: Machine | None) -> Facts:
@@ -112,17 +121,21 @@ def check_request(asked: Mapping[str, Any]) -> Request:
 
 
 def advise(
-    request: Request, facts: Facts, candidates: Sequence[Candidate], what_if: bool = True
+    request: Request,
+    facts: Facts,
+    candidates: Sequence[Candidate],
+    asked: Told,
+    what_if: bool = True,
 ) -> Advice:
-    """Decide, explain and write the launches."""
+    """Decide, explain and write the launches; `asked`: what was asked beside the estimates."""
     verdict = decide.decide(facts, candidates)
     base = verdict.candidates[0]
     best = verdict.candidates[verdict.best] if verdict.best is not None else None
     if best is not None and verdict.decision == "on":
-        best = with_schedule(facts, verdict.candidates, best)
+        best = with_schedule(facts, verdict.candidates, best, asked)
     running = best if best is not None and verdict.decision == "on" else base
     others = [c for i, c in enumerate(verdict.candidates) if i not in (verdict.best, 0)]
-    told = reasons.explain(facts, verdict)
+    told = reasons.explain(facts, verdict, asked)
     chosen = (
         *facts.defaults,
         *limits.limit_choices(memory.replica(facts, running.plan), running.plan),
@@ -164,12 +177,15 @@ def gain_of(facts: Facts, best: Candidate | None) -> Interval | None:
     return decide.goal_interval(best.estimate, facts.goal or "balanced")
 
 
-def with_schedule(facts: Facts, candidates: Sequence[Candidate], best: Candidate) -> Candidate:
+def with_schedule(
+    facts: Facts, candidates: Sequence[Candidate], best: Candidate, asked: Told
+) -> Candidate:
     """The same candidate with a k per batch size where that pays and no rule speaks against it."""
     if not k_schedule.takes_one(best.plan):
         return best
     allowed = decide.allowed_candidates(candidates)
-    ranges = k_schedule.schedule(facts, [candidates[i].plan for i in allowed], best.plan)
+    rivals = [candidates[i].plan for i in allowed if candidates[i].plan.method == best.plan.method]
+    ranges = k_schedule.schedule(facts, asked.of_sizes(rivals), best.plan)
     if not ranges or best.estimate is None:
         return best
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})

@@ -126,7 +126,7 @@ def render_form(advice: Advice, form: str, explain: bool = False) -> str:
         )
     text = FORMS[form].write(advice)  # first, so that a refusal stands alone
     if form == "flags" and advice.launch.env:
-        from advisor.render.flags import env_lines  # start-up: only for this form
+        from advisor.render.deploy.env_file import env_lines  # start-up: only for this form
 
         say("set first: " + " ".join(env_lines(advice)), err=True)
     if form == "flags":

@@ -21,6 +21,7 @@ from advisor.engines import migration, model_names
 from advisor.engines.arguments import parsing
 from advisor.engines.arguments.fields import Extras, Field, Value
 from advisor.engines.base import Token
+from advisor.engines.catalogue import image
 from advisor.engines.launch_reader import LaunchReader
 
 
@@ -180,8 +181,6 @@ class Adapter(LaunchReader):
 
     def image(self, version: str | None, hardware: object = None) -> str | None:
         """The container image of a release, only where a source shows that it exists; else None."""
-        from advisor.engines.images import image  # start-up: only some forms
-
         return image(self.catalogue, version or self.newest, hardware)
 
     def benchmark_command(self, plan: Plan, request: object) -> str:

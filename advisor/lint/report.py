@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from advisor import rules
-from advisor.domain.nouns import AdvisorError, Case, Estimate, Facts, Finding, Launch, Plan, Skipped
+from advisor.domain.nouns import AdvisorError, Estimate, Facts, Finding, Launch, Plan, Skipped
 from advisor.domain.printable import printable
 from advisor.readers import FileRead
 
@@ -190,19 +189,12 @@ def _estimate(facts: Facts, plan: Plan, launch: Launch) -> Estimate | None:
         or _has_unknown_size(launch)
     ):
         return None
-    from advisor.advice import observations  # start-up: numpy, only where a load is known
-    from advisor.prediction import predict  # start-up: the same
+    from advisor.prediction import estimates  # start-up: numpy, only where a load is known
 
     try:
-        made = predict.estimate(facts, [plan])[0]
+        return estimates.estimate(facts, [plan])[0]
     except AdvisorError:
         return None
-    case = Case.model_construct(facts=facts, plan=plan, estimate=made, launch=launch, siblings=())
-    return observations.update(
-        made,
-        observations.documented_observations(rules.decisive_findings(case)),
-        facts.output_tokens,
-    )
 
 
 def no_launch_message(report: Report) -> str | None:

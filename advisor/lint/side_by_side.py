@@ -12,7 +12,7 @@ from typing import NamedTuple
 from advisor.domain.nouns import AdvisorError, Estimate, Plan
 from advisor.lint.report import CheckedLaunch, Report
 from advisor.lint.validate import validate
-from advisor.prediction import predict
+from advisor.prediction import estimates
 
 MOST = 3
 _FIELDS = tuple(name for name in Plan.model_fields if name not in ("extra", "env", "port", "host"))
@@ -88,7 +88,7 @@ def _estimate(one: CheckedLaunch) -> Estimate | None:
     if facts.hardware is None or facts.concurrency is None or facts.shape is None:
         return None
     try:
-        return predict.estimate(facts, [one.plan])[0]
+        return estimates.estimate(facts, [one.plan])[0]
     except AdvisorError:
         return None
 

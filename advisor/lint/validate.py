@@ -18,7 +18,7 @@ from advisor import rules
 from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
 from advisor.knowledge import store as knowledge
-from advisor.lint.cut_fixes import continue_line
+from advisor.lint.apply_fixes import continue_line
 from advisor.lint.report import CheckedLaunch, FileReport, Given, Report, merge_reports
 from advisor.lint.whole_file import drop_ignored, fair
 from advisor.readers import FileRead, read_bytes, read_path, read_text

@@ -1,12 +1,18 @@
-"""Cells of a measurement table read one by one: numbers, shares, yes or no, release numbers."""
+"""Cells of a measurement table: numbers, shares, yes or no, release numbers; columns of words."""
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
+from advisor.perf import arrays as P
 
 NAN = float("nan")
 MOST_DRAFTED = sourced(
@@ -96,3 +102,61 @@ def version_number(engine: str, text: str) -> float:
 def normal(text: object) -> str:
     """A cell's word: trimmed, in small letters."""
     return str(text or "").strip().lower()
+
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+class Words:
+    """A column of words as codes: the distinct ones, and which of them each row has (N,)."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        known = {value: code for code, value in enumerate(dict.fromkeys(values))}
+        self.distinct: list[str] = ["" if value is None else str(value) for value in known]
+        self.codes: Ints = np.array([known[value] for value in values], dtype=np.int64)
+
+    def take(self, rows: Ints) -> Words:
+        """The words of some of the rows."""
+        made = Words(())
+        made.distinct, made.codes = self.distinct, self.codes[rows]
+        return made
+
+    def of(self, row: int) -> str:
+        """The word of one row."""
+        return self.distinct[int(self.codes[row])]
+
+    def each(self, read: Callable[[str], float]) -> Floats:
+        """What `read` makes of each row's word (N,)."""
+        return np.array([read(word) for word in self.distinct], dtype=np.float64)[self.codes]
+
+    def fields(self, read: Callable[[str], dict[str, float]]) -> dict[str, Floats]:
+        """The fields that `read` makes of each row's word, NaN (codes: 0) where it gives none."""
+        found = [read(word) for word in self.distinct]
+        out = {}
+        for name in {key for made in found for key in made}:
+            missing = 0.0 if name in P.CODE_FIELDS else NAN
+            values = np.array([made.get(name, missing) for made in found], dtype=np.float64)
+            out[name] = values[self.codes]
+        return out
+
+
+def read_words(columns: Mapping[str, Sequence[Any] | Words], name: str, count: int) -> Words:
+    """A column of a table, read once where it comes as words; empty where there is none (N,)."""
+    cells = columns.get(name)
+    if isinstance(cells, Words):
+        return cells
+    return Words(cells) if cells else Words(("",)).take(np.zeros(count, dtype=np.int64))
+
+
+def together(columns: Sequence[Words], read: Callable[..., float]) -> Floats:
+    """`read` of the words of several columns, once per distinct combination (N,)."""
+    joined = np.zeros(len(columns[0].codes), dtype=np.int64)
+    for column in columns:
+        joined = joined * len(column.distinct) + column.codes
+    _, first, which = np.unique(joined, return_index=True, return_inverse=True)
+    made = [read(*(c.distinct[c.codes[i]] for c in columns)) for i in first.tolist()]
+    return np.array(made, dtype=np.float64)[which]
+
+
+Columns = Mapping[str, Sequence[Any] | Words]  # of a table, by name; of text

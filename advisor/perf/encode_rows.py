@@ -23,6 +23,7 @@ from advisor.perf.cells import (
     MOST_DRAFTED,
     NAN,
     UNKNOWN,
+    Columns,
     at_least_one,
     boolean,
     draft_tokens,
@@ -30,13 +31,14 @@ from advisor.perf.cells import (
     normal,
     not_negative,
     positive,
+    read_words,
+    together,
     version_number,
 )
 from advisor.perf.encode_names import Vector, hardware_of, model_of, quant_of
 from advisor.perf.kernels import kernel_path, tiled_kernels
 
 Row = Mapping[str, str]
-Columns = Mapping[str, Sequence[Any]]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
@@ -132,49 +134,13 @@ COLUMNS = (*WORDS, *(column for column, _ in NUMBER_COLUMNS.values()), *_MODEL_C
 NAMELESS = "neither the model nor total_params_b is known; give one of them"
 
 
-class Words:
-    """A column of words as codes: the distinct ones, and which of them each row has (N,)."""
-
-    def __init__(self, values: Sequence[Any]) -> None:
-        known: dict[Any, int] = {}
-        codes = [known.setdefault(value, len(known)) for value in values]
-        self.distinct: list[str] = ["" if value is None else str(value) for value in known]
-        self.codes: Ints = np.array(codes, dtype=np.int64)
-
-    def of(self, row: int) -> str:
-        """The word of one row."""
-        return self.distinct[int(self.codes[row])]
-
-    def each(self, read: Callable[[str], float]) -> Floats:
-        """What `read` makes of each row's word (N,)."""
-        return np.array([read(word) for word in self.distinct], dtype=np.float64)[self.codes]
-
-    def fields(self, read: Callable[[str], Vector]) -> dict[str, Floats]:
-        """The fields that `read` makes of each row's word, NaN (codes: 0) where it gives none."""
-        found = [read(word) for word in self.distinct]
-        out = {}
-        for name in {key for made in found for key in made}:
-            missing = 0.0 if name in P.CODE_FIELDS else NAN
-            values = np.array([made.get(name, missing) for made in found], dtype=np.float64)
-            out[name] = values[self.codes]
-        return out
-
-
-def _together(columns: Sequence[Words], read: Callable[..., float]) -> Floats:
-    """`read` of the words of several columns, once per distinct combination (N,)."""
-    joined = np.zeros(len(columns[0].codes), dtype=np.int64)
-    for column in columns:
-        joined = joined * len(column.distinct) + column.codes
-    _, first, which = np.unique(joined, return_index=True, return_inverse=True)
-    made = [read(*(c.distinct[c.codes[i]] for c in columns)) for i in first.tolist()]
-    return np.array(made, dtype=np.float64)[which]
-
-
-def _engine(text: str) -> str:
+def read_engine(text: str) -> str:
+    """The engine that a cell names, in our spelling."""
     return ENGINE_ALIASES.get(normal(text), normal(text))
 
 
-def _method(text: str) -> str:
+def method_word(text: str) -> str:
+    """The method that a cell names, in our spelling."""
     return METHOD_ALIASES.get(normal(text), normal(text))
 
 
@@ -185,7 +151,7 @@ def _metric(text: str) -> str:
 def _path(engine: str, hardware: str, extra: str, version: str) -> float:
     vector = hardware_of(hardware.strip())
     arch, hw_class = int(vector.get("arch", 0)), int(vector.get("hw_class", 0))
-    return kernel_path(_engine(engine), arch, f"{extra} {version}", hw_class)
+    return kernel_path(read_engine(engine), arch, f"{extra} {version}", hw_class)
 
 
 def _graphs(text: str) -> Vector:
@@ -226,7 +192,7 @@ def _column(
     """
     if name not in columns:
         return np.full(count, NAN)
-    cells = Words(columns[name])
+    cells = read_words(columns, name, count)
     values = cells.each(read)
     wrong = [
         bool(cell) and math.isnan(read(cell)) and normal(cell) not in UNKNOWN
@@ -264,31 +230,29 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     count : int
         Number of rows.
     """
-    words = {name: Words(columns[name]) for name in WORDS if name in columns}
-    empty = Words([""] * count)
-    word = {name: words.get(name, empty) for name in WORDS}
+    word = {name: read_words(columns, name, count) for name in WORDS}
     errors: list[str | None] = [None] * count
     made: dict[str, Any] = {}
     made |= word["hardware"].fields(lambda text: hardware_of(text.strip()))
     made |= word["model"].fields(lambda text: model_of(text.strip())[0])
     made |= word["quant"].fields(lambda text: quant_of(text.strip()))
     engine, version, extra = word["engine"], word["engine_version"], word["spec_extra"]
-    made["engine"] = engine.each(lambda text: P.code(P.ENGINES, _engine(text)))
-    made["path"] = _together((engine, word["hardware"], extra, version), _path)
-    made["tiled"] = _together((engine, version), lambda e, v: tiled_kernels(_engine(e), v))
-    made["version"] = _together((engine, version), lambda e, v: version_number(_engine(e), v))
+    made["engine"] = engine.each(lambda text: P.code(P.ENGINES, read_engine(text)))
+    made["path"] = together((engine, word["hardware"], extra, version), _path)
+    made["tiled"] = together((engine, version), lambda e, v: tiled_kernels(read_engine(e), v))
+    made["version"] = together((engine, version), lambda e, v: version_number(read_engine(e), v))
     method, metric = word["spec_method"], word["speedup_metric"]
-    made["method"] = method.each(lambda text: P.code(METHODS, _method(text)))
+    made["method"] = method.each(lambda text: P.code(METHODS, method_word(text)))
     made["metric"] = metric.each(lambda text: P.code(P.METRICS, _metric(text)))
     made["link"] = word["interconnect"].each(lambda text: P.code(P.LINKS, normal(text)))
     made["workload"] = word["workload"].each(lambda text: P.code(P.WORKLOADS, normal(text)))
     kv_types = table("kv_cache_types")
     made["kv_bytes"] = word["kv_cache_dtype"].each(lambda text: kv_types.get(normal(text), NAN))
     for name in ("verify_tokens", "p_min", "draft_params"):
-        made[name] = _together((extra, method), _flag_reader(name))
+        made[name] = together((extra, method), _flag_reader(name))
     made |= word["cuda_graphs"].fields(_graphs)
     no_metric = made["metric"] == 0
-    no_method = method.each(lambda text: float(_method(text) in P.METHOD_CODE)) == 0
+    no_method = method.each(lambda text: float(method_word(text) in P.METHOD_CODE)) == 0
     known_model = word["model"].each(_model_error) > 0
     for name, (column, read) in NUMBER_COLUMNS.items():
         made[name] = _column(columns, column, read, errors, count)
@@ -317,7 +281,9 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     _first(
         named,
         no_method,
-        lambda i: f"unknown spec_method '{printable(_method(method.of(i)))}'; use one of {methods}",
+        lambda i: (
+            f"unknown spec_method '{printable(method_word(method.of(i)))}'; use one of {methods}"
+        ),
     )
     _first(named, ~known_model & np.isnan(own["total_params_b"]), lambda _: NAMELESS)
     for i, reason in ways.items():
@@ -326,7 +292,7 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
 
 
 def _flag_reader(name: str) -> Callable[[str, str], float]:
-    return lambda extra, method: _spec_extra(extra, _method(method)).get(name, NAN)
+    return lambda extra, method: _spec_extra(extra, method_word(method)).get(name, NAN)
 
 
 def from_rows(rows: Sequence[Row]) -> tuple[P.Points, list[str | None]]:

@@ -42,13 +42,16 @@ def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> F
     Returns
     -------
     Floats
-        Distinct experts, at most E. (N,)
+        Distinct experts, at most E (N,).
     """
     share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
     weights = np.ones(1) if skew <= 0 else np.exp(skew * _NODES) / np.exp(skew * _NODES).mean()
     left = np.zeros_like(share)
     for weight in weights:
-        left += np.exp(tokens * np.log1p(-np.minimum(weight * share, 0.995)))
+        missed = np.minimum(weight * share, 0.995)
+        np.log1p(np.negative(missed, out=missed), out=missed)
+        missed = missed * tokens
+        left += np.exp(missed, out=missed)
     return np.asarray(experts * (1 - left / len(weights)))
 
 
@@ -68,7 +71,7 @@ def effective_tokens(batch: Floats, per_request: Floats, rho: Floats | float) ->
     Returns
     -------
     Floats
-        Independent tokens, at most `batch` times `per_request`. (N,)
+        Independent tokens, at most `batch` times `per_request` (N,).
     """
     return np.asarray(batch * (1 + (1 - rho) * (per_request - 1)))
 
@@ -92,7 +95,7 @@ def reached_experts(p: P.Points, c: Constants, batch: Floats, per_request: Float
     Returns
     -------
     Floats
-        Experts of one layer. (N,)
+        Experts of one layer (N,).
     """
     rho = np.where(p.workload == P.WORKLOADS.index("random"), 0.0, c.rho)
     return union(p.experts, p.topk, effective_tokens(batch, per_request, rho), c.skew)

@@ -100,7 +100,7 @@ def token_variance(tau: Floats, k: Floats) -> Floats:
     Returns
     -------
     Floats
-        Tokens squared. (N,)
+        Tokens squared (N,).
     """
     shape = np.where(k > 0, 0.5 + 0.5 / np.fmax(k, 1), 0.0)
     return np.asarray(np.fmax((tau - 1) * (k + 1 - tau), 0.0) * shape)
@@ -109,7 +109,7 @@ def token_variance(tau: Floats, k: Floats) -> Floats:
 def kv_slots(p: P.Points, spec: bool) -> Floats:
     """Requests whose KV cache and recurrent state fit; infinite where the memory is not known.
 
-    A question brings the count of `memory.requests_held`; rows of measurements, of which less is
+    A question brings the count of `memory.max_requests`; rows of measurements, of which less is
     known, get this estimate of it. A known pool is the base arm's; with an MTP head and a state
     slot per drafted token it shrinks. Where the weights seem not to fit, the estimate of one of
     both is wrong (the row was run): no limit then. `memory.bill` judges fit.
@@ -124,7 +124,7 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     Returns
     -------
     Floats
-        Requests, infinite where the memory is not known. (N,)
+        Requests, infinite where the memory is not known (N,).
     """
     per_token = p.kv_elems * p.kv_bytes
     draft = (
@@ -169,7 +169,7 @@ def weight_bytes(p: P.Points) -> Floats:
     Returns
     -------
     Floats
-        Bytes on all devices of a replica. (N,)
+        Bytes on all devices of a replica (N,).
     """
     ffn = p.dense_ffn_params + p.shared_params + p.experts * p.expert_params * p.moe_layers
     rest = np.fmax(p.total_params - p.mixer_params - ffn - p.lm_head_params, 0.0)
@@ -204,6 +204,21 @@ def _paged_request(p: P.Points, slots: Floats, spec: bool) -> Floats:
     return np.asarray((pages + groups * (slots + cached)) * group * state)
 
 
+def clients(p: P.Points, spec: bool) -> Floats:
+    """Requests in the engine at once: those asked for that have a slot and room in memory (N,)."""
+    # its own cap with speculation; where the memory is not known nothing would bound the plain arm,
+    # so both go without
+    capped = (
+        p.is_engine(*engines_with("running"))
+        & spec
+        & (p.max_num_seqs >= 4096)
+        & (p.max_num_seqs < SLOTS_HOLD)
+        & np.isfinite(kv_slots(p, False))
+    )
+    cap = np.where(capped, SPECULATING_SEQS, p.max_num_seqs)
+    return np.asarray(np.fmax(np.fmin(np.fmin(p.concurrency, cap), kv_slots(p, spec)), 1.0))
+
+
 def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     """The load of one arm. `tau` tokens per step counts only where `spec`; points filled, k
     known.
@@ -224,17 +239,7 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     Load
         Requests at once, lengths and pool of the arm; arrays of shape (N,).
     """
-    # its own cap with speculation; where the memory is not known nothing would bound the plain arm,
-    # so both go without
-    capped = (
-        p.is_engine(*engines_with("running"))
-        & spec
-        & (p.max_num_seqs >= 4096)
-        & (p.max_num_seqs < SLOTS_HOLD)
-        & np.isfinite(kv_slots(p, False))
-    )
-    cap = np.where(capped, SPECULATING_SEQS, p.max_num_seqs)
-    clients = np.fmax(np.fmin(np.fmin(p.concurrency, cap), kv_slots(p, spec)), 1.0)
+    running = clients(p, spec)
     per_step = tau if spec else np.ones(len(p))
     steps = np.fmax(p.output_tokens - 1, 0.5) / per_step
     chance = (
@@ -245,10 +250,10 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
     spread = p.output_spread * steps / np.sqrt(3)
     verified = p.verify_tokens if spec else np.ones(len(p))
     mixed = ~(p.is_engine("sglang") | p.is_path("mlx"))
-    beside = np.where(mixed, clients * verified, 0.0)
+    beside = np.where(mixed, running * verified, 0.0)
     hits = prefix_hits(p, spec)
     return Load(
-        clients=clients,
+        clients=running,
         prompt=np.fmax(p.input_tokens - hits, 1.0),
         tail=prefix_tail(p, spec, hits),
         context=np.fmax(p.input_tokens, p.depth_tokens) + p.output_tokens / 2,
@@ -259,7 +264,7 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
         budget=np.fmax(p.max_num_batched_tokens - beside, 0.1 * p.max_num_batched_tokens),
         mixed=mixed,
         requests=np.fmax(p.n_requests, 1.0),
-        queued=np.fmax(p.concurrency - clients, 0.0),
+        queued=np.fmax(p.concurrency - running, 0.0),
     )
 
 
@@ -277,7 +282,7 @@ def prefix_hits(p: P.Points, spec: bool) -> Floats:
     Returns
     -------
     Floats
-        Tokens of a prompt. (N,)
+        Tokens of a prompt (N,).
     """
     shared = _cached_pages(p, spec, p.prefix_share * p.input_tokens)
     return np.asarray(np.where(p.prefix_caching > 0, shared, 0.0))
@@ -303,7 +308,7 @@ def prefix_tail(p: P.Points, spec: bool, hits: Floats) -> Floats:
     Returns
     -------
     Floats
-        Tokens of a prompt. (N,)
+        Tokens of a prompt (N,).
     """
     last = _cached_pages(p, spec, p.input_tokens)
     cut = (

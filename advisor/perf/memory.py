@@ -7,6 +7,11 @@ pipeline imbalance.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
 from advisor import engines
 from advisor.domain.nouns import LLM, Engine, Facts, MemoryBill, Plan, Quant
 from advisor.domain.sourced import sourced
@@ -14,8 +19,10 @@ from advisor.engines.traits import traits
 from advisor.knowledge import drafters
 from advisor.perf.sizes import kv as kv_sizes
 from advisor.perf.sizes.device import overhead_gib, release_of, usable_gib
-from advisor.perf.sizes.pools import Pool, hybrid_pool, plain_pool
+from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
+
+Floats = npt.NDArray[np.float64]
 
 SERVERS = kv_sizes.SERVERS
 DEFAULT_FRACTION = sourced(
@@ -109,7 +116,9 @@ def default_fraction(engine: Engine, version: str | None) -> float:
     """The share of the memory that an engine takes unless told; vLLM's differs by release."""
     if engine in DEFAULT_FRACTION:
         return DEFAULT_FRACTION[engine]
-    share = engines.get(engine).catalogue.default("--gpu-memory-utilization", version)
+    known = engines.get(engine).catalogue
+    asked = version if version in known.versions else None  # a build that is no release
+    share = known.default("--gpu-memory-utilization", asked)
     return float(str(share))
 
 
@@ -233,7 +242,20 @@ def room(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) 
         return None
     bytes_left = max(left, 0.0) * replica_gpus(facts, plan) * GIB
     reserved = length if plan.engine in SERVERS else plan.max_model_len or length
-    return _requests(facts, plan, shape, bytes_left, reserved)
+    found: float | None = _requests(facts, plan, shape, bytes_left, reserved)
+    return found
+
+
+def rooms(facts: Facts, plan: Plan, lengths: Floats) -> Floats | None:
+    """`room` for many lengths of a request at once, tokens (N,): for one plan of an engine whose
+    requests share a pool (N,).
+    """
+    shape = facts.shape or facts.model
+    left = _left_gib(facts, plan)
+    if shape is None or facts.quant is None or left is None:
+        return None
+    found = _requests(facts, plan, shape, max(left, 0.0) * replica_gpus(facts, plan) * GIB, lengths)
+    return None if found is None else np.asarray(found, dtype=np.float64)
 
 
 def _left_gib(facts: Facts, plan: Plan) -> float | None:
@@ -249,25 +271,28 @@ def left_gib(made: MemoryBill) -> float | None:
     return made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
 
 
-def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: int) -> float | None:
-    """Requests of `length` tokens that `free` bytes of one replica hold."""
+def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Any) -> Any:
+    """Requests of `length` tokens, one or an array of them, that `free` bytes of one replica hold;
+    None where the size of its keys and values is not known.
+    """
     kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype)
     if kv_token is None:
         return None
     kv_token *= kv_sizes.copies(shape, plan)
     if pages_states(plan, shape):
-        legacy = (release_of(plan, facts) or (1,))[:2] <= LAST_LEGACY_REPORT
         caching = plan.prefix_caching is True
-        return hybrid_pool(shape, kv_token, free, length, plan.k, legacy, caching).requests
+        return hybrid_requests(shape, kv_token, free, length, plan.k, caching)
     own = drafters.layers(facts, plan.method, plan.draft_model) if plan.k else 0
     window = kv_sizes.window_bytes(shape, plan.kv_cache_dtype, length) * kv_sizes.window_copies(
         shape, plan
     )
     state = (shape.state_mb_per_seq or 0.0) * 1e6 * (1 + plan.k)
-    one = max(length, 1) * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
+    least = np.fmax(length, 1) if isinstance(length, np.ndarray) else max(length, 1)
+    one = least * kv_token * (1 + own / kv_sizes.full_layers(shape)) + window + state
     if traits(plan.engine).running and state:
         states = max(SGLANG_STATE_SHARE * free / (SGLANG_STATES * state / (1 + plan.k)), SGLANG_FEW)
-        return min(free / one, states)
+        held = free / one
+        return np.fmin(held, states) if isinstance(held, np.ndarray) else min(held, states)
     return free / one
 
 

@@ -56,7 +56,7 @@ def at(values: ByPath, points: P.Points) -> Floats:
     Returns
     -------
     Floats
-        The value of each point's path. (N,)
+        The value of each point's path (N,).
     """
     return np.array(values)[points.path]
 
@@ -74,7 +74,7 @@ def soft_max(a: Floats, b: Floats) -> Floats:
     Returns
     -------
     Floats
-        At least the larger one. (N,)
+        At least the larger one (N,).
     """
     return np.hypot(a, b)
 
@@ -96,11 +96,12 @@ def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
     fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
     int8 = np.where(p.int8 > 0, p.int8, p.bf16)
     fp4 = np.where(p.fp4 > 0, p.fp4, p.bf16)
-    family = [
+    is_fp8, is_int8, is_nvfp4, is_mxfp4 = (
         p.quant_family == P.QUANT_FAMILIES.index(name) for name in ("fp8", "int8", "nvfp4", "mxfp4")
-    ]
-    mixer = np.select(family, [fp8, int8, fp8, p.bf16], default=p.bf16)
-    ffn = np.select(family, [fp8, int8, fp4, fp8], default=p.bf16)
+    )
+    same = np.where(is_int8, int8, p.bf16)
+    mixer = np.where(is_fp8 | is_nvfp4, fp8, same)
+    ffn = np.where(is_nvfp4, fp4, np.where(is_fp8 | is_mxfp4, fp8, same))
     return np.fmax(mixer, 1e11), np.fmax(ffn, 1e11)
 
 
@@ -118,7 +119,7 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
     Returns
     -------
     Floats
-        FLOP/s of one device. (N,)
+        FLOP/s of one device (N,).
     """
     lanes = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])[p.arch]
     unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
@@ -143,7 +144,7 @@ def tile_gain(p: P.Points, c: Constants) -> Floats:
     Returns
     -------
     Floats
-        A ratio. (N,)
+        A ratio (N,).
     """
     return np.where(P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR), c.mmq_gain_dp4a, c.mmq_gain)
 
@@ -162,7 +163,7 @@ def attention_share(p: P.Points, c: Constants) -> Floats:
     Returns
     -------
     Floats
-        Share of the matrix peak, 0 to 1. (N,)
+        Share of the matrix peak, 0 to 1 (N,).
     """
     return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
 

@@ -242,6 +242,10 @@ class Acceptance:
     k: Floats  # (N,)
     known: npt.NDArray[np.bool_]
 
+    def take(self, rows: npt.NDArray[np.int64]) -> Acceptance:
+        """That of some of the points."""
+        return Acceptance(self.mean[rows], self.shared_sd[rows], self.k[rows], self.known[rows])
+
     @property
     def conditional(self) -> Floats:
         """(N, MAX_K) conditional acceptance at the mean."""

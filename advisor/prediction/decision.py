@@ -1,4 +1,4 @@
-"""On, off or measure first: one rule on one posterior, the same for every command.
+"""What a goal weighs, and on, off or measure first: one rule on one posterior for every command.
 
 The rule reads the posterior of the goal's metric: its median and P(gain), the calibrated
 probability that the metric gains, in which measured pairs of the same configuration count. On needs
@@ -11,12 +11,16 @@ another reason (a crash, wrong answers, the user's own objective); advice/decide
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.normal import cdf
-from advisor.domain.nouns import Decision
+from advisor.domain.nouns import Decision, Goal
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
+from advisor.prediction.intervals import Predicted, chance_of_both
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int8]
@@ -24,6 +28,20 @@ Codes = npt.NDArray[np.int8]
 DECISIONS: tuple[Decision, ...] = ("off", "measure", "on")
 # standard deviation of log(predicted / measured) of the speed without speculation
 PLAIN_SD = {"tpot": "plain_tpot_error", "ttft": "plain_ttft_error"}
+ESTIMATED = ("output_tok_s", "tpot", "ttft")
+# Weights of (output tok/s, TPOT, TTFT) in the log-utility of each goal: policy, not measurement;
+# decide.py uses the same.
+GOAL_WEIGHTS: dict[Goal, tuple[float, float, float]] = sourced(
+    {
+        "throughput": (1.0, 0.0, 0.0),
+        "tpot": (0.0, 1.0, 0.0),
+        "ttft": (0.0, 0.0, 1.0),
+        "balanced": (0.6, 0.4, 0.0),  # TTFT is predicted too badly to decide anything unasked
+    },
+    "share",
+    "Policy of this advisor: what a user of each goal pays for",
+    "chosen",
+)
 
 
 def decide(
@@ -94,3 +112,41 @@ def p_meets(limit: float, value: float, metric: str, ratio_sd: float = 0.0) -> f
     """
     sd = float(np.hypot(knowledge.threshold(PLAIN_SD[metric]).value, ratio_sd))
     return cdf(float(np.log(limit / value)) / sd)
+
+
+def judged_goal(goal: Goal, crowded: bool) -> Goal:
+    """The goal that is looked at: where speculation lets fewer requests run (`crowded`), the
+    quicker tokens of those that run are paid by those that wait, so a balanced goal is throughput.
+    """
+    return "throughput" if crowded and goal == "balanced" else goal
+
+
+def goal_chances(goals: Sequence[Goal], found: Mapping[str, Predicted]) -> Floats:
+    """Chance that each point's goal gains; for a mixed goal, that the weighted mean of the logs
+    does (N,).
+
+    Parameters
+    ----------
+    goals : Sequence[Goal]
+        Of each point.
+    found : Mapping[str, Predicted]
+        Predictions by metric, N points each.
+
+    Returns
+    -------
+    Floats
+        Probabilities. (N,)
+    """
+    chances = np.empty(len(goals))
+    for goal in dict.fromkeys(goals):
+        rows = np.array([other == goal for other in goals])
+        chances[rows] = _goal_chance(goal, found)[rows]
+    return chances
+
+
+def _goal_chance(goal: Goal, found: Mapping[str, Predicted]) -> Floats:
+    parts = [(w, found[name]) for w, name in zip(GOAL_WEIGHTS[goal], ESTIMATED, strict=True) if w]
+    if len(parts) == 1:
+        return parts[0][1].p_gain
+    none = np.any([one.sd <= 0 for _, one in parts], axis=0)
+    return np.where(none, 0.5, chance_of_both(parts))

@@ -1,38 +1,26 @@
-"""models/speedup.json + physics -> estimates. Numpy only; the artefact is read once.
+"""models/speedup.json + physics -> predictions of points. Numpy only; the artefact is read once.
 
-Two doors: `estimate` for one question and some plans, `predict_points` for arrays (predict_table
-brings rows of a table there). Both take the same road, so a batch and a recommendation cannot
-disagree.
+`predict_points` is about each point's own metric; `as_one_story` about all three of a point, with
+what a queue, the user's own runs and documented losses add. A question (estimate.py) and a table
+(predict_table.py) take the same road, so that they cannot disagree.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from advisor.domain.normal import Z10
-from advisor.domain.nouns import (
-    Basis,
-    Estimate,
-    Facts,
-    Goal,
-    Interval,
-    MemoryBill,
-    MetricEstimate,
-    Plan,
-)
+from advisor.domain.nouns import Basis, Goal, OwnRun
 from advisor.domain.sourced import sourced
-from advisor.knowledge import store as knowledge
-from advisor.perf import arrays, memory, schedule
-from advisor.perf.encode_plans import from_questions
+from advisor.perf import arrays, schedule
+from advisor.perf.regimes.setting import Setting
 from advisor.prediction import acceptance as acc
-from advisor.prediction import calibrated, neighbours, step_terms
+from advisor.prediction import calibrated, documented, neighbours, step_terms
 from advisor.prediction.artefact import load
-from advisor.prediction.decision import PLAIN_SD
-from advisor.prediction.goals import ESTIMATED, GOAL_WEIGHTS, goal_chances, judged_goal
+from advisor.prediction.decision import ESTIMATED, GOAL_WEIGHTS
 from advisor.prediction.intervals import Predicted, chance, posterior
 from advisor.prediction.model import Model, Raw, log_physics, of_metric, prepare
 from advisor.prediction.spread import REASONS, count_imputed
@@ -126,128 +114,85 @@ def _basis(
     return np.select([covered, ~seen, far], [0, 3, 2], default=1).astype(np.int8)
 
 
-# ---------------------------------------------------------------- one question
+class Medians(NamedTuple):
+    """Of M points: tokens per step, and the log speed-up of each metric. (M,) each."""
 
+    tau: Floats
+    logs: Mapping[str, Floats]
 
-def estimate(facts: Facts, plans: Sequence[Plan], model: Model | None = None) -> list[Estimate]:
-    """One estimate per plan, in order. Raises AdvisorError where the model file is missing."""
-    return estimate_many([(facts, plan) for plan in plans], model)
+    def goal_logs(self, goal: Goal) -> Floats:
+        """Log speed-up for a goal (balanced: the weighted mean) (M,)."""
+        parts = zip(GOAL_WEIGHTS[goal], ESTIMATED, strict=True)
+        return np.asarray(sum(w * self.logs[name] for w, name in parts), dtype=np.float64)
 
-
-def estimate_many(
-    cases: Sequence[tuple[Facts, Plan]], model: Model | None = None
-) -> list[Estimate]:
-    """One estimate per (facts, plan): loads and plans may differ."""
-    if not cases:
-        return []
-    batch = predict_batch(cases, model)
-    return [batch.estimate(i) for i in range(len(cases))]
+    def at(self, i: int) -> tuple[float, dict[str, float]]:
+        """Tokens per step, and the speed-up of each metric, of one point."""
+        return float(self.tau[i]), {name: float(np.exp(v[i])) for name, v in self.logs.items()}
 
 
 def medians(
-    cases: Sequence[tuple[Facts, Plan]], model: Model | None = None
-) -> tuple[Floats, dict[str, Floats]]:
-    """What `estimate` says of some cases in the middle, without the rest of an estimate: tokens per
-    step (N,), and the speed-up of each metric (N,), a ratio; keys as in `ESTIMATED`. Nothing that
-    is documented beside measured runs is taken in.
+    found: Mapping[str, Predicted], belief: acc.Acceptance, start: int, stop: int
+) -> Medians:
+    """Those of the points from `start` to `stop`, of what `all_metrics` gives."""
+    logs = {name: np.log(one.p50[start:stop]) for name, one in found.items()}
+    return Medians(belief.tau[start:stop], logs)
+
+
+class Story(NamedTuple):
+    """What is expected of N points in all three metrics, as one story."""
+
+    found: dict[str, Predicted]  # by metric
+    baselines: dict[str, Floats]  # the run without speculation, in the metric's unit
+    terms: dict[str, Floats]
+    belief: acc.Acceptance
+    beside: Medians  # of the points beside them
+    more: Floats  # log of the tokens a step that the own runs add (N,)
+
+    @property
+    def queues(self) -> npt.NDArray[np.bool_]:
+        """Where memory holds fewer requests with speculation than without (N,)."""
+        return np.asarray(self.terms["requests_verify"] < self.terms["requests_base"])
+
+
+def as_one_story(
+    points: arrays.Points,
+    model: Model,
+    setting: Callable[[arrays.Points], Setting],
+    own_runs: Sequence[OwnRun] = (),
+    beside: arrays.Points | None = None,
+) -> Story:
+    """The prediction of each metric with the user's own runs, with the queue where memory holds
+    fewer requests, and with what is documented of the regime. `setting` makes the settings of the
+    filled points; of the points `beside` only the medians are found.
     """
-    found, _, belief = _all_metrics(_points(cases), model or load())
-    return belief.tau[: len(cases)], {name: one.p50 for name, one in found.items()}
-
-
-class Batch(NamedTuple):
-    """What was computed for N cases at once. Each is said as an Estimate when it is asked for: of
-    many nobody asks.
-    """
-
-    cases: Sequence[tuple[Facts, Plan]]
-    found: Mapping[str, Predicted]  # by metric
-    baselines: Mapping[str, Floats]
-    lengths: tuple[Floats, Floats, Floats]  # 10th, 50th and 90th percentile of the tokens per step
-    known: npt.NDArray[np.bool_]  # whether an acceptance was stated
-    chances: Floats  # of a gain, for the goal of each case
-    terms: Mapping[str, Floats]
-
-    def estimate(self, i: int, bill: MemoryBill | None = None) -> Estimate:
-        """What is expected of one case; `bill`, where it is at hand, is its memory bill."""
-        facts, plan = self.cases[i]
-        made = {}
-        for name in ESTIMATED:
-            speedup, base = _interval(self.found[name], i), float(self.baselines[name][i])
-            made[name] = with_levels(name, speedup, base)
-        basis = BASES[min(int(self.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
-        low, middle, high = (float(length[i]) for length in self.lengths)
-        return Estimate(
-            output_tok_s=made["output_tok_s"],
-            tpot_ms=made["tpot"],
-            ttft_ms=made["ttft"],
-            accepted_length=Interval(p10=low, p50=middle, p90=high),
-            p_gain=float(self.chances[i]),
-            memory=bill if bill is not None else memory.bill(facts, plan),
-            basis=basis,
-            terms={name: round(float(value[i]), 4) for name, value in self.terms.items()},
-            notes=_notes(facts, bool(self.known[i])),
-            closeness=float(self.found["output_tok_s"].closeness[i]),
-        )
-
-
-def with_levels(name: str, speedup: Interval, base: float) -> MetricEstimate:
-    """A speed-up with the level of both runs and their 80 % intervals; `base` is the run without
-    speculation, in the metric's unit.
-    """
-    value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
-    plain = knowledge.threshold(PLAIN_SD["ttft" if name == "ttft" else "tpot"]).value
-    ratio = float(np.log(speedup.p90 / speedup.p10)) / (2 * Z10)
-    return MetricEstimate(
-        speedup=speedup,
-        baseline=base,
-        value=value,
-        baseline_range=_around(base, plain),
-        value_range=_around(value, float(np.hypot(plain, ratio))),
-    )
-
-
-def _around(value: float, sd: float) -> Interval:
-    """The 80 % interval of a level whose log has this sd."""
-    factor = float(np.exp(Z10 * sd))
-    return Interval(p10=value / factor, p50=value, p90=value * factor)
-
-
-def predict_batch(cases: Sequence[tuple[Facts, Plan]], model: Model | None = None) -> Batch:
-    """All that is computed for at least one (facts, plan), in one go."""
-    model = model or load()
-    points = _points(cases)
-    found, full, belief = _all_metrics(points, model)
-    base = schedule.replay(full, model.speeds, belief.tau[: len(cases)], "base")
+    count = len(points)
+    whole = points if beside is None else arrays.concat([points, beside])
+    every, full, belief = all_metrics(whole, model)
+    others = medians(every, belief, count, len(whole))
+    found = {name: _part(one, 0, count) for name, one in every.items()}
+    rows = np.arange(count)
+    full, belief = full.take(rows), belief.take(rows)
+    tau = belief.tau
+    base = schedule.replay(full, model.speeds, tau, "base")
     baselines = {
         "output_tok_s": base.output_tok_s,
         "tpot": base.tpot_s * 1e3,
         "ttft": base.ttft_s * 1e3,
     }
-    lengths = (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
-    if cases[0][0].own_runs:
+    more: Floats = np.zeros(count)
+    if own_runs:
         own = calibrated.with_own_runs(
-            cases[0][0].own_runs, found, baselines, points, full, model, predict_points
+            own_runs, found, baselines, points, full, model, predict_points
         )
-        found, baselines = own.found, own.baselines
-        low, middle, high = (
-            np.clip(length[: len(cases)] * np.exp(own.tokens), 1.0, full.k + 1)
-            for length in lengths
-        )
-        lengths = (low, middle, high)
-    tau = belief.tau[: len(cases)]
+        found, baselines, more = own.found, own.baselines, own.tokens
     terms = step_terms.terms(full, model, tau)
     found |= step_terms.crowded_gains(found, baselines, full, terms, tau, model)
-    crowded = terms["requests_verify"] < terms["requests_base"]
-    goals = [
-        judged_goal(facts.goal or "balanced", bool(waits))
-        for (facts, _), waits in zip(cases, crowded, strict=True)
-    ]
-    chances = goal_chances(goals, found)
-    return Batch(cases, found, baselines, lengths, belief.known, chances, terms)
+    made = Story(found, baselines, terms, belief, others, more)
+    seen = documented.observe(setting(full), points, full)
+    return made._replace(found=documented.take_in(found, seen, baselines, full, made.queues, model))
 
 
-def _all_metrics(
+def all_metrics(
     points: arrays.Points, model: Model
 ) -> tuple[dict[str, Predicted], arrays.Points, acc.Acceptance]:
     """The prediction of each of the three metrics (N,), the filled points (N,), and what is
@@ -275,48 +220,3 @@ def _all_metrics(
 def _part(whole: Predicted, start: int, stop: int) -> Predicted:
     columns: Any = (column[start:stop] for column in whole)
     return Predicted(*columns)
-
-
-def goal_medians(points: arrays.Points, goal: Goal, model: Model | None = None) -> Floats:
-    """Median speed-up of N points for a goal (balanced: the weighted geometric mean): what a search
-    over loads asks.
-    """
-    return np.asarray(np.exp(goal_logs(points, goal, model)[1]), dtype=np.float64)
-
-
-def goal_logs(
-    points: arrays.Points, goal: Goal, model: Model | None = None
-) -> tuple[Floats, Floats, Floats]:
-    """10th, 50th and 90th percentile of the log speed-up of N points for a goal, each (N,)."""
-    found, _, _ = _all_metrics(points, model or load())
-
-    def mix(column: str) -> Floats:
-        parts = zip(GOAL_WEIGHTS[goal], ESTIMATED, strict=True)
-        return np.asarray(
-            sum(w * np.log(getattr(found[name], column)) for w, name in parts), dtype=np.float64
-        )
-
-    return mix("p10"), mix("p50"), mix("p90")
-
-
-def _points(cases: Sequence[tuple[Facts, Plan]]) -> arrays.Points:
-    parts: list[tuple[Facts, list[Plan]]] = []
-    start = 0
-    for stop in range(1, len(cases) + 1):
-        if stop == len(cases) or cases[stop][0] is not cases[start][0]:
-            parts.append((cases[start][0], [plan for _, plan in cases[start:stop]]))
-            start = stop
-    return from_questions(parts)
-
-
-def _interval(found: Predicted, i: int) -> Interval:
-    return Interval(p10=float(found.p10[i]), p50=float(found.p50[i]), p90=float(found.p90[i]))
-
-
-def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
-    out = []
-    if not known:
-        out.append("acceptance is a prior from published measurements, not measured on this load")
-    elif facts.request is not None:
-        out.append("acceptance as given was combined with the prior")
-    return tuple(out)

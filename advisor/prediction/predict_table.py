@@ -5,27 +5,41 @@ A table is handed over by column: many rows repeat their words, and what is read
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from advisor.domain.normal import Z10
+from advisor.domain.sourced import sourced
 from advisor.perf import arrays, encode_rows
+from advisor.perf.cells import Words
+from advisor.perf.load import clients
+from advisor.perf.regimes.encode import (
+    LENGTH_COLUMN,
+    SHARE_COLUMN,
+    Things,
+    count_held,
+    setting,
+    things_of_rows,
+)
 from advisor.perf.row_text import READ, row_text
-from advisor.prediction import predict
-from advisor.prediction.decision import DECISIONS, decide
-from advisor.prediction.intervals import Predicted
-from advisor.prediction.model import Model
+from advisor.prediction import documented, predict
+from advisor.prediction.artefact import load
+from advisor.prediction.decision import DECISIONS, ESTIMATED, decide
+from advisor.prediction.intervals import Predicted, posterior
+from advisor.prediction.model import Model, prepare
 
 Floats = npt.NDArray[np.float64]
 
 DEFAULT_METRIC = "output_tok_s"  # of a row that names none
+READ_HERE = (*encode_rows.COLUMNS, LENGTH_COLUMN, SHARE_COLUMN)
 NUMBERS = ("speedup_p10", "speedup_p50", "speedup_p90", "p_gain")
 FIELDS = (*NUMBERS, "decision", "basis", "error")
 DIGITS = 4
 _ENDLESS = "the row's numbers lead to no finite prediction"
-_TTFT = arrays.METRICS.index("ttft")
+_TTFT, _REQUEST = arrays.METRICS.index("ttft"), arrays.METRICS.index("request_tok_s")
 
 
 def decisions(found: Predicted, metric: npt.NDArray[np.int16]) -> npt.NDArray[np.int8]:
@@ -42,9 +56,7 @@ def predict_columns(
     """The FIELDS as columns, for a table's columns of `count` cells; None where there is no value.
     Never raises for a row.
     """
-    points, errors = encode_rows.from_columns(_with_text(columns, count), count)
-    with np.errstate(all="ignore"):
-        found = predict.predict_points(points, model)
+    found, points, errors = compute(columns, count, model)
     numbers = [np.asarray(getattr(found, name.removeprefix("speedup_"))) for name in NUMBERS]
     endless = ~np.isfinite(np.stack(numbers)).all(axis=0)
     for i in np.flatnonzero(endless).tolist():
@@ -53,13 +65,63 @@ def predict_columns(
         name: np.round(values, DIGITS).tolist()
         for name, values in zip(NUMBERS, numbers, strict=True)
     }
-    made["decision"] = np.array(DECISIONS)[decisions(found, points.metric)].tolist()
+    decided = decisions(found, points.metric)
+    # a machine of which no bandwidth is known: there is nothing to price a step with
+    decided = np.where(np.isnan(points.bw), DECISIONS.index("measure"), decided)
+    made["decision"] = np.array(DECISIONS)[decided].tolist()
     made["basis"] = np.array(predict.BASES)[found.basis].tolist()
     for i, error in enumerate(errors):
         if error is not None:
             for values in made.values():
                 values[i] = None
     return {**made, "error": errors}
+
+
+def compute(
+    columns: Mapping[str, Sequence[Any]], count: int, model: Model | None = None
+) -> tuple[Predicted, arrays.Points, list[str | None]]:
+    """The same in full precision: predictions (N,), the points as they were read, and one error or
+    None a row.
+    """
+    read = _with_text(columns, count)
+    table = {name: Words(read[name]) for name in READ_HERE if name in read}
+    points, errors = encode_rows.from_columns(table, count)
+    things = things_of_rows(table, count)
+    with np.errstate(all="ignore"):
+        learned = model or load()
+
+        def again(rows: npt.NDArray[np.int64], part: arrays.Points) -> Predicted:
+            cells = {name: words.take(rows) for name, words in table.items()}
+            inside = things.take(rows)
+            return predict_own_metric(
+                count_held(part, prepare(part)[1], inside, cells), inside, learned
+            )
+
+        full = prepare(points)[1]
+        held = count_held(points, full, things, table)
+        found = widen(points, full, predict_own_metric(held, things, learned), again)
+    return found, points, errors
+
+
+def predict_own_metric(points: arrays.Points, things: Things, model: Model) -> Predicted:
+    """Each row's own metric, with the queue where memory holds fewer requests with speculation and
+    with what is documented of its regime: what a question is told (predict.as_one_story).
+    """
+    found = predict.predict_points(points, model)
+    ready, full = prepare(points)
+    seen = documented.observe(setting(things, full), ready, full)
+    waits = clients(full, True) < clients(full, False)
+    steps = points.metric != _TTFT
+    found = documented.pick(steps & ~waits, documented.move(found, seen, model), found)
+    rows = np.flatnonzero(waits & (points.metric != _REQUEST))
+    if not len(rows):
+        return found
+    part, inside = points.take(rows), things.take(rows)
+    story = predict.as_one_story(part, model, lambda filled: setting(inside, filled))
+    for name in ESTIMATED:
+        mine = part.metric == arrays.METRICS.index(name)
+        found = documented.put(found, rows[mine], _take(story.found[name], mine))
+    return found
 
 
 def _with_text(columns: Mapping[str, Sequence[Any]], count: int) -> Mapping[str, Sequence[Any]]:
@@ -89,3 +151,115 @@ def predict_dicts(
 
 def _cell(value: Any) -> str:
     return "" if value is None or str(value) == "nan" else str(value)
+
+
+# ---------------------------------------------------------------- blank cells
+
+Mask = npt.NDArray[np.bool_]
+USUAL_STREAMS = sourced(
+    (1.0, 32.0),
+    "requests",
+    "10th and 90th percentile of the sources' medians in knowledge/measurements: 218 sources with "
+    "vLLM or SGLang (2026-11-24); 156 of llama.cpp have one request at both",
+    "measured",
+)
+USUAL_GPUS = sourced(
+    (1.0, 4.0),
+    "GPUs",
+    "10th and 90th percentile of 4,601 vLLM rows (2026-11-24); boxes with one chip have one",
+    "measured",
+)
+SERVERS = ("vllm-cuda", "sglang-cuda", "vllm-other")
+ONE_CHIP = ("unified", "igpu", "laptop")
+
+
+class Blank(NamedTuple):
+    """A column, the rows that leave it blank, and the two ends of what is usual."""
+
+    column: str
+    where: Mask
+    ends: tuple[float, float]
+
+
+def blanks(points: arrays.Points) -> tuple[Blank, ...]:
+    """The blank cells of N points as they were read."""
+    server = points.is_path(*SERVERS)
+    one = arrays.mask(points.hw_class, arrays.CLASSES, ONE_CHIP)
+    lone = np.isnan(points.gpus) & np.isnan(points.tp) & ~one
+    return (
+        Blank("concurrency", np.isnan(points.concurrency) & server, USUAL_STREAMS),
+        Blank("gpus", lone & server, USUAL_GPUS),
+    )
+
+
+def widen(
+    points: arrays.Points,
+    full: arrays.Points,
+    found: Predicted,
+    again: Callable[[npt.NDArray[np.int64], arrays.Points], Predicted],
+) -> Predicted:
+    """The predictions of N points with those of rows with a blank cell spread over its ends.
+
+    `full` are the filled points: where the number that stands in for a blank cell is one of the
+    ends, the prediction at that end is at hand. `again` predicts some of the rows (their numbers,
+    their points) once more.
+    """
+    out = found
+    for blank in blanks(points):
+        rows = np.flatnonzero(blank.where & (points.method > 0))
+        if not len(rows):
+            continue
+        mine = _take(found, rows)
+        low, high = (
+            _at_end(mine, rows, getattr(full, blank.column)[rows] == end, again, points, blank, end)
+            for end in blank.ends
+        )
+        out = documented.put(out, rows, _mix(_take(out, rows), low, high))
+    return out
+
+
+def _at_end(
+    found: Predicted,
+    rows: npt.NDArray[np.int64],
+    there: Mask,
+    again: Callable[[npt.NDArray[np.int64], arrays.Points], Predicted],
+    points: arrays.Points,
+    blank: Blank,
+    end: float,
+) -> Predicted:
+    """The predictions of some rows at one end of a blank cell."""
+    if there.all():
+        return found
+    asked = rows[~there]
+    priced = again(asked, points.take(asked).replace(**{blank.column: end}))
+    return documented.put(found, np.flatnonzero(~there), priced)
+
+
+def _take(found: Predicted, rows: npt.NDArray[np.int64] | Mask) -> Predicted:
+    return Predicted(**{name: getattr(found, name)[rows] for name in Predicted._fields})
+
+
+def _mix(found: Predicted, low: Predicted, high: Predicted) -> Predicted:
+    """Half of the prediction at one end and half of that at the other."""
+    apart = np.abs(low.mean - high.mean) / 2
+    mean, p_gain = (low.mean + high.mean) / 2, (low.p_gain + high.p_gain) / 2
+    sd = _spread(low.sd, high.sd, apart)
+    below, above = (
+        _spread(getattr(low, side), getattr(high, side), Z10 * apart) for side in ("below", "above")
+    )
+    made = posterior(mean, mean - below, mean + above, p_gain)
+    p10, p50, p90 = (np.exp(value) for value in made[:3])
+    return found._replace(
+        p10=np.fmin(p10, found.p10),
+        p50=p50,
+        p90=np.fmax(p90, found.p90),
+        p_gain=p_gain,
+        mean=mean,
+        sd=sd,
+        below=below,
+        above=above,
+    )
+
+
+def _spread(one: Floats, other: Floats, apart: Floats) -> Floats:
+    return np.sqrt((one**2 + other**2) / 2 + apart**2)

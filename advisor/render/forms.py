@@ -59,7 +59,7 @@ def _function(path: str) -> Callable[[Advice], str]:
 _DEPLOY = "advisor.render.deploy."
 FORMS: dict[str, Form] = {
     "json": Form("advisor.render.json_out:advice_json_text"),
-    "flags": Form("advisor.render.flags:flags_text"),
+    "flags": Form("advisor.render.deploy.env_file:flags_text"),
     "docker-run": Form(_DEPLOY + "docker_run:docker_run", "docker-run.sh", True),
     "compose": Form(
         _DEPLOY + "compose:compose_yaml",

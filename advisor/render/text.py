@@ -117,6 +117,8 @@ def _verdict(advice: Advice) -> str:
     if gain is None or estimate is None:
         return "No speculative method can run here, so there is no gain to estimate."
     goal = advice.facts.goal or advice.request.goal
+    if goal == "ttft" and advice.decided_by == "unsure" and not predictable(estimate.ttft_ms):
+        return "Which way the time to first token goes cannot be predicted here: measure it."
     text = (
         f"Expected {_percent(gain.p50)} for the goal {goal} (80 % interval {_percent(gain.p10)} "
         f"to {_percent(gain.p90)}), chance of a gain {_chance(estimate)}{beyond(gain, estimate)}"
@@ -151,7 +153,11 @@ def beyond(gain: Interval, estimate: Estimate) -> str:
 
 
 def _chance(estimate: Estimate) -> str:
-    return f"{estimate.p_gain * 100:.0f} %" if isfinite(estimate.p_gain) else "unknown"
+    """In whole percent; nothing is certain."""
+    if not isfinite(estimate.p_gain):
+        return "unknown"
+    share = round(estimate.p_gain * 100)
+    return "over 99 %" if share == 100 else "under 1 %" if share == 0 else f"{share} %"
 
 
 def strongest(reasons: Sequence[Reason]) -> list[Reason]:

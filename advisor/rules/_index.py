@@ -225,6 +225,7 @@ INFORMING = frozenset((
     'SD270',
     'SD271',
     'SD302',
+    'SD304',
     'SD305',
     'SD306',
     'SD307',

@@ -17,7 +17,7 @@ from advisor.advice.decide import vetoes
 from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Advice, Estimate, Goal, Interval, Plan, Request
-from advisor.prediction import predict
+from advisor.prediction import estimates
 
 CASES: list[dict[str, Any]] = yaml.safe_load(
     (Path(__file__).parent / "test_documented_decisions.yaml").read_text()
@@ -82,7 +82,7 @@ def test_documented_decision_of_other_methods(case: dict[str, Any]) -> None:
     neither.
     """
     facts, plan = arm_plan(case, ask(case))
-    found = judge.judge(facts, plan, predict.estimate(facts, [plan])[0]).findings
+    found = judge.judge(facts, plan, estimates.estimate(facts, [plan])[0]).findings
     limited = any(f.effect == "k_max" and f.k_max is not None and f.k_max < plan.k for f in found)
     off = bool(vetoes(found)) or any(f.effect == "loss" for f in found) or limited
     documented = {case["arm_decision"]} if "arm_decision" in case else {d for _, d in goals(case)}
@@ -114,7 +114,7 @@ def measured_points() -> tuple[tuple[str, str, float, Interval], ...]:
     for case in CASES:
         if has_measured_pair(case):
             facts, plan = arm_plan(case, ask(case))
-            estimate = predict.estimate(facts, [plan])[0]
+            estimate = estimates.estimate(facts, [plan])[0]
             out += [
                 (case["id"], metric, ratio, printed_value(estimate, metric))
                 for metric, ratio in case["measured"].items()

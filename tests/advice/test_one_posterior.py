@@ -5,15 +5,21 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor import recommend
 from advisor.advice.decide import goal_interval
-from advisor.advice.observations import Observation, posterior
-from advisor.domain.nouns import Advice, AdvisorError, Interval
+from advisor.domain.normal import Z10
+from advisor.domain.nouns import Advice, AdvisorError
+from advisor.prediction import documented
+from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, decide_one
+from advisor.prediction.documented import Observed
+from advisor.prediction.intervals import Predicted
+from advisor.prediction.intervals import posterior as split
 
 HARDWARE = ("gb10", "rtx3090", "rtx4090", "rtx5090", "h200", "l40s", "apple-m4-max", "strix-halo")
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b", "gemma-4-31b")
@@ -117,17 +123,29 @@ def test_the_rule(median: float, chance: float) -> None:
     assert decide_one(float("nan"), float("nan")) == "measure"
 
 
+def prediction(median: float, width: float) -> Predicted:
+    """One prediction whose 80 % interval reaches as far to both sides."""
+    log, side = np.log([median]), np.array([width])
+    model = load()
+    none, known = np.zeros(1), np.zeros(1, dtype=bool)
+    made = split(log, log - side, log + side, model.p_gain(log, side / Z10, known))
+    basis = np.array([1], dtype=np.int8)
+    quantiles = (np.exp(part) for part in made[:3])
+    rest = (none, log, side / Z10, none, side, side, known, none, none)
+    return Predicted(*quantiles, made.p_gain, basis, *rest)
+
+
 @given(st.floats(0.5, 2), st.floats(0.05, 0.5), st.floats(0.4, 2.5), st.floats(0.05, 1))
 def test_an_observation_pulls_towards_itself_and_narrows(
     median: float, width: float, seen: float, sd: float
 ) -> None:
-    from math import exp, log
-
-    prior = Interval(p10=median * exp(-width), p50=median, p90=median * exp(width))
-    after = posterior(prior, [Observation(log(seen), sd)])
-    low, high = sorted((median, seen))
-    assert low * 0.999 <= after.p50 <= high * 1.001
-    assert after.p90 / after.p10 < prior.p90 / prior.p10
+    prior = prediction(median, width)
+    after = documented.move(prior, Observed(np.log([seen]), np.array([sd])), load())
+    if median <= seen:  # a documented loss says nothing against a larger one
+        assert after.p50 == prior.p50 and after.p10 == prior.p10
+        return
+    assert np.log(seen) <= after.mean[0] <= np.log(median)
+    assert after.mean[0] < np.log(median) and after.below[0] + after.above[0] < 2 * width
 
 
 @pytest.mark.parametrize("concurrency", [1, 4, 16, 64])

@@ -33,7 +33,7 @@ from advisor.lab.measurements.schema import measurements_dir, read_csv
 from advisor.lab.training import dataset
 from advisor.perf import arrays, encode_plans
 from advisor.perf import encode_plans as plan_columns
-from advisor.prediction import artefact, predict, predict_table
+from advisor.prediction import artefact, estimates, predict, predict_table
 from advisor.prediction import threads as blas_threads
 from advisor.prediction.decision import decide_one
 from advisor.prediction.predict_rows import predict_rows
@@ -266,14 +266,14 @@ def test_measured_cells_are_called_measured() -> None:
     assert one(concurrency="2048")["basis"] == one(hardware="", quant="")["basis"] == "extrapolated"
 
 
-def test_a_method_that_nobody_measured_rests_on_physics(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_that_nobody_measured_rests_on_physics() -> None:
     model = predict.load()
     without = replace(
         model,
         methods_seen=tuple(c for c in model.methods_seen if c != arrays.METHODS.index("dspark")),
     )
-    monkeypatch.setattr(predict, "load", lambda: without)
-    assert one(spec_method="dspark")["basis"] == "physics"
+    (made,) = predict_table.predict_dicts([ROW | {"spec_method": "dspark"}], without)
+    assert made["basis"] == "physics"
     assert one()["basis"] != "physics"
 
 
@@ -285,13 +285,13 @@ def test_estimate_and_rows_take_the_same_road() -> None:
         Plan(engine="vllm", engine_version=facts.engine_version, method="mtp", k=k, max_num_seqs=16)
         for k in (1, 2, 4)
     ]
-    made = predict.estimate(facts, plans)
+    made = estimates.estimate(facts, plans)
     points = encode_plans.from_plans(facts, plans).replace(
         metric=arrays.METRICS.index("output_tok_s")
     )
     again = predict.predict_points(points)
     assert [m.output_tok_s.speedup.p50 for m in made] == pytest.approx(again.p50.tolist())
-    assert predict.estimate_many([(facts, plan) for plan in plans]) == made
+    assert estimates.estimate_many([(facts, plan) for plan in plans]) == made
     for estimate in made:
         assert estimate.tpot_ms.value == pytest.approx(
             (estimate.tpot_ms.baseline or 0) / estimate.tpot_ms.speedup.p50

@@ -6,8 +6,9 @@ What it does not know: whether the runs were made with care; their source says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import exp, log
+from collections.abc import Mapping, Sequence
+from math import exp, log, log2
+from typing import Protocol
 
 from advisor.advice.decide import GOAL_METRICS
 from advisor.domain.nouns import (
@@ -15,11 +16,11 @@ from advisor.domain.nouns import (
     Evidence,
     Facts,
     Goal,
+    Plan,
     Reason,
 )
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
-from advisor.prediction import predict
 
 METRIC_NAMES = {
     "output_tok_s": "output tok/s",
@@ -29,45 +30,84 @@ METRIC_NAMES = {
 }
 
 
+class Told(Protocol):
+    """What the model says of a plan under a load that was measured (advice/beside.py)."""
+
+    def of_load(self, facts: Facts, plan: Plan) -> tuple[float, Mapping[str, float]]:
+        """Tokens a step, and the gain of each metric."""
+
+
 def percent(ratio: float) -> str:
     """Return a ratio as a signed change in percent: 1.24 is "+24.0 %"."""
     return f"{100 * (ratio - 1):+.1f} %"
 
 
-def from_evidence(facts: Facts, goal: Goal, best: Candidate) -> list[Reason]:
+def whole_percent(ratio: float) -> str:
+    """The same of what is expected, which no decimal of a percent can tell: 1.24 is "+24 %"."""
+    return f"{100 * (ratio - 1):+.0f} %"
+
+
+def from_evidence(facts: Facts, goal: Goal, best: Candidate, told: Told) -> list[Reason]:
     """Covering pairs first, all metrics of a run in one reason; else the two nearest."""
     plan = best.plan
-    wanted = [
-        e
-        for e in facts.evidence
-        if e.metric in GOAL_METRICS[goal] or e.metric in ("output_tok_s", "ttft")
-    ]
-    wanted = [e for e in wanted if e.method == plan.method] or wanted
-    runs: dict[str, list[Evidence]] = {}
-    for row in sorted(wanted, key=lambda e: (not e.covers, e.k != plan.k)):
-        runs.setdefault(row.run_id, []).append(row)
-    covering = [rows for rows in runs.values() if rows[0].covers]
+    runs = _runs(facts, goal, plan)
+    covering = [rows for rows in runs if rows[0].covers][:COVERING]
     if covering:
         return [
             Reason(
-                text=(_difference(facts, rows, best) or f"Measured here{_outside(rows, best)}: ")
+                text=(
+                    _difference(facts, rows, best, told)
+                    or f"Measured here{_unlike(facts)}{_outside(rows, best)}: "
+                )
                 + evidence_text(rows),
                 sources=(rows[0].source,),
                 weight=2.5 - 0.1 * i,
             )
-            for i, rows in enumerate(covering[:3])
+            for i, rows in enumerate(covering)
         ]
     return [
         Reason(
-            text=f"Nearest measurement (another load or setting): {evidence_text(rows)}",
+            text=f"Nearest measurement{_elsewhere(facts, plan, rows[0])}: {evidence_text(rows)}",
             sources=(rows[0].source,),
             weight=1.0 - 0.1 * i,
         )
-        for i, rows in enumerate(list(runs.values())[:2])
+        for i, rows in enumerate(runs[:2])
     ]
 
 
-_PRINTED = {"output_tok_s": "output_tok_s", "tpot": "tpot_ms", "ttft": "ttft_ms"}
+_PRINTED = {
+    "output_tok_s": "output_tok_s",
+    "request_tok_s": "tpot_ms",
+    "tpot": "tpot_ms",
+    "ttft": "ttft_ms",
+}
+_LIKE = {"request_tok_s": "tpot"}  # one thing seen twice
+COVERING = sourced(3, "runs", "of those that cover a question an answer tells as many", "chosen")
+TWICE = sourced(1.0, "doublings", "from which on a load is called another one", "chosen")
+
+
+def _others(facts: Facts, row: Evidence) -> list[str]:
+    """What is another one in a measured run than in the question, machine and model first."""
+    asked = (
+        ("machine", facts.hardware.id if facts.hardware else None, row.hardware),
+        ("model", facts.model.id if facts.model else None, row.model),
+        ("quantisation", facts.quant.id if facts.quant else None, row.quant),
+        ("engine", facts.engine, row.engine),
+    )
+    return [name for name, ours, theirs in asked if ours != theirs]
+
+
+def _elsewhere(facts: Facts, plan: Plan, row: Evidence) -> str:
+    """The same in words, with a load that is far from the one asked about."""
+    names = _others(facts, row)
+    pairs = ((row.concurrency, facts.concurrency), (row.input_tokens, facts.ctx_tokens))
+    far = [abs(log2(theirs / ours)) > TWICE for theirs, ours in pairs if theirs and ours]
+    if any(far):
+        names.append("load")
+    if row.method == plan.method and row.k != plan.k:
+        names.append("k")
+    listed = ", ".join(names[:-2] + [" and ".join(names[-2:])])
+    return f" (another {listed})" if names else ""
 
 
 def _outside(rows: Sequence[Evidence], best: Candidate) -> str:
@@ -97,39 +137,85 @@ FAR = sourced(
 )
 
 
-def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate) -> str:
+def loads(facts: Facts, plans: Sequence[Plan]) -> list[tuple[Facts, Plan]]:
+    """What `from_evidence` asks of plans under the loads that were measured nearby."""
+    goal: Goal = facts.goal or "balanced"
+    found: list[tuple[Facts, Plan]] = []
+    for plan in plans:
+        for rows in _runs(facts, goal, plan)[:COVERING]:
+            if rows[0].covers and _comparable(rows[0], plan):
+                found += [(one, plan) for one in _towards(facts, rows[0])]
+    return found
+
+
+def _runs(facts: Facts, goal: Goal, plan: Plan) -> list[list[Evidence]]:
+    """The runs that say something for a goal, each with its metrics: those that cover the question
+    first, then those of the fewest other settings.
+    """
+    wanted = [
+        e
+        for e in facts.evidence
+        if e.metric in GOAL_METRICS[goal] or e.metric in ("output_tok_s", "ttft")
+    ]
+    wanted = [e for e in wanted if e.method == plan.method] or wanted
+    runs: dict[str, list[Evidence]] = {}
+    order = sorted(wanted, key=lambda e: (not e.covers, len(_others(facts, e)), e.k != plan.k))
+    for row in order:
+        runs.setdefault(row.run_id, []).append(row)
+    return list(runs.values())
+
+
+def _comparable(row: Evidence, plan: Plan) -> bool:
+    """Whether a run's first metric can be set beside the plan's estimate."""
+    return row.k == plan.k and row.metric in _PRINTED and row.metric != "ttft"
+
+
+def _towards(facts: Facts, row: Evidence) -> tuple[Facts, Facts, Facts, Facts]:
+    """From the question to a measured run: as asked, without a stated acceptance, with the run's
+    text, and under its load.
+    """
+    unsaid = without_acceptance(facts)
+    read = unsaid.model_copy(update={"workload": row.workload}) if row.workload else unsaid
+    load = {
+        "concurrency": int(row.concurrency or facts.concurrency or 1),
+        "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or 2048),
+    }
+    return facts, unsaid, read, read.model_copy(update=load)
+
+
+def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: Told) -> str:
     """Why the estimate is not what was measured here, by cause and share: the text, the load, and
     what is left; nothing where it lies near or is of another k.
     """
     row, estimate = rows[0], best.estimate
     printed = _PRINTED.get(row.metric)
-    if estimate is None or printed is None or row.k != best.plan.k or row.metric == "ttft":
+    if estimate is None or printed is None or not _comparable(row, best.plan):
         return ""
     expected = getattr(estimate, printed).speedup.p50
     if abs(log(expected / row.speedup)) < FAR:
         return ""
     text = facts.workload or "this"
-    other = row.workload if row.workload and row.workload != facts.workload else facts.workload
-    load = {
-        "concurrency": int(row.concurrency or facts.concurrency or 1),
-        "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or 2048),
-    }
-    read = facts.model_copy(update={"workload": other})
-    there = read.model_copy(update=load)
-    tokens, gains = predict.medians([(one, best.plan) for one in (facts, read, there)])
-    gain = [float(value) for value in gains[row.metric]]
+    asked, unsaid, read, there = cases = _towards(facts, row)
+    found = [told.of_load(one, best.plan) for one in cases]
+    tokens = [tau for tau, _ in found]
+    alone, *gain = (gains[_LIKE.get(row.metric, row.metric)] for _, gains in found)
     parts = []
-    if other != facts.workload:
+    if unsaid is not facts:
         parts.append(
-            f"{text} text accepts {tokens[0]:.2f} instead of {tokens[1]:.2f} tokens a step "
+            f"the acceptance that you state gives {tokens[0]:.2f} instead of "
+            f"{tokens[1]:.2f} tokens a step ({_share(alone / gain[0])})"
+        )
+    if read.workload != facts.workload:
+        parts.append(
+            f"{text} text accepts {tokens[1]:.2f} instead of {tokens[2]:.2f} tokens a step "
             f"({_share(gain[0] / gain[1])})"
         )
-    if any(getattr(facts, name) != value for name, value in load.items()):
+    if (there.concurrency, there.ctx_tokens) != (asked.concurrency, asked.ctx_tokens):
         parts.append(f"the load is another ({_share(gain[1] / gain[2])})")
-    if abs(log(expected / gain[0])) >= FAR / 2:
+    if abs(log(expected / alone)) >= FAR / 2:
         codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
         what = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
-        parts.append(f"{what} ({_share(expected / gain[0])})")
+        parts.append(f"{what} ({_share(expected / alone)})")
     gain_left = row.speedup / gain[2]
     if abs(log(gain_left)) >= FAR / 2:
         spread = knowledge.threshold("owner_sd_same_regime").value
@@ -140,6 +226,20 @@ def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate) -> str:
     how = f" with {row.workload} text" if row.workload else ""
     why = "; ".join(parts)
     return f"Measured {row.speedup:.2f}x here{how}, {expected:.2f}x expected: {why}. The run: "
+
+
+def _unlike(facts: Facts) -> str:
+    """That a run accepted what it accepted, where the question states another acceptance."""
+    return "" if without_acceptance(facts) is facts else ", at that run's acceptance and not yours"
+
+
+def without_acceptance(facts: Facts) -> Facts:
+    """The facts as if no acceptance had been stated; the same ones where none was."""
+    request = facts.request
+    if request is None or (request.acceptance is None and request.acceptance_length is None):
+        return facts
+    bare = {"acceptance": None, "acceptance_length": None, "acceptance_k": None}
+    return facts.model_copy(update={"request": request.model_copy(update=bare)})
 
 
 def _share(ratio: float) -> str:

@@ -11,7 +11,7 @@ from math import log
 
 from advisor.advice.decide import Verdict, goal_interval, meets, p_objective, vetoes
 from advisor.advice.explain import caveats
-from advisor.advice.explain.measured import from_evidence, percent
+from advisor.advice.explain.measured import Told, from_evidence, whole_percent, without_acceptance
 from advisor.advice.explain.no_method import from_drafter, no_method
 from advisor.domain.nouns import (
     Candidate,
@@ -34,11 +34,10 @@ SAME_GAIN = sourced(
     "below it the gain is that of decoding, and nothing else is named",
     "chosen",
 )
-_MISSED = "The latency objectives are missed with and without speculation, so they do not decide"
 
 
-def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
-    """Reasons for the verdict, strongest first."""
+def explain(facts: Facts, verdict: Verdict, asked: Told) -> tuple[Reason, ...]:
+    """Reasons for the verdict, strongest first; `asked`: what was asked beside the estimates."""
     if verdict.best is None:
         known = ("knowledge/llms", "knowledge/drafters") if facts.drafters else ("knowledge/llms",)
         why = Reason(text=no_method(facts, verdict.candidates[0].plan), sources=known, weight=1.0)
@@ -51,17 +50,14 @@ def explain(facts: Facts, verdict: Verdict) -> tuple[Reason, ...]:
     best = verdict.candidates[verdict.best]
     goal: Goal = facts.goal or "balanced"
     told = [
-        *_from_rules(best, verdict),
-        *from_evidence(facts, goal, best),
-        *_from_step(best),
+        *_from_rules(facts, best, verdict),
+        *from_evidence(facts, goal, best, asked),
+        *_from_step(facts, best),
         *from_drafter(facts, best.plan),
         *_from_other_k(facts, verdict, best, goal),
         _from_decision(facts, verdict, best, goal),
     ]
-    if not meets(facts.request, best.estimate) and not meets(
-        facts.request, best.estimate, "baseline"
-    ):
-        told.append(Reason(text=_MISSED, sources=("models/speedup.md",), weight=2.0))
+    told += [*_from_objectives(facts, verdict, best), *_from_queue(verdict, best)]
     told += _from_memory(facts, verdict.candidates[0].plan)
     told += caveats.around(facts, verdict.candidates[0].plan)
     return tuple(sorted(told, key=lambda reason: -reason.weight))
@@ -95,8 +91,10 @@ def _from_room(facts: Facts, plan: Plan, bill: MemoryBill) -> list[Reason]:
     return [Reason(text=text, sources=("memory bill",), weight=1.35)]
 
 
-def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
+def _from_rules(facts: Facts, best: Candidate, verdict: Verdict) -> list[Reason]:
     weights = {"veto": 3.0, "k_max": 0.9, "caution": 1.2, "support": 1.3}
+    if without_acceptance(facts) is not facts:
+        weights["support"] = 0.3  # a gain at what was accepted there, not at what is stated
     told = []
     for finding in best.findings:
         weight = weights.get(finding.effect or "", 0.0)
@@ -120,7 +118,7 @@ def _from_rules(best: Candidate, verdict: Verdict) -> list[Reason]:
     return told
 
 
-def _from_step(best: Candidate) -> list[Reason]:
+def _from_step(facts: Facts, best: Candidate) -> list[Reason]:
     estimate = best.estimate
     if estimate is None:
         return []
@@ -134,7 +132,9 @@ def _from_step(best: Candidate) -> list[Reason]:
         f"yields {length.p50:.2f} tokens ({length.p10:.2f} to {length.p90:.2f}), {decoding:.2f}x "
         f"while decoding{_what_else(best, decoding)}"
     )
-    return [Reason(text=text, sources=(PHYSICS,), weight=1.4)]
+    stated = without_acceptance(facts) is not facts
+    text = f"With the acceptance that you state, a{text[1:]}" if stated else text
+    return [Reason(text=text, sources=(PHYSICS,), weight=2.7 if stated else 1.4)]
 
 
 def _what_else(best: Candidate, decoding: float) -> str:
@@ -186,8 +186,8 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
         else f"names k={best.plan.k}"
     )
     text = (
-        f"The estimate alone prefers k={rival.plan.k} ({percent(there)} against {percent(here)} "
-        f"for the goal '{goal}'), but "
+        f"The estimate alone prefers k={rival.plan.k} ({whole_percent(there)} against "
+        f"{whole_percent(here)} for the goal '{goal}'), but "
         f"{chose[0].code} {said}; published results take precedence: benchmark both before choosing"
     )
     return [Reason(text=text, sources=("models/speedup.md", *chose[0].sources), weight=1.2)]
@@ -195,9 +195,9 @@ def _from_other_k(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -
 
 def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) -> Reason:
     interval = goal_interval(best.estimate, goal)
-    span = f"{percent(interval.p10)} to {percent(interval.p90)}"
-    gain = f"P(gain) {best.estimate.p_gain:.0%}" if best.estimate is not None else ""
-    expected = f"{EXPECTED} '{goal}' is {percent(interval.p50)} ({span}, {gain})"
+    span = f"{whole_percent(interval.p10)} to {whole_percent(interval.p90)}"
+    gain = f"P(gain) {100 * best.estimate.p_gain:.0f} %" if best.estimate is not None else ""
+    expected = f"{EXPECTED} '{goal}' is {whole_percent(interval.p50)} ({span}, {gain})"
     texts = {
         "rule": "A rule forbids speculation here",
         "objective": _objective_text(facts, best),
@@ -223,13 +223,51 @@ def _from_decision(facts: Facts, verdict: Verdict, best: Candidate, goal: Goal) 
     )
 
 
+def _from_objectives(facts: Facts, verdict: Verdict, best: Candidate) -> list[Reason]:
+    """What the latency objectives do not decide, where they were asked for and do not: how likely
+    each run is to meet them.
+    """
+    if verdict.rule == "objective" or not (text := _objective_text(facts, best)):
+        return []
+    neither = not any(meets(facts.request, best.estimate, run) for run in ("value", "baseline"))
+    why = "neither is likely to meet it" if neither else "the two hardly differ"
+    return [
+        Reason(
+            text=f"{text}: {why}, so it does not decide",
+            sources=("models/speedup.md",),
+            weight=2.8,
+        )
+    ]
+
+
+def _from_queue(verdict: Verdict, best: Candidate) -> list[Reason]:
+    """What quicker tokens cost where fewer requests run for them, and the answer is on."""
+    one = best.estimate
+    if one is None or verdict.decision != "on" or one.output_tok_s.speedup.p50 >= 1:
+        return []
+    now, then = (f"{one.terms[name]:.0f}" for name in ("requests_base", "requests_verify"))
+    if now == then:
+        return []
+    text = (
+        f"Quicker tokens at a price: {then} instead of {now} requests run at once, the others "
+        f"wait longer, and output tok/s is {one.output_tok_s.speedup.p50:.2f}x"
+    )
+    return [Reason(text=text, sources=("memory bill",), weight=2.9)]
+
+
 def _objective_text(facts: Facts, best: Candidate) -> str:
     on, off = (p_objective(facts.request, best.estimate, run) for run in ("value", "baseline"))
     if on is None or off is None:
         return ""
+    request = facts.request
+    limits = (
+        ("TPOT", request.max_tpot_ms if request is not None else None),
+        ("TTFT", request.max_ttft_ms if request is not None else None),
+    )
+    asked = " and ".join(f"{name} of {limit:g} ms" for name, limit in limits if limit is not None)
     return (
-        f"The latency objective is met with a probability of {on:.0%} with speculation and "
-        f"{off:.0%} without"
+        f"{asked} at most: met with a chance of {100 * on:.0f} % with speculation, "
+        f"{100 * off:.0f} % without"
     )
 
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.advice import decide, judge, resolve
-from advisor.advice.choices.engine import engine_default
+from advisor.advice.choose_engine import engine_default
 from advisor.advice.decide import Verdict, goal_interval, vetoes
-from advisor.advice.explain.measured import percent
+from advisor.advice.explain.measured import whole_percent
 from advisor.advice.judge import Question
 from advisor.advice.plans import memory_relief, methods, propose
 from advisor.domain.nouns import (
@@ -190,7 +190,7 @@ def _gain(way: _Way, found: Verdict) -> str:
     """What another goal would gain: the figure that it looks at is not on the first screen."""
     if way.goal is None or found.best is None:
         return ""
-    return f" ({percent(goal_interval(found.candidates[found.best].estimate, way.goal).p50)})"
+    return f" ({whole_percent(goal_interval(found.candidates[found.best].estimate, way.goal).p50)})"
 
 
 # ---------------------------------------------------------------- the other questions

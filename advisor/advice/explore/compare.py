@@ -15,13 +15,12 @@ from advisor import engines
 from advisor.advice import judge
 from advisor.advice.explore.values import Within
 from advisor.advice.explore.within import users_within
-from advisor.advice.recommend import advise
+from advisor.advice.recommend import advise, judge_question
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import (
     Advice,
     AdvisorError,
-    Candidate,
     Estimate,
     MemoryBill,
     Request,
@@ -30,8 +29,8 @@ from advisor.domain.nouns import (
 from advisor.domain.printable import printable
 from advisor.domain.versions import parse_release
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.rule_data import table
 from advisor.perf import memory
-from advisor.rules.kit.case import table
 from advisor.rules.kit.releases import between
 
 Kind = Literal["engine", "hardware", "model", "quant"]
@@ -127,9 +126,7 @@ def _arm(name: str, kind: Kind, request: Request, limits: dict[str, float] | Non
     try:
         facts = facts_for_request(request)
         question = judge.candidate_plans(facts)
-        made = judge.estimate_plans(facts, question.plans, question.bills)
-        candidates: tuple[Candidate, ...] = judge.judge_plans(question, made)
-        advice = advise(request, facts, candidates)
+        advice = advise(request, question.facts, *judge_question(question))
     except UnknownFact:
         raise
     except AdvisorError as error:

@@ -36,7 +36,7 @@ from advisor.domain.nouns import (
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
-from advisor.prediction.goals import GOAL_WEIGHTS
+from advisor.prediction.decision import GOAL_WEIGHTS
 from advisor.prediction.predict import ERROR_CORRELATION
 
 NO_GAIN = Interval(p10=1.0, p50=1.0, p90=1.0)

@@ -18,7 +18,7 @@ from advisor.advice.plans import propose
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Estimate, Facts, Plan, Request
 from advisor.domain.sourced import sourced
-from advisor.prediction import predict
+from advisor.prediction import estimates
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun, Frozen
 
@@ -196,7 +196,7 @@ def _step(
         return ((Step(tokens_per_step=tokens, cycle_ratio=cycle) if tokens else None), None, None)
     try:
         facts, plan = question(setting.request, setting)
-        estimate = predict.estimate(facts, [plan])[0]
+        estimate = estimates.estimate(facts, [plan])[0]
     except AdvisorError:
         return ((Step(tokens_per_step=tokens, cycle_ratio=cycle) if tokens else None), None, None)
     length, speedup = estimate.accepted_length, estimate.tpot_ms.speedup
@@ -290,7 +290,7 @@ def _next(
             for p in judge.candidate_plans(known).plans
             if p.method == plan.method and p.k != plan.k
         ]
-        found = predict.estimate(known, [plan, *others])
+        found = estimates.estimate(known, [plan, *others])
     except AdvisorError:
         return None
     here = _goal_log(found[0])

@@ -18,7 +18,7 @@ from advisor.advice.resolve import facts_for_request
 from advisor.domain.facts import OwnRun
 from advisor.domain.nouns import Advice, AdvisorError, Facts, Interval, Plan, Reason, Request
 from advisor.domain.sourced import sourced
-from advisor.prediction import predict
+from advisor.prediction import estimates
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun
 
@@ -126,7 +126,7 @@ def gain_changes(advice: Advice) -> list[GainChange]:
         return []
     bare = advice.facts.model_copy(update={"own_runs": ()})
     before, after = (
-        predict.estimate(facts, [advice.candidate])[0] for facts in (bare, advice.facts)
+        estimates.estimate(facts, [advice.candidate])[0] for facts in (bare, advice.facts)
     )
     names = (("output tok/s", "output_tok_s"), ("TPOT", "tpot_ms"), ("TTFT", "ttft_ms"))
     return [
@@ -207,7 +207,7 @@ def next_measurement(machine: Machine, request: Request, setting: Setting) -> Ne
 
 
 def _width(facts: Facts, plan: Plan) -> float:
-    made = predict.estimate(facts, [plan])[0].output_tok_s.speedup
+    made = estimates.estimate(facts, [plan])[0].output_tok_s.speedup
     return math.log(made.p90 / made.p10)
 
 
@@ -216,7 +216,7 @@ def _expected_run(facts: Facts, plan: Plan, concurrency: int, k: int) -> OwnRun:
     value rests on.
     """
     there = facts.model_copy(update={"concurrency": concurrency})
-    found = predict.estimate(there, [plan.model_copy(update={"k": k})])[0]
+    found = estimates.estimate(there, [plan.model_copy(update={"k": k})])[0]
     gains = (
         ("output_tok_s", math.log(found.output_tok_s.speedup.p50), 0.05),
         ("tpot", math.log(found.tpot_ms.speedup.p50), 0.05),

@@ -15,7 +15,7 @@ from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import AdvisorError, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines.benchmarks import METRICS_FLAG
-from advisor.prediction import predict
+from advisor.prediction import estimates
 from advisor.readers.results import exposition
 from advisor.readers.results.run import BenchmarkRun
 from advisor.readers.results.server import BadAnswer, Server
@@ -127,14 +127,14 @@ def advise(seen: Traffic, asked: Mapping[str, Any]) -> Word:
     try:
         question = judge.candidate_plans(facts_for_request(request))
         plans = [plan for plan in question.plans if plan.method == found.method]
-        estimates = predict.estimate(question.facts, plans) if plans else []
+        made = estimates.estimate(question.facts, plans) if plans else []
     except AdvisorError as error:
         return Word("unknown", (*why, str(error)))
-    if not estimates:
+    if not made:
         return Word("unknown", (*why, "no way to draft is known for this setting"))
     return _choose(
         plans,
-        [math.log(e.output_tok_s.speedup.p50) for e in estimates],
+        [math.log(e.output_tok_s.speedup.p50) for e in made],
         k if run.acceptance else 0,
         why,
     )

@@ -7,22 +7,21 @@ rule (SD415) says where they do, and then no schedule is offered.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from advisor.domain.nouns import Facts, Goal, Plan
+from advisor.domain.nouns import Facts, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import before, release
 from advisor.engines.traits import traits
-from advisor.perf import encode_plans
-from advisor.prediction import predict
 
 LEAST_GAIN = sourced(
     0.05,
     "log gain",
     "a change of k must promise this much at its batch size; below it one k is simpler",
     "chosen",
+)
+SIZES = sourced(
+    (1, 2, 4, 8, 16, 32, 64, 128, 256, 512), "requests", "batch sizes that are looked at", "chosen"
 )
 
 
@@ -36,34 +35,27 @@ def takes_one(plan: Plan) -> bool:
     return release(plan.engine_version) is not None and not before(plan.engine_version, since)
 
 
-def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[int, int, int], ...]:
+def sizes(facts: Facts) -> tuple[int, ...]:
+    """The batch sizes below the load at which another k may pay, and the load; none below: none."""
+    load = facts.concurrency or 1
+    below = tuple(size for size in SIZES if size < load)
+    return (*below, load) if below else ()
+
+
+def schedule(
+    facts: Facts, gains: Mapping[int, Mapping[int, float]], chosen: Plan
+) -> tuple[tuple[int, int, int], ...]:
     """Ranges (from, to, k) over batch sizes 1..max_num_seqs; empty where one k serves all of them
     as well, and where the k of the whole load was not chosen by the estimate but by what is
-    documented or by risk, which no estimate at fewer requests knows.
+    documented or by risk, which no estimate at fewer requests knows. `gains`:
+    the goal's median speed-up by batch size and k, the whole load last.
     """
     top = chosen.max_num_seqs or facts.concurrency or 1
-    sizes = [
-        size for size in (1, 2, 4, 8, 16, 32, 64, 128, 256, 512) if size < (facts.concurrency or 1)
-    ]
-    rivals = [plan for plan in plans if plan.method == chosen.method]
-    if not sizes or len(rivals) < 2:
+    if not gains or any(len(here) < 2 for here in gains.values()):
         return ()
-    goal: Goal = facts.goal or "balanced"
-    batches = [*sizes, facts.concurrency or 1]
-    rows = np.tile(np.arange(len(rivals)), len(batches))
-    batch = np.repeat(np.array(batches, dtype=np.float64), len(rivals))
-    table = encode_plans.from_plans(facts, rivals).take(rows).replace(concurrency=batch)
-    medians = predict.goal_medians(table, goal)
     wanted = []
-    for row, _ in enumerate(batches):
-        here = dict(
-            zip(
-                (p.k for p in rivals),
-                medians[row * len(rivals) : (row + 1) * len(rivals)],
-                strict=True,
-            )
-        )
-        best = max(here, key=lambda k: float(here[k]))
+    for here in gains.values():
+        best = max(here, key=lambda k: here[k])
         wanted.append(
             best
             if here[best] >= here[chosen.k] * (1 + LEAST_GAIN) and best > chosen.k
@@ -71,7 +63,7 @@ def schedule(facts: Facts, plans: Sequence[Plan], chosen: Plan) -> tuple[tuple[i
         )
     if wanted[-1] != chosen.k:
         return ()
-    return _ranges([*zip(batches, wanted, strict=True)], top)
+    return _ranges([*zip(gains, wanted, strict=True)], top)
 
 
 def _ranges(wanted: Sequence[tuple[int, int]], top: int) -> tuple[tuple[int, int, int], ...]:

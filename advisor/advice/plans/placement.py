@@ -8,7 +8,7 @@ from advisor.advice.plans import propose, topology
 from advisor.domain.nouns import Facts
 from advisor.engines.traits import traits
 from advisor.perf import memory
-from advisor.prediction import predict
+from advisor.prediction import estimates
 
 Split = tuple[int, int]  # (tp, dp)
 
@@ -31,7 +31,7 @@ def speeds(facts: Facts, splits: Sequence[Split]) -> dict[Split, float]:
     plans = [
         propose.with_method(facts, propose.base_plan(facts, split), "mtp", 1) for split in splits
     ]
-    made = predict.estimate_many([(memory.replica(facts, plan), plan) for plan in plans])
+    made = estimates.estimate_many([(memory.replica(facts, plan), plan) for plan in plans])
     found: dict[Split, float] = {}
     for split, plan, estimate in zip(splits, plans, made, strict=True):
         metric = {"tpot": estimate.tpot_ms, "ttft": estimate.ttft_ms}.get(

@@ -5,6 +5,9 @@ often ranks hold the same.
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from advisor.domain.nouns import LLM, Plan
 from advisor.domain.sourced import sourced
@@ -47,7 +50,7 @@ def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
     return shape.kv_elems_per_token * (2.0 if math.isnan(width) else width)
 
 
-def window_bytes(shape: LLM, kv_dtype: str | None, length: int) -> float:
+def window_bytes(shape: LLM, kv_dtype: str | None, length: Any) -> Any:
     """Bytes of K and V that the sliding layers keep of one request of `length` tokens: those of
     their window.
 
@@ -57,12 +60,12 @@ def window_bytes(shape: LLM, kv_dtype: str | None, length: int) -> float:
         Of the model, or of the proxy that stands for it.
     kv_dtype : str | None
         As the engine's option names it; None: as the weights are computed.
-    length : int
+    length : int or ndarray, shape (N,)
         Tokens of one request, prompt and output.
 
     Returns
     -------
-    float
+    float or ndarray, shape (N,)
         Bytes.
     """
     if not shape.swa_layers or not shape.swa_window or not shape.kv_elems_per_token:
@@ -72,7 +75,9 @@ def window_bytes(shape: LLM, kv_dtype: str | None, length: int) -> float:
         shape.swa_kv_heads or shape.kv_heads or 0,
         shape.swa_head_dim or shape.head_dim or 0,
     )
-    return min(length, shape.swa_window) * shape.swa_layers * 2 * heads * size * width
+    top = shape.swa_window
+    seen = np.fmin(length, top) if isinstance(length, np.ndarray) else min(length, top)
+    return seen * shape.swa_layers * 2 * heads * size * width
 
 
 def is_latent(shape: LLM) -> bool:

@@ -13,11 +13,13 @@ What it does not know: how many bytes are left for the pool (memory.py says).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from advisor.domain.nouns import LLM
 from advisor.domain.sourced import sourced
 from advisor.perf.sizes import kv as kv_sizes
+
+Length = Any  # tokens of a request: a number, or an array of them (N,)
 
 PAGE_ALIGN = sourced(
     16,
@@ -81,15 +83,31 @@ def hybrid_pool(
     """
     attention, recurrent = shape.full_attention_layers or 1, shape.linear_layers or 0
     layer_token = kv_token / attention
+    group, groups, page_tokens = _pages(shape, layer_token, k)
+    blocks = math.floor(available / (group * page_tokens * layer_token))
+    requests = hybrid_requests(shape, kv_token, available, length, k, caching)
+    tokens = blocks // (1 + groups) * page_tokens if legacy else requests * length
+    return Pool(max(int(tokens), 0), requests, page_tokens, groups * group - recurrent)
+
+
+def _pages(shape: LLM, layer_token: float, k: int) -> tuple[int, int, int]:
+    """Layers of a group, groups of recurrent layers, and tokens of a page."""
+    recurrent = shape.linear_layers or 0
     state = (shape.state_mb_per_seq or 0.0) * 1e6 / max(recurrent, 1) + CONV_STATE_BYTES * (3 + k)
     page_tokens = math.ceil(state / layer_token / PAGE_ALIGN) * PAGE_ALIGN
-    group = attention + (1 if k else 0)
-    groups = math.ceil(recurrent / group)
+    group = (shape.full_attention_layers or 1) + (1 if k else 0)
+    return group, math.ceil(recurrent / group), page_tokens
+
+
+def hybrid_requests(
+    shape: LLM, kv_token: float, available: float, length: Length, k: int, caching: bool
+) -> Length:
+    """Requests of `length` tokens, one or an array of them, that such a pool holds at once."""
+    layer_token = kv_token / (shape.full_attention_layers or 1)
+    group, groups, page_tokens = _pages(shape, layer_token, k)
     blocks = math.floor(available / (group * page_tokens * layer_token))
-    needed = math.ceil(length / page_tokens) + groups * (1 + k + caching)
-    requests = blocks / needed
-    tokens = blocks // (1 + groups) * page_tokens if legacy else requests * length
-    return Pool(max(int(tokens), 0), max(requests, 0.0), page_tokens, groups * group - recurrent)
+    needed = -(-length // page_tokens) + groups * (1 + k + caching)
+    return max(blocks, 0) / needed
 
 
 def plain_pool(

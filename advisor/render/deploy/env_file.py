@@ -11,11 +11,12 @@ import re
 import shlex
 
 from advisor import engines
+from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Flag
 from advisor.engines.traits import traits
 from advisor.render.deploy import serving
 from advisor.render.deploy.quoting import comment
-from advisor.render.deploy.serving import Server
+from advisor.render.deploy.serving import Server, server_of
 
 FORM = "an environment file"
 _PLAIN = re.compile(r"[\w./:=,+@%-]*")
@@ -82,3 +83,14 @@ def _value(text: str) -> str:
     if not text.isprintable():
         raise AdvisorError(f"{FORM} cannot hold {text!r}: its readers disagree about it")
     return '"' + re.sub(r'([\\"$`])', r"\\\1", text) + '"'
+
+
+def flags_text(advice: Advice) -> str:
+    """The options of the launch to run, positionals first, one a line; ends in a line feed."""
+    server = server_of(advice, topology.on_each(advice.facts, advice.plan))
+    return "".join(shlex.join(unit) + "\n" for unit in server.units)
+
+
+def env_lines(advice: Advice) -> tuple[str, ...]:
+    """NAME=value for each variable that the launch needs, quoted for a POSIX shell."""
+    return tuple(f"{name}={shlex.quote(value)}" for name, value in advice.launch.env.items())

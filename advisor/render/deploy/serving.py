@@ -16,9 +16,9 @@ from advisor.advice.plans import topology
 from advisor.domain.nouns import Advice, AdvisorError, Engine, Launch, Plan, Quantity
 from advisor.engines import k_ranges
 from advisor.engines.traits import ALL_ADDRESSES, LOOPBACK, EngineTraits, traits
+from advisor.knowledge.rule_data import table
 from advisor.render.deploy.quoting import NotedValue
 from advisor.render.notes import unit_note
-from advisor.rules.kit.case import table
 
 # 289 s for 34.89 GiB in 42 shards on a GB10, doubled: a slower disk or a first download is common.
 LOAD_S_PER_GIB = Quantity(value=17.0, source="seed000", status="derived")

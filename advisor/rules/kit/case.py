@@ -6,32 +6,14 @@ knowledge/rules/*.json and in the engine catalogues.
 
 from __future__ import annotations
 
-import json
 import re
-from functools import cache
-from typing import Any
 
-from advisor.domain.nouns import AdvisorError, Case, Edit, Fix, Flag, Launch, Plan, Severity
-from advisor.domain.paths import read_data
+from advisor.domain.nouns import Case, Edit, Fix, Flag, Launch, Plan, Severity
 from advisor.domain.patterns import lazy_re
 from advisor.engines import model_names
 from advisor.rules.registry import Hit
 
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
-
-# ---------------------------------------------------------------- data rows
-
-
-@cache
-def table(name: str) -> Any:
-    """knowledge/rules/<name>.json. Raises AdvisorError if it is missing."""
-    try:
-        return json.loads(read_data(f"knowledge/rules/{name}.json"))
-    except OSError:
-        raise AdvisorError(
-            f"knowledge/rules/{name}.json is missing: reinstall the package"
-        ) from None
-
 
 # ---------------------------------------------------------------- flags
 

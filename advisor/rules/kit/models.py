@@ -11,7 +11,7 @@ from functools import lru_cache
 from advisor.domain.nouns import LLM, Case
 from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
-from advisor.rules.kit.case import table
+from advisor.knowledge.rule_data import table
 
 # words of a name that change neither the length nor the head: roles, formats, publishers' marks
 _SAME = lazy_re(

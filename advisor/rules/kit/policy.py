@@ -11,8 +11,8 @@ A speed or evidence finding may carry an `effect` (Finding.effect), which the de
 - "loss": documented losses of this very regime.
 - "caution": documented losses nearby, or evidence that conflicts.
 
-Documented gains and losses are observations of the posterior (advice/observations.py), which alone
-decides on or off.
+Documented losses are observations of the posterior (prediction/documented.py), which alone decides
+on or off; where they lie, perf/regimes says, to rules and estimate alike.
 A finding without an effect informs only. Effects never raise the severity: a veto may be an `info`
 for a plan that nobody runs yet. The numbers stand in knowledge/rules/{memory,regime,claims}.json,
 each with its source; this module opens none itself (asking.table does) and holds none.
@@ -21,15 +21,17 @@ each with its source; this module opens none itself (asking.table does) and hold
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import log2
-from typing import Any
+from typing import Any, NamedTuple
 
-from advisor.domain.nouns import Case, MemoryBill
+from advisor.domain.nouns import Case, Effect, MemoryBill
+from advisor.knowledge.rule_data import table
 from advisor.perf import memory
-from advisor.rules.kit.case import GGUF_ENGINES, flag, integer, open_value, table
+from advisor.perf.regimes.encode import is_narrow, is_sparse, is_suffix
+from advisor.perf.regimes.losses import DEFAULT_OUTPUT, Strength
+from advisor.perf.regimes.setting import Setting, Word
+from advisor.rules.kit.case import GGUF_ENGINES, flag, integer, is_hybrid, open_value
 
 KV_BYTES = "--kv-cache-memory-bytes"
-SPARSE_MOE_ACTIVE_B = "sparse_moe_active_params_b"
 # Measured metrics that speak for each goal; the decision keeps its own order of preference among
 # them.
 _GOAL_METRICS = {
@@ -41,11 +43,6 @@ _GOAL_METRICS = {
 
 
 # ---------------------------------------------------------------- sourced numbers
-
-
-def number(name: str, key: str) -> float:
-    """The value of one row of knowledge/rules/<name>.json, in the unit that its key names."""
-    return float(table(name)[key]["value"])
 
 
 def rows(name: str, key: str) -> tuple[Mapping[str, Any], ...]:
@@ -93,11 +90,7 @@ def is_sparse_moe(case: Case) -> bool | None:
     model = case.facts.model
     if model is None:
         return None
-    shape = case.facts.shape or model
-    active = model.active_params_b or shape.active_params_b
-    return bool(
-        model.is_moe and active is not None and active <= number("regime", SPARSE_MOE_ACTIVE_B)
-    )
+    return is_sparse(model, case.facts.shape)
 
 
 def _of(part: str, field: str) -> Callable[[Case], Any]:
@@ -142,14 +135,6 @@ def for_advice(case: Case) -> bool:
     that runs already.
     """
     return case.facts.request is not None
-
-
-def nearness(value: float, limit: float) -> float:
-    """How far a value is into what was documented from `limit` on: 0 at half of it, 1 from there
-    on,
-    linear in the logarithm. So a regime has no edge at which an answer jumps.
-    """
-    return min(max(log2(2 * value / limit), 0.0), 1.0) if value > 0 else 0.0
 
 
 def streams(case: Case) -> int | None:
@@ -263,3 +248,60 @@ def demand_tokens(case: Case) -> int | None:
     if running is None or ctx is None:
         return None
     return running * (ctx + (case.facts.output_tokens or 0))
+
+
+NAN = float("nan")
+
+
+class Said(NamedTuple):
+    """What a regime does to the estimate, and how strongly, 0 to 1; None and 0: nothing."""
+
+    effect: Effect | None
+    strength: float
+
+
+def regime(case: Case, of: Callable[[Setting], Strength]) -> Said:
+    """What one regime of perf/regimes/losses.py says of a case."""
+    found = of(setting_of(case))
+    if found.loss > 0:
+        return Said("loss", float(found.loss))
+    return Said("caution", float(found.caution)) if found.caution > 0 else Said(None, 0.0)
+
+
+def setting_of(case: Case) -> Setting:
+    """The words and numbers by which regimes are told apart."""
+    facts, plan = case.facts, case.plan
+    hw, model, quant = facts.hardware, facts.model, facts.quant
+    sparse = model is not None and is_sparse(model, facts.shape)
+    narrow = is_narrow(plan.kv_cache_dtype) or (quant is not None and quant.family == "nvfp4")
+    shape = facts.shape or model
+    total = model.total_params_b if model is not None else None
+    running = facts.concurrency
+    return Setting(
+        engine=Word(plan.engine),
+        method=Word(plan.method),
+        hardware=Word(hw.id if hw is not None else None),
+        vendor=Word(hw.vendor if hw is not None else None),
+        hardware_class=Word(hw.hardware_class if hw is not None else None),
+        arch=Word(hw.arch if hw is not None else None),
+        model=Word(model.id if model is not None else None),
+        family=Word(model.family if model is not None else None),
+        model_arch=Word(model.arch if model is not None else None),
+        quant=Word(quant.id if quant is not None else None),
+        quant_family=Word(quant.family if quant is not None else None),
+        workload=Word(facts.workload),
+        backend=Word((plan.attention_backend or "").upper() or None),
+        known=hw is not None,
+        unified=bool(hw is not None and hw.unified_memory),
+        sparse=sparse,
+        dense=model is not None and not sparse,
+        hybrid=bool(is_hybrid(case)),
+        latent=bool(shape is not None and shape.arch.startswith("mla")),
+        wide_kv=not narrow,
+        suffix=plan.method == "ngram" and is_suffix(plan),
+        total_params_b=NAN if total is None else float(total),
+        streams=NAN if running is None else float(-(-running // max(1, plan.dp))),
+        ctx=NAN if facts.ctx_tokens is None else float(facts.ctx_tokens),
+        output=float(facts.output_tokens or DEFAULT_OUTPUT),
+        k=float(plan.k),
+    )

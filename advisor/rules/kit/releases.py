@@ -13,7 +13,8 @@ from typing import NamedTuple
 from advisor import engines
 from advisor.domain.nouns import Case, Flag
 from advisor.domain.versions import Release, parse_release
-from advisor.rules.kit.case import GGUF_ENGINES, open_value, table
+from advisor.knowledge.rule_data import table
+from advisor.rules.kit.case import GGUF_ENGINES, open_value
 
 _COMPLETE = (
     "vllm",

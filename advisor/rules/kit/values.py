@@ -16,7 +16,8 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.domain.patterns import lazy_re
 from advisor.engines import Option
 from advisor.engines.catalogue import Catalogue
-from advisor.rules.kit.case import flags, table
+from advisor.knowledge.rule_data import table
+from advisor.rules.kit.case import flags
 from advisor.rules.kit.fixes import json_fix
 from advisor.rules.kit.flags import catalogue, catalogued_version
 from advisor.rules.kit.releases import candidates

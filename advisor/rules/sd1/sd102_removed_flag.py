@@ -2,8 +2,9 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flags, rename_fix, replace_fix, table
+from advisor.rules.kit.case import flags, rename_fix, replace_fix
 from advisor.rules.kit.fixes import is_release_pinned, is_shared
 from advisor.rules.kit.flags import (
     CATALOGUED,

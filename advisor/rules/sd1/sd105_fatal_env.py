@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.domain.versions import parse_release
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import env_line, table
+from advisor.rules.kit.case import env_line
 from advisor.rules.kit.fixes import is_release_pinned, rename_env_fix
 from advisor.rules.kit.releases import release
 

@@ -4,8 +4,9 @@ from typing import Any
 
 from advisor.domain.nouns import Case, Fix
 from advisor.domain.versions import parse_release
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import env_line, table
+from advisor.rules.kit.case import env_line
 from advisor.rules.kit.fixes import add_fix, drop_env_fix, env_var, is_release_pinned
 from advisor.rules.kit.releases import release
 

@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, table
+from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.releases import build_order, release, version_label
 from advisor.rules.kit.values import nearest, slip

@@ -3,8 +3,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import table
 from advisor.rules.kit.fixes import rename_env_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue
 

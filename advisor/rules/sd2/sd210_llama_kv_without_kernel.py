@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, table, value_fix
+from advisor.rules.kit.case import flag, value_fix
 
 TYPES = table("compatibility")["kv_types_without_kernel"]
 

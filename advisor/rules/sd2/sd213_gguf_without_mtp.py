@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import GGUF_ENGINES, flag, model_text, spec_flag, table
+from advisor.rules.kit.case import GGUF_ENGINES, flag, model_text, spec_flag
 from advisor.rules.kit.fixes import drop_fix
 from advisor.rules.kit.models import headless
 

@@ -2,8 +2,9 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Severity
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import model_text, spec_flag, table
+from advisor.rules.kit.case import model_text, spec_flag
 from advisor.rules.kit.fixes import drop_fix
 from advisor.rules.kit.models import base_name, headless
 

@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import LLM, Case
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, model_text, table
+from advisor.rules.kit.case import flag, model_text
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.releases import between, release
 

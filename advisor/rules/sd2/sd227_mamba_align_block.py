@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, is_hybrid, table
+from advisor.rules.kit.case import flag, is_hybrid
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.releases import affects, defect, prefix_caching_on
 

@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import around, table
+from advisor.rules.kit.case import around
 
 BUDGET = table("compatibility")["startup_seconds"]
 KINDS = (

@@ -1,8 +1,9 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, integer, open_value, table
+from advisor.rules.kit.case import flag, integer, open_value
 from advisor.rules.kit.fixes import set_fix
 
 ROW = table("compatibility")["mamba_track_interval"]

@@ -2,8 +2,9 @@ import json
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, table
+from advisor.rules.kit.case import flag
 
 ROW = table("compatibility")["dflash_temperature"]
 

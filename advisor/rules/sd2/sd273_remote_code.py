@@ -2,8 +2,9 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Severity
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag, flags, table, unread
+from advisor.rules.kit.case import flag, flags, unread
 from advisor.rules.kit.fixes import add_fix
 from advisor.rules.kit.models import base_name
 

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, MemoryBill
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Lacking, rule
 from advisor.rules.kit.case import flag, unread
 from advisor.rules.kit.policy import (
@@ -8,7 +9,6 @@ from advisor.rules.kit.policy import (
     hardware_name,
     is_gguf,
     model_name,
-    number,
     sources,
     unknown_sizes,
 )

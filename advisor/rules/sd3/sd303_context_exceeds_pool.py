@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, MemoryBill
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Lacking, rule
 from advisor.rules.kit.case import flag, fp8_kv, open_value
-from advisor.rules.kit.policy import bill, number, sources, unknown_sizes
+from advisor.rules.kit.policy import bill, sources, unknown_sizes
 
 
 @rule(

@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, Lacking, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import bill, demand_tokens, number, sources, unknown_sizes
+from advisor.rules.kit.policy import bill, demand_tokens, sources, unknown_sizes
 
 _LOWER_FIRST = {
     "vllm": "Lower --max-num-seqs or the draft tokens first (each running request holds one "
@@ -54,5 +55,4 @@ def mtp_memory_tight(case: Case) -> Iterator[Hit | Lacking]:
         flag=spec_flag(case),
         severity="warning" if decides else None,
         fix=Fix(text=_LOWER_FIRST.get(case.plan.engine, _LOWER_FIRST["llama-server"])),
-        effect="caution" if decides else None,
     )

@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, is_hybrid
-from advisor.rules.kit.policy import hardware_name, number, sources, unknown_sizes
+from advisor.rules.kit.policy import hardware_name, sources, unknown_sizes
 
 
 @rule(

@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
-from advisor.rules.kit.policy import model_name, number, sources
+from advisor.rules.kit.policy import model_name, sources
 
 
 @rule(

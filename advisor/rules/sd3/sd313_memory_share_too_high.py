@@ -1,10 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import set_fix
-from advisor.rules.kit.policy import number, sources
+from advisor.rules.kit.policy import sources
 
 
 @rule(

@@ -1,14 +1,15 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
 from advisor.rules.kit.policy import (
     hardware_name,
     matches,
-    nearness,
-    number,
+    regime,
     rows,
+    setting_of,
     sources,
     streams,
 )
@@ -38,15 +39,10 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
         --gpu-memory-utilization 0.75
     """
     facts, running = case.facts, streams(case)
-    hw, ctx = facts.hardware, facts.ctx_tokens
-    if hw is None or not hw.unified_memory or ctx is None or running is None:
+    ctx, near = facts.ctx_tokens, losses.long_prefill_nearness(setting_of(case))
+    if ctx is None or running is None or near == 0:
         return
-    ratio = ctx / (facts.output_tokens or 512)
-    prompts = nearness(ctx, number("regime", "long_prefill_ctx_tokens"))
-    strength = min(prompts, nearness(running, number("regime", "long_prefill_concurrency")))
-    if strength == 0:
-        return
-    bound = nearness(ratio, number("regime", "long_prefill_prompt_over_output"))
+    effect, strength = regime(case, losses.long_prefill)
     (known,) = rows("regime", "long_prefill")
     measured = matches(
         known, case
@@ -60,16 +56,16 @@ def long_context_prefill(case: Case) -> Iterator[Hit]:
         )
         return
     load = f"{running} concurrent prompts of {ctx:,} tokens on {hardware_name(case)}"
-    near = "such a load is" if strength == 1 else "such a load is close to"
+    like = "such a load is" if near == 1 else "such a load is close to"
     yield Hit(
-        f"{load}: {near} a documented loss for throughput and TPOT ({whose})",
+        f"{load}: {like} a documented loss for throughput and TPOT ({whose})",
         flag=spec_flag(case),
         fix=Fix(
             text="Switch speculation off for this load, or give long prompts their own server; "
             "on only if TTFT is the goal."
         ),
         conflicts=tuple(known["conflicts"]),
-        severity=None if strength == 1 else "info",
-        effect="loss" if measured else "caution",
-        strength=strength * bound if measured else strength,
+        severity=None if near == 1 else "info",
+        effect=effect,
+        strength=strength,
     )

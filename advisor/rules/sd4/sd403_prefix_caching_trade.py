@@ -1,10 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, is_hybrid
 from advisor.rules.kit.fixes import caching_off_fix
-from advisor.rules.kit.policy import is_sparse_moe, number, sources
+from advisor.rules.kit.policy import is_sparse_moe, sources
 
 
 @rule(

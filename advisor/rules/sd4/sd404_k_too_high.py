@@ -1,10 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import is_gguf, matches, number, rows, sources
+from advisor.rules.kit.policy import is_gguf, matches, rows, sources
 
 
 @rule(severity="warning", speculative=True, sources=sources("regime", "k_limits"))

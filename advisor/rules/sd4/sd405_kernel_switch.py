@@ -1,10 +1,12 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import number
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import number, sources, streams
+from advisor.rules.kit.policy import regime, sources, streams
 
 
 @rule(
@@ -54,6 +56,6 @@ def kernel_switch(case: Case) -> Iterator[Hit]:
             "the dense 27B still gained at k=8 on an MI210 (1.54x) and an RTX PRO 6000 "
             "Max-Q (2.44x)",
         ),
-        effect="k_max" if best else "caution",
+        effect="k_max" if best else regime(case, losses.kernel_switch).effect,
         k_max=best or None,
     )

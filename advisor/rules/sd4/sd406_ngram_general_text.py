@@ -1,12 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import sources
+from advisor.rules.kit.policy import regime, sources
 from advisor.rules.sd1.sd111_spec_method_unknown import is_suffix_decoding
-
-_COPYING = ("code", "agent", "rag", "summarization")
 
 
 @rule(severity="warning", speculative=True, sources=sources("regime", "ngram_general"))
@@ -25,12 +24,13 @@ def ngram_general_text(case: Case) -> Iterator[Hit]:
     if case.plan.method != "ngram" or is_suffix_decoding(case):
         return
     longer = "; at least raise prompt_lookup_min to 8" if case.plan.engine == "vllm" else ""
-    copying = case.facts.workload in _COPYING
+    effect, _ = regime(case, losses.lookup)
+    copying = effect == "caution"
     yield Hit(
         "n-gram speculation lost 11 to 19 % on general prompts at 2 to 5 % acceptance",
         flag=spec_flag(case),
         severity="info" if copying else None,
         fix=Fix(text=f"Use MTP where the checkpoint has a head, else no speculation{longer}."),
         conflicts=("copy-and-edit loads gained 15 to 24 %",),
-        effect="caution" if copying else "loss",
+        effect=effect,
     )

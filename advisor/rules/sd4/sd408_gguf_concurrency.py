@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import matches, number, rows, sources, streams
+from advisor.rules.kit.policy import matches, regime, rows, sources, streams
 
 
 @rule(
@@ -30,7 +31,6 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
     row = next((row for row in rows("regime", "gguf_concurrency") if matches(row, case)), None)
     if row is None or running < row["from"]:
         return
-    many = row["veto"] and running >= number("regime", "gguf_concurrency_veto")
     yield Hit(
         f"{running} concurrent requests: {row['text']}",
         flag=spec_flag(case),
@@ -40,5 +40,5 @@ def gguf_concurrency(case: Case) -> Iterator[Hit]:
         ),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
-        effect="loss" if many else "caution",
+        effect=regime(case, losses.gguf_streams).effect,
     )

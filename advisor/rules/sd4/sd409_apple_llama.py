@@ -2,10 +2,12 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import table
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import k_flag, spec_flag, table
+from advisor.rules.kit.case import k_flag, spec_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import hardware_name, is_sparse_moe, sources
+from advisor.rules.kit.policy import hardware_name, is_sparse_moe, regime, sources
 
 _STATED = "a model card of 2026-05 found no gain with the 35B-A3B on Apple Silicon"
 
@@ -32,15 +34,15 @@ def apple_llama(case: Case) -> Iterator[Hit]:
     hw = case.facts.hardware
     if hw is None or hw.vendor != "apple":
         return
-    chip = re.search(r"-m(\d)", hw.id)
-    measured = table("regime")["apple_generations"].get(chip[1]) if chip else None
+    chip, effect = losses.apple_chip(hw.id), regime(case, losses.apple).effect
+    measured = table("regime")["apple_generations"].get(chip) if chip else None
     sparse = is_sparse_moe(case)
     stated = bool(
         chip and sparse
     )  # what a model card says of the 35B-A3B holds where nothing was measured
     if measured is None:
         what = (
-            f"M{chip[1]} was not measured with llama.cpp"
+            f"M{chip} was not measured with llama.cpp"
             if chip
             else "the chip is not named, and the result depends on it"
         )
@@ -55,7 +57,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
             + (f"; {_STATED}" if stated else ""),
             flag=spec_flag(case),
             fix=Fix(text=todo),
-            effect="loss" if stated else "caution",
+            effect=effect,
         )
         return
     told, best = measured["told"], int(measured["k_best"])
@@ -95,7 +97,7 @@ def apple_llama(case: Case) -> Iterator[Hit]:
         conflicts=(
             "an M1 Max and an M5 Pro gain with 3 drafts and the same engine (m1maxlab, m5pro)",
         ),
-        effect="loss" if off else "caution",
+        effect=effect,
     )
 
 

@@ -1,16 +1,12 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import number
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag, spec_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import (
-    for_advice,
-    is_sparse_moe,
-    number,
-    sources,
-    streams,
-)
+from advisor.rules.kit.policy import for_advice, is_sparse_moe, regime, sources, streams
 
 
 @rule(
@@ -50,7 +46,7 @@ def sglang_profile(case: Case) -> Iterator[Hit]:
                 "64 streams), but GLM-5 on "
                 "8x RTX PRO 6000 gained 1.4x to 1.6x at 64 (rtx6k)",
             ),
-            effect="caution",
+            effect=regime(case, losses.saturated_sglang).effect,
         )
     elif (
         running > few and case.plan.k > 1 and is_sparse_moe(case) is not False

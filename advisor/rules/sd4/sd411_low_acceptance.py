@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Request
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag
-from advisor.rules.kit.policy import number, sources
+from advisor.rules.kit.policy import sources
 
 
 @rule(severity="warning", speculative=True, sources=sources("regime", "low_acceptance_rate"))

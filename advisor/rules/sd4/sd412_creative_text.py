@@ -1,10 +1,12 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.knowledge.rule_data import number
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import k_flag
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import is_sparse_moe, number, sources
+from advisor.rules.kit.policy import is_sparse_moe, regime, sources
 
 
 @rule(
@@ -41,6 +43,6 @@ def creative_text(case: Case) -> Iterator[Hit]:
         conflicts=(
             "a dense 27B on an RTX 4090 gained 1.65x at k=4 with creative prompts (f59702526243)",
         ),
-        effect="k_max" if over else "caution" if sparse else None,
+        effect="k_max" if over else regime(case, losses.creative).effect,
         k_max=limit if over else None,
     )

@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import spec_flag, table
-from advisor.rules.kit.policy import hardware_name, sources
+from advisor.rules.kit.case import spec_flag
+from advisor.rules.kit.policy import hardware_name, regime, sources
 
 
 @rule(
@@ -23,16 +24,9 @@ def q8_on_rdna(case: Case) -> Iterator[Hit]:
     Good (hw=r9700, quant=q6_k): llama-server -m Qwen3.6-27B-MTP-Q6_K.gguf -c 8192 --parallel 1
         --spec-type draft-mtp --spec-draft-n-max 2
     """
-    hw, quant = case.facts.hardware, case.facts.quant
-    if (
-        hw is None
-        or quant is None
-        or quant.id != "q8_0"
-        or hw.arch not in table("regime")["q8_rdna"]["archs"]
-    ):
+    effect, _ = regime(case, losses.q8_on_rdna)
+    if effect is None:
         return
-    if hw.arch == "gfx1151":
-        return  # Strix Halo gains with 8-bit weights (1.9x to 2.1x)
     yield Hit(
         f"Q8_0 with MTP on {hardware_name(case)}: 0.94x at k=2 and 0.88x at 3 on one R9700, while "
         f"Q5_K_M and Q6_K gained "
@@ -43,5 +37,5 @@ def q8_on_rdna(case: Case) -> Iterator[Hit]:
             "two R9700 are reported at 2.17x with Q8_0 (aos); the losing run is a build from "
             "before the merge",
         ),
-        effect="caution",
+        effect=effect,
     )

@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import matches, rows, sources
+from advisor.rules.kit.policy import matches, regime, rows, sources
 
 
 @rule(
@@ -35,5 +36,5 @@ def long_context_kernel_loss(case: Case) -> Iterator[Hit]:
             fix=Fix(text="Measure at this depth, or switch speculation off for long contexts."),
             sources=tuple(row["sources"]),
             conflicts=tuple(row["conflicts"]),
-            effect="caution",
+            effect=regime(case, losses.long_context).effect,
         )

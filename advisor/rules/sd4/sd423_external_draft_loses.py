@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import is_hybrid
-from advisor.rules.kit.policy import for_advice, sources
+from advisor.rules.kit.policy import for_advice, regime, sources
 
 
 @rule(
@@ -35,5 +36,5 @@ def external_draft_loses(case: Case) -> Iterator[Hit]:
                 "the first tables found 0.40 to 0.61 (seed001), and 122B-A10B users report gains "
                 "of 15 to 45 %",
             ),
-            effect="loss",
+            effect=regime(case, losses.external_draft).effect,
         )

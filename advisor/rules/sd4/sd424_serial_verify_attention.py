@@ -2,9 +2,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from advisor.domain.nouns import Case, Fix
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, fp8_kv, open_value, spec_flag
-from advisor.rules.kit.policy import hardware_name, matches, rows, sources, streams
+from advisor.rules.kit.policy import hardware_name, matches, regime, rows, sources, streams
 
 
 @rule(
@@ -47,7 +48,7 @@ def serial_verify_attention(case: Case) -> Iterator[Hit]:
         fix=Fix(text=row["fix"]),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
-        effect="caution",
+        effect=regime(case, losses.serial_verify).effect,
     )
 
 

@@ -1,10 +1,11 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.knowledge.rule_data import number
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import integer, k_flag, open_value, value
 from advisor.rules.kit.fixes import k_fix
-from advisor.rules.kit.policy import number, running_requests, sources, streams
+from advisor.rules.kit.policy import running_requests, sources, streams
 
 
 @rule(
@@ -70,8 +71,7 @@ def step_beyond_graphs(case: Case) -> Iterator[Hit]:
             "requests gained 1.38x (H200), with 4,358 and 1,300 tokens k=5 at 128 requests 1.3x "
             "(A100, Gemma 4 26B-A4B)",
         ),
-        # no veto: the estimate has the price of such steps, and of plain ones beyond the graphs as
-        # well
-        effect="k_max" if fits else "caution",
+        # the estimate has the price of such steps, and of plain ones beyond the graphs as well
+        effect="k_max" if fits else None,
         k_max=fits or None,
     )

@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, open_value, spec_flag
-from advisor.rules.kit.policy import hardware_name, matches, rows, sources
+from advisor.rules.kit.policy import hardware_name, matches, regime, rows, sources
 
 BACKEND = "TRITON_MLA"
 
@@ -42,5 +43,5 @@ def triton_mla_verify(case: Case) -> Iterator[Hit]:
         fix=Fix(text="Run without speculation, or benchmark both first."),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
-        effect="loss",
+        effect=regime(case, losses.triton_mla).effect,
     )

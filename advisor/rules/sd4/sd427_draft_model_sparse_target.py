@@ -1,9 +1,10 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.perf.regimes import losses
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import spec_flag
-from advisor.rules.kit.policy import matches, rows, sources, streams
+from advisor.rules.kit.policy import matches, regime, rows, sources, streams
 
 
 @rule(
@@ -41,5 +42,5 @@ def draft_model_sparse_target(case: Case) -> Iterator[Hit]:
         fix=Fix(text="Use the model's own MTP head or an EAGLE-3 head, or no speculation."),
         sources=tuple(row["sources"]),
         conflicts=tuple(row["conflicts"]),
-        effect="loss" if case.plan.k >= 2 else "caution",
+        effect=regime(case, losses.sparse_draft).effect,
     )

@@ -1,8 +1,8 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Hardware, Quant
+from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import table
 from advisor.rules.kit.policy import for_advice, hardware_name, sources
 
 _STATUS = {"recall": "recalled"}

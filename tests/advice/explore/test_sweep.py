@@ -19,7 +19,7 @@ from advisor.advice.explore.sweep import sweep
 from advisor.advice.explore.values import Sweep
 from advisor.advice.recommend import recommend
 from advisor.domain.nouns import AdvisorError, Request, UnknownFact
-from advisor.prediction import predict
+from advisor.prediction import estimates
 from advisor.render.schema import named_schema
 from advisor.render.sweep.json_out import sweep_csv, sweep_json
 from tests.grid import HARDWARE, LOADS, MODELS
@@ -114,13 +114,13 @@ def test_five_k_at_twenty_loads_in_a_second() -> None:
 
 def test_one_call_estimates_all_loads(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
-    whole = predict.predict_batch
+    whole = estimates.predict_batch
 
     def count(cases: Any, *more: Any) -> Any:
         calls.append(len(cases))
         return whole(cases, *more)
 
-    monkeypatch.setattr(predict, "predict_batch", count)
+    monkeypatch.setattr(estimates, "predict_batch", count)
     curves(concurrency=[1, 4, 16, 64], k=[0, 1, 2, 3])
     assert calls == [12]
 

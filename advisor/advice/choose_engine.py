@@ -7,9 +7,11 @@ What it does not know: what is installed on the machine.
 from __future__ import annotations
 
 from advisor import engines
-from advisor.advice.choices.defaults import Default, first_row, hardware_words
-from advisor.advice.choices.quantisation import (
+from advisor.advice.choose_quantisation import (
+    Default,
+    first_row,
     fits,
+    hardware_words,
     holds_slots,
     quant_default,
     quant_of_repository,

@@ -7,8 +7,9 @@ What it does not know: how good its answers are; the order of preference is data
 
 from __future__ import annotations
 
+from typing import Any
+
 from advisor import engines, rules
-from advisor.advice.choices.defaults import first_row, hardware_words
 from advisor.advice.plans import checkpoints, limits, propose
 from advisor.advice.plans.limits import FOUR_BITS
 from advisor.domain.nouns import (
@@ -181,3 +182,29 @@ def quant_of_repository(request: Request) -> Quant | None:
     if named is None and "gguf" in request.model.lower():
         return knowledge.quant(str(first_row("quant", {"engine": "llama-server"})["quants"][0]))
     return named
+
+
+Row = dict[str, Any]
+Default = tuple[str, str, str]  # field, value chosen, why
+
+
+def _matches(when: dict[str, list[str]], facts: dict[str, str]) -> bool:
+    for name, allowed in when.items():
+        value = facts.get(name, "")
+        fits = any(value.startswith(a) for a in allowed) if name == "arch" else value in allowed
+        if not fits:
+            return False
+    return True
+
+
+def first_row(table: str, facts: dict[str, str]) -> Row:
+    """The first row of a table that holds for these words."""
+    rows: list[Row] = knowledge.index()["defaults"][table]
+    return next(
+        row for row in rows if _matches(row["when"], facts)
+    )  # the last row has no condition
+
+
+def hardware_words(hw: Hardware) -> dict[str, str]:
+    """What the conditions ask of the hardware."""
+    return {"vendor": hw.vendor, "arch": hw.arch, "hardware_class": hw.hardware_class}

@@ -1,1 +1,0 @@
-"""What a question leaves open and the hardware decides: quantisation, engine, release."""

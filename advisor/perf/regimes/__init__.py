@@ -1,0 +1,1 @@
+"""Regimes of which losses are documented: one set of conditions for a question and for a table."""

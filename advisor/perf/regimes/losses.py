@@ -1,0 +1,247 @@
+"""How far a case lies in regimes of which losses were published, 0 to 1.
+
+A "loss" is documented for this very regime, a "caution" for a neighbour of it, or with evidence
+that conflicts. The rules (advisor/rules/sd4) say it to the user with figures and sources; the
+estimate takes it in as an observation (advisor/prediction/documented.py). Both ask here, so that
+they cannot disagree. The numbers stand in knowledge/rules/regime.json with their sources.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from advisor.domain.sourced import sourced
+from advisor.engines.traits import engines_with, gguf_engine
+from advisor.knowledge.rule_data import table
+from advisor.perf.regimes.setting import (
+    Mask,
+    Number,
+    Setting,
+    greater,
+    lesser,
+    matches,
+    nearness,
+    negate,
+    of_regime,
+)
+
+COPYING = ("code", "agent", "rag", "summarization")  # answers that repeat their prompt
+FULL_Q8_GAIN = "gfx1151"  # Strix Halo gains with 8-bit weights (1.9x to 2.1x)
+DEFAULT_OUTPUT = sourced(
+    512.0, "tokens", "Of an answer of which nothing is said: as in a question", "chosen"
+)
+NAN = float("nan")
+
+
+class Strength(NamedTuple):
+    """How far a case is in a regime: of documented losses of its own, and of cautions; `size` is
+    the speed-up of those losses, NaN where their sources give none.
+    """
+
+    loss: Number = 0.0
+    caution: Number = 0.0
+    size: Number = NAN
+
+
+def _rows(key: str) -> list[Mapping[str, Any]]:
+    found: list[Mapping[str, Any]] = table("regime")[key]
+    return found
+
+
+def _any(key: str, s: Setting) -> Mask:
+    fits: Mask = False
+    for row in _rows(key):
+        fits = fits | matches(row, s)
+    return fits
+
+
+def _gguf(s: Setting) -> Mask:
+    return s.engine.each(lambda name: name is not None and gguf_engine(name))
+
+
+def _serves(s: Setting) -> Mask:
+    return s.engine.among(engines_with("replicas"))
+
+
+def long_prefill_nearness(s: Setting) -> Number:
+    """How near a load is to several long prompts at once on unified memory, 0 to 1."""
+    prompts = nearness(s.ctx, of_regime("long_prefill_ctx_tokens"))
+    near = lesser(prompts, nearness(s.streams, of_regime("long_prefill_concurrency")))
+    return (_serves(s) & s.known & s.unified) * near
+
+
+def long_prefill(s: Setting) -> Strength:
+    """Several long prompts on unified memory: a loss where they are long beside their answers
+    (SD402).
+    """
+    strength = long_prefill_nearness(s)
+    bound = nearness(s.ctx / s.output, of_regime("long_prefill_prompt_over_output"))
+    own = _any("long_prefill", s)  # kin, other models and unified machines, is warned of only
+    return Strength(own * strength * bound, negate(own) * strength)
+
+
+def kernel_switch(s: Setting) -> Strength:
+    """A verify step beyond llama.cpp's kernels for few tokens, whatever the draft (SD405)."""
+    limit = of_regime("kernel_switch_tokens")
+    beyond = (s.streams * (s.k + 1) > limit) & (s.streams * 2 > limit) & (s.streams <= limit)
+    here = _gguf(s) & (s.k > 0) & negate(s.vendor.among(("apple",)))
+    return Strength(caution=1.0 * (here & beyond))
+
+
+def lookup(s: Setting) -> Strength:
+    """N-gram lookup on text that does not repeat its prompt (SD406)."""
+    here = s.method.among(("ngram",)) & negate(s.suffix)
+    copying = s.workload.among(COPYING)
+    size = of_regime("ngram_general")
+    return Strength(1.0 * (here & negate(copying)), 1.0 * (here & copying), size)
+
+
+def gguf_streams(s: Setting) -> Strength:
+    """llama-server with several requests at once (SD408)."""
+    left = _gguf(s) & s.known
+    loss: Number = 0.0
+    caution: Number = 0.0
+    for row in _rows("gguf_concurrency"):
+        fits = left & matches(row, s)
+        left = left & negate(fits)
+        several = fits & (s.streams >= row["from"])
+        many = several & (s.streams >= of_regime("gguf_concurrency_veto")) & bool(row["veto"])
+        loss, caution = greater(loss, 1.0 * many), greater(caution, 1.0 * (several & negate(many)))
+    return Strength(loss, caution)
+
+
+@cache
+def apple_chip(hardware: str | None) -> str | None:
+    """The generation of an Apple chip by its id ("4" of apple-m4-max), None where it has none."""
+    found = re.search(r"-m(\d)", hardware or "")
+    return found[1] if found else None
+
+
+def _apple(chip: str | None, sparse: bool, hardware: str | None) -> tuple[float, float]:
+    """Loss and caution of one chip (see `apple`)."""
+    stated = chip is not None and sparse
+    measured = table("regime")["apple_generations"].get(chip) if chip else None
+    if measured is not None and measured["effect"] == "support":
+        return 0.0, 0.0
+    here = measured is not None and measured["effect"] == "veto" and hardware in measured["chips"]
+    return (1.0, 0.0) if here or stated else (0.0, 1.0)
+
+
+def apple(s: Setting) -> Strength:
+    """llama.cpp on Apple chips, by generation (SD409)."""
+    here = _gguf(s) & s.vendor.among(("apple",))
+
+    def chips(of: int, sparse: bool) -> Callable[[str | None], bool]:
+        return lambda name: bool(_apple(apple_chip(name), sparse, name)[of])
+
+    loss, caution = (
+        s.sparse & s.hardware.each(chips(of, True))
+        | negate(s.sparse) & s.hardware.each(chips(of, False))
+        for of in (0, 1)
+    )
+    return Strength(1.0 * (here & loss), 1.0 * (here & caution), _apple_size(s))
+
+
+def _apple_size(s: Setting) -> Number:
+    """The speed-up by draft tokens where a chip's own rows tell it, as the middle of their range on
+    a log scale; NaN elsewhere.
+    """
+    size: Number = NAN
+    rows = table("regime")["apple_generations"].values()
+    for row in (row for row in rows if isinstance(row, dict)):
+        for k, ratio in enumerate(row.get("speedup_by_k", ()), 1):
+            last = k == len(row["speedup_by_k"])
+            here = s.hardware.among(row["chips"]) & ((s.k >= k) if last else (s.k == k))
+            size = np.where(here, ratio, size)
+    return size
+
+
+def saturated_sglang(s: Setting) -> Strength:
+    """SGLang's profile for a saturated server (SD410)."""
+    here = s.engine.among(engines_with("running")) & s.method.among(("mtp",))
+    return Strength(caution=1.0 * (here & (s.streams >= of_regime("sglang_saturated_concurrency"))))
+
+
+def creative(s: Setting) -> Strength:
+    """Creative text with few active parameters, at the drafts that are not too long (SD412)."""
+    few = s.k <= of_regime("creative_k_max_sparse")
+    return Strength(caution=1.0 * (s.workload.among(("creative",)) & s.sparse & few & (s.k > 0)))
+
+
+def q8_on_rdna(s: Setting) -> Strength:
+    """Q8_0 weights on RDNA cards in llama.cpp (SD420)."""
+    archs = [arch for arch in table("regime")["q8_rdna"]["archs"] if arch != FULL_Q8_GAIN]
+    return Strength(caution=1.0 * (_gguf(s) & s.quant.among(("q8_0",)) & s.arch.among(archs)))
+
+
+def long_context(s: Setting) -> Strength:
+    """Depths at which one kernel path is known to lose (SD422)."""
+    return Strength(caution=1.0 * (_serves(s) & _any("long_context_losses", s)))
+
+
+def external_draft(s: Setting) -> Strength:
+    """A separate draft model for a hybrid target in llama.cpp (SD423)."""
+    return Strength(1.0 * (_gguf(s) & s.method.among(("draft_model",)) & s.hybrid))
+
+
+def serial_verify(s: Setting) -> Strength:
+    """Verify attention that walks the context in one block (SD424)."""
+    fits: Mask = False
+    none = s.backend.each(lambda name: not name)
+    for row in _rows("serial_verify"):
+        open_way = none & s.wide_kv if row["wide_kv_only"] else none
+        fits = fits | matches(row, s) & (open_way | s.backend.among(row["backends"]))
+    own = _any("long_context_losses", s)  # SD422 has the figures
+    return Strength(caution=1.0 * (fits & negate(s.latent) & negate(own)))
+
+
+def triton_mla(s: Setting) -> Strength:
+    """Latent attention with vLLM's Triton kernel alone (SD426)."""
+    kernel = s.backend.each(lambda name: not name or name == "TRITON_MLA")
+    here = _any("triton_mla", s) & negate(s.method.among(("ngram",))) & kernel
+    (row,) = _rows("triton_mla")
+    return Strength(1.0 * here, size=float(row["value"]))
+
+
+def sparse_draft(s: Setting) -> Strength:
+    """A separate draft model beside few active parameters in vLLM (SD427)."""
+    here = _any("draft_model_sparse", s)
+    (row,) = _rows("draft_model_sparse")
+    return Strength(1.0 * (here & (s.k >= 2)), 1.0 * (here & (s.k < 2)), float(row["value"]))
+
+
+# `external_draft` is none of them: the estimate prices the states that are saved and restored, and
+# is uncertain whether a build does so (prediction/switches.py).
+REGIMES = (
+    long_prefill,
+    kernel_switch,
+    lookup,
+    gguf_streams,
+    apple,
+    saturated_sglang,
+    creative,
+    q8_on_rdna,
+    long_context,
+    serial_verify,
+    triton_mla,
+    sparse_draft,
+)
+
+
+def strongest(s: Setting) -> Strength:
+    """The strongest of all regimes, whatever the stated acceptance says. Several often rest on the
+    same reports, so that they do not add up.
+    """
+    loss: Number = 0.0
+    caution: Number = 0.0
+    size: Number = NAN
+    for regime in REGIMES:
+        made = regime(s)
+        size = np.where(made.loss > loss, made.size, size)
+        loss, caution = greater(loss, made.loss), greater(caution, made.caution)
+    return Strength(loss, caution, size)

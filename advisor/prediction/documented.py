@@ -1,0 +1,199 @@
+"""What is documented of a regime, as an observation of the posterior.
+
+A documented loss is one observation of the log speed-up, with the scatter that owners of one and
+the same setting show: it moves the estimate and narrows it, and switches no decision. Measured runs
+with a row of their own are part of the estimate already. What it does not know: by how much a
+documented case lost where its source gives no number; then the median of the published losses
+stands for it. Where the regimes lie, perf/regimes says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.normal import Z10
+from advisor.domain.sourced import sourced
+from advisor.knowledge import store as knowledge
+from advisor.perf import arrays
+from advisor.perf.regimes.losses import Strength, strongest
+from advisor.perf.regimes.setting import Setting, of_regime
+from advisor.prediction.intervals import Predicted, chance, posterior
+from advisor.prediction.model import Model
+
+Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+LEAST_STRENGTH = sourced(
+    0.02, "share", "Below it, an observation would not move the second digit", "derived"
+)
+# A documented loss is one of output tok/s and of the steps; what comes before them it leaves alone.
+STEPS = ("output_tok_s", "tpot")
+
+
+class Observed(NamedTuple):
+    """One documented log speed-up for each of N cases, and the standard deviation with which it
+    holds there: infinite where nothing is documented.
+    """
+
+    log: Floats
+    sd: Floats
+
+    @property
+    def here(self) -> Mask:
+        """Where something is documented (N,)."""
+        return np.isfinite(self.sd)
+
+    def take(self, index: npt.NDArray[np.int64] | Mask) -> Observed:
+        """Some of the cases."""
+        return Observed(self.log[index], self.sd[index])
+
+
+def observe(setting: Setting, points: arrays.Points, full: arrays.Points) -> Observed:
+    """At most one observation a case, since several regimes often rest on the same reports: the
+    narrowest. A case near the border of what was documented has a wider scatter (N,).
+    """
+    drafts = (full.method > 0) & (full.k > 0) & (full.output_tokens > 1)
+    found = strongest(setting)
+    loss = np.fmax(found.loss, low_acceptance(points, full))
+    made = _observation(Strength(loss * drafts, found.caution * drafts, found.size))
+    return Observed(*(np.broadcast_to(column, (len(full),)) for column in made))
+
+
+def _observation(strength: Strength) -> Observed:
+    typical = knowledge.threshold("documented_loss").value
+    size = np.where(np.isnan(strength.size), typical, strength.size)
+    kinds = (
+        (strength.loss, size, "owner_sd_same_regime"),
+        (strength.caution, knowledge.threshold("documented_caution").value, "owner_sd_any"),
+    )
+    log, sd = np.zeros(()), np.full((), np.inf)
+    for held, value, spread in kinds:
+        scatter = knowledge.threshold(spread).value / np.sqrt(np.fmax(held, 1e-12))
+        scatter = np.where(held >= LEAST_STRENGTH, scatter, np.inf)
+        log = np.where(scatter < sd, np.log(value), log)
+        sd = np.fmin(sd, scatter)
+    return Observed(log, sd)
+
+
+def low_acceptance(points: arrays.Points, full: arrays.Points) -> Floats:
+    """1 where less than half of the drafted tokens are accepted, by what is stated, and no shorter
+    draft does better; else 0 (SD411) (N,).
+    """
+    floor = of_regime("low_acceptance_rate")
+    rate = mean_rate(points, full.k)
+    low = rate < floor
+    shorter = np.zeros(len(full), dtype=bool)
+    for k in range(1, arrays.MAX_K) if low.any() else ():
+        shorter |= (k < full.k) & (mean_rate(points, np.full(len(full), float(k))) >= floor)
+    return np.asarray(low & ~shorter, dtype=np.float64)
+
+
+def mean_rate(points: arrays.Points, k: Floats) -> Floats:
+    """Mean share of accepted tokens among k drafted ones by what is stated; NaN where that does not
+    say. Shares by position are extended by their last; an accepted length, or a rate, counts only
+    at its own k (N,).
+    """
+    own = np.where(np.isnan(points.given_k), points.k, points.given_k)
+    here = np.isnan(own) | (own == k)
+    length = (points.given_length - 1) / k
+    told = np.where(here, np.where(np.isnan(points.given_rate), length, points.given_rate), np.nan)
+    given = points.given_conditional
+    if np.isnan(given).all():
+        return np.asarray(told, dtype=np.float64)
+    last = given[:, 0].copy()
+    alive, total = np.ones(len(k)), np.zeros(len(k))
+    for position in range(int(np.nanmax(k, initial=1))):
+        if position < arrays.MAX_K:
+            last = np.where(np.isnan(given[:, position]), last, given[:, position])
+        alive = alive * last
+        total = total + np.where(position < k, alive, 0.0)
+    by_position = total / k
+    return np.where(np.isnan(by_position), told, by_position)
+
+
+def take_in(
+    found: Mapping[str, Predicted],
+    seen: Observed,
+    baselines: Mapping[str, Floats],
+    full: arrays.Points,
+    crowded: Mask,
+    model: Model,
+) -> dict[str, Predicted]:
+    """The three gains with what is documented.
+
+    Where requests wait for those that run (`crowded`), a documented loss is one of the whole: the
+    memory says how many run, so a loss elsewhere does not raise what so few of them give, and
+    leaves the step of those that run as it is. The others wait longer: TTFT is what the answers of
+    all leave beside their own.
+    """
+    if not seen.here.any():
+        return dict(found)
+    alone = Observed(seen.log, np.where(crowded, np.inf, seen.sd))
+    out = {name: move(one, alone if name == "tpot" else seen, model) if name in STEPS else one
+           for name, one in found.items()}  # fmt: skip
+    whole, raised = found["output_tok_s"], out["output_tok_s"]
+    keep = crowded & (raised.p50 >= whole.p50)
+    out["output_tok_s"] = pick(keep, whole, raised)
+    longer = crowded & seen.here & ~keep
+    if longer.any():
+        first = found["ttft"]
+        own = np.fmax(full.output_tokens - 1, 0) * baselines["tpot"] / found["tpot"].p50
+        now = baselines["ttft"] / first.p50
+        waited = (now + own) * whole.p50 / out["output_tok_s"].p50 - own
+        out["ttft"] = pick(longer, scale(first, np.where(longer, now / waited, 1.0)), first)
+    return out
+
+
+def move(found: Predicted, seen: Observed, model: Model) -> Predicted:
+    """Predictions of one metric with the observations taken in: the mean is weighted by precision,
+    the sides narrow alike, and the chance of a gain follows from both. A documented
+    loss moves no estimate that expects a larger one.
+    """
+    # it says nothing against a larger loss
+    here = seen.here & (found.sd > 0) & (found.mean > seen.log)
+    if not here.any():
+        return found
+    sd = np.fmax((found.below + found.above) / (2 * Z10), 1e-3)
+    share = 1 / (1 + (seen.sd / sd) ** 2)  # of the observation
+    narrow = np.sqrt(1 - share)
+    mean = found.mean + share * (seen.log - found.mean)
+    below, above, own = found.below * narrow, found.above * narrow, found.sd * narrow
+    likely = chance(
+        model.p_gain(mean, np.where(own > 0, own, 1.0), found.known),
+        found.evidence,
+        found.closeness,
+    )
+    made = posterior(mean, mean - below, mean + above, likely)
+    p10, p50, p90 = (np.exp(value) for value in made[:3])
+    new = found._replace(
+        p10=p10, p50=p50, p90=p90, p_gain=made.p_gain, mean=mean, sd=own, below=below, above=above
+    )
+    return pick(here, new, found)
+
+
+def scale(found: Predicted, factor: Floats) -> Predicted:
+    """The same with every speed-up times a factor; the chance of a gain stays."""
+    quantiles = {name: getattr(found, name) * factor for name in ("p10", "p50", "p90")}
+    return found._replace(mean=found.mean + np.log(factor), **quantiles)
+
+
+def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
+    """One prediction at some points, another elsewhere."""
+    columns: list[Any] = [
+        np.where(where, getattr(one, name), getattr(other, name)) for name in Predicted._fields
+    ]
+    return Predicted(*columns)
+
+
+def put(found: Predicted, rows: npt.NDArray[np.int64], part: Predicted) -> Predicted:
+    """The predictions with those at `rows` taken from another table."""
+    columns: list[Any] = []
+    for name in Predicted._fields:
+        column = np.array(getattr(found, name))
+        column[rows] = getattr(part, name)
+        columns.append(column)
+    return Predicted(*columns)

@@ -1,0 +1,160 @@
+"""One question and its plans -> an Estimate each: the predictor's numbers with levels and bills."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.normal import Z10
+from advisor.domain.nouns import Estimate, Facts, Interval, MemoryBill, MetricEstimate, Plan
+from advisor.knowledge import store as knowledge
+from advisor.perf import arrays, memory
+from advisor.perf.encode_plans import from_questions
+from advisor.perf.regimes.encode import of_cases
+from advisor.prediction.artefact import load
+from advisor.prediction.decision import ESTIMATED, PLAIN_SD, goal_chances, judged_goal
+from advisor.prediction.intervals import Predicted
+from advisor.prediction.model import Model
+from advisor.prediction.predict import BASES, Medians, as_one_story
+
+Floats = npt.NDArray[np.float64]
+
+
+def estimate(facts: Facts, plans: Sequence[Plan], model: Model | None = None) -> list[Estimate]:
+    """One estimate per plan, in order. Raises AdvisorError where the model file is missing."""
+    return estimate_many([(facts, plan) for plan in plans], model)
+
+
+def estimate_many(
+    cases: Sequence[tuple[Facts, Plan]], model: Model | None = None
+) -> list[Estimate]:
+    """One estimate per (facts, plan): loads and plans may differ."""
+    if not cases:
+        return []
+    batch = predict_batch(cases, model)
+    return [batch.estimate(i) for i in range(len(cases))]
+
+
+class Batch(NamedTuple):
+    """What was computed for N cases at once. Each is said as an Estimate when it is asked for: of
+    many nobody asks.
+    """
+
+    cases: Sequence[tuple[Facts, Plan]]
+    found: Mapping[str, Predicted]  # by metric
+    baselines: Mapping[str, Floats]
+    lengths: tuple[Floats, Floats, Floats]  # 10th, 50th and 90th percentile of the tokens per step
+    known: npt.NDArray[np.bool_]  # whether an acceptance was stated
+    chances: Floats  # of a gain, for the goal of each case
+    terms: Mapping[str, Floats]
+    beside: Medians
+
+    def estimate(self, i: int, bill: MemoryBill | None = None) -> Estimate:
+        """What is expected of one case; `bill`, where it is at hand, is its memory bill."""
+        facts, plan = self.cases[i]
+        made = {}
+        for name in ESTIMATED:
+            speedup, base = _interval(self.found[name], i), float(self.baselines[name][i])
+            made[name] = with_levels(name, speedup, base)
+        basis = BASES[min(int(self.found[name].basis[i]) for name in ("output_tok_s", "tpot"))]
+        low, middle, high = (float(length[i]) for length in self.lengths)
+        return Estimate(
+            output_tok_s=made["output_tok_s"],
+            tpot_ms=made["tpot"],
+            ttft_ms=made["ttft"],
+            accepted_length=Interval(p10=low, p50=middle, p90=high),
+            p_gain=float(self.chances[i]),
+            memory=bill if bill is not None else memory.bill(facts, plan),
+            basis=basis,
+            terms={name: round(float(value[i]), 4) for name, value in self.terms.items()},
+            notes=_notes(facts, bool(self.known[i])),
+            closeness=float(self.found["output_tok_s"].closeness[i]),
+        )
+
+
+def with_levels(name: str, speedup: Interval, base: float) -> MetricEstimate:
+    """A speed-up with the level of both runs and their 80 % intervals; `base` is the run without
+    speculation, in the metric's unit.
+    """
+    value = base * speedup.p50 if name == "output_tok_s" else base / speedup.p50
+    plain = knowledge.threshold(PLAIN_SD["ttft" if name == "ttft" else "tpot"]).value
+    ratio = float(np.log(speedup.p90 / speedup.p10)) / (2 * Z10)
+    return MetricEstimate(
+        speedup=speedup,
+        baseline=base,
+        value=value,
+        baseline_range=_around(base, plain),
+        value_range=_around(value, float(np.hypot(plain, ratio))),
+    )
+
+
+def _around(value: float, sd: float) -> Interval:
+    """The 80 % interval of a level whose log has this sd."""
+    factor = float(np.exp(Z10 * sd))
+    return Interval(p10=value / factor, p50=value, p90=value * factor)
+
+
+def predict_batch(
+    cases: Sequence[tuple[Facts, Plan]],
+    model: Model | None = None,
+    beside: Callable[[arrays.Points], arrays.Points | None] | None = None,
+) -> Batch:
+    """All that is computed for at least one (facts, plan), in one go; `beside` makes, of the points
+    of the cases, others whose medians are wanted as well.
+    """
+    model = model or load()
+    points = _points(cases)
+    whole = as_one_story(
+        points,
+        model,
+        lambda full: of_cases(cases, full),
+        cases[0][0].own_runs,
+        beside(points) if beside is not None else None,
+    )
+    belief = whole.belief
+    low, middle, high = (
+        np.clip(length * np.exp(whole.more), 1.0, belief.k + 1)
+        for length in (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
+    )
+    lengths = (low, middle, high)
+    goals = [
+        judged_goal(facts.goal or "balanced", bool(waits))
+        for (facts, _), waits in zip(cases, whole.queues, strict=True)
+    ]
+    chances = goal_chances(goals, whole.found)
+    return Batch(
+        cases,
+        whole.found,
+        whole.baselines,
+        lengths,
+        belief.known,
+        chances,
+        whole.terms,
+        whole.beside,
+    )
+
+
+def _points(cases: Sequence[tuple[Facts, Plan]]) -> arrays.Points:
+    parts: list[tuple[Facts, list[Plan]]] = []
+    start = 0
+    for stop in range(1, len(cases) + 1):
+        if stop == len(cases) or cases[stop][0] is not cases[start][0]:
+            parts.append((cases[start][0], [plan for _, plan in cases[start:stop]]))
+            start = stop
+    return from_questions(parts)
+
+
+def _interval(found: Predicted, i: int) -> Interval:
+    return Interval(p10=float(found.p10[i]), p50=float(found.p50[i]), p90=float(found.p90[i]))
+
+
+def _notes(facts: Facts, known: bool) -> tuple[str, ...]:
+    out = []
+    if not known:
+        out.append("acceptance is a prior from published measurements, not measured on this load")
+    elif facts.request is not None:
+        out.append("acceptance as given was combined with the prior")
+    return tuple(out)
