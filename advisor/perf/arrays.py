@@ -2,11 +2,9 @@
 integer codes for words.
 
 Everything numeric (physics, schedule, features, prediction) works on `Points`, so a table of
-100,000 rows and one question from the command line take the same road. `from_rows` (points_read)
-and `from_plans` (points_plans) make them;
-`fill` (points_fill) puts an explicit, documented stand-in where a number is unknown and leaves the
-original untouched, so
-that a learner still sees what was unknown.
+100,000 rows and one question from the command line take the same road. `from_rows` (encode_rows)
+and `from_plans` (encode_plans) make them; `impute` (imputation) puts a documented value where a
+number is unknown and leaves the original untouched, so that a learner still sees what was unknown.
 
 Units: bytes, seconds, FLOP/s, bytes/s, tokens, parameters (not billions). Rates are dense peak per
 device.
@@ -16,16 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.nouns import METHODS
 from advisor.domain.sourced import sourced
-
-if TYPE_CHECKING:
-    pass
 
 Floats = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.int16]
@@ -39,84 +34,31 @@ MAX_K = sourced(
 
 # Vocabularies: a code is the index; 0 is "unknown" (methods: 0 is "none").
 ENGINES = (
-    "unknown",
-    "vllm",
-    "sglang",
-    "llama-server",
-    "ik_llama.cpp",
-    "mlx",
-    "tensorrt-llm",
-    "ollama",
-    "lmstudio",
-    "custom",
-)
+    "unknown", "vllm", "sglang", "llama-server", "ik_llama.cpp", "mlx", "tensorrt-llm", "ollama",
+    "lmstudio", "custom",
+)  # fmt: skip
 ARCHS = (
-    "unknown",
-    "sm_60",
-    "sm_70",
-    "sm_75",
-    "sm_80",
-    "sm_86",
-    "sm_89",
-    "sm_90",
-    "sm_100",
-    "sm_110",
-    "sm_120",
-    "sm_121",
-    "gfx9",
-    "gfx11",
-    "gfx12",
-    "apple",
-    "apple9",
-    "intel",
-    "ascend",
-)
+    "unknown", "sm_60", "sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_110",
+    "sm_120", "sm_121", "gfx9", "gfx11", "gfx12", "apple", "apple9", "intel", "ascend",
+)  # fmt: skip
 APPLE = ("apple", "apple9")  # GPU family Apple9 of Metal: M3 and M4
 CLASSES = ("unknown", "datacenter", "workstation", "consumer", "laptop", "unified", "igpu")
 QUANT_FAMILIES = (
-    "unknown",
-    "bf16",
-    "fp8",
-    "int4",
-    "nvfp4",
-    "mxfp4",
-    "int8",
-    "gguf-k",
-    "gguf-i",
-    "gguf-legacy",
-    "mlx",
-    "exl3",
-)
+    "unknown", "bf16", "fp8", "int4", "nvfp4", "mxfp4", "int8", "gguf-k", "gguf-i", "gguf-legacy",
+    "mlx", "exl3",
+)  # fmt: skip
 LINKS = ("unknown", "none", "pcie", "nvlink", "roce", "ethernet", "fabric")
 WORKLOADS = (
-    "unknown",
-    "chat",
-    "code",
-    "math",
-    "agent",
-    "rag",
-    "summarization",
-    "creative",
-    "mixed",
-    "random",
-    "reasoning",
-    "factual",
-    "voice",
-)
+    "unknown", "chat", "code", "math", "agent", "rag", "summarization", "creative", "mixed",
+    "random", "reasoning", "factual", "voice",
+)  # fmt: skip
 FAMILIES = ("unknown", "qwen3.5", "qwen3", "deepseek", "glm", "gemma", "llama", "other")
 METRICS = ("unknown", "output_tok_s", "request_tok_s", "tpot", "ttft")
 # Kernel paths: engine and platform together decide the kernels, so constants may differ by path.
 PATHS = (
-    "other",
-    "vllm-cuda",
-    "sglang-cuda",
-    "llamacpp-cuda",
-    "llamacpp-metal",
-    "llamacpp-vulkan",
-    "llamacpp-rocm",
-    "mlx",
-    "vllm-other",
-)
+    "other", "vllm-cuda", "sglang-cuda", "llamacpp-cuda", "llamacpp-metal", "llamacpp-vulkan",
+    "llamacpp-rocm", "mlx", "vllm-other",
+)  # fmt: skip
 
 
 def code(vocabulary: Sequence[str], word: str) -> int:
@@ -137,6 +79,20 @@ def mask(
 ) -> npt.NDArray[np.bool_]:
     """Which codes (N,) stand for one of the names; a table look-up, many times cheaper than np.isin
     on small arrays.
+
+    Parameters
+    ----------
+    codes : array of int16
+        Codes of a vocabulary. (N,)
+    vocabulary : sequence of str
+        The words that the codes count.
+    names : sequence of str
+        Words of it.
+
+    Returns
+    -------
+    array of bool
+        Where the code is that of one of the names. (N,)
     """
     return _is_one_of(tuple(vocabulary), tuple(names))[codes]
 
@@ -259,7 +215,7 @@ class Points:
         return len(self.k)
 
     def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Points:
-        """The points at `index` (integers or a mask), as a new Points."""
+        """The points at `index`, positions (M,) or a mask (N,), as a new Points."""
         return Points(
             **{n: getattr(self, n)[index] for n in (*FLOAT_FIELDS, *CODE_FIELDS)},
             filled=self.filled,
@@ -268,7 +224,7 @@ class Points:
     def replace(
         self, **changes: npt.NDArray[np.float64] | npt.NDArray[np.int16] | float | bool
     ) -> Points:
-        """A copy with some fields changed; scalars are spread over all points."""
+        """A copy with some fields changed: arrays (N,), or scalars, spread over all points."""
         n = len(self)
         made: dict[str, Any] = {}
         for name, value in changes.items():
@@ -282,30 +238,22 @@ class Points:
         return Points(**(self.__dict__ | made))
 
     def is_path(self, *names: str) -> npt.NDArray[np.bool_]:
-        """Mask of the points on one of the named kernel paths."""
+        """Mask (N,) of the points on one of the named kernel paths."""
         return mask(self.path, PATHS, names)
 
     def is_engine(self, *names: str) -> npt.NDArray[np.bool_]:
-        """Mask of the points on one of the named engines."""
+        """Mask (N,) of the points on one of the named engines."""
         return mask(self.engine, ENGINES, names)
 
     def is_method(self, *names: str) -> npt.NDArray[np.bool_]:
-        """Mask of the points with one of the named methods."""
+        """Mask (N,) of the points with one of the named methods."""
         return mask(self.method, METHODS, names)
 
 
 CODE_FIELDS = (
-    "engine",
-    "path",
-    "method",
-    "arch",
-    "hw_class",
-    "quant_family",
-    "link",
-    "workload",
-    "family",
+    "engine", "path", "method", "arch", "hw_class", "quant_family", "link", "workload", "family",
     "metric",
-)
+)  # fmt: skip
 FLOAT_FIELDS = tuple(
     name for name in Points.__annotations__ if name not in (*CODE_FIELDS, "filled")
 )
@@ -313,7 +261,25 @@ ALL_FIELDS = (*FLOAT_FIELDS, *CODE_FIELDS)
 
 
 def build(n: int, columns: Mapping[str, object]) -> Points:
-    """N points from some columns (arrays, lists, scalars); what is not named is NaN (codes: 0)."""
+    """N points from some columns (arrays, lists, scalars); what is not named is NaN (codes: 0).
+
+    Parameters
+    ----------
+    n : int
+        Number of points.
+    columns : mapping of str to array, list or scalar
+        Fields of `Points`; (N,), or one value for all points.
+
+    Returns
+    -------
+    Points
+        N points.
+
+    Raises
+    ------
+    KeyError
+        A column is no field of `Points`.
+    """
     made: dict[str, Any] = {}
     for name in FLOAT_FIELDS:
         shape = (n, MAX_K) if name == "given_conditional" else (n,)
@@ -334,7 +300,7 @@ def build(n: int, columns: Mapping[str, object]) -> Points:
 
 
 def concat(parts: Sequence[Points]) -> Points:
-    """Several Points after one another."""
+    """Several Points after one another, (N,) in all."""
     names = (*FLOAT_FIELDS, *CODE_FIELDS)
     return Points(
         **{n: np.concatenate([getattr(p, n) for p in parts]) for n in names},

@@ -59,18 +59,29 @@ def _fill_unknown(array: Floats, otherwise: Floats | float) -> Floats:
 
 
 def impute(points: P.Points) -> P.Points:
-    """The same points with a documented value for every unknown that physics needs."""
+    """The same points with a documented value for every unknown that physics needs.
+
+    Parameters
+    ----------
+    points : Points
+        N points, NaN where a field is not known.
+
+    Returns
+    -------
+    Points
+        N points, filled.
+    """
     if points.filled:
         return points
     made: dict[str, Floats] = {}
-    made.update(fill_hardware(points))
-    made.update(fill_quant(points, made))
-    made.update(fill_model(points))
-    made.update(fill_load(points, made))
+    made.update(_fill_hardware(points))
+    made.update(_fill_quant(points, made))
+    made.update(_fill_model(points))
+    made.update(_fill_load(points, made))
     return points.replace(**made, filled=True)
 
 
-def fill_hardware(p: P.Points) -> dict[str, Floats]:
+def _fill_hardware(p: P.Points) -> dict[str, Floats]:
     """Rates from bandwidth and architecture; a rate of 0 means that the hardware lacks the
     format.
     """
@@ -116,7 +127,7 @@ def fill_hardware(p: P.Points) -> dict[str, Floats]:
     }
 
 
-def fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
+def _fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     """An unstated quantisation. vLLM, SGLang: the weights as most models are published, 16 bit
     (DeepSeek: fp8), if they leave a quarter of the memory free; else fp8 where the card has it
     and that fits, else four bits. Others: four bits.
@@ -153,7 +164,7 @@ def fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     return out
 
 
-def fill_model(p: P.Points) -> dict[str, Floats]:
+def _fill_model(p: P.Points) -> dict[str, Floats]:
     """Shape from total and active parameters: what a mixture holds beyond the active part is
     experts.
 
@@ -251,7 +262,7 @@ def fill_model(p: P.Points) -> dict[str, Floats]:
     }
 
 
-def fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
+def _fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
     """Load and limits: one stream of 512 in and 512 out, the engine's default limits, and no shared
     prefix.
     """

@@ -80,7 +80,18 @@ _MATRIX_CORES = sourced(
 
 
 def dense_limit(p: P.Points) -> Floats:
-    """Most tokens of one step that dense weights meet in the vector kernel (N,)."""
+    """Most tokens of one step that dense weights meet in the vector kernel (N,).
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+
+    Returns
+    -------
+    Floats
+        Tokens. (N,)
+    """
     limit = np.full(len(p), LONGEST)
     k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
     if not k_quant.any():
@@ -96,7 +107,18 @@ def dense_limit(p: P.Points) -> Floats:
 
 
 def expert_limit(p: P.Points) -> Floats:
-    """Most tokens of one step whose experts are read token by token (N,)."""
+    """Most tokens of one step whose experts are read token by token (N,).
+
+    Parameters
+    ----------
+    p : Points
+        Filled; N points.
+
+    Returns
+    -------
+    Floats
+        Tokens. (N,)
+    """
     return np.where(p.is_path("llamacpp-metal"), METAL_EXPERTS, LONGEST)
 
 

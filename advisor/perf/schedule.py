@@ -65,13 +65,37 @@ class Prefill(NamedTuple):
     per_token_s: Floats
 
     def seconds(self, tokens: Floats) -> Floats:
-        """Return the time to compute this many prompt tokens in one step, s."""
+        """Return the time to compute this many prompt tokens in one step, s.
+
+        Parameters
+        ----------
+        tokens : Floats
+            Prompt tokens in the step. (N,)
+
+        Returns
+        -------
+        Floats
+            Seconds. (N,)
+        """
         return np.asarray(
             np.fmax(self.small_s + (tokens - self.small_tokens) * self.per_token_s, 0.0)
         )
 
     def each(self, load: L.Load, together: Floats) -> Floats:
-        """Seconds per prompt where `together` prompts share their steps."""
+        """Seconds per prompt where `together` prompts share their steps.
+
+        Parameters
+        ----------
+        load : Load
+            Of the arm.
+        together : Floats
+            Prompts that share their steps. (N,)
+
+        Returns
+        -------
+        Floats
+            Seconds per prompt. (N,)
+        """
         calls = np.ceil(together * load.prompt / load.budget) + (load.tail > 0)
         return np.asarray(self.seconds(together * load.prompt / calls) * calls / together)
 

@@ -198,7 +198,7 @@ def log_errors(sweep: Sweep, predicted: Mapping[str, Floats], quantity: str) -> 
 
 
 def mape(errors: Floats) -> float:
-    """Mean absolute percentage error from log errors, NaN left out."""
+    """Mean absolute percentage error from log errors (N,), NaN left out."""
     kept = errors[~np.isnan(errors)]
     return float(100 * np.mean(np.abs(np.expm1(kept)))) if len(kept) else float("nan")
 
@@ -277,8 +277,8 @@ class Law:
 
 
 def law_features(rows: Sequence[Measured]) -> dict[str, Floats]:
-    """What a step does, by meaning. Experts: the share that uniform routing reaches, the draft
-    layer included.
+    """What a step does, by meaning, (N,) each. Experts: the share that uniform routing reaches, the
+    draft layer included.
     """
     points, _ = table(rows)
     b, k = points.concurrency, np.array([float(row["k"]) for row in rows])

@@ -192,5 +192,16 @@ FORMULAS: dict[str, Callable[[Points, Floats], Floats]] = {
 
 
 def fixed_k(k: float) -> Callable[[Floats, Floats], int]:
-    """The rule "always this k" (the nearest measured one) for regret over sweeps."""
+    """The rule "always this k" (the nearest measured one) for regret over sweeps.
+
+    Parameters
+    ----------
+    k : float
+        Draft tokens.
+
+    Returns
+    -------
+    callable
+        Takes what is predicted for each measured k (K,) and these k (K,), returns an index.
+    """
     return lambda guess, ks: int(np.abs(ks - k).argmin())

@@ -20,7 +20,22 @@ Flags = npt.NDArray[np.bool_]
 
 
 def breakdown(found: Evaluation, name: str, labels: npt.NDArray[np.str_]) -> str:
-    """Errors of the primary split by one label."""
+    """Errors of the primary split by one label.
+
+    Parameters
+    ----------
+    found : Evaluation
+        With M examples.
+    name : str
+        Heading of the labels.
+    labels : array of str
+        A label for each example. (M,)
+
+    Returns
+    -------
+    str
+        A table of Markdown.
+    """
     e, o = found.examples, found.shipped
     lines = []
     for label in sorted(set(labels.tolist())):
@@ -46,7 +61,22 @@ def breakdown(found: Evaluation, name: str, labels: npt.NDArray[np.str_]) -> str
 
 
 def bands(values: Floats, edges: Sequence[float], names: Sequence[str]) -> npt.NDArray[np.str_]:
-    """The name of the band between `edges` in which each value lies; NaN in the first (N,)."""
+    """The name of the band between `edges` in which each value lies; NaN in the first (N,).
+
+    Parameters
+    ----------
+    values : Floats
+        (N,)
+    edges : sequence of float
+        B - 1 of them, rising.
+    names : sequence of str
+        B of them.
+
+    Returns
+    -------
+    array of str
+        (N,)
+    """
     return np.array(names)[np.digitize(np.nan_to_num(values, nan=edges[0] - 1), edges)]
 
 

@@ -26,6 +26,20 @@ def percent(value: float, digits: int = 1) -> str:
 def errors_of(measured: Floats, predicted: Floats, pick: Flags, folds: Words) -> list[object]:
     """Median and mean absolute percentage error of the picked rows, averaged over folds; "-" where
     no row is picked.
+
+    Parameters
+    ----------
+    measured, predicted : Floats
+        Log speed-ups. (M,) each
+    pick : Flags
+        Which rows count. (M,)
+    folds : Words
+        The left-out group of each row. (M,)
+
+    Returns
+    -------
+    list
+        The two errors as the card shows them.
     """
     error = metrics.ape(measured, predicted)[pick]
     each = (metrics.group_average(error, folds[pick], reduce) for reduce in (np.median, np.mean))

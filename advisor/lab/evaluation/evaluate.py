@@ -114,7 +114,20 @@ def _weak_rows(
 
 
 def baselines(examples: Examples, shipped: LeftOut) -> dict[str, Floats]:
-    """Log speed-ups of every baseline, acceptance known where stated."""
+    """Log speed-ups of every baseline, acceptance known where stated.
+
+    Parameters
+    ----------
+    examples : Examples
+        M measured pairs.
+    shipped : LeftOut
+        Left-out predictions of the shipped settings.
+
+    Returns
+    -------
+    dict of str to Floats
+        By name of the baseline. (M,) each
+    """
     out = {name: rule(examples, examples.fold) for name, rule in baseline_models.LEARNED.items()}
     tau = baseline_models.given_tau(examples, shipped.tau_hidden)
     return out | {

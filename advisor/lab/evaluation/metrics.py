@@ -113,7 +113,7 @@ def group_average(
 
 
 def group_weight(groups: Words) -> Floats:
-    """1 / rows of the group."""
+    """1 / rows of the group (M,)."""
     _, which, count = np.unique(groups, return_inverse=True, return_counts=True)
     weight: Floats = 1.0 / count[which]
     return weight
@@ -226,10 +226,24 @@ def regrets(
     """Regret of each sweep with 3 or more measured k, as a share of its best speed; off (speed 1)
     is always among the choices.
 
-    `predicted` is (M,), or (M, C) for a rule that looks at more than the median. `rule` takes what
-    is predicted for each k of
-    a sweep (K,) or (K, C), and these k (K,), and returns an index, -1 for off; without one the
-    highest median is taken.
+    Parameters
+    ----------
+    measured : Floats
+        Measured log speed-ups. (M,)
+    predicted : Floats
+        Predicted ones; (M,), or (M, C) for a rule that looks at more than the median.
+    k : Floats
+        Draft tokens. (M,)
+    sweeps : Words
+        Rows of one word differ by k alone. (M,)
+    rule : callable, optional
+        Takes what is predicted for each k of a sweep (K,) or (K, C), and these k (K,), and
+        returns an index, -1 for off; default: the highest median.
+
+    Returns
+    -------
+    Floats
+        Shares of 1. (sweeps,)
     """
     table = pd.DataFrame(predicted).assign(measured=measured, sweep=sweeps, k=k)
     means = table[np.isfinite(k)].groupby(["sweep", "k"]).mean()
@@ -252,7 +266,13 @@ def sweep_regret(
     sweeps: Words,
     rule: Callable[[Floats, Floats], int] | None = None,
 ) -> Regret:
-    """Mean and 90th percentile of `regrets`."""
+    """Mean and 90th percentile of `regrets`.
+
+    Parameters
+    ----------
+    measured, predicted, k, sweeps, rule
+        As for `regrets`. (M,) each
+    """
     each = regrets(measured, predicted, k, sweeps, rule)
     if not len(each):
         return Regret(0, np.nan, np.nan, np.nan, np.nan)

@@ -45,7 +45,13 @@ class SharedSettings:
     settings: int
 
     def floor(self) -> Floats:
-        """Log distance of owners from the setting's true mean, on average of squares (N,)."""
+        """Log distance of owners from the setting's true mean, on average of squares (N,).
+
+        Returns
+        -------
+        Floats
+            (N,)
+        """
         scaled: Floats = (self.others - self.value) * np.sqrt((self.owners - 1) / self.owners)
         return scaled
 

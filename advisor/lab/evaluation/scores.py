@@ -25,6 +25,16 @@ Flags = npt.NDArray[np.bool_]
 def scored_rows(examples: Examples) -> Flags:
     """The rows that the headline counts: published speed-ups of decode or output metrics (TTFT has
     its own line).
+
+    Parameters
+    ----------
+    examples : Examples
+        M measured pairs.
+
+    Returns
+    -------
+    Flags
+        (M,)
     """
     rows: Flags = examples.primary & (examples.metric != "ttft")
     return rows
@@ -33,6 +43,18 @@ def scored_rows(examples: Examples) -> Flags:
 def unknown_rows(examples: Examples, rows: Flags) -> Flags:
     """Those of `rows` that say something of predictions without a stated acceptance: not the ones
     whose acceptance was set by the harness, which nobody's text has (M,).
+
+    Parameters
+    ----------
+    examples : Examples
+        M measured pairs.
+    rows : Flags
+        Which of them count. (M,)
+
+    Returns
+    -------
+    Flags
+        (M,)
     """
     return rows & ~examples.forced
 
@@ -83,6 +105,20 @@ def k_regret(examples: Examples, found: LeftOut, rows: Flags) -> metrics.Regret:
     """Regret of the k that users get: the one of least expected regret (prediction/utility.py),
     not of the
     highest median.
+
+    Parameters
+    ----------
+    examples : Examples
+        M measured pairs.
+    found : LeftOut
+        Their predictions by models that have not seen their source.
+    rows : Flags
+        Which of them count. (M,)
+
+    Returns
+    -------
+    Regret
+        Shares of 1, and the number of sweeps.
     """
     predicted = np.stack([found.low, found.median, found.high], axis=1)[rows]
     k, sweep = examples.points.k[rows], examples.sweep[rows]
@@ -111,7 +147,22 @@ class DecisionShares:
 def decision_shares(
     measured: Floats, codes: npt.NDArray[np.int8], weight: Floats
 ) -> DecisionShares:
-    """Shares of on, off and measure (indices into DECISIONS) among losses and gains. (M,) each."""
+    """Shares of on, off and measure (indices into DECISIONS) among losses and gains. (M,) each.
+
+    Parameters
+    ----------
+    measured : Floats
+        Measured log speed-ups. (M,)
+    codes : array of int8
+        Indices into DECISIONS. (M,)
+    weight : Floats
+        (M,)
+
+    Returns
+    -------
+    DecisionShares
+        Shares of the weight of losses and of gains.
+    """
     lost = measured < 0
     off, measure, on = (codes == i for i in range(3))
 
@@ -128,6 +179,20 @@ def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float
     """On, off and measure of the rule that users get (prediction/decision.py), acceptance known
     where stated and unknown in every row but those of a forced one; all rows alike, and beside it
     sources alike.
+
+    Parameters
+    ----------
+    examples : Examples
+        M measured pairs.
+    found : LeftOut
+        Their predictions by models that have not seen their source.
+    rows : Flags
+        Which of them count. (M,)
+
+    Returns
+    -------
+    dict of str to float
+        Shares and scores by name.
     """
     out: dict[str, float] = {"losses": int((examples.log_speedup[rows] < 0).sum())}
     for tail, pick, medians, chances in (
@@ -150,6 +215,18 @@ def decision(examples: Examples, found: LeftOut, rows: Flags) -> dict[str, float
 def least_measure_share(measured: Floats, rank: Floats) -> float:
     """Share of rows between the two bounds on `rank` that leave 8 % of the losses on and put half
     of them off, chosen with the answers known: no bounds of this ranking do with less.
+
+    Parameters
+    ----------
+    measured : Floats
+        Measured log speed-ups. (M,)
+    rank : Floats
+        What the bounds are on, such as a chance of a gain. (M,)
+
+    Returns
+    -------
+    float
+        Share of the rows.
     """
     lost = np.sort(rank[measured < 0])
     on, off = np.quantile(lost, 1 - MOST_LOSSES_ON), np.quantile(lost, LEAST_LOSSES_OFF)

@@ -51,7 +51,18 @@ class Case(NamedTuple):
     weight: Floats  # of each row in the likelihood that chooses `sign`
 
     def chance(self, sign: float) -> Floats:
-        """The chance of a gain with this weight of a measured pair (M,)."""
+        """The chance of a gain with this weight of a measured pair (M,).
+
+        Parameters
+        ----------
+        sign : float
+            Weight of a measured pair, in log odds.
+
+        Returns
+        -------
+        Floats
+            (M,)
+        """
         return chance(self.likely, self.evidence, self.measured, sign)
 
     def fit(self, sign: float) -> float:

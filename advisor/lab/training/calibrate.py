@@ -34,6 +34,16 @@ MAX_SHIFT_SD = 2.5
 def names_for(paths: npt.NDArray[np.int16]) -> tuple[str, ...]:
     """Names of the constants that a fit may move: scalars, and per-path ones for the paths that
     have rows.
+
+    Parameters
+    ----------
+    paths : array of int16
+        Codes of PATHS. (M,)
+
+    Returns
+    -------
+    tuple of str
+        As `shift_constants` takes them.
     """
     default = Constants()
     present = [PATHS[code] for code in np.unique(paths)]
@@ -49,7 +59,18 @@ def names_for(paths: npt.NDArray[np.int16]) -> tuple[str, ...]:
 
 
 def prior_sd(names: tuple[str, ...]) -> Floats:
-    """Prior width of log(constant)."""
+    """Prior width of log(constant).
+
+    Parameters
+    ----------
+    names : tuple of str
+        P constants, as `names_for` gives them.
+
+    Returns
+    -------
+    Floats
+        In log. (P,)
+    """
     return PRIOR_WIDTH * np.array([CONSTANT_SOURCES[name.split("[")[0]].log_sd for name in names])
 
 

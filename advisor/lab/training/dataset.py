@@ -70,7 +70,7 @@ class Examples:
         return len(self.log_speedup)
 
     def take(self, index: npt.NDArray[np.int64] | npt.NDArray[np.bool_]) -> Examples:
-        """Return the examples at these positions or where the mask is true."""
+        """Return the examples at these positions (T,) or where the mask (M,) is true."""
         picked = {name: value[index] for name, value in vars(self).items() if name != "points"}
         return Examples(points=self.points.take(index), **picked)
 

@@ -90,7 +90,18 @@ def group_labels(labels: Words, groups: int = GROUPS) -> Words:
 
 
 def row_weight(labels: Words) -> Floats:
-    """1 / rows of the label (M,)."""
+    """1 / rows of the label (M,).
+
+    Parameters
+    ----------
+    labels : Words
+        (M,)
+
+    Returns
+    -------
+    Floats
+        (M,)
+    """
     _, which, count = np.unique(labels, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / count[which], dtype=np.float64)
 
@@ -185,6 +196,20 @@ def second_stage(
 
     A forced acceptance is nobody's text: such rows teach nothing about predictions that do not
     know it.
+
+    Parameters
+    ----------
+    raw : dict of str to array
+        Left-out means and reasons. (M,) or (M, R) each
+    rows : Examples
+        M examples.
+    weight : Floats
+        (M,)
+
+    Returns
+    -------
+    tuple of Spread and Calibration
+        Fitted to them.
     """
     measured, decoding = rows.log_speedup, rows.points.metric != TTFT
     every, natural = np.ones(len(rows), dtype=bool), ~rows.forced

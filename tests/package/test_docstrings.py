@@ -1,0 +1,77 @@
+"""Public functions of perf/, prediction/ and lab/ that take or return arrays say their shapes, and
+those with several parameters have numpydoc's sections.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+PACKAGE = Path(__file__).resolve().parents[2] / "advisor"
+ROOMS = ("perf", "lab")
+ARRAYS = re.compile(r"\b(Floats|Ints|Mask|Flags|Words|NDArray|Points|Codes)\b")
+# (N,), (N, k) or (n,): one-dimensional at least
+SHAPE = re.compile(r"\([A-Za-z][\w ]*,[^)]*\)")
+COUNTED = re.compile(r"\b[A-Z] (points|examples|rows)\b")  # a table of arrays, one of each field
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    """(module:name, function) of each public function and method that has to do with arrays."""
+    for room in ROOMS:
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            where = path.relative_to(PACKAGE).as_posix()
+            tree = ast.parse(path.read_text())
+            classes = [n for n in tree.body if isinstance(n, ast.ClassDef) and n.name[0] != "_"]
+            for owner in (tree, *classes):
+                prefix = f"{owner.name}." if isinstance(owner, ast.ClassDef) else ""
+                for node in owner.body:
+                    if isinstance(node, ast.FunctionDef) and has_arrays(node):
+                        yield f"{where}:{prefix}{node.name}", node
+
+
+def parameters(node: ast.FunctionDef) -> list[ast.arg]:
+    known = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    return [arg for arg in known if arg.arg not in ("self", "cls")]
+
+
+def is_array(annotation: ast.expr | None) -> bool:
+    return annotation is not None and bool(ARRAYS.search(ast.unparse(annotation)))
+
+
+def has_arrays(node: ast.FunctionDef) -> bool:
+    if node.name.startswith("_") or any("property" in ast.unparse(d) for d in node.decorator_list):
+        return False
+    return is_array(node.returns) or any(is_array(arg.annotation) for arg in parameters(node))
+
+
+def faults(node: ast.FunctionDef) -> list[str]:
+    text = ast.get_docstring(node) or ""
+    found = [] if SHAPE.search(text) or COUNTED.search(text) else ["says no shape"]
+    given = parameters(node)
+    if len(given) < 2:
+        return found
+    if any(is_array(arg.annotation) for arg in given) and "Parameters\n---" not in text:
+        found.append("has no Parameters")
+    if is_array(node.returns) and "Returns\n---" not in text:
+        found.append("has no Returns")
+    return found
+
+
+def test_docstrings_say_shapes_in_sections() -> None:
+    wrong = [f"{name} {', '.join(bad)}" for name, node in functions() if (bad := faults(node))]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_check_sees_what_is_missing() -> None:
+    tree = ast.parse(
+        "def f(a: Floats, b: int) -> Floats:\n"
+        '    """Shares (N,)."""\n'
+        "def g(a: Floats) -> Floats:\n"
+        '    """Shares."""\n'
+    )
+    assert [faults(node) for node in tree.body if isinstance(node, ast.FunctionDef)] == [
+        ["has no Parameters", "has no Returns"],
+        ["says no shape"],
+    ]
