@@ -117,7 +117,7 @@ class Words:
         self.codes: Ints = np.array([known[value] for value in values], dtype=np.int64)
 
     def take(self, rows: Ints) -> Words:
-        """The words of some of the rows."""
+        """The words of some of the rows (M,)."""
         made = Words(())
         made.distinct, made.codes = self.distinct, self.codes[rows]
         return made
@@ -131,7 +131,7 @@ class Words:
         return np.array([read(word) for word in self.distinct], dtype=np.float64)[self.codes]
 
     def fields(self, read: Callable[[str], dict[str, float]]) -> dict[str, Floats]:
-        """The fields that `read` makes of each row's word, NaN (codes: 0) where it gives none."""
+        """The fields (N,) that `read` makes of each row's word, NaN (codes: 0) without one."""
         found = [read(word) for word in self.distinct]
         out = {}
         for name in {key for made in found for key in made}:
@@ -142,7 +142,22 @@ class Words:
 
 
 def read_words(columns: Mapping[str, Sequence[Any] | Words], name: str, count: int) -> Words:
-    """A column of a table, read once where it comes as words; empty where there is none (N,)."""
+    """A column of a table, read once where it comes as words; empty where there is none (N,).
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence or Words
+        The table. (N,) each
+    name : str
+        Of the column.
+    count : int
+        Rows of the table, N.
+
+    Returns
+    -------
+    Words
+        (N,)
+    """
     cells = columns.get(name)
     if isinstance(cells, Words):
         return cells

@@ -229,6 +229,11 @@ def from_columns(columns: Columns, count: int) -> tuple[P.Points, list[str | Non
     columns : mapping from a column's name to its `count` cells
     count : int
         Number of rows.
+
+    Returns
+    -------
+    tuple of Points and list
+        N points for N = `count` rows, and what is wrong with each (N,) or None.
     """
     word = {name: read_words(columns, name, count) for name in WORDS}
     errors: list[str | None] = [None] * count
@@ -296,8 +301,8 @@ def _flag_reader(name: str) -> Callable[[str, str], float]:
 
 
 def from_rows(rows: Sequence[Row]) -> tuple[P.Points, list[str | None]]:
-    """Points from rows with the measurement table's columns (all optional, all text), and one error
-    or None per row.
+    """N points from N rows with the measurement table's columns (all optional, all text), and one
+    error or None per row.
 
     A row with an error still gets a point, so that both have the length of `rows`. Never raises for
     a row's content.

@@ -54,14 +54,8 @@ SGLANG_STATES = sourced(
     "derived",
 )
 SGLANG_FEW = sourced(
-    4.0,
-    "requests",
-    "no limit below: small pools are set by hand (--max-mamba-cache-size)",
-    "chosen",
+    4.0, "requests", "no limit below: small pools are set with --max-mamba-cache-size", "chosen"
 )
-
-
-# ---------------------------------------------------------------- the pool
 
 
 def _length(facts: Facts, plan: Plan) -> int:
@@ -90,9 +84,6 @@ def _pool(facts: Facts, plan: Plan, shape: LLM, available: float, running: int) 
     return plain_pool(
         shape, kv_token, available, length, k if shape.is_hybrid or own else 0, running, own, window
     )
-
-
-# ---------------------------------------------------------------- the bill
 
 
 def spec_gib(facts: Facts, plan: Plan, shape: LLM, quant: Quant) -> float:
@@ -247,8 +238,19 @@ def room(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) 
 
 
 def rooms(facts: Facts, plan: Plan, lengths: Floats) -> Floats | None:
-    """`room` for many lengths of a request at once, tokens (N,): for one plan of an engine whose
-    requests share a pool (N,).
+    """`room` for many lengths of a request at once, where requests share a pool.
+
+    Parameters
+    ----------
+    facts, plan
+        As for `room`.
+    lengths : Floats
+        Tokens of a request. (N,)
+
+    Returns
+    -------
+    Floats or None
+        Requests. (N,)
     """
     shape = facts.shape or facts.model
     left = _left_gib(facts, plan)

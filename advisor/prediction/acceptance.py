@@ -26,20 +26,12 @@ Floats = npt.NDArray[np.float64]
 
 MAX_DEPTH_K = sourced(64, "tokens", "The longest measured draft; longer ones are cut", "chosen")
 USUAL_K = sourced(
-    {
-        "mtp": 2.0,
-        "eagle": 3.0,
-        "eagle3": 3.0,
-        "draft_model": 8.0,
-        "ngram": 8.0,
-        "dflash": 8.0,
-        "dspark": 5.0,
-        "none": 0.0,
-    },
+    {"mtp": 2.0, "eagle": 3.0, "eagle3": 3.0, "draft_model": 8.0, "ngram": 8.0, "dflash": 8.0,
+     "dspark": 5.0, "none": 0.0},
     "tokens",
     "Defaults of the engines and published launches, by method",
     "assumed",
-)
+)  # fmt: skip
 MEASURED_SD = sourced(
     0.03,
     "log ratio",
@@ -54,15 +46,8 @@ _WORDS = tuple(w for w in WORKLOADS if w != "unknown")
 _FAMILIES = tuple(f for f in FAMILIES if f != "unknown")
 _BLOCK = ("dflash", "dspark")  # block drafters: their acceptance hangs on the workload much more
 NUMBER_COLUMNS = (
-    "temperature",
-    "thinking",
-    "depth",
-    "low_bits",
-    "log_active",
-    "moe",
-    "p_min",
-    "tree",
-)
+    "temperature", "thinking", "depth", "low_bits", "log_active", "moe", "p_min", "tree",
+)  # fmt: skip
 COLUMNS: tuple[str, ...] = (
     *(f"method:{m}" for m in _METHODS),
     *(f"workload:{w}" for w in _WORDS),
@@ -75,7 +60,7 @@ COLUMNS: tuple[str, ...] = (
 
 
 def usual_k() -> Floats:
-    """Usual k by method code, for rows that do not state k."""
+    """Usual k by method code (methods,), for rows that do not state k."""
     return np.array([USUAL_K[m] for m in METHODS])
 
 
@@ -118,13 +103,13 @@ def log_gradient(conditional: Floats, k: Floats) -> Floats:
 
 
 def sigmoid(x: Floats) -> Floats:
-    """Return 1 / (1 + exp(-x)), element by element."""
+    """Return 1 / (1 + exp(-x)), element by element (N,)."""
     out: Floats = 1.0 / (1.0 + np.exp(-np.clip(x, -30, 30)))
     return out
 
 
 def logit(p: Floats) -> Floats:
-    """Return log(p / (1 - p)), element by element; p is limited to 0.001 to 0.999."""
+    """Return log(p / (1 - p)), element by element (N,); p is limited to 0.001 to 0.999."""
     q = np.clip(p, 1e-3, 1 - 1e-3)
     out: Floats = np.log(q / (1 - q))
     return out
@@ -243,7 +228,7 @@ class Acceptance:
     known: npt.NDArray[np.bool_]
 
     def take(self, rows: npt.NDArray[np.int64]) -> Acceptance:
-        """That of some of the points."""
+        """That of some of the points (M,)."""
         return Acceptance(self.mean[rows], self.shared_sd[rows], self.k[rows], self.known[rows])
 
     @property
@@ -273,6 +258,20 @@ class Acceptance:
 def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Acceptance:
     """Prior of every point, updated by its measured acceptance (rate, length or positions) unless
     `hide`.
+
+    Parameters
+    ----------
+    model : AcceptanceModel
+        Prior.
+    points : Points
+        N points.
+    hide : bool
+        Leave out what was measured.
+
+    Returns
+    -------
+    Acceptance
+        (N,)
     """
     mean, sd = model.prior(points)
     k = draft_k(points)

@@ -50,6 +50,28 @@ def with_own_runs(
 ) -> Calibrated:
     """The predictions of one machine once its own runs are known: shifted, and narrower near
     them.
+
+    Parameters
+    ----------
+    runs : sequence of OwnRun
+        Of the machine.
+    found : dict of str to Predicted
+        The three gains by metric. (N,) each
+    baselines : dict of str to Floats
+        Log values without speculation by metric. (N,) each
+    points : Points
+        N points as they were stated.
+    full : Points
+        The same, filled.
+    model : Model
+        The trained one.
+    predict : callable
+        Predicts the points of the runs as the others were predicted.
+
+    Returns
+    -------
+    Calibrated
+        (N,) each
     """
     out, tokens = dict(found), np.zeros(len(full))
     own = _observations(runs, tuple(found), model, predict)

@@ -86,6 +86,18 @@ def decide(
 def bound(elsewhere: float, there: float, measured: Floats) -> Floats:
     """P(gain) from which speculation is on: one bound where the configuration was measured, another
     elsewhere, and between them by how far it was (N,).
+
+    Parameters
+    ----------
+    elsewhere, there : float
+        Bounds on P(gain): where nothing was measured, and where the configuration was.
+    measured : Floats
+        How far it was measured, 0 to 1. (N,)
+
+    Returns
+    -------
+    Floats
+        0 to 1. (N,)
     """
     return np.asarray(elsewhere + (there - elsewhere) * measured, dtype=np.float64)
 

@@ -48,13 +48,27 @@ class Observed(NamedTuple):
         return np.isfinite(self.sd)
 
     def take(self, index: npt.NDArray[np.int64] | Mask) -> Observed:
-        """Some of the cases."""
+        """Some of the cases (M,)."""
         return Observed(self.log[index], self.sd[index])
 
 
 def observe(setting: Setting, points: arrays.Points, full: arrays.Points) -> Observed:
     """At most one observation a case, since several regimes often rest on the same reports: the
     narrowest. A case near the border of what was documented has a wider scatter (N,).
+
+    Parameters
+    ----------
+    setting : Setting
+        Of N cases.
+    points : Points
+        N points as they were stated.
+    full : Points
+        The same, filled.
+
+    Returns
+    -------
+    Observed
+        At most one observation a case.
     """
     drafts = (full.method > 0) & (full.k > 0) & (full.output_tokens > 1)
     found = strongest(setting)
@@ -129,6 +143,26 @@ def take_in(
     memory says how many run, so a loss elsewhere does not raise what so few of them give, and
     leaves the step of those that run as it is. The others wait longer: TTFT is what the answers of
     all leave beside their own.
+
+    Parameters
+    ----------
+    found : dict of str to Predicted
+        The three gains by metric. (N,) each
+    seen : Observed
+        What is documented. (N,)
+    baselines : dict of str to Floats
+        Log values without speculation by metric. (N,) each
+    full : Points
+        The same, filled.
+    crowded : Mask
+        Where requests wait for those that run. (N,)
+    model : Model
+        The trained one.
+
+    Returns
+    -------
+    dict of str to Predicted
+        By metric. (N,) each
     """
     if not seen.here.any():
         return dict(found)
@@ -176,13 +210,26 @@ def move(found: Predicted, seen: Observed, model: Model) -> Predicted:
 
 
 def scale(found: Predicted, factor: Floats) -> Predicted:
-    """The same with every speed-up times a factor; the chance of a gain stays."""
+    """The same with every speed-up times a factor (N,); the chance of a gain stays."""
     quantiles = {name: getattr(found, name) * factor for name in ("p10", "p50", "p90")}
     return found._replace(mean=found.mean + np.log(factor), **quantiles)
 
 
 def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
-    """One prediction at some points, another elsewhere."""
+    """One prediction at some points, another elsewhere.
+
+    Parameters
+    ----------
+    where : Mask
+        (N,)
+    one, other : Predicted
+        Where the mask is true, and elsewhere. (N,) each
+
+    Returns
+    -------
+    Predicted
+        (N,)
+    """
     columns: list[Any] = [
         np.where(where, getattr(one, name), getattr(other, name)) for name in Predicted._fields
     ]
@@ -190,7 +237,22 @@ def pick(where: Mask, one: Predicted, other: Predicted) -> Predicted:
 
 
 def put(found: Predicted, rows: npt.NDArray[np.int64], part: Predicted) -> Predicted:
-    """The predictions with those at `rows` taken from another table."""
+    """The predictions with those at `rows` taken from another table.
+
+    Parameters
+    ----------
+    found : Predicted
+        (N,)
+    rows : array of int
+        Positions. (M,)
+    part : Predicted
+        What stands there. (M,)
+
+    Returns
+    -------
+    Predicted
+        (N,)
+    """
     columns: list[Any] = []
     for name in Predicted._fields:
         column = np.array(getattr(found, name))

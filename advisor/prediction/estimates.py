@@ -104,6 +104,20 @@ def predict_batch(
 ) -> Batch:
     """All that is computed for at least one (facts, plan), in one go; `beside` makes, of the points
     of the cases, others whose medians are wanted as well.
+
+    Parameters
+    ----------
+    cases : sequence of (Facts, Plan)
+        N of them, at least one.
+    model : Model, optional
+        Default the shipped one.
+    beside : callable, optional
+        Makes, of the points of the cases, others whose medians are wanted as well.
+
+    Returns
+    -------
+    Batch
+        (N,) each
     """
     model = model or load()
     points = _points(cases)

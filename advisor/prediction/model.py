@@ -31,10 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 TTFT = arrays.METRICS.index("ttft")
 MAX_LOG = sourced(
-    2.3,
-    "log ratio",
-    "The largest published speed-up is 4.8; a ratio beyond 10 is not believed",
-    "chosen",
+    2.3, "log ratio", "The largest published speed-up is 4.8; beyond 10 none is believed", "chosen"
 )
 
 # llama.cpp ends a separate draft early when its model is unsure: a larger k is a limit, not a
@@ -107,7 +104,7 @@ class Raw:
 
 
 def prepare(points: arrays.Points) -> tuple[arrays.Points, arrays.Points]:
-    """Points with a k everywhere, and the same with every unknown filled in."""
+    """N points with a k everywhere, and the same with every unknown filled in."""
     given_k = np.where(np.isnan(points.given_k), points.k, points.given_k)
     k = acc.draft_k(points)
     guessed = np.isnan(points.given_rate) & np.isnan(points.given_length)
@@ -143,6 +140,20 @@ def loop(
 ) -> tuple[dict[str, Floats], dict[str, Floats]]:
     """(log speed-up, log value without speculation) by metric; values in tok/s, TPOT and TTFT in
     ms. (N,) each.
+
+    Parameters
+    ----------
+    full : Points
+        Filled; N points.
+    constants : Constants
+        Of the physics core.
+    tau : Floats
+        Tokens per step. (N,)
+
+    Returns
+    -------
+    tuple of dict of str to Floats
+        Log speed-ups and log values without speculation, by metric. (N,) each
     """
     spec = schedule.replay(full, constants, tau, "spec")
     base = schedule.replay(full, constants, tau, "base")
@@ -231,7 +242,7 @@ class Model:
         return shift_constants(Constants(), self.absolute)
 
     def raw(self, points: arrays.Points, hide: bool = False) -> Raw:
-        """Mean and sd of the log speed-up of each point's metric, nearby measurements not yet
+        """Mean and sd of the log speed-up of each point's metric (N,), nearby measurements not yet
         used.
         """
         ready, full = prepare(points)
@@ -242,7 +253,24 @@ class Model:
     def with_doubt(
         self, points: arrays.Points, full: arrays.Points, belief: acc.Acceptance, physics: Floats
     ) -> Raw:
-        """The physics of each point's metric with every known reason for doubt as its sd."""
+        """The physics of each point's metric with every known reason for doubt as its sd.
+
+        Parameters
+        ----------
+        points : Points
+            N points as they were stated.
+        full : Points
+            The same, filled.
+        belief : Acceptance
+            What is believed of acceptance. (N,)
+        physics : Floats
+            Log speed-up of each point. (N,)
+
+        Returns
+        -------
+        Raw
+            (N,) each
+        """
 
         def price(part: arrays.Points, constants: Constants, here: npt.NDArray[np.bool_]) -> Floats:
             return of_metric(log_physics(part, constants, belief.tau[here]), part.metric)
@@ -254,14 +282,40 @@ class Model:
     def interval(
         self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]
     ) -> tuple[Floats, Floats]:
-        """The 80 % interval of the log speed-up."""
-        low, high = self.calibration.low, self.calibration.high
-        return mean - np.where(known, low[0], low[1]) * sd, mean + np.where(
-            known, high[0], high[1]
-        ) * sd
+        """The 80 % interval of the log speed-up.
+
+        Parameters
+        ----------
+        mean, sd : Floats
+            Of the log speed-up. (N,) each
+        known : array of bool
+            Whether an acceptance is stated. (N,)
+
+        Returns
+        -------
+        tuple of Floats
+            Lower and upper end, log. (N,) each
+        """
+        low, high = (
+            np.where(known, *side) for side in (self.calibration.low, self.calibration.high)
+        )
+        return mean - low * sd, mean + high * sd
 
     def p_gain(self, mean: Floats, sd: Floats, known: npt.NDArray[np.bool_]) -> Floats:
-        """Calibrated probability that the speed-up is above 1; `known`: acceptance is stated."""
+        """Calibrated probability that the speed-up is above 1.
+
+        Parameters
+        ----------
+        mean, sd : Floats
+            Of the log speed-up. (N,) each
+        known : array of bool
+            Whether an acceptance is stated. (N,)
+
+        Returns
+        -------
+        Floats
+            0 to 1. (N,)
+        """
         stated, guessed = (
             np.interp(mean / sd, *np.array(curve).T) for curve in self.calibration.gain
         )

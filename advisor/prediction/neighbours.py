@@ -151,6 +151,22 @@ class Nearby:
         """`gain` (E,): measured log speed-up; `miss` (E,): the same less the predicted one at a
         stated
         acceptance, else NaN.
+
+        Parameters
+        ----------
+        keys : Ints
+            What must be equal, as one number. (E,)
+        where : Floats
+            Places of the measured rows. (E, D)
+        rigs : array of str
+            Whose they are. (E,)
+        gain, miss : Floats
+            Measured log speed-up, and the same less the predicted one. (E,) each
+
+        Returns
+        -------
+        Nearby
+            E measured rows.
         """
         keep = keys >= 0
         order = np.argsort(keys[keep], kind="stable")
@@ -222,7 +238,7 @@ _UNKNOWN = -32768  # stands for NaN
 
 
 def pack(rows: Floats) -> str:
-    """Rows as text: little-endian 16 bit integers, row by row, in base64."""
+    """Rows (E, D) as text: little-endian 16 bit integers, row by row, in base64."""
     steps = np.round(rows * _STEPS)
     whole = np.where(np.isnan(steps), _UNKNOWN, np.clip(steps, -32767, 32767)).astype("<i2")
     return b64encode(whole.tobytes()).decode()

@@ -52,7 +52,7 @@ def _poly(factors: Sequence[float], x: Floats) -> Floats:
 
 
 def cdf(z: Floats) -> Floats:
-    """Probability below each value of a standard normal."""
+    """Probability below each value of a standard normal (N,)."""
     size, (slope, factors) = np.abs(z) / np.sqrt(2.0), _ERF
     t = 1 / (1 + slope * size)
     tail = t * _poly(factors[::-1], t) * np.exp(-(size**2)) / 2
@@ -60,7 +60,7 @@ def cdf(z: Floats) -> Floats:
 
 
 def quantile(p: Floats) -> Floats:
-    """Value of a standard normal below which each probability lies."""
+    """Value of a standard normal below which each probability lies (N,)."""
     p = np.clip(p, LEAST, 1 - LEAST)
     away = p - 0.5
     (a, b, c, d), (e, f, g) = _MIDDLE, _TAIL

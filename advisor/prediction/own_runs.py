@@ -118,7 +118,7 @@ class Places(NamedTuple):
     sd: Floats
 
     def take(self, index: npt.NDArray[Any]) -> Places:
-        """Return the places at these positions."""
+        """Return the places at these positions (M,)."""
         return Places(self.where[index], self.open[index], self.sd[index])
 
 
@@ -166,7 +166,9 @@ def places(raw: arrays.Points, full: arrays.Points) -> Floats:
 
 
 def distances(a: Floats, b: Floats) -> Floats:
-    """(..., A, B, 10): differences of graded columns, 0 or 1 for the others."""
+    """Of places (..., A, 10) and (..., B, 10) the differences (..., A, B, 10) of graded columns, 0
+    or 1 for the others.
+    """
     gap = np.abs(a[..., :, None, :] - b[..., None, :, :])
     gap[..., len(GRADED) :] = gap[..., len(GRADED) :] > 0
     return np.asarray(gap)

@@ -53,6 +53,20 @@ def predict_points(
 ) -> Predicted:
     """Predict each point's own metric. `hide` ignores stated acceptances. No speculation (method
     none) is exactly 1.
+
+    Parameters
+    ----------
+    points : Points
+        N points.
+    model : Model, optional
+        Default the shipped one.
+    hide : bool
+        Leave out stated acceptances.
+
+    Returns
+    -------
+    Predicted
+        (N,)
     """
     model = model or load()
     if len(points) <= PIECE:
@@ -164,6 +178,24 @@ def as_one_story(
     """The prediction of each metric with the user's own runs, with the queue where memory holds
     fewer requests, and with what is documented of the regime. `setting` makes the settings of the
     filled points; of the points `beside` only the medians are found.
+
+    Parameters
+    ----------
+    points : Points
+        N points.
+    model : Model
+        The trained one.
+    setting : callable
+        Makes the settings of the filled points.
+    own_runs : sequence of OwnRun
+        Of the machine.
+    beside : Points, optional
+        M points of which only the medians are found.
+
+    Returns
+    -------
+    Story
+        (N,) each, medians of the others (M,)
     """
     count = len(points)
     whole = points if beside is None else arrays.concat([points, beside])

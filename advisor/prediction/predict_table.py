@@ -82,6 +82,20 @@ def compute(
 ) -> tuple[Predicted, arrays.Points, list[str | None]]:
     """The same in full precision: predictions (N,), the points as they were read, and one error or
     None a row.
+
+    Parameters
+    ----------
+    columns : mapping of str to sequence
+        Cells by column. (N,) each
+    count : int
+        Rows, N.
+    model : Model, optional
+        Default the shipped one.
+
+    Returns
+    -------
+    tuple of Predicted, Points and list
+        N predictions, N points as read, what is wrong with each row or None.
     """
     read = _with_text(columns, count)
     table = {name: Words(read[name]) for name in READ_HERE if name in read}
@@ -106,6 +120,20 @@ def compute(
 def predict_own_metric(points: arrays.Points, things: Things, model: Model) -> Predicted:
     """Each row's own metric, with the queue where memory holds fewer requests with speculation and
     with what is documented of its regime: what a question is told (predict.as_one_story).
+
+    Parameters
+    ----------
+    points : Points
+        N points.
+    things : Things
+        Hardware, models and quantisations of the rows. (N,)
+    model : Model
+        The trained one.
+
+    Returns
+    -------
+    Predicted
+        (N,)
     """
     found = predict.predict_points(points, model)
     ready, full = prepare(points)
@@ -203,6 +231,22 @@ def widen(
     `full` are the filled points: where the number that stands in for a blank cell is one of the
     ends, the prediction at that end is at hand. `again` predicts some of the rows (their numbers,
     their points) once more.
+
+    Parameters
+    ----------
+    points : Points
+        N points as they were stated.
+    full : Points
+        The same, filled.
+    found : Predicted
+        (N,)
+    again : callable
+        Predicts some rows once more, of their positions (M,) and M points.
+
+    Returns
+    -------
+    Predicted
+        (N,)
     """
     out = found
     for blank in blanks(points):

@@ -23,6 +23,20 @@ def terms(full: arrays.Points, model: Model, tau: Floats) -> dict[str, Floats]:
 
     A plain step is priced with the constants of absolute speeds, verifying and drafting relative to
     it with those of speed-ups.
+
+    Parameters
+    ----------
+    full : Points
+        Filled; N points.
+    model : Model
+        The trained one.
+    tau : Floats
+        Tokens per step. (N,)
+
+    Returns
+    -------
+    dict of str to Floats
+        Milliseconds by term. (N,) each
     """
     batch, fewer = (load(full, model.constants, tau, spec).clients for spec in (False, True))
     context = full.input_tokens + full.output_tokens / 2
@@ -68,6 +82,26 @@ def crowded_gains(
     to the ratios as a gain. So TPOT is not below a cycle shared by its tokens, the requests that
     run give no more tokens than that, and the others wait: TTFT is not below what the two leave of
     the time that all tokens take. Fitted gains of TTFT end at a tenth, a queue does not.
+
+    Parameters
+    ----------
+    found : dict of str to Predicted
+        The three gains by metric. (N,) each
+    baselines : dict of str to Floats
+        Log values without speculation by metric. (N,) each
+    full : Points
+        The same, filled.
+    terms : dict of str to Floats
+        Milliseconds by term. (N,) each
+    tau : Floats
+        Tokens per step. (N,)
+    model : Model
+        The trained one.
+
+    Returns
+    -------
+    dict of str to Predicted
+        By metric. (N,) each
     """
     crowded = terms["requests_verify"] < terms["requests_base"]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,5 +1,5 @@
 """Public functions of perf/, prediction/ and lab/ that take or return arrays say their shapes, and
-those with several parameters have numpydoc's sections.
+those with three or more parameters have numpydoc's sections.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[2] / "advisor"
-ROOMS = ("perf", "lab")
+ROOMS = ("perf", "prediction", "lab")
 ARRAYS = re.compile(r"\b(Floats|Ints|Mask|Flags|Words|NDArray|Points|Codes)\b")
-# (N,), (N, k) or (n,): one-dimensional at least
-SHAPE = re.compile(r"\([A-Za-z][\w ]*,[^)]*\)")
+# (N,), (N, k), (n,) or (..., A, B)
+SHAPE = re.compile(r"\((\.\.\.|[A-Za-z]\w*),[^)]*\)")
 COUNTED = re.compile(r"\b[A-Z] (points|examples|rows)\b")  # a table of arrays, one of each field
 
 
@@ -50,7 +50,7 @@ def faults(node: ast.FunctionDef) -> list[str]:
     text = ast.get_docstring(node) or ""
     found = [] if SHAPE.search(text) or COUNTED.search(text) else ["says no shape"]
     given = parameters(node)
-    if len(given) < 2:
+    if len(given) < 3:
         return found
     if any(is_array(arg.annotation) for arg in given) and "Parameters\n---" not in text:
         found.append("has no Parameters")
@@ -66,7 +66,7 @@ def test_docstrings_say_shapes_in_sections() -> None:
 
 def test_the_check_sees_what_is_missing() -> None:
     tree = ast.parse(
-        "def f(a: Floats, b: int) -> Floats:\n"
+        "def f(a: Floats, b: int, c: int) -> Floats:\n"
         '    """Shares (N,)."""\n'
         "def g(a: Floats) -> Floats:\n"
         '    """Shares."""\n'

@@ -67,7 +67,7 @@ class Things(NamedTuple):
     suffix: npt.NDArray[np.bool_]
 
     def take(self, rows: Ints) -> Things:
-        """Those of some of the cases."""
+        """Those of some of the cases (M,)."""
 
         def some(one: Any) -> Any:
             if isinstance(one, np.ndarray):
@@ -99,7 +99,7 @@ def is_sparse(model: LLM, shape: LLM | None) -> bool:
 
 
 def setting(things: Things, full: P.Points) -> Setting:
-    """The settings of N filled points."""
+    """The settings (N,) of N filled points."""
     hw, pair, quant = things.hardware, things.model, things.quant
     sparse = pair.mask(lambda one: is_sparse(*one))
     return Setting(
@@ -137,11 +137,8 @@ def _each(things: Known, say: Callable[[Any], float | None]) -> npt.NDArray[np.f
     return np.array([np.nan if v is None else v for v in values], dtype=np.float64)[things.codes]
 
 
-# ---------------------------------------------------------------- planned cases
-
-
 def of_cases(cases: Sequence[tuple[Facts, Plan]], full: P.Points) -> Setting:
-    """The settings of plans, with the filled points of each."""
+    """The settings (N,) of N plans, with the filled points of each."""
     facts, plans = [facts for facts, _ in cases], [plan for _, plan in cases]
 
     def words(values: Sequence[str | None]) -> Column:
@@ -172,16 +169,6 @@ def is_narrow(kv_cache_dtype: str | None) -> bool:
 def is_suffix(plan: Plan) -> bool:
     """Whether n-gram stands for vLLM's suffix decoding in a plan that was read from a launch."""
     return any(SUFFIX in (value or "").lower() for _, value in plan.extra)
-
-
-# ---------------------------------------------------------------- rows of a table
-
-
-def of_rows(columns: Columns, count: int, full: P.Points) -> Setting:
-    """The settings of a table's rows (columns as in `encode_rows.from_columns`), with the filled
-    points of each.
-    """
-    return setting(things_of_rows(columns, count), full)
 
 
 def things_of_rows(columns: Columns, count: int) -> Things:
@@ -249,7 +236,23 @@ _NUMBERS = ("gpus", "tp", "k", "prefix_caching", "max_num_batched_tokens")
 
 def count_held(points: P.Points, full: P.Points, things: Things, columns: Columns) -> P.Points:
     """The points with the requests that memory holds where that can be counted: `held_base` and
-    `held_spec` (N,). `full` are the filled points, `things` and `columns` those of the rows.
+    `held_spec` (N,).
+
+    Parameters
+    ----------
+    points : Points
+        N points as they were stated.
+    full : Points
+        The same, filled.
+    things : Things
+        Hardware, models and quantisations of the rows. (N,)
+    columns : mapping of str to sequence
+        Of the rows. (N,) each
+
+    Returns
+    -------
+    Points
+        N points.
     """
     count = len(points)
     shares = read_words(columns, SHARE_COLUMN, count).each(cells.fraction)

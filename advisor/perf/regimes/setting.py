@@ -26,11 +26,11 @@ class Word(NamedTuple):
     value: str | None
 
     def among(self, names: Container[str]) -> Mask:
-        """Whether it is one of the names; what is not known is none of them."""
+        """Whether it is one of the names (N,); what is not known is none of them."""
         return self.value is not None and self.value in names
 
     def each(self, say: Callable[[str | None], bool]) -> Mask:
-        """What a function says of the word."""
+        """What a function says of the word (N,)."""
         return say(self.value)
 
 
@@ -110,8 +110,8 @@ _RANGED = {
 
 
 def matches(row: Mapping[str, Any], s: Setting) -> Mask:
-    """Whether a data row's filters fit (rules/kit/policy.py lists them): a filter that is absent
-    fits all, one whose fact is unknown does not.
+    """Whether a data row's filters fit each case (N,): a filter that is absent fits all, one whose
+    fact is unknown does not. rules/kit/policy.py lists them.
     """
     fits: Mask = True
     for key in _NAMED:
@@ -132,7 +132,7 @@ def matches(row: Mapping[str, Any], s: Setting) -> Mask:
 
 
 def negate(mask: Mask) -> Mask:
-    """The contrary, of one or of an array."""
+    """The contrary, of one or of an array (N,)."""
     return ~mask if isinstance(mask, np.ndarray) else not mask
 
 
