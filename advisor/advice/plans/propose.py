@@ -30,10 +30,10 @@ from advisor.domain.versions import parse_release
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
+from advisor.rules.kit.models import writes_remote_code
 from advisor.rules.kit.releases import between, defect
 
-# families whose tokenizer and configuration are code of the repository (vLLM recipe of Kimi-K2.5)
-REMOTE_CODE = ("kimi",)
+REMOTE_TOKENIZER = ("kimi",)  # vLLM recipe of Kimi-K2.5
 TOKENIZER = "--tokenizer-mode"
 # Qwen3's names of what does not think: its parser takes an answer without </think> for a thought
 INSTRUCT = lazy_re(r"(?i)[-_]Instruct[-_]2507|Qwen3-(?:VL-|Next-|Coder-)[\w.-]*Instruct")
@@ -167,7 +167,11 @@ def base_plan(facts: Facts, split: tuple[int, int]) -> Plan:
             else None
         ),
         port=known.port,
-        extra=(*topology.flags(facts, split[0]), *remote_code(facts), *chat_format(facts)),
+        extra=(
+            *topology.flags(facts, split[0]),
+            *remote_code(facts, named.model),
+            *chat_format(facts),
+        ),
         env=needed_env(facts),
     )
     if known.outside_share and (facts.request is None or facts.request.memory_fraction is None):
@@ -274,12 +278,13 @@ def chat_format(facts: Facts) -> tuple[tuple[str, str | None], ...]:
     return ((TOKENIZER, mode),) if known else ()
 
 
-def remote_code(facts: Facts) -> tuple[tuple[str, str | None], ...]:
-    """The consent that vLLM and SGLang ask for before they load a model with code of its own."""
-    asks = (
-        facts.model is not None
-        and facts.model.family in REMOTE_CODE
-        and habits(facts).runs_repository_code
+def remote_code(facts: Facts, repository: str | None) -> tuple[tuple[str, str | None], ...]:
+    """The consent that vLLM and SGLang ask for before they load a model with code of its own: of a
+    family whose tokenizer is code (Kimi), and where the release has no class of its own (SD273).
+    """
+    asks = habits(facts).runs_repository_code and (
+        (facts.model is not None and facts.model.family in REMOTE_TOKENIZER)
+        or writes_remote_code(repository or "", facts.engine or "", facts.engine_version)
     )
     return (("--trust-remote-code", None),) if asks else ()
 

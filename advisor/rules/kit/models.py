@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from advisor.domain.nouns import LLM, Case
+from advisor.domain.nouns import LLM, Case, Severity
 from advisor.domain.patterns import lazy_re
+from advisor.domain.versions import parse_release
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
 
@@ -27,6 +28,33 @@ def base_name(text: str) -> str:
     """The last part of a repository, path or GGUF file, in lower case."""
     name = text.rstrip("/").replace("\\", "/").rsplit("/", 1)[-1].partition(":")[0]
     return name.removesuffix(".gguf").lower()
+
+
+def remote_code_kind(name: str, engine: str) -> Severity | None:
+    """How sure it is that an engine loads a model, by its base name, with code of its repository
+    alone; None where it does not. SGLang has classes of its own for those that are not certain.
+    """
+    row = table("compatibility")["needs_remote_code"]
+    kinds: tuple[Severity, ...] = ("error", "warning") if engine == "vllm" else ("error",)
+    return next((kind for kind in kinds if any(_named(one, name) for one in row[kind])), None)
+
+
+def writes_remote_code(text: str, engine: str, version: str | None) -> bool:
+    """Whether a launch of ours carries --trust-remote-code: what `remote_code_kind` names, and what
+    the oldest transformers that this release allows has no class for.
+    """
+    name, at = base_name(text), parse_release(version)
+    if remote_code_kind(name, engine) is not None:
+        return True
+    bounds = table("compatibility")["needs_remote_code"]["written_up_to"]
+    return at is not None and any(
+        _named(one["name"], name) and engine in one and at <= (parse_release(one[engine]) or ())
+        for one in bounds
+    )
+
+
+def _named(pattern: str, name: str) -> bool:
+    return re.search(rf"(?<![a-z0-9]){pattern}", name) is not None
 
 
 def names_itself(model: LLM, text: str) -> bool | None:

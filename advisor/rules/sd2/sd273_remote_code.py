@@ -1,12 +1,11 @@
-import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case, Severity
+from advisor.domain.nouns import Case
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, flags, unread
 from advisor.rules.kit.fixes import add_fix
-from advisor.rules.kit.models import base_name
+from advisor.rules.kit.models import base_name, remote_code_kind
 
 ROW = table("compatibility")["needs_remote_code"]
 OPTION = "--trust-remote-code"
@@ -28,10 +27,8 @@ def remote_code(case: Case) -> Iterator[Hit]:
         return
     # SGLang has classes of its own for some of them, and documents launches without the option
     sure = case.plan.engine == "vllm" and not unread(case)
-    kinds: tuple[Severity, ...] = ("error", "warning") if case.plan.engine == "vllm" else ("error",)
-    for kind in kinds:
-        if not any(re.search(rf"(?<![a-z0-9]){one}", name) for one in ROW[kind]):
-            continue
+    kind = remote_code_kind(name, case.plan.engine)
+    if kind is not None:
         yield Hit(
             f"{case.launch.model} is loaded by code of its repository, which needs {OPTION}",
             flag=flag(case, "--model", "--model-path"),
@@ -44,4 +41,3 @@ def remote_code(case: Case) -> Iterator[Hit]:
                 f"Add {OPTION} after reading that code.",
             ),
         )
-        return
