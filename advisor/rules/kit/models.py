@@ -36,7 +36,7 @@ def remote_code_kind(name: str, engine: str) -> Severity | None:
     """
     row = table("compatibility")["needs_remote_code"]
     kinds: tuple[Severity, ...] = ("error", "warning") if engine == "vllm" else ("error",)
-    return next((kind for kind in kinds if any(_named(one, name) for one in row[kind])), None)
+    return next((kind for kind in kinds if any(_occurs(one, name) for one in row[kind])), None)
 
 
 def writes_remote_code(text: str, engine: str, version: str | None) -> bool:
@@ -48,12 +48,12 @@ def writes_remote_code(text: str, engine: str, version: str | None) -> bool:
         return True
     bounds = table("compatibility")["needs_remote_code"]["written_up_to"]
     return at is not None and any(
-        _named(one["name"], name) and engine in one and at <= (parse_release(one[engine]) or ())
+        _occurs(one["name"], name) and engine in one and at <= (parse_release(one[engine]) or ())
         for one in bounds
     )
 
 
-def _named(pattern: str, name: str) -> bool:
+def _occurs(pattern: str, name: str) -> bool:
     return re.search(rf"(?<![a-z0-9]){pattern}", name) is not None
 
 
