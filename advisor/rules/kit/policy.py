@@ -180,6 +180,12 @@ _SIZES = (
 )
 
 
+def leaves_no_pool(found: MemoryBill) -> bool:
+    """Whether weights, drafter and buffers alone are more than the memory that may be taken."""
+    fixed = found.weights_gib + found.spec_gib + found.overhead_gib
+    return found.available_gib is not None and fixed > found.available_gib
+
+
 def unknown_sizes(case: Case) -> tuple[str, ...]:
     """The options that decide how much memory there is and whose value only a variable knows."""
     if not any(found.unresolved for found in case.launch.flags):

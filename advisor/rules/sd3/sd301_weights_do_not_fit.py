@@ -8,6 +8,7 @@ from advisor.rules.kit.policy import (
     bill,
     hardware_name,
     is_gguf,
+    leaves_no_pool,
     model_name,
     sources,
     unknown_sizes,
@@ -35,10 +36,10 @@ def weights_do_not_fit(case: Case) -> Iterator[Hit | Lacking]:
     found = bill(case)
     if found is None or found.available_gib is None:
         return
+    if not leaves_no_pool(found):
+        return
     fixed = found.weights_gib + found.spec_gib + found.overhead_gib
     short = fixed - found.available_gib
-    if short <= 0:
-        return
     # The buffers are an estimate; that the weights alone are too large is not.
     unsure = found.weights_gib + found.spec_gib <= found.available_gib * (
         1 - number("memory", "least_buffer_share")

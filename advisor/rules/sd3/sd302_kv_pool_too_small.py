@@ -3,7 +3,14 @@ from collections.abc import Iterator
 from advisor.domain.nouns import Case, Fix
 from advisor.rules import Hit, Lacking, rule
 from advisor.rules.kit.case import flag, fp8_kv, speculates
-from advisor.rules.kit.policy import bill, demand_tokens, sources, streams, unknown_sizes
+from advisor.rules.kit.policy import (
+    bill,
+    demand_tokens,
+    leaves_no_pool,
+    sources,
+    streams,
+    unknown_sizes,
+)
 
 
 @rule(
@@ -33,6 +40,8 @@ def kv_pool_too_small(case: Case) -> Iterator[Hit | Lacking]:
         or demand <= found.kv_tokens
     ):
         return
+    if leaves_no_pool(found):
+        return  # SD301 says it
     if case.plan.method != "none" and demand <= found.kv_tokens + (found.kv_tokens_lost or 0):
         return  # SD304 says that speculation decides it
     each = demand // running
