@@ -10,6 +10,7 @@ import io
 import math
 
 from advisor.advice.own_runs.machine import Machine, MachineRun
+from advisor.domain.printable import csv_cell
 
 COLUMNS = (
     "run_id",
@@ -81,6 +82,9 @@ def _row(machine: Machine, run: MachineRun, source: str, group: str, arm: str) -
         "use": "eval",
         "use_why": "a user's own A/B, sent for review",
         "notes": f"measured {run.date}",
+    }
+    shared = {
+        name: csv_cell(value) if isinstance(value, str) else value for name, value in shared.items()
     }
     return shared | {_COLUMN_OF[name]: f"{value:.6g}" for name, value in values.items()}
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from advisor.advice.explore.values import BreakEven, KRanges, Load, Point, Setting, Sweep
 from advisor.domain.nouns import METHODS, Basis, Decision
+from advisor.domain.printable import csv_cell
 from advisor.render import schema_parts as part
 from advisor.render.json_out import (
     evidence_json,
@@ -141,13 +142,13 @@ def sweep_csv(found: Sweep) -> str:
     names = [name for name, _ in found.axes]
     writer.writerow([*names, *COLUMNS])
     for load in found.loads:
-        where = [value for _, value in load.setting]
+        where = [csv_cell(value) if isinstance(value, str) else value for _, value in load.setting]
         for point in load.points:
             cells = _cells(point, load)
             writer.writerow([*where, *(cells[name] for name in COLUMNS)])
         for note in [why for _, why in load.lacking] + [load.refusal or ""]:
             if note:
-                writer.writerow([*where, *[""] * (len(COLUMNS) - 1), note])
+                writer.writerow([*where, *[""] * (len(COLUMNS) - 1), csv_cell(note)])
     return out.getvalue()
 
 

@@ -5,6 +5,7 @@ look at a running server.
 from __future__ import annotations
 
 import csv
+import io
 import stat
 import threading
 from math import log
@@ -24,6 +25,7 @@ from advisor.domain.facts import OwnRun
 from advisor.domain.nouns import Advice, AdvisorError
 from advisor.prediction import own_runs
 from advisor.readers.results import server as client
+from advisor.render.share import shared_csv
 
 FILES = Path(__file__).parent / "files"
 ARMS = [str(FILES / f"vllm-serve-{arm}.json") for arm in ("off", "on")]
@@ -176,6 +178,13 @@ def test_unknown_and_other_machines_are_refused() -> None:
             "calibrate", *ARMS, "--hw", "h100", "--model", "qwen3.6-35b-a3b", "--name", "spark"
         )[1]
     )
+
+
+def test_what_is_shared_holds_no_formula() -> None:
+    run = machines.MachineRun(date="2026-11-25", model="=cmd|calc", engine="vllm", workload="@x")
+    table = shared_csv(machines.Machine(name="a", hardware="+gb10", runs=(run,)), "own")
+    row = next(csv.DictReader(io.StringIO(table)))
+    assert (row["model"], row["workload"], row["hardware"]) == ("'=cmd|calc", "'@x", "'+gb10")
 
 
 def test_share_writes_rows_that_the_data_check_takes(tmp_path: Path) -> None:
