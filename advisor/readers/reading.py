@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from advisor.domain.nouns import Slip
+from advisor.domain.nouns import Slip, Span
 from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import gguf_engine
 from advisor.readers.dispatch import reader
@@ -29,6 +29,7 @@ _CUT_SHORT = lazy_re(
     r"the rest of it was not read|of \d+ characters is not read|words was read up to the first"
 )
 MAX_LAUNCHES = 500
+MAX_SLIPS = 500
 MAX_STEPS = 50_000
 MAX_WORDS = 5_000
 
@@ -65,6 +66,16 @@ class Reading:
         text = f"line {line}: {show(text)}" if line else show(text)
         if text not in self.notes and len(self.notes) < 50:
             self.notes.append(text)
+
+    def slip(
+        self, message: str, at: int, end: int | None = None, text: str = "", stops: bool = True
+    ) -> None:
+        """Keep a slip once; `text` is what should stand between the offsets, if both are known."""
+        line, column = self.source.place(at)
+        span = Span(start=at, end=end) if end is not None and at >= 0 else None
+        one = Slip(message=message, line=line, column=column, span=span, text=text, stops=stops)
+        if one not in self.slips and len(self.slips) < MAX_SLIPS:
+            self.slips.append(one)
 
     def step(self) -> bool:
         """Spend one unit of the budget; False when it is spent (noted once)."""

@@ -10,7 +10,6 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from advisor.domain.nouns import Slip, Span
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
 from advisor.readers.images import engine_of_image, is_official
@@ -70,7 +69,7 @@ def respell(node: Node, form: str, reading: Reading) -> None:
         near = likely_key(key.text, form) if key.kind == "scalar" else None
         if near is None or near in given or near.lower() in (one.lower() for one in given):
             continue
-        reading.slips.append(slip_of_key(key.text, near, form, key.start, reading))
+        note_key(key.text, near, form, key.start, reading)
         key.text = near
         node.forget()
 
@@ -84,19 +83,13 @@ def respell_within(node: Node, paths: dict[str, str], reading: Reading) -> None:
                 respell(one, form, reading)
 
 
-def slip_of_key(
+def note_key(
     given: str, near: str, form: str, at: int, reading: Reading, kind: str = "key"
-) -> Slip:
-    """The slip of a key at an offset."""
-    line, column = reading.source.place(at)
+) -> None:
+    """Note the slip of a key at an offset."""
     written = reading.source.text.startswith(given, at)
-    return Slip(
-        message=f"{TOOLS[form.partition(' ')[0]]} knows no {kind} '{given}'; '{near}' is meant",
-        line=line,
-        column=column,
-        span=Span(start=at, end=at + len(given)) if written else None,
-        text=near,
-    )
+    said = f"{TOOLS[form.partition(' ')[0]]} knows no {kind} '{given}'; '{near}' is meant"
+    reading.slip(said, at, at + len(given) if written else None, near)
 
 
 def text_items(items: list[Node], form: str, reading: Reading) -> list[Node]:
@@ -114,7 +107,7 @@ def text_items(items: list[Node], form: str, reading: Reading) -> list[Node]:
             else out
         )
         if wrong:
-            reading.slips.append(_slip_of_item(item, inner, form, reading))
+            _note_item(item, inner, form, reading)
     return out
 
 
@@ -129,10 +122,9 @@ def _parts(item: Node, reading: Reading) -> list[Node]:
     return [part for pair in item.pairs for part in pair] or item.items or [item]
 
 
-def _slip_of_item(item: Node, inner: list[Node], form: str, reading: Reading) -> Slip:
+def _note_item(item: Node, inner: list[Node], form: str, reading: Reading) -> None:
     source = reading.source
     kind = {"map": "a mapping", "seq": "a list"}.get(item.kind, "no text")
-    line, column = source.place(item.start)
     start = item.start
     end = max(one.end for one in inner) if item.kind != "scalar" else item.end
     begin = source.text.rfind("\n", 0, start) + 1
@@ -143,13 +135,8 @@ def _slip_of_item(item: Node, inner: list[Node], form: str, reading: Reading) ->
     if len(inner) == 1 and inner[0].kind == "scalar" and item.kind != "seq":
         quote = "'" if '"' in written[0] else '"'
         text = f"{quote}{written[0]}{quote}"
-    return Slip(
-        message=f"an argument must be text for {TOOLS[form]}: '{' '.join(written)[:60]}' is {kind}",
-        line=line,
-        column=column,
-        span=Span(start=start, end=end),
-        text=text,
-    )
+    said = f"an argument must be text for {TOOLS[form]}: '{' '.join(written)[:60]}' is {kind}"
+    reading.slip(said, start, end, text)
 
 
 def image_slips(
@@ -168,21 +155,10 @@ def image_slips(
         return
     starts = found[0].engine
     if holds not in (starts, "sglang") and not any("install" in word.text for word in words):
-        line, column = reading.source.place(around.image.first())
-        reading.slips.append(
-            Slip(message=f"{name} holds {holds}, no {starts}", line=line, column=column)
-        )
+        reading.slip(f"{name} holds {holds}, no {starts}", around.image.first())
     elif own and starts == holds == "vllm" and [w.text for w in words[:2]] == ["vllm", "serve"]:
+        said = f"{name} starts `vllm serve` itself: given again, it counts as the model"
         first, last = words[0].span(), words[1].span()
-        line, column = reading.source.place(words[0].first())
         comma = _COMMA.match(reading.source.text, last[1]) if last else None
-        reading.slips.append(
-            Slip(
-                message=f"{name} starts `vllm serve` itself: given again, it counts as the model",
-                line=line,
-                column=column,
-                span=Span(start=first[0], end=comma.end() if comma else last[1])
-                if first and last
-                else None,
-            )
-        )
+        end = comma.end() if comma else last[1] if last else None
+        reading.slip(said, words[0].first(), end if first else None)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 
-from advisor.domain.nouns import Slip, Span
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, EnvItem, Surroundings
@@ -80,16 +79,8 @@ def _double_quotes(value: Mapped, word: str, reading: Reading) -> Mapped:
     """A list in single quotes, which Docker gives to the shell as it stands; read as meant."""
     meant = Mapped(value.text.replace("'", '"'), value.pos)
     place = value.part(0, len(value.text.rstrip())).span()
-    line, column = reading.source.place(value.first())
-    reading.slips.append(
-        Slip(
-            message=f"Docker takes the list of {word} for shell text: JSON has double quotes",
-            line=line,
-            column=column,
-            span=Span(start=place[0], end=place[1]) if place is not None else None,
-            text=meant.text.rstrip(),
-        )
-    )
+    said = f"Docker takes the list of {word} for shell text: JSON has double quotes"
+    reading.slip(said, value.first(), place[1] if place else None, meant.text.rstrip())
     return meant
 
 

@@ -11,7 +11,7 @@ from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.slips import slip_of_key
+from advisor.readers.slips import note_key
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
@@ -89,9 +89,7 @@ def _misspelt(name: str, at: int, macros: dict[str, Mapped], reading: Reading) -
     near = get_close_matches(name, [*macros, *_GIVEN], 1, 0.75)
     if not near or at < 0 or name in _GIVEN:
         return None
-    slip = slip_of_key(name, near[0], "llama-swap", at + len("${"), reading, "macro")
-    if slip not in reading.slips:
-        reading.slips.append(slip)
+    note_key(name, near[0], "llama-swap", at + len("${"), reading, "macro")
     return macros.get(near[0])
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from advisor.domain.nouns import Slip, Span
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import engine_by_options
 from advisor.readers.dispatch import reader
@@ -16,7 +15,6 @@ from advisor.readers.syntax.shell import parse
 from advisor.readers.syntax.words import split_words
 
 _SPACED = lazy_re(r"^[ \t]*export[ \t]+([A-Za-z_]\w*)([ \t]+=[ \t]*|=[ \t]+)(?=[\w\"'/$])", re.M)
-MAX_SLIPS = 20
 
 
 def read_script(reading: Reading) -> None:
@@ -46,19 +44,9 @@ def _spaced_exports(text: Mapped, reading: Reading) -> None:
     """`export NAME = value`: the shell takes `=` and the value for names, and NAME stays unset."""
     for found in _SPACED.finditer(text.text):
         at, end = text.pos[found.start(2)], text.pos[found.end(2) - 1] + 1
-        if at < 0 or end - at != found.end(2) - found.start(2) or len(reading.slips) > MAX_SLIPS:
-            continue
-        line, column = reading.source.place(at)
-        reading.slips.append(
-            Slip(
-                message=f"the shell does not set {found.group(1)}: blanks stand around its =",
-                line=line,
-                column=column,
-                span=Span(start=at, end=end),
-                text="=",
-                stops=False,
-            )
-        )
+        if end - at == found.end(2) - found.start(2):
+            said = f"the shell does not set {found.group(1)}: blanks stand around its ="
+            reading.slip(said, at, end, "=", stops=False)
 
 
 def _bare_options(text: Mapped, reading: Reading) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from advisor.domain.nouns import Slip, Span
 from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, Surroundings, size_bytes
 from advisor.readers.reading import Reading
-from advisor.readers.slips import keys, likely_key, slip_of_key
+from advisor.readers.slips import keys, likely_key, note_key
 from advisor.readers.syntax.cut_off import options_behind
 from advisor.readers.syntax.mapped import Mapped, hole, join, literal, synthetic
 from advisor.readers.syntax.marks import placeholders_to_holes
@@ -65,7 +64,7 @@ def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[s
         return section, key, value
     at = reading.source.text.rfind(key, 0, max(0, value.first()))
     if at >= 0:
-        reading.slips.append(slip_of_key(key, near, form, at, reading))
+        note_key(key, near, form, at, reading)
     return section, near, value
 
 
@@ -127,7 +126,9 @@ def _entries(text: str, reading: Reading) -> list[tuple[str, str, Mapped]]:
                 continue
             key, offset = found.group(1), found.end()
         elif (found := _KEY.match(body)) and found.group(1) in keys("systemd"):
-            reading.slips.append(_slip_of_backslash(found.group(1), start, reading))
+            end = text.rfind("\\", 0, start) + 1
+            said = f"the backslash makes {found.group(1)}= on the next line a part of the command"
+            reading.slip(said, len(text[: end - 1].rstrip(" \t")), end)
             result.append((section, key, join(parts[:-1])))
             key, parts, offset = found.group(1), [], found.end()
         else:
@@ -142,20 +143,6 @@ def _entries(text: str, reading: Reading) -> list[tuple[str, str, Mapped]]:
     if key is not None:
         result.append((section, key, join(parts)))
     return result
-
-
-def _slip_of_backslash(key: str, below: int, reading: Reading) -> Slip:
-    """The slip of a backslash that joins the next key to the value above it."""
-    text = reading.source.text
-    end = text.rfind("\\", 0, below) + 1
-    start = len(text[: end - 1].rstrip(" \t"))
-    number, column = reading.source.place(end - 1)
-    return Slip(
-        message=f"the backslash makes {key}= on the next line a part of the command",
-        line=number,
-        column=column,
-        span=Span(start=start, end=end),
-    )
 
 
 def _quadlet(
