@@ -106,6 +106,7 @@ def worse(before: Report, after: Report) -> bool:
 CODE = "SD126"
 _BLANKS = lazy_re(r"\\[ \t]+(?=\r?\n)")
 _BEHIND = lazy_re(r"\\([ \t]+#[^\n]*?)(?=\r?\n|$)")
+_WRONG = lazy_re(r"(?<=[ \t])(?:/|\\\\)$")
 _REMARK = lazy_re(r"(?:^|[ \t;&|])#")
 
 
@@ -134,6 +135,9 @@ def _edit(source: Source, finding: Finding) -> Edit | None:
         at = start + remark.start(1)
         return Edit(file=finding.file, start=at, end=start + remark.end(1), text="")
     words = above.rstrip()
+    if wrong := _WRONG.search(words):  # a slash, or two backslashes
+        at = start + wrong.start()
+        return Edit(file=finding.file, start=at, end=start + wrong.end(), text="\\")
     if finding.fix is not None and "^" in finding.fix.text and words.endswith("\\"):
         at = start + len(words) - 1
         return Edit(file=finding.file, start=at, end=at + 1, text="^")

@@ -26,6 +26,7 @@ from advisor.readers.programs import (
     engine_start,
 )
 from advisor.readers.reading import Reading
+from advisor.readers.slips import module_slip
 from advisor.readers.syntax.mapped import (
     EMPTY,
     HOLE,
@@ -86,6 +87,7 @@ def read_command(
             i == plain or _has_options(words, start[1]) or base_name(words[plain]) in LAUNCHERS
         ):
             engine, first = start
+            module_slip(words, first, reading)
             begin = words[i].first() if words[i].first() >= 0 else at
             fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None
             reading.add(

@@ -13,7 +13,7 @@ from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surround
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
 from advisor.readers.programs import BYSTANDERS, SHELLS, base_name, engine_start
 from advisor.readers.reading import Reading
-from advisor.readers.slips import image_slips
+from advisor.readers.slips import docker_option_slip, image_slips, tag_slip
 from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
@@ -105,6 +105,8 @@ def docker_run(
     ran = ContainerRun(Surroundings(kind="docker-run"), scope=scope)
     j += 1
     while j < len(words) and (words[j].text.startswith("-") or _is_hole(words[j])):
+        if base_name(words[i]) == "docker":
+            docker_option_slip(words[j], reading)
         j += _option(ran, words, j, reading)
     if j >= len(words):
         return None
@@ -184,6 +186,7 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     start.
     """
     around, env = ran.around, ran.env
+    tag_slip(around, reading)
     words = [*(ran.entrypoint or []), *ran.args]
     before = len(reading.found)
     if words and reading.command(words, env, scope=_inside(ran), around=around, at=at, depth=depth):

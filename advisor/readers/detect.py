@@ -16,7 +16,7 @@ _PYTHON = lazy_re(
 _INI_SECTION = lazy_re(r"^[ \t]*\[[^\]\[\n\"',]+\][ \t]*\r?$", re.M)
 _INI_PAIR = lazy_re(r"^[ \t]*[A-Za-z][\w.-]*[ \t]*=", re.M)
 _ENV_LINE = lazy_re(r"^[ \t]*(?:export[ \t]+)?[A-Z_][A-Z0-9_]*=", re.M)
-_UNIT = lazy_re(r"^[ \t]*\[(Service|Container)\][ \t]*\r?$", re.M)
+_UNIT = lazy_re(r"^[ \t]*\[(Services?|Containers?)\][ \t]*\r?$", re.M)
 _DOCKERFILE_NAME = lazy_re(r"(^|[/\\.])(docker|container)file", re.I)
 _FROM = lazy_re(r"^FROM [\w./:${}@-]+", re.M)
 _STARTS = lazy_re(r"^(CMD|ENTRYPOINT)[ \t]", re.M)

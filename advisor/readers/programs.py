@@ -113,7 +113,7 @@ def _python_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
         return None
     if words[j].text != "-m":
         return _script(words[j].text, j)
-    module = words[j + 1].text if j + 1 < len(words) else ""
+    module = words[j + 1].text.replace("-", "_") if j + 1 < len(words) else ""
     for pattern, engine in _MODULES:
         if pattern.match(module):
             if not engine.endswith("-cli"):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
 from advisor.readers.images import engine_of_image, is_official
+from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
     from advisor.readers.engine_command import EngineCommand, Surroundings
@@ -29,22 +30,32 @@ TOOLS = {
     "llama-swap": "llama-swap",
     "resources": "Kubernetes",
     "limits": "the device plugin",
+    "docker": "docker run",
 }
 # A resource may have any name: only one that is a letter away from the usual is a slip.
-NEAR, NEAR_RESOURCE = 0.82, 0.95
+NEAR, NEAR_INNER, NEAR_RESOURCE = 0.82, 0.75, 0.95
+_INNER = lazy_re(r"compose |kubernetes ")  # short lists of keys, far from one another
 MAX_KEYS = 200  # no service or container that a person wrote has more
 # plain scalars that are no text: numbers, truths, null
 _VALUE = lazy_re(
     r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|0x[\da-fA-F]+)|true|false|null|~", re.I
 )
+_BARE_TAG = lazy_re(
+    r"((?:docker\.io/)?(?:vllm/vllm-openai|lmsysorg/sglang)):(\d+\.\d+\.\d+(?:[.-][\w.-]+)?)"
+)
+_MODULE = lazy_re(r"(?:vllm|sglang)(?:\.[\w-]+)+(?<!\.py)")
+_OPEN = lazy_re(r"[$%{\ue000]")  # what something else is to fill in
+_BYTES = lazy_re(r"(\d+(?:\.\d+)?)([KkMGTP]i?)[Bb]")
 _COMMA = lazy_re(r"[ \t]*,[ \t]*(?=\S)")  # of a list without quotes
 _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
 
 
 @cache
-def keys(form: str) -> frozenset[str]:
-    """The keys that a form has; empty for one that is not listed."""
-    row = json.loads(read_data("knowledge/rules/forms.json"))["keys"].get(form) or {}
+def keys(form: str, table: str = "keys") -> frozenset[str]:
+    """The keys that a form has, or of `words` those that a key takes; empty for one that is not
+    listed.
+    """
+    row = json.loads(read_data("knowledge/rules/forms.json"))[table].get(form) or {}
     return frozenset(row.get("value") or ())
 
 
@@ -56,7 +67,7 @@ def likely_key(given: str, form: str) -> str | None:
     if given in known or given.startswith("x-"):
         return None
     folded = {one.lower(): one for one in known}
-    cutoff = NEAR_RESOURCE if form == "limits" else NEAR
+    cutoff = NEAR_RESOURCE if form == "limits" else NEAR_INNER if _INNER.match(form) else NEAR
     plain = given.lower() if "-" in "".join(known) else given.lower().replace("-", "_")
     near = get_close_matches(plain, folded, 1, cutoff)
     return folded[near[0]] if near else None
@@ -67,7 +78,8 @@ def respell(node: Node, form: str, reading: Reading) -> None:
     given = {key.text for key, _ in node.pairs}
     for key, _ in node.pairs[:MAX_KEYS]:
         near = likely_key(key.text, form) if key.kind == "scalar" else None
-        if near is None or near in given or near.lower() in (one.lower() for one in given):
+        others = {one.lower() for one in given if one != key.text}
+        if near is None or near.lower() in others:
             continue
         note_key(key.text, near, form, key.start, reading)
         key.text = near
@@ -81,6 +93,39 @@ def respell_within(node: Node, paths: dict[str, str], reading: Reading) -> None:
         for one in found.items if found is not None and found.kind == "seq" else [found]:
             if one is not None and one.kind == "map":
                 respell(one, form, reading)
+
+
+def check_word(node: Node | None, name: str, reading: Reading) -> None:
+    """Note a word that is none of the few that a key takes."""
+    from difflib import get_close_matches  # start-up: only for a word that is unknown
+
+    known = keys(name, "words")
+    if node is None or node.kind != "scalar" or not node.text or _OPEN.search(node.text):
+        return
+    word = node.text.partition(":")[0]
+    if word in known:
+        return
+    folded = {one.lower(): one for one in known}
+    near = get_close_matches(word.lower().replace("_", "-"), folded, 1, 0.75)
+    place = scalar(node, reading.source).span()
+    listed = ", ".join(sorted(known))
+    meant = folded[near[0]] if near else f"one of {listed}"
+    reading.slip(
+        f"{name} takes no '{word}'; " + (f"'{meant}' is meant" if near else f"it takes {listed}"),
+        place[0] if place else node.start,
+        place[1] if place and near else None,
+        meant,
+    )
+
+
+def check_size(node: Node | None, reading: Reading) -> None:
+    """Note a size in units that Kubernetes does not know: 64GB for 64G."""
+    if node is None or node.kind != "scalar" or _OPEN.search(node.text):
+        return
+    place = scalar(node, reading.source).span()
+    if place is not None and (found := _BYTES.fullmatch(node.text)):
+        said = f"Kubernetes knows no size '{node.text}': {found[1]}{found[2]} is written without B"
+        reading.slip(said, *place, f"{found[1]}{found[2][:1].upper()}{found[2][1:]}")
 
 
 def note_key(
@@ -139,6 +184,47 @@ def _note_item(item: Node, inner: list[Node], form: str, reading: Reading) -> No
     reading.slip(said, start, end, text)
 
 
+def tag_slip(around: Surroundings, reading: Reading) -> None:
+    """Say where the tag of an official image lacks the `v` that all of its releases have."""
+    image = around.image
+    found = _BARE_TAG.fullmatch(around.image_text()) if image is not None else None
+    if image is not None and found is not None:
+        at = image.pos[found.start(2)]
+        reading.slip(
+            f"{found[1]} has no tag {found[2]}: its releases are tagged v{found[2]}",
+            at,
+            at + len(found[2]) if at >= 0 else None,
+            f"v{found[2]}",
+        )
+
+
+def module_slip(words: list[Mapped], first: int, reading: Reading) -> None:
+    """Say where the words before an engine's arguments name no module: dashes in it, or no -m."""
+    word = words[first - 1]
+    place = word.span()
+    if not _MODULE.fullmatch(word.text):
+        return
+    if "-" in word.text:
+        meant = word.text.replace("-", "_")
+        said = f"Python has no module '{word.text}'; '{meant}' is meant"
+    elif first > 1 and words[first - 2].text.rsplit("/", 1)[-1].startswith("python"):
+        meant = f"-m {word.text}"
+        said = f"Python takes '{word.text}' for a file: a module stands behind -m"
+    else:
+        return
+    reading.slip(said, word.first(), place[1] if place else None, meant)
+
+
+def docker_option_slip(word: Mapped, reading: Reading) -> None:
+    """Say where `docker run` has no such option, and another is meant."""
+    name = word.text.partition("=")[0]
+    if not name.startswith("--") or not (near := likely_key(name[2:], "docker run")):
+        return
+    place = word.part(0, len(name)).span()
+    said = f"docker run knows no option '{name}'; '--{near}' is meant"
+    reading.slip(said, word.first(), place[1] if place else None, f"--{near}")
+
+
 def image_slips(
     around: Surroundings,
     words: list[Mapped],
@@ -155,7 +241,8 @@ def image_slips(
         return
     starts = found[0].engine
     if holds not in (starts, "sglang") and not any("install" in word.text for word in words):
-        reading.slip(f"{name} holds {holds}, no {starts}", around.image.first())
+        instead = f"an image that holds {starts}"
+        reading.slip(f"{name} holds {holds}, no {starts}", around.image.first(), text=instead)
     elif own and starts == holds == "vllm" and [w.text for w in words[:2]] == ["vllm", "serve"]:
         said = f"{name} starts `vllm serve` itself: given again, it counts as the model"
         first, last = words[0].span(), words[1].span()

@@ -295,7 +295,7 @@ def mapping_flags(
             if found is not None and not found.abbreviated:
                 break
         else:
-            found = None
+            found, known = None, known and origin == "yaml"  # only a command line takes prefixes
         if found is None and key.text.startswith("LLAMA_ARG_"):
             made, _ = env_flags([_as_env(key, value)], reader)
             flags += [flag.model_copy(update={"origin": origin}) for flag in made]

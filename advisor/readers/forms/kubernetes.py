@@ -21,7 +21,7 @@ from advisor.readers.forms.recipes import read_scripts
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.forms.tasks import read_task
 from advisor.readers.reading import Reading
-from advisor.readers.slips import respell, respell_within
+from advisor.readers.slips import check_size, check_word, respell, respell_within
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
@@ -52,6 +52,7 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
     """
     reading.form = "kubernetes"
     for document in documents:
+        _check_pod(document, reading)
         kind = document.get("kind")
         name = kind.text if kind is not None else ""
         if name == "InferenceService" and document.path("spec.modelRef") is not None:
@@ -66,7 +67,43 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             )
 
 
-_WITHIN = {"resources": "resources", "resources.limits": "limits", "resources.requests": "limits"}
+_WITHIN = {
+    "resources": "resources",
+    "resources.limits": "limits",
+    "resources.requests": "limits",
+    "volumeMounts": "kubernetes mount",
+    "ports": "kubernetes port",
+    "env": "kubernetes variable",
+    **{
+        f"{probe}{part}": f"kubernetes {form}"
+        for probe in ("livenessProbe", "readinessProbe", "startupProbe")
+        for part, form in (("", "probe"), (".httpGet", "request"))
+    },
+}
+
+
+def _check_pod(document: Node, reading: Reading) -> None:
+    """Kind, pod and volumes of a document of Kubernetes' own."""
+    version = document.get("apiVersion")
+    if version is None or version.text not in ("v1", "apps/v1", "batch/v1"):
+        return
+    check_word(document.get("kind"), "kind", reading)
+    pod = document.path("spec.template.spec") or document.path(
+        "spec.jobTemplate.spec.template.spec"
+    )
+    kind = document.get("kind")
+    if pod is None and kind is not None and kind.text.lower() == "pod":
+        pod = document.get("spec")
+    if pod is None or pod.kind != "map":
+        return
+    respell(pod, "kubernetes pod", reading)
+    volumes = pod.get("volumes")
+    for volume in volumes.items if volumes is not None else []:
+        if volume.kind == "map" and (empty := volume.get("emptyDir")) is not None:
+            if empty.kind == "map":
+                respell(empty, "kubernetes empty", reading)
+            check_word(empty.get("medium"), "medium", reading)
+            check_size(empty.get("sizeLimit"), reading)
 
 
 def read_containers(document: Node, reading: Reading, kind: str) -> None:
@@ -81,6 +118,8 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
         if kind == "kubernetes" and node.get("image") is not None and node.get("name") is not None:
             respell(node, "kubernetes", reading)
             respell_within(node, _WITHIN, reading)
+            for place in ("resources.limits.memory", "resources.requests.memory"):
+                check_size(node.path(place), reading)
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
             respell(config, "production-stack", reading)

@@ -18,6 +18,7 @@ from advisor.readers.syntax.words import split_words
 
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")
 _PAIR = lazy_re(r"^[ \t]*([A-Za-z_][\w.\-]*)[ \t]*=[ \t]*(.*?)[ \t]*\r?$")
+_COLON = lazy_re(r"^[ \t]*([a-z][a-z-]+)([ \t]*:[ \t]+)(?=[\w./-]+[ \t]*\r?$)", re.M)
 _COMMAND = lazy_re(r"command[ \t]*=[ \t]*([^\n]*(?:\n(?:[ \t]+[^\s][^\n]*|[;#][^\n]*))*)")
 _UNREMARKED = lazy_re(
     r"^(?![ \t]*[;#])[^\n]*(?:\n|$)", re.M
@@ -85,6 +86,10 @@ def read_presets(reading: Reading) -> None:
     above come first.
     """
     reading.form = "ini"
+    for found in _COLON.finditer(reading.source.text):
+        if engines.get("llama-server").catalogue.find(f"--{found[1]}", None) is not None:
+            said = f"a preset parts key and value with =: '{found[1]}:' is no key"
+            reading.slip(said, *found.span(2), " = ")
     shared: list[Pair] = []
     own: list[tuple[Mapped, list[Pair]]] = []
     for name, pairs in sections(reading.source.text):

@@ -16,6 +16,7 @@ from advisor.readers.syntax.marks import placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 
+_SECTIONS = {"service": "Service", "container": "Container", "unit": "Unit", "install": "Install"}
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
 _KEY = lazy_re(r"^[ \t]*([A-Za-z][A-Za-z0-9]*)[ \t]*=[ \t]*")
 _VARIABLE = lazy_re(r"\$\$|\$\{([A-Za-z_]\w*)\}|\$([A-Za-z_]\w*)|%%|%([A-Za-z])")
@@ -58,6 +59,12 @@ def read_unit(reading: Reading) -> None:
 
 def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[str, str, Mapped]:
     """A directive as it was meant, where its key is misspelt."""
+    if meant := _SECTIONS.get(section.lower().rstrip("s")):
+        if meant != section:
+            at = reading.source.text.find(f"[{section}]") + 1
+            said = f"systemd knows no section '{section}'; '{meant}' is meant"
+            reading.slip(said, at, at + len(section), meant)
+        section = meant
     form = {"Service": "systemd", "Container": "quadlet"}.get(section)
     near = likely_key(key, form) if form is not None else None
     if form is None or near is None:

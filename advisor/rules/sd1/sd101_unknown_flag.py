@@ -44,7 +44,11 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
         if (cut := _SIGN.fullmatch(found.raw)) and catalogue(case).find(cut[1], None) is not None:
             yield sign_hit(case, found, cut[1], cut[2])
             continue
-        if catalogue(case).find(lookup_spelling(found), catalogued_version(case)) is not None:
+        match = catalogue(case).match(lookup_spelling(found), catalogued_version(case))
+        if match is not None and match.abbreviated:  # a keyword, which nothing completes
+            yield short_hit(case, found, match.spelling)
+            continue
+        if match is not None:
             dashes = found.origin == "ini" or "_" in found.raw
             yield (underscore_hit if dashes else join_value)(case, found)
             continue
@@ -106,6 +110,18 @@ def underscore_hit(case: Case, found: Flag) -> Hit:
         else f"{case.plan.engine} has no option {found.raw}: {key} is written with dashes",
         flag=found,
         fix=Fix(text=what, edits=edits),
+        everywhere=True,
+        slip=True,
+    )
+
+
+def short_hit(case: Case, found: Flag, full: str) -> Hit:
+    """A keyword or key that is only the beginning of an option."""
+    name = full.lstrip("-").replace("-", "_") if found.origin == "python" else full.lstrip("-")
+    return Hit(
+        f"{case.plan.engine} has no option {found.raw}: in full it is {name}",
+        flag=found,
+        fix=rename_fix(case, found, full, f"Write {name}.", safe=False),
         everywhere=True,
         slip=True,
     )

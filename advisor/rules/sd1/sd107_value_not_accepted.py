@@ -17,6 +17,18 @@ from advisor.rules.kit.values import (
     slip,
 )
 
+# at least 1: vllm/config (Field(ge=1)), sglang server_args.py
+POSITIVE = (
+    "--max-num-seqs",
+    "--max-num-batched-tokens",
+    "--tensor-parallel-size",
+    "--pipeline-parallel-size",
+    "--data-parallel-size",
+    "--tp-size",
+    "--pp-size",
+    "--dp-size",
+    "--max-running-requests",
+)
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
 
@@ -51,6 +63,14 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
     if case.plan.engine in GGUF_ENGINES:  # its types are read off its help
         return number_cut_short(case, found, option)
     kind = expected_number(option, value)
+    if kind is None and found.name in POSITIVE and value.strip() == "0":
+        return Hit(
+            f"{found.raw} takes a number above 0",
+            flag=found,
+            fix=Fix(text=f"Give {found.raw} a number above 0, or leave it out."),
+            everywhere=True,
+            slip=True,
+        )
     if kind is None:
         return None
     wanted = "a number" if kind == "float" else "a whole number"

@@ -38,8 +38,6 @@ def form_slip(case: Case) -> Iterator[Hit]:
             slip.message,
             line=slip.line,
             severity=None if slip.stops else "warning",
-            fix=Fix(text=f"Write {written}." if written else "Leave it out.", edits=edits)
-            if slip.span is not None
-            else Fix(text="Name an image that holds the engine."),
+            fix=Fix(text=f"Write {written}." if written else "Leave it out.", edits=edits),
             everywhere=True,
         )
