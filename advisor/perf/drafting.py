@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -86,9 +88,10 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     )
     one_layer = np.where(p.eager > 0, np.fmax(one_layer, c.eager_layer_s), one_layer)
     kv_layer = batch * context * p.kv_elems / np.fmax(p.global_layers, 1) * p.kv_bytes / bandwidth
-    first = _mtp_block(p, c, reached_experts(p, c, batch, k + 1), batch * (k + 1), bandwidth)
-    later = _mtp_block(p, c, reached_experts(p, c, batch, np.ones_like(k)), batch, bandwidth)
-    per_pass = head + launch + one_layer + kv_layer + _draft_ops(p, c, batch, p.draft_head_params)
+    ops = _DraftOps.of(p, c)
+    first = _mtp_block(p, ops, reached_experts(p, c, batch, k + 1), batch * (k + 1), bandwidth)
+    later = _mtp_block(p, ops, reached_experts(p, c, batch, np.ones_like(k)), batch, bandwidth)
+    per_pass = head + launch + one_layer + kv_layer + ops.seconds(batch, p.draft_head_params)
     mtp = first + np.fmax(k - 1, 0) * later + k * per_pass
 
     eagle_params = EAGLE_SQUARES * p.hidden**2
@@ -98,7 +101,7 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
         p.lm_head_params,
     )
     eagle_pass = (eagle_params + eagle_head) * 2 / bandwidth + launch + one_layer + kv_layer
-    eagle = k * (eagle_pass + _draft_ops(p, c, batch, eagle_params + eagle_head))
+    eagle = k * (eagle_pass + ops.seconds(batch, eagle_params + eagle_head))
 
     small_bytes = np.where(p.is_path(*SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
     least, at_none, each, most = DRAFT_DEPTH
@@ -107,14 +110,14 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
         p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p)
     )
     model_pass = p.draft_params * small_bytes / bandwidth + depth * draft_layer + at(c.host_s, p)
-    model = k * (model_pass + _draft_ops(p, c, batch, p.draft_params))
+    model = k * (model_pass + ops.seconds(batch, p.draft_params))
     model = model + np.where(_rolls_back(p), c.state_checkpoint_s, 0.0)
 
     block_params = c.dflash_layers * LAYER_SQUARES * p.hidden**2
     block = (block_params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / bandwidth + launch
     walk = serial_attention_seconds(p, c, context) / np.fmax(p.global_layers, 1)
     block = block + c.dflash_layers * (one_layer + np.fmax(kv_layer, walk))
-    block = block + _draft_ops(p, c, batch * (k + 1), block_params + p.lm_head_params)
+    block = block + ops.seconds(batch * (k + 1), block_params + p.lm_head_params)
 
     chosen = np.select(
         [
@@ -138,21 +141,30 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     return np.where(k > 0, chosen * at(c.draft_scale, p), 0.0)
 
 
+class _DraftOps(NamedTuple):
+    """What operations of a drafter cost beyond its bytes, (N,) each: free on tensor cores for a few
+    tokens, not in matrix-vector kernels.
+    """
+
+    small: Mask
+    rate: Floats  # operations per second
+
+    @classmethod
+    def of(cls, p: P.Points, c: Constants) -> _DraftOps:
+        small = p.is_path(*SMALL_BATCH_PATHS)
+        return cls(small, np.where(small, small_batch_rate(p, c), p.bf16 * c.mfu_gemm * p.tp))
+
+    def seconds(self, tokens: Floats, params: Floats) -> Floats:
+        beyond = np.where(self.small, np.fmax(tokens - 1, 0), tokens)
+        return np.asarray(beyond * 2 * params / self.rate)
+
+
 def _mtp_block(
-    p: P.Points, c: Constants, reached: Floats, tokens: Floats, bandwidth: Floats
+    p: P.Points, ops: _DraftOps, reached: Floats, tokens: Floats, bandwidth: Floats
 ) -> Floats:
     """Weights of one MTP layer, with the experts that its tokens reach, and its operations."""
     all_experts = np.fmin(p.experts * p.expert_params, MOST_EXPERTS * p.mtp_params)
     core = p.mtp_params - all_experts
     share = np.divide(reached, p.experts, out=np.zeros_like(core), where=p.experts > 0)
     read = (core + all_experts * share) * p.bytes_mtp / bandwidth
-    return np.asarray(read + _draft_ops(p, c, tokens, core))
-
-
-def _draft_ops(p: P.Points, c: Constants, tokens: Floats, params: Floats) -> Floats:
-    """Operations of a drafter beyond its bytes: free on tensor cores for a few tokens, not in
-    matrix-vector kernels.
-    """
-    small = p.is_path(*SMALL_BATCH_PATHS)
-    vector = np.fmax(tokens - 1, 0) * 2 * params / small_batch_rate(p, c)
-    return np.where(small, vector, 2 * tokens * params / (p.bf16 * c.mfu_gemm * p.tp))
+    return np.asarray(read + ops.seconds(tokens, core))

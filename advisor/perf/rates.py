@@ -4,6 +4,8 @@ llama.cpp and MLX, attention. All (N,), operations per second and device.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -41,6 +43,8 @@ _UNPACK = sourced(
     "Unpacking steps of the formats in llama.cpp, see above",
     "assumed",
 )
+_LANES = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])
+_UNPACKING = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])
 
 
 def at(values: ByPath, points: P.Points) -> Floats:
@@ -58,7 +62,12 @@ def at(values: ByPath, points: P.Points) -> Floats:
     Floats
         The value of each point's path (N,).
     """
-    return np.array(values)[points.path]
+    return _by_path(values)[points.path]
+
+
+@lru_cache(maxsize=64)
+def _by_path(values: ByPath) -> Floats:
+    return np.array(values)
 
 
 def soft_max(a: Floats, b: Floats) -> Floats:
@@ -121,8 +130,7 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
     Floats
         FLOP/s of one device (N,).
     """
-    lanes = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])[p.arch]
-    unpack = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])[p.quant_family]
+    lanes, unpack = _LANES[p.arch], _UNPACKING[p.quant_family]
     # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in
     # which MLX computes; llama.cpp computes in fp16 there.
     apple = P.mask(p.arch, P.ARCHS, P.APPLE)

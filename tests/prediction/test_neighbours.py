@@ -63,6 +63,24 @@ def test_other_cells_are_left_alone() -> None:
     assert (found.mean[0], found.closeness[0]) == (0.1, False)
 
 
+def test_many_points_of_a_cell_are_pulled_as_each_alone() -> None:
+    """Sorted, cut into blocks and put back in order, whatever their number."""
+    draw = np.random.default_rng(7)
+    pairs, points = 300, 2 * neighbours.WORTH_SORTING // 300
+    where = np.round(draw.uniform(0, 4, (pairs, len(neighbours.MEASURES))), 1)
+    rigs = draw.choice(["a", "b", "c"], pairs)
+    cell = neighbours.Nearby.build(
+        np.full(pairs, 7), where, rigs, draw.normal(0, 0.2, pairs), draw.normal(0, 0.1, pairs)
+    )
+    asked = np.round(draw.uniform(0, 4, (points, len(neighbours.MEASURES))), 0)
+    keys = np.where(draw.uniform(size=points) < 0.9, 7, 8)
+    together = cell.pull(keys, asked, np.zeros(points))
+    for i in range(0, points, points // 50):
+        alone = cell.pull(keys[[i]], asked[[i]], np.zeros(1))
+        for one, many in zip(alone, together, strict=True):
+            assert many[i] == pytest.approx(one[0], abs=1e-12)
+
+
 def test_pull_fades_with_distance() -> None:
     shifts = [pull([(HERE, "a", -0.3)], move(streams=d))[0] for d in (0.0, 1.0, 3.0, 8.0)]
     assert shifts == sorted(shifts)
