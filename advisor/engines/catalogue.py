@@ -28,6 +28,13 @@ class Removal(NamedTuple):
     source: str = ""
 
 
+class Values(NamedTuple):
+    """The values of an option; `open`: a plug-in may register others."""
+
+    names: tuple[str, ...] = ()
+    open: bool = False
+
+
 class Catalogue(Records):
     """Options, environment and JSON fields of one engine over its releases, oldest first."""
 
@@ -225,6 +232,25 @@ class Catalogue(Records):
 
         near = get_close_matches(name, list(self._table(version or ANY)), 1, 0.7)
         return near[0] if near else None
+
+    # ------------------------------------------------------------ values
+
+    def values(self, name: str, version: str | None = None) -> Values:
+        """What an option takes at a release: the list of its parser, of the names that the release
+        registers, or of the field of a configuration class that holds it; empty where it takes any.
+        """
+        option = self.option(name, version)
+        if option is None:
+            return Values()
+        if option.choices or option.values:
+            names = option.choices or option.values or ()
+            return Values(names, name in self.notes.get("open_lists", ()))
+        for config, field in self.notes.get("lists", {}).get(name, ()):
+            row = self.json_field(config, field, version) or {}
+            if row.get("choices"):
+                kind = str(row.get("type", ""))
+                return Values(tuple(map(str, row["choices"])), kind.startswith("Union"))
+        return Values()
 
     # ------------------------------------------------------------ JSON fields and environment
 

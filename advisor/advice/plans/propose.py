@@ -273,8 +273,10 @@ def chat_format(facts: Facts) -> tuple[tuple[str, str | None], ...]:
     mode = facts.model.tokenizer_mode if facts.model is not None else None
     if mode is None or habits(facts).gguf:
         return ()
-    found = engines.get(facts.engine or "").catalogue.find(TOKENIZER, facts.engine_version)
-    known = found is not None and (found.choices is None or mode in found.choices)
+    catalogue = engines.get(facts.engine or "").catalogue
+    found = catalogue.find(TOKENIZER, facts.engine_version)
+    names = catalogue.values(TOKENIZER, facts.engine_version).names
+    known = found is not None and (not names or mode in names)
     return ((TOKENIZER, mode),) if known else ()
 
 

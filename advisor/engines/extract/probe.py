@@ -34,7 +34,8 @@ EMPTY = {
 def dump(engine: str, folder: Path) -> dict[str, Any]:
     """All that the catalogue holds of one release."""
     if engine == "vllm":
-        parser, names, configs = parsers.vllm_parser(), facts.vllm_names(), facts.vllm_configs()
+        parser, names = parsers.vllm_parser(), facts.vllm_names(folder)
+        configs = facts.vllm_configs()
         return {
             "engine": engine,
             "options": facts.options(parser, names),

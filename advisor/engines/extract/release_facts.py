@@ -27,6 +27,7 @@ VLLM_NAMES = {
     ),
     "--reasoning-parser": (("vllm.reasoning",), "_REASONING_PARSERS_TO_REGISTER"),
 }
+LOAD_FORMATS = ("vllm/model_executor/model_loader/__init__.py", "LoadFormats")
 VLLM_CONFIGS = [
     "SpeculativeConfig",
     "CompilationConfig",
@@ -125,9 +126,9 @@ def _type(action: argparse.Action) -> str:
     return {"loads": "json"}.get(name, name)
 
 
-def vllm_names() -> dict[str, list[str]]:
-    """Names of the tool and reasoning parsers that the release registers."""
-    found = {}
+def vllm_names(folder: Path) -> dict[str, list[str]]:
+    """Names of the tool and reasoning parsers that the release registers, and of load formats."""
+    found = {"--load-format": load_formats(folder)}
     for option, (modules, table) in VLLM_NAMES.items():
         held = next(
             (getattr(module(name), table) for name in modules if hasattr(module(name), table)),
@@ -139,6 +140,16 @@ def vllm_names() -> dict[str, list[str]]:
             )
         found[option] = sorted(held)
     return found
+
+
+def load_formats(folder: Path) -> list[str]:
+    """The members of vLLM's LoadFormats, read off its source: importing it asks for kernels."""
+    path, name = LOAD_FORMATS
+    for node in ast.parse((folder / path).read_text(encoding="utf-8")).body:
+        names = [target.id for target in getattr(node, "targets", ()) if hasattr(target, "id")]
+        if isinstance(node, ast.Assign) and name in names:
+            return [str(part.value) for part in ast.walk(node) if isinstance(part, ast.Constant)]
+    raise RuntimeError(f"this release keeps {name} elsewhere: change LOAD_FORMATS")
 
 
 def vllm_configs() -> dict[str, list[dict[str, Any]]]:

@@ -25,19 +25,6 @@ from advisor.rules.registry import Hit
 
 _MOST = 8
 
-# vLLM's options without a list of their own: the class and the field that hold it
-FIELDS: dict[str, tuple[tuple[str, str], ...]] = {
-    "--attention-backend": (("SpeculativeConfig", "attention_backend"),),
-    "--quantization": (("SpeculativeConfig", "quantization"),),
-    "--kv-cache-dtype": (("CacheConfig", "cache_dtype"), ("SpeculativeConfig", "kv_cache_dtype")),
-    "--distributed-executor-backend": (("ParallelConfig", "distributed_executor_backend"),),
-    "--data-parallel-backend": (("ParallelConfig", "data_parallel_backend"),),
-    "--mm-encoder-attn-backend": (("MultiModalConfig", "mm_encoder_attn_backend"),),
-    "--model-impl": (("ModelConfig", "model_impl"),),
-    "--tokenizer-mode": (("ModelConfig", "tokenizer_mode"),),
-    "--config-format": (("ModelConfig", "config_format"),),
-}
-
 # lists to which a class of the user's own may be added by its dotted path
 # names that older checkpoints carry for a method of the list
 ALSO = {"--quantization": ("auto-round", "auto_round", "autoround", "ascend")}
@@ -103,27 +90,17 @@ def _allowed_values(
 ) -> AllowedValues:
     known = engines.get(engine).catalogue
     every = {value.lower() for one in releases for value in _at(known, name, one)}
-    rows = [known.json_field(*field, version) or {} for field in FIELDS.get(name, ())]
-    wide = known.engine == "vllm" and any(
-        str(row.get("type", "")).startswith("Union") for row in rows
-    )
+    wide = known.values(name, version).open
     return AllowedValues(here, frozenset(every or {value.lower() for value in here}), wide)
 
 
 def _at(known: Catalogue, name: str, version: str) -> tuple[str, ...]:
-    option = known.option(name, version)
-    if option is None:
+    if known.option(name, version) is None:
         return ()
-    if option.choices or option.values:
-        return option.choices or option.values or ()
-    if listed := table("compatibility")["value_lists"].get(known.engine, {}).get(name):
-        return tuple(listed["value"])
-    if known.engine == "vllm":
-        for config, field in FIELDS.get(name, ()):
-            row = known.json_field(config, field, version) or {}
-            if row.get("choices"):
-                return tuple(str(one) for one in row["choices"])
-    return ()
+    if found := known.values(name, version).names:
+        return found
+    listed = table("compatibility")["value_lists"].get(known.engine, {}).get(name)
+    return tuple(listed["value"]) if listed else ()
 
 
 def _next(known: Catalogue, name: str, version: str | None) -> tuple[str, ...]:
