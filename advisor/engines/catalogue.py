@@ -254,34 +254,6 @@ class Catalogue(Records):
 
     # ------------------------------------------------------------ JSON fields and environment
 
-    def json_field(
-        self, config: str, name: str, version: str | None = None
-    ) -> dict[str, Any] | None:
-        """One field of a JSON-valued option: {type, default, choices, limits}, or None if unknown
-        at the release.
-        """
-        record = self._config(config).get(name)
-        return self._state(record, version) if record is not None else None
-
-    def json_fields(self, config: str, version: str | None = None) -> tuple[str, ...]:
-        """Return the keys of a JSON option that a release knows."""
-        return tuple(
-            n
-            for n, record in self._config(config).items()
-            if self._state(record, version) is not None
-        )
-
-    def env(self, name: str, version: str | None = None) -> dict[str, Any] | None:
-        """An environment variable the engine reads: {type, default, span}, or None if no catalogued
-        release reads it.
-        """
-        record = self._cold["env"].get(name)
-        return self._state(record, version) if record is not None else None
-
-    def env_names(self) -> tuple[str, ...]:
-        """The environment variables that any catalogued release reads."""
-        return tuple(self._cold["env"])
-
     def env_option(self, name: str) -> tuple[str, bool] | None:
         """(canonical option, negated) that an environment variable sets (llama-server)."""
         return self._env_options.get(name)

@@ -29,11 +29,11 @@ NOTES: dict[str, tuple[str, str]] = {
     "--tensor-parallel-size": ("SD216", "divides the attention heads"),
     "--max-model-len": (
         "SD311",
-        "prompt + answer with room to spare; more would only reserve memory",
+        "prompt + answer with room to spare, more where that costs no slot",
     ),
     "--context-length": (
         "SD311",
-        "prompt + answer with room to spare; more would only reserve memory",
+        "prompt + answer with room to spare, more where that costs no slot",
     ),
     "--ctx-size": ("SD312", "the total over all slots"),
     "--parallel": ("SD308", "slots: as many as requests at once"),
