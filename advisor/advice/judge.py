@@ -11,7 +11,7 @@ import numpy as np
 
 from advisor import engines, rules
 from advisor.advice.explain import measured
-from advisor.advice.plans import k_schedule, placement, propose, topology
+from advisor.advice.plans import methods, placement, propose, topology
 from advisor.advice.plans import methods as draft_methods
 from advisor.advice.plans.memory_relief import shortfall
 from advisor.domain.nouns import (
@@ -292,5 +292,5 @@ class Told:
 
 def ask_beside(facts: Facts, plans: Sequence[Plan]) -> Beside:
     """What the answer to a question may need of its plans."""
-    sizes = k_schedule.sizes(facts) if len(plans) > 1 and k_schedule.takes_one(plans[0]) else ()
+    sizes = methods.sizes(facts) if len(plans) > 1 and methods.takes_one(plans[0]) else ()
     return Beside(facts, plans, sizes, measured.loads(facts, plans))

@@ -26,7 +26,7 @@ from advisor.advice.judge import (
     judge,
     judge_plans,
 )
-from advisor.advice.plans import k_schedule, limits, propose, topology
+from advisor.advice.plans import limits, methods, propose, topology
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.later import Later
 from advisor.domain.nouns import (
@@ -181,11 +181,11 @@ def with_schedule(
     facts: Facts, candidates: Sequence[Candidate], best: Candidate, asked: Told
 ) -> Candidate:
     """The same candidate with a k per batch size where that pays and no rule speaks against it."""
-    if not k_schedule.takes_one(best.plan):
+    if not methods.takes_one(best.plan):
         return best
     allowed = decide.allowed_candidates(candidates)
     rivals = [candidates[i].plan for i in allowed if candidates[i].plan.method == best.plan.method]
-    ranges = k_schedule.schedule(facts, asked.of_sizes(rivals), best.plan)
+    ranges = methods.schedule(facts, asked.of_sizes(rivals), best.plan)
     if not ranges or best.estimate is None:
         return best
     plan = best.plan.model_copy(update={"k_schedule": ranges, "k": max(k for _, _, k in ranges)})

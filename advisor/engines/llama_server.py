@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, Engine, EnvVar, Flag, Launch, Plan
 from advisor.domain.patterns import lazy_re
-from advisor.engines import builds
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments.fields import (
     Extras,
@@ -38,6 +37,7 @@ from advisor.engines.arguments.llama_words import (
 )
 from advisor.engines.arguments.reading import Reader
 from advisor.engines.base import VersionMatch
+from advisor.engines.versions import later_build, resolve_build
 
 TYPE, N_MAX, OLD_N_MAX, MOD_N_MAX = (
     "--spec-type",
@@ -91,13 +91,13 @@ class LlamaServerAdapter(Adapter):
             return VersionMatch(
                 None, False, "ik_llama.cpp has no catalogue; it is read with llama.cpp's options"
             )
-        return builds.resolve(self.catalogue.notes["builds"], text)[0]
+        return resolve_build(self.catalogue.notes["builds"], text)[0]
 
     def _reader(self, version: VersionMatch) -> Reader:
         if self._engine == "ik_llama.cpp":
             return Reader(self.catalogue, None, None, IK_SWITCHES, IK_VALUES)
         return Reader(
-            self.catalogue, version.version, builds.also(self.catalogue.notes["builds"], version)
+            self.catalogue, version.version, later_build(self.catalogue.notes["builds"], version)
         )
 
     def _fork(self, version_text: str | None, container: Container | None) -> str | None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays, encode_rows
-from advisor.perf.cells import Words
+from advisor.perf.cells import READ, Words, row_text
 from advisor.perf.load import clients
 from advisor.perf.regimes.encode import (
     LENGTH_COLUMN,
@@ -24,7 +24,6 @@ from advisor.perf.regimes.encode import (
     setting,
     things_of_rows,
 )
-from advisor.perf.row_text import READ, row_text
 from advisor.prediction import documented, predict
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, ESTIMATED, decide

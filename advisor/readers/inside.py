@@ -13,8 +13,7 @@ from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.source import Source
-from advisor.readers.syntax.mapped import Mapped
-from advisor.readers.syntax.marks import placeholders_to_holes
+from advisor.readers.syntax.mapped import Mapped, placeholders_to_holes
 
 MAX_TEXT, MAX_DEPTH = 300_000, 4
 

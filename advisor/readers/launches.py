@@ -23,8 +23,7 @@ from advisor.readers.images import (
 )
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import HIDDEN, is_secret_flag, is_secret_name
-from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, show
-from advisor.readers.syntax.marks import left_open
+from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, left_open, show
 
 if TYPE_CHECKING:
     from advisor.engines.adapter import Adapter

@@ -102,6 +102,7 @@ def test_every_shipped_file_is_read_from_the_package(python: Path, tmp_path: Pat
     """What the code asks `read_data` for is in the packed file, byte for byte."""
     folders = ("engines/*.json", "rules/[!s]*.json")
     found = [path for one in folders for path in (ROOT / "knowledge").glob(one)]
+    found += (ROOT / "advisor/cli/serve/templates").iterdir()
     found += [ROOT / "knowledge/index.json", ROOT / "knowledge/measurements/index.jsonl"]
     hashes = {
         path.relative_to(ROOT).as_posix(): sha256(path.read_bytes()).hexdigest()

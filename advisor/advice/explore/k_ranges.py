@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 
 from advisor.advice import decide, judge
 from advisor.advice.explore.values import KRanges, Load, Setting
-from advisor.advice.plans.k_schedule import LEAST_GAIN
+from advisor.advice.plans.methods import LEAST_GAIN
 from advisor.domain.nouns import AdvisorError, Facts, Goal, Method, Plan
 from advisor.domain.sourced import sourced
 from advisor.engines import k_ranges as engine_ranges

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
-from importlib.resources import files
 from typing import Any
 
 from jinja2 import DictLoader, Environment, StrictUndefined
+
+from advisor.domain.paths import read_data
 
 TABS = (
     ("answer", "/", "Answer"),
@@ -21,12 +22,16 @@ TABS = (
 )
 
 
+AREAS = ("answer", "base", "compare", "reference", "sheets", "site")  # files of templates/
+
+
 @cache
 def templates() -> dict[str, str]:
     """The templates by name. A file holds those of one area, each below a line that names it."""
     found = {}
-    for file in (files("advisor.cli.serve") / "templates").iterdir():
-        for part in file.read_text("utf-8").split("{# template ")[1:]:
+    for area in AREAS:
+        file = read_data(f"advisor/cli/serve/templates/{area}.html").decode("utf-8")
+        for part in file.split("{# template ")[1:]:
             name, _, text = part.partition(" #}\n")
             found[name] = text.rstrip("\n") + "\n"
     return found

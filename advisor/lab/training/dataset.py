@@ -30,7 +30,7 @@ from advisor.lab.measurements.schema import (
 )
 from advisor.lab.training.acceptance_fit import ROW_SD, Observations
 from advisor.perf import arrays, encode_rows
-from advisor.perf.row_text import row_text
+from advisor.perf.cells import row_text
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.str_]

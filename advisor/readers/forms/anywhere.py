@@ -36,8 +36,7 @@ from advisor.readers.syntax.loose_words import (
     plain_word,
     plain_words,
 )
-from advisor.readers.syntax.mapped import HOLE, Mapped, hole, join, literal
-from advisor.readers.syntax.marks import replace_matches
+from advisor.readers.syntax.mapped import HOLE, Mapped, hole, join, literal, replace_matches
 from advisor.readers.syntax.substitutions import fill_templates, set_once
 
 _PROSE = rf"(?:''(?:[^']|'(?!')){{0,1500}}''|{TEXT})"

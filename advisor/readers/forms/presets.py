@@ -12,8 +12,7 @@ from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
-from advisor.readers.syntax.marks import fill_supervisor
+from advisor.readers.syntax.mapped import Mapped, fill_supervisor, join, literal, synthetic
 from advisor.readers.syntax.words import split_words
 
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]*)\][ \t]*(?:[#;][^\n]*)?\r?$")

@@ -16,8 +16,7 @@ from advisor.readers.engine_command import EngineCommand, EnvItem, Surroundings
 from advisor.readers.forms.presets import Pair
 from advisor.readers.programs import engine_start
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
-from advisor.readers.syntax.marks import fill_format
+from advisor.readers.syntax.mapped import Mapped, fill_format, join, literal, synthetic
 from advisor.readers.syntax.python_nodes import (
     dotted_name,
     first_name,

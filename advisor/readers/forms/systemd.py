@@ -11,8 +11,14 @@ from advisor.readers.engine_command import Env, Surroundings, size_bytes
 from advisor.readers.reading import Reading
 from advisor.readers.slips import keys, likely_key, note_key
 from advisor.readers.syntax.cut_off import options_behind
-from advisor.readers.syntax.mapped import Mapped, hole, join, literal, synthetic
-from advisor.readers.syntax.marks import placeholders_to_holes
+from advisor.readers.syntax.mapped import (
+    Mapped,
+    hole,
+    join,
+    literal,
+    placeholders_to_holes,
+    synthetic,
+)
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
 

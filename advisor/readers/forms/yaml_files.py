@@ -7,8 +7,7 @@ from advisor.readers.dispatch import reader
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import literal
-from advisor.readers.syntax.marks import placeholders_to_holes
+from advisor.readers.syntax.mapped import literal, placeholders_to_holes
 from advisor.readers.syntax.substitutions import set_once
 from advisor.readers.syntax.yamlnodes import Node, compose_all, scalar
 

@@ -1,4 +1,6 @@
-"""Log lines of the three engines: what they print of drafts and speed.
+"""Log lines of the three engines: what they print of drafts and speed, and what vLLM says of itself
+at its start: release, model and speculation (`vllm/v1/engine/core.py` and the form of its
+`SpeculativeConfig`, releases 0.9 to 0.33).
 
 vLLM prints windows of about 10 s, SGLang one line for every few decode steps: they are averaged
 over the lines in which at least one request ran, weighted by drafts where those are printed.
@@ -13,48 +15,59 @@ from collections.abc import Iterable
 from typing import Any
 
 from advisor.readers.results.document import Document
-from advisor.readers.results.parts import vllm_lines
 from advisor.readers.results.run import Acceptance, BenchmarkRun, Foreign, Latency
 
 FORMAT = "engine-log"
+
 VLLM, SGLANG, LLAMA = "vllm-log", "sglang-log", "llama-server-log"
+
 _VLLM_SPEC = re.compile(
     r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?),.*?Accepted: "
     r"(\d+) tokens, Drafted: "
     r"(\d+) tokens, "
     r"Per-position acceptance rate: ([0-9., ]+?), Avg Draft acceptance rate: ([0-9]+(?:\.[0-9]*)?)%"
 )
+
 _VLLM_SPEED = re.compile(
     r"Avg prompt throughput: ([0-9]+(?:\.[0-9]*)?) tokens/s, Avg generation throughput: "
     r"([0-9]+(?:\.[0-9]*)?) tokens/s, "
     r"Running: (\d+) reqs"
 )
+
 _SGLANG = re.compile(
     r"Decode batch[,.].{0,20}?#running-req: (\d+),.{0,200}?gen throughput \(token/s\): "
     r"([0-9]+(?:\.[0-9]*)?)",
     re.S,
 )
+
 _SGLANG_LINE = re.compile(r"Decode batch[^\n]*gen throughput \(token/s\):[^\n]*")
+
 _ACCEPT_LEN = re.compile(r"accept(?:ed)? len(?:gth)?: ([0-9]+(?:\.[0-9]*)?)")
+
 _LLAMA_SPEED = re.compile(
     r"(?<!prompt )eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) "
     r"(?:tokens|runs)\s+\(\s*([0-9]+(?:\.[0-9]*)?) ms "
     r"per token"
 )
+
 _LLAMA_PROMPT = re.compile(r"prompt eval time =\s+([0-9]+(?:\.[0-9]*)?) ms /\s+(\d+) tokens")
+
 _LLAMA_DRAFT = re.compile(
     r"draft acceptance(?: rate)? = ([0-9]+(?:\.[0-9]*)?) \(\s*(\d+) accepted /\s*(\d+) generated\)"
     r"(?:, mean (?:acceptance length|len) =\s*([0-9]+(?:\.[0-9]*)?))?(?:, acceptance rate "
     r"per position = "
     r"\(([0-9., ]+)\))?"
 )
+
 _LLAMA_STATS = re.compile(
     r"statistics\s+draft-(\w+)[:\s].*?#gen drafts =\s*(\d+), #acc drafts =\s*\d+, #gen tokens "
     r"=\s*(\d+), "
     r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = "
     r"\(([0-9., ]+)\))?"
 )
+
 _LLAMA_BUILD = re.compile(r"\bbuild(?:_info)?:?\s+b?(\d{4,6})\b")
+
 _LLAMA_SLOTS = re.compile(
     r"n_slots = (\d+)|initializing,? n_slots = (\d+)|initializing slots, n_slots = (\d+)"
 )
@@ -117,7 +130,7 @@ def _vllm(doc: Document) -> BenchmarkRun:
         doc,
         VLLM,
         engine="vllm",
-        **({"k": k or None} | vllm_lines.start_of(doc.text)),
+        **({"k": k or None} | start_of(doc.text)),
         concurrency=_mean(found.running),
         output_tok_s=_mean(found.speeds),
         repeats=len(found.speeds) or None,
@@ -207,3 +220,32 @@ def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
         for i in range(k)
     ]
     return Acceptance.from_counts(sum(steps), drafted, accepted, at), k or None
+
+
+_START = re.compile(
+    r"Initializing an? (?:V\d )?LLM engine \(v?([0-9][\w.+-]*)\) with config: "
+    r"model='([^'\n]{1,300})', (?:speculative_config|speculative_decoding_config)="
+    r"(None|SpeculativeConfig\([^)\n]*\))"
+)
+
+_VERSION = re.compile(r"vLLM (?:API server )?version v?(\d+\.\d+\.\d+)")
+
+
+def start_of(text: str) -> dict[str, Any]:
+    """Fields of a run that the start of the engine states; what is not printed is left out."""
+    found: dict[str, Any] = {}
+    if version := _VERSION.search(text):
+        found["engine_version"] = version[1]
+    start = _START.search(text)
+    if start is None:
+        return found
+    found |= {"engine_version": start[1], "model": start[2]}
+    if start[3] == "None":
+        return found | {"method": "none"}
+    method = re.search(r"method='(\w+)'", start[3])
+    tokens = re.search(r"num_spec_tokens=(\d{1,3})\b", start[3])
+    if method:
+        found["method"] = method[1]
+    if tokens:
+        found["k"] = int(tokens[1])
+    return found

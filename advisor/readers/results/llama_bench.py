@@ -14,8 +14,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from advisor.readers.results import tables
 from advisor.readers.results.document import Document
-from advisor.readers.results.parts import tables
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
 
 FORMAT = "llama-bench"

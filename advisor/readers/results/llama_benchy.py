@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from advisor.readers.results import tables
 from advisor.readers.results.document import Document
-from advisor.readers.results.parts import tables
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number
 
 FORMAT = "llama-benchy"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
+from advisor.readers.results import engine_logs
 from advisor.readers.results.document import Document
-from advisor.readers.results.parts import vllm_lines
 from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, Number, per_request
 
 FORMAT = "vllm-bench-offline"
@@ -75,7 +75,7 @@ def _printed_runs(doc: Document) -> list[BenchmarkRun]:
     """The printed lines; the totals below a throughput make its rounded figures exact."""
     found = list(_THROUGHPUT.finditer(doc.text))
     ends = [*(m.start() for m in found), len(doc.text)][1:]
-    about = vllm_lines.start_of(doc.text)
+    about = engine_logs.start_of(doc.text)
     out: list[BenchmarkRun] = []
     for match, end in zip(found, ends, strict=True):
         requests_s, total_s, output_s = (float(number) for number in match.groups())

@@ -16,12 +16,12 @@ from advisor.readers.syntax.mapped import (
     HOLE_CLOSE,
     HOLE_OPEN,
     Mapped,
+    fill_format,
     hole,
     join,
     literal,
     synthetic,
 )
-from advisor.readers.syntax.marks import fill_format
 from advisor.readers.syntax.python_nodes import (
     dotted_name,
     is_dictionary,

@@ -21,12 +21,10 @@ from advisor.readers.syntax.cut_off import (
     options_after_blanks,
     options_behind,
 )
-from advisor.readers.syntax.mapped import HOLE, Mapped, hole
-from advisor.readers.syntax.marks import placeholders_to_holes
+from advisor.readers.syntax.mapped import HOLE, Mapped, hole, placeholders_to_holes
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.shell_builtins import BUILTINS
-from advisor.readers.syntax.shell_output import here_text
-from advisor.readers.syntax.shell_state import MAX_NESTING, ShellState
+from advisor.readers.syntax.shell_state import MAX_NESTING, ShellState, here_text
 from advisor.readers.syntax.shell_variables import (
     assign,
     declaration,

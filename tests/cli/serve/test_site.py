@@ -55,3 +55,8 @@ def test_a_folder_with_files_and_unknown_names_are_refused(place: Path, tmp_path
     assert again.code == 2 and "not empty" in again.err
     ran = run("page", "--out", str(tmp_path / "new"), "--hw", "gb11")
     assert ran.code == 2 and "did you mean" in ran.err and not (tmp_path / "new").exists()
+
+
+def test_every_file_of_templates_is_read() -> None:
+    folder = Path(templates.__file__).parent / "templates"
+    assert sorted(path.stem for path in folder.iterdir()) == sorted(templates.AREAS)
