@@ -5,8 +5,13 @@ What it does not know: whether the machine is free, and what the checkpoint real
 
 from __future__ import annotations
 
-from advisor.advice.choose_engine import engine_for, version_for
-from advisor.advice.choose_quantisation import Default, quant_default, quant_of_repository
+from advisor.advice.choices import (
+    Default,
+    engine_for,
+    quant_default,
+    quant_of_repository,
+    version_for,
+)
 from advisor.advice.plans import checkpoints, topology
 from advisor.domain.nouns import (
     LLM,

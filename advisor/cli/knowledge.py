@@ -24,7 +24,7 @@ def _show(table: str, name: str) -> None:
 def _validate(table: str, files: tuple[str, ...]) -> None:
     from pathlib import Path
 
-    from advisor.knowledge.check import check_file  # start-up: only this command
+    from advisor.knowledge.build import check_file  # start-up: only this command
 
     problems = [problem for name in files for problem in check_file(table, Path(name))]
     for file, field, reason in problems:

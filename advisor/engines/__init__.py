@@ -85,6 +85,6 @@ def no_mtp_answer(name: str) -> str | None:
     """What to say of an engine without an MTP path: by version, what it costs, what to run instead.
     None: not such an engine.
     """
-    from advisor.engines.no_mtp import answer  # start-up: engines without MTP
+    from advisor.engines.names import answer  # start-up: engines without MTP
 
     return answer(name)

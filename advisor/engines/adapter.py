@@ -17,7 +17,7 @@ from advisor.domain.nouns import (
     Launch,
     Plan,
 )
-from advisor.engines import migration, model_names
+from advisor.engines import migration, names
 from advisor.engines.arguments import parsing
 from advisor.engines.arguments.fields import Extras, Field, Value
 from advisor.engines.base import Token
@@ -51,7 +51,7 @@ class Adapter(LaunchReader):
                 extra.append((flag.name, flag.value))
         nouns["model"] = launch.model
         env = {var.name: var.value for var in launch.env if var.value is not None}
-        self._read_meaning(launch, nouns, extra, env, own_mtp or model_names.own_mtp)
+        self._read_meaning(launch, nouns, extra, env, own_mtp or names.own_mtp)
         return Plan(
             engine=launch.engine,
             engine_version=launch.engine_version,
@@ -196,7 +196,7 @@ class Adapter(LaunchReader):
         if plan.prefix_caching is not None:
             return plan.prefix_caching
         if hybrid is None:
-            hybrid = plan.model is not None and model_names.hybrid(plan.model)
+            hybrid = plan.model is not None and names.hybrid(plan.model)
         key = "prefix_caching_default_hybrid" if hybrid else "prefix_caching_default"
         value = self.catalogue.behaviour(key, plan.engine_version)
         return value if isinstance(value, bool) else None

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from advisor.domain.nouns import AdvisorError, Container, EnvVar, Flag, Launch, Plan
 from advisor.domain.patterns import lazy_re
-from advisor.engines import model_names
+from advisor.engines import names
 from advisor.engines.adapter import Adapter
 from advisor.engines.arguments.fields import (
     Extras,
@@ -189,7 +189,7 @@ class SglangAdapter(Adapter):
         if plan.method == "none" or plan.prefix_caching is False or plan.model is None:
             return False
         return bool(
-            model_names.hybrid(plan.model)
+            names.hybrid(plan.model)
             and self.catalogue.behaviour("extra_buffer_must_be_asked", plan.engine_version)
         )
 

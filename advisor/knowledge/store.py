@@ -24,8 +24,7 @@ from advisor.domain.nouns import (
     Source,
     UnknownFact,
 )
-from advisor.domain.paths import read_data, user_dirs
-from advisor.domain.seal import unseal
+from advisor.domain.paths import read_data, unseal, user_dirs
 from advisor.knowledge.names import find_model, find_name, key_of, nearest, quant_word
 from advisor.knowledge.shapes import approximate, quant_by_rule
 

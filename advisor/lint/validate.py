@@ -202,13 +202,13 @@ def understand(launch: Launch, given: Given) -> CheckedLaunch:
 @cache
 def _own_mtp(model: str) -> bool:
     """Whether a model has its own MTP head: by its shape where we have it, else by its name."""
-    from advisor.engines import model_names  # start-up: only where a launch is judged
+    from advisor.engines import names  # start-up: only where a launch is judged
 
     found = knowledge.llm_from_text(model)
     return (
         bool(found.mtp_layers)
         if found is not None and found.mtp_layers is not None
-        else model_names.own_mtp(model)
+        else names.own_mtp(model)
     )
 
 

@@ -6,9 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.paths import read_data
+from advisor.domain.paths import read_data, unseal
 from advisor.domain.printable import printable
-from advisor.domain.seal import unseal
 from advisor.prediction.model import Model
 
 ARTEFACT = "speedup.json"

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from advisor.domain.nouns import Launch
-from advisor.engines.no_mtp import answer, row
+from advisor.engines.names import answer, row
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 

@@ -67,8 +67,8 @@ FORMS: dict[str, Form] = {
         True,
         _DEPLOY + "compose:compose_ab_yaml",
     ),
-    "systemd": Form(_DEPLOY + "systemd:systemd_unit", "llm-server.service", True),
-    "quadlet": Form(_DEPLOY + "quadlet:quadlet", "llm-server.container", True),
+    "systemd": Form(_DEPLOY + "units:systemd_unit", "llm-server.service", True),
+    "quadlet": Form(_DEPLOY + "units:quadlet", "llm-server.container", True),
     "k8s": Form(_DEPLOY + "k8s:deployment_yaml", "deployment.yaml", True),
     "helm": Form(
         _DEPLOY + "helm:helm_values",

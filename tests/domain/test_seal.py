@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from advisor.domain.nouns import AdvisorError
-from advisor.domain.paths import knowledge_dir, models_dir
-from advisor.domain.seal import seal, unseal
+from advisor.domain.paths import knowledge_dir, models_dir, seal, unseal
 from advisor.prediction import artefact, predict
 
 TEXT = '{\n"generated": "by us",\n"a": 1,\n"b": [2]\n}\n'

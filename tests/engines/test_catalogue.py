@@ -22,7 +22,7 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.paths import knowledge_dir
-from advisor.engines import model_names
+from advisor.engines import names
 from advisor.engines.extract import build_catalogue
 
 NAMES = ("vllm", "sglang", "llama-server")
@@ -209,7 +209,7 @@ def test_names_of_engines() -> None:
     ],
 )
 def test_what_a_name_tells(name: str, mtp: bool, hybrid: bool) -> None:
-    assert (model_names.own_mtp(name), model_names.hybrid(name)) == (mtp, hybrid)
+    assert (names.own_mtp(name), names.hybrid(name)) == (mtp, hybrid)
 
 
 def test_images_are_claimed_only_where_a_source_names_them() -> None:

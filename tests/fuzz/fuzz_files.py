@@ -35,7 +35,7 @@ import fuzz_readers  # noqa: E402
 from advisor.advice.own_runs import machine as machines  # noqa: E402
 from advisor.domain.nouns import AdvisorError  # noqa: E402
 from advisor.domain.printable import csv_cell, json_text, printable, printable_lines  # noqa: E402
-from advisor.knowledge.check import check_file  # noqa: E402
+from advisor.knowledge.build import check_file  # noqa: E402
 from advisor.prediction.predict_rows import predict_rows  # noqa: E402
 from advisor.readers.results.document import parse  # noqa: E402
 from advisor.readers.results.formats import read_document  # noqa: E402

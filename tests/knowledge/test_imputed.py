@@ -9,8 +9,7 @@ import yaml
 
 from advisor.domain.nouns import UnknownFact
 from advisor.knowledge import store
-from advisor.knowledge.build import _imputation
-from advisor.knowledge.check import check_file
+from advisor.knowledge.build import _imputation, check_file
 from advisor.knowledge.fact_files import FactFileError
 from advisor.knowledge.imputed import architecture, table
 from advisor.perf.arrays import ARCHS, CLASSES, LINKS, QUANT_FAMILIES

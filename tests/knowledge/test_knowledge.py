@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.advice.choose_engine import engine_default
-from advisor.advice.choose_quantisation import quant_default
+from advisor.advice.choices import engine_default, quant_default
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import LLM, AdvisorError, Facts, Quantity, Request, UnknownFact
 from advisor.domain.paths import knowledge_dir

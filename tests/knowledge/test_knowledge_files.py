@@ -18,8 +18,7 @@ from advisor.cli import knowledge as commands
 from advisor.domain.nouns import Request, UnknownFact
 from advisor.domain.paths import knowledge_dir
 from advisor.knowledge import store as knowledge
-from advisor.knowledge.build import write_index
-from advisor.knowledge.check import check_file
+from advisor.knowledge.build import check_file, write_index
 from advisor.knowledge.fact_files import FactFileError
 
 CARD = """

@@ -439,7 +439,7 @@ def test_emitted_launches_are_read_back(asked: dict[str, object], form: str) -> 
     from advisor.advice.recommend import recommend
     from advisor.render.deploy.compose import compose_yaml
     from advisor.render.deploy.k8s import deployment_yaml
-    from advisor.render.deploy.systemd import systemd_unit
+    from advisor.render.deploy.units import systemd_unit
 
     advice = recommend(**asked)
     writers = {"compose": compose_yaml, "kubernetes": deployment_yaml, "systemd": systemd_unit}

@@ -24,7 +24,7 @@ from advisor.render import notes
 from advisor.render.deploy import serving
 from advisor.render.deploy.compose import compose_yaml
 from advisor.render.deploy.k8s import deployment_yaml
-from advisor.render.deploy.systemd import systemd_unit
+from advisor.render.deploy.units import systemd_unit
 from advisor.render.forms import STARTS
 from advisor.rules.registry import index
 

@@ -23,7 +23,7 @@ from advisor.render.deploy import serving
 from advisor.render.deploy.compose import compose_yaml
 from advisor.render.deploy.env_file import flags_text
 from advisor.render.deploy.k8s import deployment_yaml
-from advisor.render.deploy.systemd import systemd_unit
+from advisor.render.deploy.units import systemd_unit
 from advisor.render.forms import FORMS, STARTS
 from advisor.render.json_out import advice_json_text
 from advisor.render.layout import Paper, pack_launch

@@ -7,7 +7,7 @@ What it does not know: the decision; these hold whichever way it goes.
 
 from __future__ import annotations
 
-from advisor.advice.choose_engine import engine_default
+from advisor.advice.choices import engine_default
 from advisor.advice.plans import limits, offload, placement, propose, topology
 from advisor.domain.nouns import Facts, Plan, Reason
 from advisor.engines.traits import gguf_engine, traits

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from advisor import engines
 from advisor.advice import decide, judge, resolve
-from advisor.advice.choose_engine import engine_default
+from advisor.advice.choices import engine_default
 from advisor.advice.decide import Verdict, goal_interval, vetoes
 from advisor.advice.explain.measured import whole_percent
 from advisor.advice.judge import Question

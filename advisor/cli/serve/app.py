@@ -11,20 +11,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
-from importlib.resources import files
+from hashlib import sha256
 from typing import Any
 
 import anyio.to_thread
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
-from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
 from advisor.cli.serve import answers, api, pages
 from advisor.cli.serve.controls import controls
-from advisor.cli.serve.html import version
+from advisor.cli.serve.html import ASSETS, asset_bytes, version
 from advisor.cli.serve.question import Question, question_from, sentence_of
 from advisor.cli.serve.sheets import pages as sheet_pages
 from advisor.domain.nouns import AdvisorError
@@ -34,14 +34,16 @@ FILES = ("/api/results", "/api/ab", "/part/results", "/results")  # paths that t
 THREADS = 4  # answers are computed one at a time; the others wait or are known already
 
 
-class Assets(StaticFiles):
-    """Style, script and icon: kept by browsers, asked about again after a while."""
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file with how long it may be kept."""
-        response = await super().get_response(path, scope)
-        response.headers["cache-control"] = "max-age=300"
-        return response
+def asset(request: Request) -> Response:
+    """Style, script or icon: kept by browsers, asked about again after a while."""
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        raise HTTPException(404)
+    content = asset_bytes(name)
+    head = {"etag": f'"{sha256(content).hexdigest()[:32]}"', "cache-control": "max-age=300"}
+    if head["etag"] in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=head)
+    return Response(content, headers=head, media_type=ASSETS[name])
 
 
 @asynccontextmanager
@@ -79,9 +81,7 @@ def create_app(hosts: Iterable[str] = ()) -> ASGIApp:
         # a variable of the environment must not make it report to another host
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    app.mount(
-        "/static", Assets(directory=str(files("advisor.cli.serve") / "static")), name="static"
-    )
+    app.add_route("/static/{name}", asset, methods=["GET", "HEAD"], include_in_schema=False)
     app.include_router(api.router)
     app.include_router(pages.router)
     app.include_router(sheet_pages.router)

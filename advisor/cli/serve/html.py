@@ -22,6 +22,7 @@ TABS = (
 )
 
 
+ASSETS = {"page.css": "text/css", "page.js": "text/javascript", "icon.svg": "image/svg+xml"}
 AREAS = ("answer", "base", "compare", "reference", "sheets", "site")  # files of templates/
 
 
@@ -35,6 +36,12 @@ def templates() -> dict[str, str]:
             name, _, text = part.partition(" #}\n")
             found[name] = text.rstrip("\n") + "\n"
     return found
+
+
+@cache
+def asset_bytes(name: str) -> bytes:
+    """One of ASSETS. Raises OSError where the package is damaged."""
+    return read_data(f"advisor/cli/serve/static/{name}")
 
 
 @cache

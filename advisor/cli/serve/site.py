@@ -7,13 +7,12 @@ not have: questions beyond those written, and the sheets that read what a visito
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from advisor.cli.serve import answers
 from advisor.cli.serve.curve import curve_view
-from advisor.cli.serve.html import render
+from advisor.cli.serve.html import ASSETS, asset_bytes, render
 from advisor.cli.serve.question import Question, question_from
 from advisor.cli.serve.views import FORM_NAMES, answer_view, launch_forms, launch_text
 from advisor.domain.nouns import Advice, AdvisorError
@@ -38,7 +37,6 @@ HARDWARE = (
 )
 MODELS = ("qwen3.6-35b-a3b", "qwen3.6-27b")
 LOADS = (1, 4, 16, 64)
-ASSETS = ("page.css", "page.js", "icon.svg")
 
 
 class Cell(NamedTuple):
@@ -71,7 +69,7 @@ def site(hardware: Sequence[str] = (), models: Sequence[str] = ()) -> Iterator[t
 
 def _files(boxes: Sequence[str], llms: Sequence[str]) -> Iterator[tuple[str, str]]:
     for name in ASSETS:
-        yield f"static/{name}", (files("advisor.cli.serve") / "static" / name).read_text("utf-8")
+        yield f"static/{name}", asset_bytes(name).decode("utf-8")
     tables = []
     for llm in llms:
         rows = []

@@ -14,8 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from advisor.domain.paths import models_dir
-from advisor.domain.seal import seal
+from advisor.domain.paths import models_dir, seal
 from advisor.lab.evaluation import scores
 from advisor.lab.progress import bar
 from advisor.lab.training import bounds, dataset, fitting, left_out, probe

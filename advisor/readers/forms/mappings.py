@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from advisor.readers.forms.documents import is_notebook, read_notebook
 from advisor.readers.forms.kubernetes import read_containers
 from advisor.readers.forms.llama_swap import is_llama_swap, read_llama_swap
-from advisor.readers.forms.notebooks import is_notebook, read_notebook
 from advisor.readers.forms.settings_yaml import (
     engine_of_settings,
     engine_of_settings_under,

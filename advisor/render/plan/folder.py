@@ -15,7 +15,7 @@ from advisor.advice.plans.topology import on_each, spans
 from advisor.advice.recommend import launch_text
 from advisor.domain.nouns import Advice, AdvisorError, Plan
 from advisor.render.bench_script import bench_plan, bench_script
-from advisor.render.deploy import compose, k8s, quadlet, ray_serve, router, serving
+from advisor.render.deploy import compose, k8s, ray_serve, router, serving, units
 from advisor.render.deploy.router import Route
 from advisor.render.deploy.serving import Server
 from advisor.render.plan.answer import plan_text
@@ -157,7 +157,7 @@ def _quadlet(layout: Layout, parts: Sequence[_Part]) -> dict[str, str]:
     files, names = {}, []
     for part in parts:
         names.append(serving.server(part.advice, suffix=part.suffix).name)
-        files[f"{names[-1]}.container"] = quadlet.quadlet(part.advice, part.suffix, part.devices)
+        files[f"{names[-1]}.container"] = units.quadlet(part.advice, part.suffix, part.devices)
     return {**files, "router.container": router.quadlet_unit(names), **_router(parts)}
 
 

@@ -10,7 +10,7 @@ import re
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag, Launch, Plan, Severity
 from advisor.domain.patterns import lazy_re
-from advisor.engines import model_names
+from advisor.engines import names
 from advisor.rules.registry import Hit
 
 GGUF_ENGINES = ("llama-server", "ik_llama.cpp")
@@ -120,7 +120,7 @@ def is_hybrid(case: Case) -> bool | None:
     """
     if case.facts.model is not None:
         return case.facts.model.is_hybrid
-    return model_names.hybrid(model_text(case)) or None
+    return names.hybrid(model_text(case)) or None
 
 
 def k_words(plan: Plan) -> str:

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from cli_run import run
 
+from advisor.cli.serve import html as templates
+
 NAMES = ("--hw", "gb10", "--hw", "DGX Spark", "--hw", "rtx3090",
          "--model", "qwen3.6-35b-a3b", "--model", "deepseek-v3.2")  # fmt: skip
 
