@@ -28,7 +28,6 @@ from advisor.advice.judge import (
 )
 from advisor.advice.plans import limits, methods, propose, topology
 from advisor.advice.resolve import facts_for_request
-from advisor.domain.later import Later
 from advisor.domain.nouns import (
     Advice,
     AdvisorError,
@@ -40,6 +39,7 @@ from advisor.domain.nouns import (
     Plan,
     Request,
 )
+from advisor.domain.patterns import Later
 from advisor.engines import k_ranges
 from advisor.engines.writer import write_file
 from advisor.perf import memory

@@ -17,7 +17,7 @@ from advisor.domain.nouns import LLM, Engine, Facts, MemoryBill, Plan, Quant
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
-from advisor.perf.sizes import kv as kv_sizes
+from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.device import overhead_gib, release_of, usable_gib
 from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from advisor.domain.normal import Z10
 from advisor.knowledge import store as knowledge
-from advisor.prediction import normal
+from advisor.prediction import spread
 
 Floats = npt.NDArray[np.float64]
 
@@ -100,11 +100,11 @@ def quantile(
         Log speed-ups. (N,)
     """
     below, above = (np.fmax(side, LEAST_WIDTH) / Z10 for side in (below, above))
-    gained = 1 - normal.cdf(-mean / np.where(mean > 0, below, above))
+    gained = 1 - spread.cdf(-mean / np.where(mean > 0, below, above))
     gained = np.clip(gained, LEAST_SIDE, 1 - LEAST_SIDE)
     lost = share < 1 - p_gain
     there = np.where(lost, share * (1 - gained) / (1 - p_gain), 1 - (1 - share) * gained / p_gain)
-    z = normal.quantile(there)
+    z = spread.quantile(there)
     value = mean + z * np.where(z < 0, below, above)
     return np.where(lost, np.fmin(value, 0.0), np.fmax(value, 0.0))
 

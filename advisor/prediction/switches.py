@@ -21,7 +21,7 @@ from advisor.knowledge import store as knowledge
 from advisor.perf import attention, drafting, kernels
 from advisor.perf.arrays import Points
 from advisor.perf.constants import Constants
-from advisor.prediction import normal
+from advisor.prediction import spread
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -126,7 +126,7 @@ def _median(gap: Floats, share: float) -> Floats:
     low, high = np.fmin(gap, 0.0), np.fmax(gap, 0.0)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        below = share * normal.cdf(middle / ROW_SD)
-        below += (1 - share) * normal.cdf((middle - gap) / ROW_SD)
+        below = share * spread.cdf(middle / ROW_SD)
+        below += (1 - share) * spread.cdf((middle - gap) / ROW_SD)
         low, high = np.where(below < 0.5, middle, low), np.where(below < 0.5, high, middle)
     return np.where(np.abs(gap) < LEAST_GAP, 0.0, (low + high) / 2)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from advisor.domain.nouns import Launch
 from advisor.readers.detect import form_of
-from advisor.readers.diffusion import diffusion_note
 from advisor.readers.dispatch import reader
+from advisor.readers.images import diffusion_note
 from advisor.readers.launches import LaunchMaker
 from advisor.readers.reading import Reading
 from advisor.readers.secrets import Redactor

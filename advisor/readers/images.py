@@ -1,5 +1,10 @@
 """Which engine an image holds, which version its tag names, and whether it is the engine's own
-build.
+build; and SGLang's other server: `sglang serve` starts its diffusion server for image and video
+models, with a parser of its own.
+
+That command looks at the model's files; here the model's name and the options that only that server
+has must do. A language model that we know stays one, so that a slip such as --num-gpus is still
+told. The names stand in knowledge/engines/other_engines.json.
 """
 
 from __future__ import annotations
@@ -7,8 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from advisor.domain.nouns import Engine, Flag
+from advisor.domain.nouns import Engine, Flag, Launch
 from advisor.domain.patterns import lazy_re
+from advisor.engines.names import answer, row
+from advisor.engines.traits import traits
+from advisor.knowledge import store as knowledge
 
 _OFFICIAL: tuple[tuple[str, Engine], ...] = (
     (r"vllm/vllm-openai(-[a-z0-9]+)*", "vllm"),
@@ -16,18 +24,23 @@ _OFFICIAL: tuple[tuple[str, Engine], ...] = (
     (r"lmsysorg/sglang(-[a-z0-9]+)*", "sglang"),
     (r"(ggml-org|ggerganov)/llama\.cpp", "llama-server"),
 )
+
 _NAMES: tuple[tuple[str, Engine], ...] = (
     (r"ik[-_]?llama", "ik_llama.cpp"),
     (r"sglang|\bsgl\b", "sglang"),
     (r"vllm", "vllm"),
     (r"llama[-_.]?(cpp|server)|llamacpp|llama\.cpp", "llama-server"),
 )
+
 _OTHERS = lazy_re(
     r"ollama|llama[-_]?(index|stack|factory|guard|swap)|open-?webui|localai|litellm|tgi"
     r"|text-generation|tabby|exllama|lmdeploy|tensorrt"
 )
+
 _PRODUCTS = lazy_re(r"ai-dynamo/|(^|/)llm-d|kserve/|aibrix|kaito")  # with releases of their own
+
 _VERSION = lazy_re(r"(?<![\w.])v?(\d+\.\d+(?:\.\d+)*(?:[.-]?(?:rc|post|dev)\d*)*)")
+
 _BUILD = lazy_re(r"(?<![a-z0-9])(b\d{3,6})(?![0-9])")
 
 
@@ -112,10 +125,12 @@ _SAID = lazy_re(
     r"(?P<version>v?\d+\.\d+\.\d+(?:\.?(?:rc|post|dev)\d+)*|b\d{4,6})\b(?!\.\d)",
     re.I,
 )
+
 _COMMENT_IMAGE = lazy_re(
     r"^[ \t]*(?:#|//|REM|::|;)+[ \t]*(?:docker[ -])?image[ \t]*[:=][ \t]*[\"'`]?([\w./-]+:[\w.-]+)",
     re.I | re.M,
 )
+
 _INSTALL = lazy_re(
     r"(?:(?:pip3?|uv|uvx|pipx|conda|mamba)\b[^\n]*?[ \t\"'=]|pip_install\([^()]{0,400}?[\"'])"
     r"(?P<engine>vllm|sglang)(?:\[[\w,]+\])?(?:==|@)(?P<version>\d[\w.]*)",
@@ -147,3 +162,29 @@ def version_in_text(text: str, engine: str) -> tuple[str | None, bool]:
             if found.group("engine").lower() in words:
                 return found.group("version"), pattern is _INSTALL
     return None, False
+
+
+NAME = "sglang-diffusion"
+
+
+def diffusion_note(launch: Launch) -> str | None:
+    """What to say of a launch that starts the diffusion server; None for the language model
+    server.
+    """
+    other = traits(launch.engine).diffusion
+    return answer(other) if other is not None and is_diffusion(launch) else None
+
+
+def is_diffusion(launch: Launch) -> bool:
+    """By the override of the model's type, else by the model's name, else by an option that only
+    that server has.
+    """
+    kind = launch.flag("--model-type")
+    if kind is not None and kind.value in ("llm", "diffusion"):
+        return kind.value == "diffusion"
+    known = row(NAME) or {}
+    if launch.model and re.search(known["models"], launch.model):
+        return True
+    if not any(flag.name in known["flags"] for flag in launch.flags):
+        return False
+    return launch.model is None or knowledge.llm_from_text(launch.model) is None

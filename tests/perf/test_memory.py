@@ -11,7 +11,7 @@ from advisor.domain.nouns import Facts, MemoryBill, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device, pools
-from advisor.perf.sizes import kv as kv_sizes
+from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.weights import GIB
 
 

@@ -7,7 +7,7 @@ import pytest
 from advisor.domain.nouns import Facts, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
-from advisor.perf.sizes import kv as kv_sizes
+from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.weights import GIB
 
 HYBRID, DENSE, MOE = "qwen3.6-35b-a3b", "qwen3-14b", "glm-4.5-air"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.prediction import intervals, normal
+from advisor.prediction import intervals, spread
 
 
 def one(value: float) -> np.ndarray:  # type: ignore[type-arg]
@@ -40,6 +40,6 @@ def test_a_chance_that_the_normal_already_has_changes_nothing() -> None:
 def test_normal_distribution() -> None:
     exact = NormalDist()
     shares = np.array([1e-6, 0.001, 0.02, 0.1, 0.5, 0.9, 0.98, 0.999])
-    assert normal.quantile(shares) == pytest.approx([exact.inv_cdf(p) for p in shares], abs=1e-7)
+    assert spread.quantile(shares) == pytest.approx([exact.inv_cdf(p) for p in shares], abs=1e-7)
     values = np.array([-4.0, -1.0, 0.0, 0.3, 2.0])
-    assert normal.cdf(values) == pytest.approx([exact.cdf(z) for z in values], abs=2e-7)
+    assert spread.cdf(values) == pytest.approx([exact.cdf(z) for z in values], abs=2e-7)

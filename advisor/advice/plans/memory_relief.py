@@ -16,7 +16,7 @@ from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
-from advisor.perf.sizes import kv as kv_sizes
+from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.weights import GIB
 
 GPU_COUNTS = sourced(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from advisor.domain.nouns import LLM, Facts, Plan
 from advisor.domain.sourced import sourced
 from advisor.domain.versions import release
-from advisor.perf.sizes import kv
+from advisor.perf.sizes import pools
 from advisor.perf.sizes.weights import GIB, USUAL_WIDTH
 
 USABLE_DISCRETE = sourced(
@@ -93,7 +93,7 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
     float
         GiB per GPU.
     """
-    if plan.engine not in kv.SERVERS:
+    if plan.engine not in pools.SERVERS:
         return LLAMA_COMPUTE_GIB
     tokens = plan.max_num_batched_tokens or USUAL_BUDGET
     activations = tokens * (shape.hidden or USUAL_WIDTH) * ACTIVATION_BYTES / GIB

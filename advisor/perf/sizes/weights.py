@@ -15,7 +15,7 @@ from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
-from advisor.perf.sizes import kv
+from advisor.perf.sizes import pools
 
 GIB = 2.0**30
 
@@ -130,7 +130,7 @@ def draft_gib(shape: LLM, quant: Quant, plan: Plan) -> float:
         return DFLASH_LAYERS * LAYER_SQUARES * hidden**2 * 2 / GIB
     if plan.method == "draft_model":
         size = _billions(plan.draft_model or "")
-        return size * 1e9 * (2.0 if plan.engine in kv.SERVERS else quant.bytes_ffn) / GIB
+        return size * 1e9 * (2.0 if plan.engine in pools.SERVERS else quant.bytes_ffn) / GIB
     return 0.0
 
 
