@@ -9,11 +9,15 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import grimp
 import networkx
 import pytest
+
+from advisor.readers.dispatch import READERS
+from advisor.render.forms import FORMS
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "advisor"
@@ -133,3 +137,20 @@ def test_modules_say_what_they_do_and_stay_small(path: Path) -> None:
             f"{path.relative_to(ROOT)} has no docstring"
         )
     assert text.count("\n") <= MOST_LINES, f"{path.relative_to(ROOT)} is crowded"
+
+
+def test_names_in_strings_lead_to_functions() -> None:
+    """Modules that are imported when they are used, by a name in a table."""
+    named = [
+        node.value
+        for path in FILES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        and re.fullmatch(r"advisor(\.\w+)+:\w+", node.value)
+    ]  # fmt: skip
+    named += [*READERS.values(), *(form.writer for form in FORMS.values())]
+    named += [form.compares for form in FORMS.values() if form.compares]
+    assert len(named) > 50
+    for name in named:
+        module, _, attribute = name.partition(":")
+        assert hasattr(import_module(module), attribute), name

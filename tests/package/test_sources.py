@@ -24,7 +24,7 @@ TOLERANCES = {
     "advice/explore/compare.py": {"MOST"},
     "advice/explore/k_ranges.py": {"NOTHING"},
     "advice/explore/mix.py": {"MOST_BYTES", "MOST_CLASSES", "MOST_MODELS", "RATES"},
-    "advice/explore/layouts.py": {"GRID", "STEPS"},
+    "advice/explore/mix_loads.py": {"GRID", "STEPS"},
     "advice/explore/sharing.py": {"STEP", "MOST_PARTS"},
     "advice/explore/why_not.py": {"MOST"},
     "advice/explore/within.py": {"MOST"},
