@@ -86,11 +86,11 @@ def _slip(left: list[str], right: list[str]) -> float:
 
 
 def nearest(name: str, keys: Mapping[str, str], count: int = 3) -> tuple[str, ...]:
-    """The ids whose names look most like `name`, best first."""
+    """The ids whose names look most like `name`, best first; none where nothing does."""
     from difflib import get_close_matches
 
     key = key_of(name)[:80]
-    close = get_close_matches(key, keys, 4 * count, 0.5) or get_close_matches(key, keys, 1, 0.0)
+    close = get_close_matches(key, keys, 4 * count, 0.5) or get_close_matches(key, keys, 1, 0.41)
     inside = sorted((form for form in keys if key in form), key=len) if len(key) >= 2 else []
     order = (
         [*close[:1], *inside, *close[1:]]

@@ -51,6 +51,9 @@ def index() -> Index:
     return data
 
 
+OWN_MODEL = "(one of your own: --model ./config.json, or its GGUF file)"
+
+
 def _find(kind: str, table: str, name: str) -> str:
     keys: dict[str, str] = index()[f"{table}_keys"]
     found = find_name(str(name), keys)
@@ -62,7 +65,7 @@ def _find(kind: str, table: str, name: str) -> str:
             and str(name).lstrip()[:1].isdigit()
             and "x" in str(name)[:3].lower()
         )
-        hint = "`advisor hardware list` shows all" if table == "hardware" else ""
+        hint = "`advisor hardware list` shows all" if table == "hardware" else OWN_MODEL
         hint = "(give the number of GPUs with --gpus)" if several else hint
         raise UnknownFact(kind, str(name)[:80], nearest(str(name), keys), hint)
     return found
@@ -139,9 +142,8 @@ def llm(name: str) -> LLM:
         return own
     found = find_name(text, index()["llms_keys"]) or _model_in(text)
     if found is None:
-        raise UnknownFact(
-            "model", text[:80], nearest(text.rsplit("/", 1)[-1], index()["llms_keys"])
-        )
+        near = nearest(text.rsplit("/", 1)[-1], index()["llms_keys"])
+        raise UnknownFact("model", text[:80], near, OWN_MODEL)
     return _llm(found)
 
 
@@ -277,7 +279,8 @@ def quant(name: str) -> Quant:
         return Quant.from_plain(made)
     ident = find_name(str(name), keys)
     if ident is None:
-        raise UnknownFact("quantisation", str(name)[:80], nearest(str(name), keys))
+        hint = "(for example fp8, awq-int4, nvfp4, q4_k_m)"
+        raise UnknownFact("quantisation", str(name)[:80], nearest(str(name), keys), hint)
     return _quant(ident)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from advisor.advice.choices import engine_default
 from advisor.advice.plans import limits, offload, placement, propose, topology
 from advisor.domain.nouns import Facts, Plan, Reason
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.perf import memory
 
@@ -20,6 +21,13 @@ _COUPLED = (
     "servers, one on each {share}, are"
 )
 
+MOST_MEASURED = sourced(
+    {"temperature": 1.0, "concurrency": 4096},
+    "temperature; requests",
+    "Largest values of knowledge/measurements (2026-11-25)",
+    "measured",
+)
+
 
 def around(facts: Facts, base: Plan) -> list[Reason]:
     """All that holds here."""
@@ -28,6 +36,7 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
         _link(facts, base),
         _idle(facts, base),
         _data_parallel_experts(facts, base),
+        _beyond_measured(facts),
     )
     return [*(reason for reason in found if reason is not None), *_experts(facts)]
 
@@ -43,6 +52,29 @@ def _engine(facts: Facts) -> Reason | None:
     return Reason(text=f"{facts.engine} was requested; {engine} is the default engine for this "
                        f"hardware: {why}",
                   sources=("knowledge/defaults.yaml",), weight=2.6)  # fmt: skip
+
+
+def _beyond_measured(facts: Facts) -> Reason | None:
+    """Where the question asks for more than any run had: the estimate goes on as if it were flat or
+    straight, which nobody has seen.
+    """
+    most = MOST_MEASURED
+    warm, many = facts.temperature, facts.concurrency
+    told = []
+    if warm is not None and warm > most["temperature"]:
+        told.append(
+            f"A temperature of {warm:g} lies above all that were measured (at most "
+            f"{most['temperature']:g}): how many fewer drafts are accepted there is not known, and "
+            "the estimate takes none away"
+        )
+    if many is not None and many > most["concurrency"]:
+        told.append(
+            f"{many:,} requests at once lie above all that were measured (at most "
+            f"{most['concurrency']:,})"
+        )
+    if not told:
+        return None
+    return Reason(text="; ".join(told), sources=("knowledge/measurements",), weight=2.65)
 
 
 def _link(facts: Facts, base: Plan) -> Reason | None:
