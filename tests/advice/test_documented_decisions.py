@@ -129,6 +129,30 @@ def middle_half(interval: Interval) -> tuple[float, float]:
     return interval.p50 / low**part, interval.p50 * high**part
 
 
+def test_a_table_of_the_documented_points() -> None:
+    """Printed with `pytest -rP`: what was measured beside what is said of it."""
+    pairs = [case for case in CASES if has_measured_pair(case) and case["arm"]["method"] == "mtp"]
+    decided = {case["id"]: recommend.recommend(ask(case)).decision for case in pairs}
+    print(f"{'case':34} {'decision':9} {'metric':13} measured   p50   80 % interval  within")
+    counts = {"80 %": 0, "50 %": 0, "15 % of p50": 0}
+    for name, metric, ratio, interval in measured_points():
+        low, high = middle_half(interval)
+        within = {
+            "80 %": interval.p10 <= ratio <= interval.p90,
+            "50 %": low <= ratio <= high,
+            "15 % of p50": abs(interval.p50 / ratio - 1) <= 0.15,
+        }
+        for word, inside in within.items():
+            counts[word] += inside
+        print(
+            f"{name:34} {decided.get(name, ''):9} {metric:13} {ratio:8.2f} {interval.p50:5.2f}   "
+            f"{interval.p10:5.2f} to {interval.p90:5.2f}  "
+            + ", ".join(word for word, inside in within.items() if inside)
+        )
+    print(f"of {len(measured_points())}: {counts}")
+    assert len(measured_points()) >= 40 and len(decided) >= 15
+
+
 def test_measured_speedups_lie_inside_the_printed_interval() -> None:
     outside = {
         (case, metric)
