@@ -36,7 +36,7 @@ def around(facts: Facts, base: Plan) -> list[Reason]:
         _link(facts, base),
         _idle(facts, base),
         _data_parallel_experts(facts, base),
-        _beyond_measured(facts),
+        _beyond_all_runs(facts),
     )
     return [*(reason for reason in found if reason is not None), *_experts(facts)]
 
@@ -54,7 +54,7 @@ def _engine(facts: Facts) -> Reason | None:
                   sources=("knowledge/defaults.yaml",), weight=2.6)  # fmt: skip
 
 
-def _beyond_measured(facts: Facts) -> Reason | None:
+def _beyond_all_runs(facts: Facts) -> Reason | None:
     """Where the question asks for more than any run had: the estimate goes on as if it were flat or
     straight, which nobody has seen.
     """
