@@ -134,6 +134,8 @@ def _edit(source: Source, finding: Finding) -> Edit | None:
     if remark := _BEHIND.search(above):  # a backslash, then a comment: only the sign stays
         at = start + remark.start(1)
         return Edit(file=finding.file, start=at, end=start + remark.end(1), text="")
+    if not above.strip():  # an empty line behind a backslash
+        return Edit(file=finding.file, start=start, end=start + len(above), text="")
     words = above.rstrip()
     if wrong := _WRONG.search(words):  # a slash, or two backslashes
         at = start + wrong.start()

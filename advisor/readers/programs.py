@@ -79,7 +79,10 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
     if _PYTHON.match(name):
         return _python_start(words, i)
     if name in ("vllm", "sglang", "vllm-rs"):
-        return (name.removesuffix("-rs"), i + 2) if following == "serve" else None
+        served = following == "serve" or likely_serve(following)
+        return (name.removesuffix("-rs"), i + 2) if served else None
+    if name in ("vllm-serve", "vllm_serve"):
+        return "vllm", i + 1
     if name.startswith(("llama-server", "llama_server")) and not _NAMESAKE.search(name):
         return _llama(words[i]), i + 1
     if name == "llama" and following in ("serve", "server"):
@@ -89,6 +92,11 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
     ):
         return _llama(words[i]), i + 1
     return _script(words[i].text, i)
+
+
+def likely_serve(word: str) -> bool:
+    """Whether a word is `serve` misspelt: a letter more, less, or out of place."""
+    return word in ("server", "serv", "serves", "sevre", "srve", "sereve", "seve", "Serve")
 
 
 def _script(text: str, i: int) -> tuple[str, int] | None:

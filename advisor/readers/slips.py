@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
 from advisor.readers.images import engine_of_image, is_official
+from advisor.readers.programs import likely_serve
 from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
@@ -40,8 +41,11 @@ MAX_KEYS = 200  # no service or container that a person wrote has more
 _VALUE = lazy_re(
     r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|0x[\da-fA-F]+)|true|false|null|~", re.I
 )
-_BARE_TAG = lazy_re(
-    r"((?:docker\.io/)?(?:vllm/vllm-openai|lmsysorg/sglang)):(\d+\.\d+\.\d+(?:[.-][\w.-]+)?)"
+# an image of a mirror may have tags of its own
+_TAG = lazy_re(
+    r"((?:docker\.io/)?(?:vllm/vllm-openai|lmsysorg/sglang)|ghcr\.io/ggml-org/llama\.cpp):"
+    r"((?<=[ig]:)\d+\.\d+\.\d+(?:[.-][\w.-]+)?"
+    r"|(?<=p:)(server|full|light)-(b\d+)-(cuda\d*|rocm|vulkan|intel|musa))"
 )
 _MODULE = lazy_re(r"(?:vllm|sglang)(?:\.[\w-]+)+(?<!\.py)")
 _OPEN = lazy_re(r"[$%{\ue000]")  # what something else is to fill in
@@ -95,24 +99,30 @@ def respell_within(node: Node, paths: dict[str, str], reading: Reading) -> None:
                 respell(one, form, reading)
 
 
-def check_word(node: Node | None, name: str, reading: Reading) -> None:
-    """Note a word that is none of the few that a key takes."""
+def check_word(node: Node | None, name: str, reading: Reading, only_near: bool = False) -> None:
+    """Note a word that is none of the few that a key takes; `only_near` where it may be another."""
+    if node is not None and node.kind == "scalar":
+        check_text(scalar(node, reading.source), name, reading, only_near)
+
+
+def check_text(text: Mapped, name: str, reading: Reading, only_near: bool = False) -> None:
+    """The same for a text."""
     from difflib import get_close_matches  # start-up: only for a word that is unknown
 
     known = keys(name, "words")
-    if node is None or node.kind != "scalar" or not node.text or _OPEN.search(node.text):
-        return
-    word = node.text.partition(":")[0]
-    if word in known:
+    word = text.text.partition(":")[0]
+    if not word or word in known or _OPEN.search(text.text):
         return
     folded = {one.lower(): one for one in known}
     near = get_close_matches(word.lower().replace("_", "-"), folded, 1, 0.75)
-    place = scalar(node, reading.source).span()
+    if only_near and not near:
+        return
+    place = text.span()
     listed = ", ".join(sorted(known))
     meant = folded[near[0]] if near else f"one of {listed}"
     reading.slip(
         f"{name} takes no '{word}'; " + (f"'{meant}' is meant" if near else f"it takes {listed}"),
-        place[0] if place else node.start,
+        text.first(),
         place[1] if place and near else None,
         meant,
     )
@@ -185,23 +195,27 @@ def _note_item(item: Node, inner: list[Node], form: str, reading: Reading) -> No
 
 
 def tag_slip(around: Surroundings, reading: Reading) -> None:
-    """Say where the tag of an official image lacks the `v` that all of its releases have."""
-    image = around.image
-    found = _BARE_TAG.fullmatch(around.image_text()) if image is not None else None
-    if image is not None and found is not None:
-        at = image.pos[found.start(2)]
-        reading.slip(
-            f"{found[1]} has no tag {found[2]}: its releases are tagged v{found[2]}",
-            at,
-            at + len(found[2]) if at >= 0 else None,
-            f"v{found[2]}",
-        )
+    """Say where an official image has a tag that none of its releases has: without the `v`, or
+    with a build that does not stand last.
+    """
+    if around.image is None or (found := _TAG.fullmatch(around.image_text())) is None:
+        return
+    name, tag = found[1], found[2]
+    meant = f"{found[3]}-{found[5]}-{found[4]}" if found[3] else f"v{tag}"
+    at = around.tag.first() if around.tag is not None else around.image.pos[found.start(2)]
+    end = at + len(tag) if reading.source.text.startswith(tag, at) else None
+    reading.slip(f"{name} has no tag {tag}: {meant} is meant", at, end, meant)
 
 
 def module_slip(words: list[Mapped], first: int, reading: Reading) -> None:
     """Say where the words before an engine's arguments name no module: dashes in it, or no -m."""
     word = words[first - 1]
     place = word.span()
+    if word.text in ("vllm-serve", "vllm_serve") or likely_serve(word.text):
+        meant = "serve" if likely_serve(word.text) else "vllm serve"
+        said = f"there is no command '{word.text}': {meant} is meant"
+        reading.slip(said, word.first(), place[1] if place else None, meant)
+        return
     if not _MODULE.fullmatch(word.text):
         return
     if "-" in word.text:

@@ -145,6 +145,7 @@ def _devices(deploy: Node | None, reading: Reading, scope: Scope) -> str | None:
     devices = deploy.path("resources.reservations.devices") if deploy is not None else None
     for device in devices.items if devices is not None else []:
         count, ids = device.get("count"), device.get("device_ids")
+        check_word(device.get("driver"), "driver", reading, only_near=True)
         if count is not None and not _COUNT.fullmatch(count.text):
             said = f"count takes a number or all, not '{count.text}'"
             reading.slip(said, count.start, text="a number, or all")

@@ -21,7 +21,7 @@ from advisor.readers.forms.recipes import read_scripts
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.forms.tasks import read_task
 from advisor.readers.reading import Reading
-from advisor.readers.slips import check_size, check_word, respell, respell_within
+from advisor.readers.slips import check_size, check_word, respell, respell_within, tag_slip
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
@@ -84,6 +84,7 @@ _WITHIN = {
 
 def _check_pod(document: Node, reading: Reading) -> None:
     """Kind, pod and volumes of a document of Kubernetes' own."""
+    respell(document, "kubernetes document", reading)
     version = document.get("apiVersion")
     if version is None or version.text not in ("v1", "apps/v1", "batch/v1"):
         return
@@ -122,6 +123,7 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
                 check_size(node.path(place), reading)
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
+            respell(node, "production-stack model", reading)
             respell(config, "production-stack", reading)
             _production_stack(node, reading, kind)
         elif read := read_task(node, reading):
@@ -301,6 +303,8 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
             words += option_words(key, value, "vllm", reading)
     words += words_of(config.get("extraArgs"), reading) or [] if config is not None else []
     around = Surroundings(kind=kind, name=(node.get("name") or node).text)
+    gpus = node.get("requestGPU")
+    around.gpus = gpus.text if gpus is not None and gpus.kind == "scalar" else None
     # the chart mounts a memory volume at /dev/shm where this key stands
     if config is not None and config.get("tensorParallelSize") is not None:
         around.shm_volume = True
@@ -309,6 +313,7 @@ def _production_stack(node: Node, reading: Reading, kind: str) -> None:
         around.tag = (
             scalar(tag, reading.source) if tag is not None and tag.kind == "scalar" else None
         )
+    tag_slip(around, reading)
     reading.add(
         EngineCommand(
             "vllm", words, environment(node.get("env"), reading), node.start, reading.form, around

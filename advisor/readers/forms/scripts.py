@@ -14,7 +14,14 @@ from advisor.readers.syntax.mapped import Mapped, literal
 from advisor.readers.syntax.shell import parse
 from advisor.readers.syntax.words import split_words
 
-_SPACED = lazy_re(r"^[ \t]*export[ \t]+([A-Za-z_]\w*)([ \t]+=[ \t]*|=[ \t]+)(?=[\w\"'/$])", re.M)
+_SPACED = lazy_re(
+    r"^(?:[ \t]*export[ \t]+(?=\w+[ \t]*=)|(?=[A-Z][A-Z0-9_]+[ \t]+=[ \t]))([A-Za-z_]\w*)"
+    r"([ \t]+=[ \t]*|=[ \t]+)(?=[\w\"'/$])",
+    re.M,
+)
+_ARRAY = lazy_re(r"^[ \t]*(?:(?:local|declare|readonly|typeset)[ \t]+(?:-a[ \t]+)?)?(\w+)=\(", re.M)
+_ITEMS = lazy_re(r"\$\{(\w+)\[[@*]\]\}")
+_PLAIN = lazy_re(r"\$(?:\{(\w+)\}|(\w+)\b(?!\[))")
 
 
 def read_script(reading: Reading) -> None:
@@ -32,17 +39,43 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
             image=literal(said[0], said[1]) if not depth else None, kind="comment"
         )
     reading.shell(text, around=around, depth=depth)
-    if "export" in text.text:
-        _spaced_exports(text, reading)
+    if not depth or "export" in text.text:
+        _spaced_settings(text, reading)
+    if "=(" in text.text and "zsh" not in text.text[:40]:
+        _whole_arrays(text, reading)
     if not reading.found and not depth:
         _bare_options(text, reading)
         if not reading.found and parse(text.text).type == "ERROR":
             reader("text")(reading)  # the grammar does not read it
 
 
-def _spaced_exports(text: Mapped, reading: Reading) -> None:
-    """`export NAME = value`: the shell takes `=` and the value for names, and NAME stays unset."""
+def _whole_arrays(text: Mapped, reading: Reading) -> None:
+    """`"$ARGS"` of an array passes its first item alone; `"${ARG[@]}"` of none, nothing."""
+    from difflib import get_close_matches  # start-up: only for a script with arrays
+
+    arrays = set(_ARRAY.findall(text.text))
+    for found in _ITEMS.finditer(text.text):
+        name, at = found[1], text.pos[found.start(1)]
+        near = get_close_matches(name, arrays, 1, 0.85) if name not in arrays else []
+        if near and at >= 0 and not re.search(rf"\b{name}\b(?!\[[@*]\])", text.text):
+            said = f"nothing sets {name}: {near[0]} is meant"
+            reading.slip(said, at, at + len(name), near[0], stops=False)
+    for found in _PLAIN.finditer(text.text):
+        name = found[1] or found[2]
+        at = text.pos[found.start()]
+        if name in arrays and at >= 0:
+            whole = f"${{{name}[@]}}"
+            said = f"{found.group()} is the first item of an array alone: {whole} is meant"
+            reading.slip(said, at, at + len(found.group()), whole, stops=False)
+
+
+def _spaced_settings(text: Mapped, reading: Reading) -> None:
+    """`export NAME = value`, and `NAME = value`: the shell takes `=` and the value for names, or
+    NAME for a program, and NAME stays unset.
+    """
     for found in _SPACED.finditer(text.text):
+        if not found.group().lstrip().startswith("export") and "<<" in text.text:
+            continue  # it may stand in a text of another language
         at, end = text.pos[found.start(2)], text.pos[found.end(2) - 1] + 1
         if end - at == found.end(2) - found.start(2):
             said = f"the shell does not set {found.group(1)}: blanks stand around its ="

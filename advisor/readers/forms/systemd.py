@@ -9,7 +9,7 @@ from advisor.readers.command import read_command
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, Surroundings, size_bytes
 from advisor.readers.reading import Reading
-from advisor.readers.slips import keys, likely_key, note_key
+from advisor.readers.slips import check_text, keys, likely_key, note_key
 from advisor.readers.syntax.cut_off import options_behind
 from advisor.readers.syntax.mapped import (
     Mapped,
@@ -44,6 +44,8 @@ def read_unit(reading: Reading) -> None:
     else:
         reading.form = "systemd"
     for section, key, value in entries:
+        if section == "Service" and key in ("Restart", "Type"):
+            check_text(value, key, reading)
         if section == "Service" and key == "ExecStart" and value.text and reading.step():
             lead = re.match(r"[@\-:+!]*", value.text)
             line = placeholders_to_holes(value.part(lead.end() if lead else 0, len(value)))

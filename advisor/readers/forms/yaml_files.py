@@ -20,6 +20,7 @@ from advisor.readers.forms.settings_yaml import (
 )
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
+from advisor.readers.slips import respell
 from advisor.readers.syntax.mapped import literal, placeholders_to_holes
 from advisor.readers.syntax.substitutions import set_once
 from advisor.readers.syntax.yamlnodes import Node, compose_all, scalar
@@ -46,7 +47,7 @@ def read_yaml(reading: Reading) -> None:
         for node in flattened
         if node.kind == "map"
         and node.get("kind") is not None
-        and node.get("apiVersion") is not None
+        and node.get("apiVersion", "apiversion", "apiVerison", "ApiVersion") is not None
     ]
     if kubernetes:
         reader("kubernetes")(kubernetes, reading)
@@ -59,9 +60,18 @@ def read_yaml(reading: Reading) -> None:
         elif document.kind == "seq":
             _argument_list(document, reading)
         elif document.kind == "map":
+            if document.get("services") is None and any(
+                _holds_images(v) for _, v in document.pairs
+            ):
+                respell(document, "compose file", reading)
             services = document.get("services")
             form = "compose" if services is not None and services.kind == "map" else "mapping"
             reader(form)(document, reading)
+
+
+def _holds_images(node: Node) -> bool:
+    """Whether the parts of a mapping name images, as services do."""
+    return node.kind == "map" and any(one.get("image") is not None for _, one in node.pairs[:50])
 
 
 def _list_items(document: Node) -> list[Node]:

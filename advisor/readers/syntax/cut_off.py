@@ -20,6 +20,7 @@ _REMARK = lazy_re(r"(?:^|(?<=[ \t;&|]))#")
 _OPTION = lazy_re(r"[ \t]*(--[A-Za-z][\w.-]*|-[A-Za-z]{1,6})(?=[ \t=]|\r?$)")
 # a backslash, then blanks: meant to continue, as the next line's option says
 LOOSE_END = lazy_re(r"\\([ \t]+)(?=\r?\n[ \t]*-)")
+_EMPTY = lazy_re(r"\\\r?\n(?:[ \t]*\r?\n)+(?=[ \t]*-)")
 _QUOTED = lazy_re(
     r"'[^'\n]*'?|\"(?:[^\"\\\n]|\\.)*\"?"
 )  # an open one ends with the line: else each is tried anew
@@ -70,9 +71,10 @@ def options_after_blanks(command: Mapped, reading: Reading) -> str:
     """What to say of a command with blanks behind a line's backslash: to the shell it ends there;
     "" if there are none.
     """
-    loose = LOOSE_END.search(command.text)
+    loose = LOOSE_END.search(command.text) or _EMPTY.search(command.text)
     if loose is None:
         return ""
+    cause = "an empty line follows" if loose.group()[1:2] in "\r\n" else "blanks follow"
     names: list[str] = []
     first, at = -1, loose.end()
     for line in command.part(at, len(command)).text.split("\n")[:MAX_LINES]:
@@ -80,11 +82,7 @@ def options_after_blanks(command: Mapped, reading: Reading) -> str:
             names.append(found.group(1))
             first = command.pos[at + found.start(1)] if first < 0 else first
         at += len(line) + 1
-    return (
-        _note(names, first, "blanks follow the backslash of the line above", reading)
-        if names
-        else ""
-    )
+    return _note(names, first, f"{cause} the backslash of the line above", reading) if names else ""
 
 
 def _note(names: list[str], first: int, cause: str, reading: Reading) -> str:

@@ -1,5 +1,6 @@
 import shlex
 from collections.abc import Iterator
+from itertools import permutations
 
 from advisor.domain.nouns import Case, Edit, Fix, Flag, Severity
 from advisor.domain.patterns import lazy_re
@@ -159,7 +160,9 @@ def nearest_option(case: Case, word: str) -> str | None:
     `--enable-x`.
     """
     known, version = catalogue(case), catalogued_version(case)
-    near = known.nearest(word, version)
+    mixed = {word[0] + "".join(turn) for turn in permutations(word[1:])} if len(word) < 6 else ()
+    turned = [one for one in sorted(mixed) if one != word and known.find(one, version) is not None]
+    near = turned[0] if len(turned) == 1 else known.nearest(word, version)
     if near is None or word.replace("--no-", "--") != near.replace("--no-", "--"):
         return near
     other = word.replace("--no-disable-", "--enable-").replace("--no-enable-", "--disable-")
@@ -174,4 +177,7 @@ def close(word: str, near: str) -> bool:
     """
     from difflib import SequenceMatcher
 
-    return SequenceMatcher(None, _LEAD.sub("", word), _LEAD.sub("", near)).ratio() >= 0.6
+    return (
+        sorted(word) == sorted(near)
+        or SequenceMatcher(None, _LEAD.sub("", word), _LEAD.sub("", near)).ratio() >= 0.6
+    )

@@ -1,6 +1,7 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
+from advisor.domain.patterns import lazy_re
 from advisor.engines import Option
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flags
@@ -17,6 +18,19 @@ from advisor.rules.kit.values import (
     slip,
 )
 
+_WITH_PORT = lazy_re(r"([A-Za-z0-9.-]+):\d{2,5}")
+# read with std::stoi, which throws at a word; others take words too, such as --gpu-layers all
+COUNTS = (
+    "--ctx-size",
+    "--parallel",
+    "--batch-size",
+    "--ubatch-size",
+    "--predict",
+    "--threads",
+    "--port",
+    "--spec-draft-n-max",
+    "--spec-draft-n-min",
+)
 # at least 1: vllm/config (Field(ge=1)), sglang server_args.py
 POSITIVE = (
     "--max-num-seqs",
@@ -52,9 +66,23 @@ def value_not_accepted(case: Case) -> Iterator[Hit]:
         option = catalogue(case).find(lookup_spelling(found), version)
         if option is None or not option.takes_value or "." in found.name:
             continue
-        hit = no_number(case, found, option) or off_the_list(case, found, option)
-        if hit is not None:
+        hits = (judge(case, found, option) for judge in (with_port, no_number, off_the_list))
+        if (hit := next((one for one in hits if one is not None), None)) is not None:
             yield hit
+
+
+def with_port(case: Case, found: Flag, option: Option) -> Hit | None:
+    """Return a hit where an address to listen on has a port."""
+    told = _WITH_PORT.fullmatch(found.value or "") if found.name == "--host" else None
+    if told is None:
+        return None
+    return Hit(
+        f"{found.raw} takes an address without a port, not '{told[0]}'",
+        flag=found,
+        fix=set_fix(case, found, told[1], f"Write {told[1]}, and the port behind --port."),
+        everywhere=True,
+        slip=True,
+    )
 
 
 def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
@@ -89,6 +117,14 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
 def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
     """Return a hit where llama.cpp reads a part of the value: std::stoi takes 64k for 64."""
     value = found.value or ""
+    if found.name in COUNTS and value.isalpha():
+        return Hit(
+            f"{found.raw} takes a whole number, not '{value}'",
+            flag=found,
+            fix=Fix(text=f"Give {found.raw} a whole number."),
+            everywhere=True,
+            slip=True,
+        )
     kept, near = leading_digits(value), likely_number("int", value)
     if option.type != "int" or kept is None or near is None or near == kept:
         return None

@@ -1,7 +1,9 @@
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
+from typing import Any
 
 from advisor.domain.nouns import Case, Fix
 from advisor.domain.patterns import lazy_re
+from advisor.knowledge import store as knowledge
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flag, is_hybrid
 from advisor.rules.kit.fixes import set_fix
@@ -10,6 +12,12 @@ MODEL_FLAGS = ("--model", "--model-path", "--hf-repo")
 HF_WORDS = ("-fp8", "-awq", "-gptq", "-nvfp4", "-int4", "autoround")
 # ends like the name of a GGUF file, without the ending
 _CUT = lazy_re(r"/[^/]*[-_.](?:ud-)?(?:iq|q)\d(?:_(?:k|\d|nl|xxs|xs|s|m|l|xl))*$")
+
+
+def repositories() -> Container[str]:
+    """The repositories of known checkpoints, in small letters."""
+    known: dict[str, Any] = knowledge.index()["repositories"]
+    return known
 
 
 @rule(
@@ -40,7 +48,10 @@ def other_engines_model(case: Case) -> Iterator[Hit]:
         if (
             not bare.endswith(".gguf")
             and "gguf" not in bare
-            and any(word in bare for word in HF_WORDS)
+            and (
+                any(word in bare for word in HF_WORDS)
+                or (place is not None and place.name == "--hf-repo" and bare in repositories())
+            )
         ):
             yield Hit(
                 f"llama-server loads GGUF files; {case.plan.model} is a repository of safetensors "

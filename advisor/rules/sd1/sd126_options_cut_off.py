@@ -8,6 +8,7 @@ from advisor.rules import Hit, rule
 _CONTINUE = "End the line above with a backslash."
 _MEND = {
     "a comment": "Move the comment above the command.",
+    "an empty": "Delete the empty line.",
     "blanks": "Delete the spaces after the backslash.",
     "cmd": "End the line above with ^.",
 }
