@@ -38,8 +38,8 @@ _MAKE_RULE = lazy_re(
     r"^[A-Za-z.][\w./%$() -]*:(?!=)[^\n]*\n(?:[ \t]*#[^\n]*\n|[ \t]*\n)*\t[ \t]*\S", re.M
 )  # YAML has no tabs there
 _JUST_RULE = lazy_re(
-    r"^@?[A-Za-z_][\w-]*(?:[ \t][^:\n]*)?:[^=\n]*\n(?:[ \t]+[^\n]*\n)*?[ \t]+[^\n]*\{\{", re.M
-)
+    r"^@?[A-Za-z_][\w-]*(?:[ \t][^:\n]*)?:[^=\n]*\n(?:[ \t][^\n]*\n){0,200}?[ \t][^\n]*\{\{", re.M
+)  # one blank begins a line: with `+` each line could be split in as many ways as it has blanks
 _JUST_ASSIGN = lazy_re(r"^(?:export[ \t]+)?[A-Za-z_][\w-]*[ \t]*:=|^set [a-z-]+", re.M)
 
 BY_SUFFIX = {

@@ -320,6 +320,15 @@ HOSTILE = {
     "marks: blanks": ("a.sh", "vllm serve " + ("{{a" + " " * 30_000) * 10 + "\n"),
     "python: calls": ("a.py", "from vllm import LLM\nLLM(model=f" + "()" * 1_500 + ")\n"),
     "shell: exports": ("a.sh", "".join(f"export A{i}=1\n" for i in range(12_000)) + "x\n" * 12_000),
+    "just: indented lines": ("-", "a := b\nx:\n" + "        echo\n" * 2_000 + "y"),
+    "shell: arrays": (
+        "a.sh",
+        "".join(f"A{i}=(1)\n" for i in range(3_000))
+        + "".join(f'x "${{B{i}[@]}}" "$A{i}"\n' for i in range(8_000)),
+    ),
+    "shell: settings": ("a.sh", "export A" + " " * 60_000 + "\nA =" + "\t" * 60_000 + "\n" * 9_000),
+    "shell: empty lines": ("a.sh", "vllm serve m \\\n" + "  \n" * 9_000 + "  --port 1\n"),
+    "presets: colons": ("a.ini", "[a]\nmodel = m.gguf\n" + "ctx-size: 1\n" * 9_000),
     "shell: conditions": (
         "a.sh",
         "".join(f"A{i}=1\n" for i in range(10_000)) + "if x; then y; fi\n" * 6_000,

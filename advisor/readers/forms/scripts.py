@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import engine_by_options
@@ -19,6 +20,7 @@ _SPACED = lazy_re(
     r"([ \t]+=[ \t]*|=[ \t]+)(?=[\w\"'/$])",
     re.M,
 )
+MAX_NAMES = 100  # arrays of a script, and mentions of them, that are compared
 _ARRAY = lazy_re(r"^[ \t]*(?:(?:local|declare|readonly|typeset)[ \t]+(?:-a[ \t]+)?)?(\w+)=\(", re.M)
 _ITEMS = lazy_re(r"\$\{(\w+)\[[@*]\]\}")
 _PLAIN = lazy_re(r"\$(?:\{(\w+)\}|(\w+)\b(?!\[))")
@@ -53,14 +55,14 @@ def _whole_arrays(text: Mapped, reading: Reading) -> None:
     """`"$ARGS"` of an array passes its first item alone; `"${ARG[@]}"` of none, nothing."""
     from difflib import get_close_matches  # start-up: only for a script with arrays
 
-    arrays = set(_ARRAY.findall(text.text))
-    for found in _ITEMS.finditer(text.text):
+    arrays = set(_ARRAY.findall(text.text)[:MAX_NAMES])
+    for found in islice(_ITEMS.finditer(text.text), MAX_NAMES):
         name, at = found[1], text.pos[found.start(1)]
         near = get_close_matches(name, arrays, 1, 0.85) if name not in arrays else []
         if near and at >= 0 and not re.search(rf"\b{name}\b(?!\[[@*]\])", text.text):
             said = f"nothing sets {name}: {near[0]} is meant"
             reading.slip(said, at, at + len(name), near[0], stops=False)
-    for found in _PLAIN.finditer(text.text):
+    for found in islice(_PLAIN.finditer(text.text), 10_000):
         name = found[1] or found[2]
         at = text.pos[found.start()]
         if name in arrays and at >= 0:
