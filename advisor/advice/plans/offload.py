@@ -118,7 +118,8 @@ def _holds_drafts(facts: Facts, plan: Plan) -> bool:
 def _quants(facts: Facts) -> list[Quant]:
     """What to try: the one that the question is about, where it has four bits or more as GGUF, then
     what somebody publishes: the usual ones, else the others of four bits or more, the smallest
-    first, then the largest below; the usual ones where no file at all is known.
+    first, then the largest below. Nothing where no file at all is known: nobody splits what is not
+    there.
     """
     names = RELEASED.get(facts.model.family if facts.model else "", QUANTS)
     usual = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
@@ -132,8 +133,7 @@ def _quants(facts: Facts) -> list[Quant]:
     others = [quant for quant in _others(facts) if quant not in usual]
     wide = [quant for quant in reversed(others) if (quant.bits or 0.0) >= FOUR_BITS]
     narrow = [quant for quant in others if quant not in wide]
-    rest = usual if not named and not others else ()  # else nobody is known to have made them
-    return list({q.id: q for q in (*first, *named, *wide, *narrow, *rest)}.values())
+    return list({q.id: q for q in (*first, *named, *wide, *narrow)}.values())
 
 
 def _others(facts: Facts) -> tuple[Quant, ...]:
