@@ -24,6 +24,7 @@ from advisor.domain.nouns import (
     Request,
     UnknownFact,
 )
+from advisor.domain.sourced import sourced
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
@@ -31,6 +32,9 @@ from advisor.perf import memory
 IK_LLAMA = (
     "no launches are written for ik_llama.cpp: this is for llama.cpp's own server, and the "
     "fork's options for drafts differ"
+)
+USUAL_LENGTH = sourced(
+    4096, "tokens", "own choice: a request that a quantisation must leave room for", "assumed"
 )
 
 
@@ -161,7 +165,7 @@ def fits(
     quant: Quant,
     engine: str,
     gpus: int,
-    length: int = 4096,
+    length: int = USUAL_LENGTH,
     slots: int = 1,
 ) -> bool | None:
     """Do `slots` requests of `length` tokens fit beside the weights? None where memory or sizes are
@@ -247,7 +251,7 @@ def _loads(facts: Facts, plan: Plan) -> bool:
 
 
 def quant_default(
-    hw: Hardware, model: LLM, engine: str, gpus: int, length: int = 4096, slots: int = 1
+    hw: Hardware, model: LLM, engine: str, gpus: int, length: int = USUAL_LENGTH, slots: int = 1
 ) -> tuple[Quant, str]:
     """The first of the preferred quantisations that fits (else the smallest), and why. `length`:
     tokens per request.

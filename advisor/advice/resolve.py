@@ -22,11 +22,16 @@ from advisor.domain.nouns import (
     Quant,
     Request,
 )
+from advisor.domain.sourced import sourced
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
 
 BY_NAME = "model-name"  # source of a model of which no more than its name was read
+SHOWN_OF_ONE = sourced(6, "A/B runs", "own choice: as many are shown", "chosen")
+SHOWN_OF_EACH = sourced(
+    4, "pairs", "own choice: of each method, where several were measured", "chosen"
+)
 
 
 def _quant(request: Request, hw: Hardware, model: LLM, engine: str) -> tuple[Quant, list[Default]]:
@@ -171,7 +176,7 @@ def bare_facts(request: Request) -> Facts:
 def with_evidence(facts: Facts) -> Facts:
     """The facts with the measured pairs nearest to them."""
     methods = _measured_methods(facts)
-    each = 6 if len(methods) == 1 else 4
+    each = SHOWN_OF_ONE if len(methods) == 1 else SHOWN_OF_EACH
     found = (row for method in methods for row in nearest_pairs(facts, method, each))
     return facts.model_copy(update={"evidence": tuple(found)})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from advisor.domain.frozen import Frozen
+from advisor.domain.sourced import sourced
 from advisor.domain.vocabulary import DraftMethod, Goal, Interconnect, Workload
 
 # Least and most of each number of a question, for the command line and Python alike
@@ -27,6 +28,10 @@ LIMITS: dict[str, tuple[float, float]] = {
 
 
 MAX_POSITIONS = 16  # draft positions whose acceptance can be given
+
+# Lengths where nobody tells any: a launch that is read, a class of a mix
+USUAL_PROMPT = sourced(2048, "tokens", "own choice: a short document or a long chat", "assumed")
+USUAL_OUTPUT = sourced(512, "tokens", "own choice: an answer of a page", "assumed")
 
 
 class Request(Frozen):

@@ -33,6 +33,9 @@ MOST_DRAFTED = sourced(
 UNKNOWN = {"", "?", "-", "n/a", "na", "none", "null", "unknown", "auto", "default", "nan"}
 
 _TRUE, _FALSE = {"1", "1.0", "on", "true", "yes"}, {"0", "0.0", "off", "false", "no"}
+LONG_PROMPT = sourced(
+    4096, "tokens", "own choice: below, both readings of a row's tok/s agree", "chosen"
+)
 
 
 def number(text: object) -> float:
@@ -97,7 +100,7 @@ def version_number(engine: str, text: str) -> float:
     found = re.match(r"[v~]?(\d+)\.(\d+)(?:\.(\d+))?", text.strip())
     if found and not gguf_engine(engine):
         major, minor, patch = (int(part or 0) for part in found.groups())
-        return float(major * 10000 + minor * 100 + patch)
+        return float(major * 100**2 + minor * 100 + patch)
     built = re.search(r"\bb(\d{3,6})\b", text)
     if built:
         return float(built.group(1))
@@ -239,6 +242,6 @@ def decode_only(row: Mapping[str, str]) -> bool:
         return False
     prompt = row.get("input_tokens") or "0"
     long_prompt = (
-        prompt.strip().isdigit() and int(prompt) >= 4096
+        prompt.strip().isdigit() and int(prompt) >= LONG_PROMPT
     )  # for short prompts both readings agree
     return long_prompt and each * streams > 0 and abs(total / (each * streams) - 1) <= _SAME

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.domain.question import USUAL_OUTPUT
 from advisor.engines.traits import traits
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
@@ -176,7 +177,9 @@ def _limits(facts: Facts, plans: Sequence[Plan]) -> dict[str, object]:
 def _count(facts: Facts, plan: Plan) -> float:
     if facts.ctx_tokens is None:
         return cells.NAN
-    held = memory.max_requests(facts, plan, facts.ctx_tokens + (facts.output_tokens or 512))
+    held = memory.max_requests(
+        facts, plan, facts.ctx_tokens + (facts.output_tokens or USUAL_OUTPUT)
+    )
     return cells.NAN if held is None else float(held)
 
 

@@ -19,6 +19,7 @@ _NODES = sourced(
     "Quantiles of the standard normal at 1/16, 3/16, ... 15/16",
     "derived",
 )
+MOST_SHARE = sourced(0.995, "share", "own choice: no expert takes every token", "chosen")
 
 
 def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> Floats:
@@ -48,7 +49,7 @@ def union(experts: Floats, topk: Floats, tokens: Floats, skew: float = 0.0) -> F
     weights = np.ones(1) if skew <= 0 else np.exp(skew * _NODES) / np.exp(skew * _NODES).mean()
     left = np.zeros_like(share)
     for weight in weights:
-        missed = np.minimum(weight * share, 0.995)
+        missed = np.minimum(weight * share, MOST_SHARE)
         np.log1p(np.negative(missed, out=missed), out=missed)
         missed = missed * tokens
         left += np.exp(missed, out=missed)

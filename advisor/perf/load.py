@@ -16,6 +16,7 @@ import numpy.typing as npt
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import engines_with, traits
 from advisor.perf import arrays as P
+from advisor.perf import imputation
 from advisor.perf.constants import Constants
 from advisor.perf.memory import SGLANG_FEW, SGLANG_STATE_SHARE, SGLANG_STATES
 
@@ -62,6 +63,18 @@ ACCEPT_SPREAD = sourced(
     "share",
     "Spread of tokens per step between requests, beyond chance",
     "assumed",
+)
+LEAST_FREE = sourced(
+    0.05,
+    "share of the weights",
+    "own choice: with less beside the weights a row's memory is not what is stated",
+    "chosen",
+)
+LEAST_LEFT = sourced(
+    0.02, "share of the weights", "own choice: a pool stays above nothing", "chosen"
+)
+LEAST_BESIDE = sourced(
+    0.1, "share of the budget", "own choice: prompts go on beside decoding requests", "chosen"
 )
 
 
@@ -139,9 +152,9 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
     per_request = np.where(_paged_states(p), _paged_request(p, slots, spec), per_request)
     weights = weight_bytes(p)
     free = MEMORY_SHARE * p.memory_bytes * np.fmax(p.gpus, p.tp) - weights - OVERHEAD_BYTES
-    free = np.where(free > 0.05 * weights, free, np.nan)
+    free = np.where(free > LEAST_FREE * weights, free, np.nan)
     left = (
-        np.maximum(free - p.mtp_params * p.bytes_mtp, 0.02 * weights) if spec else free
+        np.maximum(free - p.mtp_params * p.bytes_mtp, LEAST_LEFT * weights) if spec else free
     )  # unknown stays unknown
     pool = np.where(np.isnan(p.kv_pool_tokens), left, p.kv_pool_tokens * per_token)
     slots_that_fit = np.where(np.isnan(pool), np.inf, pool / np.fmax(per_request, 1.0))
@@ -211,7 +224,7 @@ def clients(p: P.Points, spec: bool) -> Floats:
     capped = (
         p.is_engine(*engines_with("running"))
         & spec
-        & (p.max_num_seqs >= 4096)
+        & (p.max_num_seqs >= imputation.value("unlimited_seqs"))
         & (p.max_num_seqs < SLOTS_HOLD)
         & np.isfinite(kv_slots(p, False))
     )
@@ -261,7 +274,7 @@ def load(p: P.Points, c: Constants, tau: Floats, spec: bool) -> Load:
         tau=per_step,
         steps=steps,
         steps_sd=np.sqrt(spread**2 + chance),
-        budget=np.fmax(p.max_num_batched_tokens - beside, 0.1 * p.max_num_batched_tokens),
+        budget=np.fmax(p.max_num_batched_tokens - beside, LEAST_BESIDE * p.max_num_batched_tokens),
         mixed=mixed,
         requests=np.fmax(p.n_requests, 1.0),
         queued=np.fmax(p.concurrency - running, 0.0),

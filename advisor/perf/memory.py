@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from advisor import engines
 from advisor.domain.nouns import LLM, Engine, Facts, MemoryBill, Plan, Quant
+from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import drafters
@@ -60,7 +61,7 @@ SGLANG_FEW = sourced(
 
 def _length(facts: Facts, plan: Plan) -> int:
     """Tokens of a full-length request: what the plan allows, else what was asked for."""
-    asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
+    asked = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
     return plan.max_model_len or asked
 
 
@@ -138,7 +139,7 @@ def bill(facts: Facts, plan: Plan) -> MemoryBill:
     left, gpus = left_gib(made), replica_gpus(facts, plan)
     if left is None:
         return made
-    asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
+    asked = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
     held = max_requests(facts, plan, asked, made)
     slots = min(
         plan.max_num_seqs or facts.concurrency or 1, facts.concurrency or plan.max_num_seqs or 1

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from advisor.domain.sourced import sourced
 from advisor.perf import arrays as P
-from advisor.perf import kernels
+from advisor.perf import imputation, kernels
 from advisor.perf.attention import attention_seconds, serial_attention_seconds
 from advisor.perf.constants import Constants
 from advisor.perf.drafting import draft_seconds
@@ -293,7 +293,9 @@ def link_seconds(p: P.Points, c: Constants, tokens: Floats, layers: Floats) -> F
     slow |= (p.tp > _NODE) & P.mask(
         p.arch, P.ARCHS, _HGX
     )  # beyond one node, whatever links the GPUs inside it
-    fast = (p.link == P.LINKS.index("nvlink")) | ((p.link == 0) & (p.link_bw > 100e9))
+    fast = (p.link == P.LINKS.index("nvlink")) | (
+        (p.link == 0) & (p.link_bw > imputation.value("pcie_most"))
+    )
     latency = np.where(slow, c.allreduce_net_s, np.where(fast, c.allreduce_s, c.allreduce_pcie_s))
     volume = (
         2 * tokens * p.hidden * 2 / p.link_bw

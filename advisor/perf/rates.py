@@ -45,6 +45,7 @@ _UNPACK = sourced(
 )
 _LANES = np.array([_INT_LANES.get(word, 1.0) for word in P.ARCHS])
 _UNPACKING = np.array([_UNPACK.get(word, 1.0) for word in P.QUANT_FAMILIES])
+LEAST_RATE = sourced(1e11, "FLOP/s", "own choice: below every card that is listed", "chosen")
 
 
 def at(values: ByPath, points: P.Points) -> Floats:
@@ -111,7 +112,7 @@ def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
     same = np.where(is_int8, int8, p.bf16)
     mixer = np.where(is_fp8 | is_nvfp4, fp8, same)
     ffn = np.where(is_nvfp4, fp4, np.where(is_fp8 | is_mxfp4, fp8, same))
-    return np.fmax(mixer, 1e11), np.fmax(ffn, 1e11)
+    return np.fmax(mixer, LEAST_RATE), np.fmax(ffn, LEAST_RATE)
 
 
 def small_batch_rate(p: P.Points, c: Constants) -> Floats:

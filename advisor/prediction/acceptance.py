@@ -23,6 +23,7 @@ from advisor.domain.sourced import sourced
 from advisor.perf.arrays import FAMILIES, MAX_K, WORKLOADS, Points
 
 Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
 
 MAX_DEPTH_K = sourced(64, "tokens", "The longest measured draft; longer ones are cut", "chosen")
 USUAL_K = sourced(
@@ -35,10 +36,22 @@ USUAL_K = sourced(
 MEASURED_SD = sourced(
     0.03,
     "log ratio",
-    "Sd of a stated acceptance: rounding, other prompts, counters; the replicate spread",
+    "Of a stated acceptance: rounding, other prompts; replicate spread",
     "assumed",
 )
 POSITION_SD = sourced(0.12, "logits", "Sd of one draft position around the common curve", "assumed")
+STATED_SD = sourced(0.15, "logits", "Sd of a stated acceptance of one position", "assumed")
+LEAST_SD = sourced(0.01, "log ratio", "Sd that the single positions leave", "assumed")
+NEAR = sourced(1e-3, "share", "Shares stay this far from 0 and 1", "chosen")
+BORDER = sourced(0.02, "tokens", "A stated length stays this far from 1 and from k + 1", "chosen")
+FAR, STEP = sourced((30.0, 6.0), "logits", "Most of a logit, and of one step's change", "chosen")
+USUAL_TEMPERATURE = sourced(0.4, "", "between greedy and the 0.6 to 0.7 of model cards", "assumed")
+USUAL_BITS, FINE_BITS = sourced((4.5, 4.2), "bits a weight", "Q4_K; damage shows below", "assumed")
+MOST_DAMAGE = sourced(3.0, "bits", "1-bit formats, 1.2 bits a weight, below that", "chosen")
+USUAL_SIZE = sourced(2e10, "active parameters", "middle of knowledge/llms, rounded", "assumed")
+SIZES = sourced((1e8, 1e12), "active parameters", "beyond every published model", "chosen")
+DEPTH_UNIT = sourced(4096, "tokens", "unit of the depth's logarithm", "chosen")
+MOST_BRANCHES = sourced(30, "tokens", "beyond k, of the largest published tree", "chosen")
 
 # Groups of indicator columns. "gguf-low" style effects are numbers, in _numbers.
 _METHODS = tuple(m for m in METHODS if m != "none")
@@ -49,14 +62,11 @@ NUMBER_COLUMNS = (
     "temperature", "thinking", "depth", "low_bits", "log_active", "moe", "p_min", "tree",
 )  # fmt: skip
 COLUMNS: tuple[str, ...] = (
-    *(f"method:{m}" for m in _METHODS),
-    *(f"workload:{w}" for w in _WORDS),
-    *(f"family:{f}" for f in _FAMILIES),
-    *(f"block*{w}" for w in _WORDS),
-    *NUMBER_COLUMNS,
+    *(f"method:{m}" for m in _METHODS), *(f"workload:{w}" for w in _WORDS),
+    *(f"family:{f}" for f in _FAMILIES), *(f"block*{w}" for w in _WORDS), *NUMBER_COLUMNS,
     *(f"slope:{g}" for g in ("one", "block", "guess")),
     *(f"position:{j + 1}" for j in range(MAX_K)),
-)
+)  # fmt: skip
 
 
 def usual_k() -> Floats:
@@ -77,7 +87,7 @@ def tokens_per_step(conditional: Floats, k: Floats) -> Floats:
     """
     steps = np.clip(k[:, None] - np.arange(MAX_K)[None, :], 0.0, 1.0)  # fractional k interpolates
     reach = np.cumprod(conditional, axis=1)
-    last = np.clip(conditional[:, -1], 0.0, 0.999)
+    last = np.clip(conditional[:, -1], 0.0, 1 - NEAR)
     more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
     tail = reach[:, -1] * last * (1 - last**more) / (1 - last)
     total: Floats = 1.0 + (reach * steps).sum(axis=1) + tail
@@ -88,7 +98,7 @@ def log_gradient(conditional: Floats, k: Floats) -> Floats:
     """d log(tokens per step) / d logit of each position, (N, MAX_K)."""
     steps = np.clip(k[:, None] - np.arange(MAX_K)[None, :], 0.0, 1.0)
     reach = np.cumprod(conditional, axis=1) * steps
-    last = np.clip(conditional[:, -1], 0.0, 0.999)
+    last = np.clip(conditional[:, -1], 0.0, 1 - NEAR)
     more = np.clip(k - MAX_K, 0.0, MAX_DEPTH_K)
     whole = np.cumprod(conditional, axis=1)[:, -1]
     tail = whole * last * (1 - last**more) / (1 - last)
@@ -104,27 +114,27 @@ def log_gradient(conditional: Floats, k: Floats) -> Floats:
 
 def sigmoid(x: Floats) -> Floats:
     """Return 1 / (1 + exp(-x)), element by element (N,)."""
-    out: Floats = 1.0 / (1.0 + np.exp(-np.clip(x, -30, 30)))
+    out: Floats = 1.0 / (1.0 + np.exp(-np.clip(x, -FAR, FAR)))
     return out
 
 
 def logit(p: Floats) -> Floats:
     """Return log(p / (1 - p)), element by element (N,); p is limited to 0.001 to 0.999."""
-    q = np.clip(p, 1e-3, 1 - 1e-3)
+    q = np.clip(p, NEAR, 1 - NEAR)
     out: Floats = np.log(q / (1 - q))
     return out
 
 
 def _numbers(points: Points) -> Floats:
     known = np.nan_to_num
-    temperature = np.where(np.isnan(points.temperature), 0.4, points.temperature)
-    depth = np.log2(1 + known(points.depth_tokens, nan=0.0) / 4096)
-    low = np.clip(4.2 - known(points.quant_bits, nan=4.5), 0.0, 3.0)
-    size = np.log(np.clip(known(points.active_params, nan=2e10), 1e8, 1e12) / 2e10)
+    temperature = np.where(np.isnan(points.temperature), USUAL_TEMPERATURE, points.temperature)
+    depth = np.log2(1 + known(points.depth_tokens, nan=0.0) / DEPTH_UNIT)
+    low = np.clip(FINE_BITS - known(points.quant_bits, nan=USUAL_BITS), 0.0, MOST_DAMAGE)
+    size = np.log(np.clip(known(points.active_params, nan=USUAL_SIZE), *SIZES) / USUAL_SIZE)
     tree = np.where(
         np.isnan(points.verify_tokens),
         0.0,
-        np.clip(points.verify_tokens - points.k - 1, 0, 30) / 10,
+        np.clip(points.verify_tokens - points.k - 1, 0, MOST_BRANCHES) / 10,
     )
     return np.column_stack(
         [
@@ -247,7 +257,7 @@ class Acceptance:
         positions.
         """
         total = log_gradient(self.conditional, self.k).sum(axis=1)
-        sd: Floats = np.hypot(total * self.shared_sd, 0.01)
+        sd: Floats = np.hypot(total * self.shared_sd, LEAST_SD)
         return sd
 
     def tau_at(self, z: float) -> Floats:
@@ -284,7 +294,7 @@ def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Accep
     )
     usable = np.isfinite(length) & (given_k > 0) & (length >= 1.0)
     if usable.any():
-        length = np.clip(length, 1.02, given_k + 0.98)
+        length = np.clip(length, 1 + BORDER, given_k + 1 - BORDER)
         mean, sd = _update(mean, sd, np.log(length), given_k, usable, model.position_sd)
         known |= usable
     stated = np.isfinite(points.given_conditional)
@@ -295,12 +305,7 @@ def believe(model: AcceptanceModel, points: Points, hide: bool = False) -> Accep
 
 
 def _update(
-    mean: Floats,
-    sd: Floats,
-    target: Floats,
-    k: Floats,
-    rows: npt.NDArray[np.bool_],
-    position_sd: float,
+    mean: Floats, sd: Floats, target: Floats, k: Floats, rows: Flags, position_sd: float
 ) -> tuple[Floats, Floats]:
     """Iterated extended Kalman step with the observation log(tokens per step) = target, noise
     MEASURED_SD.
@@ -315,7 +320,7 @@ def _update(
         spread = s2 * total**2 + p2 * (g**2).sum(axis=1) + MEASURED_SD**2
         miss = y - np.log(tokens_per_step(a, kk)) + (g * (m - m0)).sum(axis=1)
         gain = (s2 * total)[:, None] + p2 * g
-        m = m0 + np.clip(gain * (miss / spread)[:, None], -6.0, 6.0)
+        m = m0 + np.clip(gain * (miss / spread)[:, None], -STEP, STEP)
     left = s2 - (s2 * total) ** 2 / spread
     out_mean, out_sd = mean.copy(), sd.copy()
     out_mean[rows], out_sd[rows] = m, np.sqrt(np.maximum(left, 1e-6))
@@ -328,7 +333,7 @@ def _update_positions(
     """Each stated conditional acceptance observes its logit (noise 0.15); the common part takes
     what they agree on.
     """
-    noise2, p2 = 0.15**2, POSITION_SD**2
+    noise2, p2 = STATED_SD**2, POSITION_SD**2
     miss = np.where(stated, logit(given) - mean, 0.0)
     count = stated.sum(axis=1)
     s2 = sd**2

@@ -131,7 +131,7 @@ def predict_batch(
     belief = whole.belief
     low, middle, high = (
         np.clip(length * np.exp(whole.more), 1.0, belief.k + 1)
-        for length in (belief.tau_at(-1.2816), belief.tau, belief.tau_at(1.2816))
+        for length in (belief.tau_at(-Z10), belief.tau, belief.tau_at(Z10))
     )
     lengths = (low, middle, high)
     goals = [

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.domain.normal import Z10
+from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 from advisor.prediction import spread
 
@@ -18,6 +19,7 @@ SURE = 0.005  # no chance is nearer to 0 or 1
 LEAST_WIDTH = 1e-6  # of a half-width, in log
 HALVINGS = 14  # of a chance
 LEAST_SIDE = 1e-5  # of the probability of one side
+QUANTILES = sourced((0.1, 0.5, 0.9), "probability", "the 80 % interval and its middle", "chosen")
 
 
 class Predicted(NamedTuple):
@@ -71,7 +73,7 @@ def posterior(mean: Floats, low: Floats, high: Floats, p_gain: Floats) -> Poster
         So that `low` > 0 means `p_gain` >= 0.9, `median` > 0 means 0.5, and `high` < 0 means 0.1.
     """
     below, above = mean - low, high - mean
-    low, median, high = (quantile(mean, below, above, p_gain, share) for share in (0.1, 0.5, 0.9))
+    low, median, high = (quantile(mean, below, above, p_gain, share) for share in QUANTILES)
     return Posterior(low, median, high, p_gain)
 
 

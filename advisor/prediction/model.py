@@ -228,7 +228,7 @@ class Model:
     @classmethod
     def from_calibration(cls, spread: Spread, calibration: Calibration) -> Model:
         """A model that only makes intervals and chances of means and spreads at hand."""
-        nothing = acc.AcceptanceModel(np.zeros(1), np.zeros((1, 1)), 0.3)
+        nothing = acc.AcceptanceModel(np.zeros(1), np.zeros((1, 1)), 1.0)
         return cls(nothing, {}, spread, calibration)
 
     @cached_property

@@ -77,6 +77,8 @@ CLEAR = sourced(
     "Nearly twice the replicate spread of 0.029: clearly on one side of 1",
     "derived",
 )
+# of a hash: a factor and a modulus, both prime
+_FACTOR, _PRIME = 1_000_003, 1_099_511_627_689
 
 
 class Pull(NamedTuple):
@@ -113,7 +115,7 @@ def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
     parts = [full.gpus, full.path, full.method, first, full.quant_family, full.engine]
     key = np.zeros(len(full), dtype=np.int64)
     for part in (np.nan_to_num(raw.hardware_name), np.nan_to_num(raw.model_name), *parts):
-        key = (key * 1_000_003 + part.astype(np.int64)) % 1_099_511_627_689
+        key = (key * _FACTOR + part.astype(np.int64)) % _PRIME
     unknown = np.isnan(raw.hardware_name) | np.isnan(raw.model_name)
     return np.where(unknown, -1, key)
 
@@ -238,13 +240,14 @@ class Nearby:
 
 # Units of one step of each column of `rows` in the artefact, where they are 16 bit integers.
 _STEPS = np.array([100.0] * len(MEASURES) + [1.0, 1000.0, 1000.0])
+_MOST = 32767  # of a 16 bit integer
 _UNKNOWN = -32768  # stands for NaN
 
 
 def pack(rows: Floats) -> str:
     """Rows (E, D) as text: little-endian 16 bit integers, row by row, in base64."""
     steps = np.round(rows * _STEPS)
-    whole = np.where(np.isnan(steps), _UNKNOWN, np.clip(steps, -32767, 32767)).astype("<i2")
+    whole = np.where(np.isnan(steps), _UNKNOWN, np.clip(steps, -_MOST, _MOST)).astype("<i2")
     return b64encode(whole.tobytes()).decode()
 
 

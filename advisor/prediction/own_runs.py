@@ -67,6 +67,10 @@ STEP_MEASURES = {
     "model": MODEL, "quant": QUANT, "engine": ENGINE, "metric": WHOLE,
 }  # fmt: skip
 FIRST_MEASURES = {"streams": STREAMS, "context": CONTEXT, "model": MODEL, "engine": ENGINE}
+SIZE_STEPS = sourced(
+    40, "per e-fold", "own choice: models whose sizes differ by 2.5 % are two", "chosen"
+)
+ALIKE = sourced(0.05, "", "own choice: places that are the same but for rounding", "chosen")
 
 
 class Kernel(NamedTuple):
@@ -148,7 +152,10 @@ def places(raw: arrays.Points, full: arrays.Points) -> Floats:
     Floats
         Coordinates. (N, 10)
     """
-    sizes = (np.round(40 * np.log(size / 1e6)) for size in (full.total_params, full.active_params))
+    sizes = (
+        np.round(SIZE_STEPS * np.log(size / 1e6))
+        for size in (full.total_params, full.active_params)
+    )
     total, active = sizes
     numbers = [
         np.log2(np.maximum(full.concurrency, 1.0)),
@@ -208,7 +215,7 @@ def covariance(gap: Floats, a: Places, b: Places, made: Kernel) -> Parts:
 
     both = outer(a.where[..., FIRST], b.where[..., FIRST])
     none = outer(1 - a.where[..., FIRST], 1 - b.where[..., FIRST])
-    alike = np.all(gap < 0.05, axis=-1)
+    alike = np.all(gap < ALIKE, axis=-1)
     accepted = none * made.accepted * fade(ACCEPTED_MEASURES, made.accepted_fade)
     step = made.step * none * fade(STEP_MEASURES, made.step_fade)
     first = made.first * both * fade(FIRST_MEASURES, made.first_fade)

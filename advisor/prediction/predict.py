@@ -46,6 +46,12 @@ ERROR_CORRELATION = sourced(
     "Left-out errors within sweeps over k, see above",
     "measured",
 )
+NO_GAIN = sourced(
+    0.1,
+    "probability",
+    "of a gain where requests end before drafts can help: as its interval leaves it",
+    "chosen",
+)
 
 
 def predict_points(
@@ -104,7 +110,7 @@ def _finish(model: Model, points: arrays.Points, raw: Raw) -> Predicted:
     mean, low, high = (np.where(off, 0.0, value) for value in (mean, low, high))
     below, above = mean - low, high - mean
     made = posterior(mean, low, high, chance(model.p_gain(mean, sd, known), evidence, closeness))
-    p_gain = np.where(off, 0.5, np.where(no_gain, np.fmin(made.p_gain, 0.1), made.p_gain))
+    p_gain = np.where(off, 0.5, np.where(no_gain, np.fmin(made.p_gain, NO_GAIN), made.p_gain))
     quantiles = (np.where(no_gain, np.fmin(value, 0.0), value) for value in made[:3])
     basis = _basis(model, raw, points, closeness >= 1, near)
     p10, p50, p90 = (np.exp(np.where(off, 0.0, value)) for value in quantiles)

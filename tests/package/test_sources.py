@@ -2,6 +2,8 @@
 
 A number at the top of a module of perf/, prediction/ or advice/ is wrapped in `sourced(value, unit,
 source, status)`, unless it is a limit of what is read or computed, which nothing could contradict.
+Inside functions stand only numbers of mathematics, factors between units, and what keeps a division
+or a logarithm finite.
 """
 
 from __future__ import annotations
@@ -35,7 +37,15 @@ TOLERANCES = {
     "prediction/artefact.py": {"SCHEMA"},
     "prediction/intervals.py": {"SURE", "LEAST_WIDTH", "LEAST_SIDE", "HALVINGS"},
     "prediction/model.py": {"_CURVE"},
-    "prediction/neighbours.py": {"SAME_K", "YES_OR_NO", "_STEPS", "_UNKNOWN"},
+    "prediction/neighbours.py": {
+        "_FACTOR",
+        "_PRIME",
+        "_MOST",
+        "SAME_K",
+        "YES_OR_NO",
+        "_STEPS",
+        "_UNKNOWN",
+    },
     "prediction/own_runs.py": {"STREAMS"},
     "prediction/predict.py": {"PIECE"},
     "prediction/switches.py": {"HALVINGS", "LEAST_GAP", "SWITCHES"},
@@ -100,6 +110,81 @@ def test_no_tolerance_is_left_over() -> None:
         found.setdefault(where, set()).update(named)
     gone = {where: named - found[where] for where, named in TOLERANCES.items()}
     assert not any(gone.values()), gone
+
+
+# Inside functions: counts and shares of mathematics (halves, squares, the bits of a byte, the root
+# of 3 of a uniform law, decimals that are kept), units, and guards.
+MATHEMATICS = {0, 0.5, 1, 2, 3, 4, 8, 10, 100}
+UNITS = {60, 1e3, 1024, 3600, 1e6, 3.6e6, 1e9, 1e12}
+GUARDS = {1e-3, 1e-6, 1e-9, 1e-12}
+PLAIN = MATHEMATICS | UNITS | GUARDS
+NAMED = {"weight", "maxsize", "mode"}  # the order of reasons, caches, rights of a file
+# How many points a curve has, how much of a text is shown, decimals that are written
+CALLS = {"series", "printable", "excerpt", "round"}
+INSIDE = {
+    "advice/explain/caveats.py": {"_link"},  # the order of reasons
+    "advice/explain/reasons.py": {"_from_rules", "_from_decision"},  # the same
+    "advice/explore/compare.py": {"_default"},  # how much is shown
+    "advice/explore/mix_loads.py": {"loads"},  # rounding
+    "advice/own_runs/machine.py": {"save"},  # rights of a file
+    "advice/plans/checkpoints.py": {"own_name"},  # how much is read
+    "prediction/predict_rows.py": {"_write"},  # bytes of a random name
+}
+
+
+def numbers_inside(tree: ast.Module) -> Iterator[tuple[str, ast.Constant]]:
+    """(function, number) of each number inside a function, positions of an array left out."""
+
+    def walk(node: ast.AST, function: str) -> Iterator[tuple[str, ast.Constant]]:
+        if isinstance(node, ast.FunctionDef):
+            function = function or node.name
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
+            return
+        if isinstance(node, ast.keyword) and node.arg in NAMED:
+            return
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow) and numeric(node.left):
+            return  # 2**30
+        if isinstance(node, ast.FormattedValue):
+            yield from walk(node.value, function)
+            return
+        if isinstance(node, ast.Subscript):
+            yield from walk(node.value, function)
+            return
+        if function and isinstance(node, ast.Constant) and numeric(node):
+            yield function, node
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, function)
+
+    return walk(tree, "")
+
+
+def bare_numbers() -> Iterator[tuple[str, str, ast.Constant]]:
+    for room in ROOMS:
+        for path in sorted((PACKAGE / room).rglob("*.py")):
+            where = path.relative_to(PACKAGE).as_posix()
+            for function, node in numbers_inside(ast.parse(path.read_text())):
+                if node.value not in PLAIN:
+                    yield where, function, node
+
+
+def test_numbers_inside_functions_are_mathematics_or_units() -> None:
+    bare = [
+        f"{where}:{node.lineno} {function}: {node.value}"
+        for where, function, node in bare_numbers()
+        if function not in INSIDE.get(where, set())
+    ]
+    assert not bare, "\n".join(bare)
+
+
+def test_no_exemption_is_left_over() -> None:
+    found = {(where, function) for where, function, _ in bare_numbers()}
+    gone = [(w, f) for w, functions in INSIDE.items() for f in functions if (w, f) not in found]
+    assert not gone, gone
+
+
+def test_the_check_sees_a_number() -> None:
+    tree = ast.parse("def f(x):\n    return 0.7 * x + a[5] + g(weight=9) + 2**30 + series(1, 34)\n")
+    assert [node.value for _, node in numbers_inside(tree)] == [0.7]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from advisor.domain.nouns import (
     Plan,
     Reason,
 )
+from advisor.domain.question import USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.knowledge import store as knowledge
 
@@ -178,7 +179,7 @@ def _towards(facts: Facts, row: Evidence) -> tuple[Facts, Facts, Facts, Facts]:
     read = unsaid.model_copy(update={"workload": row.workload}) if row.workload else unsaid
     load = {
         "concurrency": int(row.concurrency or facts.concurrency or 1),
-        "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or 2048),
+        "ctx_tokens": int(row.input_tokens or facts.ctx_tokens or USUAL_PROMPT),
     }
     return facts, unsaid, read, read.model_copy(update=load)
 

@@ -9,6 +9,7 @@ its catalogue and its known defects say. What it does not know: whose answers ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import log
 from typing import Any, Literal
 
 from advisor import engines
@@ -27,6 +28,7 @@ from advisor.domain.nouns import (
     UnknownFact,
 )
 from advisor.domain.printable import printable
+from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.rule_data import table
@@ -36,6 +38,8 @@ from advisor.rules.kit.releases import between
 Kind = Literal["engine", "hardware", "model", "quant"]
 MOST = 3
 KINDS: tuple[Kind, ...] = ("engine", "hardware", "model", "quant")
+ALIKE_STEP = sourced(0.03, "log ratio", "own choice: steps that are called equal", "chosen")
+ALIKE = sourced(0.1, "log ratio", "own choice: other figures that are called equal", "chosen")
 
 
 class Arm(Frozen):
@@ -170,7 +174,7 @@ def _speed(a: Arm, b: Arm) -> list[str]:
     if not left or not right:
         return []
     ratio = left["base_step_ms"] / right["base_step_ms"]
-    if 0.97 < ratio < 1.03:
+    if abs(log(ratio)) < ALIKE_STEP:
         out = [f"a step without speculation takes as long with {b.label} as with {a.label}"]
     else:
         word = "shorter" if ratio > 1 else "longer"
@@ -182,7 +186,7 @@ def _speed(a: Arm, b: Arm) -> list[str]:
         part = max(_PARTS, key=lambda name: abs(left[name] - right[name]))
         out[0] += f", {_PARTS[part]} takes {right[part]:.1f} against {left[part]:.1f} ms of it"
     prompt = left["prefill_ms"] / max(right["prefill_ms"], 1e-9)
-    if not 0.9 < prompt < 1.1:
+    if abs(log(prompt)) > ALIKE:
         word = "faster" if prompt > 1 else "slower"
         out.append(
             f"{b.label} computes the prompt {max(prompt, 1 / prompt):.1f} times {word}: "
@@ -210,7 +214,7 @@ def _gain(a: Arm, b: Arm) -> list[str]:
 
 def _memory(a: Arm, b: Arm) -> list[str]:
     left, right = a.memory.kv_tokens, b.memory.kv_tokens
-    if not left or not right or 0.9 < left / right < 1.1:
+    if not left or not right or abs(log(left / right)) < ALIKE:
         return []
     return [
         f"the KV cache of {b.label} holds {right:,} tokens, that of {a.label} {left:,} (weights "

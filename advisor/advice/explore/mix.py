@@ -24,6 +24,8 @@ from advisor.domain.files import yaml_safely
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import LIMITS, AdvisorError, Goal, Interconnect, Request, Workload
 from advisor.domain.printable import printable
+from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
+from advisor.domain.sourced import sourced
 
 MOST_BYTES = 65_536
 MOST_CLASSES = 6
@@ -31,6 +33,7 @@ MOST_MODELS = 4
 RATES = (1e-6, 1e5)  # requests a second
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,30}[a-z0-9])?\Z")
 _TIME = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s)\s*\Z")
+ROUNDED = sourced(0.001, "share", "own choice: shares of a mix as people round them", "chosen")
 
 
 class WorkClass(Frozen):
@@ -153,7 +156,7 @@ def check_mix(mix: Mix) -> Mix:
     shares = [work.share for work in mix.classes if work.share is not None]
     if shares and mix.concurrency is None:
         raise AdvisorError("classes give shares: give the total as concurrency: N")
-    if shares and not 0.999 <= sum(shares) <= 1.001:
+    if shares and not abs(sum(shares) - 1) <= ROUNDED:
         raise AdvisorError(f"the shares add up to {sum(shares):g}, not to 1")
     if not shares and mix.concurrency is not None:
         raise AdvisorError("concurrency needs classes with a share, and no class has one")
@@ -174,8 +177,8 @@ def _class(data: Any, where: str) -> WorkClass:
         share=_number(table, "share", (0.0, 1.0), name),
         concurrency=_whole(table, "concurrency", name),
         rate=_number(table, "rate", RATES, name),
-        ctx_tokens=_whole(table, "prompt", name, "ctx_tokens") or 2048,
-        output_tokens=_whole(table, "output", name, "output_tokens") or 512,
+        ctx_tokens=_whole(table, "prompt", name, "ctx_tokens") or USUAL_PROMPT,
+        output_tokens=_whole(table, "output", name, "output_tokens") or USUAL_OUTPUT,
         prefix_share=_number(table, "prefix_share", (0.0, 1.0), name) or 0.0,
         workload=_word(table, "workload", get_args(Workload), name) or "mixed",
         goal=_word(table, "goal", get_args(Goal), name) or "balanced",

@@ -14,11 +14,14 @@ from math import ceil, exp
 from advisor.advice.explore import instances
 from advisor.advice.explore.instances import Server
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.sourced import sourced
 from advisor.perf import memory
 from advisor.perf.sizes import device
 
 STEP = 100  # fractions are whole hundredths
 MOST_PARTS = 100  # of 25 that make the wish: what is free is given out up to four times over
+PARTS = sourced(25, "parts", "own choice: steps of a wish that are tried", "chosen")
+USUAL_FRACTION = sourced(0.9, "share", "default of the engines, rounded", "assumed")
 
 
 def share_memory(several: Sequence[Server], whole: Server) -> list[Server]:
@@ -47,7 +50,7 @@ def share_memory(several: Sequence[Server], whole: Server) -> list[Server]:
     best, first, last = low, 0, MOST_PARTS
     while first < last:  # as large a part of the wish, or of what is free, as fits
         middle = (first + last + 1) // 2
-        tried = [m + middle * s // 25 for m, s in zip(low, spread, strict=True)]
+        tried = [m + middle * s // PARTS for m, s in zip(low, spread, strict=True)]
         sizes = [_gib(one, fraction) for one, fraction in zip(several, tried, strict=True)]
         if None in sizes or sum(s for s in sizes if s is not None) > cap + 1e-9:
             last = middle - 1
@@ -86,7 +89,7 @@ def _smallest(one: Server, enough: Callable[[Server], bool]) -> int | None:
 
 
 def _top(one: Server) -> int:
-    return int((one.question.base.plan.memory_fraction or 0.9) * STEP + 1e-9)
+    return int((one.question.base.plan.memory_fraction or USUAL_FRACTION) * STEP + 1e-9)
 
 
 def _holds_all(one: Server) -> bool:

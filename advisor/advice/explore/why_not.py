@@ -14,10 +14,12 @@ from advisor.advice.explore.values import Load, Point
 from advisor.domain.frozen import Frozen
 from advisor.domain.nouns import AdvisorError, Request
 from advisor.domain.printable import printable
+from advisor.domain.sourced import sourced
 from advisor.rules.registry import index
 
 NAMES = ("model", "quant", "engine", "hw", "hardware")
 MOST = 512
+FEW = sourced(0.02, "share", "own choice: a difference in KV tokens that is said", "chosen")
 
 
 class WhyNot(Frozen):
@@ -147,7 +149,7 @@ def _against(base: Request, point: Point, chosen: Point, load: Load) -> list[str
             f"{point.accepted_length.p50:.2f}"
         )
     mine, theirs = (p.memory.kv_tokens if p.memory else None for p in (point, chosen))
-    if mine and theirs and abs(mine - theirs) > 0.02 * theirs:
+    if mine and theirs and abs(mine - theirs) > FEW * theirs:
         out.append(f"room for {mine:,} KV tokens instead of {theirs:,}")
     sizes = _loads_of(base, point.k)
     out.append(

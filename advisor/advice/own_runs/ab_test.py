@@ -38,6 +38,14 @@ _SLOW = {  # what usually makes a step with drafts slow, by engine
 }
 Direction = Literal["faster", "slower", "no difference"]
 Verdict = Literal["faster", "slower", "no difference", "mixed", "no figure", "not comparable"]
+SLOW = sourced(
+    1.25,
+    "ratio",
+    "own choice: above what left-out sources scatter by (model card)",
+    "chosen",
+)
+FAST = sourced(0.8, "ratio", "the inverse of SLOW", "chosen")
+CUT_SHORT = sourced(0.9, "share of k", "own choice: drafts that end early for a reason", "chosen")
 
 
 class MetricGain(Frozen):
@@ -234,10 +242,10 @@ def _why(
             f"a step with drafts takes {step.cycle_ratio:.2f} times one without; expected "
             f"{step.expected_cycle_ratio:.2f}"
         )
-        if ratio > 1.25:
+        if ratio > SLOW:
             words += f": slow. Check that {_SLOW.get(plan.engine if plan else '', _GRAPHS)}, "
             words += "and that speculation did not take KV memory or request slots away"
-        elif ratio < 0.8:
+        elif ratio < FAST:
             words += (
                 ": faster than expected. Check that both runs used the same build and power limit"
             )
@@ -247,7 +255,7 @@ def _why(
             run.acceptance.mean_draft() if run.acceptance else None,
             run.k or (plan.k if plan else None),
         )
-        if drafted and k and drafted < 0.9 * k:
+        if drafted and k and drafted < CUT_SHORT * k:
             out.append(
                 f"drafts are cut short: {drafted:.1f} of {k} tokens drafted a step (p-min, "
                 "request ends or limits)"

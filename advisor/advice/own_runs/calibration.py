@@ -19,6 +19,7 @@ from advisor.domain.facts import OwnRun
 from advisor.domain.nouns import Advice, AdvisorError, Facts, Interval, Plan, Reason, Request
 from advisor.domain.sourced import sourced
 from advisor.prediction import estimates
+from advisor.prediction.own_runs import LEAST_SD
 from advisor.readers.results import arms
 from advisor.readers.results.run import BenchmarkRun
 
@@ -218,8 +219,8 @@ def _expected_run(facts: Facts, plan: Plan, concurrency: int, k: int) -> OwnRun:
     there = facts.model_copy(update={"concurrency": concurrency})
     found = estimates.estimate(there, [plan.model_copy(update={"k": k})])[0]
     gains = (
-        ("output_tok_s", math.log(found.output_tok_s.speedup.p50), 0.05),
-        ("tpot", math.log(found.tpot_ms.speedup.p50), 0.05),
+        ("output_tok_s", math.log(found.output_tok_s.speedup.p50), LEAST_SD),
+        ("tpot", math.log(found.tpot_ms.speedup.p50), LEAST_SD),
     )
     request = facts.request
     return OwnRun(

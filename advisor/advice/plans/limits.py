@@ -13,6 +13,7 @@ from math import ceil
 
 from advisor import engines
 from advisor.domain.nouns import AdvisorError, Facts, Plan
+from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.perf import memory
@@ -62,11 +63,14 @@ LLAMA_STEP = sourced(
     "llama.cpp pads the context of a slot to a multiple of it (GGML_PAD in llama-context.cpp)",
     "read",
 )
+CONTEXT_STEP = sourced(1024, "tokens", "own choice: contexts are its multiples", "chosen")
+LEAST_CONTEXT = sourced(4096, "tokens", "own choice: the least context that is served", "chosen")
+SPARE = sourced(1.1, "ratio", "own choice: room for prompts longer than stated", "chosen")
 
 
 def need(facts: Facts) -> int:
     """Tokens of one request. Raises AdvisorError where the model or the given limit is shorter."""
-    tokens = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
+    tokens = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
     top = facts.model.max_context_tokens if facts.model is not None else None
     if top is not None and tokens > top:
         raise AdvisorError(
@@ -88,8 +92,10 @@ def context(facts: Facts) -> int:
     if facts.request is not None and facts.request.max_model_len is not None:
         return facts.request.max_model_len
     top = facts.model.max_context_tokens if facts.model is not None else None
-    step, floor = (LLAMA_STEP, 0) if traits(facts.engine).pool == "slots" else (1024, 4096)
-    room = ceil(max(tokens * 1.1, floor) / step) * step
+    step, floor = (
+        (LLAMA_STEP, 0) if traits(facts.engine).pool == "slots" else (CONTEXT_STEP, LEAST_CONTEXT)
+    )
+    room = ceil(max(tokens * SPARE, floor) / step) * step
     return min(room, top) if top is not None else room
 
 
@@ -108,7 +114,9 @@ def cap_slots(facts: Facts, plan: Plan) -> Plan:
     """The plan with no more slots than its memory holds; as it is where not even one request fits
     or where the memory is not known.
     """
-    room = memory.room(facts, plan, (facts.ctx_tokens or 2048) + (facts.output_tokens or 512))
+    room = memory.room(
+        facts, plan, (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
+    )
     if room is None or room < 1 or plan.max_num_seqs is None or plan.max_num_seqs <= room:
         return plan
     return plan.model_copy(update={"max_num_seqs": int(room)})

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from advisor.advice.plans import offload, propose, topology
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
+from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
 from advisor.engines.traits import traits
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
 from advisor.perf.sizes import pools as kv_sizes
+from advisor.perf.sizes.device import USUAL_BUDGET
 from advisor.perf.sizes.weights import GIB
 
 GPU_COUNTS = sourced(
@@ -51,6 +53,10 @@ CONTEXT_STEPS = sourced(
     "context lengths that are tried where memory is short, halved each time",
     "chosen",
 )
+LEAST_BUDGET = sourced(
+    2048, "tokens", "vLLM engine/arg_utils.py: default of its API server on a small device", "read"
+)
+LEAST_GIB = sourced(0.005, "GiB", "own choice: what is shown as 0.00 is no relief", "chosen")
 
 
 class Relief(NamedTuple):
@@ -101,10 +107,10 @@ def alternatives(facts: Facts, plan: Plan) -> Iterator[str]:
     quality first.
     """
     plain = plan.model_copy(update={"method": "none", "k": 0})
-    asked = facts.ctx_tokens or 2048
+    asked = facts.ctx_tokens or USUAL_PROMPT
     for ctx in CONTEXT_STEPS:
         if ctx < asked:
-            length = min(plan.max_model_len or ctx, ctx + (facts.output_tokens or 512))
+            length = min(plan.max_model_len or ctx, ctx + (facts.output_tokens or USUAL_OUTPUT))
             shorter = facts.model_copy(update={"ctx_tokens": ctx})
             if memory.bill(shorter, plain.model_copy(update={"max_model_len": length})).fits:
                 yield f"--ctx {ctx}"
@@ -206,7 +212,7 @@ def reliefs(facts: Facts, plan: Plan) -> tuple[Relief, ...]:
     kv_token = kv_sizes.bytes_per_token(shape, plan.kv_cache_dtype) if shape else None
     if kv_token and shape:
         kv_token *= kv_sizes.copies(shape, plan)
-    asked = (facts.ctx_tokens or 2048) + (facts.output_tokens or 512)
+    asked = (facts.ctx_tokens or USUAL_PROMPT) + (facts.output_tokens or USUAL_OUTPUT)
     gpus = memory.replica_gpus(facts, plan)
     slots = plan.max_num_seqs or facts.concurrency or 1
     if kv_token and plan.max_model_len and plan.max_model_len > asked:
@@ -224,12 +230,12 @@ def reliefs(facts: Facts, plan: Plan) -> tuple[Relief, ...]:
         )
     if (
         plan.engine in memory.SERVERS
-        and (plan.max_num_batched_tokens or 8192) > 2048
+        and (plan.max_num_batched_tokens or USUAL_BUDGET) > LEAST_BUDGET
         and shape
         and shape.hidden
     ):
         freed = (
-            ((plan.max_num_batched_tokens or 8192) - 2048)
+            ((plan.max_num_batched_tokens or USUAL_BUDGET) - LEAST_BUDGET)
             * shape.hidden
             * device.ACTIVATION_BYTES
             / GIB
@@ -244,4 +250,4 @@ def reliefs(facts: Facts, plan: Plan) -> tuple[Relief, ...]:
             + device.GRAPHS_PER_DRAFT_GIB * plan.k
         )
         found.append(Relief("method", "none", freed, "no speculation"))
-    return tuple(item for item in found if item.frees_gib > 0.005)
+    return tuple(item for item in found if item.frees_gib > LEAST_GIB)

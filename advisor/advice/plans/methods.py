@@ -33,6 +33,7 @@ DRAFTER_K = sourced(
 SGLANG_ASSISTANTS = "0.5.12"
 
 ASSISTANTS_NOT_IN = {"sglang": ("google/gemma-4-12B-it-assistant",)}
+MOST_K = sourced(64, "tokens", "the longest measured draft", "chosen")
 
 
 def habits(facts: Facts) -> EngineTraits:
@@ -117,7 +118,7 @@ def k_values(facts: Facts, method: Method) -> tuple[int, ...]:
     found = drafter(facts, method)
     if found is None:
         return habits(facts).k_range
-    top = min(found.k_max or 64, (found.block or 65) - 1)
+    top = min(found.k_max or MOST_K, (found.block or MOST_K + 1) - 1)
     return tuple(k for k in DRAFTER_K[method] if k <= top) or (top,)
 
 

@@ -26,10 +26,12 @@ from advisor.advice.plans.methods import (
 )
 from advisor.domain.nouns import AdvisorError, Engine, Facts, Method, Plan
 from advisor.domain.patterns import lazy_re
+from advisor.domain.sourced import sourced
 from advisor.domain.versions import parse_release
 from advisor.knowledge import store as knowledge
 from advisor.perf import memory
 from advisor.perf.sizes import device
+from advisor.perf.sizes.device import USUAL_BUDGET
 from advisor.rules.kit.models import writes_remote_code
 from advisor.rules.kit.releases import between, defect
 
@@ -39,6 +41,16 @@ TOKENIZER = "--tokenizer-mode"
 INSTRUCT = lazy_re(r"(?i)[-_]Instruct[-_]2507|Qwen3-(?:VL-|Next-|Coder-)[\w.-]*Instruct")
 CHAT_WORKLOADS = {"chat", "agent", "mixed", "code", "reasoning", "voice"}
 TOOL_WORKLOADS = {"chat", "agent", "mixed"}
+SMALL_GB = sourced(32, "GB", "own choice: a consumer card or a small workstation card", "chosen")
+SMALL_BUDGET = sourced(
+    4096, "tokens", "own choice: half of the usual, which frees activations", "chosen"
+)
+# A unified memory is shared with the system; small cards need all they can give (SD313 warns above
+# 0.96)
+UNIFIED_SHARE = sourced(0.75, "share", "own choice: a quarter stays with the system", "chosen")
+SMALL_SHARE = sourced(0.95, "share", "published launches on cards of 24 and 32 GB", "assumed")
+USUAL_SHARE = sourced(0.9, "share", "default of vLLM up to 0.19.1 (its catalogue)", "read")
+USUAL_GB = sourced(80.0, "GB", "a datacenter card, where the memory is not known", "assumed")
 
 
 @dataclass(frozen=True)
@@ -56,12 +68,10 @@ def limits(facts: Facts, split: tuple[int, int]) -> Limits:
     the model's context.
     """
     known = habits(facts)
-    small = _memory_gb(facts) <= 32
-    batched = 4096 if small and known.replicas else 8192
+    small = _memory_gb(facts) <= SMALL_GB
+    batched = SMALL_BUDGET if small and known.replicas else USUAL_BUDGET
     unified = facts.hardware is not None and facts.hardware.unified_memory
-    # a unified memory is shared with the system; small cards need all they can give (SD313 warns
-    # above 0.96)
-    fraction = 0.75 if unified else 0.95 if small else 0.9
+    fraction = UNIFIED_SHARE if unified else SMALL_SHARE if small else USUAL_SHARE
     given = facts.request.memory_fraction if facts.request is not None else None
     return Limits(
         plan_limits.context(facts), plan_limits.slots(facts, split[1]), batched, given or fraction
@@ -332,4 +342,4 @@ def prefix_caching(facts: Facts, method: Method) -> bool | None:
 
 def _memory_gb(facts: Facts) -> float:
     memory = facts.hardware.memory_gb if facts.hardware is not None else None
-    return memory.value if memory is not None else 80.0
+    return memory.value if memory is not None else USUAL_GB

@@ -69,6 +69,7 @@ FULL_GRAPHS_LOST = sourced(
     "knowledge/rules/regime.json",
     "read",
 )
+MOST_GRAPHS = sourced(8, "draft tokens", "own choice: none of the logs has longer ones", "assumed")
 
 
 def release_of(plan: Plan, facts: Facts) -> tuple[int, ...] | None:
@@ -97,7 +98,9 @@ def overhead_gib(facts: Facts, plan: Plan, shape: LLM) -> float:
         return LLAMA_COMPUTE_GIB
     tokens = plan.max_num_batched_tokens or USUAL_BUDGET
     activations = tokens * (shape.hidden or USUAL_WIDTH) * ACTIVATION_BYTES / GIB
-    graphs = sum(GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * min(k, 8) for k in _draft_lengths(plan))
+    graphs = sum(
+        GRAPHS_GIB + GRAPHS_PER_DRAFT_GIB * min(k, MOST_GRAPHS) for k in _draft_lengths(plan)
+    )
     if loses_full_graphs(facts, plan):
         graphs = GRAPHS_GIB / 2
     unified = UNIFIED_EXTRA_GIB if facts.hardware and facts.hardware.unified_memory else 0.0

@@ -37,6 +37,9 @@ CONV_STATE_BYTES = sourced(
     "A kept step of one GDN layer: 8192 convolution channels of 16 bit (Qwen3.6 config.json)",
     "derived",
 )
+CONV_TOKENS = sourced(
+    3, "tokens", "config.json of Qwen3.5: linear_conv_kernel_dim 4, less the token itself", "read"
+)
 
 
 class Pool(NamedTuple):
@@ -97,7 +100,9 @@ def hybrid_pool(
 def _pages(shape: LLM, layer_token: float, k: int) -> tuple[int, int, int]:
     """Layers of a group, groups of recurrent layers, and tokens of a page."""
     recurrent = shape.linear_layers or 0
-    state = (shape.state_mb_per_seq or 0.0) * 1e6 / max(recurrent, 1) + CONV_STATE_BYTES * (3 + k)
+    state = (shape.state_mb_per_seq or 0.0) * 1e6 / max(recurrent, 1) + CONV_STATE_BYTES * (
+        CONV_TOKENS + k
+    )
     page_tokens = math.ceil(state / layer_token / PAGE_ALIGN) * PAGE_ALIGN
     group = (shape.full_attention_layers or 1) + (1 if k else 0)
     return group, math.ceil(recurrent / group), page_tokens
