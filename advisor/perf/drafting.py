@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -78,67 +79,13 @@ def draft_seconds(points: P.Points, constants: Constants, batch: Floats, context
     Floats
         Seconds of one cycle. (N,)
     """
-    p, c = points, constants
-    k = p.k
-    bandwidth = p.bw * p.tp * at(c.eta_bw, p)
-    head = p.draft_head_params * p.bytes_mtp_lm_head / bandwidth
-    launch = at(c.draft_pass_s, p)
-    one_layer = at(c.layer_launch_s, p) + np.where(
-        p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0
-    )
-    one_layer = np.where(p.eager > 0, np.fmax(one_layer, c.eager_layer_s), one_layer)
-    kv_layer = batch * context * p.kv_elems / np.fmax(p.global_layers, 1) * p.kv_bytes / bandwidth
-    ops = _DraftOps.of(p, c)
-    first = _mtp_block(p, ops, reached_experts(p, c, batch, k + 1), batch * (k + 1), bandwidth)
-    later = _mtp_block(p, ops, reached_experts(p, c, batch, np.ones_like(k)), batch, bandwidth)
-    per_pass = head + launch + one_layer + kv_layer + ops.seconds(batch, p.draft_head_params)
-    mtp = first + np.fmax(k - 1, 0) * later + k * per_pass
-
-    eagle_params = EAGLE_SQUARES * p.hidden**2
-    eagle_head = np.where(
-        p.is_method("eagle3"),
-        np.fmin(EAGLE3_VOCABULARY * p.hidden, p.lm_head_params),
-        p.lm_head_params,
-    )
-    eagle_pass = (eagle_params + eagle_head) * 2 / bandwidth + launch + one_layer + kv_layer
-    eagle = k * (eagle_pass + ops.seconds(batch, eagle_params + eagle_head))
-
-    small_bytes = np.where(p.is_path(*SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
-    least, at_none, each, most = DRAFT_DEPTH
-    depth = np.clip(at_none + each * p.draft_params / 1e9, least, most)
-    draft_layer = np.where(
-        p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p)
-    )
-    model_pass = p.draft_params * small_bytes / bandwidth + depth * draft_layer + at(c.host_s, p)
-    model = k * (model_pass + ops.seconds(batch, p.draft_params))
-    model = model + np.where(_rolls_back(p), c.state_checkpoint_s, 0.0)
-
-    block_params = c.dflash_layers * LAYER_SQUARES * p.hidden**2
-    block = (block_params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / bandwidth + launch
-    walk = serial_attention_seconds(p, c, context) / np.fmax(p.global_layers, 1)
-    block = block + c.dflash_layers * (one_layer + np.fmax(kv_layer, walk))
-    block = block + ops.seconds(batch * (k + 1), block_params + p.lm_head_params)
-
-    chosen = np.select(
-        [
-            p.is_method("mtp"),
-            p.is_method("eagle", "eagle3"),
-            p.is_method("draft_model"),
-            p.is_method("dflash"),
-            p.is_method("dspark"),
-            p.is_method("ngram"),
-        ],
-        [
-            mtp,
-            eagle,
-            model,
-            block,
-            block + k * c.dspark_token_s,
-            at(c.ngram_host_s, p) + batch * NGRAM_REQUEST_S,
-        ],
-        default=0.0,
-    )
-    return np.where(k > 0, chosen * at(c.draft_scale, p), 0.0)
+    p = points
+    one, chosen = _Cycle.of(points, constants, batch, context), np.zeros(len(p))
+    for methods, price in _PRICES:
+        here = p.is_method(*methods)
+        if here.any():
+            chosen = np.where(here, price(one), chosen)
+    return np.where(p.k > 0, chosen * at(constants.draft_scale, p), 0.0)
 
 
 class _DraftOps(NamedTuple):
@@ -157,6 +104,92 @@ class _DraftOps(NamedTuple):
     def seconds(self, tokens: Floats, params: Floats) -> Floats:
         beyond = np.where(self.small, np.fmax(tokens - 1, 0), tokens)
         return np.asarray(beyond * 2 * params / self.rate)
+
+
+class _Cycle(NamedTuple):
+    """What the methods' prices have in common, (N,) each."""
+
+    p: P.Points
+    c: Constants
+    batch: Floats
+    context: Floats
+    bandwidth: Floats
+    launch: Floats  # of one pass
+    layer: Floats  # launches of one layer
+    kv_layer: Floats  # reading the keys and values of one layer
+    ops: _DraftOps
+
+    @classmethod
+    def of(cls, p: P.Points, c: Constants, batch: Floats, context: Floats) -> _Cycle:
+        bandwidth = p.bw * p.tp * at(c.eta_bw, p)
+        layer = at(c.layer_launch_s, p) + np.where(
+            p.moe_layers > 0, at(c.moe_layer_launch_s, p), 0.0
+        )
+        layer = np.where(p.eager > 0, np.fmax(layer, c.eager_layer_s), layer)
+        read = batch * context * p.kv_elems / np.fmax(p.global_layers, 1) * p.kv_bytes / bandwidth
+        launch = at(c.draft_pass_s, p)
+        return cls(p, c, batch, context, bandwidth, launch, layer, read, _DraftOps.of(p, c))
+
+
+def _mtp(one: _Cycle) -> Floats:
+    p, c, batch, k = one.p, one.c, one.batch, one.p.k
+    head = p.draft_head_params * p.bytes_mtp_lm_head / one.bandwidth
+    experts = (reached_experts(p, c, batch, k + 1), reached_experts(p, c, batch, np.ones_like(k)))
+    first = _mtp_block(p, one.ops, experts[0], batch * (k + 1), one.bandwidth)
+    later = _mtp_block(p, one.ops, experts[1], batch, one.bandwidth)
+    per_pass = head + one.launch + one.layer + one.kv_layer
+    per_pass = per_pass + one.ops.seconds(batch, p.draft_head_params)
+    return np.asarray(first + np.fmax(k - 1, 0) * later + k * per_pass)
+
+
+def _eagle(one: _Cycle) -> Floats:
+    p = one.p
+    params = EAGLE_SQUARES * p.hidden**2
+    head = np.where(
+        p.is_method("eagle3"),
+        np.fmin(EAGLE3_VOCABULARY * p.hidden, p.lm_head_params),
+        p.lm_head_params,
+    )
+    each = (params + head) * 2 / one.bandwidth + one.launch + one.layer + one.kv_layer
+    return np.asarray(p.k * (each + one.ops.seconds(one.batch, params + head)))
+
+
+def _draft_model(one: _Cycle) -> Floats:
+    p, c = one.p, one.c
+    small_bytes = np.where(p.is_path(*SMALL_BATCH_PATHS), p.quant_bits / 8, 2.0)
+    least, at_none, each, most = DRAFT_DEPTH
+    depth = np.clip(at_none + each * p.draft_params / 1e9, least, most)
+    layer = np.where(
+        p.eager > 0, np.fmax(at(c.draft_layer_s, p), c.eager_layer_s), at(c.draft_layer_s, p)
+    )
+    read = p.draft_params * small_bytes / one.bandwidth
+    model_pass = read + depth * layer + at(c.host_s, p)
+    model = p.k * (model_pass + one.ops.seconds(one.batch, p.draft_params))
+    return np.asarray(model + np.where(_rolls_back(p), c.state_checkpoint_s, 0.0))
+
+
+def _block(one: _Cycle) -> Floats:
+    p, c = one.p, one.c
+    params = c.dflash_layers * LAYER_SQUARES * p.hidden**2
+    block = (params * 2 + p.lm_head_params * p.bytes_mtp_lm_head) / one.bandwidth + one.launch
+    walk = serial_attention_seconds(p, c, one.context) / np.fmax(p.global_layers, 1)
+    block = block + c.dflash_layers * (one.layer + np.fmax(one.kv_layer, walk))
+    tokens = one.batch * (p.k + 1)
+    return np.asarray(block + one.ops.seconds(tokens, params + p.lm_head_params))
+
+
+def _ngram(one: _Cycle) -> Floats:
+    return at(one.c.ngram_host_s, one.p) + one.batch * NGRAM_REQUEST_S
+
+
+_PRICES: tuple[tuple[tuple[str, ...], Callable[[_Cycle], Floats]], ...] = (
+    (("mtp",), _mtp),
+    (("eagle", "eagle3"), _eagle),
+    (("draft_model",), _draft_model),
+    (("dflash",), _block),
+    (("dspark",), lambda one: _block(one) + one.p.k * one.c.dspark_token_s),
+    (("ngram",), _ngram),
+)
 
 
 def _mtp_block(
