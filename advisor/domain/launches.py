@@ -91,7 +91,6 @@ class Container(Frozen):
     ports: tuple[Port, ...] = ()  # empty also where the container uses the host's network
     kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
     image_line: int = 0
-    image_span: Span | None = None
     name: str = ""  # service / unit / preset name
 
 

@@ -270,7 +270,6 @@ class LaunchMaker:
             return None
         image = around.image_text() or None
         where = around.image if around.image is not None else None
-        span = where.span() if where is not None else None
         return Container(
             image=image,
             tag=split_image(image)[1] if image else None,
@@ -285,7 +284,6 @@ class LaunchMaker:
             kind=around.kind,
             name=around.name,
             image_line=self.source.place(where.first())[0] if where is not None else 0,
-            image_span=Span(start=span[0], end=span[1]) if span else None,
         )
 
     def _port(self, number: Mapped, probe: str) -> Port:
