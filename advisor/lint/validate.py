@@ -18,7 +18,6 @@ from advisor import rules
 from advisor.advice.launch_facts import launch_facts
 from advisor.domain.nouns import AdvisorError, Case, Finding, Launch, Skipped
 from advisor.knowledge import store as knowledge
-from advisor.lint.apply_fixes import continue_line
 from advisor.lint.report import CheckedLaunch, FileReport, Given, Report, merge_reports
 from advisor.lint.whole_file import drop_ignored, fair
 from advisor.readers import FileRead, read_bytes, read_path, read_text
@@ -175,8 +174,17 @@ def check_launch(
         suppressed=len(findings) - len(kept),
         cut_short=cut_short(read.notes),
     )
-    cleaned = tuple(_redact(continue_line(read.source, finding), read) for finding in kept)
+    cleaned = tuple(_redact(_continue(read, finding), read) for finding in kept)
     return Report((about,), cleaned, tuple(dict.fromkeys(skipped)), tuple(told), (read,))
+
+
+def _continue(read: FileRead, finding: Finding) -> Finding:
+    """The finding of a command that a line's end cuts off, with the edit that joins the lines."""
+    if finding.code != "SD126":
+        return finding
+    from advisor.lint.apply_fixes import continue_line  # start-up: only for this finding
+
+    return continue_line(read.source, finding)
 
 
 def understand(launch: Launch, given: Given) -> CheckedLaunch:

@@ -22,7 +22,7 @@ READERS = {
     "kubernetes": f"{_FORMS}kubernetes:read_kubernetes",
     "containers": f"{_FORMS}kubernetes:read_containers",
     "llmkube": f"{_FORMS}llmkube:read_llmkube",
-    "mapping": f"{_FORMS}yaml_files:read_mapping",
+    "mapping": f"{_FORMS}llama_swap:read_mapping",
     "markdown": f"{_FORMS}documents:read_markdown",
     "python": f"{_FORMS}python_calls:read_python",
     "rst": f"{_FORMS}documents:read_rst",

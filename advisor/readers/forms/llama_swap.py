@@ -1,4 +1,5 @@
-"""llama-swap's config.yaml: one command a model, macros `${name}`, `${PORT}`, `${MODEL_ID}`,
+"""Mappings that are told by their keys, neither a compose file nor an object of Kubernetes; among
+them llama-swap's config.yaml: one command a model, macros `${name}`, `${PORT}`, `${MODEL_ID}`,
 `${env.NAME}`.
 """
 
@@ -10,6 +11,16 @@ from advisor.domain.patterns import lazy_re
 from advisor.readers.command import read_command
 from advisor.readers.containers import add_env
 from advisor.readers.engine_command import Env, Surroundings
+from advisor.readers.forms.documents import is_notebook, read_notebook
+from advisor.readers.forms.kubernetes import read_containers
+from advisor.readers.forms.settings_yaml import (
+    engine_of_settings,
+    engine_of_settings_under,
+    is_ray_serve,
+    read_ray_serve,
+    read_recipe,
+    read_settings,
+)
 from advisor.readers.reading import Reading
 from advisor.readers.slips import note_key
 from advisor.readers.syntax.mapped import EMPTY, Mapped, hole, join
@@ -116,3 +127,25 @@ def expand_macros(
         )
         done = found.end()
     return join((*parts, text.part(done, len(text)))) if parts else EMPTY if not text.text else text
+
+
+_KINDS = (
+    (is_notebook, read_notebook),
+    (is_llama_swap, read_llama_swap),
+    (is_ray_serve, read_ray_serve),
+)
+
+
+def read_mapping(document: Node, reading: Reading) -> None:
+    """Read a mapping by the first kind that it has; else any containers in it."""
+    for is_kind, read in _KINDS:
+        if is_kind(document):
+            read(document, reading)
+            return
+    engine = engine_of_settings(document)
+    if engine is not None and document.get("image") is None:
+        read_settings(document, engine, reading)
+    elif (under := engine_of_settings_under(document)) is not None:
+        read_settings(under[1], under[0], reading)
+    elif not read_recipe(document, reading):
+        read_containers(document, reading, "helm-values")
