@@ -20,7 +20,6 @@ import sys
 import tempfile
 import time
 import traceback
-import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +30,7 @@ for folder in (ROOT, ROOT / "tests" / "fuzz"):
         sys.path.insert(0, str(folder))
 
 import fuzz_readers  # noqa: E402
+from fuzz_readers import visible  # noqa: E402
 
 from advisor.advice.own_runs import machine as machines  # noqa: E402
 from advisor.domain.nouns import AdvisorError  # noqa: E402
@@ -130,12 +130,6 @@ def mutate(seeds: list[bytes], chance: random.Random, longest: int = 6_000) -> b
         else:
             data[at:at] = chance.choice(WORDS)
     return bytes(data)
-
-
-def visible(text: str, kept: str = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}") -> None:
-    for ch in text:
-        odd = unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
-        assert ch in kept or not odd, f"{ch!a} in what is shown: {ascii(text)[:80]}"
 
 
 # ---------------------------------------------------------------- targets

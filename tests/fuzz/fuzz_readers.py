@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 import traceback
+import unicodedata
 from collections import Counter
 from pathlib import Path
 
@@ -285,9 +286,15 @@ def _no_secret(read: FileRead, text: str) -> None:
     assert SECRET not in read.redactor.clean(text), "a secret is shown"
 
 
-def _judge(read: FileRead) -> None:
-    import json
+def visible(text: str, kept: str = "\n\t\N{NO-BREAK SPACE}\N{NARROW NO-BREAK SPACE}") -> None:
+    """No character that a terminal obeys, that has no width or turns the writing round."""
+    for ch in text:
+        odd = unicodedata.category(ch) in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+        assert ch in kept or not odd, f"{ch!a} in what is shown: {ascii(text)[:80]}"
 
+
+def _judge(read: FileRead) -> None:
+    from advisor.domain.printable import json_text
     from advisor.lint import fixes
     from advisor.lint.report import Given
     from advisor.lint.validate import check_launch
@@ -303,11 +310,13 @@ def _judge(read: FileRead) -> None:
     change = fixes.apply_edits(read.source, report.findings, unsafe=True)
     shown = [
         report_text(report),
-        json.dumps(report_json(report)),
-        json.dumps(report_sarif(report)),
+        json_text(report_json(report)),
+        json_text(report_sarif(report)),
         report_github(report),
         read.redactor.clean(fixes.diff(change)),
     ]
+    for text in shown[:4]:
+        visible(text)
     for text in shown:
         assert SECRET not in text, "a secret is printed"
 
