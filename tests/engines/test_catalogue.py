@@ -220,7 +220,8 @@ def test_images_are_claimed_only_where_a_source_names_them() -> None:
     newer = amd.model_copy(update={"arch": "gfx950"})
     assert engines.get("sglang").image("0.5.18", newer) == "lmsysorg/sglang:v0.5.18-rocm720-mi35x"
     assert (
-        engines.get("llama-server").image(None) == "ghcr.io/ggml-org/llama.cpp:server-cuda-b11312"
+        engines.get("llama-server").image("0.5.0")
+        == "ghcr.io/ggml-org/llama.cpp:server-cuda-b11312"
     )
     assert engines.get("llama-server").image("0.5.0", Hardware(id="m4", vendor="apple")) is None
 
