@@ -39,6 +39,7 @@ LOADS = (
     (32, 16384, "throughput", "agent"),
 )
 GRID = list(itertools.product(HARDWARE, ENGINES, MODELS, LOADS))
+SCHEMAS = Path(__file__).parents[1] / "schemas"  # of others: README.md there
 CHECKER = jsonschema.Draft202012Validator(recommend_schema())
 
 
@@ -155,6 +156,30 @@ def test_every_file_is_read_back_as_the_plan_that_it_was_written_for(form: str) 
         extra = {f.code: f.message for f in report.findings if f.severity != "info"}
         assert {code: extra[code] for code in extra.keys() - known} == {}, label(advice)
     assert written >= 5
+
+
+@pytest.mark.parametrize(
+    ("form", "schema", "broken"),
+    [
+        ("llama-swap", "llama-swap-config.json", {"models": {"m": {"cmd": 3}}}),
+        ("helm", "production-stack-values.json", {"servingEngineSpec": {"modelSpec": {"a": 1}}}),
+    ],
+)
+def test_every_file_is_accepted_by_the_schema_of_its_reader(
+    form: str, schema: str, broken: dict[str, Any]
+) -> None:
+    rules = json.loads((SCHEMAS / schema).read_text(encoding="utf-8"))
+    checker = jsonschema.validators.validator_for(rules)(rules)
+    assert list(checker.iter_errors(broken)), "a schema that takes this judges nothing"
+    written = 0
+    for advice in answers():
+        try:
+            data = yaml.safe_load(FORMS[form].write(advice))
+        except AdvisorError:
+            continue
+        written += 1
+        assert [error.message for error in checker.iter_errors(data)] == [], label(advice)
+    assert written >= 20
 
 
 def published_schema() -> Any:
