@@ -32,6 +32,8 @@ _ASKED = re.compile(
     r"(?:--|\b)(model|seed|dataset[-_]name|max[-_]concurrency|temperature)(?:=|\s+)'?([^\s',)]+)"
 )
 
+_ABOVE = re.compile(r"Maximum request concurrency:[ \t]+([0-9]+)")
+
 
 class Block(Foreign):
     """The numbers of one block, under the printed labels in lower case."""
@@ -96,7 +98,11 @@ def _number(text: str) -> float | None:
 
 
 def _arguments(text: str) -> dict[str, str]:
-    return {name.replace("-", "_"): value for name, value in _ASKED.findall(text[-20_000:])}
+    near = text[-20_000:]
+    found = {name.replace("-", "_"): value for name, value in _ASKED.findall(near)}
+    # older clients print it above the block
+    above = _ABOVE.findall(near)
+    return found | ({"max_concurrency": above[-1]} if above else {})
 
 
 def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> BenchmarkRun:
@@ -106,6 +112,7 @@ def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> Bench
         engine = "sglang" if (block.backend or "").startswith("sglang") else None
         engine = "vllm" if (block.backend or "").startswith("vllm") else engine
     limit = block.get("maximum request concurrency", "max request concurrency")
+    limit = limit if limit is not None else _number(asked.get("max_concurrency", ""))
     return BenchmarkRun(
         file=doc.name,
         format=FORMAT,

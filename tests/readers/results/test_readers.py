@@ -517,3 +517,19 @@ def test_genai_perf_sees_the_ratio_of_the_paces() -> None:
 def test_inter_token_latency_is_never_given_as_tpot() -> None:
     run = one("vllm-serve-on.json")
     assert run.value("itl") / run.value("tpot") == pytest.approx(2.3, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("above", "found"),
+    [
+        ("Maximum request concurrency: 128\n100%| 500/500\n", 128),
+        ("vllm bench serve --max-concurrency 4 --seed 1\n", 4),
+        ("vllm bench serve --seed 1\n", None),
+    ],
+)
+def test_the_load_may_stand_above_the_printed_block(above: str, found: int | None) -> None:
+    text = (FILES / "vllm-serve-on.txt").read_text()
+    block = text[text.index("============ Serving") :]
+    bare = re.sub(r"Maximum request concurrency:.*\n", "", block)
+    (run,) = read_document(parse("run.txt", (above + bare).encode()))
+    assert run.concurrency == found
