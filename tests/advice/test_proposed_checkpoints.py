@@ -110,6 +110,14 @@ def test_a_quantisation_whose_blocks_do_not_divide_is_not_chosen(asked: dict[str
         recommend(**asked, quant="fp8")
 
 
+@pytest.mark.parametrize("model", ["minimax-m2", "minimax-m2.5", "minimax-m2.7"])
+def test_blocks_of_a_repository_that_does_not_say_fp8_divide_too(model: str) -> None:
+    """1,536 rows over eight GPUs are 192 each, and blocks have 128."""
+    made = recommend(hardware="h100", gpus=8, model=model, engine="vllm", concurrency=32)
+    assert made.plan.model == f"MiniMaxAI/{made.facts.model.name}"  # type: ignore[union-attr]
+    assert (made.plan.tp, made.plan.dp) == (4, 2)
+
+
 def test_a_shortfall_names_fewer_gpus_where_only_they_divide_the_heads() -> None:
     asked = {"hardware": "rtx4080-super", "gpus": 3, "model": "qwen3-30b-a3b", "engine": "vllm"}
     with pytest.raises(AdvisorError, match=r"--gpus 2 \(of the 3\)"):

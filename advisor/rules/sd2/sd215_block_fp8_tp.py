@@ -8,6 +8,7 @@ from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.releases import between, release
 
 BLOCK = 128
+NATIVE = tuple(table("compatibility")["fp8_native"]["value"])
 CHANNEL_WISE = (
     "dynamic",
     "w8a8",
@@ -29,6 +30,7 @@ CHANNEL_WISE = (
         "sgl-project/sglang#19045",
         "vllm-project/vllm#54178",
         "vllm-project/vllm#52997",
+        "vllm recipe of MiniMax-M2.7",
     ),
 )
 def block_fp8_tp(case: Case) -> Iterator[Hit]:
@@ -45,7 +47,7 @@ def block_fp8_tp(case: Case) -> Iterator[Hit]:
     if (
         case.facts.model is None
         or tp <= 1
-        or "fp8" not in name
+        or not ("fp8" in name or any(one in name for one in NATIVE))
         or any(word in name for word in CHANNEL_WISE)
     ):
         return
