@@ -75,6 +75,15 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
     ),
     "host_seq_s": Provenance("scheduling and detokenising one sequence", "assumed", 0.6),
     "sampler_passes": Provenance("float32 logits read or written while sampling", "assumed", 0.5),
+    "sample_s": Provenance(
+        "llama.cpp samples on one CPU thread, by vocabulary entry: 2.9 ns on the host of an H200 "
+        "(own runs); desktop processors assumed three times as fast",
+        "derived",
+        0.0,
+    ),
+    "sample_server_cpu": Provenance(
+        "host of an H200 over a desktop processor, see sample_s", "assumed", 0.0
+    ),
     "spec_step_s": Provenance(
         "rejection sampler, draft input preparation; SpecDecode-Bench draft_c_fixed 2.1 ms",
         "assumed",
@@ -109,6 +118,13 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "derived",
         0.4,
     ),
+    "unpack_tokens": Provenance(
+        "llama.cpp on CUDA: unpacking K-quants takes the vector kernel as long as computing so "
+        "many tokens, which is longer than reading on cards of much bandwidth: 27B Q4_K in 11.5 "
+        "ms, 1.45 TB/s, on an H100 and on an H200 alike (own runs of b11312)",
+        "measured",
+        0.0,
+    ),
     "metal_repeat": Provenance(
         "llama.cpp on Metal: cost of a token in the kernel that reads K-quants anew for each of 2 "
         "or 3 tokens, over one in the "
@@ -141,6 +157,12 @@ CONSTANT_SOURCES: dict[str, Provenance] = {
         "bandwidth; Vulkan #25356: 65 ms at 8 sequences, 109 at 9",
         "derived",
         0.1,
+    ),
+    "mmq_moe_gain": Provenance(
+        "llama.cpp's tiled kernel over its vector kernel for experts that meet a few tokens each: "
+        "0.45 ms a token (RTX 3090, llama.cpp #15525), 0.40 (H100, own llama-batched-bench)",
+        "derived",
+        0.0,
     ),
     "verify_layer_s": Provenance("llama.cpp gives up its CUDA graph for batches", "assumed", 0.8),
     "draft_pass_s": Provenance(

@@ -61,6 +61,8 @@ class Constants:
     host_s: ByPath = by_path(0.6e-3, llamacpp=0.3e-3, mlx=0.5e-3, vllm_other=1.2e-3)
     host_seq_s: ByPath = by_path(8e-6, llamacpp=60e-6, mlx=100e-6)
     sampler_passes: float = 6.0
+    sample_s: ByPath = by_path(0.0, llamacpp=1.0e-9)
+    sample_server_cpu: float = 3.0
     spec_step_s: ByPath = by_path(1.0e-3, llamacpp=0.5e-3, mlx=1.0e-3, sglang_cuda=0.7e-3)
     spec_seq_s: ByPath = by_path(10e-6, llamacpp=30e-6, mlx=50e-6)
     piecewise_layer_s: float = 100e-6
@@ -70,12 +72,14 @@ class Constants:
     mmvq_share: ByPath = by_path(
         0.27, llamacpp_metal=0.12, llamacpp_vulkan=0.20, llamacpp_rocm=0.13, mlx=0.15
     )
+    unpack_tokens: ByPath = by_path(0.0, llamacpp_cuda=3.8)
     metal_repeat: float = 1.8
     metal_apple9: float = 2.4
     mmq_fixed: float = 1.51
     mmq_gain: float = 14.0
     mmq_gain_dp4a: float = 4.2
     mmq_moe: ByPath = by_path(1.4, llamacpp_vulkan=2.0)
+    mmq_moe_gain: float = 1.0
     verify_layer_s: ByPath = by_path(0.0, llamacpp=15e-6)
     # drafting
     draft_pass_s: ByPath = by_path(0.3e-3, llamacpp=0.6e-3, mlx=0.6e-3, sglang_cuda=0.2e-3)

@@ -46,6 +46,13 @@ _NODE = sourced(
     "read",
 )
 _HGX = ("sm_80", "sm_90")
+_SERVER_CARDS = ("sm_80", "sm_90", "sm_100")  # which stand beside server processors
+_REACHED = sourced(
+    0.6,
+    "share",
+    "Drafts that are verified up to the first miss: 0.6 of them at a usual acceptance of 0.7",
+    "derived",
+)
 
 
 class StepTerms(NamedTuple):
@@ -132,6 +139,8 @@ def _small_batch_seconds(
     ops = 2 * (mixer + ffn + p.lm_head_params)
     tiled_rate = rate * tile_gain(p, c)
     limit = kernels.dense_limit(p)
+    unpack = at(c.unpack_tokens, p)
+    dense_read = np.fmax(dense_read, unpack * ops / rate)
     again = np.where(kernels.repeats(p, tokens), c.metal_repeat, 1.0)
     again = np.where(kernels.slow_small_batch(p, tokens), c.metal_apple9, again)
     vector = dense_read + np.fmax(np.fmin(tokens, limit) - 1, 0) * again * ops / rate
@@ -141,11 +150,16 @@ def _small_batch_seconds(
         dense_read * c.mmq_fixed + tokens * ops / tiled_rate,
     )
     dense = np.where(tokens <= limit, vector, beyond)
-    experts = np.where(
-        tokens <= kernels.expert_limit(p),
+    # CUDA: each token unpacks its own experts, and tiles that few tokens fill gain nothing
+    cuda = p.is_path("llamacpp-cuda")
+    few = np.where(
+        cuda,
+        np.fmax(expert_read, tokens * unpack * 2 * routed / rate),
         expert_read + np.fmax(tokens - 1, 0) * 2 * routed / rate,
-        expert_read * at(c.mmq_moe, p) + tokens * 2 * routed / tiled_rate,
     )
+    many_rate = np.where(cuda, rate * c.mmq_moe_gain, tiled_rate)
+    many = expert_read * at(c.mmq_moe, p) + tokens * 2 * routed / many_rate
+    experts = np.where(tokens <= kernels.expert_limit(p), few, many)
     return dense, experts
 
 
@@ -213,6 +227,7 @@ def step_seconds(
         + np.where(copies, c.prefix_verify_s, 0.0)
     )
     vocab = p.lm_head_params / p.hidden
+    host = host + _sampling_seconds(p, c, batch * vocab, tokens_per_request, speculative)
     terms = StepTerms(
         dense=dense,
         experts=experts,
@@ -226,6 +241,19 @@ def step_seconds(
     )
     launched = np.where(p.eager > 0, p.layers * c.eager_layer_s, 0.0)
     return terms._replace(launch=terms.launch + np.fmax(launched - terms.total, 0.0))
+
+
+def _sampling_seconds(
+    p: P.Points, c: Constants, entries: Floats, tokens_per_request: Floats, speculative: Mask
+) -> Floats:
+    """llama.cpp's sampling on the host: drafts are sampled as well, verified ones until the first
+    miss. `entries`: vocabulary entries of all requests (N,).
+    """
+    drafts = np.where(speculative, tokens_per_request - 1, 0.0)
+    own = drafts * p.is_method("mtp", "eagle", "eagle3", "draft_model")
+    slow = np.where(P.mask(p.arch, P.ARCHS, _SERVER_CARDS), c.sample_server_cpu, 1.0)
+    drawn = 1 + _REACHED * drafts + own
+    return np.asarray(at(c.sample_s, p) * slow * entries * drawn, dtype=np.float64)
 
 
 def decode_seconds(
