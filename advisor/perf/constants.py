@@ -91,6 +91,7 @@ class Constants:
     state_checkpoint_s: float = 25e-3
     # recurrent state
     state_reads: ByPath = by_path(1.0, mlx=5.0)
+    state_copies: ByPath = by_path(1.0, llamacpp_cuda=2.5)
     # tensor parallelism
     allreduce_s: float = 10e-6
     allreduce_pcie_s: float = 25e-6
