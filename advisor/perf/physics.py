@@ -126,7 +126,9 @@ def weight_seconds(
     dense, experts = soft_max(dense_read, dense_ops), soft_max(expert_read, expert_ops)
     small = p.is_path(*SMALL_BATCH_PATHS)
     if small.any():
-        few_dense, few_experts = _small_batch_seconds(p, c, tokens, distinct, dense_read, expert_read)
+        few_dense, few_experts = _small_batch_seconds(
+            p, c, tokens, distinct, dense_read, expert_read
+        )
         dense, experts = np.where(small, few_dense, dense), np.where(small, few_experts, experts)
     return dense, experts
 

@@ -11,7 +11,7 @@ import pytest
 
 from advisor.perf import arrays as P
 from advisor.perf import drafting, encode_rows, experts, imputation, physics, rates
-from advisor.perf.constants import Constants
+from advisor.perf.constants import Constants, by_path
 
 Floats = npt.NDArray[np.float64]
 C = Constants()
@@ -214,7 +214,8 @@ def test_up_to_eight_tokens_each_is_computed_by_itself(change: dict[str, str]) -
     for tokens in (2, 3, 8):
         dense, mixture = few(p, C, tokens)
         assert dense - first[0] == pytest.approx((tokens - 1) * ops / rate)
-        assert mixture - first[1] == pytest.approx((tokens - 1) * 2 * float(routed[0]) / rate)
+        each = rates.at(C.unpack_tokens, p)[0] * 2 * float(routed[0]) / rate
+        assert mixture == pytest.approx(max(first[1], tokens * each))
 
 
 @pytest.mark.parametrize("change", [{}, MIXTURE])
@@ -227,8 +228,39 @@ def test_from_nine_tokens_on_the_tiled_kernel_computes(change: dict[str, str]) -
     for tokens in (9, 20):
         dense, mixture = few(p, C, tokens)
         assert dense == pytest.approx(first[0] * C.mmq_fixed + tokens * ops / tiled)
-        more = tokens * 2 * float(routed[0]) / tiled
+        rate = rates.small_batch_rate(p, C)[0] * C.mmq_moe_gain
+        more = tokens * 2 * float(routed[0]) / rate  # tiles that few tokens fill gain nothing
         assert mixture == pytest.approx(first[1] * rates.at(C.mmq_moe, p)[0] + more)
+
+
+@pytest.mark.parametrize("card", ["h100", "h200"])
+def test_unpacking_not_reading_bounds_the_vector_kernel_on_hopper(card: str) -> None:
+    """27B Q4_K, one slot: 1.45 TB/s on both cards (docs/research/served.md)."""
+    p = point(LLAMA, {"model": "qwen3.6-27b", "hardware": card})
+    dense, _ = few(p, C, 1)
+    assert dense == pytest.approx(11.5e-3, rel=0.1)
+    without = dataclasses.replace(C, unpack_tokens=by_path(0.0))
+    assert few(p, without, 1)[0] < 0.6 * dense
+
+
+def test_llamacpp_samples_each_verified_token_and_draft_on_the_host() -> None:
+    """0.72 ms a sampled token and 0.29 ms a draft on an H200's host, 248,320 entries."""
+    p = point(LLAMA, MIXTURE, {"hardware": "h200"})
+    silent = dataclasses.replace(C, sample_s=by_path(0.0))
+
+    def host(batch: float, tokens: float, spec: bool) -> float:
+        args = (np.full(1, batch), np.full(1, tokens), spec, np.full(1, 2048.0))
+        with_it, without = (physics.step_seconds(p, c, *args).host[0] for c in (C, silent))
+        return float(with_it - without)
+
+    one = host(1, 1, False)
+    assert one == pytest.approx(0.72e-3, rel=0.1)
+    assert host(16, 1, False) == pytest.approx(16 * one)
+    assert host(1, 2, True) == pytest.approx((1 + 0.7 + 0.4) * one)
+    vllm = point(MIXTURE, {"hardware": "h200"})
+    assert physics.step_seconds(
+        vllm, C, np.ones(1), np.ones(1), False, np.full(1, 2048.0)
+    ) == physics.step_seconds(vllm, silent, np.ones(1), np.ones(1), False, np.full(1, 2048.0))
 
 
 def test_beyond_a_tuned_switch_point_only_tiled_operations_are_added() -> None:

@@ -24,6 +24,7 @@ ON = tuple(round(0.70 + 0.005 * i, 3) for i in range(48))  # bounds for "on", tr
 # Of the losses that may be on, where the bound is chosen: half a point below the target of the
 # card, since the sources that it judges are others.
 MOST_LOSSES_ON = 0.075
+LOSS_WEIGHT = 2.0  # gains that a loss weighs, as in `decision_off_p_gain`
 SAME = {
     "on": 0.011,
     "sign": 0.51,
@@ -85,8 +86,8 @@ def choose(cases: Sequence[Case]) -> Bounds:
     Bounds
         `sign` of the highest likelihood, and with it the lowest `on` that leaves at most
         MOST_LOSSES_ON of the losses of each case on, rows alike; the highest of ON where none does.
-        `measured` is the lowest of ON with which no more losses of measured configurations are on
-        than with `on`.
+        `measured` is the lowest of ON below it that puts at least LOSS_WEIGHT gains on for every
+        loss, of the measured configurations between the two.
     """
     sign = max(SIGNS, key=lambda one: sum(case.fit(one) for case in cases))
     lost = [case.chance(sign)[~case.gained] for case in cases]
@@ -94,8 +95,13 @@ def choose(cases: Sequence[Case]) -> Bounds:
         on for on in ON if all(np.mean(each >= on) <= MOST_LOSSES_ON for each in lost if len(each))
     )
     on = next(fine, ON[-1])
-    told = [case.chance(sign)[~case.gained & (case.measured >= 1)] for case in cases]
-    same = (one for one in ON if all((each >= one).sum() <= (each >= on).sum() for each in told))
+    told = [(case.chance(sign), case.gained, case.measured >= 1) for case in cases]
+
+    def pays(one: float) -> bool:
+        between = [gained[here & (p >= one) & (p < on)] for p, gained, here in told]
+        return all(each.sum() >= LOSS_WEIGHT * (~each).sum() for each in between)
+
+    same = (one for one in ON if one <= on and pays(one))
     return Bounds(on, sign, next(same, on))
 
 
