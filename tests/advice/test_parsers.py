@@ -45,6 +45,9 @@ def test_sglang_gets_its_own_words(model: str) -> None:
     assert told == COOKBOOK[model]
 
 
+NO_PARSER = {("sglang", "seed_oss")}  # formats that an engine's newest release cannot read
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang"])
 def test_no_release_gets_another_familys_parser(engine: str) -> None:
     """A word for every model in the newest release, and in no release that of another format."""
@@ -64,7 +67,8 @@ def test_no_release_gets_another_familys_parser(engine: str) -> None:
                 assert found is not None
                 known = found.choices or found.values or ()
                 assert own is None or not known or own in known, (name, version, own)
-                assert own is not None or version != adapter.newest, (name, option, wanted)
+                newest = version == adapter.newest and (engine, wanted) not in NO_PARSER
+                assert own is not None or not newest, (name, option, wanted)
     older = Facts(engine="sglang", engine_version=engines.get("sglang").versions[0])
     assert parser_name(older, TOOLS, "deepseek_v4") in (None, "deepseekv4")
 
