@@ -171,17 +171,7 @@ def fits(
     """Do `slots` requests of `length` tokens fit beside the weights? None where memory or sizes are
     not known.
     """
-    facts = Facts(
-        hardware=hw,
-        model=model,
-        shape=knowledge.known_shape(model),
-        quant=quant,
-        engine=engine,
-        gpus=gpus,
-        concurrency=slots,
-        ctx_tokens=max(length - 1, 1),
-        output_tokens=1,
-    )
+    facts = _facts(hw, model, quant, engine, gpus, length, slots)
     # the very plans that would be proposed: their limits decide, and not every number of
     # ranks divides the heads
     try:
@@ -193,13 +183,11 @@ def fits(
     return True if True in found else None if None in found else False
 
 
-def holds_slots(
+def _facts(
     hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length: int, slots: int
-) -> bool:
-    """Whether one replica holds `slots` requests of `length` tokens, and beside the model's own
-    head as well; True where memory or sizes are not known.
-    """
-    facts = Facts(
+) -> Facts:
+    """`slots` requests of `length` tokens on this machine, and nothing else said."""
+    return Facts(
         hardware=hw,
         model=model,
         shape=knowledge.known_shape(model),
@@ -210,6 +198,15 @@ def holds_slots(
         ctx_tokens=max(length - 1, 1),
         output_tokens=1,
     )
+
+
+def holds_slots(
+    hw: Hardware, model: LLM, quant: Quant, engine: str, gpus: int, length: int, slots: int
+) -> bool:
+    """Whether one replica holds `slots` requests of `length` tokens, and beside the model's own
+    head as well; True where memory or sizes are not known.
+    """
+    facts = _facts(hw, model, quant, engine, gpus, length, slots)
     try:
         plan = propose.base_plan(facts, propose.splits(facts)[0])
     except AdvisorError:

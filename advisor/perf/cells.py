@@ -100,7 +100,7 @@ def version_number(engine: str, text: str) -> float:
     found = re.match(r"[v~]?(\d+)\.(\d+)(?:\.(\d+))?", text.strip())
     if found and not gguf_engine(engine):
         major, minor, patch = (int(part or 0) for part in found.groups())
-        return float(major * 100**2 + minor * 100 + patch)
+        return float((major * 100 + minor) * 100 + patch)
     built = re.search(r"\bb(\d{3,6})\b", text)
     if built:
         return float(built.group(1))

@@ -105,7 +105,8 @@ def quantile(
     gained = 1 - spread.cdf(-mean / np.where(mean > 0, below, above))
     gained = np.clip(gained, LEAST_SIDE, 1 - LEAST_SIDE)
     lost = share < 1 - p_gain
-    there = np.where(lost, share * (1 - gained) / (1 - p_gain), 1 - (1 - share) * gained / p_gain)
+    fails, gains = np.where(lost, 1 - p_gain, 1.0), np.where(lost, 1.0, p_gain)
+    there = np.where(lost, share * (1 - gained) / fails, 1 - (1 - share) * gained / gains)
     z = spread.quantile(there)
     value = mean + z * np.where(z < 0, below, above)
     return np.where(lost, np.fmin(value, 0.0), np.fmax(value, 0.0))

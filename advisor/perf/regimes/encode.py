@@ -19,6 +19,7 @@ from advisor.domain.nouns import (
     Quant,
     UnknownFact,
 )
+from advisor.domain.question import USUAL_OUTPUT
 from advisor.engines import canonical
 from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import drafters as knowledge_drafters
@@ -28,7 +29,6 @@ from advisor.perf import cells, memory
 from advisor.perf.cells import Columns, Words, read_words
 from advisor.perf.encode_rows import method_word, read_engine
 from advisor.perf.load import SLOTS_HOLD
-from advisor.perf.regimes.losses import DEFAULT_OUTPUT
 from advisor.perf.regimes.setting import Column, Setting, of_regime
 
 Ints = npt.NDArray[np.int64]
@@ -127,7 +127,7 @@ def setting(things: Things, full: P.Points) -> Setting:
         total_params_b=_each(pair, lambda one: one[0].total_params_b),
         streams=full.concurrency,
         ctx=full.input_tokens,
-        output=np.where(full.output_tokens > 0, full.output_tokens, DEFAULT_OUTPUT),
+        output=np.where(full.output_tokens > 0, full.output_tokens, USUAL_OUTPUT),
         k=full.k,
     )
 

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from advisor.domain.sourced import sourced
 from advisor.engines.traits import engines_with, gguf_engine
 from advisor.knowledge.rule_data import table
 from advisor.perf.regimes.setting import (
@@ -32,9 +31,6 @@ from advisor.perf.regimes.setting import (
 
 COPYING = ("code", "agent", "rag", "summarization")  # answers that repeat their prompt
 FULL_Q8_GAIN = "gfx1151"  # Strix Halo gains with 8-bit weights (1.9x to 2.1x)
-DEFAULT_OUTPUT = sourced(
-    512.0, "tokens", "Of an answer of which nothing is said: as in a question", "chosen"
-)
 NAN = float("nan")
 
 

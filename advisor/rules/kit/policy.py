@@ -24,10 +24,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from advisor.domain.nouns import Case, Effect, MemoryBill
+from advisor.domain.question import USUAL_OUTPUT
 from advisor.knowledge.rule_data import table
 from advisor.perf import memory
 from advisor.perf.regimes.encode import is_narrow, is_sparse, is_suffix
-from advisor.perf.regimes.losses import DEFAULT_OUTPUT, Strength
+from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word
 from advisor.rules.kit.case import GGUF_ENGINES, flag, integer, is_hybrid, open_value
 
@@ -308,6 +309,6 @@ def setting_of(case: Case) -> Setting:
         total_params_b=NAN if total is None else float(total),
         streams=NAN if running is None else float(-(-running // max(1, plan.dp))),
         ctx=NAN if facts.ctx_tokens is None else float(facts.ctx_tokens),
-        output=float(facts.output_tokens or DEFAULT_OUTPUT),
+        output=float(facts.output_tokens or USUAL_OUTPUT),
         k=float(plan.k),
     )
