@@ -4,25 +4,16 @@ as list or text.
 
 from __future__ import annotations
 
-from advisor.domain.patterns import lazy_re
 from advisor.readers.containers import ContainerRun, add_env, container_command
 from advisor.readers.engine_command import Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.form_relations import check_services
+from advisor.readers.form_types import Checker
 from advisor.readers.reading import Reading
-from advisor.readers.slips import check_word, respell, respell_within, text_items
+from advisor.readers.slips import text_items
 from advisor.readers.syntax.mapped import EMPTY, Mapped, join, literal
 from advisor.readers.syntax.scope import Scope, interpolate
 from advisor.readers.syntax.words import split_words
 from advisor.readers.syntax.yamlnodes import Node, scalar
-
-_COUNT = lazy_re(r"-?\d+|all|.*\$.*")
-_DEPLOY = "deploy.resources"
-_WITHIN = {  # from the outside in: a key that is respelt is found below
-    "deploy": "compose deploy",
-    _DEPLOY: "compose resources",
-    f"{_DEPLOY}.reservations": "compose reservations",
-    f"{_DEPLOY}.reservations.devices": "compose devices",
-    "healthcheck": "compose healthcheck",
-}
 
 
 def read_compose(document: Node, reading: Reading) -> None:
@@ -31,6 +22,7 @@ def read_compose(document: Node, reading: Reading) -> None:
     services = document.get("services")
     if services is None:
         return
+    check_services(document, services, reading)
     for key, service in services.entries():
         if service.kind == "map" and reading.step():
             _read_service(key, service, services, reading)
@@ -56,9 +48,7 @@ def _field(service: Node, services: Node, name: str) -> Node | None:
 
 def _read_service(key: Node, service: Node, services: Node, reading: Reading) -> None:
     scope = Scope()
-    respell(service, "compose", reading)
-    respell_within(service, _WITHIN, reading)
-    check_word(service.get("restart"), "restart", reading)
+    Checker("compose", reading).check(service, "service")
 
     def text(node: Node) -> Mapped:
         return interpolate(scalar(node, reading.source), scope)
@@ -145,10 +135,6 @@ def _devices(deploy: Node | None, reading: Reading, scope: Scope) -> str | None:
     devices = deploy.path("resources.reservations.devices") if deploy is not None else None
     for device in devices.items if devices is not None else []:
         count, ids = device.get("count"), device.get("device_ids")
-        check_word(device.get("driver"), "driver", reading, only_near=True)
-        if count is not None and not _COUNT.fullmatch(count.text):
-            said = f"count takes a number or all, not '{count.text}'"
-            reading.slip(said, count.start, text="a number, or all")
         if count is not None and count.kind == "scalar":
             return interpolate(scalar(count, reading.source), scope).display()
         if ids is not None:

@@ -8,6 +8,8 @@ import re
 
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.engine_command import EngineCommand, Surroundings
+from advisor.readers.form_relations import check_workload
+from advisor.readers.form_types import Checker
 from advisor.readers.forms.llmkube import option_words, read_llmkube
 from advisor.readers.forms.pods import (
     environment,
@@ -21,7 +23,7 @@ from advisor.readers.forms.recipes import read_scripts
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.forms.tasks import read_task
 from advisor.readers.reading import Reading
-from advisor.readers.slips import check_size, check_word, respell, respell_within, tag_slip
+from advisor.readers.slips import check_word, respell, tag_slip
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 
@@ -52,7 +54,7 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
     """
     reading.form = "kubernetes"
     for document in documents:
-        _check_pod(document, reading)
+        _check_object(document, reading)
         kind = document.get("kind")
         name = kind.text if kind is not None else ""
         if name == "InferenceService" and document.path("spec.modelRef") is not None:
@@ -67,44 +69,36 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             )
 
 
-_WITHIN = {
-    "resources": "resources",
-    "resources.limits": "limits",
-    "resources.requests": "limits",
-    "volumeMounts": "kubernetes mount",
-    "ports": "kubernetes port",
-    "env": "kubernetes variable",
-    **{
-        f"{probe}{part}": f"kubernetes {form}"
-        for probe in ("livenessProbe", "readinessProbe", "startupProbe")
-        for part, form in (("", "probe"), (".httpGet", "request"))
-    },
+_VERSIONS = {
+    "Deployment": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "DaemonSet": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "Job": "batch/v1",
+    "CronJob": "batch/v1",
+    "Pod": "v1",
+    "Service": "v1",
 }
+_OLD = ("extensions/v1beta1", "apps/v1beta1", "apps/v1beta2", "batch/v1beta1")
 
 
-def _check_pod(document: Node, reading: Reading) -> None:
-    """Kind, pod and volumes of a document of Kubernetes' own."""
+def _check_object(document: Node, reading: Reading) -> None:
+    """Kind, version and keys of a document of Kubernetes' own."""
     respell(document, "kubernetes document", reading)
-    version = document.get("apiVersion")
-    if version is None or version.text not in ("v1", "apps/v1", "batch/v1"):
+    version, kind = document.get("apiVersion"), document.get("kind")
+    if version is None or kind is None or "." in version.text:
         return
-    check_word(document.get("kind"), "kind", reading)
-    pod = document.path("spec.template.spec") or document.path(
-        "spec.jobTemplate.spec.template.spec"
-    )
-    kind = document.get("kind")
-    if pod is None and kind is not None and kind.text.lower() == "pod":
-        pod = document.get("spec")
-    if pod is None or pod.kind != "map":
+    if version.text in ("v1", "apps/v1", "batch/v1"):
+        check_word(kind, "kind", reading)
+    name = next((one for one in _VERSIONS if one.lower() == kind.text.lower()), None)
+    if name is None:
         return
-    respell(pod, "kubernetes pod", reading)
-    volumes = pod.get("volumes")
-    for volume in volumes.items if volumes is not None else []:
-        if volume.kind == "map" and (empty := volume.get("emptyDir")) is not None:
-            if empty.kind == "map":
-                respell(empty, "kubernetes empty", reading)
-            check_word(empty.get("medium"), "medium", reading)
-            check_size(empty.get("sizeLimit"), reading)
+    if version.text != _VERSIONS[name] and version.text not in _OLD:
+        said = f"Kubernetes has no {name} in '{version.text}': it is {_VERSIONS[name]}"
+        reading.slip(said, version.start, version.end, _VERSIONS[name])
+    Checker("kubernetes", reading).check(document, name)
+    if name != "Service":
+        check_workload(document, reading)
 
 
 def read_containers(document: Node, reading: Reading, kind: str) -> None:
@@ -117,10 +111,10 @@ def read_containers(document: Node, reading: Reading, kind: str) -> None:
         if id(node) in taken:
             continue
         if kind == "kubernetes" and node.get("image") is not None and node.get("name") is not None:
-            respell(node, "kubernetes", reading)
-            respell_within(node, _WITHIN, reading)
-            for place in ("resources.limits.memory", "resources.requests.memory"):
-                check_size(node.path(place), reading)
+            if limits := node.path("resources.limits"):
+                respell(limits, "limits", reading)
+            if requests := node.path("resources.requests"):
+                respell(requests, "limits", reading)
         if (config := node.get("vllmConfig")) is not None:
             taken.add(id(config))
             respell(node, "production-stack model", reading)

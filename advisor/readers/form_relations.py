@@ -1,0 +1,228 @@
+"""What the parts of one file say of each other: volumes that are mounted and not declared, labels
+that select nothing, a health check that no shell runs. Each is kept for SD136.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from advisor.domain.patterns import lazy_re
+
+if TYPE_CHECKING:
+    from advisor.readers.reading import Reading
+    from advisor.readers.syntax.yamlnodes import Node
+
+_OPEN = lazy_re(r"[$%{<\ue000]")  # what something else is to fill in
+_NAMED = lazy_re(r"[A-Za-z0-9][\w.-]*")  # a volume's name, no path
+_OBJECT_NAME = lazy_re(r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?")  # RFC 1123
+_TEST = ("CMD", "CMD-SHELL", "NONE")
+
+
+def _texts(node: Node | None) -> list[Node]:
+    return [one for one in node.items if one.kind == "scalar"] if node is not None else []
+
+
+def _open(node: Node) -> bool:
+    return _OPEN.search(node.text) is not None
+
+
+def _near(word: str, known: list[str]) -> str | None:
+    from difflib import get_close_matches  # start-up: only for a name that is not declared
+
+    found = get_close_matches(word, known, 1, 0.6)
+    return found[0] if found else (known[0] if len(known) == 1 else None)
+
+
+# ---------------------------------------------------------------- compose
+
+
+def check_services(document: Node, services: Node, reading: Reading) -> None:
+    """Names that services use and the file does not declare, and what they say twice."""
+    if document.get("include") is not None:
+        return  # other files may declare them
+    names = [key.text for key, _ in services.entries()]
+    for _, service in services.entries():
+        if service.kind != "map" or service.get("extends") is not None:
+            continue
+        _check_names(service.get("volumes"), document.get("volumes"), "volume", reading)
+        _check_names(service.get("networks"), document.get("networks"), "network", reading)
+        for one in _dependencies(service.get("depends_on")):
+            if one.text not in names and not _open(one):
+                _note_absence(one, one.text, "service", names, reading)
+        _health(service.get("healthcheck"), reading)
+        _devices(service.path("deploy.resources.reservations.devices"), reading)
+
+
+def _dependencies(node: Node | None) -> list[Node]:
+    if node is None:
+        return []
+    return [key for key, _ in node.entries()] if node.kind == "map" else _texts(node)
+
+
+def _check_names(used: Node | None, declared: Node | None, kind: str, reading: Reading) -> None:
+    known = [key.text for key, _ in declared.entries()] if declared is not None else []
+    items = [key for key, _ in used.entries()] if used is not None and used.kind == "map" else []
+    for one in (*_texts(used), *items):
+        name = one.text
+        if kind == "volume":
+            name, colon, _ = name.partition(":")
+            if not colon:
+                continue  # an anonymous volume
+        if _open(one) or not _NAMED.fullmatch(name) or name in (*known, "default"):
+            continue
+        if len(name) == 1 and kind == "volume":
+            continue  # a drive
+        _note_absence(one, name, kind, known, reading)
+
+
+def _note_absence(node: Node, name: str, kind: str, known: list[str], reading: Reading) -> None:
+    """A file that declares none of its kind may be one of several that are given together."""
+    near = _near(name, known if kind != "service" else [*known, ""])
+    said = f"docker compose finds no {kind} '{name}' in the file" + (
+        f"; '{near}' is meant" if near else ""
+    )
+    start = node.start + (0 if node.style is None else 1)
+    written = reading.source.text.startswith(name, start)
+    if near and written:
+        reading.slip(said, start, start + len(name), near)
+    else:
+        where = f"{name} under {kind}s"
+        reading.slip(said, node.start, text=where, stops=bool(known))
+
+
+def _health(check: Node | None, reading: Reading) -> None:
+    """A test given as a list begins with how it is run."""
+    test = check.get("test") if check is not None and check.kind == "map" else None
+    if test is None or test.kind != "seq" or not test.items:
+        return
+    first = test.items[0]
+    if first.kind != "scalar" or first.text in _TEST or _open(first):
+        return
+    folded = first.text.upper().replace("_", "-")
+    meant = next((one for one in _TEST if one == folded), None)
+    said = f"a test given as a list begins with CMD, CMD-SHELL or NONE, not '{first.text}'"
+    quote = first.style or ""
+    if meant:
+        reading.slip(said, first.start, first.end, f"{quote}{meant}{quote}")
+    else:
+        shell = "CMD-SHELL" if " " in first.text else "CMD"
+        quote = quote or '"'
+        reading.slip(said, first.start, first.start, f"{quote}{shell}{quote}, ")
+
+
+def _devices(devices: Node | None, reading: Reading) -> None:
+    for one in devices.items if devices is not None else []:
+        if one.kind != "map":
+            continue
+        if one.get("count") is not None and one.get("device_ids") is not None:
+            said = "a reservation takes count or device_ids, not both"
+            reading.slip(said, one.get("count").start, text="one of the two")  # type: ignore[union-attr]
+        if one.get("capabilities") is None and one.get("<<") is None:
+            said = "a reservation of devices needs capabilities: [gpu]"
+            reading.slip(said, one.start, text="capabilities: [gpu] beside it")
+
+
+# ---------------------------------------------------------------- Kubernetes
+
+
+def check_workload(document: Node, reading: Reading) -> None:
+    """A workload's labels, names and volumes."""
+    _name(document.path("metadata.name"), reading)
+    template = document.path("spec.template") or document.path("spec.jobTemplate.spec.template")
+    pod = template.get("spec") if template is not None else document.get("spec")
+    kind = document.get("kind")
+    if pod is None or pod.kind != "map" or (template is None and kind and kind.text != "Pod"):
+        return
+    if template is not None:
+        _check_selector(document, template, reading)
+    claims = document.path("spec.volumeClaimTemplates")
+    known = [
+        name.text
+        for held in (pod.get("volumes"), claims)
+        for one in (held.items if held is not None else [])
+        if (name := one.get("name") or one.path("metadata.name")) is not None
+    ]
+    for holder in ("containers", "initContainers"):
+        containers = pod.get(holder)
+        for container in containers.items if containers is not None else []:
+            _name(container.get("name"), reading)
+            _mounts(container, known, reading)
+            _gpus(container.get("resources"), reading)
+
+
+def _name(node: Node | None, reading: Reading) -> None:
+    if node is None or node.kind != "scalar" or not node.text or _open(node):
+        return
+    if _OBJECT_NAME.fullmatch(node.text):
+        return
+    meant = re.sub(r"[^a-z0-9.-]", "-", node.text.lower()).strip("-.")
+    said = f"Kubernetes takes no name '{node.text}': small letters, digits and dashes"
+    start = node.start + (0 if node.style is None else 1)
+    reading.slip(said, start, start + len(node.text), meant)
+
+
+def _check_selector(document: Node, template: Node, reading: Reading) -> None:
+    """The selector must find the pods of the template."""
+    wanted, given = document.path("spec.selector.matchLabels"), template.path("metadata.labels")
+    if wanted is None or given is None:
+        return
+    for key, value in wanted.entries():
+        label = given.get(key.text)
+        if label is not None and (
+            label.text == value.text or _open(label) or _open(value) or _open(key)
+        ):
+            continue
+        if label is None and (_open(key) or any(_open(one) for one, _ in given.entries())):
+            continue
+        said = f"the selector {key.text}: {value.text} finds no label of the pod template"
+        if label is not None:
+            same = document.path("metadata.labels")
+            other = same.get(key.text) if same is not None else None
+            wrong, right = (
+                (label, value.text)
+                if other is not None and other.text == value.text
+                else (value, label.text)
+            )
+            reading.slip(said, wrong.start, wrong.end, right)
+        else:
+            reading.slip(said, key.start, text="a label that the template has")
+
+
+def _mounts(container: Node, known: list[str], reading: Reading) -> None:
+    mounts = container.get("volumeMounts")
+    for mount in mounts.items if mounts is not None else []:
+        name = mount.get("name")
+        if name is None or _open(name) or name.text in known or any(_OPEN.search(k) for k in known):
+            continue
+        near = _near(name.text, known)
+        said = f"the pod has no volume '{name.text}'" + (f"; '{near}' is meant" if near else "")
+        if near:
+            reading.slip(said, name.start, name.end, near)
+        else:
+            reading.slip(said, name.start, text=f"a volume {name.text} under volumes")
+
+
+def _gpus(resources: Node | None, reading: Reading) -> None:
+    """A device cannot be asked for and limited differently."""
+    if resources is None or resources.kind != "map":
+        return
+    limits, requests = resources.get("limits"), resources.get("requests")
+    for key, value in limits.entries() if limits is not None else []:
+        if "/" not in key.text or "gpu" not in key.text or value.kind != "scalar" or _open(value):
+            continue
+        if not re.fullmatch(r"\d+", value.text):
+            said = f"{key.text} takes a whole number of devices, not '{value.text}'"
+            reading.slip(said, value.start, text="a whole number")
+        asked = requests.get(key.text) if requests is not None else None
+        if asked is not None and not _open(asked) and asked.text != value.text:
+            said = f"{key.text} has {asked.text} under requests and {value.text} under limits"
+            reading.slip(said, value.start, value.end, _in_quotes(value, asked.text))
+    for key, value in requests.entries() if requests is not None else []:
+        if key.text == "nvidia.com/gpu" and (limits is None or limits.get(key.text) is None):
+            said = f"{key.text} stands under requests alone: a device must stand under limits"
+            reading.slip(said, value.start, text=f"{key.text} under limits too")
+
+
+def _in_quotes(node: Node, text: str) -> str:
+    return f"{node.style}{text}{node.style}" if node.style in ("'", '"') else text
