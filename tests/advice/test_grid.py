@@ -16,9 +16,10 @@ from advisor.perf import memory
 from tests.grid import advices, launches
 
 PARTS = 8  # the grid in slices, so that several processes share it
+SLOW = [pytest.param(part, marks=pytest.mark.slow) for part in range(1, PARTS)]  # half a minute
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [0, *SLOW])  # 250 requests in a quick run
 def test_grid(part: int) -> None:
     answers = [a for _, a in advices(part, PARTS)]
     assert len(answers) == 2000 // PARTS

@@ -24,6 +24,8 @@ from advisor.readers.results import server as client
 from advisor.readers.results.formats import read_all, read_results
 from tests.real.tiny_server import QUIET, ask, free_port, run_server, wait
 
+pytestmark = pytest.mark.slow  # a real server is started and waited for
+
 RATES = (0.8, 0.6)  # of a draft's first and second token, each of all drafts
 LENGTH = 1 + sum(RATES)
 

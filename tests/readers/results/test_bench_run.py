@@ -27,6 +27,7 @@ from advisor.readers.results import server as client
 from advisor.readers.results.formats import read_all, read_results
 
 OFF = {"step_ms": 20.0, "ttft_ms": 40.0}
+QUICK = {"step_ms": 2.0, "ttft_ms": 4.0}  # where no time is measured
 # 31 ms a step of 1 + 0.75 + 0.53 tokens: 1.47 times the speed of 20 ms a token
 ON = {"step_ms": 31.0, "ttft_ms": 40.0, "k": 2, "rates": (0.75, 0.53)}
 GAIN = 20 / (31 / 2.28)
@@ -108,6 +109,7 @@ def test_a_set_gain_is_reported_within_three_percent(
     assert on[0].engine == engine and on[0].k == 2 and off[0].method == "none"
 
 
+@pytest.mark.slow  # waits for a real client and server at their pace
 def test_a_killed_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     with serve(**OFF) as url:
         words = [
@@ -170,7 +172,7 @@ def test_a_server_that_fails_gives_a_sentence_and_keeps_what_was_measured(
 ) -> None:
     import re
 
-    with serve(**OFF, fault=fault, after=6) as url:
+    with serve(**QUICK, fault=fault, after=6) as url:
         status, said = bench(tmp_path, url, "off", "--stall", "0.5")
     assert status != 0
     assert re.search(why, said), said
@@ -180,7 +182,7 @@ def test_a_server_that_fails_gives_a_sentence_and_keeps_what_was_measured(
 
 
 def test_another_load_is_not_mixed_into_a_file(tmp_path: Path) -> None:
-    with serve(**OFF) as url:
+    with serve(**QUICK) as url:
         assert bench(tmp_path, url, "off")[0] == 0
         status, said = bench(tmp_path, url, "off", "--concurrency", "2")
     assert status != 0 and "concurrency" in said and "another run" in said
@@ -194,6 +196,7 @@ def test_nothing_at_the_address_is_one_sentence(tmp_path: Path) -> None:
     assert "is no address of a server" in said
 
 
+@pytest.mark.slow  # starts four servers
 def test_a_plan_runs_both_arms_and_stops_its_servers(tmp_path: Path) -> None:
     """Both servers are started from the plan, on one port, and stopped."""
     import socket
