@@ -40,7 +40,7 @@ COMMANDS = {
     "predict": "advisor.cli.predict:predict",
     "train": "advisor.cli.lab:train",
     "evaluate": "advisor.cli.lab:evaluate",
-    "data": "advisor.cli.lab:data",
+    "data": "advisor.cli.data:data",
     "bench": "advisor.cli.bench:bench",
 }
 

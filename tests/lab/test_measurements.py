@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from advisor.cli.lab import data
+from advisor.cli.data import data
 from advisor.domain.nouns import AdvisorError
 from advisor.knowledge import evidence
 from advisor.lab.measurements import files

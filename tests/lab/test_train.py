@@ -98,6 +98,7 @@ def test_the_probe_does_not_depend_on_the_order_of_rows(
     assert one.run_id.tolist() == two.run_id.tolist()
 
 
+@pytest.mark.slow  # trains
 def test_same_input_same_bytes(small: tuple[Examples, Observations]) -> None:
     e, obs = small
     chords = fitting.slopes(e, obs)
@@ -105,6 +106,7 @@ def test_same_input_same_bytes(small: tuple[Examples, Observations]) -> None:
     assert len(texts) == 1
 
 
+@pytest.mark.slow  # trains
 def test_model_survives_json(small: tuple[Examples, Observations]) -> None:
     e, obs = small
     model = fitting.fit(e, obs, fitting.slopes(e, obs))
