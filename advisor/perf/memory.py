@@ -7,8 +7,6 @@ pipeline imbalance.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -20,7 +18,7 @@ from advisor.engines.traits import traits
 from advisor.knowledge import drafters
 from advisor.perf.sizes import pools as kv_sizes
 from advisor.perf.sizes.device import overhead_gib, release_of, usable_gib
-from advisor.perf.sizes.pools import Pool, hybrid_pool, hybrid_requests, plain_pool
+from advisor.perf.sizes.pools import Length, Pool, hybrid_pool, hybrid_requests, plain_pool
 from advisor.perf.sizes.weights import GIB, draft_gib, experts_gib, published_gib, target_gib
 
 Floats = npt.NDArray[np.float64]
@@ -234,8 +232,7 @@ def room(facts: Facts, plan: Plan, length: int, made: MemoryBill | None = None) 
         return None
     bytes_left = max(left, 0.0) * replica_gpus(facts, plan) * GIB
     reserved = length if plan.engine in SERVERS else plan.max_model_len or length
-    found: float | None = _requests(facts, plan, shape, bytes_left, reserved)
-    return found
+    return _requests(facts, plan, shape, bytes_left, float(reserved))
 
 
 def rooms(facts: Facts, plan: Plan, lengths: Floats) -> Floats | None:
@@ -257,8 +254,7 @@ def rooms(facts: Facts, plan: Plan, lengths: Floats) -> Floats | None:
     left = _left_gib(facts, plan)
     if shape is None or facts.quant is None or left is None:
         return None
-    found = _requests(facts, plan, shape, max(left, 0.0) * replica_gpus(facts, plan) * GIB, lengths)
-    return None if found is None else np.asarray(found, dtype=np.float64)
+    return _requests(facts, plan, shape, max(left, 0.0) * replica_gpus(facts, plan) * GIB, lengths)
 
 
 def _left_gib(facts: Facts, plan: Plan) -> float | None:
@@ -274,7 +270,7 @@ def left_gib(made: MemoryBill) -> float | None:
     return made.available_gib - made.weights_gib - made.spec_gib - made.overhead_gib
 
 
-def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Any) -> Any:
+def _requests(facts: Facts, plan: Plan, shape: LLM, free: float, length: Length) -> Length | None:
     """Requests of `length` tokens, one or an array of them, that `free` bytes of one replica hold;
     None where the size of its keys and values is not known.
     """

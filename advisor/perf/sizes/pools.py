@@ -14,15 +14,17 @@ What it does not know: how many bytes are left for the pool (memory.py says).
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from advisor.domain.nouns import LLM, Plan
 from advisor.domain.sourced import sourced
 from advisor.knowledge.imputed import table
 
-Length = Any  # tokens of a request: a number, or an array of them (N,)
+# Tokens of a request, or what follows from them: a number, or an array of them (N,)
+Length = TypeVar("Length", float, npt.NDArray[np.float64])
 
 PAGE_ALIGN = sourced(
     16,
@@ -200,7 +202,7 @@ def bytes_per_token(shape: LLM, kv_dtype: str | None) -> float | None:
     return shape.kv_elems_per_token * (2.0 if math.isnan(width) else width)
 
 
-def window_bytes(shape: LLM, kv_dtype: str | None, length: Any) -> Any:
+def window_bytes(shape: LLM, kv_dtype: str | None, length: Length) -> Length:
     """Bytes of K and V that the sliding layers keep of one request of `length` tokens: those of
     their window.
 
@@ -219,7 +221,7 @@ def window_bytes(shape: LLM, kv_dtype: str | None, length: Any) -> Any:
         Bytes.
     """
     if not shape.swa_layers or not shape.swa_window or not shape.kv_elems_per_token:
-        return 0.0
+        return 0.0 * length
     width = (bytes_per_token(shape, kv_dtype) or 0.0) / shape.kv_elems_per_token
     heads, size = (
         shape.swa_kv_heads or shape.kv_heads or 0,
