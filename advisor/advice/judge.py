@@ -26,7 +26,7 @@ from advisor.domain.nouns import (
     Plan,
 )
 from advisor.perf import arrays, memory
-from advisor.perf.encode_plans import from_questions
+from advisor.perf.encoding.encode_plans import from_questions
 from advisor.prediction import estimates
 from advisor.prediction.predict import Medians
 

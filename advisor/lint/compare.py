@@ -10,7 +10,7 @@ from typing import Any
 
 from advisor.domain.nouns import AdvisorError, Plan, Request
 from advisor.lint.report import Change, CheckedLaunch
-from advisor.perf.encode_plans import without_graphs
+from advisor.perf.encoding.encode_plans import without_graphs
 
 _FIELDS = (
     "method",

@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from advisor.domain.facts import OwnRun
 from advisor.domain.sourced import sourced
-from advisor.perf import arrays, encode_rows, schedule
-from advisor.perf.cells import row_text
+from advisor.perf import arrays, schedule
+from advisor.perf.encoding import encode_rows
+from advisor.perf.encoding.cells import row_text
 from advisor.prediction import acceptance as acc
 from advisor.prediction import own_runs
 from advisor.prediction.intervals import Predicted, chance, posterior

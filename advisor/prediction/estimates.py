@@ -12,8 +12,8 @@ from advisor.domain.normal import Z10
 from advisor.domain.nouns import Estimate, Facts, Interval, MemoryBill, MetricEstimate, Plan
 from advisor.knowledge import store as knowledge
 from advisor.perf import arrays, memory
-from advisor.perf.encode_plans import from_questions
-from advisor.perf.regimes.encode import of_cases
+from advisor.perf.encoding.encode_plans import from_questions
+from advisor.perf.encoding.encode_settings import of_cases
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import ESTIMATED, PLAIN_SD, goal_chances, judged_goal
 from advisor.prediction.intervals import Predicted

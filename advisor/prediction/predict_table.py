@@ -13,17 +13,12 @@ import numpy.typing as npt
 
 from advisor.domain.normal import Z10
 from advisor.domain.sourced import sourced
-from advisor.perf import arrays, encode_rows
-from advisor.perf.cells import READ, Words, row_text
+from advisor.perf import arrays
+from advisor.perf.encoding import encode_rows
+from advisor.perf.encoding.cells import READ, Words, row_text
+from advisor.perf.encoding.encode_settings import Things, setting, things_of_rows
+from advisor.perf.encoding.held import LENGTH_COLUMN, SHARE_COLUMN, count_held
 from advisor.perf.load import clients
-from advisor.perf.regimes.encode import (
-    LENGTH_COLUMN,
-    SHARE_COLUMN,
-    Things,
-    count_held,
-    setting,
-    things_of_rows,
-)
 from advisor.prediction import documented, predict
 from advisor.prediction.artefact import load
 from advisor.prediction.decision import DECISIONS, ESTIMATED, decide

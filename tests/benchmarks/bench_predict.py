@@ -12,7 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from advisor.advice import recommend
-from advisor.perf import encode_rows
+from advisor.perf.encoding import encode_rows
 from advisor.prediction import predict
 
 POINTS = 100_000

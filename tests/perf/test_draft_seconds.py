@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from advisor.perf import arrays as P
-from advisor.perf import encode_rows, imputation, physics
+from advisor.perf import imputation, physics
 from advisor.perf.constants import Constants
+from advisor.perf.encoding import encode_rows
 
 C = Constants()
 ROW = {

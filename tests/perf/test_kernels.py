@@ -7,8 +7,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.perf import arrays, encode_rows, imputation, kernels, physics
+from advisor.perf import arrays, imputation, kernels, physics
 from advisor.perf.constants import Constants
+from advisor.perf.encoding import encode_rows
 
 
 def fill_points(

@@ -12,16 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.perf import arrays as P
-from advisor.perf import (
-    attention,
-    constants,
-    encode_rows,
-    imputation,
-    physics,
-    prompt_cost,
-    rates,
-)
+from advisor.perf import attention, constants, imputation, physics, prompt_cost, rates
 from advisor.perf.constant_sources import CONSTANT_SOURCES
+from advisor.perf.encoding import encode_rows
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 

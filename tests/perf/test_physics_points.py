@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from advisor.domain.nouns import Engine, Facts, Plan
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
-from advisor.perf import cells, encode_plans, encode_rows, imputation
-from advisor.perf import encode_rows as row_columns
+from advisor.perf import imputation
+from advisor.perf.encoding import cells, encode_plans, encode_rows
+from advisor.perf.encoding import encode_rows as row_columns
 
 ROW = {
     "model": "qwen3.6-35b-a3b",

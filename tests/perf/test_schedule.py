@@ -12,7 +12,8 @@ import numpy.typing as npt
 import pytest
 
 from advisor.perf import arrays as P
-from advisor.perf import encode_rows, imputation, load, schedule
+from advisor.perf import imputation, load, schedule
+from advisor.perf.encoding import encode_rows
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
 from tests.reference import replay

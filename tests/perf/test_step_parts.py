@@ -10,8 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from advisor.perf import arrays as P
-from advisor.perf import drafting, encode_rows, experts, imputation, physics, rates
+from advisor.perf import drafting, experts, imputation, physics, rates
 from advisor.perf.constants import Constants, by_path
+from advisor.perf.encoding import encode_rows
 
 Floats = npt.NDArray[np.float64]
 C = Constants()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from advisor.perf import arrays, encode_rows
+from advisor.perf import arrays
+from advisor.perf.encoding import encode_rows
 from advisor.prediction import acceptance as acc
 from advisor.prediction import predict
 

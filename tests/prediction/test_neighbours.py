@@ -15,7 +15,8 @@ import pytest
 from advisor.advice.resolve import facts_for_request
 from advisor.domain.nouns import Plan, Request
 from advisor.knowledge import store as knowledge
-from advisor.perf import arrays, encode_plans
+from advisor.perf import arrays
+from advisor.perf.encoding import encode_plans
 from advisor.prediction import estimates, neighbours, predict
 from advisor.prediction.decision import decide_one
 

@@ -31,8 +31,9 @@ from advisor.domain.paths import models_dir
 from advisor.lab.measurements.columns import RUN_COLUMNS
 from advisor.lab.measurements.schema import measurements_dir, read_csv
 from advisor.lab.training import dataset
-from advisor.perf import arrays, encode_plans
-from advisor.perf import encode_plans as plan_columns
+from advisor.perf import arrays
+from advisor.perf.encoding import encode_plans
+from advisor.perf.encoding import encode_plans as plan_columns
 from advisor.prediction import artefact, estimates, predict, predict_table
 from advisor.prediction import threads as blas_threads
 from advisor.prediction.decision import decide_one

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from advisor.knowledge import store as knowledge
-from advisor.perf import encode_rows
 from advisor.perf.constants import Constants
+from advisor.perf.encoding import encode_rows
 from advisor.prediction import switches
 from advisor.prediction.model import log_physics, of_metric, prepare
 from advisor.prediction.predict import predict_points

@@ -21,7 +21,8 @@ from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
 from advisor.knowledge.rule_data import number
 from advisor.lab.measurements.schema import measurements_dir, read_csv, source_files
-from advisor.perf import arrays, attention, encode_rows, imputation, memory, physics, prompt_cost
+from advisor.perf import arrays, attention, imputation, memory, physics, prompt_cost
+from advisor.perf.encoding import encode_rows
 from advisor.rules import check
 from advisor.rules.kit.policy import matches
 from advisor.rules.sd4.sd411_low_acceptance import mean_rate

@@ -23,9 +23,10 @@ from advisor.lab.bench.rows import (
     runs_columns,
 )
 from advisor.perf import arrays as P
-from advisor.perf import encode_rows, imputation, physics, prompt_cost, schedule
+from advisor.perf import imputation, physics, prompt_cost, schedule
 from advisor.perf.constant_sources import CONSTANT_SOURCES
 from advisor.perf.constants import Constants, shift_constants
+from advisor.perf.encoding import encode_rows
 
 Floats = npt.NDArray[np.float64]
 Cell = tuple[int, int, int]  # prompt tokens, nominal output tokens, concurrency

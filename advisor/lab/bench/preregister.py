@@ -27,8 +27,9 @@ from advisor.lab.bench.rows import runs_columns
 from advisor.lab.bench.served_cells import ServedJob
 from advisor.lab.bench.served_rows import in_columns
 from advisor.lab.bench.sweeps import NAMES, SWEEPS, engine_starts
-from advisor.perf import encode_rows, imputation, physics, schedule
+from advisor.perf import imputation, physics, schedule
 from advisor.perf.constants import Constants
+from advisor.perf.encoding import encode_rows
 from advisor.prediction import predict_table
 
 

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.lab.measurements.schema import Problem, Row
-from advisor.perf import arrays, encode_rows, imputation, rates
+from advisor.perf import arrays, imputation, rates
+from advisor.perf.encoding import encode_rows
 
 Floats = npt.NDArray[np.float64]
 

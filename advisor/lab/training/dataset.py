@@ -29,8 +29,9 @@ from advisor.lab.measurements.schema import (
     read_runs,
 )
 from advisor.lab.training.acceptance_fit import ROW_SD, Observations
-from advisor.perf import arrays, encode_rows
-from advisor.perf.cells import row_text
+from advisor.perf import arrays
+from advisor.perf.encoding import encode_rows
+from advisor.perf.encoding.cells import row_text
 
 Floats = npt.NDArray[np.float64]
 Words = npt.NDArray[np.str_]

@@ -27,7 +27,7 @@ from advisor.domain.nouns import Case, Effect, MemoryBill
 from advisor.domain.question import USUAL_OUTPUT
 from advisor.knowledge.rule_data import table
 from advisor.perf import memory
-from advisor.perf.regimes.encode import is_narrow, is_sparse, is_suffix
+from advisor.perf.encoding.encode_settings import is_narrow, is_sparse, is_suffix
 from advisor.perf.regimes.losses import Strength
 from advisor.perf.regimes.setting import Setting, Word
 from advisor.rules.kit.case import GGUF_ENGINES, flag, integer, is_hybrid, open_value

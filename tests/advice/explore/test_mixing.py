@@ -19,7 +19,7 @@ from advisor.advice.explore.mixing import (
     widen,
 )
 from advisor.domain.nouns import Estimate, Facts, Interval, MetricEstimate, Request
-from advisor.perf.encode_plans import from_plans
+from advisor.perf.encoding.encode_plans import from_plans
 from advisor.prediction import predict
 from tests.advice.explore.simpy_server import ClientClass, Server, budget_of, play
 

@@ -16,7 +16,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.imputed import architecture
 from advisor.perf import arrays as P
-from advisor.perf.cells import NAN
+from advisor.perf.encoding.cells import NAN
 
 if TYPE_CHECKING:
     from advisor.domain.nouns import LLM, Hardware, Quant

@@ -19,7 +19,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.domain.printable import printable
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
-from advisor.perf.cells import (
+from advisor.perf.encoding.cells import (
     MOST_DRAFTED,
     NAN,
     UNKNOWN,
@@ -35,7 +35,7 @@ from advisor.perf.cells import (
     together,
     version_number,
 )
-from advisor.perf.encode_names import Vector, hardware_of, model_of, quant_of
+from advisor.perf.encoding.encode_names import Vector, hardware_of, model_of, quant_of
 from advisor.perf.kernels import kernel_path, tiled_kernels
 
 Row = Mapping[str, str]

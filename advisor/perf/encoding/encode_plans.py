@@ -13,9 +13,10 @@ from advisor.domain.question import USUAL_OUTPUT
 from advisor.engines.traits import traits
 from advisor.knowledge.imputed import table
 from advisor.perf import arrays as P
-from advisor.perf import cells, memory
-from advisor.perf import encode_names as names
-from advisor.perf.encode_rows import DRAFT_SIZE
+from advisor.perf import memory
+from advisor.perf.encoding import cells
+from advisor.perf.encoding import encode_names as names
+from advisor.perf.encoding.encode_rows import DRAFT_SIZE
 from advisor.perf.kernels import kernel_path
 from advisor.perf.load import SLOTS_HOLD
 

@@ -1,0 +1,136 @@
+"""Requests that memory holds, counted for the rows of a table as they are for a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from advisor.domain.nouns import Engine, Facts, Method, Plan
+from advisor.engines import canonical
+from advisor.engines.traits import gguf_engine, traits
+from advisor.knowledge import drafters as knowledge_drafters
+from advisor.knowledge import store as knowledge
+from advisor.perf import arrays as P
+from advisor.perf import memory
+from advisor.perf.encoding import cells
+from advisor.perf.encoding.cells import Columns, read_words
+from advisor.perf.encoding.encode_settings import Things
+from advisor.perf.load import SLOTS_HOLD
+
+Floats = npt.NDArray[np.float64]
+LENGTH_COLUMN = "max_model_len"  # tokens a slot of llama-server reserves
+SHARE_COLUMN = "memory_fraction"  # of the device that the engine may take: 0 to 1
+# What tells plans apart beside words, as a row says it and as the filled points have it
+_NUMBERS = ("gpus", "tp", "k", "prefix_caching", "max_num_batched_tokens")
+
+
+def count_held(points: P.Points, full: P.Points, things: Things, columns: Columns) -> P.Points:
+    """The points with the requests that memory holds where that can be counted: `held_base` and
+    `held_spec` (N,).
+
+    Parameters
+    ----------
+    points : Points
+        N points as they were stated.
+    full : Points
+        The same, filled.
+    things : Things
+        Hardware, models and quantisations of the rows. (N,)
+    columns : mapping of str to sequence
+        Of the rows. (N,) each
+
+    Returns
+    -------
+    Points
+        N points.
+    """
+    count = len(points)
+    shares = read_words(columns, SHARE_COLUMN, count).each(cells.fraction)
+    version = read_words(columns, "engine_version", count)
+    cache = read_words(columns, "kv_cache_dtype", count)
+    drafts = np.where(full.method > 0, full.k, 0.0)
+    numbers = {name: getattr(full, name) for name in ("gpus", "tp")} | {"k": drafts}
+    numbers |= {name: getattr(points, name) for name in _NUMBERS[3:]} | {SHARE_COLUMN: shares}
+    codes = [things.hardware.codes, things.model.codes, things.quant.codes]
+    codes += [things.engine.codes, things.method.codes, version.codes, cache.codes]
+    counted = np.isnan(points.kv_pool_tokens) & np.isfinite(full.k)
+    counted &= things.engine.each(lambda name: canonical(name or "") is not None)
+    reserved = read_words(columns, LENGTH_COLUMN, count).each(cells.positive)
+    slotted = things.engine.each(lambda name: name is not None and gguf_engine(name))
+    lengths = full.input_tokens + full.output_tokens
+    lengths = np.where(slotted & ~np.isnan(reserved), reserved, lengths)
+    before, after = points.held_base.copy(), points.held_spec.copy()
+    slots = points.max_num_seqs.copy()
+    for rows in _groups([*codes, *numbers.values()], counted):
+        i = int(rows[0])
+        facts = _facts(things, i, version.of(i).strip())
+        plan = _plan(facts, things, i, cache.of(i).strip(), {n: v[i] for n, v in numbers.items()})
+        plain = plan.model_copy(update={"method": "none", "k": 0})
+        for held, one in ((before, plain), (after, plan)):
+            found = memory.rooms(facts, one, lengths[rows])
+            if found is not None and (found >= 1).any():  # else it was run otherwise than we think
+                held[rows] = np.where(found >= 1, np.floor(found), held[rows])
+        if traits(plan.engine).pool == "slots":  # reserved at the start: nobody waits for memory
+            open_slots = rows[slots[rows] != after[rows]]
+            before[open_slots] = after[open_slots] = SLOTS_HOLD
+    full_slots = slots == after  # as many as the memory holds: it is the limit, not the option
+    return points.replace(
+        held_base=before,
+        held_spec=after,
+        max_num_seqs=np.where(full_slots, SLOTS_HOLD, slots),
+    )
+
+
+def _groups(
+    columns: Sequence[npt.NDArray[Any]], counted: npt.NDArray[np.bool_]
+) -> list[npt.NDArray[np.int64]]:
+    """The counted rows, together where all the columns agree."""
+    rows = np.flatnonzero(counted)
+    if not len(rows):
+        return []
+    joined = np.zeros(len(rows), dtype=np.int64)
+    for column in columns:
+        values = column[rows]
+        if (values == values[0]).all() or (values.dtype.kind == "f" and np.isnan(values).all()):
+            continue
+        own = np.unique(values, return_inverse=True, equal_nan=True)[1]
+        joined = joined * (int(own.max()) + 1) + own
+        joined = np.unique(joined, return_inverse=True)[1]
+    order = np.argsort(joined, kind="stable")
+    starts = np.flatnonzero(np.diff(joined[order], prepend=-1))
+    return np.split(rows[order], starts[1:])
+
+
+def _facts(things: Things, i: int, version: str) -> Facts:
+    pair = things.model.distinct[int(things.model.codes[i])]
+    model, shape = pair if pair is not None else (None, None)
+    return Facts.model_construct(
+        hardware=things.hardware.distinct[int(things.hardware.codes[i])],
+        model=model,
+        shape=shape,
+        quant=things.quant.distinct[int(things.quant.codes[i])],
+        engine=things.engine.distinct[int(things.engine.codes[i])],
+        engine_version=version or None,
+        drafters=knowledge.drafters(model) if model is not None else (),
+    )
+
+
+def _plan(facts: Facts, things: Things, i: int, cache: str, numbers: Mapping[str, float]) -> Plan:
+    method = cast(Method, things.method.distinct[int(things.method.codes[i])] or "none")
+    known = knowledge_drafters.pick(facts, method, facts.model.id if facts.model else None)
+    batched, share = numbers["max_num_batched_tokens"], numbers[SHARE_COLUMN]
+    return Plan.model_construct(
+        engine=cast(Engine, canonical(facts.engine or "")),
+        engine_version=facts.engine_version,
+        method=method,
+        k=int(numbers["k"]),
+        draft_model=known.repository if known is not None else None,
+        prefix_caching=bool(numbers["prefix_caching"] == 1.0),
+        kv_cache_dtype=cache or None,
+        max_num_batched_tokens=None if np.isnan(batched) else int(batched),
+        memory_fraction=None if np.isnan(share) or share == 0 else float(share),
+        tp=int(numbers["tp"]),
+    )
