@@ -12,6 +12,7 @@ import click
 
 from advisor.cli.base import HELP, LazyGroup, say
 from advisor.domain.nouns import AdvisorError
+from advisor.domain.printable import printable
 from advisor.prediction.threads import VARIABLE
 
 # command -> "module:attribute"
@@ -149,8 +150,17 @@ def main(argv: list[str] | None = None) -> None:
         sys.stderr.close()
         sys.exit(0)
     except OSError as error:
-        if error.filename is not None:  # not the output, which names no file
-            raise
-        say(f"Error: cannot write the answer: {error.strerror or error}.", err=True)
-        sys.stderr.close()  # nothing more of what standard output still holds
+        _report_os_error(error)
         sys.exit(2)
+
+
+def _report_os_error(error: OSError) -> None:
+    """One sentence of what the system refused: a file or folder that was named, or else the
+    output.
+    """
+    why = error.strerror or error
+    if error.filename is not None:
+        say(f"Error: {printable(str(error.filename))}: {str(why).lower()}", err=True)
+        return
+    say(f"Error: cannot write the answer: {why}.", err=True)
+    sys.stderr.close()  # nothing more of what standard output still holds

@@ -24,7 +24,8 @@ from advisor.readers.results.run import BenchmarkRun
 from advisor.render.own_runs import ab_json_text, ab_text, runs_json_text, runs_text, watch_text
 from advisor.render.share import shared_csv, shared_sidecar
 
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE = click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path)
+LAUNCH = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 FORMAT = click.Choice(["text", "json"])
 
@@ -54,7 +55,9 @@ def results(files: tuple[Path, ...], form: str) -> None:
     "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
 )
 @click.option("--on", "more_on", multiple=True, type=FILE, help="Another run with speculation.")
-@click.option("--launch", type=FILE, help="Launch of the benchmark: compose.yml, a script, a unit.")
+@click.option(
+    "--launch", type=LAUNCH, help="Launch of the benchmark: compose.yml, a script, a unit."
+)
 @setting_options
 @click.option("--format", "form", type=FORMAT, default="text", show_default=True)
 def ab(
@@ -114,7 +117,9 @@ def watch(url: str, seconds: float, **asked: Any) -> None:
     "--off", "more_off", multiple=True, type=FILE, help="Another run without speculation."
 )
 @click.option("--on", "more_on", multiple=True, type=FILE, help="Another run with speculation.")
-@click.option("--launch", type=FILE, help="Launch of the benchmark: compose.yml, a script, a unit.")
+@click.option(
+    "--launch", type=LAUNCH, help="Launch of the benchmark: compose.yml, a script, a unit."
+)
 @click.option("--name", default="own", show_default=True, help="The machine's name.")
 @setting_options
 def calibrate(

@@ -320,6 +320,20 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
     )
 
 
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    words = ["bench", "plan", "--hw", "gb10", "--concurrency", "4"]
+    command = [sys.executable, "-c", "from advisor.cli.app import main; main()", *words]
+    done = subprocess.run(
+        [*command, "--out", str(tmp_path / "file" / "plan")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2 and "Traceback" not in done.stderr, done.stderr
+    assert done.stderr == f"Error: {tmp_path / 'file' / 'plan'}: not a directory\n"
+
+
 @pytest.mark.parametrize(
     ("said", "meant"),
     [

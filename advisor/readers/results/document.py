@@ -53,8 +53,10 @@ class Document:
 
 
 def load(path: Path) -> Document:
-    """Read a regular file. Raises Unreadable."""
+    """Read a regular file, or standard input for `-`. Raises Unreadable."""
     name = printable(path.name, 80)
+    if name == "-":
+        path, name = Path("/dev/stdin"), "standard input"
     try:
         data = read_bytes_safely(path, MAX_BYTES)
     except AdvisorError as error:

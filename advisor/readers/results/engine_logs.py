@@ -34,6 +34,18 @@ _VLLM_SPEED = re.compile(
     r"Running: (\d+) reqs"
 )
 
+# releases before 0.8.5: no acceptance length
+_VLLM_RATE = re.compile(
+    r"(?:SpecDecoding|Speculative) metrics: Draft acceptance rate: [0-9.]+%?, "
+    r"(?:Accepted|Number of accepted tokens): (\d+)(?: tokens)?, "
+    r"(?:Drafted|Number of draft tokens): (\d+)"
+)
+
+# a line that was cut or wrapped
+_VLLM_LENGTH = re.compile(r"SpecDecoding metrics: Mean acceptance length: ([0-9]+(?:\.[0-9]*)?)")
+
+_VLLM = (_VLLM_SPEC, _VLLM_SPEED, _VLLM_RATE, _VLLM_LENGTH)
+
 _SGLANG = re.compile(
     r"Decode batch[,.].{0,20}?#running-req: (\d+),.{0,200}?gen throughput \(token/s\): "
     r"([0-9]+(?:\.[0-9]*)?)",
@@ -60,8 +72,8 @@ _LLAMA_DRAFT = re.compile(
 )
 
 _LLAMA_STATS = re.compile(
-    r"statistics\s+draft-(\w+)[:\s].*?#gen drafts =\s*(\d+), #acc drafts =\s*\d+, #gen tokens "
-    r"=\s*(\d+), "
+    r"statistics\s+(?:draft-\w+|mtp|eagle3?)[:\s].*?#gen drafts =\s*(\d+), "
+    r"#acc drafts =\s*\d+, #gen tokens =\s*(\d+), "
     r"#acc tokens =\s*(\d+)(?:, #mean acc len =\s*([0-9]+(?:\.[0-9]*)?), #acc rate/pos = "
     r"\(([0-9., ]+)\))?"
 )
@@ -89,14 +101,13 @@ def matches(doc: Document) -> bool:
     if doc.values or "Serving Benchmark Result" in doc.text:
         return False
     return any(
-        p.search(doc.text)
-        for p in (_VLLM_SPEC, _VLLM_SPEED, _SGLANG_LINE, _LLAMA_SPEED, _LLAMA_DRAFT)
+        p.search(doc.text) for p in (*_VLLM, _SGLANG_LINE, _LLAMA_SPEED, _LLAMA_DRAFT, _LLAMA_STATS)
     )
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return the run of the log."""
-    if _VLLM_SPEC.search(doc.text) or _VLLM_SPEED.search(doc.text):
+    if any(p.search(doc.text) for p in _VLLM):
         return [_vllm(doc)]
     return [_sglang(doc)] if _SGLANG_LINE.search(doc.text) else [_llama(doc)]
 
@@ -134,7 +145,7 @@ def _vllm(doc: Document) -> BenchmarkRun:
         concurrency=_mean(found.running),
         output_tok_s=_mean(found.speeds),
         repeats=len(found.speeds) or None,
-        acceptance=_weighted_acceptance(found, k),
+        acceptance=_weighted_acceptance(found, k) or _rough_acceptance(doc.text),
         notes=("means of the printed windows of about 10 s",),
     )
 
@@ -150,6 +161,16 @@ def _weighted_acceptance(found: Lines, k: int) -> Acceptance | None:
         for i in range(k)
     ]
     return Acceptance.from_counts(drafts, sum(found.drafted), sum(found.accepted), at)
+
+
+def _rough_acceptance(text: str) -> Acceptance | None:
+    """From lines that print less: counts alone, or the length of each window."""
+    counts = [(int(accepted), int(drafted)) for accepted, drafted in _VLLM_RATE.findall(text)]
+    if counts:
+        accepted, drafted = (sum(each) for each in zip(*counts, strict=True))
+        return Acceptance.from_counts(None, drafted, accepted)
+    length = _mean(float(found) for found in _VLLM_LENGTH.findall(text))
+    return Acceptance(length=length) if length and length > 1 else None
 
 
 def _sglang(doc: Document) -> BenchmarkRun:
@@ -201,8 +222,8 @@ def _llama_drafts(text: str) -> tuple[Acceptance | None, int | None]:
     stats = list(_LLAMA_STATS.finditer(text))
     if stats:
         last = stats[-1]
-        drafts, drafted, accepted = (int(n) for n in last.group(2, 3, 4))
-        rates = _floats(last[6])
+        drafts, drafted, accepted = (int(n) for n in last.group(1, 2, 3))
+        rates = _floats(last[5])
         return Acceptance.from_counts(drafts, drafted, accepted, [r * drafts for r in rates]), len(
             rates
         ) or None

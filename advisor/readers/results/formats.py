@@ -45,7 +45,7 @@ READERS: tuple[ModuleType, ...] = (
 )
 KNOWN = (
     "vllm bench serve, throughput or latency, sglang.benchmark.serving, llama-bench, "
-    "llama-batched-bench, "
+    "llama-batched-bench, llama-sweep-bench, "
     "llama-server answers, engine logs, GuideLLM, AIPerf, GenAI-Perf, llama-benchy, or a server's "
     "/metrics"
 )

@@ -1,4 +1,4 @@
-"""Answers of llama-server as saved: their `timings`, one request each.
+"""Answers of llama-server as saved: their `timings`, or those alone, one request each.
 
 `predicted_per_second` is of one stream after its first token. `draft_n` counts drafted tokens, not
 drafts: without the number of steps the acceptance length cannot be told.
@@ -31,19 +31,20 @@ class Timings(Foreign):
 
 def matches(doc: Document) -> bool:
     """Whether the document holds answers of llama-server with timings."""
-    return bool(doc.objects) and all(_has_timings(row) for row in doc.objects)
+    return bool(doc.objects) and all(_timings(row) for row in doc.objects)
 
 
-def _has_timings(row: dict[str, Any]) -> bool:
-    timings = row.get("timings")
-    return isinstance(timings, dict) and "predicted_per_second" in timings
+def _timings(row: dict[str, Any]) -> dict[str, Any]:
+    """The timings of an answer; empty where it has none."""
+    found = row.get("timings", row if "prompt_per_second" in row else None)
+    return found if isinstance(found, dict) and "predicted_per_second" in found else {}
 
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per answer."""
     out = []
     for i, row in enumerate(doc.objects):
-        made = Timings.model_validate(row["timings"])
+        made = Timings.model_validate(_timings(row))
         model = row.get("model")
         out.append(
             BenchmarkRun(

@@ -1,5 +1,5 @@
-"""`llama-bench` (-o json, jsonl, csv, md) and `llama-batched-bench` (table, jsonl). Neither can
-speculate: a baseline only.
+"""`llama-bench` (-o json, jsonl, csv, md), `llama-batched-bench` (table, jsonl) and the table of
+ik_llama.cpp's `llama-sweep-bench`. None can speculate: a baseline only.
 
 Prompt (pp) and generation (tg) are separate tests of llama-bench; its stated deviation is between
 repeats. A run of one stream for llama-bench, of B streams for llama-batched-bench, whose prompt and
@@ -20,12 +20,14 @@ from advisor.readers.results.run import BenchmarkRun, Count, Foreign, Latency, N
 
 FORMAT = "llama-bench"
 BATCHED = "llama-batched-bench"
+SWEEP = "llama-sweep-bench"
 _NEEDED = {"n_prompt", "n_gen", "avg_ts", "stddev_ts"}
 _CSV = {"n_prompt", "n_gen", "avg_ts"}
 _TABLE = re.compile(r"^\|\s*model\s*\|.*\|\s*test\s*\|\s*t/s\s*\|\s*$", re.M)
 _TEST = re.compile(r"^(?:pp(\d+))?\+?(?:tg(\d+))?(?: @ d(\d+))?$")
 _SPEED = re.compile(r"^([0-9]+(?:\.[0-9]*)?)(?: ± ([0-9]+(?:\.[0-9]*)?))?$")
 _BATCHED_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*B\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
+_SWEEP_TABLE = re.compile(r"^\|\s*PP\s*\|\s*TG\s*\|\s*N_KV\s*\|\s*T_PP s\s*\|.*$", re.M)
 _BUILD = re.compile(r"^build: ([0-9a-f]+) \((\d+)\)", re.M)
 
 
@@ -70,6 +72,18 @@ class Batch(Foreign):
     t: Number
 
 
+class Sweep(Foreign):
+    """One line of llama-sweep-bench: a prompt and a generation behind `n_kv` cached tokens."""
+
+    pp: Count
+    tg: Count
+    n_kv: Count
+    t_pp: Number
+    t_tg: Number
+    speed_pp: Number
+    speed_tg: Number
+
+
 def matches(doc: Document) -> bool:
     """Whether the document is output of llama-bench or llama-batched-bench."""
     if doc.values:
@@ -79,6 +93,7 @@ def matches(doc: Document) -> bool:
         tables.has(doc.text, _CSV)
         or bool(_table(doc.text))
         or bool(_BATCHED_TABLE.search(doc.text))
+        or bool(_SWEEP_TABLE.search(doc.text))
     )
 
 
@@ -96,10 +111,9 @@ def read(doc: Document) -> list[BenchmarkRun]:
         if _batch(doc.objects[0]):
             return [_batched_run(doc, Batch.model_validate(row)) for row in doc.objects]
         return [_run(doc, Test.model_validate(row)) for row in doc.objects]
-    if _BATCHED_TABLE.search(doc.text):
-        return _batched_table(doc)
-    if _table(doc.text):
-        return _markdown(doc)
+    # a page of notes holds several tables, each of which is read
+    if found := [*_batched_table(doc), *_sweep_table(doc), *_markdown(doc)]:
+        return found
     rows = tables.records(doc.text, _CSV)
     return [_run(doc, Test.model_validate(row)) for row in rows if row.get("avg_ts")]
 
@@ -173,14 +187,50 @@ def _markdown(doc: Document) -> list[BenchmarkRun]:
 
 def _batched_table(doc: Document) -> list[BenchmarkRun]:
     names = ("pp", "tg", "pl", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg", "t", "speed")
-    out = []
-    for line in doc.text.splitlines():
-        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if len(cells) == len(names) and cells[0].isdigit():
-            out.append(
-                _batched_run(doc, Batch.model_validate(dict(zip(names, cells, strict=True))))
-            )
-    return out
+    rows = _rows(doc.text, names) if _BATCHED_TABLE.search(doc.text) else []
+    return [_batched_run(doc, Batch.model_validate(row)) for row in rows]
+
+
+def _sweep_table(doc: Document) -> list[BenchmarkRun]:
+    names = ("pp", "tg", "n_kv", "t_pp", "speed_pp", "t_tg", "speed_tg")
+    rows = _rows(doc.text, names) if _SWEEP_TABLE.search(doc.text) else []
+    return [_sweep_run(doc, Sweep.model_validate(row)) for row in rows]
+
+
+def _rows(text: str, names: tuple[str, ...]) -> list[dict[str, str]]:
+    """Rows of numbers of a table that has these columns."""
+    lines = (
+        [cell.strip() for cell in line.strip().strip("|").split("|")] for line in text.splitlines()
+    )
+    return [
+        dict(zip(names, cells, strict=True))
+        for cells in lines
+        if len(cells) == len(names) and cells[0].isdigit()
+    ]
+
+
+def _sweep_run(doc: Document, row: Sweep) -> BenchmarkRun:
+    return BenchmarkRun(
+        file=doc.name,
+        format=SWEEP,
+        kind="offline",
+        part=f"pp{row.pp} tg{row.tg} @ d{row.n_kv or 0}",
+        sha256=doc.sha256,
+        client="llama-sweep-bench",
+        method="none",
+        k=0,
+        concurrency=1,
+        input_tokens=row.pp or None,
+        output_tokens=row.tg or None,
+        depth_tokens=row.n_kv,
+        output_tok_s=row.speed_tg or None,
+        request_tok_s=row.speed_tg or None,
+        prompt_tok_s=row.speed_pp,
+        tpot_ms=Latency.from_statistics(mean=row.t_tg * 1e3 / row.tg)
+        if row.t_tg and row.tg
+        else None,
+        notes=("output tok/s of the generation phase alone",),
+    )
 
 
 def _batched_run(doc: Document, row: Batch) -> BenchmarkRun:

@@ -1,8 +1,9 @@
 """The block "Serving Benchmark Result" that `vllm bench serve` and `sglang.benchmark.serving`
 print, as pasted or redirected.
 
-Rounded to two places. SGLang's block has a line "Backend:", vLLM's has none. What was asked for is
-read from the printed Namespace or the command line above the block, where they were pasted with it.
+Rounded to two places. SGLang's block has a line "Backend:", vLLM's has none; some releases of
+SGLang's print no TPOT, which then follows from the mean latencies. What was asked for is read
+from the printed Namespace or the command line above the block, where they were pasted with it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from advisor.readers.results.run import (
 )
 
 FORMAT = "serving-console"
-_TITLE = re.compile(r"^.{0,40}={3,} Serving Benchmark Result =+[ \t]*$", re.M)
+# a progress bar may stand before it on the same line
+_TITLE = re.compile(r"^.{0,300}?={3,60} Serving Benchmark Result =+[ \t]*$", re.M)
 _LINE = re.compile(
     r"^[^\n]{0,40}?([A-Z][A-Za-z0-9 ()/%.-]{2,50}?):[ \t]+([0-9][0-9.,]*|\S+)[ \t]*$", re.M
 )
@@ -113,6 +115,8 @@ def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> Bench
         engine = "vllm" if (block.backend or "").startswith("vllm") else engine
     limit = block.get("maximum request concurrency", "max request concurrency")
     limit = limit if limit is not None else _number(asked.get("max_concurrency", ""))
+    tpot = _latency(block, "tpot")
+    derived = _tpot_of_means(block) if tpot is None else None
     return BenchmarkRun(
         file=doc.name,
         format=FORMAT,
@@ -133,10 +137,13 @@ def _run(doc: Document, block: Block, asked: dict[str, str], part: str) -> Bench
         duration_s=block.get("benchmark duration (s)"),
         output_tok_s=block.get("output token throughput (tok/s)"),
         ttft_ms=_latency(block, "ttft"),
-        tpot_ms=_latency(block, "tpot"),
+        tpot_ms=tpot or derived,
         itl_ms=_latency(block, "itl"),
         e2e_ms=_latency(block, "e2el") or _latency(block, "e2e latency"),
         acceptance=_acceptance(block),
+        notes=("TPOT from the means of latency, TTFT and tokens: none is printed",)
+        if derived
+        else (),
     )
 
 
@@ -149,6 +156,17 @@ def _latency(block: Block, name: str) -> Latency | None:
     return Latency.from_statistics(
         **{f: block.get(f"{word} {name} (ms)") for f, word in words.items()}
     )
+
+
+def _tpot_of_means(block: Block) -> Latency | None:
+    """The mean time per token after the first, ms; None where the answers did not stream (TTFT 0)
+    or had one token.
+    """
+    whole, first = block.get("mean e2e latency (ms)"), block.get("mean ttft (ms)")
+    tokens = per_request(block.get("total generated tokens"), block.get("successful requests"))
+    if not whole or not first or not tokens or tokens < 2 or whole <= first:
+        return None
+    return Latency.from_statistics(mean=(whole - first) / (tokens - 1))
 
 
 def _acceptance(block: Block) -> Acceptance | None:

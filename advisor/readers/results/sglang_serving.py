@@ -3,7 +3,8 @@ one run a line.
 
 The inter-token latency of this client is divided by the tokens of each chunk, so it is per token,
 unlike vLLM's. `accept_length` counts the bonus token and is null where the server is not SGLang.
-`request_rate` is `Infinity`. The model's name is not in it.
+`request_rate` is `Infinity`. The model's name is not in it. A TTFT of 0 says that the answers did
+not stream: the times per token then hold the prompt's as well, and are left out.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def matches(doc: Document) -> bool:
 
 
 def _is_result(row: dict[str, Any]) -> bool:
-    return {"completed", "duration", "total_throughput", "output_throughput"} <= row.keys() and (
-        "backend" in row
+    return {"backend", "completed", "duration", "output_throughput"} <= row.keys() and bool(
+        {"total_throughput", "input_throughput"} & row.keys()  # clients of 2025 write the second
     )
 
 
@@ -79,6 +80,7 @@ def _run(doc: Document, row: dict[str, Any], made: Result, part: str) -> Benchma
     )  # exactly 1 without draft steps: a server that does not speculate
     length = made.accept_length if made.accept_length and made.accept_length >= least else None
     version = info.get("version")
+    streamed = row.get("mean_ttft_ms") != 0
     pairs = zip(made.itls, made.output_lens, strict=False)
     tpots = [sum(gaps) * 1e3 / (n - 1) for gaps, n in pairs if n > 1 and gaps]
     return BenchmarkRun(
@@ -93,11 +95,14 @@ def _run(doc: Document, row: dict[str, Any], made: Result, part: str) -> Benchma
         input_tokens=per_request(made.total_input_tokens, made.completed),
         output_tokens=per_request(made.total_output_tokens, made.completed),
         duration_s=made.duration, output_tok_s=made.output_throughput,
-        ttft_ms=_latency(row, "ttft", [v * 1e3 for v in made.ttfts]),
-        tpot_ms=_latency(row, "tpot", tpots),
-        itl_ms=_latency(row, "itl", ()), e2e_ms=_latency(row, "e2e_latency", ()),
+        ttft_ms=_latency(row, "ttft", [v * 1e3 for v in made.ttfts]) if streamed else None,
+        tpot_ms=_latency(row, "tpot", tpots) if streamed else None,
+        itl_ms=_latency(row, "itl", ()) if streamed else None,
+        e2e_ms=_latency(row, "e2e_latency", ()),
         acceptance=Acceptance(length=length) if length is not None else None,
-        notes=("inter-token latency is per token, not per chunk",),
+        notes=("inter-token latency is per token, not per chunk",)
+        if streamed
+        else ("the answers did not stream: no TTFT, TPOT and ITL",),
     )  # fmt: skip
 
 

@@ -1,0 +1,181 @@
+"""Outputs that people published, as excerpts, each with its place: what clients and releases print
+that no file of our own has.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from advisor.readers.results.document import parse
+from advisor.readers.results.formats import read_document
+from advisor.readers.results.run import BenchmarkRun
+
+# ggml-org/llama.cpp#16894
+NOTES = """\
+|    PP |     TG |    B |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |      T s |    S t/s |
+|-------|--------|------|--------|----------|----------|----------|----------|----------|----------|
+|   512 |     32 |    4 |   2176 |    1.248 |  1640.90 |    0.570 |   224.52 |    1.818 |  1196.79 |
+
+- `llama-bench`
+
+| model        |       size |     params | backend    | threads |  test |          t/s |
+| ------------ | ---------: | ---------: | ---------- | ------: | ----: | -----------: |
+| qwen2 7B Q8_0 |   7.54 GiB |     7.62 B | Metal,BLAS |      16 |  tg32 | 80.35 ± 0.12 |
+"""
+# ikawrakow/ik_llama.cpp#287
+SWEEP = """\
+|    PP |     TG |   N_KV |   T_PP s | S_PP t/s |   T_TG s | S_TG t/s |
+|-------|--------|--------|----------|----------|----------|----------|
+|   512 |    128 |      0 |   58.226 |     8.79 |   44.387 |     2.88 |
+|   512 |    128 |   1024 |   64.067 |     7.99 |   47.876 |     2.67 |
+"""
+# sgl-project/sglang#12389: a client that writes no total throughput, answers that did not stream
+JSONL = (
+    '{"backend": "sglang", "dataset_name": "random", "request_rate": Infinity, "max_concurrency": '
+    '16, "duration": 91.82476212800248, "completed": 300, "total_input_tokens": 75000000, '
+    '"total_output_tokens": 300000, "request_throughput": 3.267092590795978, "input_throughput": '
+    '816773.1476989945, "output_throughput": 3267.0925907959777, "mean_e2e_latency_ms": '
+    '4760.202868748844, "mean_ttft_ms": 0.0, "median_ttft_ms": 0.0, "mean_tpot_ms": '
+    '4.76496783658543, "mean_itl_ms": 0.0, "accept_length": null}\n'
+)
+# ggml-org/llama.cpp#12603: `jq .timings` of an answer
+TIMINGS = """\
+{"prompt_n": 1, "prompt_ms": 228.522, "prompt_per_second": 4.375946298387026, "predicted_n": 200,
+ "predicted_ms": 11082.606, "predicted_per_token_ms": 55.41303,
+ "predicted_per_second": 18.0462970532382, "draft_n": 347, "draft_n_accepted": 65}
+"""
+# ggml-org/llama.cpp#23269: the statistics alone, of two kinds of drafts
+STATISTICS = """\
+[53409] 5.05.552.782 I statistics ngram-mod: #calls(b,g,a) = 11 800 4, #gen drafts = 4, #acc drafts = 4, #gen tokens = 256, #acc tokens = 47, dur(b,g,a) = 0.340, 2.107, 1.102 ms
+[53409] 5.05.552.787 I statistics draft-mtp: #calls(b,g,a) = 11 796 796, #gen drafts = 796, #acc drafts = 694, #gen tokens = 1585, #acc tokens = 1252, dur(b,g,a) = 0.008, 33271.024, 1.264 ms
+"""
+# a server of May 2026, before the kind was called "draft-mtp"
+EARLY = """\
+slot print_timing: id  3 | task 0 |
+prompt eval time =     648.99 ms /   133 tokens (    4.88 ms per token,   204.94 tokens per second)
+       eval time =   30387.12 ms /  2048 tokens (   14.84 ms per token,    67.40 tokens per second)
+      total time =   31036.11 ms /  2181 tokens
+draft acceptance rate = 0.98260 ( 1186 accepted /  1207 generated)
+statistics mtp: #calls(b,g,a) = 1 861 690, #gen drafts = 690, #acc drafts = 690, #gen tokens = 1207, #acc tokens = 1186, dur(b,g,a) = 0.006, 3112.317, 0.287 ms
+"""
+# vllm-project/vllm#10880: the progress bar has no end of line
+BAR = """\
+Maximum request concurrency: None
+100%|█████████████████████████████████████████████████████████████████████████████████████████████████████████████████████████| 128/128 [00:09<00:00, 13.97it/s]============ Serving Benchmark Result ============
+Successful requests:                     128
+Benchmark duration (s):                  9.16
+Total input tokens:                      39247
+Total generated tokens:                  27716
+Request throughput (req/s):              13.97
+Output token throughput (tok/s):         3025.13
+Total Token throughput (tok/s):          7308.85
+==================================================
+"""
+# ovg-project/kvcached, benchmarks: SGLang's client without a TPOT
+WITHOUT_TPOT = """\
+============ Serving Benchmark Result ============
+Backend:                                 sglang-oai
+Traffic request rate:                    32.0
+Max request concurrency:                not set
+Successful requests:                     1920
+Benchmark duration (s):                  213.71
+Total input tokens:                      1843657
+Total generated tokens:                  157031
+Output token throughput (tok/s):         734.77
+----------------End-to-End Latency----------------
+Mean E2E Latency (ms):                   157842.85
+---------------Time to First Token----------------
+Mean TTFT (ms):                          112043.40
+---------------Inter-Token Latency----------------
+Mean ITL (ms):                           569.94
+==================================================
+"""
+# vllm-project/vllm#15902: releases 0.8.3 and 0.8.4
+RATES = """\
+INFO SpecDecoding metrics: Draft acceptance rate: 100.0%, Accepted: 66 tokens, Drafted: 66 tokens
+Speculative metrics: Draft acceptance rate: 0.500, Number of accepted tokens: 33, Number of draft tokens: 66,
+"""
+WRAPPED = """\
+SpecDecoding metrics: Mean acceptance length: 2.66,
+  Accepted throughput: 60.09 tokens/s,
+  Drafted throughput: 72.19 tokens/s,
+  Avg Draft acceptance rate: 83.2%
+"""
+
+
+def test_standard_input_is_read() -> None:
+    code = "from advisor.cli.app import main; main(['results', '-', '--format', 'json'])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=SWEEP, capture_output=True, text=True, check=True
+    )
+    assert [run["output_tok_s"] for run in json.loads(done.stdout)["runs"]] == [2.88, 2.67]
+
+
+def read(text: str) -> list[BenchmarkRun]:
+    return read_document(parse("published", text.encode()))
+
+
+def test_all_tables_of_a_page_are_read() -> None:
+    batched, single = read(NOTES)
+    assert (batched.client, batched.concurrency, batched.output_tok_s) == (
+        "llama-batched-bench", 4, 224.52,
+    )  # fmt: skip
+    assert (single.client, single.output_tok_s) == ("llama-bench", 80.35)
+
+
+def test_a_sweep_over_depth_is_read() -> None:
+    empty, deep = read(SWEEP)
+    assert (empty.output_tok_s, empty.depth_tokens) == (2.88, 0)
+    assert (deep.output_tok_s, deep.prompt_tok_s, deep.depth_tokens) == (2.67, 7.99, 1024)
+    assert deep.value("tpot") == pytest.approx(47876 / 128) and deep.method == "none"
+
+
+def test_times_of_answers_that_did_not_stream_are_left_out() -> None:
+    (run,) = read(JSONL)
+    assert run.output_tok_s == pytest.approx(3267.0925907959777)
+    assert (run.concurrency, run.ttft_ms, run.tpot_ms, run.itl_ms) == (16, None, None, None)
+    assert run.e2e_ms is not None and run.e2e_ms.mean == pytest.approx(4760.202868748844)
+
+
+def test_timings_without_their_answer_are_read() -> None:
+    (run,) = read(TIMINGS)
+    assert run.request_tok_s == pytest.approx(18.0462970532382)
+    assert run.acceptance is not None and run.acceptance.rate == pytest.approx(65 / 347)
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "rate"),
+    [
+        (STATISTICS, 1 + 1252 / 796, 1252 / 1585),
+        (EARLY, 1 + 1186 / 690, 1186 / 1207),
+        (RATES, None, 99 / 132),
+        (WRAPPED, 2.66, None),
+    ],
+    ids=["statistics alone", "before draft-mtp", "vLLM 0.8", "wrapped"],
+)
+def test_lines_that_say_less_give_the_acceptance_they_hold(
+    text: str, length: float | None, rate: float | None
+) -> None:
+    (run,) = read(text)
+    assert run.acceptance is not None
+    assert run.acceptance.length == (None if length is None else pytest.approx(length))
+    assert run.acceptance.rate == (None if rate is None else pytest.approx(rate))
+
+
+def test_a_progress_bar_before_the_block_is_passed_over() -> None:
+    (run,) = read(BAR)
+    assert (run.requests, run.output_tok_s, run.concurrency) == (128, 3025.13, None)
+
+
+def test_a_tpot_that_is_not_printed_follows_from_the_means() -> None:
+    (run,) = read(WITHOUT_TPOT)
+    tokens = 157031 / 1920
+    assert run.value("tpot") == pytest.approx((157842.85 - 112043.40) / (tokens - 1))
+    assert "none is printed" in run.notes[0]
+    for name in ("E2E Latency", "TTFT"):  # one of them is not there: no guess
+        lines = [line for line in WITHOUT_TPOT.splitlines(keepends=True) if name not in line]
+        assert read("".join(lines))[0].tpot_ms is None
