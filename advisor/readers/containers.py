@@ -10,10 +10,11 @@ from advisor import engines
 from advisor.domain.patterns import lazy_re
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
+from advisor.readers.image_checks import image_slips, starts_nothing, tag_slip
 from advisor.readers.images import engine_of_image, fork_of_image, is_official
 from advisor.readers.programs import BYSTANDERS, SHELLS, base_name, engine_start
 from advisor.readers.reading import Reading
-from advisor.readers.slips import docker_option_slip, image_slips, tag_slip
+from advisor.readers.slips import docker_option_slip
 from advisor.readers.syntax.mapped import EMPTY, HOLE_OPEN, Mapped, synthetic
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
@@ -223,6 +224,8 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
     if engine == "vllm" and is_official(image) and not ran.entrypoint:
         # the image's entrypoint is `vllm serve`: a second one is taken for the model's name
         found.strays = [word for word in given[: len(given) - len(words)] if word.text != "--"]
+    if not ran.entrypoint:
+        starts_nothing(around, engine, given, reading)
     reading.add(found)
     return True
 

@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 from advisor.domain.paths import read_data
 from advisor.domain.patterns import lazy_re
-from advisor.readers.images import engine_of_image, is_official
 from advisor.readers.programs import likely_serve
 from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
-    from advisor.readers.engine_command import EngineCommand, Surroundings
     from advisor.readers.reading import Reading
     from advisor.readers.syntax.mapped import Mapped
     from advisor.readers.syntax.yamlnodes import Node
@@ -34,23 +32,14 @@ TOOLS = {
     "docker": "docker run",
 }
 # A resource may have any name: only one that is a letter away from the usual is a slip.
-NEAR, NEAR_INNER, NEAR_RESOURCE = 0.82, 0.75, 0.95
-_INNER = lazy_re(r"compose |kubernetes ")  # short lists of keys, far from one another
+NEAR, NEAR_RESOURCE = 0.82, 0.95
 MAX_KEYS = 200  # no service or container that a person wrote has more
 # plain scalars that are no text: numbers, truths, null
 _VALUE = lazy_re(
     r"[-+]?(?:\d[\d_]*(?:\.\d*)?(?:[eE][-+]?\d+)?|\.\d+|0x[\da-fA-F]+)|true|false|null|~", re.I
 )
-# an image of a mirror may have tags of its own
-_TAG = lazy_re(
-    r"((?:docker\.io/)?(?:vllm/vllm-openai|lmsysorg/sglang)|ghcr\.io/ggml-org/llama\.cpp):"
-    r"((?<=[ig]:)\d+\.\d+\.\d+(?:[.-][\w.-]+)?"
-    r"|(?<=p:)(server|full|light)-(b\d+)-(cuda\d*|rocm|vulkan|intel|musa))"
-)
 _MODULE = lazy_re(r"(?:vllm|sglang)(?:\.[\w-]+)+(?<!\.py)")
 _OPEN = lazy_re(r"[$%{\ue000]")  # what something else is to fill in
-_BYTES = lazy_re(r"(\d+(?:\.\d+)?)([KkMGTP]i?)[Bb]")
-_COMMA = lazy_re(r"[ \t]*,[ \t]*(?=\S)")  # of a list without quotes
 _TRUTH = lazy_re(r"yes|no|on|off", re.I)  # of YAML 1.1, which Kubernetes reads
 
 
@@ -71,7 +60,7 @@ def likely_key(given: str, form: str) -> str | None:
     if given in known or given.startswith("x-"):
         return None
     folded = {one.lower(): one for one in known}
-    cutoff = NEAR_RESOURCE if form == "limits" else NEAR_INNER if _INNER.match(form) else NEAR
+    cutoff = NEAR_RESOURCE if form == "limits" else NEAR
     plain = given.lower() if "-" in "".join(known) else given.lower().replace("-", "_")
     near = get_close_matches(plain, folded, 1, cutoff)
     return folded[near[0]] if near else None
@@ -88,15 +77,6 @@ def respell(node: Node, form: str, reading: Reading) -> None:
         note_key(key.text, near, form, key.start, reading)
         key.text = near
         node.forget()
-
-
-def respell_within(node: Node, paths: dict[str, str], reading: Reading) -> None:
-    """The same for mappings below it: dotted path -> the form of what stands there."""
-    for path, form in paths.items():
-        found = node.path(path)
-        for one in found.items if found is not None and found.kind == "seq" else [found]:
-            if one is not None and one.kind == "map":
-                respell(one, form, reading)
 
 
 def check_word(node: Node | None, name: str, reading: Reading, only_near: bool = False) -> None:
@@ -126,16 +106,6 @@ def check_text(text: Mapped, name: str, reading: Reading, only_near: bool = Fals
         place[1] if place and near else None,
         meant,
     )
-
-
-def check_size(node: Node | None, reading: Reading) -> None:
-    """Note a size in units that Kubernetes does not know: 64GB for 64G."""
-    if node is None or node.kind != "scalar" or _OPEN.search(node.text):
-        return
-    place = scalar(node, reading.source).span()
-    if place is not None and (found := _BYTES.fullmatch(node.text)):
-        said = f"Kubernetes knows no size '{node.text}': {found[1]}{found[2]} is written without B"
-        reading.slip(said, *place, f"{found[1]}{found[2][:1].upper()}{found[2][1:]}")
 
 
 def note_key(
@@ -194,19 +164,6 @@ def _note_item(item: Node, inner: list[Node], form: str, reading: Reading) -> No
     reading.slip(said, start, end, text)
 
 
-def tag_slip(around: Surroundings, reading: Reading) -> None:
-    """Say where an official image has a tag that none of its releases has: without the `v`, or
-    with a build that does not stand last.
-    """
-    if around.image is None or (found := _TAG.fullmatch(around.image_text())) is None:
-        return
-    name, tag = found[1], found[2]
-    meant = f"{found[3]}-{found[5]}-{found[4]}" if found[3] else f"v{tag}"
-    at = around.tag.first() if around.tag is not None else around.image.pos[found.start(2)]
-    end = at + len(tag) if reading.source.text.startswith(tag, at) else None
-    reading.slip(f"{name} has no tag {tag}: {meant} is meant", at, end, meant)
-
-
 def module_slip(words: list[Mapped], first: int, reading: Reading) -> None:
     """Say where the words before an engine's arguments name no module: dashes in it, or no -m."""
     word = words[first - 1]
@@ -237,29 +194,3 @@ def docker_option_slip(word: Mapped, reading: Reading) -> None:
     place = word.part(0, len(name)).span()
     said = f"docker run knows no option '{name}'; '--{near}' is meant"
     reading.slip(said, word.first(), place[1] if place else None, f"--{near}")
-
-
-def image_slips(
-    around: Surroundings,
-    words: list[Mapped],
-    own: bool,
-    found: list[EngineCommand],
-    reading: Reading,
-) -> None:
-    """Say where an image holds another engine than the one that its words start, and where it
-    starts that engine by itself: `own` is whether its entrypoint stands.
-    """
-    name = around.image_text()
-    holds = engine_of_image(name) if name and is_official(name) else None
-    if around.image is None or holds is None or len(found) != 1:
-        return
-    starts = found[0].engine
-    if holds not in (starts, "sglang") and not any("install" in word.text for word in words):
-        instead = f"an image that holds {starts}"
-        reading.slip(f"{name} holds {holds}, no {starts}", around.image.first(), text=instead)
-    elif own and starts == holds == "vllm" and [w.text for w in words[:2]] == ["vllm", "serve"]:
-        said = f"{name} starts `vllm serve` itself: given again, it counts as the model"
-        first, last = words[0].span(), words[1].span()
-        comma = _COMMA.match(reading.source.text, last[1]) if last else None
-        end = comma.end() if comma else last[1] if last else None
-        reading.slip(said, words[0].first(), end if first else None)

@@ -22,8 +22,9 @@ from advisor.readers.forms.pods import (
 from advisor.readers.forms.recipes import read_scripts
 from advisor.readers.forms.settings_yaml import engine_of_settings
 from advisor.readers.forms.tasks import read_task
+from advisor.readers.image_checks import tag_slip
 from advisor.readers.reading import Reading
-from advisor.readers.slips import check_word, respell, tag_slip
+from advisor.readers.slips import check_word, respell
 from advisor.readers.syntax.mapped import Mapped, join, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar, walk
 

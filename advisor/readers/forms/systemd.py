@@ -21,6 +21,7 @@ from advisor.readers.syntax.mapped import (
 )
 from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.words import split_words
+from advisor.readers.unit_checks import check_directive, check_type, programs
 
 _SECTIONS = {"service": "Service", "container": "Container", "unit": "Unit", "install": "Install"}
 _SECTION = lazy_re(r"^[ \t]*\[([^\]\n]+)\][ \t]*\r?$")
@@ -44,6 +45,7 @@ def read_unit(reading: Reading) -> None:
     else:
         reading.form = "systemd"
     for section, key, value in entries:
+        check_directive(section, key, value, reading)
         if section == "Service" and key in ("Restart", "Type"):
             check_text(value, key, reading)
         if section == "Service" and key == "ExecStart" and value.text and reading.step():
@@ -51,18 +53,27 @@ def read_unit(reading: Reading) -> None:
             line = placeholders_to_holes(value.part(lead.end() if lead else 0, len(value)))
             words = _words(line, known)
             before = len(reading.found)
-            read_command(
-                words,
-                reading,
-                env,
-                scope=Scope(known),
-                around=Surroundings(kind="systemd"),
-                at=value.first(),
-            )
+            for part in programs(words):
+                read_command(
+                    part,
+                    reading,
+                    env,
+                    scope=Scope(known),
+                    around=Surroundings(kind="systemd"),
+                    at=value.first(),
+                )
+            if len(reading.found) > before and (kind := _kind(entries)):
+                place = kind.span()
+                check_type(kind.text.strip(), reading, kind.first(), place and place[1])
             for one in reading.found[before:]:
                 one.said = one.said or options_behind(
                     literal(reading.source.text), max(value.pos) + 1, reading
                 )
+
+
+def _kind(entries: list[tuple[str, str, Mapped]]) -> Mapped | None:
+    """The unit's Type=."""
+    return next((v for section, key, v in entries if (section, key) == ("Service", "Type")), None)
 
 
 def _respell(section: str, key: str, value: Mapped, reading: Reading) -> tuple[str, str, Mapped]:
