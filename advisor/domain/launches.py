@@ -53,11 +53,20 @@ class EnvVar(Frozen):
 
 
 class Port(Frozen):
-    """A port of a container that is published, or that a probe asks."""
+    """A port of a container that is published, or that a probe or a Service asks."""
 
     number: int
-    probe: str = ""  # livenessProbe ...; "" where it is published
+    probe: str = ""  # livenessProbe, healthcheck, Service ...; "" where it is published
     line: int = 0
+    span: Span | None = None
+    path: str = ""  # what an HTTP probe asks for
+    path_span: Span | None = None
+
+
+class Mount(Frozen):
+    """A path of a container at which something of the host stands."""
+
+    path: str
     span: Span | None = None
 
 
@@ -89,6 +98,7 @@ class Container(Frozen):
     rollout_surge: bool | None = None  # a rolling update needs a second GPU
     rollout_default: bool = False  # and the file leaves the strategy to the cluster
     ports: tuple[Port, ...] = ()  # empty also where the container uses the host's network
+    mounts: tuple[Mount, ...] | None = None  # None: not all of them are known
     kind: str = ""  # compose, docker-run, kubernetes, llmkube, systemd, quadlet, llama-swap ...
     image_line: int = 0
     name: str = ""  # service / unit / preset name

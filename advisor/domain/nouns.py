@@ -30,6 +30,7 @@ from advisor.domain.launches import EnvVar as EnvVar
 from advisor.domain.launches import Flag as Flag
 from advisor.domain.launches import Launch as Launch
 from advisor.domain.launches import LaunchText as LaunchText
+from advisor.domain.launches import Mount as Mount
 from advisor.domain.launches import Port as Port
 from advisor.domain.launches import Slip as Slip
 from advisor.domain.launches import Span as Span

@@ -128,6 +128,7 @@ def _option(ran: ContainerRun, words: list[Mapped], j: int, reading: Reading) ->
     word = words[j]
     name, equals, _ = word.text.partition("=")
     if _is_hole(word):
+        ran.around.mounts = None  # it may hold any option
         return 1
     if equals and name.startswith("--"):
         _set(ran, name, word.part(len(name) + 1, len(word)), reading)
@@ -162,8 +163,13 @@ def _set(ran: ContainerRun, name: str, value: Mapped, reading: Reading) -> None:
         around.name = value.display()
     elif name == "--entrypoint":
         ran.entrypoint = [value] if value.text else []
-    elif name in ("-v", "--volume", "--mount", "--tmpfs") and "/dev/shm" in value.text:
-        around.shm_volume = True
+    elif name in ("-v", "--volume", "--mount", "--tmpfs"):
+        around.mount(value)
+        around.shm_volume = True if "/dev/shm" in value.text else around.shm_volume
+    elif name == "--health-cmd":
+        around.ask(value, "healthcheck")
+    elif name == "--volumes-from":
+        around.mounts = None
 
 
 def add_env(env: Env, assignment: Mapped, scope: Scope | None = None) -> None:

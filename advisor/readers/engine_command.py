@@ -7,9 +7,14 @@ from typing import NamedTuple
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.images import fork_of_image
-from advisor.readers.syntax.mapped import Mapped
+from advisor.readers.syntax.mapped import HOLE, Mapped
 
 _PUBLISHED = lazy_re(r"(?:^|:)(\d{1,5})(?:/tcp)?$")
+_TARGET = lazy_re(r"(?:dst|target|destination)=([^,]+)")
+_COLON = lazy_re(":(?=[/~$\ue000])")
+_ADDRESS = lazy_re(
+    r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1\])(?::(\d{1,5}))?(/[\w./-]*)?"
+)
 _IK_LLAMA = lazy_re(r"ik[-_]?llama")
 # llama-server options of ik_llama.cpp that mainline never had
 _IK_OPTIONS = """
@@ -49,13 +54,43 @@ class Surroundings:
         self.rollout_surge: bool | None = None
         self.rollout_default = False
         self.host = False  # the container uses the host's network
-        self.ports: list[tuple[Mapped, str]] = []  # of the container; the probe that asks there
+        # of the container; the probe that asks there, and for what
+        self.ports: list[tuple[Mapped, str, Mapped | None]] = []
+        self.mounts: list[Mapped] | None = []  # None where not all are known
+        self.labels: dict[str, str] = {}  # of a pod
+        self.service_links = True  # of Kubernetes: a Service's address in the environment
+        self.port_names: dict[str, Mapped] = {}
 
     def publish(self, said: Mapped) -> None:
         """The container's side of `8000:8000`, `127.0.0.1:8000:8000/tcp`; a bare `8000` is both."""
         found = _PUBLISHED.search(said.text)
         if found is not None:
-            self.ports.append((said.part(*found.span(1)), ""))
+            self.ports.append((said.part(*found.span(1)), "", None))
+
+    def mount(self, said: Mapped) -> None:
+        """The container's side of `./models:/models:ro`; `type=bind,src=.,dst=/models` too."""
+        if self.mounts is None:
+            return
+        if "=" in said.text and (found := _TARGET.search(said.text)):
+            self.mounts.append(said.part(*found.span(1)))
+            return
+        if said.has_hole and HOLE.sub("", said.text).strip(":") == "":
+            self.mounts = None
+            return
+        target, colon = said, _COLON.search(said.text)
+        if colon is not None:
+            rest = said.part(colon.end(), len(said))
+            end = rest.text.find(":")
+            target = rest.part(0, end) if end >= 0 else rest
+        self.mounts.append(target)
+
+    def ask(self, text: Mapped, probe: str) -> None:
+        """The address of this machine that a check of health calls."""
+        for found in _ADDRESS.finditer(text.text):
+            if found[1] is None:
+                continue
+            path = text.part(*found.span(2)) if found[2] else None
+            self.ports.append((text.part(*found.span(1)), probe, path))
 
     def image_text(self) -> str:
         """Return the image with its tag, "" where there is no image."""

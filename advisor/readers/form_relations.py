@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from advisor.domain.patterns import lazy_re
+from advisor.readers.syntax.yamlnodes import scalar
 
 if TYPE_CHECKING:
     from advisor.readers.reading import Reading
@@ -226,3 +227,31 @@ def _gpus(resources: Node | None, reading: Reading) -> None:
 
 def _in_quotes(node: Node, text: str) -> str:
     return f"{node.style}{text}{node.style}" if node.style in ("'", '"') else text
+
+
+def attach_services(documents: list[Node], reading: Reading) -> None:
+    """To each pod that a Service of the file selects, the port to which the Service sends."""
+    for document in documents:
+        kind, name = document.get("kind"), document.path("metadata.name")
+        wanted, ports = document.path("spec.selector"), document.path("spec.ports")
+        if kind is None or kind.text != "Service" or name is None or wanted is None:
+            continue
+        labels = {key.text: value.text for key, value in wanted.entries()}
+        for found in reading.found:
+            around = found.around
+            if around is None or not labels.items() <= around.labels.items():
+                continue
+            apart = not around.service_links or "VLLM_PORT" in found.env
+            if name.text == "vllm" and found.engine == "vllm" and not apart:
+                said = (
+                    "a Service called vllm gives its pods VLLM_PORT=tcp://..., which vLLM takes "
+                    "for a port"
+                )
+                reading.slip(said, name.start, name.end, "vllm-server")
+            for one in ports.items if ports is not None else []:
+                target = one.get("targetPort") or one.get("port")
+                if target is None or target.kind != "scalar":
+                    continue
+                number = around.port_names.get(target.text) or scalar(target, reading.source)
+                if re.fullmatch(r"\d{1,5}", number.text):
+                    around.ports.append((number, "Service", None))

@@ -25,9 +25,9 @@ _LLAMA_TAG = lazy_re(
 _PARTS = lazy_re(r"server|full|light|cuda\d{0,2}(?!\d)|rocm|vulkan|intel|musa|openvino|b?\d{4,6}")
 _COMMA = lazy_re(r"[ \t]*,[ \t]*(?=\S)")  # of a list without quotes
 # how the `full` image is told what to run: .devops/tools.sh
-_PROGRAMS = frozenset(
-    """--server -s --run -r --run-legacy -l --convert -c --bench -b --perplexity -p --quantize -q
-    --all-in-one -a""".split()
+_PROGRAMS = (
+    *("--server", "-s", "--run", "-r", "--run-legacy", "-l", "--convert", "-c", "--bench", "-b"),
+    *("--perplexity", "-p", "--quantize", "-q", "--all-in-one", "-a"),
 )
 NAMES = ("vllm/vllm-openai", "lmsysorg/sglang", "ghcr.io/ggml-org/llama.cpp")
 # names that people take for them, of no registry

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from advisor import engines
-from advisor.domain.nouns import Container, EnvVar, Launch, Port, Span
+from advisor.domain.nouns import Container, EnvVar, Launch, Mount, Port, Span
 from advisor.domain.patterns import lazy_re
 from advisor.engines.base import Token
 from advisor.engines.traits import gguf_engine, traits
@@ -281,16 +281,25 @@ class LaunchMaker:
             rollout_surge=around.rollout_surge,
             rollout_default=around.rollout_default,
             ports=tuple(self._port(*one) for one in around.ports) if not around.host else (),
+            mounts=None
+            if around.mounts is None
+            else tuple(Mount(path=one.display(), span=_place(one)) for one in around.mounts),
             kind=around.kind,
             name=around.name,
             image_line=self.source.place(where.first())[0] if where is not None else 0,
         )
 
-    def _port(self, number: Mapped, probe: str) -> Port:
-        span = number.span()
+    def _port(self, number: Mapped, probe: str, path: Mapped | None) -> Port:
         return Port(
             number=int(number.text),
             probe=probe,
             line=self.source.place(number.first())[0],
-            span=Span(start=span[0], end=span[1]) if span else None,
+            span=_place(number),
+            path=path.text if path is not None else "",
+            path_span=_place(path) if path is not None else None,
         )
+
+
+def _place(text: Mapped) -> Span | None:
+    span = text.span()
+    return Span(start=span[0], end=span[1]) if span else None

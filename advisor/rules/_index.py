@@ -41,6 +41,7 @@ ROWS: tuple[Row, ...] = (
     Row('SD135', 'env-misspelt', 'warning', ('vllm', 'sglang', 'llama-server'), (), False),
     Row('SD136', 'form-slip', 'error', (), (), False),
     Row('SD137', 'port-not-reached', 'warning', ('vllm', 'sglang', 'llama-server'), (), False),
+    Row('SD138', 'path-not-mounted', 'error', ('vllm', 'sglang', 'llama-server'), (), False),
     Row('SD201', 'mtp-gdn-illegal-access', 'warning', ('vllm',), (), True),
     Row('SD202', 'mtp-prefix-caching-accuracy', 'warning', ('vllm',), (), True),
     Row('SD203', 'mtp-prefix-caching-hitrate', 'warning', ('vllm',), (), True),

@@ -115,6 +115,8 @@ def _surroundings(
             else None
         )
 
+    if service.get("extends") is not None:
+        around.mounts = None
     ipc, shm = plain("ipc"), plain("shm_size")
     around.ipc_host = None if ipc is None else ipc == "host"
     around.shm_bytes = size_bytes(shm) if shm else None
@@ -125,10 +127,23 @@ def _surroundings(
         number = one.get("target") if one.kind == "map" else one
         if number is not None and number.kind == "scalar":
             around.publish(interpolate(scalar(number, reading.source), scope))
+    _health(around, _field(service, services, "healthcheck"), reading, scope)
     for name in ("volumes", "tmpfs"):
         mounts = _field(service, services, name)
+        for one in mounts.items if mounts is not None else []:
+            target = one.get("target") if one.kind == "map" else one
+            if target is not None and target.kind == "scalar":
+                around.mount(interpolate(scalar(target, reading.source), scope))
         if mounts is not None and any("/dev/shm" in item.text for item in [*mounts.items, mounts]):
             around.shm_volume = True
+
+
+def _health(around: Surroundings, check: Node | None, reading: Reading, scope: Scope) -> None:
+    """The addresses that the test of a service's health calls."""
+    test = check.get("test") if check is not None and check.kind == "map" else None
+    for one in (test.items or [test]) if test is not None else []:
+        if one.kind == "scalar":
+            around.ask(interpolate(scalar(one, reading.source), scope), "healthcheck")
 
 
 def _devices(deploy: Node | None, reading: Reading, scope: Scope) -> str | None:

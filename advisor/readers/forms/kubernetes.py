@@ -8,7 +8,7 @@ import re
 
 from advisor.readers.containers import ContainerRun, container_command
 from advisor.readers.engine_command import EngineCommand, Surroundings
-from advisor.readers.form_relations import check_workload
+from advisor.readers.form_relations import attach_services, check_workload
 from advisor.readers.form_types import Checker
 from advisor.readers.forms.llmkube import option_words, read_llmkube
 from advisor.readers.forms.pods import (
@@ -68,6 +68,7 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             read_containers(
                 document, reading, _KIND.get(name, "kubernetes" if name else "helm-values")
             )
+    attach_services(documents, reading)
 
 
 _VERSIONS = {

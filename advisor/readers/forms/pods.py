@@ -137,17 +137,33 @@ def pod_of(around: Surroundings, node: Node, document: Node, reading: Reading) -
             around.shm_volume = True
             if size is not None and size.kind == "scalar":
                 around.shm_bytes = size_bytes(size.text)
+        links = mapping.get("enableServiceLinks")
+        if links is not None and links.truth is False:
+            around.service_links = False
         host_ipc = mapping.get("hostIPC")
         if host_ipc is not None and host_ipc.truth:
             around.ipc_host = True
     around.gpus = _gpu_count(node.path("resources.limits") or node.path("resources.requests"))
     around.startup_budget_s = _probe_budget(node)
+    mounts = node.get("volumeMounts")
+    for one in mounts.items if mounts is not None else []:
+        if (path := one.get("mountPath")) is not None and path.kind == "scalar":
+            around.mount(scalar(path, reading.source))
+    version = document.get("apiVersion")
+    own = version is not None and version.text in ("v1", "apps/v1", "batch/v1")
+    if not own or any(node.get(key) is not None for key in ("extraVolumeMounts", "<<")):
+        around.mounts = None  # an operator or a chart adds its own
     _add_probes(around, node, reading)
     kind = document.get("kind")
     around.rollout_surge = (
         _surge(document) if kind is not None and kind.text == "Deployment" else None
     )
     around.rollout_default = document.path("spec.strategy") is None
+    beside = document.path("spec.template.spec.containers") or document.path("spec.containers")
+    if beside is None or len(beside.items) != 1:
+        return  # a Service may send to another container
+    labels = document.path("spec.template.metadata.labels") or document.path("metadata.labels")
+    around.labels = {key.text: value.text for key, value in labels.entries()} if labels else {}
 
 
 def _gpu_count(limits: Node | None) -> str | None:
@@ -188,11 +204,20 @@ def _add_probes(around: Surroundings, node: Node, reading: Reading) -> None:
         name, number = one.get("name"), one.get("containerPort")
         if name is not None and number is not None:
             named[name.text] = number
+            around.port_names[name.text] = scalar(number, reading.source)
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         asked = node.path(f"{probe}.httpGet.port") or node.path(f"{probe}.tcpSocket.port")
         asked = named.get(asked.text, asked) if asked is not None else None
         if asked is not None and re.fullmatch(r"\d{1,5}", asked.text):
-            around.ports.append((scalar(asked, reading.source), probe))
+            path = node.path(f"{probe}.httpGet.path")
+            plain = path is not None and path.kind == "scalar" and path.text
+            around.ports.append(
+                (
+                    scalar(asked, reading.source),
+                    probe,
+                    scalar(path, reading.source) if path is not None and plain else None,
+                )
+            )
 
 
 def _number(node: Node, name: str, default: float) -> float:

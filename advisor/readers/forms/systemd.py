@@ -196,12 +196,22 @@ def _quadlet(
             around.gpus = value.text
         elif key == "PublishPort":
             around.publish(_specifiers(value, known))
-        elif key == "Network":
-            around.host = value.text == "host"
-        elif key == "PodmanArgs":
-            _podman_args(around, value)
+        else:
+            _about(around, key, _specifiers(value, known))
     if around.image is not None or ran.args:
         container_command(ran, reading, at)
+
+
+def _about(around: Surroundings, key: str, value: Mapped) -> None:
+    """Mounts, network and health of the container."""
+    if key == "HealthCmd":
+        around.ask(value, "healthcheck")
+    elif key in ("Volume", "Mount"):
+        around.mount(value)
+    elif key == "Network":
+        around.host = value.text == "host"
+    elif key == "PodmanArgs":
+        _podman_args(around, value)
 
 
 def _podman_args(around: Surroundings, value: Mapped) -> None:

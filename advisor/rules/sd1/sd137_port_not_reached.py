@@ -1,13 +1,29 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Edit, Fix, Port
+from advisor.knowledge.rule_data import table
+from advisor.readers.images import is_official
 from advisor.rules import Hit, rule
-from advisor.rules.kit.case import flag
-from advisor.rules.kit.fixes import set_fix
+from advisor.rules.kit.case import env, flag, flags
+from advisor.rules.kit.fixes import add_fix, set_fix
 from advisor.rules.kit.flags import CATALOGUED
 
 DEFAULTS = {"vllm": 8000, "sglang": 30000, "llama-server": 8080}
 KILLS = ("livenessProbe", "startupProbe")
+ALONE = ("127.0.0.1", "localhost", "::1")
+PATHS = table("compatibility")["health_paths"]
+USUAL = (
+    "/healthz",
+    "/livez",
+    "/readyz",
+    "/ready",
+    "/live",
+    "/status",
+    "/healthcheck",
+    "/health-check",
+    "/api/health",
+)
+MOVED = ("--root-path", "--fastapi-root-path", "--api-prefix")
 
 
 @rule(
@@ -16,14 +32,18 @@ KILLS = ("livenessProbe", "startupProbe")
     sources=(
         "https://docs.docker.com/reference/compose-file/services/#ports",
         "https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/",
-        "the engines' own parsers (defaults of --port), catalogued by release",
+        "the engines' own parsers (defaults of --host and --port), catalogued by release",
+        "vllm-project/vllm vllm/entrypoints/openai/api_server.py",
+        "sgl-project/sglang python/sglang/srt/entrypoints/http_server.py",
+        "ggml-org/llama.cpp tools/server/README.md",
     ),
 )
 def port_not_reached(case: Case) -> Iterator[Hit]:
-    """A port that is published, or that a probe calls, and on which the server does not listen.
+    """A port, an address or a path at which the server does not answer.
 
-    Why: nobody reaches the server through a port of the container on which nothing listens; a
-    liveness or startup probe that asks there kills it again and again.
+    Why: nobody reaches the server through a port of the container on which nothing listens, or
+    where it listens on the container's own loopback address; a liveness or startup probe that asks
+    there, or for a path that the server does not have, kills it again and again.
     Bad:
         services:
           vllm:
@@ -37,6 +57,13 @@ def port_not_reached(case: Case) -> Iterator[Hit]:
             ports: ["8000:8000"]
             command: --model Qwen/Qwen3-8B
     """
+    yield from ports(case)
+    yield from hosts(case)
+    yield from paths(case)
+
+
+def ports(case: Case) -> Iterator[Hit]:
+    """Ports on which nothing listens."""
     container, given = case.launch.container, flag(case, "--port")
     if container is None or not container.ports or (given is not None and given.unresolved):
         return
@@ -48,9 +75,13 @@ def port_not_reached(case: Case) -> Iterator[Hit]:
         yield hit(
             case, published[0], port, f"port {published[0].number} of the container is published"
         )
+    served = any(one.probe == "Service" and one.number == port for one in container.ports)
     for probe in container.ports:
+        if served and probe.probe == "Service":
+            continue
         if probe.probe and probe.number != port:
-            yield hit(case, probe, port, f"the {probe.probe} asks port {probe.number}")
+            does = "sends to" if probe.probe == "Service" else "asks"
+            yield hit(case, probe, port, f"the {probe.probe} {does} port {probe.number}")
 
 
 def hit(case: Case, at: Port, port: int, what: str) -> Hit:
@@ -78,3 +109,68 @@ def hit(case: Case, at: Port, port: int, what: str) -> Hit:
         severity="error" if at.probe in KILLS else None,
         fix=Fix(text=f"Write {port} there, or give the server --port {at.number}.", edits=edits),
     )
+
+
+def hosts(case: Case) -> Iterator[Hit]:
+    """A server that listens on the loopback address of its container."""
+    container, given = case.launch.container, flag(case, "--host")
+    if container is None or (given is not None and given.unresolved):
+        return
+    reached = [one for one in container.ports if one.probe != "healthcheck"]
+    if not reached or not container.image:
+        return
+    kills = any(one.probe in KILLS for one in reached)
+    if given is not None and (given.value or "").strip("[]") in ALONE:
+        yield Hit(
+            f"the server listens on {given.value} in its container: nobody outside reaches it",
+            flag=given,
+            severity="error" if kills else None,
+            fix=set_fix(case, given, "0.0.0.0", "Listen on 0.0.0.0."),
+        )
+    elif (
+        given is None
+        and container.mounts is not None  # an operator adds options of its own
+        and case.plan.engine == "sglang"
+        and env(case, "SGLANG_HOST_IP") is None
+        and is_official(container.image)
+        and not any(one.unresolved for one in flags(case))
+    ):
+        what = "Add --host 0.0.0.0."
+        beside = flag(case, "--port", "--model-path")
+        yield Hit(
+            "SGLang listens on 127.0.0.1 by default: nobody outside the container reaches it",
+            flag="--host",
+            line=reached[0].line,
+            severity="error" if kills else None,
+            fix=add_fix(case, beside, "--host", "0.0.0.0", what)
+            if beside is not None
+            else Fix(text=what),
+        )
+
+
+def paths(case: Case) -> Iterator[Hit]:
+    """Paths that the server does not have."""
+    from difflib import get_close_matches  # start-up: only where a path is asked for
+
+    container = case.launch.container
+    if container is None or case.launch.fork is not None or flag(case, *MOVED) is not None:
+        return
+    known = PATHS[case.plan.engine]["value"]
+    for asked in container.ports:
+        path = asked.path.rstrip("/") or "/"
+        if not asked.path or path in known or path == "/":
+            continue
+        near = get_close_matches(path, known, 1, 0.75)
+        if not near and path not in USUAL:
+            continue
+        meant = near[0] if near else "/health"
+        edits: tuple[Edit, ...] = ()
+        if asked.path_span is not None:
+            place = asked.path_span
+            edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=meant),)
+        yield Hit(
+            f"the {asked.probe} asks for {asked.path}, which {case.plan.engine} does not have",
+            line=asked.line,
+            severity="error" if asked.probe in KILLS else None,
+            fix=Fix(text=f"Ask for {meant}.", edits=edits),
+        )
