@@ -32,6 +32,7 @@ _UNFINISHED = lazy_re(
 )  # vllm.service.j2
 _HERE_DOCUMENT = lazy_re(r"<<-?[ \t]*['\"\\]?[A-Za-z_]\w*['\"]?[ \t]*(?:\r?$|[|>;&])", re.M)
 _FENCE = lazy_re(r"^[ \t]*```", re.M)
+_FRONT_MATTER = lazy_re(r"\s*---[ \t]*\r?\n(?:(?!---)[^\n]*\n){0,200}---[ \t]*\r?\n")
 _MAKEFILE_NAME = lazy_re(r"(^|[/\\])(gnu)?makefile([._-][\w.-]+)?$|\.mk$", re.I)
 _JUSTFILE_NAME = lazy_re(r"(^|[/\\])\.?justfile$|\.just$", re.I)
 _MAKE_RULE = lazy_re(
@@ -113,6 +114,8 @@ def _correct_form(form: str, text: str) -> str:
 
 
 def _by_content(text: str, first: str) -> str:
+    if first.startswith("---") and _FRONT_MATTER.match(text) and _FENCE.search(text):
+        return "markdown"
     if _JUST_ASSIGN.search(text) and _JUST_RULE.search(text):
         return "text"
     if _MAKE_RULE.search(text) and not _FENCE.search(text):

@@ -86,7 +86,7 @@ def fork_of_image(image: str) -> str | None:
 
 
 _FORK_VALUES = lazy_re(
-    r"turbo[234]|tq[1-4]_[0-9]|kvarn[0-9]"
+    r"turbo[234]\w*|[kv]?tq[1-4]\w*|kvarn[0-9]"
 )  # KV cache types that only forks of llama.cpp have
 
 

@@ -19,7 +19,8 @@ ps systemctl service journalctl curl wget http git make cmake ninja cd pushd sou
 huggingface-cli modelscope test [ [[ read export alias unalias trap wait sleep docker-compose
 llama-cli llama-bench llama-quantize llama-gguf-split evalscope lm_eval guidellm aiperf genai-perf
 vllm-bench ollama lms return exit logger notify-send cargo npm go strings file stat du df watch man
-help
+help where taskkill tasklist get-command test-path join-path split-path resolve-path get-item
+get-childitem get-process stop-process get-content select-string remove-item copy-item new-item
 """
 BYSTANDERS = frozenset(_BYSTANDER_NAMES.split())
 # they name pods and containers; what they start stands behind `--`
@@ -72,6 +73,11 @@ _RUNNERS = "uv uvx poetry pixi pipenv hatch rye conda mamba srun nice numactl ta
 LAUNCHERS = frozenset(_RUNNERS.split())  # what they run needs no option to be told from a mention
 
 
+_LLAMA_SIGNS = frozenset(
+    ["-c", "--ctx-size", "-ngl", "--n-gpu-layers", "-fa", "--flash-attn", "-np", "--jinja"]
+)
+
+
 def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
     """Engine and index of its first argument, if the command at `i` starts one."""
     name = base_name(words[i])
@@ -88,7 +94,9 @@ def engine_start(words: list[Mapped], i: int) -> tuple[str, int] | None:
     if name == "llama" and following in ("serve", "server"):
         return "llama-server", i + 2
     if name == "server" and (
-        "llama" in words[i].text.lower() or following in ("-m", "--model", "-hf")
+        "llama" in words[i].text.lower()
+        or following in ("-m", "-hf")
+        or (following == "--model" and any(word.text in _LLAMA_SIGNS for word in words[i + 2 :]))
     ):
         return _llama(words[i]), i + 1
     return _script(words[i].text, i)

@@ -298,5 +298,31 @@ def _learn(redactor: Redactor, text: str) -> None:
         (_HEADER, is_secret_name),
     ):
         for found in pattern.finditer(text):
-            if judge(found.group(1)):
+            name = found.group(1)
+            loose = pattern is _ASSIGNED or (
+                pattern is _HEADER and "-" not in name and name.lower() != "authorization"
+            )
+            if judge(name) and not (loose and _is_prose(found, text)):
                 redactor.learn(found.group(2))
+
+
+_WORD = lazy_re(r"[A-Za-z]+[.)]?")
+_LEAD = lazy_re(r"[ \t]*(?:-[ \t]+)?[\"']?")
+
+
+def _is_prose(found: re.Match[str], text: str) -> bool:
+    """Whether a plain word after a telling one is prose or a name of a program, not a value:
+    "pass: more", `token = await load()`, `auth=auth`. Hidden, such words would be gone from the
+    sentences of every finding.
+    """
+    name, value = found.groups()
+    before = text[found.start(2) - 1]
+    if before in "\"'" or _WORD.fullmatch(value) is None:
+        return False
+    if before == "=":
+        return bool(value.lower() == name.lower())
+    line = text.rfind("\n", 0, found.start()) + 1
+    ends = text[found.end() :].partition("\n")[0].lstrip()
+    keyed = ":" in text[found.end(1) : found.start(2)]
+    begins = _LEAD.fullmatch(text, line, found.start()) is not None
+    return not (keyed and begins and (not ends or ends[0] == "#"))

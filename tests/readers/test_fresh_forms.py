@@ -127,3 +127,110 @@ def test_another_products_version_is_not_the_engines() -> None:
 def test_cards_that_a_task_asks_for() -> None:
     text = "resources: {accelerators: H100:2}\nrun: vllm serve Qwen/Qwen3-8B -tp 4\n"
     assert "SD267" in {one.code for one in validate(text=text, name="a.yaml").findings}
+
+
+# Met in 65 public repositories of 2026 that no corpus holds; what each said is kept in few lines.
+
+
+def _batch(line: str) -> str:
+    return f"""@echo off
+set "LLAMA_SERVER="
+{line}
+if not defined LLAMA_SERVER for /f "delims=" %%F in (`where llama-server.exe`) do if not defined ^
+  LLAMA_SERVER set "LLAMA_SERVER=%%F"
+if not exist "%LLAMA_SERVER%" (
+  echo llama-server.exe not found
+)
+set "MODE=--reasoning off"
+if "%THINKING%"=="1" set "MODE=--reasoning on"
+"%LLAMA_SERVER%" --model a.gguf %MODE% --spec-type draft-mtp --spec-draft-n-max 2
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r'if defined DIR if exist "%DIR%\llama-server.exe" set LLAMA_SERVER=%DIR%\llama-server.exe',
+        r"if exist C:\llama\llama-server.exe (set LLAMA_SERVER=C:\llama\llama-server.exe)",
+    ],
+)
+def test_a_conditional_setting_of_a_command_file(line: str) -> None:
+    (launch,) = read_text(_batch(line), "a.bat").launches
+    assert launch.strays == ()
+    flag = launch.flag("--reasoning")
+    assert flag is not None and flag.value == "off"
+
+
+def test_cmdlets_that_name_the_server_start_none() -> None:
+    text = """$c = Get-Command llama-server.exe -ErrorAction SilentlyContinue
+$p = Start-Process C:\\AI\\llama-server.exe -PassThru -WindowStyle Hidden `
+  -ArgumentList @('-hf',"${Repo}:$Quant",'-ngl','0','-c','512') `
+  -RedirectStandardOutput $log -RedirectStandardError "$log.err"
+"""
+    (launch,) = read_text(text, "a.ps1").launches
+    assert [flag.raw for flag in launch.flags] == ["-hf", "-ngl", "-c"]
+    assert launch.strays == ()
+
+
+def test_an_empty_entrypoint_leaves_the_command_to_be_the_program() -> None:
+    text = """FROM vllm/vllm-openai:v0.25.1
+ENTRYPOINT []
+CMD ["uvicorn", "app.main:app", "--host", "0.0.0.0", "--port", "8080"]
+"""
+    assert read_text(text, "Dockerfile").launches == ()
+
+
+def test_a_recipe_names_its_container() -> None:
+    text = """container: vllm-node-b12x:probe
+defaults: {port: 8000}
+command: |
+  vllm serve m --port {port} --attention-backend B12X_MLA_SPARSE
+"""
+    (launch,) = read_text(text, "a.yaml").launches
+    assert launch.container is not None and launch.container.image == "vllm-node-b12x:probe"
+    assert (launch.fork or "").startswith("vllm-node-b12x")
+    assert all(one.severity != "error" for one in validate(text=text, name="a.yaml").findings)
+
+
+def test_keys_of_a_program_of_its_own_are_no_settings_of_the_engine() -> None:
+    own = "nccl_transport: roce\nspeculative_enabled: true\nenable_spec_v2: true\n"
+    text = f"speculative_num_steps: 4\nspeculative_algo: NEXTN\n{own}"
+    assert read_text(f"```yaml\n{text}```\n", "a.md").launches == ()
+    slips = "max-model-len: 8192\ngpu-memory-utilisation: 0.9\nmax-num-sqes: 4\nmodel: m\n"
+    assert len(read_text(slips, "a.yaml").launches) == 1
+
+
+def test_values_of_a_chart_are_no_compose_file() -> None:
+    text = """image: {repository: vllm/vllm-openai, tag: v0.25.1,
+  command: [vllm, serve, /data/, --dtype, bfloat16]}
+probe: {image: curl}
+gpuModels: [T4]
+"""
+    assert not validate(text=text, name="values.yaml", select=("SD136",)).findings
+
+
+def test_a_document_with_front_matter_is_markdown() -> None:
+    text = """---
+base_model: m
+---
+```sh
+llama-server -hf a/b-GGUF --embeddings
+```
+Or use `llama-embedding`, as in:
+```sh
+llama-embedding -hf a/b-GGUF
+```
+"""
+    (launch,) = read_text(text, "modelcard.template").launches
+    assert launch.strays == ()
+
+
+def test_a_sum_in_angle_brackets_stands_for_a_value() -> None:
+    text = "```bash\nllama-server -m a.gguf -c <4096 * np> -np <np> -cb\n```\n"
+    (launch,) = read_text(text, "a.md").launches
+    assert [flag.raw for flag in launch.flags if flag.unresolved] == ["-c", "-np"]
+
+
+def test_a_program_called_server_with_options_of_another_engine() -> None:
+    words = '["<BUILD>/examples/server", "--model", "m", "--max-model-len", "1152"]'
+    assert read_text(f"subprocess.run({words})\n", "a.py").launches == ()

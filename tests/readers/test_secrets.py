@@ -143,6 +143,31 @@ def test_what_only_stands_for_a_secret_is_shown(value: str) -> None:
     assert redactor.clean(f"a {value} b") == f"a {value} b"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "bytes per token = more context, and pass: gates passed\n",
+        "token = await load_token(settings)\n",
+        'call(auth=auth, "tokens": tokens, pass: vLLM import)\n',
+    ],
+)
+def test_a_word_after_a_telling_one_in_prose_is_none(text: str) -> None:
+    redactor = Redactor()
+    learn_from_text(redactor, text)
+    assert redactor.values == set()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["api_key: letmein\n", "  - password: letmein  # mine\n", "API_KEY=letmein\n"]
+    + ['say(password = "letmein")\n', "vllm serve m --api-key letmein\n"],
+)
+def test_a_word_that_is_given_as_a_value_is_one(text: str) -> None:
+    redactor = Redactor()
+    learn_from_text(redactor, text)
+    assert redactor.values == {"letmein"}
+
+
 # ---------------------------------------------------------------- forms, as detect-secrets knows
 # them
 

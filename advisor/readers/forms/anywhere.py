@@ -28,13 +28,13 @@ from advisor.readers.programs import (
 )
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.loose_words import (
-    ITEM,
     MAX_LIST,
     TEXT,
     BracketList,
     bracket_lists,
     plain_word,
     plain_words,
+    start_process_words,
 )
 from advisor.readers.syntax.mapped import HOLE, Mapped, hole, join, literal, replace_matches
 from advisor.readers.syntax.substitutions import fill_templates, set_once
@@ -68,19 +68,6 @@ _PAIR = lazy_re(
     r"([A-Za-z_][\w-]*)[ \t]{0,9}=[ \t]{0,9}(\"[^\"\n]{0,500}\"|[\w./:@-]+)[ \t]{0,9}[;\n]"
 )
 _POWERSHELL = lazy_re(r"^(?:\S{1,80}[ \t]*=[ \t]*)?start-process\b|^&", re.I)
-_GLUED = lazy_re(r"(?:serve|-\S+) \S")
-_NOISE = frozenset(
-    (
-        "-argumentlist",
-        "-args",
-        "-filepath",
-        "-nonewwindow",
-        "-wait",
-        "-passthru",
-        "start-process",
-        "&",
-    )
-)
 _IMAGE = lazy_re(
     r"\b(?:image|imageName|docker_image|container_image)[ \t]*[=:][ \t]*\"([^\"\n]{3,300})\""
 )
@@ -126,8 +113,10 @@ def read_anywhere(reading: Reading) -> None:
         if not one.taken and reading.spend(1):
             one.taken = _start(_spread(one.words, named), reading, env)
     _lines(text, lists, named, reading, env)
+    read = {word.first() for found in reading.found for word in found.words} - {-1}
     for one in lists:
-        engine = None if one.taken else engine_by_options(one.words)
+        known = one.taken or not read.isdisjoint(word.first() for word in one.words)
+        engine = None if known else engine_by_options(one.words)
         if engine is not None:
             words = one.words[1:] if one.words[0].text == "serve" else one.words
             reading.add(EngineCommand(engine, _spread(words, named), env, one.at, reading.form))
@@ -243,7 +232,7 @@ def _lines(
         if not _MAY.search(line.text) or any(a <= line.first() < b for a, b in inside):
             continue
         powershell = _POWERSHELL.search(line.text.lstrip()) is not None
-        words = _start_process_words(line) if powershell else plain_words(line)
+        words = start_process_words(line) if powershell else plain_words(line)
         for command in _commands(_value_words(words)):
             if not reading.spend(1 + len(command) // 50):
                 return
@@ -264,18 +253,6 @@ def _value_words(words: list[Mapped]) -> list[Mapped]:
     if len(words) < 2 or words[1].text not in ("=", ":=", "?="):
         return words
     return words[2:] if len(words) > 3 or any(" " in word.text for word in words[2:]) else []
-
-
-def _start_process_words(line: Mapped) -> list[Mapped]:
-    """The words of `Start-Process vllm -ArgumentList 'serve','m'` and of `& vllm @('serve')`."""
-    words = [plain_word(line.part(*one.span())) for one in ITEM.finditer(line.text)]
-    words = [word for word in words if word.text not in ("@", "$", "=")]
-    words = [
-        part
-        for word in words
-        for part in (plain_words(word) if _GLUED.match(word.text) else [word])
-    ]
-    return [word for word in words if word.text.lower() not in _NOISE]
 
 
 def _logical(text: Mapped) -> Iterator[Mapped]:

@@ -16,6 +16,13 @@ from advisor.readers.syntax.scope import Scope
 _DEFAULT = lazy_re(
     r"\s*if\s+(?:/i\s+)?(?:not\s+defined\s+(\w+)|\"%(\w+)%\"\s*==\s*\"\")\s+\(?(?=\s*@?set\b)", re.I
 )
+_CONDITION = lazy_re(
+    r"\s*@?(?:if\s+(?:/i\s+)?(?:not\s+)?(?:defined\s+\S+|exist\s+(?:\"[^\"]*\"|\S+)"
+    r"|errorlevel\s+\d+"
+    r"|(?:\"[^\"]*\"|[^\s\"=]+)\s*(?:==|\s(?:equ|neq|lss|leq|gtr|geq)\s)\s*(?:\"[^\"]*\"|[^\s\"]+))"
+    r"|for\s+(?:/[a-z]\s+(?:\"[^\"]*\"\s+)?)?%%\w\s+in\s+\([^)]*\)\s+do)\s+\(?(?=\S)",
+    re.I,
+)
 _SET = lazy_re(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
 _PERCENT = lazy_re(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
@@ -35,8 +42,11 @@ def read_batch(reading: Reading) -> None:
         if not text or text.startswith(("::", "#")) or re.match(r"@?rem\b", text, re.I):
             continue
         line = _default_assignment(whole, scope)
+        line, conditional = _without_condition(line)
         if found := _SET.match(line.text):
-            _assign(found, line, scope, env)
+            known = scope.text(found.group(1)) if conditional else None
+            if known is None or not known.text:  # what may be set does not replace what is
+                _assign(found, line, scope, env)
             continue
         before = len(reading.found)
         for command in commands(line):
@@ -68,6 +78,17 @@ def _default_assignment(line: Mapped, scope: Scope) -> Mapped:
         return line.part(0, 0)
     end = len(line.text.rstrip().removesuffix(")")) if "(" in found.group() else len(line)
     return line.part(found.end(), end)
+
+
+def _without_condition(line: Mapped) -> tuple[Mapped, bool]:
+    """The command behind `if exist FILE`, `if defined X`, `for %%F in (...) do`, and whether there
+    was such a condition: both outcomes are possible, and the command is read.
+    """
+    conditional = False
+    while (found := _CONDITION.match(line.text)) is not None:
+        end = len(line.text.rstrip()) - ("(" in found.group()[-2:] and line.text.endswith(")"))
+        line, conditional = line.part(found.end(), end), True
+    return line, conditional
 
 
 def logical_lines(text: str, continuation: str) -> list[Mapped]:

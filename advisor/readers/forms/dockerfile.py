@@ -47,6 +47,8 @@ def read_dockerfile(reading: Reading) -> None:
                 ran.args = words
             else:
                 ran.entrypoint = words
+    if ran.entrypoint == []:  # `ENTRYPOINT []` takes the image's own away: CMD is the program
+        ran.entrypoint, ran.args = ran.args, []
     if ran.args or ran.entrypoint:
         container_command(ran, reading, at)
 

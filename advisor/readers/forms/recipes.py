@@ -13,6 +13,7 @@ from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _ARGUMENTS = lazy_re(r"args|extraArgs|extra_args|command|entrypoint")
+_IMAGE = lazy_re(r"[\w.-]+(?::\d+)?(?:/[\w.-]+)*[:@][\w.:-]+|[\w.-]+(?:/[\w.-]+)+")
 MAX_LINES = 500
 _KEY = lazy_re(
     r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args"
@@ -41,7 +42,7 @@ def read_scripts(
             if value.style == ">":
                 whole = Mapped(re.sub(r"\n(?=[ \t])", " ", whole.text), whole.pos)
             text = _fill(whole, node.get("defaults", "vars", "variables"), reading)
-            _read_script(text, env, reading, around or _task(node))
+            _read_script(text, env, reading, around or _task(node, reading))
         elif "\n" in value.text:
             _read_file(node, key, value, reading)
 
@@ -52,14 +53,17 @@ def _read_script(text: Mapped, env: Env, reading: Reading, around: Surroundings 
     reading.shell(text, scope, around=around or Surroundings(kind="recipe"), passed=env)
 
 
-def _task(node: Node) -> Surroundings | None:
-    """What a task asks for: `resources: {accelerators: H100:4}` of SkyPilot."""
+def _task(node: Node, reading: Reading) -> Surroundings:
+    """What a task asks for: `resources: {accelerators: H100:4}` of SkyPilot, `container: IMAGE` of
+    sparkrun and others.
+    """
+    around = Surroundings(kind="recipe")
     wanted = node.path("resources.accelerators")
     count = re.fullmatch(r"[\w-]+:(\d{1,3})", wanted.text) if wanted is not None else None
-    if count is None:
-        return None
-    around = Surroundings(kind="recipe")
-    around.gpus = count.group(1)
+    around.gpus = count.group(1) if count is not None else around.gpus
+    image = node.get("container", "container_image", "docker_image", "image")
+    if image is not None and image.kind == "scalar" and _IMAGE.fullmatch(image.text):
+        around.image = scalar(image, reading.source)
     return around
 
 

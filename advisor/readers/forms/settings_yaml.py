@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 
+from advisor import engines
 from advisor.readers.engine_command import EngineCommand, Env, Surroundings
 from advisor.readers.forms.pods import environment
 from advisor.readers.forms.presets import Pair
@@ -39,6 +40,8 @@ _LLAMA = frozenset(
     ]
 )
 
+NEAR = 0.85  # a misspelt option is as near as that to the one that was meant
+
 
 def engine_of_settings(document: Node) -> str | None:
     """The engine whose options these keys are: two of its own, or the one that says it all."""
@@ -50,12 +53,24 @@ def engine_of_settings(document: Node) -> str | None:
         ),
         default=(0, ""),
     )
-    return (
-        best[1]
-        if best[0] >= 2
-        or (best[0] == 1 and names & {"speculative-config", "model-path", "spec-type"})
-        else None
+    told = best[0] >= 2 or (
+        best[0] == 1 and names & {"speculative-config", "model-path", "spec-type"}
     )
+    return best[1] if told and not _is_foreign(names, best[1]) else None
+
+
+def _is_foreign(names: set[str], engine: str) -> bool:
+    """Whether the keys are names of a program's own that passes some of them on: several are no
+    option of the engine, and resemble none.
+    """
+    known = engines.get(engine).catalogue
+    strange = [f"--{one}" for one in names if one and known.match(f"--{one}", None) is None]
+    if len(strange) < 2:
+        return False
+    from difflib import get_close_matches  # start-up: only where several keys are unknown
+
+    every = list(known.names())
+    return sum(not get_close_matches(one, every, 1, NEAR) for one in strange) > 1
 
 
 def engine_of_settings_under(document: Node) -> tuple[str, Node] | None:

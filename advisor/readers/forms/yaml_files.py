@@ -7,7 +7,7 @@ from advisor.readers.dispatch import reader
 from advisor.readers.forms.scripts import read_shell
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
-from advisor.readers.slips import respell
+from advisor.readers.slips import likely_key, respell
 from advisor.readers.syntax.mapped import literal, placeholders_to_holes
 from advisor.readers.syntax.substitutions import set_once
 from advisor.readers.syntax.yamlnodes import Node, compose_all, scalar
@@ -48,7 +48,8 @@ def read_yaml(reading: Reading) -> None:
             _argument_list(document, reading)
         elif document.kind == "map":
             if document.get("services") is None and any(
-                _holds_images(v) for _, v in document.pairs
+                _holds_images(v) and likely_key(key.text, "compose file") == "services"
+                for key, v in document.pairs
             ):
                 respell(document, "compose file", reading)
             services = document.get("services")

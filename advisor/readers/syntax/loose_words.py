@@ -110,3 +110,52 @@ def _unescape(text: Mapped) -> Mapped:
         parts += [text.part(done, found.start()), text.part(found.end() - 1, found.end())]
         done = found.end()
     return join((*parts, text.part(done, len(text)))) if done else text
+
+
+_GLUED = lazy_re(r"(?:serve|-\S+) \S")
+_NOISE = frozenset(
+    (
+        "-argumentlist",
+        "-args",
+        "-filepath",
+        "-nonewwindow",
+        "-wait",
+        "-passthru",
+        "start-process",
+        "&",
+        "-usenewenvironment",
+        "-loaduserprofile",
+    )
+)
+# parameters of Start-Process that take a value, which is no argument of the program
+_VALUED = frozenset(
+    [
+        "-windowstyle",
+        "-workingdirectory",
+        "-redirectstandardoutput",
+        "-redirectstandarderror",
+        "-redirectstandardinput",
+        "-verb",
+        "-credential",
+        "-environment",
+    ]
+)
+
+
+def start_process_words(line: Mapped) -> list[Mapped]:
+    """The words of `Start-Process vllm -ArgumentList 'serve','m'` and of `& vllm @('serve')`."""
+    words = [plain_word(line.part(*one.span())) for one in ITEM.finditer(line.text)]
+    words = [word for word in words if word.text not in ("@", "$", "=")]
+    words = [
+        part
+        for word in words
+        for part in (plain_words(word) if _GLUED.match(word.text) else [word])
+    ]
+    kept: list[Mapped] = []
+    skip = False
+    for word in words:
+        low = word.text.lower()
+        if not skip and low not in _NOISE and low not in _VALUED:
+            kept.append(word)
+        skip = low in _VALUED
+    return kept

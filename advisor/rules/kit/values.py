@@ -184,11 +184,14 @@ def slip(word: str, near: str | None) -> bool:
         return False
     if min(len(one), len(other)) < 4:
         return sorted(one) == sorted(other)  # mpt for mtp
+    if set(_WORDS.split(one)) > set(_WORDS.split(other)):
+        return False  # a word more: draft_attention_backend may be a build's own
     close = SequenceMatcher(None, one, other).ratio() >= 0.85
     return close or _one_slip(one, other) or _longer(one, other)
 
 
 _DIGITS = lazy_re(r"\d")
+_WORDS = lazy_re(r"[-_]")
 
 
 def _one_slip(one: str, other: str) -> bool:
