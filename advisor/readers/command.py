@@ -87,6 +87,8 @@ def read_command(
             i == plain or _has_options(words, start[1]) or base_name(words[plain]) in LAUNCHERS
         ):
             engine, first = start
+            if _only_asks(words[first:]) or (first == len(words) and reading.form == "python"):
+                return False
             module_slip(words, first, reading)
             begin = words[i].first() if words[i].first() >= 0 else at
             fork = "llama-cpp-python" if words[first - 1].text.startswith("llama_cpp") else None
@@ -116,6 +118,14 @@ def read_command(
         i += 1
     _other_engine(words, reading)
     return False
+
+
+_ASKS = frozenset(("--version", "--help", "-h", "--usage", "--list-devices"))
+
+
+def _only_asks(args: list[Mapped]) -> bool:
+    """Whether the program is asked for its version or its options, and ends."""
+    return any(word.text in _ASKS for word in args[:3])
 
 
 _CONTAINED = ("srun", "apptainer", "singularity", "enroot")

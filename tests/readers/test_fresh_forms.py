@@ -234,3 +234,31 @@ def test_a_sum_in_angle_brackets_stands_for_a_value() -> None:
 def test_a_program_called_server_with_options_of_another_engine() -> None:
     words = '["<BUILD>/examples/server", "--model", "m", "--max-model-len", "1152"]'
     assert read_text(f"subprocess.run({words})\n", "a.py").launches == ()
+
+
+def test_a_default_that_refuses_is_not_the_case_that_is_meant() -> None:
+    text = """case "${TARGET}" in
+  a) ARGS=(vllm serve m --max-num-seqs 64) ;;
+  b) ARGS=(vllm serve n --max-num-seqs 128) ;;
+  *) usage; exit 2 ;;
+esac
+docker run -d --gpus all "${IMAGE}" "${ARGS[@]}"
+"""
+    (launch,) = read_text(text, "a.sh").launches
+    assert launch.model == "m"
+
+
+def test_a_condition_that_rests_on_itself_is_not_decided() -> None:
+    text = "x = x or a\nif x or x or x:\n    cmd = ['vllm', 'serve', 'm']\nrun(cmd)\n"
+    read = read_text(text, "a.py")
+    assert len(read.launches) == 1 and read.notes == ()
+
+
+@pytest.mark.parametrize("asked", ["--version", "--help | head", "-h", "--list-devices"])
+def test_a_program_that_is_asked_for_its_version_starts_nothing(asked: str) -> None:
+    assert read_text(f"./build/bin/llama-server {asked}\n", "a.sh").launches == ()
+
+
+def test_a_table_that_names_programs_starts_none() -> None:
+    text = 'TABLE = [("build/bin/llama-server", "llama", 8099), ("sglang serve", "sglang", 3)]\n'
+    assert read_text(text, "a.py").launches == ()

@@ -221,6 +221,10 @@ class Program(PythonValues):
 
     def read_list(self, node: ast.expr) -> None:
         """`["vllm", "serve", ...]`, as given to subprocess."""
+        if isinstance(node, ast.List) and any(
+            isinstance(one, ast.Tuple | ast.List | ast.Dict) for one in node.elts
+        ):
+            return  # a table, whose rows may name programs
         words = self.words(node)
         if (
             id(node) in self.joined

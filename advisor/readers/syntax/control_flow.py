@@ -163,13 +163,19 @@ def case_statement(shell: ShellState, node: Node) -> bool:
     if (
         subject.has_hole and default is not None
     ):  # not given: the default's variables hold, all commands are found
-        kept = shell.scope
+        kept, left = shell.scope, list[Scope]()
         for _, _, body in branches:
             if body is not default:
                 shell.scope, shell.sure, sure = kept.copy(), False, shell.sure
-                _sequence(shell, body)
+                if not _sequence(shell, body):
+                    left.append(shell.scope)
                 shell.scope, shell.sure = kept, sure
-        return _sequence(shell, default) and False
+        if _sequence(shell, default) and left:  # it refuses: one of the others is meant
+            shell.scope, shell.returning = (
+                _merge_scopes(shell, left, shell.text(node).first()),
+                False,
+            )
+        return False
     return _branches(shell, branches, shell.text(node).first())
 
 

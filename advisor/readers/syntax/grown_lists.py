@@ -26,6 +26,7 @@ _COMPARE: dict[type[ast.cmpop], Callable[[Any, Any], object]] = {
     ast.LtE: operator.le,
 }
 MAX_DEPTH = 40
+MAX_JUDGED = 20_000  # conditions of a program, with those of the names in them
 
 
 class GrownLists:
@@ -39,6 +40,7 @@ class GrownLists:
         self.follow = followed
         self.added: dict[int, list[ast.expr]] = {}
         self.used: set[int] = set()
+        self.judged = 0
 
     def read(self, body: list[ast.stmt], lists: dict[str, ast.expr], depth: int = 0) -> None:
         """Follow the statements of one body in order; `lists` holds which node a name stands
@@ -132,16 +134,21 @@ class GrownLists:
         if fits:
             self.added.setdefault(id(base), []).append(value)
 
-    def truth(self, test: ast.expr) -> bool | None:
-        """The truth of a condition over constants; None where the file does not decide."""
+    def truth(self, test: ast.expr, depth: int = 0) -> bool | None:
+        """The truth of a condition over constants; None where the file does not decide, or a name
+        stands for itself: `x = x or y`.
+        """
+        self.judged += 1
+        if depth > MAX_DEPTH or self.judged > MAX_JUDGED:
+            return None
         test = self.follow(test)
         if isinstance(test, ast.Constant):
             return bool(test.value)
         if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            inner = self.truth(test.operand)
+            inner = self.truth(test.operand, depth + 1)
             return None if inner is None else not inner
         if isinstance(test, ast.BoolOp):
-            verdicts = [self.truth(value) for value in test.values]
+            verdicts = [self.truth(value, depth + 1) for value in test.values]
             decides = isinstance(test.op, ast.Or)  # one true decides an `or`, one false an `and`
             if decides in verdicts:
                 return decides
