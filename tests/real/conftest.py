@@ -27,3 +27,11 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tests.real import tiny_gguf
 
     return tiny_gguf.write(tmp_path_factory.mktemp("gguf") / "tiny-mtp.gguf")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say by what each emitted file was started."""
+    for report in terminalreporter.getreports("passed"):
+        for name, value in report.user_properties:
+            if name == "way":
+                terminalreporter.write_line(f"{report.nodeid.rpartition('::')[2]}: {value}")

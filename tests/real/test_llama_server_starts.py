@@ -1,12 +1,20 @@
 """The emitted llama-server launches are started for real, with a tiny model on the CPU: they load,
 answer over HTTP, and draft.
+
+A compose file is brought up by docker compose and a unit is started by systemd, unchanged, where
+`places` finds them; elsewhere the command line in them is run. The summary says which way.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from advisor import engines
@@ -14,7 +22,14 @@ from advisor.advice.recommend import recommend
 from advisor.cli.app import cli
 from advisor.domain.nouns import Flag, Launch, Request
 from advisor.readers import read_text
+from tests.real import places
 from tests.real.tiny_server import QUIET, ask, free_port, run_server, wait
+
+Ask = Callable[..., Any]
+RATE = "0.8"  # of each draft position: noise would hardly ever be accepted
+# --poll has no variable; one thread waits for nobody
+QUIET_SETTINGS = {"LLAMA_ARG_OFFLINE": "1", "LLAMA_ARG_THREADS": "1"}
+PROMPT = {"prompt": "ab ab ab", "n_predict": 24, "seed": 1}
 
 
 def on_this_machine(launch: Launch, model: Path, port: int) -> list[str]:
@@ -27,37 +42,171 @@ def on_this_machine(launch: Launch, model: Path, port: int) -> list[str]:
     return list(adapter.argv(launch.model_copy(update={"flags": tuple(flags)})))[1:]
 
 
-def emit(form: str) -> Launch:
-    """The launch with speculation that `recommend` writes in one of its forms, read back."""
-    question = ["recommend", "--hw", "rtx5090", "--engine", "llama-server@0.5.0"]
+def emit(form: str, *more: str) -> tuple[str, list[Launch]]:
+    """The file with speculation that `recommend` writes in a form, and what it reads as."""
+    question = ["recommend", "--hw", "rtx5090", "--engine", "llama-server@0.5.0", *more]
     question += ["--acceptance-length", "3.4", "--acceptance-k", "3", "--format", form]
     answer = CliRunner().invoke(cli, question)
     assert answer.exit_code == 0, answer.output
-    launches = read_text(answer.stdout, NAMES[form]).launches
-    assert len(launches) == 1 and launches[0].engine == "llama-server"
-    return launches[0]
+    launches = list(read_text(answer.stdout, NAMES[form]).launches)
+    assert launches and all(launch.engine == "llama-server" for launch in launches)
+    return answer.stdout, launches
 
 
-NAMES = {"flags": "start.sh", "compose": "compose.yaml", "systemd": "llama.service"}
+NAMES = {"flags": "start.sh", "compose": "compose.yaml", "systemd": "llama-server.service"}
 
 
-@pytest.mark.parametrize("form", list(NAMES))
-def test_an_emitted_launch_starts_answers_and_drafts(
-    form: str, server: Path, model: Path, tmp_path: Path
-) -> None:
-    launch = emit(form)
+def draft_tokens(launch: Launch) -> int:
     assert launch.flag("--spec-type") is not None, "the question is one that speculation wins"
-    k = int(launch.flag("--spec-draft-n-max").value)  # type: ignore[union-attr,arg-type]
-    port, log = free_port(), tmp_path / "server.log"
-    forced = ["--spec-synth-rates", ",".join(["0.8"] * k)]  # noise would hardly ever be accepted
+    return int(launch.flag("--spec-draft-n-max").value)  # type: ignore[union-attr,arg-type]
+
+
+def check(ask_server: Ask, launch: Launch, drafts: bool = True) -> None:
+    """One request; the server drafts if it should, and has the slots of the launch."""
+    answer = ask_server("/completion", PROMPT)
+    assert answer["tokens_predicted"] == PROMPT["n_predict"]
+    if drafts:
+        assert answer["timings"]["draft_n"] > 0 and answer["timings"]["draft_n_accepted"] > 0
+    else:
+        assert "draft_n" not in answer["timings"]
+    parallel = launch.flag("--parallel")
+    assert parallel is not None and len(ask_server("/slots")) == int(parallel.value or 0)
+
+
+def run_directly(launch: Launch, server: Path, model: Path, folder: Path) -> None:
+    """Start the command line of a launch as a process of this machine, and check it."""
+    port, log = free_port(), folder / "server.log"
+    forced = ["--spec-synth-rates", ",".join([RATE] * draft_tokens(launch))]
     arguments = [*on_this_machine(launch, model, port), *QUIET, *forced]
     with run_server(server, arguments, log):
         wait(port, log)
-        answer = ask(port, "/completion", {"prompt": "ab ab ab", "n_predict": 24, "seed": 1})
-        slots = len(ask(port, "/slots"))
-    assert answer["tokens_predicted"] == 24
-    assert answer["timings"]["draft_n"] > 0 and answer["timings"]["draft_n_accepted"] > 0
-    assert slots == int(launch.flag("--parallel").value)  # type: ignore[union-attr,arg-type]
+        check(partial(ask, port), launch)
+
+
+def settings(launch: Launch) -> dict[str, str]:
+    """What the tiny model needs beside the emitted words: acceptance, no network or busy wait."""
+    rates = ",".join([RATE] * draft_tokens(launch))
+    return QUIET_SETTINGS | {"LLAMA_ARG_SPEC_SYNTH_RATES": rates}
+
+
+def fill_cache(hub: Path, launch: Launch, model: Path) -> None:
+    """The tiny model under the name that the launch downloads."""
+    given = launch.flag("--hf-repo")
+    assert given is not None and given.value is not None
+    repository, _, tag = given.value.partition(":")
+    places.cache_model(hub, repository, f"tiny-{tag}.gguf", model)
+
+
+def test_an_emitted_launch_starts_answers_and_drafts(
+    server: Path, model: Path, tmp_path: Path
+) -> None:
+    _, (launch,) = emit("flags")
+    run_directly(launch, server, model, tmp_path)
+
+
+@contextmanager
+def compose_project(
+    docker: places.Docker, files: list[Path], home: Path, profile: str | None
+) -> Iterator[Callable[..., str]]:
+    """docker compose over the files of one test; what it brought up is taken down."""
+    base = [*docker.compose, "--project-name", "advisor-test"]
+    for file in files:
+        base += ["--file", str(file)]
+    base += ["--profile", profile] if profile else []
+    env = places.environment(HOME=str(home))  # the volumes of the file are under ~
+
+    def run(*words: str) -> str:
+        made = places.call([*base, *words], env=env)
+        assert made.returncode == 0, f"{made.stderr[-1500:]}\n{places.logs(base, env)}"
+        return made.stdout
+
+    try:
+        yield run
+    finally:
+        places.call([*base, "down", "--volumes", "--timeout", "5"], env=env)
+
+
+def start_compose(
+    docker: places.Docker, text: str, launches: list[Launch], server: Path, model: Path, tmp: Path
+) -> None:
+    """Bring the file up, each profile in turn, as its user would; the healthcheck must pass."""
+    home, drafting = tmp / "home", next(one for one in launches if one.flag("--spec-type"))
+    fill_cache(home / ".cache" / "huggingface" / "hub", drafting, model)
+    emitted, override = tmp / "compose.yaml", tmp / "override.yaml"
+    emitted.write_text(text)
+    services = yaml.safe_load(text)["services"]
+    with places.image(server, tmp) as image:
+        for (name, service), launch in zip(services.items(), launches, strict=True):
+            port, inside = free_port(), service["ports"][0].rsplit(":", 1)[1]
+            drafts = launch.flag("--spec-type") is not None
+            own = settings(drafting) if drafts else QUIET_SETTINGS
+            # neither GPU nor registry here: our image, no reservation, a free port
+            lines = ["services:", f"  {name}:", f"    image: {image}", "    deploy: !reset null"]
+            lines += [f'    ports: !override ["127.0.0.1:{port}:{inside}"]', "    environment:"]
+            lines += [f'      {key}: "{value}"' for key, value in own.items()]
+            override.write_text("\n".join(lines) + "\n")
+            profile = service.get("profiles", [None])[0]
+            with compose_project(docker, [emitted, override], home, profile) as run:
+                run("up", "--detach", "--wait", "--wait-timeout", "120", name)
+                check(partial(ask, port), launch, drafts)
+
+
+@pytest.mark.parametrize("more", [(), ("--ab",)], ids=["one", "ab"])
+def test_an_emitted_compose_file_starts_that_server(
+    more: tuple[str, ...],
+    server: Path,
+    model: Path,
+    tmp_path: Path,
+    record_property: Callable[[str, object], None],
+) -> None:
+    text, launches = emit("compose", *more)
+    try:
+        docker = places.find_docker()
+    except places.Absent as absent:
+        record_property("way", f"command line run directly ({absent})")
+        run_directly(
+            next(one for one in launches if one.flag("--spec-type")), server, model, tmp_path
+        )
+        return
+    record_property("way", f"docker compose up, docker {docker.version}")
+    start_compose(docker, text, launches, server, model, tmp_path)
+
+
+def start_unit(manager: places.Systemd, name: str, launch: Launch) -> None:
+    started = manager.ctl("start", name)
+    assert started.returncode == 0, manager.ctl("status", "--no-pager", name).stdout
+    port = int(launch.flag("--port").value)  # type: ignore[union-attr,arg-type]
+    places.wait_until(lambda: manager.ask(port, "/health")["status"] == "ok")
+    check(partial(manager.ask, port), launch)
+    shown = dict(
+        line.split("=", 1) for line in manager.ctl("show", name).stdout.splitlines() if "=" in line
+    )
+    assert shown["ActiveState"] == "active" and shown["NRestarts"] == "0"
+    owner = Path(f"/proc/{manager.pid}/root/proc/{shown['MainPID']}").stat().st_uid
+    assert owner != 0, "the unit runs as a user of its own"
+    assert manager.ctl("stop", name).returncode == 0
+    assert manager.ctl("show", "--property=ActiveState", "--value", name).stdout == "inactive\n"
+
+
+def test_an_emitted_unit_starts_that_server(
+    server: Path, model: Path, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    text, (launch,) = emit("systemd")
+    name = NAMES["systemd"]
+    drop_in = "[Service]\n" + "".join(
+        f"Environment={key}={value}\n" for key, value in settings(launch).items()
+    )
+    places.write_units(tmp_path, name, text, drop_in)
+    fill_cache(tmp_path / "cache" / "huggingface" / "hub", launch, model)
+    (tmp_path / "llama-server").write_bytes(server.read_bytes())
+    (tmp_path / "llama-server").chmod(0o755)
+    try:
+        with places.systemd(tmp_path) as manager:
+            record_property("way", f"systemctl start, systemd {manager.version}")
+            start_unit(manager, name, launch)
+    except places.Absent as absent:
+        record_property("way", f"command line run directly ({absent})")
+        run_directly(launch, server, model, tmp_path)
 
 
 def test_the_launch_without_speculation_starts_too(
@@ -68,5 +217,4 @@ def test_the_launch_without_speculation_starts_too(
     port, log = free_port(), tmp_path / "server.log"
     with run_server(server, [*on_this_machine(launch, model, port), "--poll", "0"], log):
         wait(port, log)
-        answer = ask(port, "/completion", {"prompt": "ab", "n_predict": 4, "seed": 1})
-    assert answer["tokens_predicted"] == 4 and "draft_n" not in answer["timings"]
+        check(partial(ask, port), launch, drafts=False)
