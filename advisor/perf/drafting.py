@@ -44,18 +44,7 @@ def _rolls_back(p: P.Points) -> Mask:
 
 
 def replays_states(p: P.Points) -> Mask:
-    """Where llama.cpp takes recurrent states back after a rejected separate draft (N,).
-
-    Parameters
-    ----------
-    p : Points
-        N points.
-
-    Returns
-    -------
-    Mask
-        (N,)
-    """
+    """Where llama.cpp takes recurrent states back after a rejected separate draft (N,)."""
     return np.asarray(_rolls_back(p) & p.is_method("draft_model"))
 
 

@@ -80,17 +80,8 @@ _MATRIX_CORES = sourced(
 
 
 def dense_limit(p: P.Points) -> Floats:
-    """Most tokens of one step that dense weights meet in the vector kernel (N,).
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-
-    Returns
-    -------
-    Floats
-        Tokens. (N,)
+    """Most tokens of one step that dense weights meet in the vector kernel, of N filled points
+    (N,).
     """
     limit = np.full(len(p), LONGEST)
     k_quant = p.quant_family == P.QUANT_FAMILIES.index("gguf-k")
@@ -107,18 +98,7 @@ def dense_limit(p: P.Points) -> Floats:
 
 
 def expert_limit(p: P.Points) -> Floats:
-    """Most tokens of one step whose experts are read token by token (N,).
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-
-    Returns
-    -------
-    Floats
-        Tokens. (N,)
-    """
+    """Most tokens of one step whose experts are read token by token, of N filled points (N,)."""
     return np.where(p.is_path("llamacpp-metal"), METAL_EXPERTS, LONGEST)
 
 

@@ -171,18 +171,8 @@ def kv_slots(p: P.Points, spec: bool) -> Floats:
 
 
 def weight_bytes(p: P.Points) -> Floats:
-    """Resident weights by tensor class: mixers and embeddings of a 4-bit checkpoint often stay
-    wider than its name says.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-
-    Returns
-    -------
-    Floats
-        Bytes on all devices of a replica (N,).
+    """Bytes of the resident weights on all devices of a replica (N,), by tensor class: mixers and
+    embeddings of a 4-bit checkpoint often stay wider than its name says.
     """
     ffn = p.dense_ffn_params + p.shared_params + p.experts * p.expert_params * p.moe_layers
     rest = np.fmax(p.total_params - p.mixer_params - ffn - p.lm_head_params, 0.0)

@@ -90,18 +90,8 @@ def soft_max(a: Floats, b: Floats) -> Floats:
 
 
 def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
-    """Matrix rates in FLOP/s per device for mixer weights and for FFN or expert weights, by
-    quantisation.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-
-    Returns
-    -------
-    tuple of Floats
-        FLOP/s of one device for mixers and for FFN or experts. (N,) each
+    """Matrix rates of one device in FLOP/s, by quantisation: for mixer weights, and for FFN or
+    expert weights. (N,) each.
     """
     fp8 = np.where(p.fp8 > 0, p.fp8, p.bf16)
     int8 = np.where(p.int8 > 0, p.int8, p.bf16)
@@ -116,20 +106,8 @@ def tensor_rates(p: P.Points) -> tuple[Floats, Floats]:
 
 
 def small_batch_rate(p: P.Points, c: Constants) -> Floats:
-    """Operations per second of the matrix-vector kernels that llama.cpp and MLX use for a few
-    tokens.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-
-    Returns
-    -------
-    Floats
-        FLOP/s of one device (N,).
+    """FLOP/s of one device in the matrix-vector kernels that llama.cpp and MLX use for a few tokens
+    (N,).
     """
     lanes, unpack = _LANES[p.arch], _UNPACKING[p.quant_family]
     # Apple: half precision throughout, twice the fp32 rate from M5 on. M1 and M2 emulate bf16, in
@@ -141,55 +119,19 @@ def small_batch_rate(p: P.Points, c: Constants) -> Floats:
 
 
 def tile_gain(p: P.Points, c: Constants) -> Floats:
-    """Rate of llama.cpp's tiled kernels over its matrix-vector kernels.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-
-    Returns
-    -------
-    Floats
-        A ratio (N,).
-    """
+    """Rate of llama.cpp's tiled kernels over its matrix-vector kernels, a ratio (N,)."""
     return np.where(P.mask(p.arch, P.ARCHS, _NO_INT8_TENSOR), c.mmq_gain_dp4a, c.mmq_gain)
 
 
 def attention_share(p: P.Points, c: Constants) -> Floats:
-    """Share of the matrix peak that attention reaches: more with the asynchronous tile instructions
-    of Hopper and B200.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-    c : Constants
-        Rates and overheads of the kernel paths.
-
-    Returns
-    -------
-    Floats
-        Share of the matrix peak, 0 to 1 (N,).
+    """Share of the matrix peak that attention reaches, 0 to 1 (N,): more with the asynchronous tile
+    instructions of Hopper and B200.
     """
     return np.where(P.mask(p.arch, P.ARCHS, _WGMMA), c.mfu_attention_wgmma, at(c.mfu_attention, p))
 
 
 def params(p: P.Points) -> tuple[Floats, Floats, Floats]:
-    """Parameters that each token uses: mixer, FFN (dense and shared), routed experts.
-
-    Parameters
-    ----------
-    p : Points
-        Filled; N points.
-
-    Returns
-    -------
-    tuple of Floats
-        Parameters of mixer, FFN and routed experts. (N,) each
-    """
+    """Parameters that each token uses: mixer, FFN (dense and shared), routed experts. (N,) each."""
     return (
         p.mixer_params,
         p.dense_ffn_params + p.shared_params,

@@ -65,18 +65,7 @@ class Prefill(NamedTuple):
     per_token_s: Floats
 
     def seconds(self, tokens: Floats) -> Floats:
-        """Return the time to compute this many prompt tokens in one step, s.
-
-        Parameters
-        ----------
-        tokens : Floats
-            Prompt tokens in the step. (N,)
-
-        Returns
-        -------
-        Floats
-            Seconds. (N,)
-        """
+        """The time to compute this many prompt tokens (N,) in one step, s (N,)."""
         return np.asarray(
             np.fmax(self.small_s + (tokens - self.small_tokens) * self.per_token_s, 0.0)
         )

@@ -94,22 +94,11 @@ class Pull(NamedTuple):
 
 
 def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
-    """One integer a cell; -1 where hardware or model has no known name (N,).
+    """One integer a cell; -1 where hardware or model has no known name (N,). `raw` are the points
+    as read, `full` the imputed ones with a k.
 
     Names and not numbers: a corrected bandwidth is the same card, and a model whose shape is taken
     from another one is priced as that one and so has its misses.
-
-    Parameters
-    ----------
-    raw : Points
-        As read; N points.
-    full : Points
-        Filled, with a k; N points.
-
-    Returns
-    -------
-    Ints
-        (N,)
     """
     first = full.metric == arrays.METRICS.index("ttft")
     parts = [full.gpus, full.path, full.method, first, full.quant_family, full.engine]
@@ -121,20 +110,8 @@ def cell_keys(raw: arrays.Points, full: arrays.Points) -> Ints:
 
 
 def coordinates(raw: arrays.Points, full: arrays.Points) -> Floats:
-    """(N, len(MEASURES)): log2 concurrency, log2 context, log2 k, workload code, whole load or one
-    stream.
-
-    Parameters
-    ----------
-    raw : Points
-        As read; N points.
-    full : Points
-        Filled, with a k; N points.
-
-    Returns
-    -------
-    Floats
-        (N, len(MEASURES))
+    """log2 concurrency, log2 context, log2 k, workload code, whole load or one stream: (N,
+    len(MEASURES)). `raw` are the points as read, `full` the imputed ones with a k.
     """
     context = np.log2(SHORT + full.input_tokens)
     # request tok/s and TPOT are one thing seen twice, and all three are where one request runs

@@ -138,19 +138,8 @@ class Observations(NamedTuple):
 
 
 def places(raw: arrays.Points, full: arrays.Points) -> Floats:
-    """Where each point lies, (N, 10); `raw` are the points as read, `full` the imputed ones.
-
-    Parameters
-    ----------
-    raw : Points
-        As read; N points.
-    full : Points
-        Filled, with a k; N points.
-
-    Returns
-    -------
-    Floats
-        Coordinates. (N, 10)
+    """Where each point lies, (N, 10); `raw` are the points as read, `full` the imputed ones with a
+    k.
     """
     sizes = (
         np.round(SIZE_STEPS * np.log(size / 1e6))

@@ -74,17 +74,8 @@ class Spread:
 
 
 def count_imputed(points: Points) -> Floats:
-    """How many numbers are filled in for each point; bandwidth and size count double (N,).
-
-    Parameters
-    ----------
-    points : Points
-        As read; N points.
-
-    Returns
-    -------
-    Floats
-        A count. (N,)
+    """How many numbers are filled in for each point as it was read; bandwidth and size count double
+    (N,).
     """
     missing = np.zeros(len(points))
     for name, weight in GUESSED.items():

@@ -32,16 +32,6 @@ _STEPS = tuple(
 def normal(dimension: int) -> Array:
     """SAMPLES normal deviates, the same every time: mean 0, sd 1, uncorrelated between the
     dimensions 0 to 13 (SAMPLES,).
-
-    Parameters
-    ----------
-    dimension : int
-        From 0 to 13.
-
-    Returns
-    -------
-    Array
-        (SAMPLES,)
     """
     deviates: Array = _dimensions()[dimension % len(_STEPS)]
     return deviates
@@ -133,18 +123,8 @@ def deviates(index: int) -> Array:
 
 
 def regrets(samples: Array) -> Array:
-    """Expected regret of each plan: what the best of them has more, on average. Utilities (N, S) ->
-    (N,).
-
-    Parameters
-    ----------
-    samples : Array
-        Utility of each plan at each deviate. (N, S)
-
-    Returns
-    -------
-    Array
-        Log units. (N,)
+    """Expected regret of each plan in log units (N,): what the best of them has more, on average;
+    from their utilities at each deviate (N, S).
     """
     lost: Array = (samples.max(axis=0)[None, :] - samples).mean(axis=1)
     return lost

@@ -23,18 +23,8 @@ Flags = npt.NDArray[np.bool_]
 
 
 def scored_rows(examples: Examples) -> Flags:
-    """The rows that the headline counts: published speed-ups of decode or output metrics (TTFT has
-    its own line).
-
-    Parameters
-    ----------
-    examples : Examples
-        M measured pairs.
-
-    Returns
-    -------
-    Flags
-        (M,)
+    """The rows that the headline counts, of M measured pairs (M,): published speed-ups of decode or
+    output metrics (TTFT has its own line).
     """
     rows: Flags = examples.primary & (examples.metric != "ttft")
     return rows

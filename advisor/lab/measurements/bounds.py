@@ -39,18 +39,7 @@ def problems(rows: Iterable[Row]) -> list[Problem]:
 
 
 def factors(rows: Sequence[Row]) -> Floats:
-    """Return measured speed over the hardware's limit, shape (N,); 0 where a row has no rate.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-        N rows of measurements.
-
-    Returns
-    -------
-    Floats
-        Shares of the limit. (N,)
-    """
+    """Measured speed over the hardware's limit, of N rows (N,); 0 where a row has no rate."""
     if not rows:
         return np.zeros(0)
     table, _ = encode_rows.from_rows([row.raw for row in rows])
@@ -78,19 +67,10 @@ def factors(rows: Sequence[Row]) -> Floats:
 
 
 def least_seconds(p: arrays.Points) -> tuple[Floats, Floats]:
-    """Return the seconds to read a token's weights once and to compute one token, each (N,).
+    """Seconds to read a token's weights once, and to compute one token; of N imputed points, (N,)
+    each.
 
-    All devices run at their peaks; `p` is imputed.
-
-    Parameters
-    ----------
-    p : Points
-        Imputed; N points.
-
-    Returns
-    -------
-    tuple of Floats
-        Seconds. (N,) each
+    All devices run at their peaks.
     """
     mixer, ffn, routed = rates.params(p)
     mixer_rate, ffn_rate = (

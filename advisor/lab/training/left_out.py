@@ -90,18 +90,7 @@ def group_labels(labels: Words, groups: int = GROUPS) -> Words:
 
 
 def row_weight(labels: Words) -> Floats:
-    """1 / rows of the label (M,).
-
-    Parameters
-    ----------
-    labels : Words
-        (M,)
-
-    Returns
-    -------
-    Floats
-        (M,)
-    """
+    """1 / rows of the label, of labels (M,): (M,)."""
     _, which, count = np.unique(labels, return_inverse=True, return_counts=True)
     return np.asarray(1.0 / count[which], dtype=np.float64)
 
