@@ -6,7 +6,7 @@ What it does not know: options and their history (the catalogue), and what a rel
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 from advisor.domain.nouns import Engine
@@ -48,6 +48,32 @@ class EngineTraits:
     json_speculation: bool = False  # one JSON option says all of speculation
     diffusion: str | None = None  # its other server, which the same command may start
 
+
+_LLAMA = EngineTraits(
+    name="llama-server",
+    port=8080,
+    default_port=8080,
+    health="/health",
+    listens_locally=True,
+    pool="slots",
+    states_in_pool=False,
+    replicas=False,
+    replicas_wait=False,
+    gguf=True,
+    k_range=(1, 2, 3, 4, 5, 6),
+    schedules_k=None,
+    memory_share=False,
+    outside_share=False,
+    running=None,
+    quantizes_at_load=(),
+    runs_repository_code=False,
+    cache_types=("q8_0",),
+    api_key_env="LLAMA_API_KEY",
+    caches=("huggingface", "llama.cpp"),
+    image_starts=True,
+    linked=(("--rpc", "{others}"),),
+    linked_note="start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
+)
 
 _TRAITS: dict[Engine, EngineTraits] = {
     "vllm": EngineTraits(
@@ -111,57 +137,8 @@ _TRAITS: dict[Engine, EngineTraits] = {
         ),
         linked_note="start it on the first; on each other one the same with its own --node-rank",
     ),
-    "llama-server": EngineTraits(
-        name="llama-server",
-        port=8080,
-        default_port=8080,
-        health="/health",
-        listens_locally=True,
-        pool="slots",
-        states_in_pool=False,
-        replicas=False,
-        replicas_wait=False,
-        gguf=True,
-        k_range=(1, 2, 3, 4, 5, 6),
-        schedules_k=None,
-        memory_share=False,
-        outside_share=False,
-        running=None,
-        quantizes_at_load=(),
-        runs_repository_code=False,
-        cache_types=("q8_0",),
-        api_key_env="LLAMA_API_KEY",
-        caches=("huggingface", "llama.cpp"),
-        image_starts=True,
-        linked=(("--rpc", "{others}"),),
-        linked_note="start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
-    ),
-    "ik_llama.cpp": EngineTraits(
-        name="ik_llama.cpp",
-        port=8080,
-        default_port=8080,
-        health="/health",
-        listens_locally=True,
-        pool="slots",
-        states_in_pool=False,
-        replicas=False,
-        replicas_wait=False,
-        gguf=True,
-        k_range=(1, 2, 3),
-        schedules_k=None,
-        memory_share=False,
-        outside_share=False,
-        running=None,
-        quantizes_at_load=(),
-        runs_repository_code=False,
-        cache_types=("q8_0",),
-        writable=False,
-        api_key_env="LLAMA_API_KEY",
-        caches=("huggingface", "llama.cpp"),
-        image_starts=True,
-        linked=(("--rpc", "{others}"),),
-        linked_note="start `rpc-server -H 0.0.0.0 -p 50052` on the others before this one",
-    ),
+    "llama-server": _LLAMA,
+    "ik_llama.cpp": replace(_LLAMA, name="ik_llama.cpp", k_range=(1, 2, 3), writable=False),
 }
 
 

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from advisor.perf import arrays as P
-from advisor.perf import imputation, physics
+from advisor.perf import physics
 from advisor.perf.constants import Constants
-from advisor.perf.encoding import encode_rows
+from tests.perf import rows
 
 C = Constants()
-ROW = {
-    "model": "qwen3-32b",
-    "quant": "fp8",
-    "hardware": "h200",
-    "engine": "vllm",
-    "engine_version": "0.25.1",
-    "k": "3",
-    "concurrency": "4",
-    "input_tokens": "2048",
-    "output_tokens": "512",
-    "speedup_metric": "output_tok_s",
-}
-
-
-def points(*changes: dict[str, str]) -> P.Points:
-    made, errors = encode_rows.from_rows([{**ROW, **change} for change in changes])
-    assert errors == [None] * len(changes)
-    return imputation.impute(made)
+points = partial(rows.points, base=rows.DENSE)
 
 
 def seconds(p: P.Points, c: Constants = C) -> npt.NDArray[np.float64]:

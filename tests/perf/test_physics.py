@@ -17,31 +17,9 @@ from advisor.perf.constant_sources import CONSTANT_SOURCES
 from advisor.perf.encoding import encode_rows
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
+from tests.perf.rows import GB10, ROW, points
 
 C = Constants()
-ROW = {
-    "model": "qwen3.6-35b-a3b",
-    "quant": "fp8",
-    "hardware": "h200",
-    "engine": "vllm",
-    "engine_version": "0.25.1",
-    "spec_method": "mtp",
-    "k": "2",
-    "concurrency": "1",
-    "input_tokens": "2048",
-    "output_tokens": "512",
-    "workload": "random",
-    "speedup_metric": "output_tok_s",
-}
-GB10 = {**ROW, "hardware": "gb10", "engine_version": "0.19.1", "kv_cache_dtype": "fp8_e4m3"}
-
-
-def points(*changes: dict[str, object], base: dict[str, str] = ROW) -> P.Points:
-    made, errors = encode_rows.from_rows(
-        [{**base, **{key: str(value) for key, value in change.items()}} for change in changes]
-    )
-    assert errors == [None] * len(changes)
-    return imputation.impute(made)
 
 
 def decode(p: P.Points, spec: bool = False, c: Constants = C) -> npt.NDArray[np.float64]:

@@ -6,49 +6,24 @@ from __future__ import annotations
 
 import itertools
 import time
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 import pytest
 
 from advisor.perf import arrays as P
-from advisor.perf import imputation, load, schedule
-from advisor.perf.encoding import encode_rows
+from advisor.perf import load, schedule
 from advisor.perf.physics import Constants
 from advisor.prediction import acceptance
+from tests.perf import rows
 from tests.reference import replay
 
 C = Constants()
-ROW = {
-    "model": "qwen3.6-35b-a3b",
-    "quant": "fp8",
-    "hardware": "h200",
-    "engine": "vllm",
-    "engine_version": "0.25.1",
-    "spec_method": "mtp",
-    "k": "2",
-    "concurrency": "1",
-    "input_tokens": "2048",
-    "output_tokens": "128",
-    "workload": "random",
-    "speedup_metric": "output_tok_s",
-}
-GB10 = {
-    **ROW,
-    "hardware": "gb10",
-    "engine_version": "0.19.1",
-    "kv_cache_dtype": "fp8_e4m3",
-    "max_num_batched_tokens": "16384",
-}
+ROW = rows.ROW | {"output_tokens": "128"}
+GB10 = rows.GB10 | {"output_tokens": "128", "max_num_batched_tokens": "16384"}
 ACCEPTED = [0.816, 0.778, 0.756, 0.75, 0.75, 0.74, 0.73, 0.73]
-
-
-def points(*changes: dict[str, object], base: dict[str, str] = ROW) -> P.Points:
-    made, errors = encode_rows.from_rows(
-        [{**base, **{key: str(value) for key, value in change.items()}} for change in changes]
-    )
-    assert errors == [None] * len(changes)
-    return imputation.impute(made)
+points = partial(rows.points, base=ROW)
 
 
 def tau_of(p: P.Points) -> npt.NDArray[np.float64]:

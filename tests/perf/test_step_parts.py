@@ -13,22 +13,10 @@ from advisor.perf import arrays as P
 from advisor.perf import drafting, experts, imputation, physics, rates
 from advisor.perf.constants import Constants, by_path
 from advisor.perf.encoding import encode_rows
+from tests.perf.rows import DENSE
 
 Floats = npt.NDArray[np.float64]
 C = Constants()
-ROW = {
-    "model": "qwen3-32b",
-    "quant": "fp8",
-    "hardware": "h200",
-    "engine": "vllm",
-    "engine_version": "0.25.1",
-    "spec_method": "mtp",
-    "k": "3",
-    "concurrency": "4",
-    "input_tokens": "2048",
-    "output_tokens": "512",
-    "speedup_metric": "output_tok_s",
-}
 HYBRID = {"model": "qwen3.6-27b"}
 MIXTURE = {"model": "qwen3.6-35b-a3b"}
 LLAMA = {
@@ -41,7 +29,7 @@ METAL = LLAMA | {"hardware": "apple-m1-max"}
 
 
 def point(*changes: dict[str, str]) -> P.Points:
-    row = ROW
+    row = DENSE
     for change in changes:
         row = row | change
     made, errors = encode_rows.from_rows([row])

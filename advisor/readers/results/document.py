@@ -12,6 +12,7 @@ import hashlib
 import json
 import re
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,6 +46,11 @@ class Document:
         """The JSON values if all are objects, else none."""
         rows = tuple(v for v in self.values if isinstance(v, dict))
         return rows if len(rows) == len(self.values) else ()
+
+    def parts(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Each object with the name of its part: empty where it is the only one."""
+        for number, row in enumerate(self.objects, 1):
+            yield f"run {number}" if len(self.objects) > 1 else "", row
 
     @property
     def object(self) -> dict[str, Any]:

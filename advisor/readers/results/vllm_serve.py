@@ -79,11 +79,7 @@ def _is_result(row: dict[str, Any]) -> bool:
 
 def read(doc: Document) -> list[BenchmarkRun]:
     """Return one run per result."""
-    several = len(doc.objects) > 1
-    return [
-        _run(doc, row, Result.model_validate(row), f"run {i + 1}" if several else "")
-        for i, row in enumerate(doc.objects)
-    ]
+    return [_run(doc, row, Result.model_validate(row), part) for part, row in doc.parts()]
 
 
 def _run(doc: Document, row: dict[str, Any], made: Result, part: str) -> BenchmarkRun:
