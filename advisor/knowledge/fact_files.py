@@ -122,28 +122,8 @@ def _architectures() -> dict[str, Any]:
 
 def _odd(table: str, entry: Frozen, file: str) -> Iterable[Problem]:
     """What the types cannot say: signs, sources, names."""
-    for name, value in entry:
-        number = value.value if isinstance(value, Quantity) else value
-        if (
-            isinstance(number, float | int)
-            and not isinstance(number, bool)
-            and not 0 <= number < 1e9
-        ):
-            yield (file, name, f"{number} is out of range: it must be 0 or more and finite")
-        if isinstance(value, Quantity) and not value.source.strip():
-            yield (file, name, "a number needs a source")
-        if isinstance(value, Quantity) and value.value <= 0 and name != "default_temperature":
-            yield (file, name, "must be above 0; leave the field out if it is not known")
-    ident = str(getattr(entry, "id", ""))
-    if not key_of(ident):
-        yield (file, "id", "needs at least one letter or digit")
-    elif not _ID.fullmatch(ident):
-        yield (
-            file,
-            "id",
-            "use small letters, digits, dots, hyphens and underscores, as in rtx3090 or "
-            "qwen3.6-27b",
-        )
+    yield from _odd_numbers(entry, file)
+    yield from _odd_id(str(getattr(entry, "id", "")), file)
     if isinstance(entry, Hardware) and entry.arch:
         try:
             architecture_among(_architectures(), entry.gpu_family or entry.arch)
@@ -159,6 +139,33 @@ def _odd(table: str, entry: Frozen, file: str) -> Iterable[Problem]:
         yield from _odd_model(entry, file)
     if isinstance(entry, DrafterFile):
         yield from ((file, *problem) for problem in odd(entry))
+
+
+def _odd_numbers(entry: Frozen, file: str) -> Iterable[Problem]:
+    for name, value in entry:
+        number = value.value if isinstance(value, Quantity) else value
+        if (
+            isinstance(number, float | int)
+            and not isinstance(number, bool)
+            and not 0 <= number < 1e9
+        ):
+            yield (file, name, f"{number} is out of range: it must be 0 or more and finite")
+        if isinstance(value, Quantity) and not value.source.strip():
+            yield (file, name, "a number needs a source")
+        if isinstance(value, Quantity) and value.value <= 0 and name != "default_temperature":
+            yield (file, name, "must be above 0; leave the field out if it is not known")
+
+
+def _odd_id(ident: str, file: str) -> Iterable[Problem]:
+    if not key_of(ident):
+        yield (file, "id", "needs at least one letter or digit")
+    elif not _ID.fullmatch(ident):
+        yield (
+            file,
+            "id",
+            "use small letters, digits, dots, hyphens and underscores, as in rtx3090 or "
+            "qwen3.6-27b",
+        )
 
 
 def _odd_model(entry: LLM, file: str) -> Iterable[Problem]:

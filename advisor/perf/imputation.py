@@ -165,8 +165,7 @@ def _fill_quant(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:
 
 
 def _fill_model(p: P.Points) -> dict[str, Floats]:
-    """Shape from total and active parameters: what a mixture holds beyond the active part is
-    experts.
+    """Shape from total and active parameters.
 
     Layers and width follow the published models (35B-A3B 40 x 2048 ... 671B-A37B 61 x 7168; 4B 36,
     27B 64 dense).
@@ -195,27 +194,7 @@ def _fill_model(p: P.Points) -> dict[str, Floats]:
     lm_head = _fill_unknown(
         p.lm_head_params, np.fmin(value("vocabulary") * hidden, value("lm_head_most") * active)
     )
-    experts = np.where(
-        moe, _fill_unknown(np.where(p.experts > 0, p.experts, np.nan), value("experts")), 0.0
-    )
-    topk = np.where(
-        moe,
-        np.fmin(
-            _fill_unknown(np.where(p.topk > 0, p.topk, np.nan), value("experts_per_token")), experts
-        ),
-        0.0,
-    )
-    moe_layers = np.where(
-        moe, _fill_unknown(np.where(p.moe_layers > 0, p.moe_layers, np.nan), layers), 0.0
-    )
-    share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
-    all_experts = np.where(moe, (total - active) / np.fmax(1 - share, value("experts_least")), 0.0)
-    each = np.divide(
-        all_experts, experts * moe_layers, out=np.zeros_like(topk), where=experts * moe_layers > 0
-    )
-    expert = np.where(
-        moe, _fill_unknown(np.where(p.expert_params > 0, p.expert_params, np.nan), each), 0.0
-    )
+    experts, topk, moe_layers, expert = _fill_experts(p, moe, total, active, layers)
     rest = np.fmax(active - topk * expert * moe_layers - lm_head, value("core_least") * active)
     in_moe, in_dense = value("mixer_share_moe"), value("mixer_share_dense")
     mixer = _fill_unknown(p.mixer_params, np.where(moe, in_moe * rest, in_dense * rest))
@@ -260,6 +239,36 @@ def _fill_model(p: P.Points) -> dict[str, Floats]:
             p.draft_params, np.fmin(value("draft_params"), value("draft_most") * active)
         ),
     }
+
+
+def _fill_experts(
+    p: P.Points, moe: npt.NDArray[np.bool_], total: Floats, active: Floats, layers: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Experts, experts of a token, layers with experts and parameters of one expert; (N,) each, 0
+    in dense models. What a mixture holds beyond its active part is experts.
+    """
+    experts = np.where(
+        moe, _fill_unknown(np.where(p.experts > 0, p.experts, np.nan), value("experts")), 0.0
+    )
+    topk = np.where(
+        moe,
+        np.fmin(
+            _fill_unknown(np.where(p.topk > 0, p.topk, np.nan), value("experts_per_token")), experts
+        ),
+        0.0,
+    )
+    moe_layers = np.where(
+        moe, _fill_unknown(np.where(p.moe_layers > 0, p.moe_layers, np.nan), layers), 0.0
+    )
+    share = np.divide(topk, experts, out=np.zeros_like(topk), where=experts > 0)
+    all_experts = np.where(moe, (total - active) / np.fmax(1 - share, value("experts_least")), 0.0)
+    each = np.divide(
+        all_experts, experts * moe_layers, out=np.zeros_like(topk), where=experts * moe_layers > 0
+    )
+    expert = np.where(
+        moe, _fill_unknown(np.where(p.expert_params > 0, p.expert_params, np.nan), each), 0.0
+    )
+    return experts, topk, moe_layers, expert
 
 
 def _fill_load(p: P.Points, made: dict[str, Floats]) -> dict[str, Floats]:

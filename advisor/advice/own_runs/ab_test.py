@@ -9,7 +9,7 @@ judged where the arms are no A/B.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from advisor.advice import judge
@@ -112,17 +112,13 @@ def judge_ab(off: Sequence[BenchmarkRun], on: Sequence[BenchmarkRun], setting: S
 
 
 def _verdict(loads: Sequence[LoadVerdict]) -> Verdict:
-    if not any(load.comparable for load in loads):
+    comparable = [load for load in loads if load.comparable]
+    if not comparable:
         return "not comparable"
-    found = {gain.metric: gain.verdict for load in loads if load.comparable for gain in load.gains}
-    words = {gain.verdict for load in loads if load.comparable for gain in load.gains[:1]}
-    return (
-        words.pop()
-        if len(words) == 1
-        else "mixed"
-        if len(words) > 1
-        else next(iter(found.values()), "no figure")
-    )
+    found = {load.gains[0].verdict for load in comparable if load.gains}
+    if not found:
+        return "no figure"
+    return found.pop() if len(found) == 1 else "mixed"
 
 
 def _setting_text(setting: Setting) -> str:
@@ -221,60 +217,72 @@ def _step(
 def _why(
     on: Sequence[BenchmarkRun], gains: Sequence[arms.Gain], step: Step | None, plan: Plan | None
 ) -> list[str]:
-    out = []
-    if step and step.tokens_per_step and step.expected_tokens:
-        low, _, high = step.expected_tokens
-        words = (
-            f"{step.tokens_per_step:.2f} tokens per step; normal here is {low:.2f} to {high:.2f}"
+    return [
+        *_why_tokens(step),
+        *_why_cycle(step, plan),
+        *_why_short_drafts(on, plan),
+        *_why_metrics_differ(gains),
+    ]
+
+
+def _why_tokens(step: Step | None) -> Iterator[str]:
+    """Tokens per step beside what is normal for this model and text."""
+    if not (step and step.tokens_per_step and step.expected_tokens):
+        return
+    low, _, high = step.expected_tokens
+    words = f"{step.tokens_per_step:.2f} tokens per step; normal here is {low:.2f} to {high:.2f}"
+    if step.tokens_per_step < low:
+        words += (
+            ": low. Check the prompts (random or repetitive text), the sampling temperature, the "
+            "chat template and that the drafter belongs to this model"
         )
-        if step.tokens_per_step < low:
-            words += (
-                ": low. Check the prompts (random or repetitive text), the sampling temperature, "
-                "the chat template "
-                "and that the drafter belongs to this model"
-            )
-        elif step.tokens_per_step > high:
-            words += ": high. Check that answers are not repetitive or truncated"
-        out.append(words)
-    if step and step.cycle_ratio and step.expected_cycle_ratio:
-        ratio = step.cycle_ratio / step.expected_cycle_ratio
-        words = (
-            f"a step with drafts takes {step.cycle_ratio:.2f} times one without; expected "
-            f"{step.expected_cycle_ratio:.2f}"
-        )
-        if ratio > SLOW:
-            words += f": slow. Check that {_SLOW.get(plan.engine if plan else '', _GRAPHS)}, "
-            words += "and that speculation did not take KV memory or request slots away"
-        elif ratio < FAST:
-            words += (
-                ": faster than expected. Check that both runs used the same build and power limit"
-            )
-        out.append(words)
+    elif step.tokens_per_step > high:
+        words += ": high. Check that answers are not repetitive or truncated"
+    yield words
+
+
+def _why_cycle(step: Step | None, plan: Plan | None) -> Iterator[str]:
+    """The time of a step with drafts over that of one without, beside the prediction."""
+    if step is None or not step.cycle_ratio or not step.expected_cycle_ratio:
+        return
+    ratio = step.cycle_ratio / step.expected_cycle_ratio
+    words = (
+        f"a step with drafts takes {step.cycle_ratio:.2f} times one without; expected "
+        f"{step.expected_cycle_ratio:.2f}"
+    )
+    if ratio > SLOW:
+        words += f": slow. Check that {_SLOW.get(plan.engine if plan else '', _GRAPHS)}, "
+        words += "and that speculation did not take KV memory or request slots away"
+    elif ratio < FAST:
+        words += ": faster than expected. Check that both runs used the same build and power limit"
+    yield words
+
+
+def _why_short_drafts(on: Sequence[BenchmarkRun], plan: Plan | None) -> Iterator[str]:
     for run in on:
-        drafted, k = (
-            run.acceptance.mean_draft() if run.acceptance else None,
-            run.k or (plan.k if plan else None),
-        )
+        drafted = run.acceptance.mean_draft() if run.acceptance else None
+        k = run.k or (plan.k if plan else None)
         if drafted and k and drafted < CUT_SHORT * k:
-            out.append(
+            yield (
                 f"drafts are cut short: {drafted:.1f} of {k} tokens drafted a step (p-min, "
                 "request ends or limits)"
             )
-            break
-    by_metric = {g.metric: g for g in gains}
-    first, whole = by_metric.get("ttft"), by_metric.get("output_tok_s")
-    if first and whole and first.verdict == "faster" and whole.verdict == "slower":
-        out.append(
+            return
+
+
+def _why_metrics_differ(gains: Sequence[arms.Gain]) -> Iterator[str]:
+    verdicts = {gain.metric: gain.verdict for gain in gains}
+    whole = verdicts.get("output_tok_s")
+    if whole == "slower" and verdicts.get("ttft") == "faster":
+        yield (
             "TTFT improved while throughput fell: fewer requests were in decode at once; judge by "
             "throughput"
         )
-    tpot = by_metric.get("tpot")
-    if tpot and whole and tpot.verdict == "faster" and whole.verdict != "faster":
-        out.append(
+    if whole and whole != "faster" and verdicts.get("tpot") == "faster":
+        yield (
             "tokens came faster but throughput did not: the prompts' time or waiting requests "
             "dominate"
         )
-    return out
 
 
 def _next(

@@ -129,26 +129,32 @@ def walk_argparse(tokens: Sequence[Token], reader: Reader) -> Walk:
             if packed is not None:
                 flags.append(packed)
                 continue
-        values: list[Token] = []
         if equals:
             values = [token._replace(text=inline)]
-        elif found is None or found.dotted or found.option.takes_value is not False:
-            many = (
-                found.option.many and not found.dotted
-                if found is not None
-                else reader.took_many(name)
-            )
-            while at < len(tokens) and not is_flag(tokens[at]) and (many or not values):
-                values.append(tokens[at])
-                at += 1
-            while found is None and at < len(tokens) and _NUMBER.match("-" + tokens[at].text):
-                at += 1  # more numbers of an option that is not known
+        else:
+            values, at = _values_after(tokens, at, name, found, reader)
         if found is not None and found.option.takes_value is False and not found.dotted:
             switch = "" if equals else name
             if equals and inline.lower() in TRUTHS:
                 seen.notes.append(f"{SWITCH_VALUE} {name} is followed by '{inline}'")
         flags.append(make_flag(token, name, found, known, values))
     return seen.walk()
+
+
+def _values_after(
+    tokens: Sequence[Token], at: int, name: str, found: Match | None, reader: Reader
+) -> tuple[list[Token], int]:
+    """The values of an option that follow it from `at` on, and where the next option is."""
+    values: list[Token] = []
+    if found is not None and not found.dotted and found.option.takes_value is False:
+        return values, at
+    many = reader.took_many(name) if found is None else found.option.many and not found.dotted
+    while at < len(tokens) and not is_flag(tokens[at]) and (many or not values):
+        values.append(tokens[at])
+        at += 1
+    while found is None and at < len(tokens) and _NUMBER.match("-" + tokens[at].text):
+        at += 1  # more numbers of an option that is not known
+    return values, at
 
 
 def _packed_flag(token: Token, reader: Reader) -> Flag | None:

@@ -1,14 +1,12 @@
 """Turns option catalogues of single releases into one compact catalogue per engine, with
 intervals per option.
 
-    python -m advisor.engines.extract vllm 0.34.0            # adds one release, from its wheel
-    python -m advisor.engines.extract.build_catalogue --from DIR     # all anew:
-    DIR/{vllm,sglang,llama-server}/<version>.json python -m advisor.engines.extract.build_catalogue
-    --notes        # only put the hand-kept *_notes.yaml back in
+    python -m advisor.engines.extract vllm 0.34.0  # adds one release, from its wheel
+    python -m advisor.engines.extract.build_catalogue --from DIR  # all of DIR/ENGINE/RELEASE.json
+    python -m advisor.engines.extract.build_catalogue --notes  # puts *_notes.yaml back in
 
-A record holds what the last release that has the option says; `was` lists, newest first, what was
-different up to and including an earlier release. What it does not know: releases between two
-catalogued ones.
+A record holds what the last release with the option says; `was` lists, newest first, what was
+different up to and including an earlier release. Releases between two of these are not known.
 """
 
 from __future__ import annotations
@@ -290,7 +288,7 @@ def primary(flags: Sequence[str]) -> str:
 
 
 def _state(row: Mapping[str, Any], engine: str, rows: Sequence[Mapping[str, Any]]) -> Record:
-    """What one release says of one option, without what is the rule (type str, no choices ...)."""
+    """What one release says of an option, without what is the rule (type str, no choices ...)."""
     state: Record = {"flags": list(row["flags"])}
     if row.get("also_accepts"):
         state["hidden"] = list(row["also_accepts"])
@@ -309,13 +307,18 @@ def _state(row: Mapping[str, Any], engine: str, rows: Sequence[Mapping[str, Any]
             state[key] = True
     if row.get("env"):
         state["env"] = row["env"]
-    if "Deprecated" in (row.get("action") or ""):
-        target = [
-            o for o in rows if o["dest"] == row["dest"] and "Deprecated" not in (o["action"] or "")
-        ]
-        if target and primary(target[0]["flags"]) != primary(row["flags"]):
-            state["successor"] = primary(target[0]["flags"])
-    return state
+    successor = _successor(row, rows)
+    return state | ({"successor": successor} if successor else {})
+
+
+def _successor(row: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> str | None:
+    """The option that stands for a deprecated one; None where there is none of another name."""
+    if "Deprecated" not in (row.get("action") or ""):
+        return None
+    same = (o for o in rows if o["dest"] == row["dest"])
+    kept = next((o for o in same if "Deprecated" not in (o["action"] or "")), row)
+    name = primary(kept["flags"])
+    return name if name != primary(row["flags"]) else None
 
 
 def _negations(spellings: Iterable[str]) -> list[str]:
