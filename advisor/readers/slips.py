@@ -168,7 +168,9 @@ def module_slip(words: list[Mapped], first: int, reading: Reading) -> None:
     """Say where the words before an engine's arguments name no module: dashes in it, or no -m."""
     word = words[first - 1]
     place = word.span()
-    if word.text in ("vllm-serve", "vllm_serve") or likely_serve(word.text):
+    before = words[first - 2].text.rsplit("/", 1)[-1] if first > 1 else ""
+    misspelt = likely_serve(word.text) and before.partition("@")[0] in ("vllm", "sglang")
+    if word.text in ("vllm-serve", "vllm_serve") or misspelt:
         meant = "serve" if likely_serve(word.text) else "vllm serve"
         said = f"there is no command '{word.text}': {meant} is meant"
         reading.slip(said, word.first(), place[1] if place else None, meant)

@@ -181,7 +181,6 @@ INFORMING = frozenset((
     'SD112',
     'SD121',
     'SD124',
-    'SD135',
     'SD201',
     'SD202',
     'SD203',

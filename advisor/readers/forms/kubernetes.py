@@ -19,9 +19,8 @@ from advisor.readers.forms.pods import (
     repository_name,
     words_of,
 )
-from advisor.readers.forms.recipes import read_scripts
+from advisor.readers.forms.recipes import read_scripts, read_task
 from advisor.readers.forms.settings_yaml import engine_of_settings
-from advisor.readers.forms.tasks import read_task
 from advisor.readers.image_checks import tag_slip
 from advisor.readers.reading import Reading
 from advisor.readers.slips import check_word, respell

@@ -1,4 +1,7 @@
-"""YAML that keeps commands as text: recipes of cluster launchers, tasks, pipelines."""
+"""YAML that keeps commands as text: recipes of cluster launchers, tasks, pipelines. A task runs a
+script in a container (dstack's `commands`, a pipeline's `script`): the image and the environment
+stand beside it, and once for all `replicas`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import re
 
 from advisor.domain.patterns import lazy_re
 from advisor.readers.engine_command import Env, Surroundings
+from advisor.readers.forms.pods import environment, image_of
 from advisor.readers.programs import ENGINE_TEXT
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import Mapped, join, synthetic
@@ -14,6 +18,8 @@ from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _ARGUMENTS = lazy_re(r"args|extraArgs|extra_args|command|entrypoint")
 _IMAGE = lazy_re(r"[\w.-]+(?::\d+)?(?:/[\w.-]+)*[:@][\w.:-]+|[\w.-]+(?:/[\w.-]+)+")
+_SCRIPTS = ("commands", "script", "run")
+_VARIABLES = ("env", "envs", "environment", "variables")
 MAX_LINES = 500
 _KEY = lazy_re(
     r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args"
@@ -138,3 +144,29 @@ def _format(text: Mapped, defaults: Node, reading: Reading) -> Mapped:
         )
         done = found.end()
     return join((*parts, text.part(done, len(text))))
+
+
+def read_task(node: Node, reading: Reading) -> list[Node]:
+    """Read the scripts of a task; the nodes that were read, none if it is no task."""
+    replicas = node.get("replicas")
+    holders = [
+        one for one in (node, *(replicas.items if replicas is not None else [])) if _has_script(one)
+    ]
+    if node.get("image") is None or not holders:
+        return []
+    shared = environment(node.get(*_VARIABLES), reading)
+    for holder in holders:
+        around = Surroundings(kind="recipe")
+        image_of(around, holder if holder.get("image") is not None else node, reading)
+        own = environment(holder.get(*_VARIABLES), reading) if holder is not node else {}
+        read_scripts(holder, {**shared, **own}, reading, around)
+    return holders
+
+
+def _has_script(node: Node) -> bool:
+    script = node.get(*_SCRIPTS) if node.kind == "map" else None
+    if script is None:
+        return False
+    return any(
+        ENGINE_TEXT.search(one.text) for one in (script, *script.items) if one.kind == "scalar"
+    )

@@ -20,6 +20,12 @@ _SPACED = lazy_re(
     r"([ \t]+=[ \t]*|=[ \t]+)(?=[\w\"'/$])",
     re.M,
 )
+_ASKED = lazy_re(
+    r"^#SBATCH[ \t]+--?(gpus-per-node|gres|gpus|G|nodes|N)(?:=|[ \t]+)(?:gpu:)?"
+    r"(?:[\w.-]*[A-Za-z][\w.-]*:)?(\d+)",
+    re.M,
+)
+_NEARLY = lazy_re(r"^(#[ \t]+SBATCH|#SBACTH|#SBTACH|#sbatch|#Sbatch)[ \t]+--?[a-zA-Z]", re.M)
 MAX_NAMES = 100  # arrays of a script, and mentions of them, that are compared
 _ARRAY = lazy_re(r"^[ \t]*(?:(?:local|declare|readonly|typeset)[ \t]+(?:-a[ \t]+)?)?(\w+)=\(", re.M)
 _ITEMS = lazy_re(r"\$\{(\w+)\[[@*]\]\}")
@@ -43,12 +49,31 @@ def read_shell(text: Mapped, reading: Reading, depth: int = 0) -> None:
     reading.shell(text, around=around, depth=depth)
     if not depth or "export" in text.text:
         _spaced_settings(text, reading)
+    if "#SBATCH" in text.text:
+        _slurm(text, reading)
     if "=(" in text.text and "zsh" not in text.text[:40]:
         _whole_arrays(text, reading)
     if not reading.found and not depth:
         _bare_options(text, reading)
         if not reading.found and parse(text.text).type == "ERROR":
             reader("text")(reading)  # the grammar does not read it
+
+
+def _slurm(text: Mapped, reading: Reading) -> None:
+    """The GPUs that a batch script asks for, on all its nodes."""
+    asked = {key: int(number) for key, number in _ASKED.findall(text.text)}
+    gpus = next((asked[one] for one in ("gpus-per-node", "gres", "gpus", "G") if one in asked), 0)
+    if "gpus" not in asked and "G" not in asked:
+        gpus *= asked.get("nodes", asked.get("N", 1))
+    for found in reading.found:
+        if found.around is None:
+            found.around = Surroundings(kind="slurm")
+        if gpus and found.around.gpus is None:
+            found.around.gpus = str(gpus)
+    for line in islice(_NEARLY.finditer(text.text), MAX_NAMES):
+        at = text.pos[line.start(1)]
+        said = "sbatch reads #SBATCH with nothing between: this line is a comment to it"
+        reading.slip(said, at, at + len(line[1]), "#SBATCH", stops=False)
 
 
 def _whole_arrays(text: Mapped, reading: Reading) -> None:

@@ -137,6 +137,28 @@ def json_fix(
     return _at(case, found, place, value, what, safe=safe)
 
 
+def json_swap_fix(case: Case, found: Flag, keys: tuple[str, str]) -> Fix:
+    """Give each of two keys the number of the other."""
+    what = f"Exchange the two numbers of {keys[0]} and {keys[1]}."
+    places = [_in_json(found, rf'"{key}"\s*:\s*(\d+)', 1) for key in keys]
+    if found.value_span is None or any(place is None for place in places):
+        return Fix(text=what)
+    start, value = found.value_span.start, found.value or ""
+    one, other = places
+    if one is None or other is None:
+        return Fix(text=what)
+    edits = tuple(
+        Edit(
+            file=case.launch.file,
+            start=here[0],
+            end=here[1],
+            text=value[there[0] - start : there[1] - start],
+        )
+        for here, there in ((one, other), (other, one))
+    )
+    return Fix(text=what, edits=edits)
+
+
 def json_rename_fix(case: Case, found: Flag | None, key: str, use: str, what: str) -> Fix:
     """Write another key in the place of one."""
     dotted = _dotted_flag(case, found, key)

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix, Flag, Severity
@@ -5,6 +6,7 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines import Option
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flags
+from advisor.rules.kit.field_types import outside
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
 from advisor.rules.kit.values import (
@@ -13,6 +15,7 @@ from advisor.rules.kit.values import (
     expected_number,
     leading_digits,
     likely_number,
+    limits,
     matches_choice,
     nearest,
     slip,
@@ -31,18 +34,18 @@ COUNTS = (
     "--spec-draft-n-max",
     "--spec-draft-n-min",
 )
-# at least 1: vllm/config (Field(ge=1)), sglang server_args.py
-POSITIVE = (
-    "--max-num-seqs",
-    "--max-num-batched-tokens",
-    "--tensor-parallel-size",
-    "--pipeline-parallel-size",
-    "--data-parallel-size",
-    "--tp-size",
-    "--pp-size",
-    "--dp-size",
-    "--max-running-requests",
+SHARES = ("--gpu-memory-utilization", "--mem-fraction-static")
+# numbers with a fraction, read with std::stof
+SAMPLING = (
+    "--temp",
+    "--top-p",
+    "--min-p",
+    "--repeat-penalty",
+    "--presence-penalty",
+    "--frequency-penalty",
 )
+LAYERS = ("auto", "all")
+TRUE_WORDS = frozenset(("on", "off", "true"))
 LISTS = ("--spec-type",)  # comma lists, judged by SD113 and SD114
 
 
@@ -91,18 +94,12 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
     if case.plan.engine in GGUF_ENGINES:  # its types are read off its help
         return number_cut_short(case, found, option)
     kind = expected_number(option, value)
-    if kind is None and found.name in POSITIVE and value.strip() == "0":
-        return Hit(
-            f"{found.raw} takes a number above 0",
-            flag=found,
-            fix=Fix(text=f"Give {found.raw} a number above 0, or leave it out."),
-            everywhere=True,
-            slip=True,
-        )
+    if kind is None and found.origin == "python" and re.fullmatch(r"[\d.]+[kKmMgG]", value):
+        kind = option.type if option.type.startswith("human_readable_int") else None
     if kind is None:
-        return None
+        return out_of_range(case, found)
     wanted = "a number" if kind == "float" else "a whole number"
-    near = likely_number(kind, value)
+    near = likely_number("int" if found.origin == "python" and kind != "float" else kind, value)
     return Hit(
         f"{found.raw} takes {wanted}, not '{value}'",
         flag=found,
@@ -114,19 +111,61 @@ def no_number(case: Case, found: Flag, option: Option) -> Hit | None:
     )
 
 
+def out_of_range(case: Case, found: Flag) -> Hit | None:
+    """Return a hit where a number lies outside what the option's class allows."""
+    if found.name in SHARES:  # SD314
+        return None
+    engine = "llama-server" if case.plan.engine in GGUF_ENGINES else case.plan.engine
+    value = (found.value or "").strip()
+    said = outside(limits(engine, found.name, catalogued_version(case)), value)
+    if said is None:
+        return None
+    number = value.lstrip("-")
+    meant = None
+    if value.startswith("-") and outside(limits(engine, found.name, None), number) is None:
+        meant = number
+    elif found.name == "--port" and len(number) == 6 and number[-1] == number[-2]:
+        meant = number[:-1]
+    elif said == "at most 1" and re.fullmatch(r"\d{1,2}", number):
+        meant = f"{float(number) / 100:g}"
+    what = f"Write {meant} if that is meant." if meant else f"Give {found.raw} {said}."
+    gguf = case.plan.engine in GGUF_ENGINES and found.name in SAMPLING
+    return Hit(
+        f"{found.raw} takes a number of {said}, not {value}",
+        flag=found,
+        severity="warning" if gguf else None,  # clipped, or the sampler is off
+        fix=set_fix(case, found, meant, what) if meant else Fix(text=what),
+        everywhere=True,
+        slip=True,
+    )
+
+
 def number_cut_short(case: Case, found: Flag, option: Option) -> Hit | None:
     """Return a hit where llama.cpp reads a part of the value: std::stoi takes 64k for 64."""
     value = found.value or ""
-    if found.name in COUNTS and value.isalpha():
+    words = LAYERS if found.name in ("--gpu-layers", "--spec-draft-ngl") else ()
+    wordy = re.fullmatch(r"[A-Za-z][\w-]*", value) is not None
+    if (found.name in COUNTS and wordy) or (words and wordy and value not in words):
+        near = nearest(value, words) if words else likely_number("int", value)
+        what = f"Write {near}." if near else f"Give {found.raw} a whole number."
         return Hit(
-            f"{found.raw} takes a whole number, not '{value}'",
+            f"{found.raw} takes a whole number{' or ' + ' or '.join(words) if words else ''}, "
+            f"not '{value}'",
             flag=found,
-            fix=Fix(text=f"Give {found.raw} a whole number."),
+            fix=set_fix(case, found, near, what) if near else Fix(text=what),
             everywhere=True,
             slip=True,
         )
-    kept, near = leading_digits(value), likely_number("int", value)
-    if option.type != "int" or kept is None or near is None or near == kept:
+    if option.type != "int" or re.fullmatch(r"[+-]?\d+", value):
+        return out_of_range(case, found)
+    if found.name in SAMPLING:
+        near = likely_number("float", value)
+        if near is None or near == value:
+            return out_of_range(case, found)
+        kept: str | None = re.split(r"[^\d.]", value)[0] or "0"
+    else:
+        kept, near = leading_digits(value), likely_number("int", value)
+    if kept is None or near is None or near == kept or found.name not in (*COUNTS, *SAMPLING):
         return None
     return Hit(
         f"llama-server reads '{value}' as {kept}; {near} is meant",
@@ -146,8 +185,9 @@ def off_the_list(case: Case, found: Flag, option: Option) -> Hit | None:
     wrong = next(
         (word for word in words if not matches_choice(word, allowed.here, option.name)), None
     )
-    if wrong is None and option.choices and case.plan.engine not in GGUF_ENGINES:
-        wrong = next((word for word in words if word not in option.choices), None)  # FP8 for fp8
+    exact = option.choices or (option.values if option.name.endswith("-parser") else None)
+    if wrong is None and exact and not (TRUE_WORDS & set(exact)):
+        wrong = next((word for word in words if word not in exact), None)  # FP8 for fp8
     if wrong is None:
         return None
     near = nearest(wrong, allowed.here)

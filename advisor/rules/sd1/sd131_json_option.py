@@ -6,10 +6,11 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.engines.catalogue import Catalogue
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.fixes import json_rename_fix
+from advisor.rules.kit.field_types import outside, wrong_type
+from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
-from advisor.rules.kit.values import nearest, not_a_choice, slip
+from advisor.rules.kit.values import likely_number, nearest, not_a_choice, slip
 
 OWN_RULE = "--speculative-config"  # SD109 and SD110
 # the class whose fields are the keys; an unknown one is refused (pydantic, extra="forbid")
@@ -92,7 +93,12 @@ def takes_object(case: Case, found: Flag) -> bool:
 
 
 def _scalar(value: str, key: str) -> Any:
-    return None if "." in key else value
+    if "." in key:
+        return None
+    try:
+        return json.loads(value) if value[:1] in ("[", "{") else value
+    except (ValueError, RecursionError):
+        return value
 
 
 def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[Hit]:
@@ -120,11 +126,44 @@ def keys(case: Case, found: Flag, name: str, given: dict[str, Any]) -> Iterator[
             )
 
 
+def check_type(
+    case: Case, found: Flag, key: str, row: dict[str, Any], value: Any, where: str = ""
+) -> Iterator[Hit]:
+    """A value of another type than the field's, or outside its limits."""
+    said = wrong_type(str(row.get("type", "")), value) or outside(row.get("limits"), value)
+    if said is None or value is None:
+        return
+    shown = json.dumps(value)[:60]
+    meant = likely_json(str(row.get("type", "")), value)
+    what = f"Write {meant}." if meant is not None else f"Give '{key}' {said}."
+    yield Hit(
+        f"'{key}'{where} takes {said}, not {shown}",
+        flag=found,
+        fix=json_fix(case, found, key, meant, what) if meant is not None else Fix(text=what),
+        versions="all catalogued releases",
+        everywhere=True,
+        slip=True,
+    )
+
+
+def likely_json(kind: str, value: Any) -> str | None:
+    """The value in JSON as it was most likely meant."""
+    if kind.startswith("list[int") and isinstance(value, str | int):
+        numbers = [part.strip() for part in str(value).strip("[]() ").split(",")]
+        return f"[{', '.join(numbers)}]" if all(one.isdigit() for one in numbers) else None
+    if kind.startswith("list[str") and isinstance(value, str):
+        return json.dumps([value])
+    if kind.startswith(("int", "float")) and isinstance(value, str):
+        return likely_number("int" if kind.startswith("int") else "float", value)
+    return None
+
+
 def words(
     case: Case, found: Flag, known: Catalogue, config: str, key: str, value: Any
 ) -> Iterator[Hit]:
     """A word that is on the list of no release that has the key."""
     row = known.json_field(config, key, catalogued_version(case)) or {}
+    yield from check_type(case, found, key, row, value)
     choices = tuple(str(choice) for choice in row.get("choices") or ())
     if not choices or not isinstance(value, str) or "." in value or value.isdigit():
         return

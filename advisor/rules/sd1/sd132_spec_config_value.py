@@ -2,10 +2,18 @@ from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
 from advisor.rules import Hit, rule
-from advisor.rules.kit.flags import catalogue, spec_choices, spec_config
+from advisor.rules.kit.fixes import json_swap_fix
+from advisor.rules.kit.flags import catalogue, catalogued_version, spec_choices, spec_config
 from advisor.rules.kit.values import not_a_choice
+from advisor.rules.sd1.sd131_json_option import check_type
 
 # "method" is SD111's, the sampling methods are SD122's
+JUDGED_ELSEWHERE = (
+    "method",
+    "num_speculative_tokens",
+    "rejection_sample_method",
+    "draft_sample_method",
+)
 KEYS = ("attention_backend", "quantization", "kv_cache_dtype", "moe_backend")
 
 
@@ -29,6 +37,20 @@ def spec_config_value(case: Case) -> Iterator[Hit]:
     read = spec_config(case)
     if read is None or read.data is None:
         return
+    for key, value in read.data.items():
+        if key not in JUDGED_ELSEWHERE and key not in KEYS:
+            row = catalogue(case).json_field("SpeculativeConfig", key, catalogued_version(case))
+            yield from check_type(
+                case, read.flag, key, row or {}, value, " in --speculative-config"
+            )
+    low, high = (read.data.get(f"prompt_lookup_{end}") for end in ("min", "max"))
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        yield Hit(
+            f"prompt_lookup_min {low} is above prompt_lookup_max {high}: the server refuses both",
+            flag=read.flag,
+            fix=json_swap_fix(case, read.flag, ("prompt_lookup_min", "prompt_lookup_max")),
+            everywhere=True,
+        )
     for key in KEYS:
         given, choices = read.data.get(key), spec_choices(case, key)
         if not isinstance(given, str) or not choices:

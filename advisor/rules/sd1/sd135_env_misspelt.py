@@ -1,15 +1,34 @@
+import re
 from collections.abc import Iterator
-from difflib import get_close_matches
 from functools import lru_cache
 
-from advisor.domain.nouns import Case
+from advisor.domain.nouns import Case, Edit, EnvVar, Fix
+from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.fixes import rename_env_fix
-from advisor.rules.kit.flags import CATALOGUED, catalogue
+from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
+from advisor.rules.kit.values import nearest
 
 PREFIXES = {"vllm": ("VLLM_",), "sglang": ("SGLANG_", "SGL_"), "llama-server": ("LLAMA_",)}
 DEAD = table("compatibility")["dead_env"]  # SD106
+AROUND = table("compatibility")["variables"]  # of the libraries below the engines
+KNOWN: tuple[str, ...] = tuple(name for row in AROUND.values() for name in row["value"])
+_FAMILY = lazy_re(
+    r"HF_|HUGG|CUDA_|NVIDIA_|NCCL_|GLOO_|ROCR_|HIP_|HSA_|PYTORCH_|OMP_|GGML_|TOKENIZERS_|TRANSFORM"
+)
+# names that people give a token of Hugging Face, and that no library reads
+TOKENS = ("HUGGINGFACE_TOKEN", "HF_API_TOKEN", "HF_ACCESS_TOKEN", "HUGGINGFACE_HUB_TOKEN")
+READ_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")  # of Python's logging
+_TRUTH = lazy_re(r"[01]|true|false", re.I)
+_WIDE_TRUTH = lazy_re(r"[01]|true|false|yes|no|y|n", re.I)
+_INT = lazy_re(r"\s*[+-]?\d+\s*")
+_FLOAT = lazy_re(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_LITERAL = lazy_re(r"'([^']*)'")
+_DEVICE = r"(?:-?\d+|(?:GPU|MIG)-[\w/-]+)"
+_DEVICES = lazy_re(rf"\s*{_DEVICE}(?:\s*,\s*{_DEVICE})*\s*,?\s*")
+_SPLIT = lazy_re(r"[;,|:\s]+")
 
 
 @rule(
@@ -17,13 +36,17 @@ DEAD = table("compatibility")["dead_env"]  # SD106
     engines=CATALOGUED,
     sources=(
         "the engines' own lists of variables, catalogued by release",
-        "vllm 0.19.1 vllm/envs.py (validate_environ)",
+        "vllm 0.19.1 vllm/envs.py (validate_environ, env_with_choices)",
+        "sgl-project/sglang python/sglang/srt/environ.py (EnvBool, EnvInt)",
+        *(source for row in AROUND.values() for source in row["sources"]),
     ),
 )
 def env_misspelt(case: Case) -> Iterator[Hit]:
-    """An environment variable that the engine does not read, but for a slip of spelling.
+    """An environment variable that nothing reads, but for a slip of spelling, or whose value is
+    none that is read.
 
-    Why: a variable of another name sets nothing, and no engine stops at it: the setting is lost.
+    Why: a variable of another name sets nothing, and no engine stops at it: the setting is lost. A
+    value that is no number, or none of the words that vLLM lists, stops the server.
     Bad: LLAMA_ARG_CONTEXT_SIZE=8192 llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf
     Good: LLAMA_ARG_CTX_SIZE=8192 llama-server -m /models/Qwen3.6-27B-Q4_K_M.gguf
     """
@@ -35,13 +58,25 @@ def env_misspelt(case: Case) -> Iterator[Hit]:
         found.raw for found in launch.flags if found.origin == "env"
     }
     for var in launch.env:
-        if not var.name.startswith(PREFIXES[engine]) or var.name in known:
+        own = var.name.startswith(PREFIXES[engine])
+        if var.name in known or var.name in KNOWN:
+            if (hit := bad_value(case, var)) is not None:
+                yield hit
             continue
-        near = likely_variable(var.name, known)
+        near = (
+            likely_variable(var.name, known)
+            if own
+            else likely_around(var.name)
+            if _FAMILY.match(var.name)
+            else None
+        )
+        if var.name in TOKENS and launch.container is not None and launch.container.image:
+            near = None if given & set(READ_TOKENS) else "HF_TOKEN"
         if near is None or near in given or var.name in DEAD.get(engine, {}):
             continue
+        reader = engine if own else "no library here"
         yield Hit(
-            f"{engine} reads no variable {var.name}; did you mean {near}?",
+            f"{reader} reads {'no' if own else 'a'} variable {var.name}; did you mean {near}?",
             flag=var.name,
             line=var.line,
             fix=rename_env_fix(case, var.name, near, f"Rename it to {near}.", safe=False),
@@ -51,14 +86,37 @@ def env_misspelt(case: Case) -> Iterator[Hit]:
 @lru_cache(maxsize=1024)
 def likely_variable(name: str, known: tuple[str, ...]) -> str | None:
     """The variable that differs by the spelling of one word, as CONTEXT for CTX, or by a letter."""
+    from difflib import get_close_matches  # start-up: only for a variable that is unknown
+
     words = name.split("_")
     for one in known:
         other = one.split("_")
         differ = [pair for pair in zip(words, other, strict=False) if pair[0] != pair[1]]
         if len(words) == len(other) and len(differ) == 1 and is_short_for(*differ[0]):
             return one
+    plain = {one.replace("_", ""): one for one in known}
+    if (same := plain.get(name.replace("_", ""))) is not None:
+        return same
     near = get_close_matches(name, known, 1, 0.93)
     return near[0] if near else None
+
+
+@lru_cache(maxsize=1024)
+def likely_around(name: str) -> str | None:
+    """The variable of a library that differs by a letter or two."""
+    from difflib import get_close_matches  # start-up: only for a variable that is unknown
+
+    words = name.split("_")
+    for one in KNOWN:
+        other = one.split("_")
+        differ = [pair for pair in zip(words, other, strict=False) if pair[0] != pair[1]]
+        if len(words) == len(other) and len(differ) == 1:
+            given, meant = differ[0]
+            if get_close_matches(given, [meant], 1, 0.8):
+                return one
+    plain = {one.replace("_", ""): one for one in KNOWN}
+    near = get_close_matches(name.replace("_", ""), plain, 1, 0.96)
+    return plain[near[0]] if near else None
 
 
 def is_short_for(one: str, other: str) -> bool:
@@ -66,3 +124,65 @@ def is_short_for(one: str, other: str) -> bool:
     short, long = sorted((one, other), key=len)
     rest = iter(long)
     return len(short) > 2 and short[0] == long[0] and all(letter in rest for letter in short)
+
+
+def bad_value(case: Case, var: EnvVar) -> Hit | None:
+    """The hit of a value that is not read."""
+    value = var.value
+    if value is None or var.unresolved or "$" in value or value.startswith("<"):
+        return None
+    if var.name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+        return bad_devices(case, var, value)
+    row = catalogue(case).env(var.name, catalogued_version(case)) or {}
+    kind = str(row.get("type", ""))
+    words: tuple[str, ...] = LEVELS if var.name == "VLLM_LOGGING_LEVEL" else ()
+    words = words or tuple(_LITERAL.findall(kind) if kind.startswith("Literal") else ())
+    if words:
+        if not value or value.lower() in {word.lower() for word in words}:
+            return None
+        near = nearest(value, words)
+        return hit(case, var, f"it takes {', '.join(words)}", near, stops=True)
+    plain = kind.removesuffix(" | None").removeprefix("Env").lower()
+    patterns = {"int": _INT, "float": _FLOAT}
+    if case.plan.engine == "sglang":
+        patterns["bool"] = _WIDE_TRUTH
+    else:
+        patterns["bool"] = _TRUTH
+    pattern = patterns.get(plain)
+    if pattern is None or not value or pattern.fullmatch(value.strip()):
+        return None
+    if plain == "bool" and _INT.fullmatch(value):
+        return None
+    meant = {"yes": "1", "on": "1", "no": "0", "off": "0"}.get(value.lower())
+    if plain == "bool":
+        meant = meant or nearest(value, ("true", "false"))
+    what = {"int": "a whole number", "float": "a number", "bool": "0 or 1"}[plain]
+    return hit(case, var, f"it takes {what}", meant, stops=case.plan.engine == "vllm")
+
+
+def bad_devices(case: Case, var: EnvVar, value: str) -> Hit | None:
+    """A list of devices that is none."""
+    if _DEVICES.fullmatch(value) or value.strip().lower() in ("none", "void", "nodevfiles"):
+        return None
+    if not value.strip():
+        return hit(case, var, "with nothing in it no GPU is seen", None, stops=True)
+    parts = [part for part in _SPLIT.split(value.strip(" '\"[]()")) if part]
+    numbers = [re.sub(r"^(?:cuda:?|gpu:?)", "", part, flags=re.I) for part in parts]
+    meant = ",".join(numbers) if all(one.isdigit() for one in numbers) else None
+    return hit(case, var, "it takes numbers with commas between them", meant, stops=True)
+
+
+def hit(case: Case, var: EnvVar, said: str, meant: str | None, *, stops: bool) -> Hit:
+    """The hit of one value."""
+    edits: tuple[Edit, ...] = ()
+    if meant is not None and var.value_span is not None:
+        place = var.value_span
+        edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=meant),)
+    what = f"Write {meant}." if meant is not None else f"Give {var.name} another value: {said}."
+    return Hit(
+        f"{var.name} does not take '{var.value}': {said}",
+        flag=var.name,
+        line=var.line,
+        severity="error" if stops else None,
+        fix=Fix(text=what, edits=edits),
+    )

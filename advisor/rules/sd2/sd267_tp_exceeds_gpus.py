@@ -1,7 +1,7 @@
 import re
 from collections.abc import Iterator
 
-from advisor.domain.nouns import Case
+from advisor.domain.nouns import Case, Edit, EnvVar, Fix
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag
 from advisor.rules.kit.fixes import set_fix
@@ -24,7 +24,7 @@ SPREAD = (
     ),
 )
 def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
-    r"""More tensor- and pipeline-parallel ranks than GPUs in the container or in --gpus.
+    r"""More parallel ranks than GPUs in the container, in CUDA_VISIBLE_DEVICES or in --gpus.
 
     Why: the server waits for devices that it cannot see, or refuses to start.
     Bad:
@@ -34,20 +34,26 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
         docker run --gpus '"device=0,1"' --ipc=host vllm/vllm-openai:v0.25.1 Qwen/Qwen3.6-27B-FP8 \
             --tensor-parallel-size 2
     """
-    container = case.launch.container
+    container, seen = case.launch.container, visible(case)
     held = gpu_count(container.gpus) if container is not None and container.gpus else None
     ranks = case.plan.tp * case.plan.pp
+    if case.plan.engine == "vllm" or flag(case, "--enable-dp-attention") is None:
+        ranks *= max(case.plan.dp, 1)
+    if seen is not None and seen[0] < ranks and flag(case, *SPREAD) is None:
+        yield from too_few(case, *seen, ranks, held)
+        return
+    holder = "job" if container is not None and container.kind == "slurm" else "container"
     told = (
         case.facts.gpus
     )  # where nobody tells it, as many as the launch has ranks: fewer were told
     given, where = (
-        (held, "in the container")
+        (held, f"in the {holder}")
         if held is not None and held <= told
         else (told, f"{'are' if told > 1 else 'is'} there (--gpus)")
     )
     if ranks <= given or flag(case, *SPREAD) is not None:
         return
-    give = f"Give the container {ranks} GPUs" if given == held else f"Serve on {ranks} GPUs"
+    give = f"Give the {holder} {ranks} GPUs" if given == held else f"Serve on {ranks} GPUs"
     yield Hit(
         f"{ranks} ranks but {given} GPU{'s' if given > 1 else ''} {where}",
         flag=flag(case, "--tensor-parallel-size", "--tp-size")
@@ -60,6 +66,37 @@ def tp_exceeds_gpus(case: Case) -> Iterator[Hit]:
             if case.plan.pp == 1
             else f"{give}, or lower both kinds of parallelism to {given} in all.",
         ),
+    )
+
+
+def visible(case: Case) -> tuple[int, EnvVar] | None:
+    """How many devices CUDA_VISIBLE_DEVICES lists, and the variable."""
+    for var in reversed(case.launch.env):
+        if var.name in ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+            if var.unresolved or not re.fullmatch(r"[\w/-]+(,[\w/-]+)*", var.value or ""):
+                return None
+            return len((var.value or "").split(",")), var
+    return None
+
+
+def too_few(case: Case, count: int, var: EnvVar, ranks: int, held: int | None) -> Iterator[Hit]:
+    """More ranks than devices that a variable lets through."""
+    numbers = (var.value or "").split(",")
+    parallel = flag(case, "--tensor-parallel-size", "--tp-size")
+    what = f"List {ranks} devices in {var.name}, or use tensor parallelism {count}."
+    first = numbers[0]
+    place = var.value_span
+    edits: tuple[Edit, ...] = ()
+    if held != count and first.isdigit() and place is not None and ranks <= 16:
+        text = ",".join(str(int(first) + at) for at in range(ranks))
+        edits = (Edit(file=case.launch.file, start=place.start, end=place.end, text=text),)
+    elif case.plan.pp * case.plan.dp == 1:
+        edits = set_fix(case, parallel, str(count), what).edits
+    yield Hit(
+        f"{ranks} ranks but {var.name} shows {count} GPU{'s' if count > 1 else ''}",
+        flag=parallel or var.name,
+        line=var.line,
+        fix=Fix(text=what, edits=edits),
     )
 
 
