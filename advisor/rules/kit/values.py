@@ -111,22 +111,6 @@ def _next(known: Catalogue, name: str, version: str | None) -> tuple[str, ...]:
     return next((found for one in later if (found := _at(known, name, one))), ())
 
 
-# the classes whose fields are options of the command line
-CONFIGS = (
-    "CacheConfig",
-    "SchedulerConfig",
-    "ParallelConfig",
-    "ModelConfig",
-    "LoRAConfig",
-    "LoadConfig",
-    "MultiModalConfig",
-    "ObservabilityConfig",
-    "UVAOffloadConfig",
-    "PrefetchOffloadConfig",
-    "VllmConfig",
-)
-
-
 def is_accepted(case: Case, found: Flag) -> bool:
     """Whether an option's value is on its list, as far as there is one."""
     option = catalogue(case).find(found.name, catalogued_version(case))
@@ -143,13 +127,6 @@ def matches_choice(word: str, choices: Sequence[str], name: str = "") -> bool:
         return True
     truths = {"on", "off", "auto"} & set(choices) and low in TRUTHS
     return low in {choice.lower() for choice in choices} or bool(truths)
-
-
-def expected_number(option: Option, word: str) -> str | None:
-    """The kind of number that an option takes, where the word is none."""
-    if option.many or option.takes_value is not True or option.choices:
-        return None
-    return None if takes(option.type, word) else option.type
 
 
 # ---------------------------------------------------------------- what a wrong word meant
@@ -264,89 +241,3 @@ def not_a_choice(
         everywhere=everywhere,
         slip=slip(given, near),
     )
-
-
-# what each kind of option takes; a kind that is not named here takes any text
-KINDS = {
-    "int": lazy_re(r"[+-]?\d[\d_]*"),
-    "float": lazy_re(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"),
-    "human_readable_int": lazy_re(r"-?\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]"),
-    "human_readable_int_or_auto": lazy_re(r"auto|-1|\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]"),
-}
-
-_SIZE = lazy_re(r"(\d+(?:\.\d+)?)\s*([kKmM])?(?:i?b|\s*tok(?:en)?s?)?", re.I)
-
-_SHARE = lazy_re(r"(\d+(?:\.\d+)?)\s*%")
-
-_CUT = lazy_re(r"([+-]?\d+)\D")
-_SPELT = (
-    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
-    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen"),
-)
-_LARGEST = 10_000_000  # tokens or requests that nobody serves
-
-
-def takes(kind: str, text: str) -> bool:
-    """Whether an option of this kind reads the text as a number."""
-    wanted = KINDS.get(kind)
-    return wanted is None or wanted.fullmatch(text.strip()) is not None
-
-
-def likely_number(kind: str, text: str) -> str | None:
-    """The number that a text most likely means; None where that is anyone's guess.
-
-    128k of a context are 131,072 tokens, not 128,000; 85 % of a memory are 0.85.
-    """
-    text = text.strip().strip("=:;,'\"‘’“”()[]").strip()
-    text = text[:-1] if text.endswith(".") else text
-    if takes(kind, text):
-        return text
-    if text.lower() in _SPELT:
-        return str(_SPELT.index(text.lower()))
-    if kind == "float":
-        if found := re.fullmatch(r"(\d*\.\d+)\s*[A-Za-z]+", text):
-            return found[1]
-        share = _SHARE.fullmatch(text)
-        if share is not None:
-            return f"{float(share[1]) / 100:g}"
-        return text.replace(",", ".") if re.fullmatch(r"\d,\d{1,3}", text) else None
-    if re.fullmatch(r"\d{1,3}(?:[,. ']\d{3})+", text):
-        return re.sub(r"\D", "", text)
-    if found := re.fullmatch(r"(\d+)\.0+", text):
-        return found[1]
-    size = _SIZE.fullmatch(text.replace("_", ""))
-    if size is None:
-        found = re.fullmatch(r"(\d+)\s*[A-Za-z]+", text)
-        return found[1] if found else None
-    scale = {"k": 2**10, "m": 2**20}.get((size[2] or "").lower(), 1)
-    number = float(size[1]) * scale
-    if number > _LARGEST and size[1].isdigit():
-        return size[1]
-    return str(int(number)) if number == int(number) else None
-
-
-def leading_digits(text: str) -> str | None:
-    """What a C++ parser keeps of a number with letters behind it: `64k` is 64. None for another
-    text.
-    """
-    found = _CUT.match(text.strip())
-    return found[1] if found is not None else None
-
-
-@lru_cache(maxsize=1024)
-def limits(engine: str, name: str, version: str | None) -> tuple[str, ...]:
-    """The limits of an option's number: those of the configuration class's field of that name, or
-    those that hold for every engine.
-    """
-    listed = table("compatibility")["ranges"]
-    row = listed.get(engine, {}).get(name) or listed["all"].get(name)
-    if row is not None:
-        return tuple(row)
-    if engine != "vllm":
-        return ()
-    known, field = engines.get("vllm").catalogue, name.removeprefix("--").replace("-", "_")
-    for config in CONFIGS:
-        found = known.json_field(config, field, version)
-        if found is not None:
-            return tuple(found.get("limits") or ())
-    return ()

@@ -6,16 +6,18 @@ from advisor.domain.patterns import lazy_re
 from advisor.engines import Option
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import GGUF_ENGINES, flags
-from advisor.rules.kit.field_types import outside
 from advisor.rules.kit.fixes import set_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version, lookup_spelling
-from advisor.rules.kit.values import (
-    AllowedValues,
-    allowed_values,
+from advisor.rules.kit.numbers import (
     expected_number,
     leading_digits,
     likely_number,
     limits,
+    outside,
+)
+from advisor.rules.kit.values import (
+    AllowedValues,
+    allowed_values,
     matches_choice,
     nearest,
     slip,

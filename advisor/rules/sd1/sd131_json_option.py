@@ -6,11 +6,11 @@ from advisor.domain.nouns import Case, Fix, Flag
 from advisor.engines.catalogue import Catalogue
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flags
-from advisor.rules.kit.field_types import outside, wrong_type
 from advisor.rules.kit.fixes import json_fix, json_rename_fix
 from advisor.rules.kit.flags import CATALOGUED, catalogue, catalogued_version
 from advisor.rules.kit.json_text import has_empty_values, mend_fix, problem
-from advisor.rules.kit.values import likely_number, nearest, not_a_choice, slip
+from advisor.rules.kit.numbers import likely_number, outside, wrong_type
+from advisor.rules.kit.values import nearest, not_a_choice, slip
 
 OWN_RULE = "--speculative-config"  # SD109 and SD110
 # the class whose fields are the keys; an unknown one is refused (pydantic, extra="forbid")

@@ -1,0 +1,225 @@
+"""Numbers as people write them and as the engines' parsers read them, with their limits; and
+whether a JSON value is one that a field of a configuration class takes: the classes are pydantic
+dataclasses, whose types and limits the catalogue holds by release. Pydantic reads "2" as 2 and
+"true" as true; a list, a mapping or another word it refuses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+from advisor import engines
+from advisor.domain.patterns import lazy_re
+from advisor.engines import Option
+from advisor.knowledge.rule_data import table
+
+_NONE = lazy_re(r"^Optional\[(.*)\]$")
+_LIMIT = lazy_re(r"(Ge|Gt|Le|Lt)\(\w\w=(-?\d+(?:\.\d+)?)\)")
+_INT = lazy_re(r"\s*[+-]?\d+(?:\.0*)?\s*")
+_FLOAT = lazy_re(r"\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\s*")
+_TRUTHS = frozenset(("true", "false", "1", "0", "yes", "no", "on", "off", "t", "f", "y", "n"))
+SPOKEN = {
+    "bool": "true or false",
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "list": "a list",
+    "dict": "an object",
+}
+
+
+def wrong_type(kind: str, value: Any) -> str | None:
+    """What a field of this type takes, where the value is none of it; None where it is, or where
+    the type is one that this does not know.
+    """
+    if found := _NONE.match(kind):
+        kind = f"{found[1]} | None"
+    kinds = _alternatives(kind)
+    if value is None:
+        return None if "None" in kinds or len(kinds) > 1 else _in_words(kinds)
+    known = [one for one in kinds if one != "None"]
+    if not known or any(_family(one) not in SPOKEN for one in known):
+        return None
+    return None if any(_fits(one, value) for one in known) else _in_words(known)
+
+
+def _in_words(kinds: Iterable[str]) -> str | None:
+    said = [SPOKEN[_family(one)] for one in kinds if _family(one) in SPOKEN]
+    return " or ".join(dict.fromkeys(said)) or None
+
+
+def _family(kind: str) -> str:
+    return re.split(r"\W", kind, maxsplit=1)[0]
+
+
+def _alternatives(kind: str) -> list[str]:
+    parts, depth = [""], 0
+    for letter in kind:
+        depth += (letter in "[(") - (letter in "])")
+        if letter == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return [part.strip() for part in parts]
+
+
+def _fits(kind: str, value: Any) -> bool:
+    family = _family(kind)
+    if family == "list":
+        if not isinstance(value, list):
+            return False
+        inner = kind[5:-1] if kind.startswith("list[") else ""
+        return not inner or all(wrong_type(inner, one) is None for one in value)
+    if family == "dict":
+        return isinstance(value, dict)
+    if isinstance(value, list | dict):
+        return False
+    if family == "str":
+        return isinstance(value, str)
+    if family == "bool":
+        return (
+            isinstance(value, bool)
+            or value in (0, 1)
+            or (isinstance(value, str) and value.lower() in _TRUTHS)
+        )
+    if isinstance(value, str):
+        return (_INT if family == "int" else _FLOAT).fullmatch(value) is not None
+    return family == "float" or isinstance(value, bool) or float(value).is_integer()
+
+
+def outside(limits: Iterable[str] | None, value: Any) -> str | None:
+    """What the limits of a number ask for, where it lies outside them: "at least 1"."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except ValueError:
+        return None
+    for limit in limits or ():
+        found = _LIMIT.fullmatch(limit)
+        if found is None:
+            continue
+        bound = float(found[2])
+        ok, said = {
+            "Ge": (number >= bound, "at least"),
+            "Gt": (number > bound, "more than"),
+            "Le": (number <= bound, "at most"),
+            "Lt": (number < bound, "less than"),
+        }[found[1]]
+        if not ok:
+            return f"{said} {bound:g}"
+    return None
+
+
+# ---------------------------------------------------------------- numbers of options
+
+# the classes whose fields are options of the command line
+CONFIGS = (
+    "CacheConfig",
+    "SchedulerConfig",
+    "ParallelConfig",
+    "ModelConfig",
+    "LoRAConfig",
+    "LoadConfig",
+    "MultiModalConfig",
+    "ObservabilityConfig",
+    "UVAOffloadConfig",
+    "PrefetchOffloadConfig",
+    "VllmConfig",
+)
+
+
+def expected_number(option: Option, word: str) -> str | None:
+    """The kind of number that an option takes, where the word is none."""
+    if option.many or option.takes_value is not True or option.choices:
+        return None
+    return None if takes(option.type, word) else option.type
+
+
+# what each kind of option takes; a kind that is not named here takes any text
+KINDS = {
+    "int": lazy_re(r"[+-]?\d[\d_]*"),
+    "float": lazy_re(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?"),
+    "human_readable_int": lazy_re(r"-?\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]"),
+    "human_readable_int_or_auto": lazy_re(r"auto|-1|\d[\d_]*|\d+(\.\d+)?[kKmMgGtT]"),
+}
+
+_SIZE = lazy_re(r"(\d+(?:\.\d+)?)\s*([kKmM])?(?:i?b|\s*tok(?:en)?s?)?", re.I)
+
+_SHARE = lazy_re(r"(\d+(?:\.\d+)?)\s*%")
+
+_CUT = lazy_re(r"([+-]?\d+)\D")
+_SPELT = (
+    *("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"),
+    *("eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen"),
+)
+_LARGEST = 10_000_000  # tokens or requests that nobody serves
+
+
+def takes(kind: str, text: str) -> bool:
+    """Whether an option of this kind reads the text as a number."""
+    wanted = KINDS.get(kind)
+    return wanted is None or wanted.fullmatch(text.strip()) is not None
+
+
+def likely_number(kind: str, text: str) -> str | None:
+    """The number that a text most likely means; None where that is anyone's guess.
+
+    128k of a context are 131,072 tokens, not 128,000; 85 % of a memory are 0.85.
+    """
+    text = text.strip().strip("=:;,'\"‘’“”()[]").strip()
+    text = text[:-1] if text.endswith(".") else text
+    if takes(kind, text):
+        return text
+    if text.lower() in _SPELT:
+        return str(_SPELT.index(text.lower()))
+    if kind == "float":
+        if found := re.fullmatch(r"(\d*\.\d+)\s*[A-Za-z]+", text):
+            return found[1]
+        share = _SHARE.fullmatch(text)
+        if share is not None:
+            return f"{float(share[1]) / 100:g}"
+        return text.replace(",", ".") if re.fullmatch(r"\d,\d{1,3}", text) else None
+    if re.fullmatch(r"\d{1,3}(?:[,. ']\d{3})+", text):
+        return re.sub(r"\D", "", text)
+    if found := re.fullmatch(r"(\d+)\.0+", text):
+        return found[1]
+    size = _SIZE.fullmatch(text.replace("_", ""))
+    if size is None:
+        found = re.fullmatch(r"(\d+)\s*[A-Za-z]+", text)
+        return found[1] if found else None
+    scale = {"k": 2**10, "m": 2**20}.get((size[2] or "").lower(), 1)
+    number = float(size[1]) * scale
+    if number > _LARGEST and size[1].isdigit():
+        return size[1]
+    return str(int(number)) if number == int(number) else None
+
+
+def leading_digits(text: str) -> str | None:
+    """What a C++ parser keeps of a number with letters behind it: `64k` is 64. None for another
+    text.
+    """
+    found = _CUT.match(text.strip())
+    return found[1] if found is not None else None
+
+
+@lru_cache(maxsize=1024)
+def limits(engine: str, name: str, version: str | None) -> tuple[str, ...]:
+    """The limits of an option's number: those of the configuration class's field of that name, or
+    those that hold for every engine.
+    """
+    listed = table("compatibility")["ranges"]
+    row = listed.get(engine, {}).get(name) or listed["all"].get(name)
+    if row is not None:
+        return tuple(row)
+    if engine != "vllm":
+        return ()
+    known, field = engines.get("vllm").catalogue, name.removeprefix("--").replace("-", "_")
+    for config in CONFIGS:
+        found = known.json_field(config, field, version)
+        if found is not None:
+            return tuple(found.get("limits") or ())
+    return ()
