@@ -4,6 +4,7 @@ else.
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -67,3 +68,32 @@ def test_a_measured_run_away_from_the_estimate_comes_with_its_causes(
     for row in runs[:1]:
         near = abs(row.speedup / expected - 1) <= 0.1
         assert near or row.k != best.k or any("expected:" in text for text in told), (row, expected)
+
+
+@pytest.mark.parametrize("ctx_tokens", [1024, 2048, 8192])
+@pytest.mark.parametrize("concurrency", [1, 2, 4, 16, 64])
+@pytest.mark.parametrize(
+    "setup",
+    [
+        {"hardware": "gb10"},
+        {"hardware": "gb10", "output_tokens": 1024},
+        {"hardware": "gb10", "acceptance": (0.7, 0.5)},
+        {"hardware": "h100", "model": "qwen3.6-27b"},
+        {"hardware": "rtx3090", "gpus": 2},
+    ],
+)
+def test_the_measured_gain_times_all_shares_is_the_expected_one(
+    setup: dict[str, Any], concurrency: int, ctx_tokens: int
+) -> None:
+    """Each share is a whole percent and each gain has two decimals: the product differs by no more
+    than these round off.
+    """
+    advice = recommend(**setup, concurrency=concurrency, ctx_tokens=ctx_tokens)
+    for text in (reason.text for reason in advice.reasons if "x expected: " in reason.text):
+        first, expected = (float(one) for one in re.findall(r"([\d.]+)x (?:here|expect)", text))
+        causes = text.split("expected: ")[1].split(". The run")[0]
+        shares = [float(one) / 100 for one in re.findall(r"([+-]\d+) %(?:\)| is left)", causes)]
+        product, off = first, 0.005 / first + 0.005 / expected
+        for share in shares:
+            product, off = product * (1 + share), off + 0.006 / (1 + share)
+        assert product == pytest.approx(expected, rel=off), text

@@ -7,7 +7,7 @@ What it does not know: whether the runs were made with care; their source says.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, log, log2
+from math import exp, log, log2, prod
 from typing import Protocol
 
 from advisor.advice.decide import GOAL_METRICS
@@ -186,7 +186,8 @@ def _towards(facts: Facts, row: Evidence) -> tuple[Facts, Facts, Facts, Facts]:
 
 def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: Told) -> str:
     """Why the estimate is not what was measured here, by cause and share: the text, the load, and
-    what is left; nothing where it lies near or is of another k.
+    what is left, so that the measured gain times all shares is the expected one. Nothing where
+    it lies near or is of another k.
     """
     row, estimate = rows[0], best.estimate
     printed = _PRINTED.get(row.metric)
@@ -200,28 +201,26 @@ def _difference(facts: Facts, rows: Sequence[Evidence], best: Candidate, told: T
     found = [told.of_load(one, best.plan) for one in cases]
     tokens = [tau for tau, _ in found]
     alone, *gain = (gains[_LIKE.get(row.metric, row.metric)] for _, gains in found)
-    parts = []
+    shares: list[tuple[str, float]] = []
     if unsaid is not facts:
-        parts.append(
-            f"the acceptance that you state gives {tokens[0]:.2f} instead of "
-            f"{tokens[1]:.2f} tokens a step ({_share(alone / gain[0])})"
-        )
+        what = f"the acceptance that you state gives {tokens[0]:.2f} instead of {tokens[1]:.2f}"
+        shares.append((f"{what} tokens a step", alone / gain[0]))
     if read.workload != facts.workload:
-        parts.append(
-            f"{text} text accepts {tokens[1]:.2f} instead of {tokens[2]:.2f} tokens a step "
-            f"({_share(gain[0] / gain[1])})"
-        )
+        what = f"{text} text accepts {tokens[1]:.2f} instead of {tokens[2]:.2f} tokens a step"
+        shares.append((what, gain[0] / gain[1]))
     if (there.concurrency, there.ctx_tokens) != (asked.concurrency, asked.ctx_tokens):
-        parts.append(f"the load is another ({_share(gain[1] / gain[2])})")
+        shares.append(("the load is another", gain[1] / gain[2]))
     if abs(log(expected / alone)) >= FAR / 2:
         codes = sorted({f.code for f in best.findings if f.effect in ("loss", "caution")})
         what = f"documented losses ({', '.join(codes)})" if codes else "the requests that wait"
-        parts.append(f"{what} ({_share(expected / alone)})")
-    gain_left = row.speedup / gain[2]
-    if abs(log(gain_left)) >= FAR / 2:
+        shares.append((what, expected / alone))
+    parts = [f"{what} ({_share(ratio)})" for what, ratio in shares]
+    left = expected / (row.speedup * prod(ratio for _, ratio in shares))
+    if _share(left) not in NOTHING:
         spread = knowledge.threshold("owner_sd_same_regime").value
+        more = "" if abs(log(left)) <= spread else "only "
         parts.append(
-            f"{_share(gain_left)} is left: owners of one setting differ by "
+            f"{_share(left)} is left: owners of one setting differ by {more}"
             f"{100 * (exp(spread) - 1):.0f} %"
         )
     how = f" with {row.workload} text" if row.workload else ""
@@ -241,6 +240,9 @@ def without_acceptance(facts: Facts) -> Facts:
         return facts
     bare = {"acceptance": None, "acceptance_length": None, "acceptance_k": None}
     return facts.model_copy(update={"request": request.model_copy(update=bare)})
+
+
+NOTHING = ("+0 %", "-0 %")
 
 
 def _share(ratio: float) -> str:
