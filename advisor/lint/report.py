@@ -149,9 +149,12 @@ class Report(NamedTuple):
         return any(one.cut_short for one in self.files)
 
     def clean(self, text: str) -> str:
-        """A text for output without the secrets of any of the files."""
+        """A text for output without the secrets of any of the files: what it says of its own file
+        was cleaned when it was made.
+        """
+        alone = len(self.reads) == 1
         for read in self.reads:
-            text = read.redactor.clean(text)
+            text = read.redactor.clean(text, words=alone)
         return text
 
     def printable(self, text: str) -> str:

@@ -8,6 +8,7 @@ import re
 
 from advisor import engines
 from advisor.domain.patterns import lazy_re
+from advisor.engines.base import PASSED_ENV
 from advisor.engines.traits import gguf_engine, traits
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings, size_bytes
 from advisor.readers.image_checks import image_slips, starts_nothing, tag_slip
@@ -103,7 +104,8 @@ def docker_run(
         j += 1
     if j >= len(words) or words[j].text not in ("run", "create"):
         return None
-    ran = ContainerRun(Surroundings(kind="docker-run"), scope=scope)
+    created = words[j].text == "create"  # and started by something else, at its time
+    ran = ContainerRun(Surroundings(kind="docker-create" if created else "docker-run"), scope=scope)
     j += 1
     while j < len(words) and (words[j].text.startswith("-") or _is_hole(words[j])):
         if base_name(words[i]) == "docker":
@@ -222,11 +224,14 @@ def container_command(ran: ContainerRun, reading: Reading, at: int, depth: int =
         and (not traits(engine).model_first or engine_start(words, 0))
     ):
         return False
+    passed: list[Mapped] = []
     if not words or not is_official(image):
-        words = [*words, *_from_env(engine, env, words, reading, at)]
+        passed = _from_env(engine, env, words)
+        words = [*words, *passed]
     if not words and not any(name.startswith("LLAMA_ARG_") for name in env):
         return False
     found = EngineCommand(engine, words, env, at, reading.form, around, fork=fork_of_image(image))
+    found.said = PASSED_ENV if passed else ""
     if engine == "vllm" and is_official(image) and not ran.entrypoint:
         # the image's entrypoint is `vllm serve`: a second one is taken for the model's name
         found.strays = [word for word in given[: len(given) - len(words)] if word.text != "--"]
@@ -291,9 +296,7 @@ def engine_by_options(words: list[Mapped]) -> str | None:
     return best[1] if best[0] >= 2 else None
 
 
-def _from_env(
-    engine: str, env: Env, words: list[Mapped], reading: Reading, at: int
-) -> list[Mapped]:
+def _from_env(engine: str, env: Env, words: list[Mapped]) -> list[Mapped]:
     """Options that a wrapper image takes from its environment (EXTRA_ARGS, MODEL_ID, CONTEXT_LEN
     ...).
     """
@@ -316,10 +319,6 @@ def _from_env(
             made_words += [synthetic(flag, item.at), value]
         elif _ENV_FLAGS.match(bare := _OWN_PREFIX.sub("", name)):
             made_words += _env_flag(engine, bare, item, value)
-    if made_words:
-        reading.note(
-            "the image is taken to pass its environment (model, arguments) to the engine", at
-        )
     return made_words
 
 

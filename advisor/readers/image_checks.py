@@ -152,7 +152,10 @@ def starts_nothing(
     if not start:
         return
     at = words[0].first()
-    lines = around.kind in ("docker-run", "compose") and reading.source.text[at - 1 : at] in " \n"
+    lines = (
+        around.kind in ("docker-run", "docker-create", "compose")
+        and reading.source.text[at - 1 : at] in " \n"
+    )
     before = reading.source.text[max(0, at - 40) : at]
     plain = lines and not re.search(r"-[ \t]+$|[\[,][ \t]*$", before)
     reading.slip(said, at, at if plain else None, start)

@@ -247,10 +247,12 @@ class Redactor:
         if len(value) >= 4 and not plain:
             self.values.add(value)
 
-    def clean(self, text: str) -> str:
-        """The text without secrets."""
+    def clean(self, text: str, words: bool = True) -> str:
+        """The text without secrets; without `words` those that are plain words stay, which a text
+        about another file has by chance.
+        """
         for value in sorted(self.values, key=len, reverse=True):
-            if value in text:
+            if value in text and (words or not value.isalpha()):
                 text = _replace(text, value)
         if _MARK.search(text):  # most texts hold none
             for marks, form in _FORMS:

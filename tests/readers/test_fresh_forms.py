@@ -262,3 +262,42 @@ def test_a_program_that_is_asked_for_its_version_starts_nothing(asked: str) -> N
 def test_a_table_that_names_programs_starts_none() -> None:
     text = 'TABLE = [("build/bin/llama-server", "llama", 8099), ("sglang serve", "sglang", 3)]\n'
     assert read_text(text, "a.py").launches == ()
+
+
+def test_a_diagram_that_names_the_server_starts_none() -> None:
+    text = "```\ngateway\n  llama-server / serve_embedding -> models (GGUF)\n```\n"
+    assert read_text(text, "a.md").launches == ()
+
+
+def test_an_image_that_takes_its_environment_may_add_options() -> None:
+    text = """services:
+  a:
+    image: own-vllm:1
+    environment: [MODEL=Qwen/Qwen3-8B, TOOL_CALL_PARSER=qwen3_coder]
+"""
+    assert not validate(text=text, name="compose.yaml", select=("SD125",)).findings
+
+
+def test_what_a_macro_sets_the_command_may_set_anew() -> None:
+    text = """macros:
+  base: llama-server --port 1 -b 2048
+models:
+  z:
+    cmd: ${base} -m z.gguf
+    ttl: 10
+    aliases: [z]
+  a:
+    cmd: |
+      ${base} -m a.gguf
+      -b 512
+"""
+    assert not validate(text=text, name="config.yaml", select=("SD121",)).findings
+    text = "llama-server -m a.gguf \\\n -b 2048 \\\n -b 512\n"
+    assert validate(text=text, name="a.sh", select=("SD121",)).findings
+
+
+def test_containers_that_are_only_created_do_not_run_at_once() -> None:
+    one = "docker create --gpus all vllm/vllm-openai:v0.25.1 m --gpu-memory-utilization 0.9\n"
+    assert not validate(text=one + one, name="a.sh", select=("SD306",)).findings
+    both = (one + one).replace("create", "run -d")
+    assert validate(text=both, name="a.sh", select=("SD306",)).findings

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 
 from advisor.domain.patterns import lazy_re
+from advisor.engines.traits import gguf_engine
+from advisor.readers.engine_command import EngineCommand
 from advisor.readers.reading import Reading
 from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, join, literal, synthetic
 from advisor.readers.syntax.yamlnodes import Node, scalar
@@ -52,6 +54,22 @@ def _read_blocks(reading: Reading, form: str) -> None:
         )
         for one in reading.found[known:]:
             one.form = "document"
+        reading.found[known:] = [one for one in reading.found[known:] if not _is_named_only(one)]
+
+
+_OPTION = lazy_re(r"--?[A-Za-z]")
+
+
+def _is_named_only(found: EngineCommand) -> bool:
+    """Whether a block, such as a diagram or a list of files, names llama-server and nothing that it
+    is to do.
+    """
+    return (
+        gguf_engine(found.engine)
+        and not found.pairs
+        and not any(_OPTION.match(word.text) or word.has_hole for word in found.words)
+        and not any(name.startswith("LLAMA_ARG_") for name in found.env)
+    )
 
 
 _SHELL_CELL = lazy_re(r"\s*%%(?:bash|sh|script\b[^\n]*|system)[^\n]*\n")

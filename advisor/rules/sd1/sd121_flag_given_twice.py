@@ -32,6 +32,9 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
             or earlier.unresolved
         ):
             continue
+        if _is_override(case, earlier, found):
+            first[found.name] = found
+            continue
         option = catalogue(case).find(lookup_spelling(found)) if found.known else None
         if (
             earlier.origin != found.origin
@@ -53,6 +56,17 @@ def flag_given_twice(case: Case) -> Iterator[Hit]:
                 safe=case.plan.engine in ("vllm", "sglang"),
             ),
         )
+
+
+def _is_override(case: Case, earlier: Flag, later: Flag) -> bool:
+    """Whether what a macro or a list above the command sets is set anew in the command: what it is
+    there for.
+    """
+    if case.launch.form != "llama-swap":
+        return 0 < earlier.line < case.launch.line <= later.line
+    given = [one.line for one in flags(case)]
+    between = abs(given.index(later.line) - given.index(earlier.line))
+    return later.line - earlier.line > 2 * between + 2  # other lines than the command's lie between
 
 
 REPEATABLE = (

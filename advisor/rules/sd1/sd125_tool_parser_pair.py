@@ -2,6 +2,7 @@ import re
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case, Fix
+from advisor.engines.base import PASSED_ENV
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import flag, has_switch, model_text, unread
 from advisor.rules.kit.fixes import add_fix
@@ -36,7 +37,7 @@ def tool_parser_pair(case: Case) -> Iterator[Hit]:
             if re.search(r"qwen3\.[5-9]|qwen3-(coder|next)", model_text(case).lower())
             else Fix(text=WHAT),
         )
-    elif parser is not None and auto is None:
+    elif parser is not None and auto is None and PASSED_ENV not in case.launch.notes:
         yield Hit(
             '--tool-call-parser without --enable-auto-tool-choice: tool_choice "auto" is refused',
             flag=parser,

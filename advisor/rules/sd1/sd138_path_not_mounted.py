@@ -14,7 +14,7 @@ FILES = (
     "--speculative-draft-model-path",
 )
 # forms in which all mounts of the container stand beside the command
-WHOLE = ("docker-run", "compose", "kubernetes", "quadlet")
+WHOLE = ("docker-run", "docker-create", "compose", "kubernetes", "quadlet")
 
 
 @rule(

@@ -44,6 +44,7 @@ def memory_shares_exceed_device(case: Case) -> Iterator[Hit]:
         own is None
         or own > 1  # SD314 says it
         or mine.form in _ON_DEMAND
+        or (mine.container is not None and mine.container.kind == "docker-create")
         or len(case.siblings) > MANY
         or is_node(mine)
     ):
