@@ -4,12 +4,13 @@ judged.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from advisor.domain.nouns import AdvisorError, Estimate, Facts, Finding, Launch, Plan, Skipped
 from advisor.domain.printable import printable
 from advisor.readers import FileRead
+from advisor.readers.secrets import Redactor
 
 
 class Given(NamedTuple):
@@ -152,10 +153,14 @@ class Report(NamedTuple):
         """A text for output without the secrets of any of the files: what it says of its own file
         was cleaned when it was made.
         """
-        alone = len(self.reads) == 1
+        return self.cleaner()(text)
+
+    def cleaner(self) -> Callable[[str], str]:
+        """The function of `clean`, for many texts."""
+        alone, every = len(self.reads) == 1, Redactor()
         for read in self.reads:
-            text = read.redactor.clean(text, words=alone)
-        return text
+            every.values |= read.redactor.values
+        return lambda text: every.clean(text, words=alone)
 
     def printable(self, text: str) -> str:
         """A text for one line of output: no secrets, nothing that a terminal obeys, not too

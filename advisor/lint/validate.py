@@ -37,6 +37,7 @@ SUFFIXES = (
     ".bat",
     ".nix",
     ".ps1",
+    ".plist",
     ".py",
     ".json",
     ".env",

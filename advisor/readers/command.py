@@ -12,11 +12,13 @@ from collections.abc import Callable
 
 from advisor.domain.patterns import lazy_re
 from advisor.engines import no_mtp_answer
+from advisor.engines.traits import gguf_engine
 from advisor.readers.containers import container_command, docker_run
 from advisor.readers.engine_command import EngineCommand, Env, EnvItem, Surroundings
 from advisor.readers.programs import (
     BYSTANDERS,
     CLUSTER,
+    CMDLET,
     ENGINE_TEXT,
     LAUNCHERS,
     OTHER_ENGINES,
@@ -74,20 +76,25 @@ def read_command(
     i = _leading_env(words, own)
     if around is None or around.image is None:
         around = _launchers_image(words[i:], around)
-    if i < len(words) and base_name(words[i]) in CLUSTER and all(w.text != "--" for w in words):
-        return False  # `kubectl logs pod -c llama-server -f`: a name, not a program
     if i < len(words) and base_name(words[i]) in BYSTANDERS:
         _other_engine(words[i:], reading)
+        return False
+    if i < len(words) and _starts_nothing(words, i):
         return False
     plain = i
     while i < len(words):
         name = base_name(words[i])
-        start = engine_start(words, i)
+        named = i > 0 and _NAMES_A_PROGRAM.match(words[i - 1].text)  # another program's option
+        start = None if named else engine_start(words, i)
         if start and (
             i == plain or _has_options(words, start[1]) or base_name(words[plain]) in LAUNCHERS
         ):
             engine, first = start
-            if _only_asks(words[first:]) or (first == len(words) and reading.form == "python"):
+            if (
+                _only_asks(words[first:])
+                or _is_prose(engine, words[first:])
+                or (first == len(words) and reading.form == "python")
+            ):
                 return False
             module_slip(words, first, reading)
             begin = words[i].first() if words[i].first() >= 0 else at
@@ -120,12 +127,56 @@ def read_command(
     return False
 
 
+_NAMES_A_PROGRAM = lazy_re(r"--[\w-]*(?:bin|binary|server|exe|executable|program)$")
+_BULLETS = frozenset(("-", "*", "+"))
+# what a container's runtime does with containers that run, which may be named after the server
+_CONTAINER_CARE = frozenset(
+    (
+        *("attach", "build", "commit", "cp", "diff", "events", "history", "images", "info"),
+        *("inspect", "kill", "load", "logs", "network", "pause", "port", "ps", "pull", "push"),
+        *("rename", "restart", "rm", "rmi", "save", "start", "stats", "stop", "system", "tag"),
+        *("top", "unpause", "update", "volume", "wait", "up", "down", "config"),
+    )
+)
+
+
+def _starts_nothing(words: list[Mapped], i: int) -> bool:
+    """An item of a list of prose, a cmdlet of PowerShell that is given a name, and `docker stats
+    llama-server`, `docker exec llama-server ls`, `kubectl logs pod -c llama-server -f`.
+    """
+    if words[i].text in _BULLETS or CMDLET.fullmatch(words[i].text):
+        return True
+    if base_name(words[i]) in CLUSTER and all(word.text != "--" for word in words):
+        return True
+    if base_name(words[i]) not in RUNTIMES:
+        return False
+    verbs = [word.text for word in words[i + 1 : i + 6] if not word.text.startswith("-")]
+    if verbs[:1] in (["compose"], ["container"]):
+        verbs = verbs[1:]
+    if verbs[:1] == ["exec"]:
+        return not any(engine_start(words, j) for j in range(i + 3, len(words))) or (
+            len(verbs) > 2 and verbs[2] in BYSTANDERS
+        )
+    return bool(verbs) and verbs[0] in _CONTAINER_CARE
+
+
 _ASKS = frozenset(("--version", "--help", "-h", "--usage", "--list-devices"))
 
 
 def _only_asks(args: list[Mapped]) -> bool:
     """Whether the program is asked for its version or its options, and ends."""
     return any(word.text in _ASKS for word in args[:3])
+
+
+_LETTERS = lazy_re(r"[A-Za-z]+[,.:;]?")
+
+
+def _is_prose(engine: str, args: list[Mapped]) -> bool:
+    """Whether a sentence goes on behind the program's name: `ok "llama-server built and linked"`.
+    llama-server takes no word without a dash, the others a model's name.
+    """
+    taken = 2 if gguf_engine(engine) else 3
+    return len(args) >= taken and all(_LETTERS.fullmatch(word.text) for word in args[:taken])
 
 
 _CONTAINED = ("srun", "apptainer", "singularity", "enroot")
@@ -195,7 +246,10 @@ def _assign(word: Mapped, env: Env) -> None:
 
 
 def _has_options(words: list[Mapped], first: int) -> bool:
-    return any(word.text.startswith("-") or word.has_hole for word in words[first : first + 3])
+    return any(_DASHED.match(word.text) or word.has_hole for word in words[first : first + 3])
+
+
+_DASHED = lazy_re(r"--?[A-Za-z]")
 
 
 def _until_operator(words: list[Mapped]) -> list[Mapped]:
@@ -211,6 +265,8 @@ def _script_of(words: list[Mapped], i: int) -> Mapped | None:
     for j in range(i + 1, min(i + 8, len(words))):
         text = words[j].text
         if re.fullmatch(r"-[a-zA-Z]*c[a-zA-Z]*", text) and j + 1 < len(words):
+            if words[j + 1].text == "--" and j + 2 < len(words):
+                return words[j + 2]
             return words[j + 1]
         if (
             not text.startswith(("-", "+"))

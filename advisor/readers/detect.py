@@ -53,6 +53,7 @@ BY_SUFFIX = {
     ".py": "python",
     ".cmd": "batch",
     ".bat": "batch",
+    ".plist": "plist",
     ".ps1": "text",
     ".yaml": "yaml",
     ".yml": "yaml",

@@ -24,6 +24,7 @@ READERS = {
     "llmkube": f"{_FORMS}llmkube:read_llmkube",
     "mapping": f"{_FORMS}llama_swap:read_mapping",
     "markdown": f"{_FORMS}documents:read_markdown",
+    "plist": f"{_FORMS}systemd:read_plist",
     "python": f"{_FORMS}python_calls:read_python",
     "rst": f"{_FORMS}documents:read_rst",
     "text": f"{_FORMS}anywhere:read_anywhere",

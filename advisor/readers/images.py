@@ -86,7 +86,7 @@ def fork_of_image(image: str) -> str | None:
 
 
 _FORK_VALUES = lazy_re(
-    r"turbo[234]\w*|[kv]?tq[1-4]\w*|kvarn[0-9]"
+    r"[kv]?tq[1-4]\w*|(?!fp|int|nvfp|mxfp|float|bfloat|half)[a-z]{3,}[0-9]\w*"
 )  # KV cache types that only forks of llama.cpp have
 
 

@@ -22,6 +22,7 @@ vllm-bench ollama lms return exit logger notify-send cargo npm go strings file s
 help where taskkill tasklist get-command test-path join-path split-path resolve-path get-item
 get-childitem get-process stop-process get-content select-string remove-item copy-item new-item
 """
+CMDLET = lazy_re(r"(?!Start-Process|Invoke-)[A-Z][a-z]+-[A-Z][A-Za-z]+")  # of PowerShell
 BYSTANDERS = frozenset(_BYSTANDER_NAMES.split())
 # they name pods and containers; what they start stands behind `--`
 CLUSTER = frozenset(("kubectl", "oc", "k9s", "stern", "helm", "k3s", "microk8s"))

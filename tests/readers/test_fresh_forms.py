@@ -301,3 +301,99 @@ def test_containers_that_are_only_created_do_not_run_at_once() -> None:
     assert not validate(text=one + one, name="a.sh", select=("SD306",)).findings
     both = (one + one).replace("create", "run -d")
     assert validate(text=both, name="a.sh", select=("SD306",)).findings
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'ok "llama-server built and linked"\n',
+        'fail "llama-server not runnable after build"\n',
+        "docker stats llama-server --no-stream --format table\n",
+        "docker exec llama-server ls -la /root/.cache\n",
+        "docker compose logs -f llama-server --tail 50\n",
+        "- llama.cpp llama-server with -hf model loading\n",
+        'New-NetFirewallRule -DisplayName "llama-server" -Direction Inbound\n',
+    ],
+)
+def test_a_line_that_only_names_the_server(text: str) -> None:
+    assert read_text(text, "a.sh").launches == ()
+    assert read_text(f"```sh\n{text}```\n", "a.md").launches == ()
+
+
+def test_the_servers_path_as_an_option_of_another_program() -> None:
+    text = "uv run python mirror.py --server-bin /opt/llama-server --model-path a.gguf\n"
+    assert read_text(text, "a.sh").launches == ()
+
+
+def test_a_server_that_is_started_in_a_container_that_runs() -> None:
+    text = "docker exec -d box vllm serve Qwen/Qwen3-8B --max-num-seqs 8\n"
+    (launch,) = read_text(text, "a.sh").launches
+    assert launch.model == "Qwen/Qwen3-8B"
+
+
+def test_a_shell_text_behind_two_dashes() -> None:
+    text = """apiVersion: v1
+kind: Pod
+spec:
+  containers:
+    - image: rocm/vllm:latest
+      command: [/bin/bash, -lc, --]
+      args: ["ray start --head && vllm serve Qwen/Qwen3-8B --tensor-parallel-size 2"]
+"""
+    (launch,) = read_text(text, "a.yaml").launches
+    assert launch.model == "Qwen/Qwen3-8B"
+
+
+def test_doubled_braces_of_a_recipe_without_defaults() -> None:
+    text = """container: vllm-node-b12x
+command: |
+  vllm serve m --speculative-config '{{"method":"mtp","num_speculative_tokens":4}}'
+"""
+    (found,) = validate(text=text, name="a.yaml").launches
+    assert found.plan.k == 4
+
+
+def test_a_job_of_launchd() -> None:
+    text = """<plist version="1.0"><dict>
+  <!-- llama-server variant for a sweep -->
+  <key>EnvironmentVariables</key><dict><key>LLAMA_ARG_PORT</key><string>1</string></dict>
+  <key>ProgramArguments</key>
+  <array>
+    <string>__BINARY__</string>
+    <string>--model</string><string>/m/Qwen3.6-27B-MTP-Q4_K_M.gguf</string>
+    <string>-ngl</string><string>999</string> <!-- all -->
+    <string>--spec-type</string><string>draft-mtp</string>
+    <string>--spec-draft-n-max</string><string>2</string>
+    <string>--chat-template-kwargs</string><string>{&quot;a&quot;:1}</string>
+  </array>
+</dict></plist>
+"""
+    for program in ("__BINARY__", "/opt/llama-server"):
+        (found,) = validate(text=text.replace("__BINARY__", program), name="a.plist").launches
+        assert found.launch.engine == "llama-server" and found.plan.k == 2
+        kwargs = found.launch.flag("--chat-template-kwargs")
+        assert kwargs is not None and kwargs.value == '{"a":1}'
+
+
+@pytest.mark.parametrize("value", ["iso3", "ktq2", "turbo3_tcq", "planar3", "tq3_0"])
+def test_a_cache_type_of_a_fork(value: str) -> None:
+    text = f"llama-server -m a.gguf -fa on --cache-type-k {value} --cache-type-v {value}\n"
+    assert all(one.severity != "error" for one in validate(text=text, name="a.sh").findings)
+
+
+@pytest.mark.parametrize("value", ["q8_1", "q6_0", "fp8", "int8", "nvfp4"])
+def test_a_cache_type_of_no_fork(value: str) -> None:
+    text = f"llama-server -m a.gguf -fa on --cache-type-k {value}\n"
+    assert any(one.severity == "error" for one in validate(text=text, name="a.sh").findings)
+
+
+def test_a_value_that_an_older_release_took() -> None:
+    text = "docker run vllm/vllm-openai:v0.8.5 --model m --quantization nvfp4\n"
+    assert all(one.severity != "error" for one in validate(text=text, name="a.sh").findings)
+
+
+def test_one_files_words_stay_in_what_is_said_of_another(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "a.env").write_text("MASTER_KEY=changed\n")
+    (tmp_path / "changed.sh").write_text("vllm serve m --max-num-sqes 4\n")
+    report = validate(str(tmp_path))
+    assert report.clean("a changed prompt") == "a changed prompt"

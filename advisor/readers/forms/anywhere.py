@@ -20,6 +20,7 @@ from advisor.readers.forms.presets import Pair, preset
 from advisor.readers.images import engine_of_image
 from advisor.readers.programs import (
     BYSTANDERS,
+    CMDLET,
     LAUNCHERS,
     RUNTIMES,
     SHELLS,
@@ -306,7 +307,7 @@ def _start(words: list[Mapped], reading: Reading, env: Env) -> bool:
             word.part(lead, len(word)) if lead and word.text[lead : lead + 1].isalpha() else word
         )
         rest = [first, *words[i + 1 :]]
-        if i == 0 and name in BYSTANDERS:
+        if i == 0 and (name in BYSTANDERS or CMDLET.fullmatch(word.text)):
             return False
         found = engine_start(rest, 0)
         optioned = any(one.text.startswith("-") or one.has_hole for one in rest[1:5])

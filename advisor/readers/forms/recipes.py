@@ -17,9 +17,13 @@ from advisor.readers.syntax.scope import Scope
 from advisor.readers.syntax.yamlnodes import Node, scalar
 
 _ARGUMENTS = lazy_re(r"args|extraArgs|extra_args|command|entrypoint")
-_IMAGE = lazy_re(r"[\w.-]+(?::\d+)?(?:/[\w.-]+)*[:@][\w.:-]+|[\w.-]+(?:/[\w.-]+)+")
+_IMAGE = lazy_re(
+    r"[\w.-]+(?::\d+)?(?:/[\w.-]+)*[:@][\w.:-]+|[\w.-]+(?:/[\w.-]+)+"
+    r"|[\w.-]*(?:vllm|sglang|llama)[\w.-]*"
+)
 _SCRIPTS = ("commands", "script", "run")
 _VARIABLES = ("env", "envs", "environment", "variables")
+_DOUBLED = lazy_re(r"'\{\{[ \t]*\"")  # of a JSON text that `str.format` is to make
 MAX_LINES = 500
 _KEY = lazy_re(
     r"(?:^|[._-]|(?<=[a-z]))(?:command|cmd|run|script|shell|exec|start|launch|args"
@@ -110,9 +114,9 @@ def _read_file(node: Node, key: Node, value: Node, reading: Reading) -> None:
 
 
 def _fill(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
-    if defaults is None or "{" not in text.text:
+    if "{" not in text.text or (defaults is None and not _DOUBLED.search(text.text)):
         return text
-    if not re.search(r"\{\{\s*\w+\s*\}\}", text.text):
+    if defaults is None or not re.search(r"\{\{\s*\w+\s*\}\}", text.text):
         return _format(text, defaults, reading)
     parts: list[Mapped] = []
     done = 0
@@ -124,14 +128,14 @@ def _fill(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
     return join((*parts, text.part(done, len(text))))
 
 
-def _format(text: Mapped, defaults: Node, reading: Reading) -> Mapped:
+def _format(text: Mapped, defaults: Node | None, reading: Reading) -> Mapped:
     """As Python's `str.format` fills it: `{name}`, and doubled braces for single ones."""
     doubled = "{{" in text.text
     parts: list[Mapped] = []
     done = 0
     for found in re.finditer(r"\{\{|\}\}|(?<![$\w])\{(\w+)\}", text.text):
         name = found.group(1)
-        value = defaults.get(name) if name else None
+        value = defaults.get(name) if name and defaults is not None else None
         if name and (value is None or value.kind != "scalar"):
             continue
         if not name and not doubled:

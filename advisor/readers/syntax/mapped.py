@@ -135,7 +135,7 @@ def join(parts: Iterable[Mapped]) -> Mapped:
 
 # `cmd <in >out` is a redirection: there the bracket closes after a blank, or with a name behind it
 _ANGLE = (
-    r"(?<![<&\d])<((?:[A-Za-z]|\d+_|\d+ ?\*)[^<>\n\"'`$|;&(){}\\]{0,60})(?<!\s)>(?!\w|\(|&|/dev/)"
+    r"(?<![<&\d])<((?:[A-Za-z]|\d+_|\d+ ?\*)[^<>\n\"'`$|;&(){}\\]{0,160})(?<!\s)>(?!\w|\(|&|/dev/)"
 )
 
 # what is no JSON in doubled braces; blanks and a dash before the end are trimmed from the name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from advisor.domain.nouns import METHODS, Finding
@@ -33,12 +34,16 @@ def report_json(report: Report) -> dict[str, Any]:
 
 def redact_data(data: Any, report: Report) -> Any:
     """Plain data without the secrets of the files, and without what a terminal would obey."""
+    return _redact(data, report.cleaner())
+
+
+def _redact(data: Any, clean: Callable[[str], str]) -> Any:
     if isinstance(data, str):
-        return printable_lines(cut(report.clean(data), MAX_TEXT))
+        return printable_lines(cut(clean(data), MAX_TEXT))
     if isinstance(data, dict):
-        return {redact_data(key, report): redact_data(value, report) for key, value in data.items()}
+        return {_redact(key, clean): _redact(value, clean) for key, value in data.items()}
     if isinstance(data, list | tuple):
-        return [redact_data(item, report) for item in data]
+        return [_redact(item, clean) for item in data]
     return data
 
 

@@ -171,7 +171,7 @@ def slip(word: str, near: str | None) -> bool:
     if near is None or word == near:
         return False
     one, other = word.lower().lstrip("-"), near.lower().lstrip("-")
-    if len(one) > 4 and other.startswith(one):
+    if len(one) > 4 and other.startswith(one) and other[len(one) : len(one) + 1] not in ("-", "_"):
         return True  # cut off
     if sorted(_DIGITS.findall(one)) != sorted(_DIGITS.findall(other)):
         return False

@@ -63,20 +63,20 @@ def unknown_flag(case: Case) -> Iterator[Hit]:
             f"{case.plan.engine} has no option {found.raw}{hint}",
             flag=found,
             fix=mend(case, found, near, misspelt),
-            severity=_weight(case, misspelt, near is None and len(unknown) > 1),
+            severity=_weight(case, misspelt, near is None or len(unknown) > 2, len(unknown) > 1),
             versions="all catalogued releases",
             everywhere=True,
             slip=misspelt,
         )
 
 
-def _weight(case: Case, misspelt: bool, several: bool) -> Severity | None:
+def _weight(case: Case, misspelt: bool, strange: bool, several: bool) -> Severity | None:
     """Several options that resemble none are a patched build's, where no release is pinned."""
     if misspelt:
         return None
     if case.launch.fork:
         return "info"
-    return "warning" if several and not is_release_pinned(case) else None
+    return "warning" if strange and several and not is_release_pinned(case) else None
 
 
 def sign_hit(case: Case, found: Flag, name: str, value: str) -> Hit:

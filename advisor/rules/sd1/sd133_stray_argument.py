@@ -61,10 +61,20 @@ def stray_argument(case: Case) -> Iterator[Hit]:
             f"the argument '{word}' belongs to no option"
             + (": llama-server takes the model with -m" if model else ""),
             flag=stray,
-            severity="info" if launch.fork else "warning" if launch.form in _DIRECT else None,
+            severity="info"
+            if launch.fork
+            else "warning"
+            if launch.form in _DIRECT or (word == "serve" and _is_digest(case))
+            else None,
             fix=mend(case, stray, model),
             everywhere=True,
         )
+
+
+def _is_digest(case: Case) -> bool:
+    """Whether a digest alone names the image: what its entrypoint takes is not known."""
+    container = case.launch.container
+    return container is not None and "@sha256" in (container.image or "")
 
 
 def _word(text: str) -> str:
