@@ -127,7 +127,7 @@ def read_command(
     return False
 
 
-_NAMES_A_PROGRAM = lazy_re(r"--[\w-]*(?:bin|binary|server|exe|executable|program)$")
+_NAMES_A_PROGRAM = lazy_re(r"--[\w-]*(?:bin|binary|server|exe|executable|program|path)$")
 _BULLETS = frozenset(("-", "*", "+"))
 # what a container's runtime does with containers that run, which may be named after the server
 _CONTAINER_CARE = frozenset(

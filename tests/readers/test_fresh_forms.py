@@ -397,3 +397,40 @@ def test_one_files_words_stay_in_what_is_said_of_another(tmp_path) -> None:  # t
     (tmp_path / "changed.sh").write_text("vllm serve m --max-num-sqes 4\n")
     report = validate(str(tmp_path))
     assert report.clean("a changed prompt") == "a changed prompt"
+
+
+def test_shift_drops_as_many_as_it_says() -> None:
+    text = """serve() {
+  local name=$1 port=$2; shift 2
+  vllm serve m "$@" --port $port
+}
+serve a 8080 --max-num-seqs 4
+"""
+    (launch,) = read_text(text, "a.sh").launches
+    assert launch.strays == () and [flag.name for flag in launch.flags[1:]] == [
+        "--max-num-seqs",
+        "--port",
+    ]
+
+
+def test_what_a_loop_of_a_command_file_holds_is_not_known() -> None:
+    text = """@echo off
+for %%I in ("%~dp0..") do set "ROOT=%%~fI"
+llama-server.exe -m "%ROOT%\\Qwen3.6-27B-MTP-Q4_K_M.gguf" --spec-type draft-mtp
+"""
+    (launch,) = read_text(text, "a.bat").launches
+    assert launch.model is not None and launch.model.startswith("${I}")
+
+
+def test_a_script_that_a_dockerfile_writes() -> None:
+    text = """FROM vllm-own:1
+RUN <<'WRAPPER'
+cat > /usr/local/bin/run <<'SH'
+exec vllm serve "Qwen/Qwen3-8B" --max-model-len 4096 "$@"
+SH
+chmod 0555 /usr/local/bin/run
+WRAPPER
+ENTRYPOINT ["/usr/local/bin/run"]
+"""
+    (launch,) = read_text(text, "Dockerfile").launches
+    assert launch.model == "Qwen/Qwen3-8B"

@@ -10,7 +10,15 @@ from advisor.engines.base import CUT_OFF
 from advisor.readers.command import read_command
 from advisor.readers.engine_command import Env, EnvItem
 from advisor.readers.reading import Reading
-from advisor.readers.syntax.mapped import HOLE_CLOSE, HOLE_OPEN, Mapped, hole, join, literal
+from advisor.readers.syntax.mapped import (
+    HOLE_CLOSE,
+    HOLE_OPEN,
+    Mapped,
+    hole,
+    join,
+    literal,
+    replace_matches,
+)
 from advisor.readers.syntax.scope import Scope
 
 _DEFAULT = lazy_re(
@@ -25,6 +33,7 @@ _CONDITION = lazy_re(
 )
 _SET = lazy_re(r'^\s*@?set\s+(?:/a\s+)?"?([A-Za-z_]\w*)=(.*)$', re.I)
 _PERCENT = lazy_re(r"%([A-Za-z_]\w*)(?::[^%\n]*)?%|!([A-Za-z_]\w*)!")
+_LOOPED = lazy_re(r"%%(?:~[a-zA-Z$:]{0,9})?([A-Za-z])(?![A-Za-z])")
 _LEADS = ("start", "call", "&", "cmd", "/c", "/k", "", "@call", "/b", "/wait", "/min")
 _BACKSLASH = lazy_re(r"[ \t]\\[ \t]*\r?\n[ \t]*(--?[A-Za-z][\w-]*)")
 MAX_TEXT = 30_000  # what a variable, and the variables of one command, may come to
@@ -170,6 +179,8 @@ def unquote(word: Mapped) -> Mapped:
 
 
 def _resolve(word: Mapped, scope: Scope) -> Mapped:
+    if "%%" in word.text:  # of a `for`: what it holds is not known
+        word = replace_matches(word, _LOOPED, lambda found, at: hole(found.group(1), at))
     named = (
         (found, next(group for group in found.groups() if group))
         for found in _PERCENT.finditer(word.text)

@@ -16,6 +16,11 @@ from advisor.readers.syntax.words import split_words
 _LINE = lazy_re(r"^[ \t]*(FROM|ENV|ARG|ENTRYPOINT|CMD)[ \t]+(.*)$", re.I | re.S)
 
 
+_HERE = lazy_re(
+    r"^[ \t]*(?:RUN|COPY)[ \t][^\n]{0,500}?<<-?[\"']?(?P<tag>[A-Za-z_]\w{0,60})[\"']?[^\n]{0,500}\n"
+    r"(?P<body>(?:(?!(?P=tag)[ \t]*$)[^\n]*\n){1,2000})",
+    re.M,
+)
 _SINGLE = lazy_re(r"\[\s*'[^'\"]*'(?:\s*,\s*'[^'\"]*')*\s*\]")
 
 
@@ -51,6 +56,9 @@ def read_dockerfile(reading: Reading) -> None:
         ran.entrypoint, ran.args = ran.args, []
     if ran.args or ran.entrypoint:
         container_command(ran, reading, at)
+    if not reading.found:  # the script that it starts may be written here
+        for found in _HERE.finditer(reading.source.text):
+            reading.inside(literal(found.group("body"), found.start("body")), 1)
 
 
 def _env(env: Env, value: Mapped) -> None:

@@ -33,9 +33,10 @@ def do_set(shell: ShellState, words: list[Mapped], at: int) -> bool:
 
 
 def do_shift(shell: ShellState, words: list[Mapped], at: int) -> bool:
-    """Run `shift`: drops the first positional parameter."""
+    """Run `shift`: drops the first positional parameter, or as many as it says."""
+    count = words[-1].text if words else ""
     if shell.scope.args:
-        shell.scope.args = shell.scope.args[1:]
+        shell.scope.args = shell.scope.args[int(count[:4]) if count.isdecimal() else 1 :]
     return False
 
 
