@@ -116,7 +116,7 @@ def read_command(
         if name in RUNTIMES and (ran := docker_run(words, i, reading, scope)) is not None:
             begin = words[i].first() if words[i].first() >= 0 else at
             return container_command(ran, reading, begin, depth + 1)
-        if " " in words[i].text and i > plain and ENGINE_TEXT.search(HOLE.sub("", words[i].text)):
+        if " " in words[i].text and i > plain and _names_engine(words[i].text):
             option = _OPTION.match(words[i].text)  # sbatch --wrap="vllm serve ..."
             script = words[i].part(option.end(), len(words[i])) if option else words[i]
             return _read_nested(script, words, i, reading, whole(), scope, around, depth)
@@ -165,7 +165,15 @@ _ASKS = frozenset(("--version", "--help", "-h", "--usage", "--list-devices"))
 
 def _only_asks(args: list[Mapped]) -> bool:
     """Whether the program is asked for its version or its options, and ends."""
-    return any(word.text in _ASKS for word in args[:3])
+    return any(word.text.rstrip(").,;") in _ASKS for word in args[:3])
+
+
+_ASIDE = lazy_re(r"llama[-_]server\s+\(")  # `title "llama-server (on this host)"`
+
+
+def _names_engine(text: str) -> bool:
+    """Whether a text in quotes may hold a command that starts an engine."""
+    return ENGINE_TEXT.search(HOLE.sub("", text)) is not None and _ASIDE.search(text) is None
 
 
 _LETTERS = lazy_re(r"[A-Za-z]+[,.:;]?")

@@ -25,7 +25,7 @@ get-childitem get-process stop-process get-content select-string remove-item cop
 CMDLET = lazy_re(r"(?!Start-Process|Invoke-)[A-Z][a-z]+-[A-Z][A-Za-z]+")  # of PowerShell
 BYSTANDERS = frozenset(_BYSTANDER_NAMES.split())
 # they name pods and containers; what they start stands behind `--`
-CLUSTER = frozenset(("kubectl", "oc", "k9s", "stern", "helm", "k3s", "microk8s"))
+CLUSTER = frozenset(("kubectl", "oc", "k9s", "stern", "helm", "k3s", "microk8s", "nomad"))
 ENGINE_TEXT = lazy_re(
     r"vllm(?:@[\w.]+)?\s+serve|vllm\.entrypoints|sglang[\w.]*launch_server|sglang\s+serve"
     r"|llama[-_]server|(docker|podman|nerdctl)\s+run"

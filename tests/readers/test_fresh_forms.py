@@ -308,6 +308,9 @@ def test_containers_that_are_only_created_do_not_run_at_once() -> None:
     [
         'ok "llama-server built and linked"\n',
         'fail "llama-server not runnable after build"\n',
+        'title "llama-server (launchd: ${LABEL})"\n',
+        'say "set the variables (see llama-server --help)."\n',
+        "nomad alloc logs -task llama-server-router $ID\n",
         "docker stats llama-server --no-stream --format table\n",
         "docker exec llama-server ls -la /root/.cache\n",
         "docker compose logs -f llama-server --tail 50\n",
@@ -434,3 +437,16 @@ ENTRYPOINT ["/usr/local/bin/run"]
 """
     (launch,) = read_text(text, "Dockerfile").launches
     assert launch.model == "Qwen/Qwen3-8B"
+
+
+def test_the_definition_of_a_resource_starts_nothing() -> None:
+    text = """apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+spec:
+  properties:
+    command:
+      description: |-
+        Defaults to the entrypoint
+        (python3 -m vllm.entrypoints.openai.api_server), which the image requires.
+"""
+    assert read_text(text, "crd.yaml").launches == ()

@@ -63,7 +63,7 @@ def read_kubernetes(documents: list[Node], reading: Reading) -> None:
             _kubeai(document, reading)
         elif name in ("ConfigMap", "Secret"):
             _config_map(document, reading)
-        else:
+        elif name != "CustomResourceDefinition":  # it describes keys, with commands as examples
             read_containers(
                 document, reading, _KIND.get(name, "kubernetes" if name else "helm-values")
             )

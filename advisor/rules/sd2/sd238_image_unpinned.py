@@ -42,6 +42,8 @@ def floats(container: Container) -> bool:
     tag = (container.tag or "latest").lower()
     if "$" in tag or (container.tag is None and "$" in (container.image or "")):
         return False  # a variable names the tag
+    if container.tag is None and "/" not in (container.image or ""):
+        return False  # built here
     if "sha256:" in tag or "@sha256" in (container.image or ""):
         return False
     return (

@@ -1,11 +1,13 @@
 from collections.abc import Iterator
 
 from advisor.domain.nouns import Case
+from advisor.domain.patterns import lazy_re
 from advisor.knowledge.rule_data import table
 from advisor.rules import Hit, rule
 from advisor.rules.kit.case import around
 
 BUDGET = table("compatibility")["startup_seconds"]
+_SMALL = lazy_re(r"(?i)(?<![\w.])(?:[0-3](?:\.\d+)?)b(?![a-z])")  # parameters, not active ones
 KINDS = (
     "kubernetes",
     "helm",
@@ -76,5 +78,5 @@ def probe_budget(case: Case) -> Iterator[Hit]:
         f"{BUDGET['value']} s",
         "startupProbe",
         f"Let periodSeconds x failureThreshold reach {BUDGET['value']} s.",
-        "info" if budget >= BUDGET["short"] else None,
+        "info" if budget >= BUDGET["short"] or _SMALL.search(case.launch.model or "") else None,
     )
