@@ -298,6 +298,9 @@ def _first_fit(
     for other in checkpoints.others(model, engine, hw, tuple(c.id for c in choices)):
         if fits(hw, model, other, engine, gpus, length, slots) is not False:
             return other, f"{nobody}: the largest published one that fits{all_slots}"
+    published = checkpoints.others(model, engine, hw, ())
+    if published:  # too large: said, rather than a launch of what nobody publishes
+        return published[-1], f"{nobody}, and the smallest published one does not fit"
     return unnamed[0], nobody
 
 

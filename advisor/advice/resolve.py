@@ -14,6 +14,7 @@ from advisor.advice.choices import (
 )
 from advisor.advice.plans import checkpoints, topology
 from advisor.domain.nouns import (
+    AS_ASKED,
     LLM,
     AdvisorError,
     Checkpoint,
@@ -50,7 +51,7 @@ def _checkpoint(request: Request, model: LLM, quant: Quant, engine: str) -> Chec
     if found is None and "/" in request.model and "://" not in request.model:
         note = "As requested; its contents were not read."
         return Checkpoint(
-            quant=quant.id, repository=request.model, engines=(engine,), source="request", note=note
+            quant=quant.id, repository=request.model, engines=(engine,), source=AS_ASKED, note=note
         )
     return found
 
@@ -136,6 +137,7 @@ def bare_facts(request: Request) -> Facts:
             f"taken as {model.name or model.id}: shape, head and acceptance are assumed to be its"
         )
         defaults.append(("model", own, what))
+        model = checkpoints.with_own(model, own)
     engine, more = engine_for(request, hw, model)
     defaults += more
     version, more = version_for(request, engine, hw)

@@ -77,6 +77,11 @@ class Hardware(Frozen):
     note: str = ""
 
 
+AS_ASKED = (
+    "request"  # source of a checkpoint of which no more than the name that was given is known
+)
+
+
 class Checkpoint(Frozen):
     """A repository that holds a model at a quantisation."""
 

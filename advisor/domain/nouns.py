@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from advisor.domain.facts import AS_ASKED as AS_ASKED
 from advisor.domain.facts import LLM as LLM
 from advisor.domain.facts import AdvisorError as AdvisorError
 from advisor.domain.facts import Checkpoint as Checkpoint

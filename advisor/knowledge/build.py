@@ -96,7 +96,7 @@ def with_keys(index: Index, names: dict[str, Any]) -> Index:
         index[f"{table}_keys"] = name_keys(index[table])
     index["llm_forms"] = model_forms(index["llms"], names["text_aliases"])
     index["llm_exclude"] = names["text_exclude"]
-    index["repositories"] = repositories(index["llms"])
+    index["repositories"] = repositories(index["llms"], index.get("drafters", {}))
     return index
 
 

@@ -271,10 +271,13 @@ def model_forms(
     return sorted(rows, key=lambda row: (-len(row[0]), row[0]))
 
 
-def repositories(llms: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
-    """Repository name in lower case -> [model id, quantisation id or "" where it holds several]."""
+def repositories(*tables: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
+    """Repository name in lower case -> [model id, quantisation id or "" where it holds several].
+
+    tables: entries by model id that list checkpoints: of models, of drafters.
+    """
     out: dict[str, list[str]] = {}
-    for ident, entry in llms.items():
+    for ident, entry in ((i, entry) for table in tables for i, entry in table.items()):
         for point in entry.get("checkpoints", ()):
             name = point["repository"].lower()
             old = out.get(name)

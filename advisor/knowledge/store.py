@@ -10,9 +10,10 @@ never a guess in silence.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from advisor.domain.nouns import (
+    AS_ASKED,
     LLM,
     AdvisorError,
     Checkpoint,
@@ -27,9 +28,6 @@ from advisor.domain.nouns import (
 from advisor.domain.paths import read_data, unseal, user_dirs
 from advisor.knowledge.names import find_model, find_name, key_of, nearest, quant_word
 from advisor.knowledge.shapes import approximate, quant_by_rule
-
-if TYPE_CHECKING:
-    pass
 
 Index = dict[str, Any]
 INDEX = "knowledge/index.json"
@@ -206,7 +204,11 @@ def known_shape(model: LLM) -> LLM | None:
 
 
 def checkpoints(model: LLM) -> tuple[Checkpoint, ...]:
-    """All published checkpoints of a model, those beside its drafters last."""
+    """All published checkpoints of a model, those beside its drafters last; of a user's own, his
+    alone.
+    """
+    if any(found.source == AS_ASKED for found in model.checkpoints):
+        return model.checkpoints
     beside = _drafter_file(model.id)
     return (*model.checkpoints, *(beside.checkpoints if beside is not None else ()))
 

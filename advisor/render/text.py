@@ -289,8 +289,7 @@ def _run_heading(advice: Advice) -> str:
         for n, word in ((errors, "error"), (warnings, "warning"))
         if n and advice.decision != "measure"
     ]
-    quant = advice.facts.quant.id if advice.facts.quant is not None else "this quantisation"
-    unknown = [f"no {quant} checkpoint is known: see its model card"] if placeholder(advice) else []
+    unknown = [unknown_checkpoint(advice)] if placeholder(advice) else []
     notes = [*unknown, reach(advice), *([f"{', '.join(counts)}: --explain"] if counts else [])]
     head = {
         "on": "Run",
@@ -298,6 +297,16 @@ def _run_heading(advice: Advice) -> str:
         "measure": "Run until measured",
     }[advice.decision]
     return f"{head} ({', '.join(notes)})"
+
+
+def unknown_checkpoint(advice: Advice) -> str:
+    """That the launch names a checkpoint nobody is known to publish, and what to do about it."""
+    quant = advice.facts.quant.id if advice.facts.quant is not None else "this quantisation"
+    own = own_name(advice.request)
+    if own is None:
+        return f"no {quant} checkpoint is known: see its model card"
+    head = " with its MTP head" if advice.plan.method == "mtp" else ""
+    return f"no {quant} file of {own} is known: convert it{head}"
 
 
 def reach(advice: Advice) -> str:

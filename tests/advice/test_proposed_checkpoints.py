@@ -4,6 +4,7 @@ speculation alone, what loads.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -239,3 +240,51 @@ def test_an_own_fine_tune_is_served_by_its_own_name(name: str, hardware: str, qu
 def test_a_published_repository_is_no_fine_tune() -> None:
     advice = recommend(hardware="gb10", model="Qwen/Qwen3.6-35B-A3B-FP8")
     assert "assumed to be" not in advice_text(advice)
+
+
+def test_the_official_repository_is_what_it_holds_not_a_quantisation_of_it() -> None:
+    """Its name tells no quantisation: 141 GB of 16 bit weights are no AWQ on one card of 80."""
+    for name in ("meta-llama/Llama-3.3-70B-Instruct", "meta-llama/Llama-3.1-8B-Instruct"):
+        assert knowledge.index()["repositories"][name.lower()][1] == "bf16"
+    with pytest.raises(AdvisorError, match=r"bf16 does not fit .*--quant awq-int4, or --gpus 2"):
+        recommend(hardware="h100", model="meta-llama/Llama-3.3-70B-Instruct")
+
+
+@pytest.mark.parametrize(
+    ("hardware", "model", "gpus", "quant"),
+    [
+        ("h100", "my-org/Llama-3.1-8B-ft", 1, "fp8"),  # made at load
+        ("a100", "my-org/Llama-3.3-70B-ft", 4, "bf16"),  # no FP8 kernels
+        ("h200", "my-org/deepseek-v3.1-ft", 8, "fp8"),  # as the model itself is published
+        ("rtx4090", "my-org/my-qwen3.6-27b-finetune", 1, "q4_k_m"),
+    ],
+)
+def test_an_own_fine_tune_is_never_answered_with_somebody_elses_weights(
+    hardware: str, model: str, gpus: int, quant: str
+) -> None:
+    made = recommend(hardware=hardware, model=model, gpus=gpus)
+    assert made.facts.quant is not None and made.facts.quant.id == quant
+    last = model.rsplit("/", 1)[-1]
+    for launch in (made.launch, made.launch_off, made.launch_on):
+        assert launch is None or any(last in word for word in launch.argv)
+    text = " ".join(advice_text(made).split())
+    assert ("convert it" in text) == (quant == "q4_k_m")
+    at_load = "--quantization fp8" in text
+    assert at_load == (hardware == "h100")
+
+
+@pytest.mark.parametrize(
+    ("hardware", "model", "engine"),
+    [("apple-m3-ultra", "deepseek-v3.2", None), ("gb10", "glm-4.6", "llama-server")],
+)
+def test_neither_default_nor_way_out_names_what_nobody_publishes(
+    hardware: str, model: str, engine: str | None
+) -> None:
+    known = {found.quant for found in knowledge.checkpoints(knowledge.llm(model))}
+    try:
+        made = recommend(hardware=hardware, model=model, engine=engine)
+    except AdvisorError as refusal:
+        ways = re.findall(r"--quant ([\w.-]+)", str(refusal))
+        assert set(ways) <= known
+        return
+    assert made.facts.quant is not None and made.facts.quant.id in known

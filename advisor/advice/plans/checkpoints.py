@@ -10,10 +10,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from advisor import engines
-from advisor.domain.nouns import LLM, Checkpoint, Facts, Hardware, Quant, Request
+from advisor.domain.nouns import AS_ASKED, LLM, Checkpoint, Facts, Hardware, Quant, Request
 from advisor.domain.sourced import sourced
-from advisor.engines.traits import traits
+from advisor.engines.traits import gguf_engine, traits
 from advisor.knowledge import store as knowledge
+from advisor.knowledge.names import quant_word
 
 PLACEHOLDER_ORG = "YOUR-ORG/"  # before the name of a checkpoint that nobody is known to publish
 FULL = "bf16"
@@ -41,8 +42,10 @@ def reference(facts: Facts, method: str) -> Reference:
     own = own_name(facts.request)
     if own is not None and quant is not None and _loads_form(facts.engine, own):
         made = quant.id in traits(facts.engine).quantizes_at_load
-        named = knowledge.quant_from_text(own)
-        return Reference(own, quant.id if made and named is None else None)
+        held = model is not None and knowledge.checkpoint(model, quant, facts.engine, "none")
+        return Reference(own, quant.id if made and not held else None)
+    if own is not None and quant is not None:  # its files are not of the form that is loaded
+        return Reference(f"{PLACEHOLDER_ORG}{_last_part(own)}-{quant.id.upper()}", known=False)
     if model is not None and quant is not None:
         found = knowledge.checkpoint(model, quant, facts.engine, method)
         if found is not None:
@@ -66,6 +69,52 @@ def own_name(request: Request | None) -> str | None:
         return name.removesuffix("/config.json")  # the folder is what an engine takes
     published = knowledge.index()["repositories"]
     return None if name.partition(":")[0].lower() in published else name
+
+
+def with_own(model: LLM, own: str) -> LLM:
+    """The model with the repository that was asked for as its only checkpoint: what others made of
+    the model that it is taken for holds other weights.
+    """
+    gguf = "gguf" in own.lower()
+    loads = tuple(name for name in engines.ENGINES if gguf_engine(name) == gguf)
+    named = knowledge.quant_from_text(own)
+    quants = [named.id if named is not None else _native(model)]
+    if gguf and named is None:  # such a repository holds a file of each step
+        known = map(knowledge.quant, knowledge.quant_ids())
+        quants = [quant.id for quant in known if set(loads) & set(quant.engines)]
+    made = tuple(
+        Checkpoint(quant=held, repository=own, engines=loads, source=AS_ASKED) for held in quants
+    )
+    return model.model_copy(update={"checkpoints": made})
+
+
+def _native(model: LLM) -> str:
+    """The quantisation of tensors in a repository whose name tells none: that in which the model
+    itself is published so, 16 bits for most.
+    """
+    plain = (
+        found.quant
+        for found in model.checkpoints
+        if found.file is None and quant_word(found.repository) is None
+    )
+    return next(plain, FULL)
+
+
+def is_own(model: LLM) -> bool:
+    """Whether the model is a repository or folder of the user's, taken for the one it is named
+    after.
+    """
+    return any(found.source == AS_ASKED for found in model.checkpoints)
+
+
+def _converts(model: LLM, engine: str) -> bool:
+    """Whether the user can make a GGUF of each step from his own tensors."""
+    own = is_own(model) and not any("gguf" in c.repository.lower() for c in model.checkpoints)
+    return own and gguf_engine(engine)
+
+
+def _last_part(name: str) -> str:
+    return name.rstrip("/").rsplit("/", 1)[-1].partition(":")[0] or "MODEL"
 
 
 def _loads_form(engine: str | None, name: str) -> bool:
@@ -100,9 +149,12 @@ def at_load(
 def available(
     model: LLM, quant: Quant, engine: str, hw: Hardware | None = None, gpus: int = 1
 ) -> bool:
-    """Whether a launch of this quantisation can name a repository that exists."""
+    """Whether a launch of this quantisation can name a repository that exists, or the user can make
+    it of his own.
+    """
     return (
         knowledge.checkpoint(model, quant, engine, "none") is not None
+        or _converts(model, engine)
         or at_load(model, quant, engine, hw, gpus, "none") is not None
     )
 

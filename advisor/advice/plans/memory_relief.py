@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from advisor.advice.plans import offload, propose, topology
+from advisor.advice.plans import checkpoints, offload, propose, topology
 from advisor.domain.nouns import Facts, Hardware, MemoryBill, Plan, Quant
 from advisor.domain.question import USUAL_OUTPUT, USUAL_PROMPT
 from advisor.domain.sourced import sourced
@@ -188,6 +188,11 @@ def smaller_quants(facts: Facts, plan: Plan, more: float = 0.0) -> Iterator[Quan
     arch = facts.hardware.arch if facts.hardware else ""
     names = offload.RELEASED.get(facts.model.family if facts.model else "", SMALLER)
     known = [knowledge.quant(name) for name in names if name in knowledge.quant_ids()]
+    if facts.model is not None and facts.hardware is not None:  # what there is, and no other
+        found = checkpoints.others(facts.model, plan.engine, facts.hardware, tuple(names))
+        model, hw = facts.model, facts.hardware
+        here = [q for q in known if checkpoints.available(model, q, plan.engine, hw, facts.gpus)]
+        known = [*here, *found]
     for quant in sorted(known, key=lambda q: -(q.bits or 0.0)):
         if (
             quant.family in ("nvfp4", "mxfp4")
