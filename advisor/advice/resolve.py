@@ -24,9 +24,11 @@ from advisor.domain.nouns import (
     Request,
 )
 from advisor.domain.sourced import sourced
+from advisor.domain.versions import parse_release
 from advisor.knowledge import drafters
 from advisor.knowledge import store as knowledge
 from advisor.knowledge.evidence import nearest_pairs
+from advisor.rules.kit.models import first_release
 
 BY_NAME = "model-name"  # source of a model of which no more than its name was read
 SHOWN_OF_ONE = sourced(6, "A/B runs", "own choice: as many are shown", "chosen")
@@ -100,6 +102,16 @@ def _machine(request: Request) -> tuple[Hardware, list[Default]]:
     return hw, found
 
 
+def _check_release(model: LLM, engine: str, version: str | None) -> None:
+    """Raises AdvisorError where the release is known to be older than the model (SD239)."""
+    row, at = first_release(model.id, engine), parse_release(version)
+    if row is not None and at is not None and at < (parse_release(row["since"]) or ()):
+        raise AdvisorError(
+            f"{engine} {version} cannot load {model.name or model.id}, which needs "
+            f"{row['since']} or newer (--engine {engine} alone takes the newest)"
+        )
+
+
 def _link(request: Request, hw: Hardware) -> tuple[str | None, list[Default]]:
     """The link between the accelerators, where it is asked for or where there is only one way to
     join them.
@@ -141,6 +153,7 @@ def bare_facts(request: Request) -> Facts:
     engine, more = engine_for(request, hw, model)
     defaults += more
     version, more = version_for(request, engine, hw)
+    _check_release(model, engine, version)
     defaults += more
     quant, more = _quant(request, hw, model, engine)
     defaults += more

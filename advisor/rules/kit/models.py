@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import Any
 
 from advisor.domain.nouns import LLM, Case, Severity
 from advisor.domain.patterns import lazy_re
@@ -51,6 +52,18 @@ def writes_remote_code(text: str, engine: str, version: str | None) -> bool:
         _occurs(one["name"], name) and engine in one and at <= (parse_release(one[engine]) or ())
         for one in bounds
     )
+
+
+def first_release(model: str, engine: str) -> dict[str, Any] | None:
+    """The row of the first release of an engine that has a model's architecture (`since`,
+    `sources`), by the model's id; None where every known release has it or nobody looked.
+    """
+    rows = [
+        row
+        for row in table("compatibility")["model_since"]
+        if row["engine"] == engine and model.startswith(row["model"])
+    ]
+    return max(rows, key=lambda row: len(row["model"]), default=None)
 
 
 def _occurs(pattern: str, name: str) -> bool:
